@@ -1,4 +1,4 @@
-/* ipw analyze: what the records of runs say.
+/* ipw analyze: statistics of runs.
  *
  *   $ ipw analyze runs/profile_H100_llama3_2_1b_builtin
  *
@@ -10,7 +10,6 @@
 #include "analysis/across.h"
 #include "analysis/analysis.h"
 #include "cli/common.h"
-#include "cli/reading_view.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -28,14 +27,13 @@ const struct command command_analyze = {
     .summary = "statistics of runs: energy, latency, accuracy, outliers, quality",
     .usage = "DIR|FILE... [OPTIONS]",
     .details =
-        "Reads run directories, ours or the Python IPW's, and says what their records tell: lines\n"
-        "and their errors, intervals, percentiles, what stands out, and what the figures are "
-        "worth.\n"
-        "What a run has not the data for is said, with what is missing. What `ipw layers -o` "
-        "wrote\n"
-        "is read too: as a FILE, or from layers*.json in a DIR.\n\n"
-        "Each result is written to DIR/analysis/NAME.json as well. With several DIRs the runs are\n"
-        "also set side by side. `ipw list analyses -v` shows the analyses and their settings.",
+        "Reads run directories (also of the Python IPW) and reports fits with their errors,\n"
+        "confidence intervals, percentiles, outliers and data quality. An analysis without enough\n"
+        "data is reported with what is missing. Results of `ipw layers` are read as a FILE (-o) "
+        "or\n"
+        "from layers*.json in a DIR.\n\n"
+        "Each result is also written to DIR/analysis/NAME.json. Several DIRs are also compared\n"
+        "with each other. `ipw list analyses -v` shows the analyses and their parameters.",
     .run = analyze_main,
 };
 
@@ -48,18 +46,18 @@ struct analyze_options {
 
 enum { ANALYSES_MOST = 64 };
 
-/* What is asked for, and what came out of it. */
+/* The request, and its results so far. */
 struct analyzing {
     const struct analyze_options *options;
     const struct analysis_driver *drivers[ANALYSES_MOST];
     size_t driver_count;
-    bool by_name;                  /* --analysis was given: what lacks its kind of data is told */
+    bool by_name;                  /* --analysis was given: missing data is reported */
     struct measured_layers layers; /* of all sources so far */
     size_t layered;                /* sources that had some */
     struct run_point *points;
     size_t point_count;
-    struct text out; /* for people, or the inside of the JSON object */
-    size_t said;     /* analyses that had enough data */
+    struct text out; /* text, or the members of the JSON object */
+    size_t answered; /* analyses that had enough data */
 };
 
 /* What one DIR or FILE holds: a run, measured layers, or both. */
@@ -67,10 +65,10 @@ struct subject {
     const char *path;
     struct run_table table;
     bool has_table, is_file;
-    struct measured_layers layers; /* a part of struct analyzing's: not to be released */
+    struct measured_layers layers; /* borrowed from struct analyzing */
 };
 
-/* ---- which ---- */
+/* ---- selection ---- */
 
 static bool is_chosen(const struct analyzing *work, const struct analysis_driver *driver)
 {
@@ -80,7 +78,7 @@ static bool is_chosen(const struct analyzing *work, const struct analysis_driver
     return false;
 }
 
-/* One name, or several with commas between. */
+/* Comma-separated names. */
 static int choose(struct analyzing *work, const char *names)
 {
     struct error why = {0};
@@ -96,7 +94,7 @@ static int choose(struct analyzing *work, const char *names)
     }
     free(copy);
     if (code < 0 && !work->driver_count)
-        code = complain("analyze", EXIT_USAGE, "--analysis names none");
+        code = complain("analyze", EXIT_USAGE, "--analysis is empty; see `ipw list analyses`");
     return code;
 }
 
@@ -110,7 +108,7 @@ static int choose_drivers(struct analyzing *work)
     return -1;
 }
 
-/* A parameter must be known to one of the analyses: with all of them, each takes its own. */
+/* Each parameter must be known to at least one of the selected analyses. */
 static int check_params(const struct analyzing *work)
 {
     struct param_spec known[64] = {{0}};
@@ -146,8 +144,8 @@ static size_t texts_needed(const struct analyzing *work)
 
 /* ---- results ---- */
 
-/* A directory that cannot be written keeps what it has; the result is shown all the same. */
-static void keep_result(const char *path, const char *name, const struct text *result, bool *told)
+/* A read-only directory is no error: the result is shown all the same. */
+static void save_result(const char *path, const char *name, const struct text *result, bool *warned)
 {
     char directory[1024], file[128];
     struct error why = {0};
@@ -156,9 +154,9 @@ static void keep_result(const char *path, const char *name, const struct text *r
     enum err err = run_dir_make(directory, &why);
     if (!err)
         err = run_dir_put(directory, file, result, &why);
-    if (err && !*told)
-        log_warn("results are not written: %s", why.text);
-    *told = *told || err;
+    if (err && !*warned)
+        log_warn("results not written: %s", why.text);
+    *warned = *warned || err;
 }
 
 static enum err show_result(struct analyzing *work, const struct text *result, struct error *why)
@@ -172,23 +170,23 @@ static enum err show_result(struct analyzing *work, const struct text *result, s
     return ERR_OK;
 }
 
-/* What one analysis found; `json` is the directory's open object, NULL for text. */
+/* `json` is the open object of the directory, NULL for text. */
 static enum err take_result(struct analyzing *work, const struct analysis_driver *driver,
                             const struct subject *subject, struct analysis_result *result,
-                            struct json *json, bool *told, struct error *why)
+                            struct json *json, bool *warned, struct error *why)
 {
-    bool said = !result->err;
+    bool answered = !result->err;
     if (result->err && result->err != ERR_NO_DATA)
         return err_set(why, result->err, "%s", result->why.text);
     enum err err = ERR_OK;
-    work->said += said;
+    work->answered += answered;
     if (json)
         json_raw(json, driver->name, text_get(&result->json));
     else
         err = show_result(work, &result->json, why);
     text_add(&result->json, "\n");
-    if (said && !subject->is_file)
-        keep_result(subject->path, driver->name, &result->json, told);
+    if (answered && !subject->is_file)
+        save_result(subject->path, driver->name, &result->json, warned);
     return err;
 }
 
@@ -210,12 +208,12 @@ static void show_heading(struct analyzing *work, const struct subject *subject)
     if (subject->has_table)
         show_run(work, &subject->table);
     else
-        text_addf(&work->out, "\n %s: the layers of %zu model%s\n", plain_text(subject->path).text,
+        text_addf(&work->out, "\n %s: layers of %zu model%s\n", plain_text(subject->path).text,
                   subject->layers.count, subject->layers.count == 1 ? "" : "s");
     text_add(&work->out, "\n");
 }
 
-/* Unless it was asked for by name, an analysis of a kind of data that is not there is left out. */
+/* An analysis of a kind of data that is not there is left out, unless --analysis names it. */
 static size_t drivers_for(const struct analyzing *work, const struct subject *subject,
                           const struct analysis_driver **out)
 {
@@ -235,7 +233,7 @@ static enum err analyze_subject(struct analyzing *work, const struct subject *su
     const struct analysis_input input = {subject->has_table ? &subject->table : NULL,
                                          &subject->layers};
     size_t count = drivers_for(work, subject, drivers);
-    bool told = false;
+    bool warned = false;
     enum err err = ERR_OK;
     if (json)
         json_object(json, subject->path);
@@ -244,7 +242,7 @@ static enum err analyze_subject(struct analyzing *work, const struct subject *su
     analysis_run_all(drivers, count, &input, &work->options->params, results);
     for (size_t i = 0; i < count; i++) {
         if (!err)
-            err = take_result(work, drivers[i], subject, &results[i], json, &told, why);
+            err = take_result(work, drivers[i], subject, &results[i], json, &warned, why);
         text_release(&results[i].json);
     }
     if (json)
@@ -261,7 +259,7 @@ static enum err show_across(struct analyzing *work, struct json *json, const cha
         json_raw(json, key, text_get(result));
         return ERR_OK;
     }
-    text_add(&work->out, "\n side by side\n\n");
+    text_add(&work->out, "\n comparison\n\n");
     return show_result(work, result, why);
 }
 
@@ -275,7 +273,7 @@ static enum err put_runs_across(struct analyzing *work, struct json *json, struc
     return err;
 }
 
-/* The models of all files as if they stood in one. */
+/* The models of all files, as if they were in one. */
 static enum err put_layers_across(struct analyzing *work, const struct analysis_driver *driver,
                                   struct json *json, struct error *why)
 {
@@ -301,9 +299,9 @@ static enum err put_across(struct analyzing *work, struct json *json, struct err
     return err;
 }
 
-/* ---- all of it ---- */
+/* ---- sources ---- */
 
-/* Layers of a file, or of a directory beside its run.  What is damaged is told. */
+/* Layers of a file, or of a directory beside its run. */
 static enum err load_layers(struct analyzing *work, struct subject *subject, struct error *why)
 {
     size_t before = work->layers.count;
@@ -317,7 +315,7 @@ static enum err load_layers(struct analyzing *work, struct subject *subject, str
     return err;
 }
 
-/* EXIT_DONE, or EXIT_FAILED with the reason told.  A directory may hold layers and no run. */
+/* EXIT_DONE, or EXIT_FAILED after reporting the reason.  A directory may hold layers and no run. */
 static int load_subject(struct analyzing *work, struct run_wanted wanted, struct subject *subject)
 {
     struct error why = {0};
@@ -336,7 +334,7 @@ static int load_subject(struct analyzing *work, struct run_wanted wanted, struct
     return code;
 }
 
-/* A directory that cannot be read is told, and the others are looked at all the same. */
+/* A directory that cannot be read is reported, and the others are analyzed all the same. */
 static int analyze_all(struct analyzing *work, const char **directories, size_t count)
 {
     struct run_wanted wanted = columns_needed(work, count > 1);
@@ -349,13 +347,13 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
         json_object(json, NULL);
     for (size_t i = 0; !err && i < count; i++) {
         struct subject subject = {.path = directories[i]};
-        size_t said = work->said;
+        size_t answered = work->answered;
         if (load_subject(work, wanted, &subject) != EXIT_DONE)
             code = EXIT_FAILED;
         if (!subject.has_table && !subject.layers.count)
             continue;
         err = analyze_subject(work, &subject, json, &why);
-        if (!err && work->said == said)
+        if (!err && work->answered == answered)
             code = EXIT_FAILED;
         if (subject.has_table)
             run_table_release(&subject.table);
@@ -375,7 +373,7 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
     return code;
 }
 
-/* A directory that is named twice is one: a key stands once in an object. */
+/* Drops repeated directories: keys of the JSON object must be unique. */
 static size_t drop_repeated(const char **words, size_t count)
 {
     size_t kept = 0;
@@ -392,17 +390,21 @@ static size_t drop_repeated(const char **words, size_t count)
 static int analyze_main(int argc, char **argv)
 {
     struct analyze_options options = {0};
+    /* clang-format off */
     const struct option_row rows[] = {
-        {0, "analysis", OPTION_TEXT, &options.analyses, "NAMES",
-         "only these, with commas between (default: all)", 0, 0, NULL},
-        {0, "model", OPTION_TEXT, &options.model, "NAME",
-         "whose records, where a directory has several models'", 0, 0, NULL},
-        {0, "option", OPTION_PARAMS, &options.params, "K=V", "a setting of an analysis", 0, 0,
-         NULL},
-        {0, "json", OPTION_FLAG, &options.json, NULL, "one JSON object on stdout", 0, 0, NULL},
-        {'v', "verbose", OPTION_FLAG, &options.verbose, NULL, "every row and column", 0, 0, NULL},
+        {.name = "analysis", .type = OPTION_TEXT, .target = &options.analyses, .value = "NAMES",
+         .help = "comma-separated analyses to run (default: all)"},
+        {.name = "model", .type = OPTION_TEXT, .target = &options.model, .value = "NAME",
+         .help = "select one model's records"},
+        {.name = "option", .type = OPTION_PARAMS, .target = &options.params, .value = "K=V",
+         .help = "parameter of an analysis; may be repeated"},
+        {.name = "json", .type = OPTION_FLAG, .target = &options.json,
+         .help = "print one JSON object"},
+        {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &options.verbose,
+         .help = "all rows and columns"},
         {0},
     };
+    /* clang-format on */
     struct analyzing work = {.options = &options};
     const char **words = malloc((size_t)(argc + 1) * sizeof *words);
     size_t count = 0;
@@ -411,13 +413,13 @@ static int analyze_main(int argc, char **argv)
                    ? parse_with_words(&command_analyze, rows, argc, argv, words, &count)
                    : complain("analyze", EXIT_FAILED, "out of memory");
     if (code < 0 && !count)
-        code = complain("analyze", EXIT_USAGE, "which run? usage: ipw analyze %s",
+        code = complain("analyze", EXIT_USAGE, "missing run directory; usage: ipw analyze %s",
                         command_analyze.usage);
     if (code < 0)
         code = choose_drivers(&work);
     if (code < 0)
         code = check_params(&work);
-    reading_view_start("analyze", wants_colour(STDERR_FILENO));
+    start_reading_bar("analyze", wants_colour(STDERR_FILENO));
     if (code < 0)
         code = analyze_all(&work, words, drop_repeated(words, count));
     params_release(&options.params);

@@ -2,7 +2,7 @@
  *
  *   $ ipw compare runs/before runs/after --fail-if 'energy_per_output_token > +5%'
  *
- * The comparison on stdout, or in a file; a bound that is broken is one line on stderr and exit 1. */
+ * The comparison goes to stdout or a file; an exceeded bound is one line on stderr and exit status 1. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +10,6 @@
 #include "rundir/run_table.h"
 #include "analysis/compare.h"
 #include "cli/common.h"
-#include "cli/reading_view.h"
 #include "core/text.h"
 #include "report/text/compare_report.h"
 #include "report/html/html.h"
@@ -19,17 +18,16 @@ static int compare_main(int argc, char **argv);
 
 const struct command command_compare = {
     .name = "compare",
-    .summary = "runs against a baseline: what differs, by how much, and how surely",
+    .summary = "compare runs with a baseline: differences, confidence intervals, verdicts",
     .usage = "BASELINE RUN... [OPTIONS]",
     .details =
-        "Takes run directories, ours or the Python IPW's. Queries that both runs asked are "
+        "Reads run directories (also of the Python IPW). Queries that both runs asked are "
         "compared\n"
-        "in pairs, others as two sets. Each metric has its value in both, the difference with its\n"
-        "95 % interval, the probability that chance alone makes such a one (corrected for the "
-        "number\n"
-        "of questions, by Holm), and a verdict. What makes the comparison unfair is said first.\n\n"
-        "--fail-if METRIC>BOUND or METRIC<BOUND exits 1 when the difference is beyond the bound:\n"
-        "'energy_per_output_token > +5%' (of the baseline's), 'accuracy < -0.02' (in its unit).\n\n"
+        "pairwise, others as two samples. Each metric has its value in both runs, the difference\n"
+        "with its 95 % CI, the p-value (Holm-corrected for the number of metrics), and a verdict.\n"
+        "Whatever makes the comparison unfair is reported first.\n\n"
+        "--fail-if METRIC>BOUND or METRIC<BOUND exits 1 if the difference exceeds the bound:\n"
+        "'energy_per_output_token > +5%' (relative), 'accuracy < -0.02' (absolute).\n\n"
         "metrics: energy_per_query energy_per_output_token active_energy latency ttft itl\n"
         "         tokens_per_s accuracy ipj ipw power",
     .run = compare_main,
@@ -56,14 +54,14 @@ static enum err load(const char *directory, const char *model, struct run_table 
 {
     enum err err = run_table_load(directory, model, COMPARE_NEEDS, out, why);
     if (!err && out->failed == out->rows) {
-        err = err_set(why, ERR_NO_DATA, "all %zu queries of %s failed: there is nothing to compare",
-                      out->rows, directory);
+        err = err_set(why, ERR_NO_DATA, "%s: all %zu queries failed: nothing to compare", directory,
+                      out->rows);
         run_table_release(out);
     }
     return err;
 }
 
-/* Each run against the baseline; the tables of two are in memory at a time. */
+/* Compares each run with the baseline; two tables are in memory at a time. */
 static enum err compare_all(const struct run_table *baseline, const char **directories,
                             size_t count, const struct compare_options *options,
                             struct comparison *out, struct error *why)
@@ -80,7 +78,7 @@ static enum err compare_all(const struct run_table *baseline, const char **direc
     return err ? err : compare_judge(out, count, why);
 }
 
-/* The page of all runs, on which the comparison stands. */
+/* The HTML report of all runs, which contains the comparison. */
 static int put_page(const struct compare_options *options, const char **directories, size_t count)
 {
     struct text page = {0}, said = {0};
@@ -182,33 +180,38 @@ static int compare_main(int argc, char **argv)
 {
     static const char *const FORMATS[] = {"table", "md", "json", "html", NULL};
     struct compare_options options = {.format = "table"};
+    /* clang-format off */
     const struct option_row rows[] = {
-        {0, "fail-if", OPTION_LIST, &options.fail_if, "BOUND",
-         "exit 1 when the difference is beyond it; may be given several times", 0, 0, NULL},
-        {0, "confident", OPTION_FLAG, &options.confident, NULL,
-         "--fail-if only where the whole 95 % interval is beyond the bound", 0, 0, NULL},
-        {0, "model", OPTION_TEXT, &options.model, "NAME",
-         "whose records, where a directory has several models'", 0, 0, NULL},
-        {0, "seed", OPTION_COUNT, &options.seed, "N",
-         "of what is drawn: the same gives the same (default 0)", 0, 0, NULL},
-        {0, "format", OPTION_CHOICE, &options.format, "NAME",
-         "table, md, json; or html, the page of `ipw report`, with -o", 0, 0, FORMATS},
-        {0, "json", OPTION_FLAG, &options.json, NULL, "the same as --format json", 0, 0, NULL},
-        {'o', "output", OPTION_TEXT, &options.output, "FILE", "write there, not to stdout", 0, 0,
-         NULL},
+        {.name = "fail-if", .type = OPTION_LIST, .target = &options.fail_if, .value = "BOUND",
+         .help = "exit 1 if the difference exceeds BOUND; may be repeated"},
+        {.name = "confident", .type = OPTION_FLAG, .target = &options.confident,
+         .help = "--fail-if only if the whole 95 % CI exceeds the bound"},
+        {.name = "model", .type = OPTION_TEXT, .target = &options.model, .value = "NAME",
+         .help = "select one model's records"},
+        {.name = "seed", .type = OPTION_COUNT, .target = &options.seed, .value = "N",
+         .help = "random seed of the bootstrap (default: 0)"},
+        {.name = "format", .type = OPTION_CHOICE, .target = &options.format, .value = "NAME",
+         .help = "table, md, json, or html (the page of `ipw report`; needs -o)",
+         .choices = FORMATS},
+        {.name = "json", .type = OPTION_FLAG, .target = &options.json,
+         .help = "same as --format json"},
+        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &options.output,
+         .value = "FILE", .help = "write to FILE instead of stdout"},
         {0},
     };
+    /* clang-format on */
     const char **words = malloc((size_t)(argc + 1) * sizeof *words);
     size_t count = 0;
     int code = words ? parse_with_words(&command_compare, rows, argc, argv, words, &count)
                      : complain("compare", EXIT_FAILED, "out of memory");
     if (code < 0 && count < 2)
-        code = complain("compare", EXIT_USAGE, "%s; usage: ipw compare %s",
-                        count ? "a baseline alone compares with nothing" : "which runs?",
-                        command_compare.usage);
+        code =
+            complain("compare", EXIT_USAGE, "%s; usage: ipw compare %s",
+                     count ? "missing run to compare with the baseline" : "missing run directories",
+                     command_compare.usage);
     if (code < 0 && is_page(&options) && !options.output)
-        code = complain("compare", EXIT_USAGE, "--format html makes a file: say where with -o");
-    reading_view_start("compare", wants_colour(STDERR_FILENO));
+        code = complain("compare", EXIT_USAGE, "--format html needs -o FILE");
+    start_reading_bar("compare", wants_colour(STDERR_FILENO));
     if (code < 0)
         code = compare_with(&options, words, count);
     free((void *)words);

@@ -1,4 +1,4 @@
-/* ipw doctor: what can be measured here, how well, why not, and what mends it. */
+/* ipw doctor: which sensors work here, how accurate they are, and how to fix the others. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,12 +14,13 @@ static int doctor_run(int argc, char **argv);
 
 const struct command command_doctor = {
     .name = "doctor",
-    .summary = "what can be measured here, how well, why not, and what mends it",
+    .summary = "which energy sensors work here, how well, and how to fix the others",
     .usage = "[--json] [OPTIONS]",
-    .details =
-        "Looks for every kind of energy sensor, watches those it can open under a short CPU load\n"
-        "(about a second), and says of each: ok, estimated, dead (opens but does not move),\n"
-        "denied (with the command that mends it), unsupported or absent.",
+    .details = "Probes every kind of energy sensor, tests those that open under a short CPU load "
+               "(about a\n"
+               "second), and reports each as ok, estimated, dead (opens, but its counter does not "
+               "change),\n"
+               "denied (with the command that fixes it), unsupported or absent.",
     .run = doctor_run,
 };
 
@@ -48,17 +49,19 @@ static int doctor_run(int argc, char **argv)
     struct measure_options measure = {0};
     bool json = false;
     const char *output = NULL;
+    /* clang-format off */
     const struct option_row rows[] = {
-        {0, "json", OPTION_FLAG, &json, NULL, "machine-readable", 0, 0, NULL},
-        {'o', "output", OPTION_TEXT, &output, "FILE", "write there instead of standard output", 0,
-         0, NULL},
+        {.name = "json", .type = OPTION_FLAG, .target = &json, .help = "report as JSON"},
+        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &output, .value = "FILE",
+         .help = "write to FILE instead of stdout"},
         MEASURE_OPTION_ROWS(measure, "rate"),
         {0},
     };
+    /* clang-format on */
     int rest, code = parse_or_help(&command_doctor, rows, argc, argv, false, &rest);
     if (code >= 0)
         return code;
-    /* Denser than usual, so that cached readings show when they change. */
+    /* Faster than usual, to see when cached readings change. */
     if (measure.rate_hz == 0)
         measure.rate_hz = 200;
     struct session session;
@@ -67,12 +70,12 @@ static int doctor_run(int argc, char **argv)
         return code;
     struct check_row *checked = calloc(session.findings.count + 1, sizeof *checked);
     if (checked) {
-        static const char WAITING[] = "watching the sensors under a short load ...";
+        static const char WAITING[] = "testing the sensors under a short load ...";
         bool shows = isatty(STDERR_FILENO);
         if (shows)
             fputs(WAITING, stderr);
         check_run(&session, checked);
-        if (shows) /* blanks wipe the line on any terminal */
+        if (shows) /* blanks clear the line on any terminal */
             fprintf(stderr, "\r%*s\r", (int)sizeof WAITING, "");
         code = write_report(&session, checked, json, output);
     } else {

@@ -1,16 +1,21 @@
-/* ipw energy: readings of this machine, once, as a stream of rows, or as a full-screen view. */
+/* ipw energy: power and energy of this machine, now.
+ *
+ * One snapshot, a stream of rows (table, CSV or JSON lines), or a full-screen view.  All three take
+ * readings (report/live/reading.h) of one sampling session. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/common.h"
-#include "cli/energy_live.h"
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "port/proc.h"
 #include "port/term.h"
+#include "report/live/live.h"
 #include "report/live/reading.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -18,29 +23,29 @@
 #define ONCE_WINDOW   (500 * NS_PER_MS)
 #define ONCE_MORE     (250 * NS_PER_MS)
 #define ONCE_PATIENCE (1500 * NS_PER_MS)
-#define LEAST_ROW     (10 * NS_PER_MS) /* a shorter last interval says nothing */
+#define LEAST_ROW     (10 * NS_PER_MS) /* a shorter last interval is dropped */
 
 static int energy_run(int argc, char **argv);
 
 const struct command command_energy = {
     .name = "energy",
-    .summary = "live readings: watts, joules so far, and what the devices do",
+    .summary = "live power, energy and utilization of every device",
     .usage = "[--once] [--interval S] [--count N] [--format table|csv|json] [-o FILE] "
              "[OPTIONS]",
     .details =
-        "On a terminal, and without any of --once, --count, --format, --json and -o, this is a\n"
-        "full-screen view; q leaves it, ? lists its keys.  Otherwise one row a device and\n"
-        "interval: power is the mean over the interval, energy the joules since the start,\n"
-        "\"-\" is unknown (never 0), \"~\" marks a model's estimate.  End a stream with Ctrl-C\n"
-        "(exit 130) or --count.\n"
+        "On a terminal, and without --once, --count, --format, --json and -o, shows a full-screen\n"
+        "view; q quits, ? lists the keys.  Otherwise prints one row per device and interval:\n"
+        "power is the mean over the interval, energy the total since the start, \"-\" is unknown\n"
+        "(never 0), and \"~\" marks an estimate.  A stream ends with Ctrl-C (exit 130) or "
+        "--count.\n"
         "\n"
         "csv columns: time (UTC), elapsed_s, interval_s, device, name, state (ok, lost), power_w,\n"
-        "  power_max_w, energy_j and energy_plus_minus_j (of the interval), energy_since_start_j,\n"
+        "  power_max_w, energy_j and energy_plus_minus_j (in the interval), energy_since_start_j,\n"
         "  energy_since_start_plus_minus_j, method (counter, integral, estimated), coverage,\n"
         "  in_total, utilisation_pct, memory_used_mb, memory_total_mb, temperature_c, clock_mhz,\n"
-        "  power_limit_w, throttle (none, or reasons).  An empty field is unknown.  The machine's\n"
-        "  joules are the sum over the rows with in_total = true.\n"
-        "json: one object a line: time, interval_s, elapsed_s, energy and energy_since_start of\n"
+        "  power_limit_w, throttle (none, or reasons).  An empty field is unknown.  The energy\n"
+        "  of the machine is the sum over the rows with in_total = true.\n"
+        "json: one object per line: time, interval_s, elapsed_s, energy and energy_since_start of\n"
         "  the machine, devices.",
     .run = energy_run,
 };
@@ -61,7 +66,7 @@ struct stream {
     nanos start;
     nanos interval;
     struct reading_table table;
-    bool *told;          /* per device: the reason for its silence */
+    bool *reported;      /* per device: its missing energy has been reported */
     struct energy total; /* since the start, at the last row */
 };
 
@@ -77,16 +82,16 @@ static int put(const struct stream *stream, const struct text *text)
                     output ? output : "standard output", why.text);
 }
 
-/* Says, once a device, why a sensor that should give joules gives none. */
-static void tell_silent(struct stream *stream, const struct reading *reading)
+/* Reports, once per device, why a sensor that should give energy gives none. */
+static void report_silent(struct stream *stream, const struct reading *reading)
 {
-    if (!stream->told)
-        stream->told = calloc(reading->since.count + 1, sizeof *stream->told);
-    for (size_t i = 0; stream->told && i < reading->since.count; i++) {
+    if (!stream->reported)
+        stream->reported = calloc(reading->since.count + 1, sizeof *stream->reported);
+    for (size_t i = 0; stream->reported && i < reading->since.count; i++) {
         const struct ledger_device *device = &reading->since.devices[i];
-        if (!device->has_energy || device->energy.method != METHOD_NONE || stream->told[i])
+        if (!device->has_energy || device->energy.method != METHOD_NONE || stream->reported[i])
             continue;
-        stream->told[i] = true;
+        stream->reported[i] = true;
         complain("energy", 0, "%s: %s", device->id, device->energy.note);
     }
 }
@@ -112,13 +117,13 @@ static int write_row(struct stream *stream, nanos from, nanos to)
     if (reading_take(stream->session->sampler, stream->start, from, to, &reading) != ERR_OK)
         return complain("energy", EXIT_FAILED, "out of memory");
     int code = write_reading(stream, &reading);
-    tell_silent(stream, &reading);
+    report_silent(stream, &reading);
     stream->total = reading.since.total;
     reading_release(&reading);
     return code;
 }
 
-/* What an interrupted table ends with; the other formats have it in their last row. */
+/* Last line of an interrupted table; the other formats have the totals in their last row. */
 static int write_totals(struct stream *stream, nanos to)
 {
     struct reading reading;
@@ -135,7 +140,7 @@ static int write_totals(struct stream *stream, nanos to)
     return code;
 }
 
-/* A signal's number when one comes before the time `at`, else 0. */
+/* The number of a signal that arrives before `at`, else 0. */
 static int wait_until(nanos at)
 {
     int number = 0;
@@ -144,8 +149,8 @@ static int wait_until(nanos at)
     return number ? number : proc_poll_signal(0);
 }
 
-/* Rows at start + k x interval.  One that could not be made in time is not made up for: the next
- * interval is longer by it, so that the rows still add up. */
+/* Rows at start + k x interval.  A missed row is merged into the next, longer interval, so that the
+ * rows still add up. */
 static int stream_rows(struct stream *stream)
 {
     nanos from = stream->start;
@@ -180,7 +185,7 @@ static bool is_silent(struct sampler *sampler, nanos from, nanos to)
     return silent;
 }
 
-/* Half a second, and longer only for a sensor that has not spoken yet. */
+/* Half a second, longer only for a sensor without a reading yet. */
 static int snapshot(struct stream *stream)
 {
     nanos window = stream->options->interval_s > 0 ? stream->interval : ONCE_WINDOW;
@@ -213,24 +218,295 @@ static int run_stream(struct stream *stream)
     }
     bool nothing = sampler_count(stream->session->sampler) == 0;
     if (nothing)
-        complain("energy", 0, "no sensor can be read here; `ipw doctor` says why");
+        complain("energy", 0, "no readable sensor; see `ipw doctor`");
     if (!code)
         code = nothing         ? write_row(stream, stream->start, clock_now())
                : options->once ? snapshot(stream)
                                : stream_rows(stream);
-    /* A file system may report a full disk or a lost server only now. */
+    /* A file system may report a full disk or a lost server only here. */
     if (path && close(stream->fd) < 0 && code != EXIT_FAILED)
         code = complain("energy", EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
     return code;
 }
 
+struct show {
+    struct sampler *sampler;
+    nanos start, interval, window;
+    struct live live;
+    struct live_view view;
+    struct reading shown; /* on the screen: the newest, or that at the pause */
+    struct text lines, bytes;
+    bool quit;
+    int signal; /* that ended the view */
+};
+
+/* ---- the full-screen view: warnings, which must not be written over it ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    char line[160];
+    struct text all; /* for stderr, after the view has closed */
+} warnings = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void keep_warning(enum log_level level, const char *line)
+{
+    (void)level;
+    pthread_mutex_lock(&warnings.lock);
+    str_copy(warnings.line, sizeof warnings.line, line);
+    text_addf(&warnings.all, "ipw energy: %s\n", line);
+    pthread_mutex_unlock(&warnings.lock);
+}
+
+static void print_warnings(void)
+{
+    struct error why;
+    pthread_mutex_lock(&warnings.lock); /* a thread may still be adding its line */
+    enum err err = write_all(STDERR_FILENO, &warnings.all, &why);
+    (void)err; /* nowhere left to report it */
+    text_release(&warnings.all);
+    pthread_mutex_unlock(&warnings.lock);
+}
+
+/* ---- the full-screen view: frames ---- */
+
+/* Power is the mean over the interval, but at least over two periods of the slowest sensor: otherwise
+ * its figures would appear and vanish with the sampling. */
+static nanos live_window(struct sampler *sampler, nanos interval)
+{
+    nanos window = interval > NS_PER_S / 2 ? interval : NS_PER_S / 2;
+    for (size_t s = 0; s < sampler_count(sampler); s++) {
+        const struct sensor *sensor = sampler_sensor(sampler, s);
+        for (size_t c = 0; c < sensor->channel_count; c++) {
+            struct channel_state state;
+            if (!quantity_gives_joules(sensor->channels[c].quantity))
+                continue;
+            sampler_channel(sampler, s, c, &state);
+            nanos slow = state.period < 5 * NS_PER_S ? 2 * state.period : 0;
+            window = slow > window ? slow : window;
+        }
+    }
+    return window;
+}
+
+static enum err take_reading(struct show *show, struct reading *out)
+{
+    nanos now = clock_now(), from = now - show->window;
+    return reading_take(show->sampler, show->start, from > show->start ? from : show->start, now,
+                        out);
+}
+
+/* Shows the newest reading. */
+static enum err refresh(struct show *show)
+{
+    struct reading reading;
+    enum err err = take_reading(show, &reading);
+    if (err)
+        return err;
+    reading_release(&show->shown);
+    show->shown = reading;
+    show->view.shown = show->live.pushed;
+    return ERR_OK;
+}
+
+/* After each interval: adds it to the history, and to the screen unless that is paused. */
+static enum err tick(struct show *show)
+{
+    struct reading reading;
+    show->window = live_window(show->sampler, show->interval);
+    enum err err = take_reading(show, &reading);
+    if (err)
+        return err;
+    live_push(&show->live, &reading);
+    if (show->view.paused) {
+        reading_release(&reading);
+        return ERR_OK;
+    }
+    reading_release(&show->shown);
+    show->shown = reading;
+    show->view.shown = show->live.pushed;
+    return ERR_OK;
+}
+
+/* One write per frame, lines overwritten in place: no flicker. */
+static enum err draw(struct show *show)
+{
+    char notice[sizeof warnings.line];
+    pthread_mutex_lock(&warnings.lock);
+    str_copy(notice, sizeof notice, warnings.line);
+    pthread_mutex_unlock(&warnings.lock);
+    show->view.notice = notice;
+    /* The last column stays free: with the cursor on it, erasing to the end of the line would erase
+     * its character. */
+    term_size(&show->view.columns, &show->view.rows);
+    show->view.columns -= show->view.columns > 0;
+    text_clear(&show->lines);
+    text_clear(&show->bytes);
+    show->view.first = live_render(&show->live, &show->shown, &show->view, &show->lines);
+    text_add(&show->bytes, "\033[H");
+    for (const char *line = text_get(&show->lines); *line;) {
+        size_t length = strcspn(line, "\n");
+        text_add_bytes(&show->bytes, line, length);
+        text_add(&show->bytes, "\033[K");
+        line += length;
+        if (*line == '\n') {
+            text_add(&show->bytes, "\r\n");
+            line++;
+        }
+    }
+    text_add(&show->bytes, "\033[J");
+    if (show->lines.failed || show->bytes.failed)
+        return ERR_NO_MEMORY;
+    return term_write(text_get(&show->bytes), show->bytes.length);
+}
+
+/* ---- the full-screen view: keys ---- */
+
+static void scroll(struct show *show, long by)
+{
+    long first = (long)show->view.first + by;
+    show->view.first = first > 0 ? (size_t)first : 0;
+}
+
+static enum err press(struct show *show, int key)
+{
+    long page = show->view.rows > 6 ? (long)show->view.rows - 5 : 1;
+    switch (key) {
+    case 'q':
+    case 'Q':
+        show->quit = true;
+        return ERR_OK;
+    case 'p':
+        show->view.paused = !show->view.paused;
+        return show->view.paused ? ERR_OK : refresh(show);
+    case 'r':
+        show->start = clock_now();
+        return refresh(show);
+    case ' ':
+        return refresh(show);
+    case '?':
+    case 'h':
+        show->view.help = !show->view.help;
+        return ERR_OK;
+    case KEY_ESCAPE:
+        show->view.help = false;
+        return ERR_OK;
+    case 'j':
+    case KEY_DOWN:
+        scroll(show, 1);
+        return ERR_OK;
+    case 'k':
+    case KEY_UP:
+        scroll(show, -1);
+        return ERR_OK;
+    case KEY_PAGE_DOWN:
+        scroll(show, page);
+        return ERR_OK;
+    case KEY_PAGE_UP:
+        scroll(show, -page);
+        return ERR_OK;
+    case KEY_HOME:
+        show->view.first = 0;
+        return ERR_OK;
+    case KEY_END:
+        show->view.first = show->live.devices;
+        return ERR_OK;
+    default:
+        return ERR_OK;
+    }
+}
+
+/* ---- the full-screen view: main loop ---- */
+
+static enum err run_view(struct show *show)
+{
+    nanos next = clock_now();
+    enum err err = ERR_OK;
+    while (!err && !show->quit && !show->signal) {
+        nanos now = clock_now();
+        if (now >= next) {
+            err = tick(show);
+            next += show->interval;
+            if (next <= now) /* stopped or suspended meanwhile */
+                next = now + show->interval;
+        }
+        if (!err)
+            err = draw(show);
+        if (err)
+            break;
+        int value;
+        switch (term_wait(next, &value)) {
+        case TERM_KEY:
+            err = press(show, value);
+            break;
+        case TERM_SIGNAL:
+            show->signal = value;
+            break;
+        case TERM_REDRAW:
+        case TERM_TIMEOUT:
+            break;
+        }
+    }
+    return err;
+}
+
+/* The totals, on the normal screen. */
+static int print_totals(struct show *show, struct energy *total)
+{
+    struct text text = {0};
+    nanos now = clock_now();
+    sampler_settle(show->sampler, now);
+    struct reading reading;
+    if (reading_take(show->sampler, show->start, show->start, now, &reading) != ERR_OK)
+        return complain("energy", EXIT_FAILED, "out of memory");
+    reading_summary(&reading, show->view.colour, &text);
+    *total = reading.since.total;
+    int code = put_output("energy", &text);
+    reading_release(&reading);
+    text_release(&text);
+    return code;
+}
+
+/* Shows the session until the user quits; leaves the totals on the terminal and in *total. */
+static int show_live(struct session *session, nanos start, nanos interval, struct energy *total)
+{
+    struct show show = {
+        .sampler = session->sampler,
+        .start = start,
+        .interval = interval,
+        .view = {.utf8 = term_is_utf8(),
+                 .colour = wants_colour(STDOUT_FILENO),
+                 .every_s = seconds(interval)},
+    };
+    struct error why = {0};
+    show.window = live_window(show.sampler, interval);
+    enum err err = refresh(&show);
+    if (!err)
+        err = live_init(&show.live, show.shown.now.count);
+    log_sink before = log_divert(keep_warning);
+    if (!err && !(err = term_open(&why))) {
+        err = run_view(&show);
+        term_close();
+    }
+    log_divert(before);
+    print_warnings();
+    int code = err ? complain("energy", EXIT_FAILED, "%s", why.text[0] ? why.text : err_text(err))
+                   : print_totals(&show, total);
+    reading_release(&show.shown);
+    live_release(&show.live);
+    text_release(&show.lines);
+    text_release(&show.bytes);
+    return code == EXIT_DONE && show.signal ? 128 + show.signal : code;
+}
+
+/* ---- the command ---- */
+
 static int check_options(struct energy_options *options)
 {
     if (options->json && options->format && strcmp(options->format, "json") != 0)
-        return complain("energy", EXIT_USAGE, "--json and --format %s exclude each other",
+        return complain("energy", EXIT_USAGE, "--json and --format %s are mutually exclusive",
                         options->format);
     if (options->once && options->count)
-        return complain("energy", EXIT_USAGE, "--once and --count exclude each other");
+        return complain("energy", EXIT_USAGE, "--once and --count are mutually exclusive");
     if (options->json)
         options->format = "json";
     return 0;
@@ -257,14 +533,14 @@ static int measure(const struct energy_options *options)
     sampler_ready(session.sampler);
     stream.start = clock_now();
     if (live && sampler_count(session.sampler) > 0)
-        code = energy_live(&session, stream.start, stream.interval, &stream.total);
+        code = show_live(&session, stream.start, stream.interval, &stream.total);
     else
         code = run_stream(&stream);
     if (options->measure.require_energy && code != EXIT_FAILED) {
         int missing = require_measured("energy", &stream.total);
         code = missing ? missing : code;
     }
-    free(stream.told);
+    free(stream.reported);
     session_close(&session);
     return code;
 }
@@ -273,19 +549,24 @@ static int energy_run(int argc, char **argv)
 {
     static const char *const FORMATS[] = {"table", "csv", "json", NULL};
     struct energy_options options = {0};
+    /* clang-format off */
     const struct option_row rows[] = {
-        {0, "once", OPTION_FLAG, &options.once, NULL,
-         "one reading over half a second (or --interval), then exit", 0, 0, NULL},
-        {'i', "interval", OPTION_NUMBER, &options.interval_s, "S", "seconds a row (default 1)", 0.1,
-         86400, NULL},
-        {'n', "count", OPTION_COUNT, &options.count, "N", "stop after N intervals", 1, 1e9, NULL},
-        {0, "format", OPTION_CHOICE, &options.format, "NAME", "table, csv or json", 0, 0, FORMATS},
-        {0, "json", OPTION_FLAG, &options.json, NULL, "the same as --format json", 0, 0, NULL},
-        {'o', "output", OPTION_TEXT, &options.output, "FILE", "write there, not to stdout", 0, 0,
-         NULL},
+        {.name = "once", .type = OPTION_FLAG, .target = &options.once,
+         .help = "one reading over 0.5 s (or --interval), then exit"},
+        {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &options.interval_s,
+         .value = "S", .help = "seconds per row (default: 1)", .least = 0.1, .most = 86400},
+        {.letter = 'n', .name = "count", .type = OPTION_COUNT, .target = &options.count,
+         .value = "N", .help = "stop after N intervals", .least = 1, .most = 1e9},
+        {.name = "format", .type = OPTION_CHOICE, .target = &options.format, .value = "NAME",
+         .help = "table, csv or json", .choices = FORMATS},
+        {.name = "json", .type = OPTION_FLAG, .target = &options.json,
+         .help = "same as --format json"},
+        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &options.output,
+         .value = "FILE", .help = "write to FILE instead of stdout"},
         MEASURE_OPTION_ROWS(options.measure, "rate"),
         {0},
     };
+    /* clang-format on */
     int rest, code = parse_or_help(&command_energy, rows, argc, argv, false, &rest);
     if (code >= 0)
         return code;

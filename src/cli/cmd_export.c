@@ -1,13 +1,12 @@
-/* ipw export: a run in another program's format.
+/* ipw export: a run in the format of another program.
  *
  *   $ ipw export runs/profile_H100_llama3_2_1b_builtin --to csv -o queries.csv
  *
- * To stdout, or to what -o names. */
+ * To stdout, to the file of -o or, where the format is a directory, to --output-dir. */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "cli/common.h"
-#include "cli/reading_view.h"
 #include "core/log.h"
 #include "report/export/export.h"
 #include "rundir/journal.h"
@@ -16,18 +15,18 @@ static int export_main(int argc, char **argv);
 
 const struct command command_export = {
     .name = "export",
-    .summary = "a run in other formats: CSV, SQLite, Prometheus, Perfetto, OpenTelemetry",
+    .summary = "convert a run to CSV, SQLite, Prometheus, Perfetto, OpenTelemetry ...",
     .usage = "DIR --to FORMAT [OPTIONS]",
     .details =
-        "Writes the records of a run directory, ours or the Python IPW's, as another program\n"
-        "reads them, to standard output or to what -o names. Memory does not grow with the\n"
-        "number of queries. `ipw list exports` shows the formats:\n"
+        "Writes the records of a run directory (also of the Python IPW) in another format, to\n"
+        "stdout or to the FILE of -o; sqlite needs -o, and hf, a Hugging Face dataset, needs\n"
+        "--output-dir. Uses constant memory. `ipw list exports` shows the formats:\n"
         "jsonl, csv, hf, sqlite, prom, perfetto, otlp-json, otlp-metrics.",
     .run = export_main,
 };
 
 struct export_options {
-    const char *to, *output, *model, *name;
+    const char *to, *output, *directory, *model, *name;
     bool replace;
 };
 
@@ -40,18 +39,29 @@ static int export_with(const struct export_options *options, const char *directo
         return complain("export", EXIT_USAGE, "%s", why.text);
     if (driver->available && driver->available(&why))
         return complain("export", EXIT_FAILED, "%s: %s", driver->name, why.text);
-    if (driver->makes_files && !options->output)
-        return complain("export", EXIT_USAGE, "%s makes files: say where with -o", driver->name);
-    struct export_request request = {directory,     options->model, options->output,
-                                     STDOUT_FILENO, options->name,  options->replace};
+    if (options->directory && (options->output || !driver->makes_directory))
+        return complain("export", EXIT_USAGE,
+                        options->output ? "%s: -o and --output-dir are mutually exclusive"
+                                        : "%s writes a file: use -o FILE instead of --output-dir",
+                        driver->name);
+    const char *output = options->directory ? options->directory : options->output;
+    if (driver->makes_files && !output)
+        return complain("export", EXIT_USAGE, "%s needs %s", driver->name,
+                        driver->makes_directory ? "--output-dir DIR" : "-o FILE");
+    struct export_request request = {.directory = directory,
+                                     .model = options->model,
+                                     .output = output,
+                                     .fd = STDOUT_FILENO,
+                                     .name = options->name,
+                                     .replace = options->replace};
     if (export_run(driver, &request, &done, &why))
         return complain("export", EXIT_FAILED, "%s", why.text);
     if (done.damaged)
-        log_warn("%llu damaged line%s of records.jsonl left out; the first is line %llu",
+        log_warn("skipped %llu damaged line%s of records.jsonl; the first is line %llu",
                  (unsigned long long)done.damaged, done.damaged == 1 ? "" : "s",
                  (unsigned long long)done.first_damaged);
     if (done.format > JOURNAL_FORMAT)
-        log_warn("records.jsonl is of format %.0f, and this version knows %d: some of it may be "
+        log_warn("records.jsonl has format %.0f, newer than %d of this version: some data may be "
                  "missing",
                  done.format, JOURNAL_FORMAT);
     return EXIT_DONE;
@@ -60,29 +70,35 @@ static int export_with(const struct export_options *options, const char *directo
 static int export_main(int argc, char **argv)
 {
     struct export_options options = {0};
+    /* clang-format off */
     const struct option_row rows[] = {
-        {0, "to", OPTION_TEXT, &options.to, "FORMAT", "which: see `ipw list exports`", 0, 0, NULL},
-        {'o', "output", OPTION_TEXT, &options.output, "PATH",
-         "the file, or for hf the directory, to make", 0, 0, NULL},
-        {0, "model", OPTION_TEXT, &options.model, "NAME",
-         "whose records, where a directory has several models'", 0, 0, NULL},
-        {0, "name", OPTION_TEXT, &options.name, "NAME",
-         "what the run is called there (default: as its directory)", 0, 0, NULL},
-        {0, "replace", OPTION_FLAG, &options.replace, NULL,
-         "sqlite: in place of a run of the same name, which is kept else", 0, 0, NULL},
+        {.name = "to", .type = OPTION_TEXT, .target = &options.to, .value = "FORMAT",
+         .help = "format; see `ipw list exports`"},
+        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &options.output,
+         .value = "FILE", .help = "write to FILE instead of stdout"},
+        {.name = "output-dir", .type = OPTION_TEXT, .target = &options.directory, .value = "DIR",
+         .help = "hf: write the dataset to DIR"},
+        {.name = "model", .type = OPTION_TEXT, .target = &options.model, .value = "NAME",
+         .help = "select one model's records"},
+        {.name = "name", .type = OPTION_TEXT, .target = &options.name, .value = "NAME",
+         .help = "name of the run in the output (default: its directory's)"},
+        {.name = "replace", .type = OPTION_FLAG, .target = &options.replace,
+         .help = "sqlite: replace a run of the same name (default: keep it)"},
         {0},
     };
+    /* clang-format on */
     const char **words = malloc((size_t)(argc + 1) * sizeof *words);
     size_t count = 0;
     int code = words ? parse_with_words(&command_export, rows, argc, argv, words, &count)
                      : complain("export", EXIT_FAILED, "out of memory");
     if (code < 0 && count != 1)
         code = complain("export", EXIT_USAGE, "%s; usage: ipw export %s",
-                        count ? "one run at a time" : "which run?", command_export.usage);
+                        count ? "more than one run directory" : "missing run directory",
+                        command_export.usage);
     if (code < 0 && !options.to)
-        code = complain("export", EXIT_USAGE, "--to which format? `ipw list exports` shows them");
-    reading_view_start("export",
-                       wants_colour(STDERR_FILENO) && (options.output || !isatty(STDOUT_FILENO)));
+        code = complain("export", EXIT_USAGE, "missing --to FORMAT; see `ipw list exports`");
+    start_reading_bar("export",
+                      wants_colour(STDERR_FILENO) && (options.output || !isatty(STDOUT_FILENO)));
     if (code < 0 && words)
         code = export_with(&options, words[0]);
     free((void *)words);

@@ -1,4 +1,4 @@
-/* ipw layers: where in a model the joules go.
+/* ipw layers: the energy of each layer and component of a model.
  *
  *   $ ipw layers --model SmolLM2-135M.gguf --prompt-tokens 32,128,512
  *
@@ -25,14 +25,14 @@ const struct command command_layers = {
     .summary = "energy by layer and component of a GGUF model",
     .usage = "--model FILE [OPTIONS]",
     .details =
-        "Runs the model inside this process: prompts of several lengths (prefill) and tokens\n"
-        "generated after each (decode), again and again, in windows long enough for the sensors.\n"
-        "Half of the windows run undisturbed and give the energy; the others, between them, stop\n"
-        "at the ends of components and give the times. Powers of components come out of both by\n"
-        "least squares at 0 or above, with idle apart; components that the windows cannot tell\n"
-        "apart share one power, and their joules go by time.\n\n"
-        "Several models, in one list or by repeating --model, are measured one after the other\n"
-        "and compared. Needs llama.cpp's library: `ipw doctor` says what brings it.",
+        "Runs the model in this process: prompts of several lengths (prefill), and tokens\n"
+        "generated after each (decode), repeated in windows long enough for the sensors. Half of\n"
+        "the windows run without instrumentation and give the energy; the others, interleaved,\n"
+        "synchronize after each component and give the times. The power of each component is\n"
+        "fitted by non-negative least squares, apart from idle power; components that the windows\n"
+        "cannot separate share one power, and their energy is divided by time.\n\n"
+        "Several models are measured one after the other and compared. Needs the llama.cpp\n"
+        "library; `ipw doctor` shows how to install it.",
     .run = layers_main,
 };
 
@@ -40,10 +40,10 @@ struct layers_command {
     struct measure_options measure;
     struct layers_options layers;
     struct option_list models;
-    char *lists[OPTION_LIST_MAX]; /* copies of them, cut at their commas */
+    char *lists[OPTION_LIST_MAX]; /* copies of them, split at commas */
     const char *paths[OPTION_LIST_MAX];
     size_t path_count;
-    char *found[OPTION_LIST_MAX]; /* the files that they mean */
+    char *found[OPTION_LIST_MAX]; /* the files of these models */
     const char *prompts, *granularity, *output;
     unsigned gpu_layers;
     bool json, quiet;
@@ -53,18 +53,18 @@ struct layers_command {
 
 static bool on_terminal;
 
-static void wipe(void)
+static void clear_line(void)
 {
     if (on_terminal)
         fprintf(stderr, "\r\033[K");
 }
 
-/* One line that is drawn over on a terminal; elsewhere a line for each thing that takes long. */
+/* On a terminal one line, overwritten; elsewhere one line per step. */
 static void show_progress(const struct layers_progress *state)
 {
     const char *slash = strrchr(state->model, '/');
     const char *name = slash ? slash + 1 : state->model;
-    wipe();
+    clear_line();
     if (!state->prompt)
         fprintf(stderr, "ipw layers: %s: %s", name, state->doing);
     else if (on_terminal)
@@ -79,8 +79,8 @@ static void show_progress(const struct layers_progress *state)
 
 /* ---- options ---- */
 
-/* "a,b" is two files; what is between commas may not be empty. */
-static int cut_models(struct layers_command *command)
+/* "a,b" is two files. */
+static int split_models(struct layers_command *command)
 {
     for (size_t i = 0; i < command->models.count; i++) {
         size_t length = strlen(command->models.items[i]) + 1;
@@ -94,20 +94,21 @@ static int cut_models(struct layers_command *command)
             if (next)
                 *next++ = '\0';
             if (!*word)
-                return complain("layers", EXIT_USAGE, "--model: an empty name in '%s'",
+                return complain("layers", EXIT_USAGE, "--model: empty name in '%s'",
                                 command->models.items[i]);
             if (command->path_count == OPTION_LIST_MAX)
-                return complain("layers", EXIT_USAGE, "at most %d models", OPTION_LIST_MAX);
+                return complain("layers", EXIT_USAGE, "too many models (limit %d)",
+                                OPTION_LIST_MAX);
             command->paths[command->path_count++] = word;
         }
     }
     if (command->path_count == 0)
-        return complain("layers", EXIT_USAGE, "which model? usage: ipw layers %s",
+        return complain("layers", EXIT_USAGE, "missing --model; usage: ipw layers %s",
                         command_layers.usage);
     return -1;
 }
 
-/* A model may go by the name that it was shipped under. */
+/* A shipped model may be given by its name. */
 static int find_models(struct layers_command *command)
 {
     for (size_t i = 0; i < command->path_count; i++) {
@@ -129,7 +130,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int cut_prompts(struct layers_command *command)
+static int split_prompts(struct layers_command *command)
 {
     enum { LONGEST = 1000000 };
     struct layers_options *layers = &command->layers;
@@ -143,10 +144,10 @@ static int cut_prompts(struct layers_command *command)
             !str_format(number, sizeof number, "%.*s", (int)length, word) ||
             parse_u64(number, &tokens) != ERR_OK || tokens < 1 || tokens > LONGEST)
             return complain("layers", EXIT_USAGE,
-                            "--prompt-tokens wants lengths from 1 to %d, like 32,128,512; not '%s'",
+                            "--prompt-tokens takes lengths from 1 to %d, e.g. 32,128,512, not '%s'",
                             LONGEST, command->prompts);
         if (layers->prompt_count == LAYERS_PROMPTS_MAX)
-            return complain("layers", EXIT_USAGE, "--prompt-tokens: at most %d lengths",
+            return complain("layers", EXIT_USAGE, "--prompt-tokens: too many lengths (limit %d)",
                             LAYERS_PROMPTS_MAX);
         layers->prompts[layers->prompt_count++] = (unsigned)tokens;
         word += length + more;
@@ -154,17 +155,17 @@ static int cut_prompts(struct layers_command *command)
     qsort(layers->prompts, layers->prompt_count, sizeof *layers->prompts, by_size);
     for (size_t i = 1; i < layers->prompt_count; i++)
         if (layers->prompts[i] == layers->prompts[i - 1])
-            return complain("layers", EXIT_USAGE, "--prompt-tokens: %u stands there twice",
+            return complain("layers", EXIT_USAGE, "--prompt-tokens: %u given more than once",
                             layers->prompts[i]);
     return -1;
 }
 
-static int settle_options(struct layers_command *command)
+static int complete_options(struct layers_command *command)
 {
     struct layers_options *layers = &command->layers;
-    int code = cut_models(command);
+    int code = split_models(command);
     if (code < 0)
-        code = cut_prompts(command);
+        code = split_prompts(command);
     if (code >= 0)
         return code;
     layers->auto_granularity = !strcmp(command->granularity, "auto");
@@ -240,11 +241,11 @@ static int measure(const struct layers_command *command)
         return code;
     enum err err = layers_measure(&session, command->paths, command->path_count, &command->layers,
                                   &result, &why);
-    wipe();
+    clear_line();
     sampler_stop(session.sampler);
     if (err && err != ERR_INTERRUPTED)
         code = complain("layers", err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
-    /* What came before a failure cost time to measure, and is shown all the same. */
+    /* Models measured before a failure are reported all the same. */
     if (result.count > 0) {
         int delivered = write_report(command, &session, &result);
         code = code ? code : delivered;
@@ -266,43 +267,49 @@ static int layers_main(int argc, char **argv)
         .layers = {.generate = 32, .batch = 1, .seed = 1, .idle_s = 2, .max_s = 60},
     };
     struct layers_options *p = &command.layers;
+    /* clang-format off */
     const struct option_row rows[] = {
-        {'m', "model", OPTION_LIST, &command.models, "FILE",
-         "a GGUF file or a shipped model; with commas several", 0, 0, NULL},
-        {0, "prompt-tokens", OPTION_TEXT, &command.prompts, "LIST",
-         "lengths of the prompts (default: 32,128,512)", 0, 0, NULL},
-        {0, "gen", OPTION_COUNT, &p->generate, "N",
-         "tokens generated after each prompt (default: 32)", 0, 100000, NULL},
-        {'r', "repeat", OPTION_COUNT, &p->repeats, "N",
-         "rounds of windows (default: until the ± is small)", 1, 200, NULL},
-        {0, "max-seconds", OPTION_NUMBER, &p->max_s, "S",
-         "begin no more rounds of a model after S seconds (default: 60)", 0.1, 1e6, NULL},
-        {0, "window", OPTION_NUMBER, &p->window_s, "S",
-         "least length of a window (default: what the sensors need)", 0.01, 3600, NULL},
-        {0, "batch", OPTION_COUNT, &p->batch, "N", "sequences computed together (default: 1)", 1,
-         256, NULL},
-        {'t', "threads", OPTION_COUNT, &p->threads, "N",
-         "threads that compute (default: one a core)", 1, 512, NULL},
-        {0, "context", OPTION_COUNT, &p->context, "N",
-         "tokens of context (default: as many as are needed)", 1, 1e7, NULL},
-        {0, "gpu-layers", OPTION_COUNT, &command.gpu_layers, "N",
-         "layers to put on a GPU (default: 0)", 0, 100000, NULL},
-        {0, "seed", OPTION_COUNT, &p->seed, "N", "for the tokens that are drawn (default: 1)", 0,
-         4e9, NULL},
-        {0, "idle", OPTION_NUMBER, &p->idle_s, "S",
-         "watch the machine at rest for S seconds; 0: not at all (default: 2)", 0, 86400, NULL},
-        {0, "granularity", OPTION_CHOICE, &command.granularity, "WORD",
-         "auto, component or layer: how closely to look (default: auto)", 0, 0, GRANULARITIES},
-        {0, "json", OPTION_FLAG, &command.json, NULL, "report as JSON", 0, 0, NULL},
-        {'o', "output", OPTION_TEXT, &command.output, "FILE", "write the JSON there as well", 0, 0,
-         NULL},
-        {'q', "quiet", OPTION_FLAG, &command.quiet, NULL, "no progress", 0, 0, NULL},
+        {.letter = 'm', .name = "model", .type = OPTION_LIST, .target = &command.models,
+         .value = "FILE", .help = "GGUF file or shipped model; comma-separated or repeated"},
+        {.name = "prompt-tokens", .type = OPTION_TEXT, .target = &command.prompts, .value = "LIST",
+         .help = "prompt lengths (default: 32,128,512)"},
+        {.name = "gen", .type = OPTION_COUNT, .target = &p->generate, .value = "N",
+         .help = "tokens to generate after each prompt (default: 32)", .most = 100000},
+        {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &p->repeats, .value = "N",
+         .help = "rounds of windows (default: until the ± is small)", .least = 1, .most = 200},
+        {.name = "max-seconds", .type = OPTION_NUMBER, .target = &p->max_s, .value = "S",
+         .help = "start no new round of a model after S seconds (default: 60)", .least = 0.1,
+         .most = 1e6},
+        {.name = "window", .type = OPTION_NUMBER, .target = &p->window_s, .value = "S",
+         .help = "minimum window length (default: what the sensors need)", .least = 0.01,
+         .most = 3600},
+        {.name = "batch", .type = OPTION_COUNT, .target = &p->batch, .value = "N",
+         .help = "batch size: sequences computed together (default: 1)", .least = 1, .most = 256},
+        {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &p->threads,
+         .value = "N", .help = "compute threads (default: one per core)", .least = 1, .most = 512},
+        {.name = "context", .type = OPTION_COUNT, .target = &p->context, .value = "N",
+         .help = "context length in tokens (default: as long as needed)", .least = 1, .most = 1e7},
+        {.name = "gpu-layers", .type = OPTION_COUNT, .target = &command.gpu_layers, .value = "N",
+         .help = "layers to offload to the GPU (default: 0)", .most = 100000},
+        {.name = "seed", .type = OPTION_COUNT, .target = &p->seed, .value = "N",
+         .help = "random seed of the tokens (default: 1)", .most = 4e9},
+        {.name = "idle", .type = OPTION_NUMBER, .target = &p->idle_s, .value = "S",
+         .help = "measure idle power first, S seconds (default: 2; 0: not at all)", .most = 86400},
+        {.name = "granularity", .type = OPTION_CHOICE, .target = &command.granularity,
+         .value = "WORD",
+         .help = "auto, component or layer (default: auto)", .choices = GRANULARITIES},
+        {.name = "json", .type = OPTION_FLAG, .target = &command.json, .help = "report as JSON"},
+        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &command.output,
+         .value = "FILE", .help = "also write the JSON report to FILE"},
+        {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
+         .help = "no progress"},
         MEASURE_OPTION_ROWS(command.measure, "sample-rate"),
         {0},
     };
+    /* clang-format on */
     int rest, code = parse_or_help(&command_layers, rows, argc, argv, false, &rest);
     if (code < 0)
-        code = settle_options(&command);
+        code = complete_options(&command);
     if (code < 0)
         code = find_models(&command);
     if (code < 0)

@@ -1,4 +1,4 @@
-/* ipw list: what there is of each kind, and what is missing for the rest. */
+/* ipw list: the drivers, devices and models of each kind, and what the unavailable ones need. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +16,7 @@
 #include "port/json_read.h"
 #include "report/export/export.h"
 #include "report/plot/gnuplot.h"
-#include "report/text/hardware_report.h"
 #include "report/text/listing.h"
-#include "report/text/listing_models.h"
 #include "report/parts.h"
 #include "report/plot/plot.h"
 #include "sensors/registry.h"
@@ -28,14 +26,13 @@ static int list_main(int argc, char **argv);
 
 const struct command command_list = {
     .name = "list",
-    .summary = "clients, datasets, graders, plots, sensors, hardware, models ...: what there is",
+    .summary = "list clients, datasets, graders, plots, sensors, hardware, models ...",
     .usage = "[KIND] [ID...] [OPTIONS]",
     .details =
         "KIND is clients, datasets, graders, analyses, plots, exports, sensors, stores,\n"
-        "hardware, models or all. Shows each with a line of what it does, and those that this\n"
-        "build or this machine cannot use with what would enable them. -v shows their\n"
-        "parameters too. Of hardware, ID shows one device with every figure and its source, of\n"
-        "models one with its family and what it counts to.",
+        "hardware, models or all. Shows a one-line description of each; for those that this build\n"
+        "or machine cannot use, what is missing. -v also shows their parameters. With ID, shows\n"
+        "one device with every figure and its source, or one model with its family and size.",
     .run = list_main,
 };
 
@@ -50,7 +47,7 @@ static bool check(enum err (*available)(struct error *why), struct listing_row *
 
 static void list_clients(struct listing *listing)
 {
-    listing_begin(listing, "clients", "what asks a model (--client)");
+    listing_begin(listing, "clients", "send requests to a model (--client)");
     for (size_t i = 0; CLIENT_DRIVERS[i]; i++) {
         const struct client_driver *driver = CLIENT_DRIVERS[i];
         struct listing_row row = {driver->name, driver->summary, driver->params, ""};
@@ -63,7 +60,7 @@ static void list_clients(struct listing *listing)
 
 static void list_datasets(struct listing *listing)
 {
-    listing_begin(listing, "datasets", "where questions come from (--dataset)");
+    listing_begin(listing, "datasets", "sources of questions (--dataset)");
     for (size_t i = 0; DATASET_DRIVERS[i]; i++) {
         const struct dataset_driver *driver = DATASET_DRIVERS[i];
         struct listing_row row = {driver->name, driver->summary, driver->params, ""};
@@ -79,7 +76,7 @@ static void list_datasets(struct listing *listing)
 
 static void list_graders(struct listing *listing)
 {
-    listing_begin(listing, "graders", "is an answer right? (--grader)");
+    listing_begin(listing, "graders", "check answers (--grader)");
     for (size_t i = 0; GRADER_DRIVERS[i]; i++) {
         const struct grader_driver *driver = GRADER_DRIVERS[i];
         struct listing_row row = {driver->name, driver->summary, driver->params, ""};
@@ -90,7 +87,7 @@ static void list_graders(struct listing *listing)
 
 static void list_stores(struct listing *listing)
 {
-    listing_begin(listing, "stores", "what a run leaves in its directory");
+    listing_begin(listing, "stores", "files of a run directory");
     for (size_t i = 0; STORE_DRIVERS[i]; i++) {
         const struct store_driver *driver = STORE_DRIVERS[i];
         struct listing_row row = {driver->name, driver->summary, NULL, ""};
@@ -110,7 +107,7 @@ static void list_exports(struct listing *listing)
     }
 }
 
-/* What this machine lacks: the driver's own reason, when it found nothing at all. */
+/* Why a driver finds nothing on this machine. */
 static void check_sensor(const struct sensor_driver *driver, struct listing_row *row)
 {
     struct sensor_findings findings = {0};
@@ -127,7 +124,8 @@ static void check_sensor(const struct sensor_driver *driver, struct listing_row 
 
 static void list_sensors(struct listing *listing)
 {
-    listing_begin(listing, "sensors", "what measures (--sensors); `ipw doctor` tries them");
+    listing_begin(listing, "sensors",
+                  "measure energy and power (--sensors); `ipw doctor` tests them");
     for (size_t i = 0; SENSOR_DRIVERS[i]; i++) {
         const struct sensor_driver *driver = SENSOR_DRIVERS[i];
         struct listing_row row = {driver->name, driver->summary, NULL, ""};
@@ -138,7 +136,7 @@ static void list_sensors(struct listing *listing)
 
 static void list_analyses(struct listing *listing)
 {
-    listing_begin(listing, "analyses", "what `ipw analyze` says of a run (--analysis)");
+    listing_begin(listing, "analyses", "analyses of `ipw analyze` (--analysis)");
     for (size_t i = 0; ANALYSIS_DRIVERS[i]; i++) {
         const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
         struct listing_row row = {driver->name, driver->summary, driver->params, ""};
@@ -155,7 +153,7 @@ static enum err plots_available(struct error *why)
 
 static void list_plots(struct listing *listing)
 {
-    listing_begin(listing, "plots", "what `ipw plot` draws (--plot)");
+    listing_begin(listing, "plots", "plots of `ipw plot` (--plot)");
     for (size_t i = 0; PLOT_DRIVERS[i]; i++) {
         struct listing_row row = {PLOT_DRIVERS[i]->name, PLOT_DRIVERS[i]->summary, NULL, ""};
         check(plots_available, &row);
@@ -169,10 +167,10 @@ enum { LINE_WIDTH = 98 };
 
 static void begin_hardware(struct listing *listing)
 {
-    listing_begin(listing, "hardware", "devices that `ipw estimate` knows (--hardware)");
+    listing_begin(listing, "hardware", "devices of `ipw estimate` (--hardware)");
 }
 
-/* Among everything else, their names alone; JSON always has all of each. */
+/* In `ipw list all`, names only; JSON always has all figures. */
 static void list_hardware(struct listing *listing)
 {
     size_t column = 0;
@@ -198,10 +196,10 @@ static enum err show_all(struct listing *listing, struct error *why)
         return ERR_OK;
     }
     begin_hardware(listing);
-    return hardware_report_all(listing->colour, &listing->text, why);
+    return listing_hardware_table(listing->colour, &listing->text, why);
 }
 
-/* The entry as its file has it, whatever the point. */
+/* The whole entry, whatever the @MODE. */
 static void add_entry(struct listing *listing, const struct hardware *hardware)
 {
     size_t length = strcspn(hardware->id, "@");
@@ -227,7 +225,7 @@ static enum err show_hardware(struct listing *listing, const char **ids, size_t 
         if (listing->json)
             add_entry(listing, &hardware);
         else
-            hardware_report_one(&hardware, listing->colour, &listing->text);
+            listing_hardware_details(&hardware, listing->colour, &listing->text);
         hardware_release(&hardware);
     }
     return ERR_OK;
@@ -251,12 +249,11 @@ static int unknown_kind(const char *word)
         names[i + 1] = KINDS[i].name;
     const char *near = nearest_name(word, names, KIND_COUNT + 1);
     if (near)
-        return complain("list", EXIT_USAGE, "there are no '%s': did you mean '%s'?", word, near);
-    return complain("list", EXIT_USAGE, "there are no '%s': `ipw list --help` says what there is",
-                    word);
+        return complain("list", EXIT_USAGE, "unknown kind '%s'; did you mean '%s'?", word, near);
+    return complain("list", EXIT_USAGE, "unknown kind '%s'; see `ipw list --help`", word);
 }
 
-/* What whole commands lack, such as report. */
+/* Missing parts of the build that disable whole commands, such as report. */
 static void add_missing_parts(struct text *out)
 {
     struct text parts = {0};
@@ -266,7 +263,7 @@ static void add_missing_parts(struct text *out)
     text_release(&parts);
 }
 
-/* Everything of one kind, or of every kind. */
+/* All entries of one kind, or of every kind. */
 static int list_kinds(struct listing *listing, const char *wanted)
 {
     bool found = false;
@@ -281,7 +278,7 @@ static int list_kinds(struct listing *listing, const char *wanted)
     return found ? put_output("list", &listing->text) : unknown_kind(wanted);
 }
 
-/* Some of one kind, each with all that is known of it. */
+/* Some entries of one kind, in detail. */
 static int list_named(struct listing *listing,
                       enum err (*show)(struct listing *, const char **, size_t, struct error *),
                       const char **ids, size_t count)
@@ -297,11 +294,14 @@ static int list_named(struct listing *listing,
 static int list_main(int argc, char **argv)
 {
     bool json = false, verbose = false;
+    /* clang-format off */
     const struct option_row rows[] = {
-        {'v', "verbose", OPTION_FLAG, &verbose, NULL, "with their parameters", 0, 0, NULL},
-        {0, "json", OPTION_FLAG, &json, NULL, "as JSON", 0, 0, NULL},
+        {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &verbose,
+         .help = "show parameters too"},
+        {.name = "json", .type = OPTION_FLAG, .target = &json, .help = "print JSON"},
         {0},
     };
+    /* clang-format on */
     size_t count;
     const char **words = calloc((size_t)argc + 1, sizeof *words);
     if (!words)
@@ -316,7 +316,8 @@ static int list_main(int argc, char **argv)
         else if (!strcmp(wanted, "models") && count > 1)
             code = list_named(&listing, listing_models_named, words + 1, count - 1);
         else if (count > 1)
-            code = complain("list", EXIT_USAGE, "one kind at a time: what is '%s'?", words[1]);
+            code =
+                complain("list", EXIT_USAGE, "unexpected argument '%s': give one KIND", words[1]);
         else
             code = list_kinds(&listing, wanted);
         listing_release(&listing);

@@ -1,4 +1,4 @@
-/* ipw load: a steady CPU load of known length, to measure or to see sensors move by. */
+/* ipw load: a steady CPU load of known length, to measure or to test sensors with. */
 #include "cli/common.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -9,9 +9,9 @@ static int load_run(int argc, char **argv);
 
 const struct command command_load = {
     .name = "load",
-    .summary = "keep the CPUs busy for a while: something to measure",
+    .summary = "run a CPU load of known length, as something to measure",
     .usage = "[--seconds S] [--threads N]",
-    .details = "Multiplies numbers on every CPU (or on N threads) and says how many it did.\n"
+    .details = "Multiplies numbers on every CPU (or on N threads) and prints how many.\n"
                "Try: ipw run -- ipw load --seconds 2",
     .run = load_run,
 };
@@ -20,12 +20,15 @@ static int load_run(int argc, char **argv)
 {
     double length_s = 2;
     unsigned threads = 0;
+    /* clang-format off */
     const struct option_row rows[] = {
-        {'s', "seconds", OPTION_NUMBER, &length_s, "S", "how long (default 2)", 0.001, 86400, NULL},
-        {'t', "threads", OPTION_COUNT, &threads, "N", "threads (default: one a CPU)", 1, 4096,
-         NULL},
+        {.letter = 's', .name = "seconds", .type = OPTION_NUMBER, .target = &length_s, .value = "S",
+         .help = "duration (default: 2)", .least = 0.001, .most = 86400},
+        {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &threads, .value = "N",
+         .help = "threads (default: one per CPU)", .least = 1, .most = 4096},
         {0},
     };
+    /* clang-format on */
     int rest, code = parse_or_help(&command_load, rows, argc, argv, false, &rest);
     if (code >= 0)
         return code;

@@ -1,15 +1,14 @@
-/* ipw plot: pictures of runs and of measured layers, drawn by gnuplot.
+/* ipw plot: plots of runs and of measured layers, drawn by gnuplot.
  *
  *   $ ipw plot runs/profile_H100_llama3_2_1b_builtin
  *
- * One file a plot, DIR/plots/NAME.png; their paths on stdout, and on stderr what was not drawn and why. */
+ * One file per plot, DIR/plots/NAME.png.  Their paths go to stdout; skipped plots and reasons to stderr. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/common.h"
-#include "cli/reading_view.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
@@ -25,15 +24,15 @@ static int plot_main(int argc, char **argv);
 
 const struct command command_plot = {
     .name = "plot",
-    .summary = "pictures of runs: energy, power, latency, accuracy, layers",
+    .summary = "plot runs: energy, power, latency, accuracy, layers",
     .usage = "DIR|FILE... [OPTIONS]",
     .details =
-        "Draws what run directories hold, ours or the Python IPW's, and what `ipw layers -o FILE`\n"
-        "wrote, also as layers*.json in a DIR. Every plot that the data allow goes to\n"
+        "Plots run directories (also of the Python IPW) and results of `ipw layers`, given as a\n"
+        "FILE or as layers*.json in a DIR. Every plot that the data allow goes to\n"
         "DIR/plots/NAME.png, those of layers to DIR/plots/layers, and those of FILE.json to\n"
-        "FILE-plots; with several DIRs the runs are also drawn together, in the first one's\n"
-        "folder. The paths are printed; what cannot be drawn is named with the reason.\n\n"
-        "gnuplot does the drawing. `ipw list plots` shows the plots.",
+        "FILE-plots. Several runs are also plotted together, in the folder of the first. Prints\n"
+        "the paths, and the plots that were skipped with the reason.\n\n"
+        "Needs gnuplot. `ipw list plots` shows the plots.",
     .run = plot_main,
 };
 
@@ -44,28 +43,28 @@ struct plot_options {
     bool dark;
 };
 
-/* What is asked for, and what came of it. */
+/* The request, and its results so far. */
 struct plotting {
     const struct plot_options *options;
     const char **sources;
     size_t source_count;
     const struct plot_driver *drivers[PLOTS_MOST];
     size_t driver_count;
-    bool by_name; /* --plot was given: each must come out */
+    bool by_name; /* --plot was given: each must be drawn */
     bool formats[FIGURE_FORMATS];
     struct run_figures *runs;
-    size_t run_count; /* of those that are drawn together */
+    size_t run_count; /* drawn together */
     bool had_run, had_layers;
     bool drawn[PLOTS_MOST];          /* by driver */
-    struct error missed[PLOTS_MOST]; /* why not, by driver; of the source at hand */
+    struct error missed[PLOTS_MOST]; /* why not, by driver, for the current source */
     struct text paths;
-    bool broken; /* a picture that could not be written: no use to go on */
+    bool broken; /* a plot could not be written: stop */
     bool failed;
 };
 
-/* ---- which ---- */
+/* ---- selection ---- */
 
-/* Words of a list with commas between, one after the other: NULL at the end. */
+/* The next word of a comma-separated list, NULL at its end. */
 static char *next_word(char *list, char **rest)
 {
     return strtok_r(list, ", ", rest);
@@ -101,7 +100,7 @@ static int choose_plots(struct plotting *work)
     }
     free(copy);
     if (code < 0 && !work->driver_count)
-        code = complain("plot", EXIT_USAGE, "--plot names none; see ipw list plots");
+        code = complain("plot", EXIT_USAGE, "--plot is empty; see `ipw list plots`");
     return code;
 }
 
@@ -116,13 +115,13 @@ static int choose_formats(struct plotting *work)
         while (format < FIGURE_FORMATS && strcmp(FIGURE_SUFFIXES[format], name) != 0)
             format++;
         if (format == FIGURE_FORMATS)
-            code = complain("plot", EXIT_USAGE, "no format is called '%s': png, svg or pdf", name);
+            code = complain("plot", EXIT_USAGE, "unknown format '%s': use png, svg or pdf", name);
         else
             any = work->formats[format] = true;
     }
     free(copy);
     if (code < 0 && !any)
-        code = complain("plot", EXIT_USAGE, "--format names none: png, svg or pdf");
+        code = complain("plot", EXIT_USAGE, "--format is empty: use png, svg or pdf");
     return code;
 }
 
@@ -136,7 +135,7 @@ static struct run_wanted columns_needed(const struct plotting *work)
     return wanted;
 }
 
-/* ---- where ---- */
+/* ---- paths ---- */
 
 static void last_part(const char *path, char *to, size_t size)
 {
@@ -156,9 +155,9 @@ static void drop_suffix(char *path)
         path[length - 5] = '\0';
 }
 
-/* The folder of a source's pictures.  Below -o each of several sources has one of its own, by its name;
- * of equal names the later ones carry their number. */
-static void place_of(const struct plotting *work, size_t source, bool is_file, char *to)
+/* The folder of a source's plots.  Below --output-dir each of several sources has its own, by name;
+ * a repeated name is followed by the number of the source. */
+static void plot_folder(const struct plotting *work, size_t source, bool is_file, char *to)
 {
     const char *output = work->options->output, *path = work->sources[source];
     char name[256], other[256], stem[PATH_LONGEST];
@@ -208,7 +207,7 @@ static void put_files(struct plotting *work, size_t which, struct figure *figure
     }
 }
 
-/* Every chosen plot of this kind; what has no data is kept in `missed`. */
+/* Draws every selected plot of this kind; those without data go to `missed`. */
 static void draw_source(struct plotting *work, unsigned kind, const struct plot_source *source,
                         const char *place)
 {
@@ -230,13 +229,13 @@ static void draw_source(struct plotting *work, unsigned kind, const struct plot_
     }
 }
 
-/* "not drawn: a, b: why", plots of the same reason together. */
-static void tell_missed(struct plotting *work, const char *source)
+/* "skipped: a, b: why", plots with the same reason together. */
+static void report_missed(struct plotting *work, const char *source)
 {
     for (size_t i = 0; i < work->driver_count; i++) {
         if (!work->missed[i].code)
             continue;
-        fprintf(stderr, "not drawn%s%s: %s", source ? " of " : "",
+        fprintf(stderr, "skipped%s%s: %s", source ? " for " : "",
                 plain_text(source ? source : "").text, work->drivers[i]->name);
         for (size_t j = i + 1; j < work->driver_count; j++)
             if (work->missed[j].code && strcmp(work->missed[i].text, work->missed[j].text) == 0) {
@@ -254,7 +253,7 @@ static const char *source_name(const struct plotting *work, size_t source)
 
 /* ---- sources ---- */
 
-/* `may_lack` a run: it has measured layers. */
+/* may_lack: a directory with measured layers need not hold a run. */
 static void plot_run_directory(struct plotting *work, size_t source, bool may_lack)
 {
     char place[PATH_LONGEST];
@@ -272,9 +271,9 @@ static void plot_run_directory(struct plotting *work, size_t source, bool may_la
     work->had_run = true;
     for (size_t i = 0; i < table.note_count; i++)
         fprintf(stderr, "note: %s\n", plain_text(table.notes[i].text).text);
-    place_of(work, source, false, place);
+    plot_folder(work, source, false, place);
     draw_source(work, PLOT_OF_RUN, &(struct plot_source){.table = &table}, place);
-    tell_missed(work, source_name(work, source));
+    report_missed(work, source_name(work, source));
     if (work->source_count > 1 && run_figures_of(&table, &work->runs[work->run_count]) == ERR_OK)
         work->run_count++;
     run_table_release(&table);
@@ -285,18 +284,18 @@ static void plot_model(struct plotting *work, size_t source, const struct measur
 {
     char place[PATH_LONGEST], folder[256] = "", whole[PATH_LONGEST + 300];
     const char *name = jv_text(jv_get(model->figures, "model"));
-    place_of(work, source, is_file, place);
+    plot_folder(work, source, is_file, place);
     if (is_one_of_many)
         model_slug(name ? name : "model", folder, sizeof folder);
     str_format(whole, sizeof whole, "%s%s%s%s", place, is_file ? "" : "/layers",
                folder[0] ? "/" : "", folder);
     draw_source(work, PLOT_OF_LAYERS,
                 &(struct plot_source){.layers = model->figures, .host = model->host}, whole);
-    tell_missed(work, folder[0] ? folder : source_name(work, source));
+    report_missed(work, folder[0] ? folder : source_name(work, source));
     work->had_layers = true;
 }
 
-/* Those of a file, or of a directory; how many. */
+/* The layers of a file or directory; returns the number of models. */
 static size_t plot_layers(struct plotting *work, size_t source, bool is_file)
 {
     struct measured_layers layers = {0};
@@ -324,7 +323,7 @@ static void plot_one(struct plotting *work, size_t source)
         plot_run_directory(work, source, false);
 }
 
-/* Runs together: in the first one's folder. */
+/* All runs in one plot, in the folder of the first. */
 static void plot_together(struct plotting *work)
 {
     char place[PATH_LONGEST];
@@ -336,26 +335,26 @@ static void plot_together(struct plotting *work)
         str_format(place, sizeof place, "%s/plots", work->runs[0].point.directory);
     draw_source(work, PLOT_OF_RUNS,
                 &(struct plot_source){.runs = work->runs, .run_count = work->run_count}, place);
-    tell_missed(work, NULL);
+    report_missed(work, NULL);
 }
 
-/* Plots of which there was no source of their kind at all. */
-static void tell_sourceless(struct plotting *work)
+/* Plots without any source of their kind. */
+static void report_sourceless(struct plotting *work)
 {
     memset(work->missed, 0, sizeof work->missed);
     for (size_t i = 0; i < work->driver_count; i++) {
         unsigned of = work->drivers[i]->of;
         if (of == PLOT_OF_RUNS && work->run_count < 2)
-            err_set(&work->missed[i], ERR_NO_DATA, "two runs are needed");
+            err_set(&work->missed[i], ERR_NO_DATA, "needs two runs");
         else if (of == PLOT_OF_LAYERS && !work->had_layers)
-            err_set(&work->missed[i], ERR_NO_DATA, "needs a FILE.json of `ipw layers -o`");
+            err_set(&work->missed[i], ERR_NO_DATA, "needs a result of `ipw layers`");
         else if (of == PLOT_OF_RUN && !work->had_run && work->had_layers)
-            err_set(&work->missed[i], ERR_NO_DATA, "needs the directory of a run");
+            err_set(&work->missed[i], ERR_NO_DATA, "needs a run directory");
     }
-    tell_missed(work, NULL);
+    report_missed(work, NULL);
 }
 
-/* ---- all of it ---- */
+/* ---- the command ---- */
 
 static int plot_all(struct plotting *work)
 {
@@ -363,7 +362,7 @@ static int plot_all(struct plotting *work)
         plot_one(work, i);
     plot_together(work);
     if (!work->broken && (work->had_run || work->had_layers))
-        tell_sourceless(work);
+        report_sourceless(work);
     bool none = !work->paths.length, missing = false;
     for (size_t i = 0; i < work->driver_count; i++)
         missing = missing || (work->by_name && !work->drawn[i]);
@@ -383,17 +382,22 @@ static int check_parts(void)
 static int plot_main(int argc, char **argv)
 {
     struct plot_options options = {0};
+    /* clang-format off */
     const struct option_row rows[] = {
-        {0, "plot", OPTION_TEXT, &options.plots, "NAMES",
-         "only these, with commas between (default: all that the data allow)", 0, 0, NULL},
-        {'o', "output", OPTION_TEXT, &options.output, "DIR", "where the pictures go", 0, 0, NULL},
-        {0, "format", OPTION_TEXT, &options.formats, "LIST", "png, svg, pdf (default: png)", 0, 0,
-         NULL},
-        {0, "dark", OPTION_FLAG, &options.dark, NULL, "light on dark", 0, 0, NULL},
-        {0, "model", OPTION_TEXT, &options.model, "NAME",
-         "whose records, where a directory has several models'", 0, 0, NULL},
+        {.name = "plot", .type = OPTION_TEXT, .target = &options.plots, .value = "NAMES",
+         .help = "comma-separated plots (default: all that the data allow)"},
+        {.name = "output-dir", .type = OPTION_TEXT, .target = &options.output, .value = "DIR",
+         .help = "write the plots to DIR"},
+        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &options.output,
+         .value = "DIR", .help = "same as --output-dir (old spelling)"},
+        {.name = "format", .type = OPTION_TEXT, .target = &options.formats, .value = "LIST",
+         .help = "comma-separated formats: png, svg, pdf (default: png)"},
+        {.name = "dark", .type = OPTION_FLAG, .target = &options.dark, .help = "dark background"},
+        {.name = "model", .type = OPTION_TEXT, .target = &options.model, .value = "NAME",
+         .help = "select one model's records"},
         {0},
     };
+    /* clang-format on */
     struct plotting work = {.options = &options};
     size_t count = 0;
     work.sources = malloc((size_t)(argc + 1) * sizeof *work.sources);
@@ -403,14 +407,15 @@ static int plot_main(int argc, char **argv)
                    : complain("plot", EXIT_FAILED, "out of memory");
     work.source_count = count;
     if (code < 0 && !count)
-        code = complain("plot", EXIT_USAGE, "of which run? usage: ipw plot %s", command_plot.usage);
+        code = complain("plot", EXIT_USAGE, "missing run directory; usage: ipw plot %s",
+                        command_plot.usage);
     if (code < 0)
         code = choose_plots(&work);
     if (code < 0)
         code = choose_formats(&work);
     if (code < 0)
         code = check_parts();
-    reading_view_start("plot", wants_colour(STDERR_FILENO));
+    start_reading_bar("plot", wants_colour(STDERR_FILENO));
     if (code < 0)
         code = plot_all(&work);
     text_release(&work.paths);

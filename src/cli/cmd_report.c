@@ -1,4 +1,4 @@
-/* ipw report: runs as one HTML file to look at, send and print.
+/* ipw report: runs as one self-contained HTML file.
  *
  *   $ ipw report runs/profile_H100_llama3_2_1b_builtin
  *   $ ipw report runs/profile_* layers.json -o family.html
@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "cli/common.h"
-#include "cli/reading_view.h"
 #include "core/text.h"
 #include "report/html/html.h"
 
@@ -16,16 +15,18 @@ static int report_main(int argc, char **argv);
 
 const struct command command_report = {
     .name = "report",
-    .summary = "runs as one HTML file: figures, timeline, fits, tables",
+    .summary = "HTML report of runs: figures, timeline, fits, tables",
     .usage = "DIR... [OPTIONS]",
     .details =
-        "Reads run directories, ours or the Python IPW's, and files that `ipw layers -o` wrote, "
-        "and\n"
-        "makes one page of them: what was measured and how well, the figures with their\n"
-        "uncertainty, the power over time with every request, distributions, fits, tables, and\n"
-        "several runs on their frontier of accuracy and energy.\n\n"
-        "The file holds all that it needs: no network, no server. It becomes report.html in the\n"
-        "first DIR unless -o names another.",
+        "Reads run directories (also of the Python IPW) and results of `ipw layers -o`, and "
+        "writes\n"
+        "one HTML page: what was measured and how well, figures with uncertainty, power over time\n"
+        "with every request, distributions, fits, tables and, for several runs, the Pareto "
+        "frontier\n"
+        "of accuracy and energy.\n\n"
+        "The page is self-contained: it needs no network and no server. The default is "
+        "report.html\n"
+        "in the first DIR.",
     .run = report_main,
 };
 
@@ -58,21 +59,23 @@ static int report_main(int argc, char **argv)
 {
     struct html_report report = {0};
     const char *output = NULL;
+    /* clang-format off */
     const struct option_row rows[] = {
-        {'o', "output", OPTION_TEXT, &output, "FILE",
-         "the page (default: report.html in the first DIR)", 0, 0, NULL},
-        {0, "model", OPTION_TEXT, &report.model, "NAME",
-         "whose records, where a directory has several models'", 0, 0, NULL},
+        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &output, .value = "FILE",
+         .help = "output file (default: report.html in the first DIR)"},
+        {.name = "model", .type = OPTION_TEXT, .target = &report.model, .value = "NAME",
+         .help = "select one model's records"},
         {0},
     };
+    /* clang-format on */
     const char **words = malloc((size_t)(argc + 1) * sizeof *words);
     int code = words ? parse_with_words(&command_report, rows, argc, argv, words, &report.count)
                      : complain("report", EXIT_FAILED, "out of memory");
     report.inputs = words;
     if (code < 0 && !report.count)
-        code =
-            complain("report", EXIT_USAGE, "which run? usage: ipw report %s", command_report.usage);
-    reading_view_start("report", wants_colour(STDERR_FILENO));
+        code = complain("report", EXIT_USAGE, "missing run directory; usage: ipw report %s",
+                        command_report.usage);
+    start_reading_bar("report", wants_colour(STDERR_FILENO));
     if (code < 0)
         code = make_report(&report, output);
     free((void *)words);

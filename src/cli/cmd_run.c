@@ -23,14 +23,14 @@ static int run_run(int argc, char **argv);
 
 const struct command command_run = {
     .name = "run",
-    .summary = "measure any command in joules",
+    .summary = "measure the energy of any command",
     .usage = "[OPTIONS] [--] COMMAND [ARGUMENTS]",
     .details =
-        "Starts sampling, then the command, and reports what every device spent between the two\n"
-        "ends of it: joules with standard uncertainty, method, and how much of the time samples\n"
-        "cover. The exit status is the command's own (128 + signal when one ended it, 127 when it\n"
-        "was not found). With --idle the machine is watched at rest first, and the idle share\n"
-        "(baseline power x time) is shown apart from the active one.",
+        "Starts sampling, then the command, and reports the energy of every device from start to\n"
+        "exit: joules with standard uncertainty, method and coverage. The exit status is that of\n"
+        "the command (128 + signal if one ended it, 127 if it was not found). With --idle, idle\n"
+        "power is measured first, and the energy is divided into idle (idle power x time) and\n"
+        "active.",
     .run = run_run,
 };
 
@@ -46,7 +46,7 @@ struct run_options {
 static void show_progress(enum exec_phase phase, unsigned number, unsigned of, double idle_s)
 {
     if (phase == EXEC_IDLE)
-        fprintf(stderr, "ipw run: watching the machine at rest for %g s\n", idle_s);
+        fprintf(stderr, "ipw run: measuring idle power for %g s\n", idle_s);
     else if (phase == EXEC_WARMUP)
         fprintf(stderr, "ipw run: warm-up %u of %u\n", number, of);
     else if (of > 1)
@@ -120,12 +120,12 @@ static int exit_code_of(const struct run_options *options, const struct exec_res
 
 static int measure(const struct run_options *options)
 {
-    /* Not closed: the process ends next, and the kernel takes everything back at once, where a
-     * vendor's library may take tens of milliseconds.  Static, so that leak checkers see it. */
+    /* Not closed: the process ends next, and the kernel frees everything at once, where a vendor's
+     * library may take tens of milliseconds.  Static, so that leak checkers see it. */
     static struct session session;
     struct exec_result result;
     struct error why = {0};
-    struct own_cost before; /* what this process spent before it measured is another's cost */
+    struct own_cost before; /* CPU time before the measurement is not its overhead */
     proc_own_cost(&before);
     proc_block_signals();
     int code = open_session("run", &options->measure, &session);
@@ -140,7 +140,7 @@ static int measure(const struct run_options *options)
         if (err)
             complain("run", EXIT_FAILED, "%s", why.text);
         code = write_report(options, &session, &result, before.cpu_s);
-        /* Whatever became of the report: samples cannot be taken again either. */
+        /* Even if the report failed: samples cannot be taken again. */
         if (options->samples && write_samples(options->samples, &session,
                                               result.count ? result.runs[0].from : session.started))
             code = EXIT_FAILED;
@@ -153,32 +153,35 @@ static int measure(const struct run_options *options)
 static int run_run(int argc, char **argv)
 {
     struct run_options options = {.exec = {.repeats = 1}};
+    /* clang-format off */
     const struct option_row rows[] = {
-        {'r', "repeat", OPTION_COUNT, &options.exec.repeats, "N", "measure N runs: mean and spread",
-         1, 100000, NULL},
-        {0, "warmup", OPTION_COUNT, &options.exec.warmups, "N", "run it N times unmeasured first",
-         0, 100000, NULL},
-        {0, "idle", OPTION_NUMBER, &options.exec.idle_s, "S",
-         "watch the machine at rest for S seconds first", 0.05, 86400, NULL},
-        {0, "json", OPTION_FLAG, &options.json, NULL, "report as JSON", 0, 0, NULL},
-        {'o', "output", OPTION_TEXT, &options.output, "FILE", "report there instead of stderr", 0,
-         0, NULL},
-        {0, "samples", OPTION_TEXT, &options.samples, "FILE", "write every raw sample as CSV", 0, 0,
-         NULL},
-        {0, "wait-all", OPTION_FLAG, &options.exec.wait_all, NULL,
-         "a run ends when every process it started has ended", 0, 0, NULL},
-        {0, "ignore-failure", OPTION_FLAG, &options.exec.ignore_failure, NULL,
-         "go on with the repeats after a failed run", 0, 0, NULL},
-        {'q', "quiet", OPTION_FLAG, &options.quiet, NULL, "no progress lines", 0, 0, NULL},
+        {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &options.exec.repeats,
+         .value = "N",
+         .help = "measure N runs; report mean and standard deviation", .least = 1, .most = 100000},
+        {.name = "warmup", .type = OPTION_COUNT, .target = &options.exec.warmups, .value = "N",
+         .help = "run it N times first, unmeasured", .most = 100000},
+        {.name = "idle", .type = OPTION_NUMBER, .target = &options.exec.idle_s, .value = "S",
+         .help = "measure idle power first, S seconds", .least = 0.05, .most = 86400},
+        {.name = "json", .type = OPTION_FLAG, .target = &options.json, .help = "report as JSON"},
+        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &options.output,
+         .value = "FILE", .help = "write the report to FILE instead of stderr"},
+        {.name = "samples", .type = OPTION_TEXT, .target = &options.samples, .value = "FILE",
+         .help = "write all raw samples to a CSV file"},
+        {.name = "wait-all", .type = OPTION_FLAG, .target = &options.exec.wait_all,
+         .help = "a run ends when all processes that it started have ended"},
+        {.name = "ignore-failure", .type = OPTION_FLAG, .target = &options.exec.ignore_failure,
+         .help = "continue with the repeats after a failed run"},
+        {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &options.quiet,
+         .help = "no progress lines"},
         MEASURE_OPTION_ROWS(options.measure, "rate"),
         {0},
     };
+    /* clang-format on */
     int rest, code = parse_or_help(&command_run, rows, argc, argv, true, &rest);
     if (code >= 0)
         return code;
     if (rest >= argc)
-        return complain("run", EXIT_USAGE, "what shall be run? usage: ipw run %s",
-                        command_run.usage);
+        return complain("run", EXIT_USAGE, "missing command; usage: ipw run %s", command_run.usage);
     options.exec.argv = argv + rest;
     if (!options.quiet && isatty(STDERR_FILENO))
         options.exec.progress = show_progress;

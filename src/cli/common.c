@@ -8,11 +8,51 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/reading_view.h"
+#include "core/clock.h"
 #include "core/energy.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "port/file.h"
+#include "port/term.h"
+#include "report/live/progress.h"
 #include "sampler/session.h"
+
+/* ---- progress of reading a large run, on stderr ---- */
+
+static struct reading_bar bar;
+
+static void put_bar(struct text *text)
+{
+    if (text->length)
+        fwrite(text_get(text), 1, text->length, stderr);
+    text_release(text);
+}
+
+static void show_reading(const char *path, uint64_t done, uint64_t all)
+{
+    struct text text = {0};
+    reading_bar_tell(&bar, path, done, all, clock_now(), &text);
+    put_bar(&text);
+}
+
+void start_reading_bar(const char *command, bool terminal)
+{
+    unsigned columns, rows;
+    if (!terminal)
+        return;
+    term_size(&columns, &rows);
+    reading_bar_init(&bar, command, term_is_utf8(), columns);
+    log_progress_to(show_reading);
+}
+
+static void clear_reading_bar(void)
+{
+    struct text text = {0};
+    reading_bar_wipe(&bar, &text);
+    put_bar(&text);
+}
+
+/* ---- messages and output ---- */
 
 int complain(const char *command, int code, const char *format, ...)
 {
@@ -21,12 +61,12 @@ int complain(const char *command, int code, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    reading_view_wipe();
+    clear_reading_bar();
     fprintf(stderr, "ipw %s: %s\n", command, str_plain(line));
     return code;
 }
 
-/* A figure that misses more of its window than this is missing, whatever its method. */
+/* With less coverage a figure counts as missing, whatever its method. */
 #define COVERAGE_REQUIRED 0.9
 
 int require_measured(const char *command, const struct energy *total)
@@ -37,8 +77,7 @@ int require_measured(const char *command, const struct energy *total)
     else if (!energy_is_measured(total))
         str_copy(why, sizeof why, total->note);
     else if (total->coverage < COVERAGE_REQUIRED)
-        str_format(why, sizeof why, "samples cover only %.0f %% of the time",
-                   100 * total->coverage);
+        str_format(why, sizeof why, "coverage only %.0f %%", 100 * total->coverage);
     else
         return 0;
     return complain(command, EXIT_NOT_MEASURED,
@@ -78,7 +117,7 @@ enum err write_file(const char *path, const struct text *text, struct error *why
 int put_output(const char *command, const struct text *text)
 {
     struct error why;
-    reading_view_wipe();
+    clear_reading_bar();
     if (write_all(STDOUT_FILENO, text, &why) != ERR_OK)
         return complain(command, EXIT_FAILED, "cannot write to standard output: %s", why.text);
     return EXIT_DONE;

@@ -1,4 +1,5 @@
-/* What the commands share: exit codes, output, the options that every measuring command has. */
+/* Shared by the commands: exit codes, messages, output, and the options of every measuring command.
+ * Nothing here keeps what it is passed. */
 #ifndef IPW_CLI_COMMON_H
 #define IPW_CLI_COMMON_H
 
@@ -21,43 +22,30 @@ enum exit_code {
 /* Prints "ipw COMMAND: text" on stderr and returns the code. */
 int complain(const char *command, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Options of every command that measures; rate_name is how the reads a second are asked for. */
+/* Options of every command that measures; rate_name is the name of the one for the sampling rate. */
 struct measure_options {
     const char *devices;
     const char *sensors;
     double rate_hz;
     bool require_energy;
 };
+/* clang-format off */
 #define MEASURE_OPTION_ROWS(m, rate_name)                                                          \
-    {0,           "devices",                                                                       \
-     OPTION_TEXT, &(m).devices,                                                                    \
-     "LIST",      "GPUs by index or UUID (default: the visible ones)",                             \
-     0,           0,                                                                               \
-     NULL},                                                                                        \
-        {0,           "sensors",                                                                   \
-         OPTION_TEXT, &(m).sensors,                                                                \
-         "LIST",      "only these drivers, e.g. nvml,rapl (default: all)",                         \
-         0,           0,                                                                           \
-         NULL},                                                                                    \
-        {0,                                                                                        \
-         rate_name,                                                                                \
-         OPTION_NUMBER,                                                                            \
-         &(m).rate_hz,                                                                             \
-         "HZ",                                                                                     \
-         "reads a second (default: what suits each sensor)",                                       \
-         0.01,                                                                                     \
-         1000,                                                                                     \
-         NULL},                                                                                    \
-    {                                                                                              \
-        0, "require-energy", OPTION_FLAG, &(m).require_energy, NULL,                               \
-            "exit 3 unless the energy was measured", 0, 0, NULL                                    \
-    }
+    {.name = "devices", .type = OPTION_TEXT, .target = &(m).devices, .value = "LIST",              \
+     .help = "GPUs by index or UUID (default: the visible ones)"},                                 \
+    {.name = "sensors", .type = OPTION_TEXT, .target = &(m).sensors, .value = "LIST",              \
+     .help = "only these sensor drivers, e.g. nvml,rapl (default: all)"},                          \
+    {.name = rate_name, .type = OPTION_NUMBER, .target = &(m).rate_hz, .value = "HZ",              \
+     .help = "sampling rate (default: what suits each sensor)", .least = 0.01, .most = 1000},      \
+    {.name = "require-energy", .type = OPTION_FLAG, .target = &(m).require_energy,                 \
+     .help = "exit 3 unless the energy was measured"}
+/* clang-format on */
 
-/* For --require-energy: 0 when the total was measured and covers nearly all of its window, else
- * EXIT_NOT_MEASURED after saying why not. */
+/* For --require-energy: 0 if the total was measured with enough coverage, else EXIT_NOT_MEASURED
+ * after reporting the reason. */
 int require_measured(const char *command, const struct energy *total);
 
-/* Opens a session as the options ask; complains on failure and returns the exit code, else 0. */
+/* Opens a session by the options; complains on failure and returns the exit code, else 0. */
 int open_session(const char *command, const struct measure_options *options,
                  struct session *session);
 
@@ -69,16 +57,19 @@ enum err write_file(const char *path, const struct text *text, struct error *why
 /* Writes to stdout; complains and returns EXIT_FAILED when that fails. */
 int put_output(const char *command, const struct text *text);
 
-/* Colour on this descriptor?  A terminal, and neither NO_COLOR nor TERM=dumb. */
+/* True for a terminal, unless NO_COLOR or TERM=dumb is set. */
 bool wants_colour(int fd);
 
-/* Parses; on --help prints it.  Returns -1 to go on, else the exit code. */
+/* Parses the options; on --help prints it.  Returns -1 to continue, else the exit code. */
 int parse_or_help(const struct command *command, const struct option_row *rows, int argc,
                   char **argv, bool stop_at_word, int *rest);
 
-/* The same for a command that takes words as well, before, between or behind its options: they are
- * moved to words[0..*count), which must have room for argc. */
+/* The same for a command with arguments before, between or after its options: they are moved to
+ * words[0..*count), which must have capacity for argc. */
 int parse_with_words(const struct command *command, const struct option_row *rows, int argc,
                      char **argv, const char **words, size_t *count);
+
+/* Shows the progress of reading a large run, if `terminal`; complain and put_output clear it. */
+void start_reading_bar(const char *command, bool terminal);
 
 #endif

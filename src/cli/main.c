@@ -30,23 +30,24 @@ static void log_to_stderr(enum log_level level, const char *line)
 static int show_help(void)
 {
     struct text text = {0};
-    text_add(&text, "ipw - intelligence per watt: what a computation costs in joules\n\n"
+    text_add(&text, "ipw - intelligence per watt: energy measurement for AI inference\n\n"
                     "usage: ipw COMMAND [OPTIONS]\n       ipw COMMAND --help\n"
                     "       ipw --version\n\ncommands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         text_addf(&text, "  %-10s %s\n", COMMANDS[i]->name, COMMANDS[i]->summary);
-    text_add(&text,
-             "\nexit status: 0 done, 1 failed, 2 wrong usage, 3 energy required but not measured,\n"
-             "             130 interrupted; `ipw run` gives the status of the command it ran\n\n"
-             "environment: IPW_SYSROOT=DIR  read /sys, /proc and /dev under DIR\n"
-             "             IPW_NVML=FILE    another NVIDIA management library\n"
-             "             IPW_AMDSMI=FILE, IPW_ROCMSMI=FILE   the same for AMD\n"
-             "             IPW_LOG=debug|note|warning|error    how much to say on stderr\n"
-             "             IPW_API_KEY=KEY, OPENAI_API_KEY=KEY  for services that want one\n"
-             "             HF_TOKEN=TOKEN   for datasets that want one\n"
-             "             CURL_CA_BUNDLE=FILE  certificates to trust\n"
-             "             XDG_CACHE_HOME=DIR   where datasets are kept (default: ~/.cache)\n"
-             "             NO_COLOR=1       no colours\n");
+    text_add(
+        &text,
+        "\nexit status: 0 success, 1 failure, 2 usage error, 3 energy required but not measured,\n"
+        "             130 interrupted; `ipw run` exits with the status of its command\n\n"
+        "environment: IPW_SYSROOT=DIR  read /sys, /proc and /dev under DIR\n"
+        "             IPW_NVML=FILE    NVML library to load\n"
+        "             IPW_AMDSMI=FILE, IPW_ROCMSMI=FILE   same for AMD\n"
+        "             IPW_LOG=debug|note|warning|error    log level on stderr\n"
+        "             IPW_API_KEY=KEY, OPENAI_API_KEY=KEY  for services that require one\n"
+        "             HF_TOKEN=TOKEN   for datasets that require one\n"
+        "             CURL_CA_BUNDLE=FILE  certificates to trust\n"
+        "             XDG_CACHE_HOME=DIR   cache of datasets (default: ~/.cache)\n"
+        "             NO_COLOR=1       no color\n");
     int code = put_output("help", &text);
     text_release(&text);
     return code;
@@ -76,7 +77,7 @@ static int unknown_command(const char *word)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = COMMANDS[i]->name;
     const char *near = nearest_name(word, names, COMMAND_COUNT);
-    fprintf(stderr, "ipw: no command is called '%s'; %s%s%s\n", word,
+    fprintf(stderr, "ipw: unknown command '%s'; %s%s%s\n", word,
             near ? "did you mean '" : "see `ipw --help`", near ? near : "", near ? "'?" : "");
     return EXIT_USAGE;
 }

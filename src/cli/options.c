@@ -45,12 +45,12 @@ static enum err set_number(const struct option_row *row, const char *value, stru
     double number;
     bool whole = row->type == OPTION_COUNT;
     if (parse_double(value, &number) != ERR_OK || (whole && number != floor(number)))
-        return err_set(why, ERR_USAGE, "--%s wants a %s, not '%s'", row->name,
-                       whole ? "whole number" : "number", value);
+        return err_set(why, ERR_USAGE, "--%s takes %s, not '%s'", row->name,
+                       whole ? "an integer" : "a number", value);
     bool limited = row->least != 0 || row->most != 0;
     if (limited && (number < row->least || number > row->most))
-        return err_set(why, ERR_USAGE, "--%s must be from %g to %g, not %s", row->name, row->least,
-                       row->most, value);
+        return err_set(why, ERR_USAGE, "--%s must be between %g and %g, not %s", row->name,
+                       row->least, row->most, value);
     if (whole)
         *(unsigned *)row->target = (unsigned)number;
     else
@@ -71,7 +71,7 @@ static enum err set_choice(const struct option_row *row, const char *value, stru
         str_format(list + used, sizeof list - used, "%s%s", count ? ", " : "", row->choices[count]);
     }
     const char *near = nearest_name(value, row->choices, count);
-    return err_set(why, ERR_USAGE, "--%s is one of %s, not '%s'%s%s%s", row->name, list, value,
+    return err_set(why, ERR_USAGE, "--%s must be one of %s, not '%s'%s%s%s", row->name, list, value,
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
@@ -79,8 +79,7 @@ static enum err add_item(const struct option_row *row, const char *value, struct
 {
     struct option_list *list = row->target;
     if (list->count == OPTION_LIST_MAX)
-        return err_set(why, ERR_USAGE, "--%s may be given %d times at most", row->name,
-                       OPTION_LIST_MAX);
+        return err_set(why, ERR_USAGE, "--%s given more than %d times", row->name, OPTION_LIST_MAX);
     list->items[list->count++] = value;
     return ERR_OK;
 }
@@ -99,7 +98,7 @@ static enum err set_value(const struct option_row *row, const char *value, struc
         return ERR_OK;
     case OPTION_ONCE:
         if (*(const char **)row->target)
-            return err_set(why, ERR_USAGE, "--%s stands there twice: '%.80s' and '%.80s'",
+            return err_set(why, ERR_USAGE, "--%s given more than once: '%.80s' and '%.80s'",
                            row->name, *(const char **)row->target, value);
         *(const char **)row->target = value;
         return ERR_OK;
@@ -122,7 +121,7 @@ static enum err add_pairs(const char *name, const char *word, struct params *fro
     for (size_t i = 0; i < from->count && !err; i++) {
         const char *key = from->items[i].key;
         if (params_get(out, key))
-            return err_set(why, ERR_USAGE, "--%s %.80s stands there twice", name, key);
+            return err_set(why, ERR_USAGE, "--%s %.80s given more than once", name, key);
         err = params_set(out, key, from->items[i].value);
     }
     return err ? err_set(why, err, "out of memory") : ERR_OK;
@@ -134,7 +133,7 @@ enum err options_pairs(const char *name, const struct option_list *words, struct
     for (size_t i = 0; i < words->count; i++) {
         struct params pieces = {0};
         if (!strchr(words->items[i], '='))
-            return err_set(why, ERR_USAGE, "--%s wants KEY=VALUE, not '%.80s'", name,
+            return err_set(why, ERR_USAGE, "--%s takes KEY=VALUE, not '%.80s'", name,
                            words->items[i]);
         enum err err = add_pairs(name, words->items[i], &pieces, out, why);
         params_release(&pieces);
@@ -173,7 +172,7 @@ static enum err take_option(const struct option_row *rows, int argc, char **argv
     }
     if (!value) {
         if (*index >= argc)
-            return err_set(why, ERR_USAGE, "--%s wants a value: %s", row->name, row->value);
+            return err_set(why, ERR_USAGE, "missing argument: --%s %s", row->name, row->value);
         value = argv[(*index)++];
     }
     return set_value(row, value, why);
@@ -223,5 +222,5 @@ void options_help(const struct command *command, const struct option_row *rows, 
                    rows->value ? rows->value : "");
         text_addf(out, "%-30s %s\n", left, rows->help);
     }
-    text_addf(out, "%-30s %s\n", "  -h, --help", "this text");
+    text_addf(out, "%-30s %s\n", "  -h, --help", "show this help");
 }

@@ -1,6 +1,6 @@
 /* Options as tables: a command fills rows with targets, and parsing, checking, help and the
- * suggestion for a mistyped name come from the rows.  Values point into argv; only OPTION_PARAMS
- * allocates, and its owner releases it. */
+ * suggestion for a misspelled name are derived from them.  Values point into argv; only
+ * OPTION_PARAMS allocates, and the owner of the target releases it. */
 #ifndef IPW_CLI_OPTIONS_H
 #define IPW_CLI_OPTIONS_H
 
@@ -17,7 +17,7 @@ enum option_type {
     OPTION_COUNT,  /* unsigned */
     OPTION_NUMBER, /* double */
     OPTION_TEXT,   /* const char * */
-    OPTION_ONCE,   /* const char *, NULL before; a second one is refused */
+    OPTION_ONCE,   /* const char *, initially NULL; may be given once */
     OPTION_CHOICE, /* const char *, one of choices */
     OPTION_PARAMS, /* struct params; may be given several times */
     OPTION_LIST,   /* struct option_list; may be given several times */
@@ -35,7 +35,7 @@ struct option_row {
     const char *name;
     enum option_type type;
     void *target;
-    const char *value; /* what help calls the value: "SECONDS" */
+    const char *value; /* its name in the help: "SECONDS" */
     const char *help;
     double least, most;         /* numbers and counts; both 0: no limits */
     const char *const *choices; /* NULL-terminated */
@@ -50,13 +50,13 @@ struct command {
 };
 
 /* Parses argv[1..] by rows (ended by a row without name).  Stops at "--" or, when stop_at_word,
- * at the first word that is no option; *rest is the index where it stopped.  "-h" and "--help"
- * set *help.  A wrong word is ERR_USAGE with one line in *why. */
+ * at the first word that is not an option; *rest is the index where it stopped.  "-h" and "--help"
+ * set *help.  Anything invalid is ERR_USAGE with one line in *why. */
 enum err options_parse(const struct option_row *rows, int argc, char **argv, bool stop_at_word,
                        int *rest, bool *help, struct error *why) MUST_USE;
 
-/* "KEY=VALUE" words of a list, into empty params.  ERR_USAGE for a word without "=", and for a key that stands
- * there twice: one of the two would be forgotten. */
+/* Parses the "KEY=VALUE" words of a list into empty params.  ERR_USAGE for a word without "=" and for
+ * a repeated key, whose first value would be lost. */
 enum err options_pairs(const char *name, const struct option_list *words, struct params *out,
                        struct error *why) MUST_USE;
 

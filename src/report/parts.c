@@ -34,11 +34,11 @@ static const struct {
     enum err (*available)(struct error *why);
 } PARTS[] = {
     {"cJSON", "ipw profile", jv_available},
-    {"libcurl", "ipw profile: the clients openai and ollama, the dataset hub", http_available},
-    {"nanoarrow", "ipw profile: the Arrow directory, the dataset hf", arrow_write_available},
-    {"llama.cpp", "the client llama: inference in this process", llama_available},
-    {"gnuplot", "ipw plot: the pictures", gnuplot_available},
-    {"SQLite", "ipw profile: the catalogue of runs", sqlite_available},
+    {"libcurl", "ipw profile: clients openai and ollama, dataset hub", http_available},
+    {"nanoarrow", "ipw profile: Arrow output, dataset hf", arrow_write_available},
+    {"llama.cpp", "client llama: in-process inference", llama_available},
+    {"gnuplot", "ipw plot", gnuplot_available},
+    {"SQLite", "ipw profile: index of runs", sqlite_available},
     {"ECharts", "ipw report", html_available},
 };
 
@@ -47,7 +47,7 @@ void parts_text(struct text *out)
     for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
         struct error why = {0};
         if (PARTS[i].available(&why) != ERR_OK)
-            text_addf(out, "without %s (%s): %s\n", PARTS[i].name, PARTS[i].needed_by, why.text);
+            text_addf(out, "missing %s (%s): %s\n", PARTS[i].name, PARTS[i].needed_by, why.text);
     }
     const struct engine_library *library;
     if (engine_library_open(&library, NULL) == ERR_OK && !library->is_tested)

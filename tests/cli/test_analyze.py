@@ -121,7 +121,7 @@ class Results(AnalyzeTest):
         (copy / "analysis").write_text("in the way")
         got = self.read(copy)
         self.assertEqual(list(got[str(copy)]), ALL)
-        self.assertIn("results are not written", self.done.stderr)
+        self.assertIn("results not written", self.done.stderr)
         self.assertEqual(self.done.stderr.count("\n"), 1, self.done.stderr)
 
     def test_an_interrupted_write_leaves_no_half(self):
@@ -145,7 +145,7 @@ class Results(AnalyzeTest):
                 self.assertAlmostEqual(run["joules_per_query"], sum(joules) / len(joules), places=9)
             else:
                 self.assertIsNone(run["joules_per_query"])
-        self.assertIn("side by side", self.analyze(self.path, other))
+        self.assertIn("\n comparison\n", self.analyze(self.path, other))
 
     def test_different_machines_are_told(self):
         other = self.on.root / "other"
@@ -275,7 +275,7 @@ class Throttling(Written):
 class BadInput(AnalyzeTest):
     def test_usage(self):
         self.analyze(code=2)
-        self.assertComplains("which run?")
+        self.assertComplains("missing run directory")
         self.analyze("x", "--analysis", "latancy", code=2)
         self.assertComplains("did you mean 'latency'?")
         self.analyze("x", "--option", "skip_zeros=yes", code=2)

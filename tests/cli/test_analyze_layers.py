@@ -131,7 +131,7 @@ class Figures(LayersTest):
         law = across["data"]["against"]["prefill_joules_per_token_of_parameters"]
         self.assertAlmostEqual(law["exponent"], 1, places=9)
         self.assertTrue(any("different machines" in w for w in across["warnings"]))
-        self.assertIn("side by side", self.analyze(*paths))
+        self.assertIn("\n comparison\n", self.analyze(*paths))
 
     def test_checks_that_failed_are_told(self):
         for more, words in (

@@ -52,7 +52,7 @@ class Bare(unittest.TestCase):
         for part in parts:
             self.assertFalse(part["available"], part)
             self.assertRegex(part["missing"], "install|setup|set-up", part)
-        self.assertIn("without libcurl", self.ipw("doctor").stdout)
+        self.assertIn("missing libcurl", self.ipw("doctor").stdout)
 
     def test_list_says_it_too(self):
         listed = json.loads(self.ipw("list", "--json").stdout)

@@ -83,7 +83,7 @@ class Help(unittest.TestCase):
                 if value:
                     done = ipw(None, command, f"--{name}")
                     self.assertEqual(done.returncode, 2)
-                    self.assertIn(f"--{name} wants a value: {value}", done.stderr)
+                    self.assertIn(f"missing argument: --{name} {value}", done.stderr)
 
 
 class Names(unittest.TestCase):
@@ -179,7 +179,7 @@ class Output(MachineTest):
         machine = self.machine(Intel, 40)
         words = ("run", "-r", "2", "--warmup", "1", "--idle", "0.1")
         text = self.on_a_terminal(machine, *words, "--", "true")
-        for line in ("watching the machine at rest", "warm-up 1 of 1", "run 2 of 2"):
+        for line in ("measuring idle power", "warm-up 1 of 1", "run 2 of 2"):
             self.assertIn(line, text)
         self.assertNotIn("warm-up", self.on_a_terminal(machine, *words, "-q", "--", "true"))
 

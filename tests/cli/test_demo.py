@@ -68,7 +68,7 @@ class Family(DemoTest):
         machine = self.machine(Modelled)
         models, done = self.family(machine, "--model", "ipw-1m-f16,ipw-1m-q8_0")
         self.assertEqual([model["energy"]["method"] for model in models], ["estimated"] * 2)
-        self.assertIn("estimated from CPU use, not measured", done.stderr)
+        self.assertIn("estimated from CPU utilization, not measured", done.stderr)
         done = self.demo(machine, "--queries", 5, "--model", "ipw-1m-f16", "--require-energy")
         self.assertEqual(done.returncode, 3)
         self.assertIn("~", done.stdout)

@@ -139,10 +139,10 @@ class Doctor(MachineTest):
         self.assertIn("Energy is measured here.", text)
         self.assertNotIn("\033", text)
         text = ipw(self.machine(Fixture, "none"), "doctor").stdout
-        self.assertIn("Nothing here measures or estimates energy: joules will be unknown.", text)
+        self.assertIn("No sensor measures or estimates energy here: energy will be unknown.", text)
         self.assertIn("fix: sudo modprobe intel_rapl_msr", text)
         text = ipw(self.machine(Modelled), "doctor").stdout
-        self.assertIn("figures are estimated from CPU use", text)
+        self.assertIn("figures are estimated from CPU utilization", text)
 
     def test_only_the_drivers_asked_for(self):
         report = self.diagnose(self.machine(Intel, 40), "--sensors", "rapl,host")

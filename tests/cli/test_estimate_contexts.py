@@ -251,9 +251,9 @@ class Forms(SweepTest):
                          ["decode", "", "", "77"])
 
     def test_a_title_says_what_is_the_same(self):
-        for words, said in ((["--context", "600,700"], "a request of 512 prompt tokens"),
-                            (["--prompt-tokens", "9,10"], "a request of 128 output tokens"),
-                            (["--phase", "decode", "--context", "8,9"], "batch 1, a step of decoding"),
+        for words, said in ((["--context", "600,700"], "requests of 512 prompt tokens"),
+                            (["--prompt-tokens", "9,10"], "requests of 128 output tokens"),
+                            (["--phase", "decode", "--context", "8,9"], "batch 1, one decode step"),
                             (["--phase", "prefill", "--prompt-tokens", "8,9"], "a prefill")):
             self.assertIn(said, self.head(*words)[0])
 
@@ -262,7 +262,7 @@ class Pictures(SweepTest):
     @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not here")
     def test_energy_against_lengths(self):
         for words, there in ((["--phase", "decode", "--context", "512..8192x2", "--batch", "1,8"],
-                              ("context (tokens)", "batch 1", "batch 8", "energy of an output token",
+                              ("context (tokens)", "batch 1", "batch 8", "energy per output token",
                                ">2048<", "decode")),
                              (["--phase", "decode", "--context", "512,600"], ("±", "batch 1")),
                              (["--prompt-tokens", "100,150", "--precision", "fp16,int8"],

@@ -112,9 +112,9 @@ class Unused(FileTest):
 
 
     def test_twice(self):
-        self.assertIn("twice", self.refused("--model", "resnet18", "--model", "gpt2", "--hardware", GPU))
+        self.assertIn("more than once", self.refused("--model", "resnet18", "--model", "gpt2", "--hardware", GPU))
         path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", ["batch", "seq"])], [info("y")])
-        self.assertIn("twice", self.refused("--model", path, "--hardware", GPU, "--batch", "1", "--dim",
+        self.assertIn("more than once", self.refused("--model", path, "--hardware", GPU, "--batch", "1", "--dim",
                                             "seq=4", "--dim", "seq=5"))
 
     def test_a_sweep_of_a_batch_that_is_given(self):
@@ -305,7 +305,7 @@ class Validated(FileTest):
         done = self.validate(path, "--where", "batch=2", "--json")
         self.assertEqual(json.loads(done.stdout)["left_out"], 1)
         done = self.validate(path, "--where", "batch", code=2)
-        self.assertIn("--where wants KEY=VALUE, not 'batch'", done.stderr)
+        self.assertIn("--where takes KEY=VALUE, not 'batch'", done.stderr)
         done = self.validate(path, "--where", "bach=2", code=2)
         self.assertIn("(known: model, batch, latency_s", done.stderr)
         self.validate(path, "--where", "batch=1", "--where", "batch=2", code=2)

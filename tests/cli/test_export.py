@@ -168,7 +168,7 @@ class Real(ProfileTest):
             self.skipTest("datasets is not here (IPW_PYTHON names an interpreter that has it)")
         where = self.root / "hf"
         shutil.rmtree(where, ignore_errors=True)
-        self.export("hf", "-o", where)
+        self.export("hf", "--output-dir", where)
         ours, theirs = datasets.load_from_disk(str(where)), datasets.load_from_disk(str(self.kept.path))
         self.assertEqual(ours.features, theirs.features)
         self.assertEqual(ours.to_list(), theirs.to_list())
@@ -418,10 +418,12 @@ class Written(ExportTest):
     def test_refusals(self):
         run = write_run(self.root / "run", [query(0)])
         for arguments, code, words in (
-                ((run, "--to", "parquet"), 2, "unknown export 'parquet'"), ((run, "--to", "hf"), 2, "say where with -o"),
-                ((run, "--to", "sqlite"), 2, "say where with -o"),
-                ((run, "--to", "cvs"), 2, "did you mean 'csv'"), ((run,), 2, "--to which format?"),
-                (("--to", "csv"), 2, "which run?"), ((run, run, "--to", "csv"), 2, "one run at a time"),
+                ((run, "--to", "parquet"), 2, "unknown export 'parquet'"), ((run, "--to", "hf"), 2, "hf needs --output-dir DIR"),
+                ((run, "--to", "sqlite"), 2, "sqlite needs -o FILE"),
+                ((run, "--to", "cvs"), 2, "did you mean 'csv'"), ((run,), 2, "missing --to"),
+                ((run, "--to", "csv", "--output-dir", "d"), 2, "csv writes a file: use -o FILE"),
+                ((run, "--to", "hf", "--output-dir", "d", "-o", "d"), 2, "mutually exclusive"),
+                (("--to", "csv"), 2, "missing run directory"), ((run, run, "--to", "csv"), 2, "more than one run directory"),
                 ((self.root / "no", "--to", "csv"), 1, "no such directory"),
                 ((self.root, "--to", "csv"), 1, "holds no run"),
                 ((run, "--to", "csv", "-o", self.root / "no" / "x"), 1, "cannot write"),
@@ -449,7 +451,7 @@ class Written(ExportTest):
         (run / "records.jsonl").write_text("".join(lines))
         done = ipw(None, "export", run, "--to", "csv")
         self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 5))
-        self.assertIn("1 damaged line of records.jsonl left out; the first is line 3", done.stderr)
+        self.assertIn("skipped 1 damaged line of records.jsonl; the first is line 3", done.stderr)
         (run / "summary.json").write_text("{")
         self.assertIn("summary.json", self.export(run, "csv", code=1))
 

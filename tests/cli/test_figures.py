@@ -245,13 +245,13 @@ class Pairs(FiguresTest):
         self.assertEqual(got["metrics"]["latency"]["run"]["queries"], 26)
         self.assertEqual(got["metrics"]["energy_per_query"]["run"]["queries"], 13)
         said = self.ipw("compare", a, b)
-        self.assertIn("26 of 40 queries that both asked, in pairs: those that both answered", said)
+        self.assertIn("26 of 40 common queries, paired: those that both runs completed", said)
         self.assertIn("energy_per_query (13 of 26)", said)
         self.assertIn(" latency  ", said)
 
     def test_all_were(self):
         a = self.run_of([query(i, joules=10 + i % 5) for i in range(40)], "a")
-        self.assertIn("40 queries that both asked, in pairs\n", self.ipw("compare", a, a))
+        self.assertIn("40 common queries, paired\n", self.ipw("compare", a, a))
 
 
 class Scaling(FiguresTest):

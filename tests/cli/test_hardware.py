@@ -50,7 +50,7 @@ class Listed(unittest.TestCase):
         self.assertEqual(len(lines), 2 + len(FILES))
         self.assertEqual([line.split()[0] for line in lines[2:]], [path.stem for path in FILES])
         heads = re.split(r"\s{2,}", lines[1].strip())
-        self.assertEqual(heads, ["id", "name", "class", "TFLOPS", "in", "GB/s", "memory", "limit W",
+        self.assertEqual(heads, ["id", "name", "class", "TFLOPS", "dtype", "GB/s", "memory", "limit W",
                                  "idle W", "evidence"])
         h200 = next(line for line in lines if line.startswith("  h200 "))
         self.assertRegex(h200, r"NVIDIA H200 SXM 141GB +gpu +989\.4 +bf16 +4800 +139\.8 GiB +700 ")

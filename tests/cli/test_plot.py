@@ -119,7 +119,7 @@ class EveryPlot(PlotTest):
     def test_of_several_clocks(self):
         runs = [run_at(self.root / f"r{mhz}", mhz) for mhz in (900, 1500)]
         out = self.root / "out"
-        self.plot(*runs, "--plot", ",".join(OF_CLOCKS), "--format", ",".join(FORMATS), "-o", out)
+        self.plot(*runs, "--plot", ",".join(OF_CLOCKS), "--format", ",".join(FORMATS), "--output-dir", out)
         self.check_files(out, OF_CLOCKS)
 
     def test_of_layers(self):
@@ -140,7 +140,7 @@ class EveryPlot(PlotTest):
         """Below -o each source has a folder by its name, and equal names do not meet."""
         runs = [self.run_of(3, "a/run"), self.run_of(4, "b/run")]
         out = self.root / "deep/out"
-        self.plot(*runs, "-o", out, "--plot", "ttft,models")
+        self.plot(*runs, "--output-dir", out, "--plot", "ttft,models")
         self.assertEqual(sorted(str(path.relative_to(out)) for path in out.rglob("*.png")),
                          ["models.png", "run-2/ttft.png", "run/ttft.png"])
         self.plot(*runs, "--plot", "models,energy")
@@ -459,7 +459,7 @@ class Frequency(PlotTest):
 
         no_samples = self.run_of(4, "no-samples", timeline=False)
         for others, words in (
-                ((), "two runs are needed"),
+                ((), "needs two runs"),
                 ((other("m", model="tiny-2b"),), "differ in more than the clock: models tiny-1b and tiny-2b"),
                 ((other("d", dataset="tales"),), "differ in more than the clock: datasets sums and tales"),
                 ((other("c", concurrency=4),), "differ in more than the clock: concurrency 1 and 4"),
@@ -567,7 +567,7 @@ class WithoutData(PlotTest):
         self.assertTrue((run / "plots/ttft.png").exists())
         for name in ("energy", "power", "energy_distribution", "phases"):
             self.assertFalse((run / f"plots/{name}.png").exists())
-            self.assertRegex(done.stderr, rf"not drawn: .*{name}.*none of 5 completed")
+            self.assertRegex(done.stderr, rf"skipped: .*{name}.*none of 5 completed")
         self.assertIn("timeline: the run has no samples", done.stderr)
         done = self.plot(run, "--plot", "energy", code=1)
         self.assertEqual(done.stdout, "")
@@ -625,9 +625,9 @@ class WithoutData(PlotTest):
 class BadInput(PlotTest):
     def test_wrong_words(self):
         for arguments, words in (
-                ((), "of which run?"), (("x", "--plot", "enrgy"), "did you mean 'energy'"),
-                (("x", "--plot", ","), "--plot names none"), (("x", "--format", "gif"), "png, svg"),
-                (("x", "--format", ","), "--format names none")):
+                ((), "missing run directory"), (("x", "--plot", "enrgy"), "did you mean 'energy'"),
+                (("x", "--plot", ","), "--plot is empty"), (("x", "--format", "gif"), "png, svg"),
+                (("x", "--format", ","), "--format is empty")):
             self.assertIn(words, self.plot(*arguments, code=2).stderr)
 
     def test_bad_sources(self):

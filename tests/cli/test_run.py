@@ -116,13 +116,13 @@ class TheCommand(MachineTest):
         self.assertGreaterEqual(report["wall_s"]["mean"], 0.7)
 
     def test_wrong_usage(self):
-        for arguments, words in (([], "what shall be run?"), (["-r", "0", "true"], "--repeat"),
-                                 (["-r", "x", "true"], "whole number"),
+        for arguments, words in (([], "missing command"), (["-r", "0", "true"], "--repeat"),
+                                 (["-r", "x", "true"], "an integer"),
                                  (["--idle", "-1", "true"], "--idle"),
                                  (["--repeet", "2", "true"], "did you mean '--repeat'"),
                                  (["--sensors", "rapll", "true"], "did you mean 'rapl'"),
                                  (["--json=yes", "true"], "takes no value"),
-                                 (["-r"], "wants a value")):
+                                 (["-r"], "missing argument")):
             done = self.run_it(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
@@ -448,7 +448,7 @@ class Figures(MachineTest):
         time.sleep(0.6)
         run.end()
         self.assertEqual(run.code, 3, run.stderr)
-        self.assertRegex(run.stderr, "samples cover only .* % of the time")
+        self.assertRegex(run.stderr, "coverage only .* %")
 
     def test_nonsense_from_the_start_is_unknown(self):
         machine = self.machine(Intel, WATTS)
@@ -503,7 +503,7 @@ class Figures(MachineTest):
         self.assertEqual(report["energy"]["method"], "estimated")
         self.assertGreater(report["energy"]["joules"], 0)
         text = ipw(machine, "run", "--", "sleep", "0.3").stderr
-        self.assertIn("~ estimated from CPU use, not measured", text)
+        self.assertIn("~ estimated from CPU utilization, not measured", text)
         done = ipw(machine, "run", "--require-energy", "--", "sleep", "0.3")
         self.assertEqual(done.returncode, 3)
         self.assertIn("only estimated", done.stderr)

@@ -309,14 +309,14 @@ class Wrong(LayersTest):
     def test_what_is_asked(self):
         small = models["small"]
         for words, arguments in (
-                ("which model?", ()),
+                ("missing --model", ()),
                 ("an empty name", ("--model", f"{small},")),
-                ("--prompt-tokens wants lengths", ("-m", small, "--prompt-tokens", "32,x")),
-                ("--prompt-tokens wants lengths", ("-m", small, "--prompt-tokens", "0")),
-                ("--prompt-tokens wants lengths", ("-m", small, "--prompt-tokens", "")),
-                ("16 stands there twice", ("-m", small, "--prompt-tokens", "16,16")),
+                ("--prompt-tokens takes lengths", ("-m", small, "--prompt-tokens", "32,x")),
+                ("--prompt-tokens takes lengths", ("-m", small, "--prompt-tokens", "0")),
+                ("--prompt-tokens takes lengths", ("-m", small, "--prompt-tokens", "")),
+                ("16 given more than once", ("-m", small, "--prompt-tokens", "16,16")),
                 ("at most 8 lengths", ("-m", small, "--prompt-tokens", "1,2,3,4,5,6,7,8,9")),
-                ("--granularity is one of", ("-m", small, "--granularity", "node")),
+                ("--granularity must be one of", ("-m", small, "--granularity", "node")),
                 ("did you mean '--prompt-tokens'", ("-m", small, "--prompt-token", "3")),
                 ("do not fit into --context 64",
                  ("-m", small, "--prompt-tokens", "60", "--gen", "8", "--context", "64")),

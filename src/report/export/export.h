@@ -43,6 +43,7 @@ struct export_driver {
     const char *name;
     const char *summary;
     bool makes_files;                         /* writes run->output itself, which must be given */
+    bool makes_directory;                     /* and that is a directory */
     bool wants_metadata;                      /* which costs another pass */
     enum err (*available)(struct error *why); /* NULL: always */
     enum err (*begin)(struct export *export, struct error *why);

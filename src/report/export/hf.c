@@ -114,6 +114,7 @@ const struct export_driver export_hf = {
     .name = "hf",
     .summary = "a Hugging Face dataset in a directory of its own: datasets.load_from_disk",
     .makes_files = true,
+    .makes_directory = true,
     .wants_metadata = true,
     .available = hf_available,
     .begin = hf_begin,

@@ -9,7 +9,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "report/plot/figure.h"
-#include "report/text/estimate_consumers.h"
 #include "report/text/estimate_words.h"
 
 /* ---- one estimate ---- */
@@ -40,7 +39,7 @@ static void put_bar(const struct bars *bars, double at, const struct estimate_jo
 }
 
 static void name_bar(struct figure *figure, struct figure_panel *panel,
-                     const struct estimate_report *report, const struct consumer *row)
+                     const struct estimate_report *report, const struct estimate_consumer *row)
 {
     char name[CONSUMER_NAME_MOST + 64];
     const char *phase = row->first->phase == GRAPH_DECODE ? "decode" : "prefill";
@@ -88,7 +87,7 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
     if (!is_known(report->estimate->total.joules.total)) /* bars of a part would look like all */
         return err_set(why, ERR_NO_DATA, "joules on %.60s are not known: there is nothing to draw",
                        report->estimate->hardware->id);
-    struct consumer *rows = consumers_of(report, &count);
+    struct estimate_consumer *rows = estimate_consumers(report, &count);
     if (!rows)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     bool is_small = count && rows[0].joules.total < 1;
@@ -367,12 +366,12 @@ static void put_figure(const struct lines *lines, struct figure *figure)
                          : work->spec.model->has_phases ? "prompt"
                                                         : "length of the text";
     char each[WORDS_MAX], x_label[WORDS_MAX], y_label[WORDS_MAX + 48];
-    str_format(y_label, sizeof y_label, "energy of %s (%s, estimated)",
+    str_format(y_label, sizeof y_label, "energy %s (%s, estimated)",
                words_each(each, work->unit), lines->unit < 1 ? "mJ" : "J");
     str_format(x_label, sizeof x_label, "%s (tokens)", length);
     struct figure_panel *panel = figure_panel(figure, x_label, y_label);
     size_t shown = lines->count < LINES_MOST ? lines->count : LINES_MOST;
-    str_format(figure->title, sizeof figure->title, "%s: energy of %s against the %s",
+    str_format(figure->title, sizeof figure->title, "%s: energy %s against the %s",
                work->spec.model->name, each, length);
     put_common(lines, figure->note, sizeof figure->note);
     set_axes(lines, panel);

@@ -16,7 +16,8 @@
 enum { CELL_MAX = 64 };
 
 static const struct table_column COLUMNS[] = {
-    {"", false}, {"fitted", true}, {"95 %", true}, {"rows", true}, {"attained", true}, {"", false},
+    {"", false},    {"fitted", true},   {"95 % CI", true},
+    {"rows", true}, {"attained", true}, {"", false},
 };
 
 /* As many decimals as the uncertainty has meaning: "78.6 ± 6.9", "0.775 ± 0.041". */
@@ -61,13 +62,13 @@ static void figures_to_text(const struct calibration *c, bool colour, struct tex
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t i = 0; i < c->class_count; i++) {
         const struct calibrate_class *class = &c->classes[i];
-        str_format(name, sizeof name, "a FLOP, %s", class->name);
+        str_format(name, sizeof name, "per FLOP, %s", class->name);
         rate_text(attained, class->flops_per_s, "FLOP/s");
         add_figure(&table, name, &class->joules_per_flop, false, class->rows, attained);
     }
     rate_text(attained, c->bytes_per_s, "B/s");
-    add_figure(&table, "a byte", &c->joules_per_byte, false, 0, attained);
-    add_figure(&table, "all the time", &c->constant_w, true, 0, "");
+    add_figure(&table, "per byte", &c->joules_per_byte, false, 0, attained);
+    add_figure(&table, "constant", &c->constant_w, true, 0, "");
     table_write(&table, "   ", colour, out);
     table_release(&table);
 }
@@ -76,12 +77,10 @@ static void rows_to_text(const struct calibration *c, struct text *out)
 {
     text_addf(out, "   %zu rows", c->point_count);
     if (c->short_rows)
-        text_addf(out, "; %zu left out, too short for a sensor", c->short_rows);
+        text_addf(out, "; %zu skipped: too short for the sensor", c->short_rows);
     if (c->empty_rows)
-        text_addf(out, "; %zu left out, without joules", c->empty_rows);
-    text_addf(out,
-              "\n   R² %.2f; power and energy off by %.1f %% in the mean, %.1f %% for a row left "
-              "out of the fit\n",
+        text_addf(out, "; %zu skipped: energy unknown", c->empty_rows);
+    text_addf(out, "\n   R² %.2f; mean error of power and energy %.1f %%, leave-one-out %.1f %%\n",
               c->r2, 100 * c->mape, 100 * c->mape_held_out);
 }
 
@@ -89,33 +88,33 @@ static void overheads_to_text(const struct calibration *c, struct text *out)
 {
     char number[FORMAT_MAX];
     if (is_known(c->idle_w))
-        text_addf(out, "   at rest %s (%zu rows, not part of the fit)\n",
+        text_addf(out, "   idle power %s (%zu rows, not part of the fit)\n",
                   format_si(number, c->idle_w, "W"), c->idle_rows);
     if (is_known(c->launch_s))
-        text_addf(out, "   a kernel takes %s beyond its work (%zu rows)\n",
+        text_addf(out, "   launch overhead %s per kernel (%zu rows)\n",
                   format_si(number, c->launch_s, "s"), c->launch_rows);
     if (is_known(c->dispatch_s))
-        text_addf(out, "   one is handed over every %s\n", format_si(number, c->dispatch_s, "s"));
+        text_addf(out, "   dispatch interval %s\n", format_si(number, c->dispatch_s, "s"));
     if (is_known(c->graph_launch_s))
-        text_addf(out, "   and in a graph every %s\n", format_si(number, c->graph_launch_s, "s"));
+        text_addf(out, "   dispatch interval in a graph %s\n",
+                  format_si(number, c->graph_launch_s, "s"));
 }
 
 void calibrate_text(const struct calibrate_report *report, bool colour, struct text *out)
 {
     const struct calibration *c = report->calibration;
-    text_addf(out, " joules of %s, fitted to %s\n\n",
+    text_addf(out, " energy model of %s, fitted to %s\n\n",
               *report->hardware ? report->hardware : "an unnamed device", report->data);
     if (c->is_estimated)
-        text_add(out,
-                 "   ESTIMATED: the joules are a model's, so the fit says what the model says\n\n");
+        text_add(out, "   ESTIMATED: the energy is a model's, and so is the fit\n\n");
     figures_to_text(c, colour, out);
     text_add(out, "\n");
     rows_to_text(c, out);
     overheads_to_text(c, out);
     if (report->base)
-        text_addf(out, "   all else as in %s (%s)\n", report->base->id, report->base->name);
+        text_addf(out, "   other figures from %s (%s)\n", report->base->id, report->base->name);
     if (report->file)
-        text_addf(out, "   written to %s: use it as --hardware-file %s\n", report->file,
+        text_addf(out, "   written to %s; use it with --hardware-file %s\n", report->file,
                   report->file);
 }
 

@@ -16,7 +16,7 @@ enum { CELL_MAX = 128, CELLS = 8 };
 
 static const struct table_column COLUMNS[CELLS] = {
     {"metric", false},  {"baseline", true}, {"this run", true}, {"difference", true},
-    {"relative", true}, {"95 %", true},     {"p (Holm)", true}, {"verdict", false},
+    {"relative", true}, {"95 % CI", true},  {"p (Holm)", true}, {"verdict", false},
 };
 
 /* ---- cells ---- */
@@ -124,10 +124,10 @@ static void put_explanation(const struct compare_report *report, const char *ind
 {
     text_addf(
         out,
-        "%sp: how often chance alone makes such a difference; corrected for %zu questions "
-        "(Holm).\n%s\"better\", \"worse\": p < %g and the 95 %% interval leaves out 0. \"no "
-        "evidence\" is not \"the same\".\n%sBoth speak of the queries. How much a run differs "
-        "from its repetition, only a repetition tells.\n",
+        "%sp: probability of such a difference by chance, Holm-corrected for %zu tests.\n"
+        "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
+        "\"equal\".\n%sBoth cover the variation between queries; the variation between runs needs "
+        "repeated runs.\n",
         indent, questions_asked(report), indent, COMPARE_ALPHA, indent);
 }
 
@@ -135,12 +135,12 @@ static void pairing_text(char *to, const struct comparison *comparison)
 {
     if (comparison->paired && comparison->pairs < comparison->same)
         str_format(to, CELL_MAX,
-                   "%zu of %zu queries that both asked, in pairs: those that both answered",
+                   "%zu of %zu common queries, paired: those that both runs completed",
                    comparison->pairs, comparison->same);
     else if (comparison->paired)
-        str_format(to, CELL_MAX, "%zu queries that both asked, in pairs", comparison->same);
+        str_format(to, CELL_MAX, "%zu common queries, paired", comparison->same);
     else
-        str_copy(to, CELL_MAX, "two sets of queries, not in pairs");
+        str_copy(to, CELL_MAX, "different queries, unpaired");
 }
 
 char *compare_check_line(const struct compare_check *check, const struct comparison *comparison,
@@ -156,11 +156,11 @@ char *compare_check_line(const struct compare_check *check, const struct compari
     interval_text(interval, &found->relative);
     if (outcome == CHECK_UNKNOWN)
         str_format(to, CHECK_LINE_MAX,
-                   "'%s' cannot be judged: %s is not known of both runs (%.200s)", check->text,
+                   "'%s' cannot be checked: %s is unknown in one of the runs (%.200s)", check->text,
                    info->name, comparison->directory);
     else
         str_format(to, CHECK_LINE_MAX, "'%s': %s differs by %s%s%s (%.200s)", check->text,
-                   info->name, value, confident ? ", 95 %: " : "", confident ? interval : "",
+                   info->name, value, confident ? ", 95 % CI: " : "", confident ? interval : "",
                    comparison->directory);
     return to;
 }

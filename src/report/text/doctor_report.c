@@ -124,7 +124,7 @@ static void write_sensor(const struct sensor_finding *finding, const struct chec
             str_format(period, sizeof period, ", new value every %s",
                        format_si(number, row->period_ms * 1e-3, "s"));
         if (is_known(row->read_us))
-            str_format(cost, sizeof cost, "%sa read costs %s", power[0] ? ", " : "",
+            str_format(cost, sizeof cost, "%sread overhead %s", power[0] ? ", " : "",
                        format_si(number, row->read_us * 1e-6, "s"));
         if (power[0] || cost[0])
             text_addf(out, "  %-14s %-11s  %s%s%s\n", "", "", power, period, cost);
@@ -144,10 +144,10 @@ static void write_verdict(const struct sensor_findings *findings, const struct c
     if (doctor_is_measured(findings, rows))
         text_add(out, "Energy is measured here. Try: ipw run -- ipw load\n");
     else if (estimated)
-        text_add(out, "No sensor measures energy here: figures are estimated from CPU use, and say "
-                      "so.\n");
+        text_add(out, "No sensor measures energy here: figures are estimated from CPU utilization, "
+                      "and marked.\n");
     else
-        text_add(out, "Nothing here measures or estimates energy: joules will be unknown.\n");
+        text_add(out, "No sensor measures or estimates energy here: energy will be unknown.\n");
 }
 
 void doctor_text(const struct host_report *host, const struct sensor_findings *findings,

@@ -42,7 +42,7 @@ void compat_text(const struct legacy_estimate *compat, struct text *out)
     const struct pass_estimate *estimate = &compat->estimate;
     const struct estimate_joules *joules = &estimate->joules;
     text_addf(out,
-              "\n %s on %s\n   %s, by the legacy model: not what we believe, see "
+              "\n %s on %s\n   %s, by the legacy model, for comparison only; see "
               "docs/estimate.md\n\n",
               compat->partition.graph->name, compat->device.name,
               precision_name(estimate->config.precision));
@@ -51,9 +51,9 @@ void compat_text(const struct legacy_estimate *compat, struct text *out)
     text_addf(out, "   memory       ~%.0f µJ\n", 1e6 * joules->memory);
     text_addf(out, "   static       ~%.0f µJ\n", 1e6 * joules->idle);
     text_addf(out, "   latency      %.2f ms\n", 1e3 * estimate->latency_s);
-    text_addf(out, "   power        ~%.2f W on average\n", estimate->average_w);
+    text_addf(out, "   power        ~%.2f W average\n", estimate->average_w);
     text_addf(out, "   efficiency   %.1f %%\n", 100 * estimate->efficiency);
-    text_addf(out, "   utilisation  %.1f %%\n", 100 * estimate->utilization);
+    text_addf(out, "   utilization  %.1f %%\n", 100 * estimate->utilization);
     text_addf(out, "   wasted       ~%.0f µJ\n", 1e6 * estimate->wasted_j);
     text_addf(out, "   subgraphs    %zu\n", compat->partition.count);
     put_consumers(estimate, out);

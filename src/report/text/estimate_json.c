@@ -1,3 +1,4 @@
+/* Estimates as JSON: one in full, or many as an array of points (docs/formats.md). */
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"

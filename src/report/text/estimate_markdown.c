@@ -8,40 +8,49 @@
 #include "report/text/format.h"
 #include "report/text/table.h"
 
-static void row(struct text *out, const char *name, const char *value)
+static void add_pair(struct table *table, const char *name, const char *value)
 {
-    text_addf(out, "| %s | %s |\n", name, value);
+    table_add(table, name);
+    table_add(table, value);
 }
 
-static void put_head(const struct workload_estimate *estimate, struct text *out)
+static void put_summary(const struct workload_estimate *estimate, struct text *out)
 {
+    static const struct table_column COLUMNS[] = {{"", false}, {"", false}};
     const struct estimate_totals *all = &estimate->total;
     char words[WORDS_MAX], each[WORDS_MAX], name[WORDS_MAX + 16], figure[FORMAT_MAX];
+    char capacity[FORMAT_MAX];
     double units = estimate->work->units;
-    text_add(out, "| | |\n|---|---|\n");
+    struct table table;
+    table_init(&table, COLUMNS, 2);
     str_format(name, sizeof name, "energy %s", words_each(each, estimate->work->unit));
-    row(out, name, words_joules(words, all->joules.total / units, all->joules_plus_minus / units));
-    row(out, "energy", words_joules(words, all->joules.total, all->joules_plus_minus));
-    row(out, "latency", format_with_error(figure, all->latency_s, all->latency_plus_minus, "s"));
-    str_format(name, sizeof name, "%ss a second", estimate->work->unit);
-    row(out, name, words_rate(words, workload_estimate_units_per_s(estimate)));
-    row(out, "average power", words_watts(words, all->average_w, all->power_plus_minus));
-    char room[FORMAT_MAX];
+    add_pair(&table, name,
+             words_joules(words, all->joules.total / units, all->joules_plus_minus / units));
+    add_pair(&table, "energy", words_joules(words, all->joules.total, all->joules_plus_minus));
+    add_pair(&table, "latency",
+             format_with_error(figure, all->latency_s, all->latency_plus_minus, "s"));
+    str_format(name, sizeof name, "%ss/s", estimate->work->unit);
+    add_pair(&table, name, words_rate(words, workload_estimate_units_per_s(estimate)));
+    add_pair(&table, "average power", words_watts(words, all->average_w, all->power_plus_minus));
     format_bytes(figure, estimate->memory.total_peak);
-    format_bytes(room, estimate->memory.capacity);
-    str_format(words, sizeof words, "%s of %s%s", figure, room,
-               estimate->memory.fits ? "" : ": **does not fit**");
-    row(out, "memory", words);
+    format_bytes(capacity, estimate->memory.capacity);
+    str_format(words, sizeof words, "%s of %s%s", figure, capacity,
+               estimate->memory.fits ? "" : ": exceeds device memory");
+    add_pair(&table, "memory", words);
     if (words_divided(words, estimate))
-        row(out, "devices", words);
-    row(out, "bound by", words_bounds(words, all->bound_counts));
+        add_pair(&table, "devices", words);
+    add_pair(&table, "bound by", words_bounds(words, all->bound_counts));
     str_format(words, sizeof words, "%s: %s", estimate_confidence_name(estimate->confidence),
                estimate->confidence_reason);
-    row(out, "confidence", words);
+    add_pair(&table, "confidence", words);
+    table_write_markdown(&table, out);
+    table_release(&table);
 }
 
-static void put_parts(const struct workload_estimate *estimate, struct text *out)
+static void put_breakdown(const struct workload_estimate *estimate, struct text *out)
 {
+    static const struct table_column COLUMNS[] = {
+        {"energy breakdown", false}, {"energy", true}, {"share", true}};
     const struct estimate_joules *joules = &estimate->total.joules;
     const struct {
         const char *name;
@@ -50,13 +59,17 @@ static void put_parts(const struct workload_estimate *estimate, struct text *out
                  {"memory", joules->memory},
                  {"link", joules->link},
                  {"static", joules->idle}};
-    char figure[WORDS_MAX], share[WORDS_MAX];
-    text_add(out, "\n| where the joules go | energy | share |\n|---|---:|---:|\n");
+    char cell[WORDS_MAX];
+    struct table table;
+    table_init(&table, COLUMNS, 3);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!(parts[i].joules <= 0)) /* unknown ones too */
-            text_addf(out, "| %s | %s | %s |\n", parts[i].name,
-                      words_joules(figure, parts[i].joules, UNKNOWN),
-                      words_share(share, parts[i].joules / joules->total));
+        if (!(parts[i].joules <= 0)) { /* also if unknown */
+            add_pair(&table, parts[i].name, words_joules(cell, parts[i].joules, UNKNOWN));
+            table_add(&table, words_share(cell, parts[i].joules / joules->total));
+        }
+    text_add(out, "\n");
+    table_write_markdown(&table, out);
+    table_release(&table);
 }
 
 static void put_checks(const struct estimate_report *report, struct text *out)
@@ -70,26 +83,32 @@ static void put_checks(const struct estimate_report *report, struct text *out)
                   words_check(words, &checks[i], report->estimate));
 }
 
-static void put_proposals(const struct estimate_report *report, struct text *out)
+static void put_recommendations(const struct estimate_report *report, struct text *out)
 {
-    char figure[WORDS_MAX], latency[FORMAT_MAX], memory[FORMAT_MAX], each[WORDS_MAX];
-    char saving[WORDS_MAX];
+    char each[WORDS_MAX], cell[WORDS_MAX];
+    const struct table_column columns[] = {
+        {words_proposals(report->budget, report->estimate), false},
+        {"saves", true},
+        {words_each(each, report->estimate->work->unit), true},
+        {"latency", true},
+        {"memory", true},
+        {"limits", false},
+    };
+    struct table table;
     if (!report->recommendation_count)
         return;
-    text_addf(out,
-              "\n| %s | saves | %s | latency | memory | limits |\n"
-              "|---|---:|---:|---:|---:|---|\n",
-              words_proposals(report->budget, report->estimate),
-              words_each(each, report->estimate->work->unit));
+    table_init(&table, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < report->recommendation_count; i++) {
-        const struct recommendation *proposal = &report->recommendations[i];
-        text_addf(out, "| `%s` | %s | %s | %s | %s | %s |\n", proposal->options,
-                  words_saving(saving, proposal->saving),
-                  words_joules(figure, proposal->joules_each, UNKNOWN),
-                  format_si(latency, proposal->latency_s, "s"),
-                  format_bytes(memory, proposal->memory_bytes),
-                  budget_has_any(report->budget) ? budget_verdict_name(proposal->verdict) : "");
+        const struct recommendation *row = &report->recommendations[i];
+        add_pair(&table, row->options, words_saving(cell, row->saving));
+        table_add(&table, words_joules(cell, row->joules_each, UNKNOWN));
+        table_add(&table, format_si(cell, row->latency_s, "s"));
+        table_add(&table, format_bytes(cell, row->memory_bytes));
+        table_add(&table, budget_has_any(report->budget) ? budget_verdict_name(row->verdict) : "");
     }
+    text_add(out, "\n");
+    table_write_markdown(&table, out);
+    table_release(&table);
     text_add(out, "\n");
     for (size_t i = 0; i < report->recommendation_count; i++)
         if (report->recommendations[i].note[0])
@@ -103,10 +122,10 @@ void estimate_markdown(const struct estimate_report *report, struct text *out)
     char setting[WORDS_MAX], device[WORDS_MAX];
     text_addf(out, "### %s on %s\n\n%s\n\n", estimate->work->spec.model->name,
               words_device(device, estimate->hardware), words_setting(setting, estimate));
-    put_head(estimate, out);
-    put_parts(estimate, out);
+    put_summary(estimate, out);
+    put_breakdown(estimate, out);
     put_checks(report, out);
-    put_proposals(report, out);
+    put_recommendations(report, out);
     text_add(out, "\n\\~ estimated by a model of the device, not measured\n");
 }
 

@@ -1,3 +1,4 @@
+/* Many estimates as one table: text and Markdown with the columns that differ, CSV with all. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ enum column {
     CELLS
 };
 
-/* What differs between the works: that is told of every row, and the rest above them. */
+/* What differs between the workloads has a column; the rest is in the title. */
 struct layout {
     bool batches, prompts, contexts, outputs, units;
     bool confidences, devices;
@@ -53,11 +54,11 @@ static void compare_works(const struct estimate_grid *points, struct layout *lay
         layout->outputs |= other.context - other.prompt != demand.context - demand.prompt;
         contexts |= other.context != demand.context;
     }
-    /* Where every answer is as long, the prompt tells where it ends. */
+    /* With equal output lengths, the prompt determines the context. */
     layout->contexts = contexts && (layout->outputs || !layout->prompts);
 }
 
-/* Confidence that all share stands below the table, not in every row; so do devices that are not shared. */
+/* A confidence that all share is a note below the table, not a column. */
 static void compare_points(const struct estimate_grid *points, struct layout *layout)
 {
     for (size_t i = 0; i < points->count; i++) {
@@ -73,13 +74,13 @@ static void lay_out(const struct points_report *report, struct layout *layout)
     const struct estimate_grid *points = report->points;
     const char *unit = words_unit(&points->works[0]);
     const struct table_column columns[CELLS] = {
-        [FRONTIER] = {"", false},       [HARDWARE] = {"hardware", false},
-        [FORMAT] = {"format", false},   [BATCH] = {"batch", true},
-        [PROMPT] = {"prompt", true},    [CONTEXT] = {"context", true},
-        [DEVICES] = {"of", true},       [EACH] = {layout->each, true},
-        [LATENCY] = {"latency", true},  [RATE] = {layout->rate, true},
-        [POWER] = {"power", true},      [MEMORY] = {"memory", true},
-        [DOUBT] = {"", false},          [LIMITS] = {"limits", false},
+        [FRONTIER] = {"", false},        [HARDWARE] = {"hardware", false},
+        [FORMAT] = {"precision", false}, [BATCH] = {"batch", true},
+        [PROMPT] = {"prompt", true},     [CONTEXT] = {"context", true},
+        [DEVICES] = {"devices", true},   [EACH] = {layout->each, true},
+        [LATENCY] = {"latency", true},   [RATE] = {layout->rate, true},
+        [POWER] = {"power", true},       [MEMORY] = {"memory", true},
+        [DOUBT] = {"", false},           [LIMITS] = {"limits", false},
         [CONFIDENCE] = {"conf", false},
     };
     *layout = (struct layout){0};
@@ -89,7 +90,7 @@ static void lay_out(const struct points_report *report, struct layout *layout)
     str_format(layout->rate, sizeof layout->rate, "%ss/s", unit);
     memcpy(layout->columns, columns, sizeof columns);
     if (!points->works[0].spec.model->has_phases)
-        layout->columns[PROMPT].title = "tokens"; /* of a text that is read whole */
+        layout->columns[PROMPT].title = "tokens"; /* an encoder reads its input at once */
     size_t demands = points->demand_count ? points->demand_count : 1;
     layout->rows_each = (report->top + demands - 1) / demands;
 }
@@ -139,7 +140,7 @@ static void fill_cells(const struct points_report *report, const struct layout *
              layout->confidences ? SHORT_CONFIDENCE[estimate->confidence] : "");
 }
 
-/* ---- which rows people see ---- */
+/* ---- rows of text and Markdown ---- */
 
 static bool is_shown(const struct layout *layout, const struct grid_point *point)
 {
@@ -155,7 +156,7 @@ static size_t frontier_size(const struct estimate_grid *points)
     return count;
 }
 
-/* Is there one that does not fit, or of which that is not known? */
+/* Does any exceed device memory (is_known_to), or is that unknown? */
 static bool any_doubt(const struct estimate_grid *points, bool is_known_to)
 {
     for (size_t i = 0; i < points->count; i++) {
@@ -167,7 +168,7 @@ static bool any_doubt(const struct estimate_grid *points, bool is_known_to)
     return false;
 }
 
-/* Each reason once, with those that it holds for. */
+/* Each reason once per device. */
 static void put_missing(const struct points_report *report, const char *before, struct text *out)
 {
     const struct estimate_grid *points = report->points;
@@ -183,19 +184,19 @@ static void put_missing(const struct points_report *report, const char *before, 
     }
 }
 
-/* ---- for people ---- */
+/* ---- text and Markdown ---- */
 
-/* What every work has in common; what differs has a column. */
+/* What all workloads have in common; what differs has a column. */
 static void put_lengths(const struct workload_spec *question, const struct layout *layout,
                         struct text *out)
 {
     bool decodes = question->setting.phase == GRAPH_DECODE;
     if (!question->is_request) {
         if (question->model->has_phases && (layout->prompts || layout->contexts))
-            text_add(out, decodes ? ", a step of decoding" : ", a prefill");
+            text_add(out, decodes ? ", one decode step" : ", prefill");
         return;
     }
-    text_add(out, layout->prompts && layout->outputs ? ", requests" : ", a request of ");
+    text_add(out, layout->prompts && layout->outputs ? ", requests" : ", requests of ");
     if (!layout->prompts)
         text_addf(out, "%" PRId64 " prompt", question->setting.tokens);
     if (!layout->prompts && !layout->outputs)
@@ -219,7 +220,7 @@ static void put_title(const struct points_report *report, const struct layout *l
     text_add(out, "\n\n");
 }
 
-/* On the frontier is a point among the choices for one demand. */
+/* Points are Pareto-optimal among those of the same demand. */
 static void put_frontier(const struct estimate_grid *points, const struct layout *layout,
                          const char *indent, struct text *out)
 {
@@ -228,19 +229,14 @@ static void put_frontier(const struct estimate_grid *points, const struct layout
     if (!size)
         return;
     if (layout->prompts || layout->contexts)
-        text_addf(out,
-                  "%s* frontier of each %s: none costs as few joules and answers as soon (%zu of "
-                  "%zu)\n",
-                  indent,
+        text_addf(out, "%s* Pareto-optimal in energy and latency for its %s (%zu of %zu)\n", indent,
                   !layout->contexts  ? layout->columns[PROMPT].title
                   : !layout->prompts ? "context"
                                      : "prompt and context",
                   size, points->able);
     else
-        text_addf(out,
-                  "%s* frontier: no other costs as few joules %s and answers as soon (%zu of "
-                  "%zu)\n",
-                  indent, words_each(each, points->works[0].unit), size, points->able);
+        text_addf(out, "%s* Pareto-optimal in energy %s and latency (%zu of %zu)\n", indent,
+                  words_each(each, points->works[0].unit), size, points->able);
 }
 
 static void put_notes(const struct points_report *report, const struct layout *layout,
@@ -248,9 +244,9 @@ static void put_notes(const struct points_report *report, const struct layout *l
 {
     put_frontier(report->points, layout, indent, out);
     if (any_doubt(report->points, true))
-        text_addf(out, "%s! more memory than the device has\n", indent);
+        text_addf(out, "%s! exceeds device memory\n", indent);
     if (any_doubt(report->points, false))
-        text_addf(out, "%s? how much memory the device has is not known\n", indent);
+        text_addf(out, "%s? device memory unknown\n", indent);
     char words[WORDS_MAX];
     if (report->points->able && words_divided(words, &report->points->items[0].estimate))
         text_addf(out, "%sdevices: %s\n", indent, words);
@@ -263,7 +259,7 @@ static void put_notes(const struct points_report *report, const struct layout *l
     text_add(out, "\n");
 }
 
-/* A rate tells no more than the latency where as many units come of all. */
+/* The rate adds nothing to the latency if all workloads have as many units. */
 static bool is_column(const struct layout *layout, enum column column)
 {
     switch (column) {
@@ -282,8 +278,8 @@ static bool is_column(const struct layout *layout, enum column column)
     }
 }
 
-/* The rows that people see.  Text omits the columns in which all rows agree; Markdown keeps them, so that tables
- * of one kind can be laid side by side, but for the lengths.  Gives how many rows were left out. */
+/* Text omits the columns in which all rows agree; Markdown keeps them, lengths aside, so that tables can be
+ * compared.  Returns how many rows were left out. */
 static size_t fill_table(const struct points_report *report, const struct layout *layout,
                          bool for_text, struct table *table)
 {
@@ -307,7 +303,7 @@ static size_t fill_table(const struct points_report *report, const struct layout
     return left;
 }
 
-/* The columns of a Markdown table; gives how many. */
+/* The columns of the Markdown table; returns how many. */
 static size_t markdown_columns(const struct layout *layout, struct table_column *out)
 {
     size_t count = 0;

@@ -1,3 +1,5 @@
+/* One estimate as text: summary, phases, energy breakdown, bottlenecks, top consumers, limits and
+ * recommendations. */
 #include "report/text/estimate_report.h"
 
 #include <inttypes.h>
@@ -9,7 +11,6 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "report/text/estimate_consumers.h"
 #include "report/text/estimate_words.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
@@ -65,13 +66,13 @@ static void put_energy(const struct paper *paper, const struct workload_estimate
     words_each(unit, estimate->work->unit);
     words_joules(total, all->joules.total, UNKNOWN);
     if (estimate->work->spec.is_request)
-        line(paper, "energy", "%s a request, %s %s",
+        line(paper, "energy", "%s per request, %s %s",
              words_joules(request, all->joules.total / batch, all->joules_plus_minus / batch),
              words_joules(each, all->joules.total / units, UNKNOWN), unit);
     else if (units == 1)
         line(paper, "energy", "%s %s", each, unit);
     else
-        line(paper, "energy", "%s %s, %s in all", each, unit, total);
+        line(paper, "energy", "%s %s, %s in total", each, unit, total);
 }
 
 static void put_time(const struct paper *paper, const struct workload_estimate *estimate)
@@ -81,10 +82,10 @@ static void put_time(const struct paper *paper, const struct workload_estimate *
     format_with_error(latency, all->latency_s, all->latency_plus_minus, "s");
     words_rate(rate, workload_estimate_units_per_s(estimate));
     if (estimate->work->spec.is_request)
-        line(paper, "latency", "%s; the first token after %s; %s %ss a second", latency,
+        line(paper, "latency", "%s; time to first token %s; %s %ss/s", latency,
              format_si(first, estimate->passes[0].latency_s, "s"), rate, estimate->work->unit);
     else
-        line(paper, "latency", "%s; %s %ss a second", latency, rate, estimate->work->unit);
+        line(paper, "latency", "%s; %s %ss/s", latency, rate, estimate->work->unit);
 }
 
 static void put_power(const struct paper *paper, const struct workload_estimate *estimate)
@@ -92,7 +93,7 @@ static void put_power(const struct paper *paper, const struct workload_estimate 
     const struct estimate_totals *all = &estimate->total;
     char average[WORDS_MAX], peak[WORDS_MAX], limit[FORMAT_MAX], idle[FORMAT_MAX];
     words_watts(average, all->average_w, all->power_plus_minus);
-    line(paper, "power", "%s on average, %s at most; limit %s, idle %s", average,
+    line(paper, "power", "%s average, %s peak; limit %s, idle %s", average,
          words_watts(peak, all->peak_w, UNKNOWN), format_si(limit, estimate->limit_w, "W"),
          format_si(idle, estimate->hardware->idle_w.value * estimate->config.devices, "W"));
 }
@@ -100,11 +101,11 @@ static void put_power(const struct paper *paper, const struct workload_estimate 
 static void put_fit(const struct paper *paper, const struct estimate_report *report)
 {
     const struct estimate_memory *memory = &report->estimate->memory;
-    const char *each = report->estimate->config.devices > 1 ? " on each device" : "";
+    const char *each = report->estimate->config.devices > 1 ? " per device" : "";
     char used[FORMAT_MAX], room[WORDS_MAX] = "";
     if (!is_known(memory->capacity)) {
-        line(paper, "memory", "%s%s; the device's own is not known",
-             format_bytes(used, memory->total_peak), each);
+        line(paper, "memory", "%s%s; device memory unknown", format_bytes(used, memory->total_peak),
+             each);
         return;
     }
     char all[FORMAT_MAX];
@@ -113,9 +114,9 @@ static void put_fit(const struct paper *paper, const struct estimate_report *rep
     if (memory->fits && memory->largest_batch >= 1)
         str_format(room, sizeof room, ", up to batch %.0f", floor(memory->largest_batch));
     else if (!memory->fits && report->devices_to_fit > 1)
-        str_format(room, sizeof room, "; it would with --devices %d", report->devices_to_fit);
+        str_format(room, sizeof room, "; fits with --devices %d", report->devices_to_fit);
     line(paper, "memory", "%s of %s%s: %s%s%s%s", used, all, each,
-         tint(paper, memory->fits ? GREEN : RED), memory->fits ? "fits" : "DOES NOT FIT",
+         tint(paper, memory->fits ? GREEN : RED), memory->fits ? "fits" : "EXCEEDS DEVICE MEMORY",
          tint(paper, PLAIN), room);
 }
 
@@ -129,7 +130,7 @@ static void put_memory(const struct paper *paper, const struct estimate_report *
     format_bytes(workspace, memory->workspace_peak);
     format_bytes(cache, memory->kv_cache);
     line(paper, "", "weights %s, activations %s, workspace %s%s%s", weights, activations, workspace,
-         memory->kv_cache > 0 ? ", keys and values " : "", memory->kv_cache > 0 ? cache : "");
+         memory->kv_cache > 0 ? ", KV cache " : "", memory->kv_cache > 0 ? cache : "");
 }
 
 static void put_work(const struct paper *paper, const struct workload_estimate *estimate)
@@ -137,13 +138,13 @@ static void put_work(const struct paper *paper, const struct workload_estimate *
     const struct estimate_totals *all = &estimate->total;
     const struct estimate_traffic *traffic = &all->traffic;
     char params[FORMAT_MAX], macs[FORMAT_MAX], flops[FORMAT_MAX], bytes[FORMAT_MAX];
-    line(paper, "work", "%s parameters, %s, %s, %s moved; %.3g FLOP a byte",
+    line(paper, "work", "%s parameters, %s, %s, %s moved; %.3g FLOP/B",
          str_trim(format_si(params, estimate->params, "")), format_si(macs, all->macs, "MAC"),
          format_si(flops, all->flops, "FLOP"), format_si(bytes, all->bytes, "B"),
          all->flops / all->bytes);
     if (traffic->cache_read > 0) {
         char read[FORMAT_MAX], written[FORMAT_MAX], weights[FORMAT_MAX];
-        line(paper, "", "of it %s weights; keys and values %s read, %s written",
+        line(paper, "", "of which %s weights; KV cache %s read, %s written",
              format_si(weights, traffic->weights, "B"), format_si(read, traffic->cache_read, "B"),
              format_si(written, traffic->cache_written, "B"));
     }
@@ -184,7 +185,7 @@ static void put_phases(const struct paper *paper, const struct workload_estimate
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false},   {"tokens", true}, {"latency", true},
-        {"tokens/s", true}, {"energy", true}, {"a token", true},
+        {"tokens/s", true}, {"energy", true}, {"per token", true},
         {"power", true},    {"MFU", true},    {"MBU", true},
     };
     const struct workload *work = estimate->work;
@@ -204,7 +205,7 @@ static void put_phases(const struct paper *paper, const struct workload_estimate
     table_release(&table);
 }
 
-/* ---- where the joules go ---- */
+/* ---- energy breakdown ---- */
 
 static void put_bar(struct text *out, double share)
 {
@@ -233,7 +234,7 @@ static void put_breakdown(const struct paper *paper, const struct workload_estim
 {
     const struct estimate_joules *joules = &estimate->total.joules;
     char total[WORDS_MAX];
-    text_addf(paper->out, "\n   %swhere the joules go%s: %s in all\n", tint(paper, BOLD),
+    text_addf(paper->out, "\n   %senergy breakdown%s: %s in total\n", tint(paper, BOLD),
               tint(paper, PLAIN), words_joules(total, joules->total, UNKNOWN));
     put_part(paper, "compute", joules->compute, joules->total);
     put_part(paper, "memory", joules->memory, joules->total);
@@ -250,26 +251,27 @@ static void put_limits(const struct paper *paper, const struct workload_estimate
     double count = 0;
     for (size_t b = 0; b < BOUND_COUNT; b++)
         count += all->bound_counts[b];
-    text_addf(paper->out, "\n   %swhat limits it%s\n", tint(paper, BOLD), tint(paper, PLAIN));
+    text_addf(paper->out, "\n   %sbottlenecks%s\n", tint(paper, BOLD), tint(paper, PLAIN));
     text_addf(paper->out, "     %.0f subgraph%s, bound by: %s\n", count, words_plural(count),
               words_bounds(bounds, all->bound_counts));
-    text_addf(paper->out, "     %s of peak arithmetic (MFU), %s of bandwidth (MBU)\n",
+    text_addf(paper->out, "     MFU %s of peak compute, MBU %s of memory bandwidth\n",
               words_share(mfu, all->mfu), words_share(mbu, all->mbu));
-    text_addf(paper->out, "     %zu level%s one after another, ", concurrency->levels,
+    text_addf(paper->out, "     %zu sequential level%s, ", concurrency->levels,
               words_plural((double)concurrency->levels));
     if (concurrency->wide_levels)
-        text_addf(paper->out, "%zu of them with up to %zu subgraphs side by side\n",
+        text_addf(paper->out, "%zu of them with up to %zu concurrent subgraphs\n",
                   concurrency->wide_levels, concurrency->max_width);
     else
-        text_add(paper->out, "none of them with subgraphs side by side\n");
-    text_addf(paper->out, "     parallelism %.2f, level by level %.2f, with the batch %.4g\n",
+        text_add(paper->out, "none with concurrent subgraphs\n");
+    text_addf(paper->out, "     parallelism %.2f, by level %.2f, with batching %.4g\n",
               concurrency->parallelism, concurrency->stage_parallelism,
               concurrency->batch_parallelism);
 }
 
-/* ---- most joules ---- */
+/* ---- top consumers ---- */
 
-static void consumer_row(struct table *table, const struct consumer *row, bool phases, double total)
+static void consumer_row(struct table *table, const struct estimate_consumer *row, bool phases,
+                         double total)
 {
     char cell[WORDS_MAX];
     const char *phase = row->first->phase == GRAPH_DECODE ? "decode" : "prefill";
@@ -289,11 +291,11 @@ static void consumer_row(struct table *table, const struct consumer *row, bool p
 static void put_consumers(const struct paper *paper, const struct estimate_report *report)
 {
     static const struct table_column COLUMNS[] = {
-        {"most joules", false}, {"", true},      {"operations", false}, {"in", false},
-        {"energy", true},       {"share", true}, {"latency", true},     {"bound", false},
+        {"top consumers", false}, {"", true},      {"operations", false}, {"phase", false},
+        {"energy", true},         {"share", true}, {"latency", true},     {"bound", false},
     };
     size_t count, shown;
-    struct consumer *rows = consumers_of(report, &count);
+    struct estimate_consumer *rows = estimate_consumers(report, &count);
     struct table table;
     if (!rows) {
         paper->out->failed = true;
@@ -312,7 +314,7 @@ static void put_consumers(const struct paper *paper, const struct estimate_repor
     free(rows);
 }
 
-/* ---- limits and proposals ---- */
+/* ---- limits and recommendations ---- */
 
 static void put_checks(const struct paper *paper, const struct estimate_report *report)
 {
@@ -328,7 +330,7 @@ static void put_checks(const struct paper *paper, const struct estimate_report *
                   words_check(words, &checks[i], report->estimate));
 }
 
-static void fill_proposals(const struct estimate_report *report, struct table *table)
+static void fill_recommendations(const struct estimate_report *report, struct table *table)
 {
     char cell[WORDS_MAX];
     for (size_t i = 0; i < report->recommendation_count; i++) {
@@ -343,23 +345,23 @@ static void fill_proposals(const struct estimate_report *report, struct table *t
     }
 }
 
-static void put_no_proposal(const struct paper *paper, const struct estimate_report *report)
+static void put_no_recommendation(const struct paper *paper, const struct estimate_report *report)
 {
     if (!budget_holds(report->budget, report->estimate))
         text_add(paper->out,
-                 "   No other batch, format, device, mode or fusion that fits would keep "
-                 "the limits, or come\n   nearer for fewer joules.\n");
+                 "   No other batch size, precision, device, power mode or fusion that fits "
+                 "meets the limits,\n   or comes closer with less energy.\n");
     else if (!is_known(report->estimate->total.joules.total))
-        text_add(paper->out, "   What would cost less is not known: the device does not state all "
-                             "that its joules need.\n");
+        text_add(paper->out, "   No recommendations: figures that the energy depends on are "
+                             "unknown.\n");
     else
-        text_addf(
-            paper->out,
-            "   No other batch, format, device, mode or fusion that fits would save %.0f %%.\n",
-            100 * RECOMMEND_LEAST);
+        text_addf(paper->out,
+                  "   No other batch size, precision, device, power mode or fusion that fits saves "
+                  "%.0f %%.\n",
+                  100 * RECOMMEND_LEAST);
 }
 
-static void put_proposals(const struct paper *paper, const struct estimate_report *report)
+static void put_recommendations(const struct paper *paper, const struct estimate_report *report)
 {
     char each[WORDS_MAX], rate[WORDS_MAX];
     const char *unit = words_unit(report->estimate->work);
@@ -376,14 +378,14 @@ static void put_proposals(const struct paper *paper, const struct estimate_repor
     struct table table;
     text_add(paper->out, "\n");
     if (!report->recommendation_count) {
-        put_no_proposal(paper, report);
+        put_no_recommendation(paper, report);
         return;
     }
     table_init(&table, columns, sizeof columns / sizeof *columns);
-    fill_proposals(report, &table);
+    fill_recommendations(report, &table);
     table_write(&table, "   ", paper->colour, paper->out);
     table_release(&table);
-    text_add(paper->out, "   each estimated again with that one change\n");
+    text_add(paper->out, "   each estimated with that change alone\n");
     for (size_t i = 0; i < report->recommendation_count; i++)
         if (report->recommendations[i].note[0])
             text_addf(paper->out, "   %s: %s\n", report->recommendations[i].options,
@@ -399,7 +401,7 @@ static void figure_cell(struct table *table, const struct words_figure *row)
     else if (!row->unit[0])
         table_addf(table, "%.3g", figure->value);
     else if (figure->value > 0 &&
-             figure->value < 1e-9) /* joules of an operation: below what prefixes reach */
+             figure->value < 1e-9) /* J/FLOP: below the prefixes of format_si */
         table_addf(table, "%.3g p%s", figure->value * 1e12, row->unit);
     else
         table_add(table, format_si(cell, figure->value, row->unit));
@@ -408,7 +410,7 @@ static void figure_cell(struct table *table, const struct words_figure *row)
 static void put_figures(const struct paper *paper, const struct workload_estimate *estimate)
 {
     static const struct table_column COLUMNS[] = {
-        {"figure of the device", false}, {"value", true}, {"known as", false}, {"source", false}};
+        {"device figure", false}, {"value", true}, {"evidence", false}, {"source", false}};
     struct words_figure figures[WORDS_FIGURES_MOST];
     size_t count = words_figures(estimate, figures);
     struct table table;
@@ -433,9 +435,8 @@ static void put_unknown(const struct paper *paper, const struct workload_estimat
     if (!graph->unknown_count)
         return;
     text_addf(paper->out,
-              "\n   %zu operator%s not known and count%s as moving %s data:", graph->unknown_count,
-              graph->unknown_count == 1 ? " is" : "s are", graph->unknown_count == 1 ? "s" : "",
-              graph->unknown_count == 1 ? "its" : "their");
+              "\n   %zu unknown operator%s, counted as data movement only:", graph->unknown_count,
+              words_plural((double)graph->unknown_count));
     const char *labels[8];
     size_t count = words_unknown(graph, labels, sizeof labels / sizeof *labels);
     for (size_t i = 0; i < count; i++)
@@ -462,7 +463,7 @@ void estimate_text(const struct estimate_report *report, bool colour, struct tex
     put_consumers(&paper, report);
     put_unknown(&paper, estimate);
     put_checks(&paper, report);
-    put_proposals(&paper, report);
+    put_recommendations(&paper, report);
     if (report->shows_figures)
         put_figures(&paper, estimate);
     text_add(out, "\n   ~ estimated by a model of the device, not measured\n\n");

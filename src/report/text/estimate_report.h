@@ -1,5 +1,5 @@
-/* What `ipw estimate` says: one estimate in full, or many as a table; for people, as Markdown, CSV or
- * JSON.  Nothing here keeps state.  Every energy is a model's figure, and is marked as one. */
+/* Output of `ipw estimate`: one estimate in full, or many as a table; as text, Markdown, CSV or JSON.
+ * The structs borrow everything, and the caller owns `out`.  Every energy is marked as an estimate. */
 #ifndef IPW_REPORT_ESTIMATE_REPORT_H
 #define IPW_REPORT_ESTIMATE_REPORT_H
 
@@ -21,29 +21,29 @@ struct estimate_report {
     const struct budget *budget;
     const struct recommendation *recommendations;
     size_t recommendation_count;
-    int devices_to_fit; /* where it does not fit: how many would do; 0: not known */
+    int devices_to_fit; /* if it exceeds device memory: how many would do; 0: unknown */
     size_t top;         /* subgraphs to show; 0: all */
-    bool shows_figures; /* those of the device, with their sources */
+    bool shows_figures; /* of the device, with their sources */
 };
 
 void estimate_text(const struct estimate_report *report, bool colour, struct text *out);
 void estimate_markdown(const struct estimate_report *report, struct text *out);
 void estimate_json(const struct estimate_report *report, struct text *out);
-/* A line a subgraph. */
+/* One line per subgraph. */
 void estimate_csv(const struct estimate_report *report, struct text *out);
 
 /* Many. */
 struct points_report {
-    const struct estimate_grid *points; /* in the order to show */
+    const struct estimate_grid *points; /* in display order */
     const struct hardware *hardware;
     const struct budget *budget;
-    size_t top; /* rows to show to people, the frontier always among them; 0: all */
+    size_t top; /* rows of text and Markdown, always including the frontier; 0: all */
 };
 
 void points_text(const struct points_report *report, bool colour, struct text *out);
 void points_markdown(const struct points_report *report, struct text *out);
 void points_json(const struct points_report *report, struct text *out);
-/* A line a point. */
+/* One line per point. */
 void points_csv(const struct points_report *report, struct text *out);
 
 #endif

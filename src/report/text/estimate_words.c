@@ -1,19 +1,24 @@
+/* What text, Markdown, CSV, JSON and plots of estimates share: cells with units, the figures of the device
+ * that an estimate rests on, and subgraphs grouped into consumers of energy. */
 #include "report/text/estimate_words.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/utf8.h"
 #include "estimate/roofline.h"
+#include "report/text/estimate_report.h"
 #include "report/text/format.h"
 
 static void add(char *to, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Adds to a list, with a comma where something stands already. */
+/* Appends to a comma-separated list. */
 static void add(char *to, const char *format, ...)
 {
     size_t length = strlen(to);
@@ -48,7 +53,7 @@ static void add_tokens(char *to, const struct workload *work)
         add(to, "%" PRId64 " prompt and %" PRId64 " output tokens", setting->tokens,
             work->spec.output_tokens);
     else if (work->spec.model->has_phases && setting->phase == GRAPH_DECODE)
-        add(to, "decode of token %" PRId64, setting->context);
+        add(to, "decode at context %" PRId64, setting->context);
     else if (work->spec.model->has_phases)
         add(to, "prefill of %" PRId64 " tokens", setting->tokens);
     else if (work->passes[0].graph.tokens > 0 && setting->tokens > 0)
@@ -68,7 +73,7 @@ char *words_setting(char *to, const struct workload_estimate *estimate)
     if (estimate->config.devices > 1)
         add(to, "%d devices", estimate->config.devices);
     if (work->spec.fusion == PARTITION_PLAIN)
-        add(to, "nothing fused");
+        add(to, "no fusion");
     return to;
 }
 
@@ -88,7 +93,7 @@ const char *words_unit(const struct workload *work)
 
 char *words_each(char *to, const char *unit)
 {
-    str_format(to, WORDS_MAX, "%s %s", strchr("aeiou", unit[0]) ? "an" : "a", unit);
+    str_format(to, WORDS_MAX, "per %s", unit);
     return to;
 }
 
@@ -167,7 +172,7 @@ char *words_saving(char *to, double saving)
 
 const char *words_proposals(const struct budget *budget, const struct workload_estimate *estimate)
 {
-    return budget_holds(budget, estimate) ? "what would cost less" : "what would help";
+    return budget_holds(budget, estimate) ? "to save energy" : "to meet the limits";
 }
 
 char *words_divided(char *to, const struct workload_estimate *estimate)
@@ -175,15 +180,14 @@ char *words_divided(char *to, const struct workload_estimate *estimate)
     char share[WORDS_MAX];
     if (!(estimate->divided < 0.995))
         return NULL;
-    str_format(to, WORDS_MAX, "%d divide %s of the MACs, and each does all the rest",
+    str_format(to, WORDS_MAX, "%d divide %s of the MACs and replicate the rest",
                estimate->config.devices, words_share(share, estimate->divided));
     return to;
 }
 
 static char *value_words(char *to, enum budget_kind kind, double value)
 {
-    if (kind == BUDGET_MEMORY ||
-        kind == BUDGET_FIT) /* the limit is asked for in 10^9 bytes: the figure beside it too */
+    if (kind == BUDGET_MEMORY || kind == BUDGET_FIT) /* in 10^9 bytes, as the limit is given */
         str_format(to, FORMAT_MAX, "%.4g GB", value / 1e9);
     else
         format_si(to, value, budget_unit(kind));
@@ -199,18 +203,17 @@ char *words_check(char *to, const struct budget_check *check,
         str_format(of, sizeof of, " %.60s", words_each(each, budget_energy_unit(estimate)));
     if (check->kind == BUDGET_FIT) {
         char beyond[FORMAT_MAX];
-        str_format(to, WORDS_MAX, "%-7s  needs %s of %s: %s too much", budget_name(check->kind),
-                   value_words(value, check->kind, check->value),
+        str_format(to, WORDS_MAX, "%-7s  %s, capacity %s: exceeds device memory by %s",
+                   budget_name(check->kind), value_words(value, check->kind, check->value),
                    value_words(most, check->kind, check->most),
                    value_words(beyond, check->kind, -check->left));
     } else if (check->verdict == BUDGET_UNKNOWN)
-        str_format(to, WORDS_MAX, "%s is not known", budget_name(check->kind));
+        str_format(to, WORDS_MAX, "%s unknown", budget_name(check->kind));
     else
-        str_format(to, WORDS_MAX, "%-7s  %s%s%s of %s: %.3g %% %s%s", budget_name(check->kind),
+        str_format(to, WORDS_MAX, "%-7s  %s%s%s, limit %s: %.3g %% %s%s", budget_name(check->kind),
                    about, value_words(value, check->kind, check->value), of,
                    value_words(most, check->kind, check->most), fabs(100 * check->margin),
-                   check->margin < 0 ? "too much" : "to spare",
-                   check->is_sure ? "" : ", which is within the ±");
+                   check->margin < 0 ? "over" : "under", check->is_sure ? "" : ", within the ±");
     return to;
 }
 
@@ -238,7 +241,7 @@ static size_t put_way(const struct hardware_path *way, struct words_figure *out)
     return 2;
 }
 
-/* Of devices that share a model.  A latency that is not stated is left out of times. */
+/* Of devices that share a model.  An unknown latency counts as 0. */
 static size_t put_link(const struct hardware *hardware, struct words_figure *out)
 {
     out[0] = (struct words_figure){"link_bandwidth", "B/s", NULL, hardware->link_bytes_per_s};
@@ -247,7 +250,7 @@ static size_t put_link(const struct hardware *hardware, struct words_figure *out
         out[1].figure = (struct hardware_figure){.value = 0,
                                                  .evidence = EVIDENCE_ASSUMED,
                                                  .plus_minus = UNKNOWN,
-                                                 .source = "not stated: taken as none"};
+                                                 .source = "unknown: assumed to be 0"};
     return 2;
 }
 
@@ -278,4 +281,101 @@ size_t words_figures(const struct workload_estimate *estimate,
     if (estimate->config.devices > 1)
         count += put_link(hardware, out + count);
     return count;
+}
+
+/* ---- consumers ---- */
+
+static int by_joules(const void *left, const void *right)
+{
+    const struct estimate_consumer *a = left, *b = right;
+    double x = a->joules.total, y = b->joules.total;
+    if (is_known(x) != is_known(y))
+        return is_known(x) ? -1 : 1;
+    if (is_known(x) && x != y)
+        return x < y ? 1 : -1;
+    return (a->first > b->first) - (a->first < b->first);
+}
+
+/* Replaces the numbers between dots, which tell layers apart, by "*". */
+static void collapse(char *to, size_t size, const char *name)
+{
+    size_t used = 0;
+    while (*name && used + 1 < size) {
+        size_t digits = strspn(name, "0123456789");
+        bool starts = used == 0 || to[used - 1] == '.';
+        if (digits && starts && (name[digits] == '.' || !name[digits])) {
+            to[used++] = '*';
+            name += digits;
+        } else {
+            to[used++] = *name++;
+        }
+    }
+    to[used] = '\0';
+}
+
+static void short_name(char *to, const char *name)
+{
+    size_t length = strlen(name);
+    if (length <= CONSUMER_NAME_MOST) {
+        str_copy(to, CONSUMER_NAME_MOST + 8, name);
+        return;
+    }
+    name += length - (CONSUMER_NAME_MOST - 1); /* the end of a name is the more specific */
+    while (utf8_is_continuation(*name))        /* not within a character */
+        name++;
+    str_format(to, CONSUMER_NAME_MOST + 8, "…%s", name);
+}
+
+static struct estimate_consumer *find_consumer(struct estimate_consumer *all, size_t count,
+                                               const char *name, const struct subgraph_total *row)
+{
+    for (size_t i = 0; i < count; i++)
+        if (all[i].first->phase == row->phase && strcmp(all[i].name, name) == 0 &&
+            strcmp(all[i].first->subgraph->pattern, row->subgraph->pattern) == 0)
+            return &all[i];
+    return NULL;
+}
+
+static void add_joules(struct estimate_joules *sum, const struct estimate_joules *more)
+{
+    sum->compute += more->compute;
+    sum->memory += more->memory;
+    sum->idle += more->idle;
+    sum->link += more->link;
+    sum->total += more->total;
+}
+
+/* Beyond this many subgraphs none are grouped: the search is quadratic. */
+enum { GROUPED_MOST = 5000 };
+
+struct estimate_consumer *estimate_consumers(const struct estimate_report *report, size_t *count)
+{
+    struct estimate_consumer *all = calloc(report->row_count + 1, sizeof *all);
+    bool grouped = !report->shows_figures && report->row_count <= GROUPED_MOST;
+    *count = 0;
+    for (size_t i = 0; all && i < report->row_count; i++) {
+        const struct subgraph_total *row = &report->rows[i];
+        char whole[256], name[CONSUMER_NAME_MOST + 8];
+        if (grouped)
+            collapse(whole, sizeof whole, row->subgraph->name);
+        else
+            str_copy(whole, sizeof whole, row->subgraph->name);
+        short_name(name, whole);
+        struct estimate_consumer *consumer = grouped ? find_consumer(all, *count, name, row) : NULL;
+        if (!consumer) {
+            consumer = &all[(*count)++];
+            str_copy(consumer->name, sizeof consumer->name, name);
+            consumer->first = row;
+        }
+        add_joules(&consumer->joules, &row->joules);
+        consumer->latency_s += row->latency_s;
+        consumer->is_mixed = consumer->is_mixed || row->bound != consumer->first->bound;
+        consumer->count++;
+    }
+    for (size_t i = 0; all && i < *count; i++)
+        if (all[i].count == 1) /* alone in its group: keeps its own name */
+            short_name(all[i].name, all[i].first->subgraph->name);
+    if (all)
+        qsort(all, *count, sizeof *all, by_joules);
+    return all;
 }

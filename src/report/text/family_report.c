@@ -106,7 +106,7 @@ static void write_evidence(const struct profile_family *family, struct text *out
         if (energy->method == METHOD_ESTIMATED)
             text_add(
                 out,
-                "            ~ estimated from CPU use, not measured: see `ipw doctor`. "
+                "            ~ estimated from CPU utilization, not measured: see `ipw doctor`. "
                 "The ± is\n            the power model's and common to all rows: their order is "
                 "more "
                 "certain\n");

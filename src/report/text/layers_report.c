@@ -242,7 +242,7 @@ static void write_notes(const struct layers_model *model, struct text *out)
         text_addf(out, " ± %.2f", 100 * model->overhead_sigma);
     text_addf(out, " %%%s\n", model->overhead > LAYERS_OVERHEAD_MAX ? ": too much" : "");
     if (model->total.method == METHOD_ESTIMATED)
-        text_add(out, "   ~ estimated from CPU use, not measured: see `ipw doctor`\n");
+        text_add(out, "   ~ estimated from CPU utilization, not measured: see `ipw doctor`\n");
     if (!model->has_decoder)
         text_addf(out, "   work not counted: %s\n", model->no_decoder);
     text_add(out, "\n");

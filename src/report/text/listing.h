@@ -1,19 +1,22 @@
-/* Lists of drivers, as text or as JSON.  listing_init gives a listing that listing_release takes
- * back. */
+/* Lists of drivers, models and hardware, as text or JSON.  A struct listing owns its text: release it with
+ * listing_release. */
 #ifndef IPW_REPORT_LISTING_H
 #define IPW_REPORT_LISTING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "core/err.h"
 #include "core/json.h"
 #include "core/text.h"
 
+struct hardware;
 struct param_spec;
 
 struct listing_row {
     const char *name, *summary;
     const struct param_spec *params; /* may be NULL */
-    char missing[240];               /* why it cannot be used here; "" when it can */
+    char missing[240];               /* why it is unavailable; "" if it is available */
 };
 
 struct listing {
@@ -28,5 +31,15 @@ void listing_begin(struct listing *listing, const char *kind, const char *what);
 void listing_add(struct listing *listing, const struct listing_row *row);
 void listing_end(struct listing *listing);
 void listing_release(struct listing *listing);
+
+/* All models of the catalog with their size, and the file formats that models are read from. */
+void listing_models(struct listing *listing);
+/* Only these, in detail; ERR_NOT_FOUND for an unknown name. */
+enum err listing_models_named(struct listing *listing, const char **names, size_t count,
+                              struct error *why) MUST_USE;
+
+/* Hardware as text (its JSON is catalog/hardware_json.h): a table of all, or one device. */
+enum err listing_hardware_table(bool colour, struct text *out, struct error *why) MUST_USE;
+void listing_hardware_details(const struct hardware *hardware, bool colour, struct text *out);
 
 #endif

@@ -150,7 +150,7 @@ static void write_energy(const struct summary *run, struct text *out)
     if (note[0])
         text_addf(out, "   note: %s\n", note);
     if (mark[0])
-        text_add(out, "   ~ estimated from CPU use, not measured: see `ipw doctor`\n");
+        text_add(out, "   ~ estimated from CPU utilization, not measured: see `ipw doctor`\n");
 }
 
 /* ---- throughput, accuracy, cost ---- */

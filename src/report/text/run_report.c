@@ -226,7 +226,7 @@ static void write_device_notes(const struct ledger *mean, struct text *out)
     if (low[0])
         text_addf(out, "   low confidence (%s): shorter than ten sensor updates\n", low);
     if (mean->total.method == METHOD_ESTIMATED)
-        text_add(out, "   ~ estimated from CPU use, not measured: see `ipw doctor`\n");
+        text_add(out, "   ~ estimated from CPU utilization, not measured; see `ipw doctor`\n");
     else if (mean->total.method == METHOD_NONE)
         text_addf(out, "   energy unknown: %s; see `ipw doctor`\n", mean->total.note);
     else if (mean->total.note[0] && !str_starts(mean->total.note, "without "))
@@ -252,8 +252,7 @@ static void write_times(const struct run_report *report, struct text *out)
     text_addf(out, ", CPU %s user", format_si(a, online_mean(&user), "s"));
     text_addf(out, " + %s system\n", format_si(a, online_mean(&system), "s"));
     if (result->has_idle)
-        text_addf(out, "   idle baseline measured for %s\n",
-                  format_duration(a, result->idle.seconds));
+        text_addf(out, "   idle power measured for %s\n", format_duration(a, result->idle.seconds));
     text_addf(out, "   ipw itself: %s CPU", format_si(a, report->own.cpu_s, "s"));
     text_addf(out, ", %.1f MB, %lu reads\n", report->own.rss_mb, report->reads);
 }
@@ -264,7 +263,7 @@ void run_text(const struct run_report *report, bool colour, struct text *out)
     text_add(out, "\n");
     write_command(report, out);
     if (result->count == 0) {
-        text_add(out, "   no run was completed\n");
+        text_add(out, "   no run completed\n");
         return;
     }
     write_table(&result->mean, colour, out);
@@ -275,9 +274,9 @@ void run_text(const struct run_report *report, bool colour, struct text *out)
     if (left)
         text_addf(out,
                   "   warning: the command ended but left %u process%s running; their energy is "
-                  "not in the figure (--wait-all waits for them)\n",
+                  "not included (--wait-all waits for them)\n",
                   left, left == 1 ? "" : "es");
     if (result->exit_code)
-        text_addf(out, "   the command ended with status %d\n", result->exit_code);
+        text_addf(out, "   the command exited with status %d\n", result->exit_code);
     text_add(out, "\n");
 }

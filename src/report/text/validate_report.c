@@ -31,8 +31,8 @@ static void add_error(struct table *table, double measured, double predicted)
 static void rows_to_text(const struct validation *v, bool colour, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
-        {"row", false}, {"bound by", false}, {"measured", true},  {"predicted", true},
-        {"off", true},  {"measured", true},  {"predicted", true}, {"off", true},
+        {"row", false},  {"bound by", false}, {"measured", true},  {"predicted", true},
+        {"error", true}, {"measured", true},  {"predicted", true}, {"error", true},
     };
     struct table table;
     size_t shown = v->count < ROWS_SHOWN ? v->count : ROWS_SHOWN;
@@ -97,17 +97,17 @@ void validate_text(const struct validate_report *report, bool colour, struct tex
     regimes_to_text(v, colour, out);
     text_add(out, "\n");
     if (v->short_rows)
-        text_addf(out, "   joules of %zu rows not compared: under 1 ms, which no meter resolves\n",
+        text_addf(out, "   energy of %zu rows not compared: under 1 ms, below sensor resolution\n",
                   v->short_rows);
     if (v->other_rows)
-        text_addf(out, "   %zu rows left out by --where\n", v->other_rows);
+        text_addf(out, "   %zu rows excluded by --where\n", v->other_rows);
     if (v->is_estimated)
-        text_add(out, "   the measured joules are ESTIMATED: by a model, not by a meter\n");
+        text_add(out, "   the measured energy is ESTIMATED: by a model, not by a sensor\n");
     if (is_known(report->most))
-        text_addf(out, "   at most %.4g %% asked for: %s\n", 100 * report->most,
+        text_addf(out, "   limit %.4g %%: %s\n", 100 * report->most,
                   report->verdict == VALIDATE_PASS   ? "PASS"
                   : report->verdict == VALIDATE_FAIL ? "FAIL"
-                                                     : "UNKNOWN, nothing was compared");
+                                                     : "UNKNOWN, nothing compared");
 }
 
 /* ---- JSON ---- */

@@ -100,7 +100,7 @@ static const struct {
      "power\",\"coverage\":0.5}," OWN,
      "energy        ~5.8 ± 3.5 J, estimated (cpu_model power), 50.0 % of the time", "null"},
     {"\"energy\":{\"joules\":5.8,\"plus_minus\":3.5,\"method\":\"estimated\"}," OWN,
-     "~ estimated from CPU use, not measured", "note"},
+     "~ estimated from CPU utilization, not measured", "note"},
     {COUNTER "," OWN, "1.234 ± 0.012 kJ, counter", "~"},
     /* and so is all that is made of it */
     {ESTIMATE ",\"joules\":{\"queries\":1.5,\"failed\":0.25,\"judge\":3}," OWN,
