@@ -38,6 +38,9 @@ void listing_models(struct listing *listing);
 enum err listing_models_named(struct listing *listing, const char **names, size_t count,
                               struct error *why) MUST_USE;
 
+/* The runs in a folder; brings its run index up to date. */
+enum err listing_runs(struct listing *listing, const char *parent, struct error *why) MUST_USE;
+
 /* Hardware as text (its JSON is catalog/hardware_json.h): a table of all, or one device. */
 enum err listing_hardware_table(bool colour, struct text *out, struct error *why) MUST_USE;
 void listing_hardware_details(const struct hardware *hardware, bool colour, struct text *out);

@@ -21,8 +21,4 @@ struct run_energy run_energy_unknown(const char *note);
 /* An unknown sum becomes its first known part. */
 void add_known(double *sum, double part);
 
-/* Consecutive windows of the same sensors: calibration errors add up, the others are independent.  An
- * unknown sum becomes its first known part. */
-void energy_add(struct energy *sum, const struct energy *part);
-
 #endif
