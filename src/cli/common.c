@@ -160,7 +160,7 @@ int parse_with_words(const struct command *command, const struct option_row *row
             words[(*count)++] = argv[rest++];
         if (only_words)
             return -1;
-        words[(*count)++] = argv[rest]; /* and stands for the command's name next */
+        words[(*count)++] = argv[rest]; /* argv[0] of the next round */
         argc -= rest;
         argv += rest;
     }

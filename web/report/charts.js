@@ -117,7 +117,7 @@ function histogramOption(found) {
       formatter: ({ value, dataIndex }) => {
         // Of whole numbers the bar from 19.5 to 20.5 holds 20.
         const [from, to] = found.whole ? [Math.ceil(value[0]), Math.floor(value[1])] : value;
-        return tip(found.beyond && dataIndex === last ? withUnit(from, unit) + " and more" : withUnit(from, unit) + (to > from ? " to " + withUnit(to, unit) : ""),
+        return tip(found.beyond && dataIndex === last ? withUnit(from, unit) + " or more" : withUnit(from, unit) + (to > from ? " to " + withUnit(to, unit) : ""),
           [["queries", value[2].toLocaleString("en")]]);
       },
     },
@@ -145,7 +145,7 @@ const FITS = [
   { key: "output_tokens_vs_energy", group: "more", x: "output_tokens", y: "joules", xLabel: "output tokens", unit: "J", title: "Energy by output tokens" },
   { key: "total_tokens_vs_energy", group: "more", x: "total_tokens", y: "joules", xLabel: "tokens", unit: "J", title: "Energy by tokens" },
   { key: "output_tokens_vs_latency", group: "more", x: "output_tokens", y: "latency_s", xLabel: "output tokens", unit: "s", title: "Latency by output tokens" },
-  { key: "input_tokens_vs_ttft", group: "regressions", x: "input_tokens", y: "ttft_s", xLabel: "prompt tokens", unit: "s", title: "First token by prompt tokens" },
+  { key: "input_tokens_vs_ttft", group: "regressions", x: "input_tokens", y: "ttft_s", xLabel: "prompt tokens", unit: "s", title: "Time to first token by prompt tokens" },
 ];
 const FIT_POINTS = 2500;
 
@@ -242,10 +242,10 @@ function frontierOption(runs, on, chart) {
       ...baseOption().tooltip, trigger: "item",
       formatter: ({ value }) => {
         const run = runs[value[2]], between = (pair, unit) => pair ? pair.map(end => withUnit(end, unit)).join(" to ") : "–";
-        return tip(run.model, [["on", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")], ["95 %", between(run.intervals.accuracy, "%")],
-          ["per query", withUnit(run.joules_per_query, "J")], ["95 %", between(run.intervals.joules_per_query, "J")],
+        return tip(run.model, [["hardware", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")], ["95 % CI", between(run.intervals.accuracy, "%")],
+          ["per query", withUnit(run.joules_per_query, "J")], ["95 % CI", between(run.intervals.joules_per_query, "J")],
           ["per output token", withUnit(run.joules_per_output_token, "J")],
-          ["IPJ", digits(run.ipj)], [on[value[2]] ? "no other run beats it" : "another run beats it", ""]]);
+          ["IPJ", digits(run.ipj)], [on[value[2]] ? "Pareto-optimal" : "dominated", ""]]);
       },
     },
     series: [

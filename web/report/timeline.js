@@ -49,7 +49,7 @@ function requestPairs(queries, row) {
   return [
     ["subject", subjectOf(queries, row) || "–"], ["answer", verdictOf(queries, row)],
     ["energy", withError(queries.joules[row], queries.plus_minus[row], "J")],
-    ["latency", withUnit(queries.latency_s[row], "s")], ["first token", withUnit(queries.ttft_s[row], "s")],
+    ["latency", withUnit(queries.latency_s[row], "s")], ["time to first token", withUnit(queries.ttft_s[row], "s")],
     ["tokens", withUnit(queries.input_tokens[row], "") + " in, " + withUnit(queries.output_tokens[row], "") + " out"],
   ];
 }
@@ -87,14 +87,14 @@ function timelineView(run) {
     const { queries } = state.requests, [begin, finish] = state.window || [timeline().from, end()];
     const found = requestsWithin(state.requests, begin, finish);
     readout.textContent = !state.requests.rows.length ? ""
-      : found ? plural(found.length, "request") + " in view: violet until the first token, then green; red ones failed. Point at one for its figures."
-        : "Zoom in to see single requests; the band shows how many were alive.";
+      : found ? plural(found.length, "request") + " in view: violet until the first token, then green; red if failed. Hover over one for its figures."
+        : "Zoom in to see single requests; the band shows the number in flight.";
     return found ? Array.from(found, row => [queries.from_s[row], queries.lane[row], queries.from_s[row] + queries.latency_s[row], row]) : [];
   };
 
   const axisTip = params => {
     const points = params.filter(point => !/ (least|range)$/.test(point.seriesName) && point.seriesName !== "requests");
-    const pairs = points.map(point => point.seriesName === "requests alive"
+    const pairs = points.map(point => point.seriesName === "requests in flight"
       ? [point.seriesName, digits(point.value[1], 3)] : [point.seriesName, withUnit(point.value[1], "W")]);
     const element = tip(withUnit(params[0].axisValue, "s"), pairs);
     if (state.hovered !== null)
@@ -124,7 +124,7 @@ function timelineView(run) {
       xAxis: [timeAxis(0, false), timeAxis(1, !laneHeight), timeAxis(2, laneHeight > 0)],
       yAxis: [
         unitAxis("W", { type: "value", gridIndex: 0, splitNumber: 4 }),
-        axis({ type: "value", gridIndex: 1, splitNumber: 2, minInterval: 1, name: "alive", nameGap: 38 }),
+        axis({ type: "value", gridIndex: 1, splitNumber: 2, minInterval: 1, name: "in flight", nameGap: 38 }),
         axis({ type: "value", gridIndex: 2, min: -0.6, max: Math.max(0.6, laneHeight ? lanes() - 0.4 : 1), inverse: true, name: "requests", nameGap: 38, labels: { show: false },
           axisLine: { show: false }, splitLine: { show: false } }),
       ],
@@ -139,7 +139,7 @@ function timelineView(run) {
       ],
       series: [
         ...powerSeries(timeline(), moments),
-        { type: "line", name: "requests alive", xAxisIndex: 1, yAxisIndex: 1, symbol: "none", step: "middle", data: Array.from(alive, (value, i) => [moments[i], value]),
+        { type: "line", name: "requests in flight", xAxisIndex: 1, yAxisIndex: 1, symbol: "none", step: "middle", data: Array.from(alive, (value, i) => [moments[i], value]),
           lineStyle: { width: 1, color: colour("c3") }, itemStyle: { color: colour("c3") }, areaStyle: { color: colour("c3"), opacity: 0.25 }, emphasis: { disabled: true } },
         { id: "requests", type: "custom", name: "requests", xAxisIndex: 2, yAxisIndex: 2, renderItem: renderRequest, encode: { x: [0, 2], y: 1 },
           data: requestData(), clip: true },
@@ -193,7 +193,7 @@ function timelineView(run) {
     button("All", "Show all", () => zoomTo(timeline().from, end())));
   if (timelines.length > 1)
     controls.append(make("select", {
-      "aria-label": "Which start of the run",
+      "aria-label": "Start of the run",
       change: event => { state.place = Number(event.target.value); state.window = null; charts.find(entry => entry.element === element).draw(); },
     }, timelines.map((found, i) => make("option", { value: i }, "Start " + found.start))));
   const missing = timelines.map(found => found.missing).find(Boolean);

@@ -82,7 +82,7 @@ static void number_text(char *to, double value, double error, enum unit unit)
         plain_number(to, value);
 }
 
-/* What stands beside a figure under its name and a suffix; NULL without one. */
+/* The member named KEY + suffix beside a figure; NULL without one. */
 static const struct jv *beside(const struct jv *object, const char *key, const char *suffix)
 {
     char name[128];
@@ -120,7 +120,7 @@ static void add_count(char *to, const struct jv *object, const char *key)
         str_format(to + used, CELL_MAX - used, " (%.0f of %.0f)", known, all);
 }
 
-/* "X_queries" tells of X, which stands beside it; a count of its own does not. */
+/* "X_queries" belongs to X beside it; otherwise it is a figure of its own. */
 static bool counts_another(const struct jv *object, const char *key)
 {
     char name[128];

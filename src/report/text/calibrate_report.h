@@ -12,7 +12,7 @@ struct text;
 
 struct calibrate_report {
     const struct calibration *calibration;
-    const char *hardware;        /* as the rows or this machine call it; "": nobody says */
+    const char *hardware;        /* as in the rows or on this machine; "": unknown */
     const struct hardware *base; /* the entry whose other figures are kept; NULL: none */
     const char *data;            /* where the rows come from: "a.csv", "built-in loads, cpu0" */
     const char *given_source;    /* of coefficients that were not fitted */

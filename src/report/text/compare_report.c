@@ -179,7 +179,7 @@ static void put_checks(const struct compare_report *report, const char *before, 
         }
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void fill_table(const struct comparison *comparison, struct table *table)
 {

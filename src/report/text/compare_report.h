@@ -1,4 +1,4 @@
-/* A comparison of runs as a table for people, as Markdown or as JSON.  Nothing here keeps state. */
+/* A comparison of runs as text, Markdown or JSON.  Nothing here keeps state. */
 #ifndef IPW_REPORT_COMPARE_REPORT_H
 #define IPW_REPORT_COMPARE_REPORT_H
 

@@ -9,7 +9,7 @@
 #include "runner/host_report.h"
 #include "runner/check.h"
 
-/* Drivers that exist for tests are nobody's business here. */
+/* Drivers that exist only for tests are not shown. */
 static bool is_shown(const struct sensor_finding *finding)
 {
     return finding->kind != SENSOR_TEST;

@@ -9,7 +9,7 @@
 
 enum { CONSUMERS = 5 };
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 /* The row with most joules after `last` in the order of joules, then of rows: few are shown, so nothing is
  * sorted. */
