@@ -205,7 +205,7 @@ static int write_outputs(const struct summary *summary)
     int code = 0;
     summary_to_report(summary, &object);
     if (!command.quiet) {
-        profile_text(summary, wants_colour(STDERR_FILENO), &text);
+        profile_text(summary, wants_color(STDERR_FILENO), &text);
         profile_view_put(&text);
     }
     if (text.failed || object.failed)

@@ -124,4 +124,4 @@ const theme = {
 theme.prefersDark.addEventListener("change", () => theme.apply());
 theme.apply();
 
-const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+const color = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();

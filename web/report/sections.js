@@ -145,12 +145,12 @@ function headlineSection(run) {
 
 // ---- energy breakdown ----
 
-const SHARE_COLOURS = { prefill: "c4", decode: "c3", queries: "c1", failed: "c5", idle: "c6", unattributed: "c2" };
+const SHARE_COLORS = { prefill: "c4", decode: "c3", queries: "c1", failed: "c5", idle: "c6", unattributed: "c2" };
 
 function sharesSection(run) {
   if (!run.shares.length) return null;
   const joules = run.summary.ipw.joules;
-  const paint = share => "background:var(--" + SHARE_COLOURS[share.key] + ")";
+  const paint = share => "background:var(--" + SHARE_COLORS[share.key] + ")";
   return section("shares", "Energy breakdown", "All energy of the machine during the run: attributed to requests, idle between requests, or unattributed."
     + (known(joules.queries_idle_share) ? " Of " + withUnit(joules.queries, "J") + " attributed to queries, " + withUnit(joules.queries_idle_share, "J") + " is idle energy." : "")
     + (known(joules.judge) ? " The judge model took another " + withUnit(joules.judge, "J") + "." : ""),

@@ -19,8 +19,7 @@ struct calibrate_report {
     const char *file;            /* that was written; NULL: none */
 };
 
-void calibrate_text(const struct calibrate_report *report, bool colour, struct text *out);
+void calibrate_text(const struct calibrate_report *report, bool color, struct text *out);
 void calibrate_json(const struct calibrate_report *report, struct text *out);
-
 
 #endif

@@ -21,7 +21,7 @@ struct compare_report {
     uint64_t seed;
 };
 
-void compare_text(const struct compare_report *report, bool colour, struct text *out);
+void compare_text(const struct compare_report *report, bool color, struct text *out);
 void compare_markdown(const struct compare_report *report, struct text *out);
 void compare_json(const struct compare_report *report, struct text *out);
 

@@ -1,4 +1,5 @@
-#include "report/text/estimate_compat.h"
+/* Estimates of the legacy model as text and JSON, with the digits of its own reports. */
+#include "report/text/estimate_report.h"
 
 #include <stdlib.h>
 
