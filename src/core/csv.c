@@ -147,8 +147,11 @@ static char *cut_quoted(char *at, const char *end, struct slice *field)
 {
     char *from = at + 1, *to = at + 1;
     for (; from < end; from++) {
-        if (*from == '"' && (++from == end || *from != '"'))
-            break;
+        if (*from == '"') {
+            from++; /* the second of a doubled quote, or what follows the closing one */
+            if (from == end || *from != '"')
+                break;
+        }
         *to++ = *from;
     }
     *field = (struct slice){at + 1, (size_t)(to - at - 1)};
@@ -280,11 +283,11 @@ enum err csv_reader_header(struct csv_reader *reader, struct error *why)
         return err;
     if (end)
         return err_set(why, ERR_BAD_VALUE, "empty: the first line must name the columns");
-    size_t bytes = 0;
+    size_t bytes = 1;
     for (size_t i = 0; i < row.count; i++)
         bytes += row.fields[i].length + 1;
     reader->names = malloc(bytes);
-    reader->columns = malloc(row.count * sizeof *reader->columns);
+    reader->columns = malloc((row.count + 1) * sizeof *reader->columns);
     if (!reader->names || !reader->columns)
         return no_memory(why);
     char *to = reader->names;

@@ -149,11 +149,10 @@ void json_number(struct json *json, const char *key, double value)
     }
     /* The fewest digits, from 15 on, that parse back to the same value: sums must still hold for the reader, and
      * 231.6 must not become 231.59999999999999. */
-    static const int PRECISIONS[] = {15, 16, 17};
     char digits[40];
-    for (size_t i = 0; i < sizeof PRECISIONS / sizeof *PRECISIONS; i++) {
-        snprintf(digits, sizeof digits, "%.*g", PRECISIONS[i], value);
-        if (strtod(digits, NULL) == value)
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (precision < 17 && strtod(digits, NULL) == value) /* 17 digits always do */
             break;
     }
     text_add(json->out, digits);

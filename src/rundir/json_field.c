@@ -119,19 +119,40 @@ static size_t shared(const struct json_field_name *open, size_t depth,
     return same;
 }
 
+/* The last name of a path that is in the same object as the path before, as most are; NULL when it is not, and
+ * then *last and *above are set to it. */
+static const char *name_beside(const char **last, size_t *above, const char *path)
+{
+    if (*last && strncmp(path, *last, *above) == 0 && path[*above] != '/' && path[*above] != '*' &&
+        !strchr(path + *above, '.'))
+        return path + *above;
+    const char *dot = strrchr(path, '.');
+    *last = path;
+    *above = dot ? (size_t)(dot - path) + 1 : path[0] == '/';
+    return NULL;
+}
+
 /* ---- writing ---- */
 
 static void open_object(struct json *json, const struct json_field_name *name)
 {
-    struct text key = {0};
-    text_add_bytes(&key, name->bytes, name->length);
-    json_object(json, text_get(&key));
-    text_release(&key);
+    char key[64];
+    if (name->bytes[name->length] == '\0') {
+        json_object(json, name->bytes);
+    } else if (name->length <
+               sizeof key) { /* only a model's name is longer, and that ends in NUL */
+        memcpy(key, name->bytes, name->length);
+        key[name->length] = '\0';
+        json_object(json, key);
+    }
 }
 
 const char *json_field_enter(struct json_field_writer *writer, const char *path)
 {
+    const char *beside = name_beside(&writer->last, &writer->above, path);
     struct json_field_name names[FIELD_DEPTH_MAX];
+    if (beside)
+        return beside;
     size_t count = json_field_split(path, writer->model, names);
     size_t above = count ? count - 1 : 0;
     size_t same = shared(writer->open, writer->depth, names, above);
@@ -207,10 +228,27 @@ static const struct jv *child_of(const struct jv *parent, const struct json_fiel
     return jv_get(parent, key);
 }
 
+/* Values mostly stand in the order of the fields: the one after the newest is tried first. */
+static const struct jv *find_beside(struct json_field_reader *reader, const char *name)
+{
+    if (!reader->parent)
+        return NULL;
+    const struct jv *next = reader->found ? jv_next(reader->found) : jv_first(reader->parent);
+    if (!next || !jv_key(next) || strcmp(jv_key(next), name) != 0)
+        next = jv_get(reader->parent, name);
+    if (next)
+        reader->found = next;
+    return next;
+}
+
 const struct jv *json_field_find(struct json_field_reader *reader, const char *path)
 {
+    const char *beside = name_beside(&reader->last, &reader->above, path);
     struct json_field_name names[FIELD_DEPTH_MAX];
+    if (beside)
+        return find_beside(reader, beside);
     size_t count = json_field_split(path, reader->model, names);
+    reader->parent = reader->found = NULL;
     if (!count)
         return NULL;
     size_t same = shared(reader->open, reader->depth, names, count - 1);
@@ -219,15 +257,15 @@ const struct jv *json_field_find(struct json_field_reader *reader, const char *p
         reader->open[reader->depth] = names[reader->depth];
         reader->values[reader->depth] = parent ? child_of(parent, &names[reader->depth]) : NULL;
     }
-    const struct jv *parent = count > 1 ? reader->values[count - 2] : reader->root;
-    return parent ? child_of(parent, &names[count - 1]) : NULL;
+    reader->parent = count > 1 ? reader->values[count - 2] : reader->root;
+    reader->found = reader->parent ? child_of(reader->parent, &names[count - 1]) : NULL;
+    return reader->found;
 }
 
 void json_field_read(struct json_field_reader *reader, const struct json_field *field, void *object)
 {
     const struct jv *value = json_field_find(reader, field->path);
     void *member = member_at(field, object);
-    json_field_clear(field, object);
     if (jv_is_null(value))
         return;
     int64_t integer;

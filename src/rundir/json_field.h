@@ -73,6 +73,8 @@ struct json_field_name {
 struct json_field_writer {
     struct json *json; /* with an object open, into which all is written */
     const char *model; /* may be NULL */
+    const char *last;  /* the path before; NULL at first */
+    size_t above;      /* of that, what leads to its object */
     struct json_field_name open[FIELD_DEPTH_MAX];
     size_t depth;
 };
@@ -86,6 +88,10 @@ void json_field_writer_end(struct json_field_writer *writer);
 struct json_field_reader {
     const struct jv *root;
     const char *model;
+    const char *last;        /* the path before; NULL at first */
+    size_t above;            /* of that, what leads to its object */
+    const struct jv *parent; /* the object that it is in; NULL when there is none */
+    const struct jv *found;  /* the newest value that was found in that object */
     struct json_field_name open[FIELD_DEPTH_MAX];
     const struct jv *values[FIELD_DEPTH_MAX]; /* of `open` */
     size_t depth;
@@ -93,6 +99,7 @@ struct json_field_reader {
 
 /* NULL where there is nothing. */
 const struct jv *json_field_find(struct json_field_reader *reader, const char *path);
+/* The member stays as it is where there is nothing. */
 void json_field_read(struct json_field_reader *reader, const struct json_field *field,
                      void *object);
 

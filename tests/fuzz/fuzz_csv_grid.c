@@ -1,4 +1,5 @@
-/* libFuzzer: any bytes as a CSV table: every cell that it claims to have can be read. */
+/* libFuzzer: any bytes as a CSV table: every cell can be read, and rows from a source that gives a few bytes at a time
+ * are as many as the table has. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,39 @@
 #include "core/csv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
+
+struct pieces {
+    const uint8_t *bytes;
+    size_t length, at;
+};
+
+static long give(void *context, char *to, size_t size)
+{
+    struct pieces *pieces = context;
+    size_t left = pieces->length - pieces->at, taken = left < 3 ? left : 3;
+    taken = taken < size ? taken : size;
+    memcpy(to, pieces->bytes + pieces->at, taken);
+    pieces->at += taken;
+    return (long)taken;
+}
+
+/* Good rows, the header included. */
+static size_t count_rows(const uint8_t *bytes, size_t length)
+{
+    struct pieces pieces = {bytes, length, 0};
+    struct csv_reader reader;
+    struct csv_row row;
+    struct error why;
+    bool end = false;
+    size_t rows = 0;
+    csv_reader_source(&reader, give, &pieces);
+    while (!end) {
+        enum err err = csv_reader_next(&reader, &row, &end, &why);
+        rows += !err && !end;
+    }
+    csv_reader_release(&reader);
+    return rows;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
@@ -22,11 +56,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         for (size_t row = 0; row < grid.rows; row++)
             for (size_t column = 0; column < grid.columns; column++)
                 letters += strlen(csv_grid_cell(&grid, row, (long)column));
-        if (letters > length)
+        if (letters > length || count_rows(bytes, length) != grid.rows + 1)
             abort();
         csv_grid_release(&grid);
     } else if (!why.text[0]) {
         abort();
+    } else {
+        count_rows(bytes, length);
     }
     free(copy);
     return 0;
