@@ -3,12 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "core/grow.h"
 #include "core/text.h"
+#include "core/units.h"
+#include "port/file.h"
+#include "port/json_read.h"
+#include "rundir/run_path.h"
 
 enum { BLOCK = 1 << 16 };
 
@@ -134,4 +141,65 @@ void journal_close(struct journal *journal)
     close(journal->fd);
     journal->fd = -1;
     pthread_mutex_destroy(&journal->lock);
+}
+
+/* ---- the header of a start ---- */
+
+static enum err take_format(void *context, const struct jv *line)
+{
+    const char *kind = jv_text(jv_get(line, "kind"));
+    if (kind && strcmp(kind, "run") == 0)
+        *(double *)context = jv_number(jv_get(line, "format"));
+    return ERR_INTERRUPTED; /* the first is enough */
+}
+
+double journal_format(const char *path)
+{
+    double format = UNKNOWN;
+    uint64_t damaged;
+    struct error why = {0};
+    return journal_read(path, take_format, &format, &damaged, &why) == ERR_INTERRUPTED ? format
+                                                                                       : UNKNOWN;
+}
+
+enum { STARTS_MOST = 100000 };
+
+static enum err take_start(void *context, const struct jv *line)
+{
+    struct journal_starts *starts = context;
+    const char *kind = jv_text(jv_get(line, "kind"));
+    double at = jv_number(jv_get(line, "started_at"));
+    int64_t number;
+    if (!kind || strcmp(kind, "run") != 0 || !(at > 0 && at < 9e9) ||
+        !jv_integer(jv_get(line, "start"), &number) || number < 1 || number > STARTS_MOST)
+        return ERR_OK;
+    while (starts->count < (size_t)number) {
+        int64_t *longer =
+            grow(starts->zero_ns, &starts->capacity, starts->count, sizeof *starts->zero_ns);
+        if (!longer)
+            return ERR_NO_MEMORY;
+        starts->zero_ns = longer;
+        longer[starts->count++] = 0;
+    }
+    starts->zero_ns[number - 1] = (int64_t)llround(at * 1e9);
+    return ERR_OK;
+}
+
+enum err journal_starts_read(const char *directory, struct journal_starts *out, struct error *why)
+{
+    char path[FILE_PATH_MAX];
+    uint64_t damaged;
+    *out = (struct journal_starts){0};
+    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
+        return ERR_OK;
+    enum err err = journal_read(path, take_start, out, &damaged, why);
+    if (err)
+        journal_starts_release(out);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+void journal_starts_release(struct journal_starts *starts)
+{
+    free(starts->zero_ns);
+    *starts = (struct journal_starts){0};
 }

@@ -1,12 +1,18 @@
+#define _GNU_SOURCE
 #include "rundir/run_path.h"
 
 #include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
+#include "port/file.h"
 #include "core/utf8.h"
 
 /* ---- hardware ---- */
@@ -230,4 +236,54 @@ unsigned run_path_start_of(const char *name)
         return 1;
     bool is_one = sscanf(name, "samples-%u.csv%n", &start, &end) == 1 && end && !name[end];
     return is_one && start > 1 ? start : 0;
+}
+
+/* ---- Arrow files ---- */
+
+static int is_shard(const struct dirent *entry)
+{
+    return fnmatch("data-[0-9]*.arrow", entry->d_name, 0) == 0;
+}
+
+static enum err add_shard(struct run_shards *shards, const char *directory, const char *name)
+{
+    char path[FILE_PATH_MAX];
+    unsigned number, expected;
+    if (!str_format(path, sizeof path, "%s/%s", directory, name))
+        return ERR_BAD_VALUE;
+    if (sscanf(name, "data-%u-of-%u.arrow", &number, &expected) == 2 && !shards->count)
+        shards->expected = expected;
+    shards->paths[shards->count] = strdup(path);
+    if (!shards->paths[shards->count])
+        return ERR_NO_MEMORY;
+    shards->count++;
+    return ERR_OK;
+}
+
+enum err run_shards_find(const char *directory, struct run_shards *out, struct error *why)
+{
+    struct dirent **entries = NULL;
+    *out = (struct run_shards){0};
+    int count = scandir(directory, &entries, is_shard, alphasort);
+    if (count < 0 && errno == ENOENT)
+        return err_set(why, ERR_NOT_FOUND, "no such directory: %s", directory);
+    if (count < 0)
+        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", directory,
+                       strerror(errno));
+    out->paths = calloc((size_t)count + 1, sizeof *out->paths);
+    enum err err = out->paths ? ERR_OK : ERR_NO_MEMORY;
+    for (int i = 0; i < count; i++) {
+        err = err ? err : add_shard(out, directory, entries[i]->d_name);
+        free(entries[i]);
+    }
+    free((void *)entries);
+    return err ? err_set(why, err, "%s: %s", directory, err_text(err)) : ERR_OK;
+}
+
+void run_shards_release(struct run_shards *shards)
+{
+    for (size_t i = 0; i < shards->count; i++)
+        free(shards->paths[i]);
+    free((void *)shards->paths);
+    *shards = (struct run_shards){0};
 }

@@ -1,10 +1,12 @@
 /* Names of run directories: profile_<hardware>_<model>_<dataset>, as the Python IPW names them
- * (docs/formats.md).  Pure; the caller owns the buffers. */
+ * (docs/formats.md).  The caller owns the buffers. */
 #ifndef IPW_RUNDIR_RUN_PATH_H
 #define IPW_RUNDIR_RUN_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "core/err.h"
 
 /* The short hardware name that run directories carry ("H10080GB", "EPYC9654"), compatible with the
  * runs of the Python IPW: its rules are kept to the letter, odd results included, so that old and
@@ -40,5 +42,16 @@ bool run_path_samples(const char *directory, unsigned start, char *to, size_t si
 
 /* The start whose samples a file of that name has; 0 for another file. */
 unsigned run_path_start_of(const char *name);
+
+/* The Arrow files of a run, in order: data-00000-of-00002.arrow ... */
+struct run_shards {
+    char **paths;
+    size_t count;
+    unsigned expected; /* as their names say; 0 without any */
+};
+
+/* ERR_NOT_FOUND without the directory.  run_shards_release frees it, also after an error. */
+enum err run_shards_find(const char *directory, struct run_shards *out, struct error *why) MUST_USE;
+void run_shards_release(struct run_shards *shards);
 
 #endif

@@ -104,8 +104,16 @@ static inline double run_number(const struct run_table *table, enum run_number c
     return table->numbers[column] ? table->numbers[column][row] : UNKNOWN;
 }
 
-const char *run_word(const struct run_table *table, enum run_word column, size_t row); /* "" */
-uint32_t run_word_id(const struct run_table *table, enum run_word column, size_t row);
+static inline uint32_t run_word_id(const struct run_table *table, enum run_word column, size_t row)
+{
+    const struct run_words *words = &table->words[column];
+    return words->ids ? words->ids[row] : words->same;
+}
+/* "" where it is not known. */
+static inline const char *run_word(const struct run_table *table, enum run_word column, size_t row)
+{
+    return table->words[column].texts[run_word_id(table, column, row)];
+}
 static inline int run_flag(const struct run_table *table, enum run_flag column, size_t row)
 {
     return table->flags[column][row];
