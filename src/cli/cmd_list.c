@@ -198,7 +198,7 @@ static enum err show_all(struct listing *listing, struct error *why)
         return ERR_OK;
     }
     begin_hardware(listing);
-    return listing_hardware_table(listing->colour, &listing->text, why);
+    return listing_hardware_table(listing->color, &listing->text, why);
 }
 
 /* The whole entry, whatever the @MODE. */
@@ -227,7 +227,7 @@ static enum err show_hardware(struct listing *listing, const char **ids, size_t 
         if (listing->json)
             add_entry(listing, &hardware);
         else
-            listing_hardware_details(&hardware, listing->colour, &listing->text);
+            listing_hardware_details(&hardware, listing->color, &listing->text);
         hardware_release(&hardware);
     }
     return ERR_OK;
@@ -320,7 +320,7 @@ static int list_main(int argc, char **argv)
     if (code < 0) {
         struct listing listing;
         const char *wanted = count ? words[0] : "all";
-        listing_init(&listing, json, verbose, wants_colour(STDOUT_FILENO));
+        listing_init(&listing, json, verbose, wants_color(STDOUT_FILENO));
         if (!strcmp(wanted, "hardware"))
             code = list_named(&listing, show_hardware, words + 1, count - 1);
         else if (!strcmp(wanted, "runs"))

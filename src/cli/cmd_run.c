@@ -118,7 +118,7 @@ static int write_report(const struct run_options *options, struct session *sessi
     if (options->json)
         run_json(&report, &text);
     else
-        run_text(&report, !options->output && wants_colour(STDERR_FILENO), &text);
+        run_text(&report, !options->output && wants_color(STDERR_FILENO), &text);
     int code = deliver(options, &text);
     text_release(&text);
     int saved = save_run(options, session, result, &host, &report.own);
