@@ -51,7 +51,7 @@ static void add_run(struct table *table, const struct run_list_entry *entry)
                          : "-");
 }
 
-static void write_table(const struct run_list *list, bool colour, struct text *out)
+static void write_table(const struct run_list *list, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"run", false},     {"kind", false},    {"model or command", false},
@@ -62,7 +62,7 @@ static void write_table(const struct run_list *list, bool colour, struct text *o
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t i = 0; i < list->count; i++)
         add_run(&table, &list->entries[i]);
-    table_write(&table, "  ", colour, out);
+    table_write(&table, "  ", color, out);
     table_release(&table);
 }
 
@@ -79,7 +79,7 @@ enum err listing_runs(struct listing *listing, const char *parent, struct error 
     for (size_t i = 0; listing->json && i < list.count; i++)
         put_run(&listing->json_writer, &list.entries[i]);
     if (!listing->json && list.count)
-        write_table(&list, listing->colour, &listing->text);
+        write_table(&list, listing->color, &listing->text);
     if (!listing->json && !list.count)
         text_addf(&listing->text, "  (none in %s)\n", parent);
     run_list_release(&list);
