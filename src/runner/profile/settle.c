@@ -10,6 +10,7 @@
 #include "core/energy.h"
 #include "core/json.h"
 #include "port/thread.h"
+#include "runner/profile/resume.h"
 #include "runner/profile/state.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
