@@ -165,7 +165,7 @@ static enum err show_result(struct analyzing *work, const struct text *result, s
     enum err err = jv_parse(text_get(result), result->length, &value, why);
     if (err)
         return err;
-    analysis_text(value, work->options->verbose, wants_colour(STDOUT_FILENO), &work->out);
+    analysis_text(value, work->options->verbose, wants_color(STDOUT_FILENO), &work->out);
     jv_free(value);
     return ERR_OK;
 }
@@ -419,7 +419,7 @@ static int analyze_main(int argc, char **argv)
         code = choose_drivers(&work);
     if (code < 0)
         code = check_params(&work);
-    start_reading_bar("analyze", wants_colour(STDERR_FILENO));
+    start_reading_bar("analyze", wants_color(STDERR_FILENO));
     if (code < 0)
         code = analyze_all(&work, words, drop_repeated(words, count));
     params_release(&options.params);

@@ -172,7 +172,7 @@ static int complete_options(struct layers_command *command)
     if (!strcmp(command->granularity, "layer"))
         layers->granularity = LAYERS_BY_LAYER;
     layers->gpu_layers = (int)command->gpu_layers;
-    on_terminal = isatty(STDERR_FILENO) && wants_colour(STDERR_FILENO);
+    on_terminal = isatty(STDERR_FILENO) && wants_color(STDERR_FILENO);
     if (!command->quiet)
         layers->progress = show_progress;
     return -1;
@@ -189,7 +189,7 @@ static int deliver(const struct layers_command *command, const struct layers_rep
     if (command->output && write_file(command->output, &json, &why) != ERR_OK)
         code = complain("layers", EXIT_FAILED, "%s", why.text);
     if (!command->json)
-        layers_text(report, wants_colour(STDOUT_FILENO), &text);
+        layers_text(report, wants_color(STDOUT_FILENO), &text);
     int written = put_output("layers", command->json ? &json : &text);
     text_release(&json);
     text_release(&text);

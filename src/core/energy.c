@@ -1,7 +1,6 @@
 #include "core/energy.h"
 
 #include <math.h>
-
 #include <stddef.h>
 
 #include "core/json.h"
@@ -41,6 +40,26 @@ struct energy energy_unknown(const char *note)
     return energy;
 }
 
+void energy_to_json(struct json *json, const char *key, const struct energy *energy)
+{
+    json_object(json, key);
+    json_number(json, "joules", energy->joules);
+    json_number(json, "plus_minus", energy->plus_minus);
+    json_number(json, "plus_minus_statistical", energy->statistical);
+    json_string(json, "method", method_name(energy->method));
+    json_string(json, "source", energy->source[0] ? energy->source : NULL);
+    json_number(json, "coverage", energy->coverage);
+    json_number(json, "idle_joules", energy->idle_joules);
+    json_number(json, "active_joules", energy->active_joules);
+    if (energy->method == METHOD_NONE)
+        json_null(json, "updates");
+    else
+        json_integer(json, "updates", (int64_t)energy->updates);
+    json_bool(json, "low_confidence", energy->low_confidence);
+    json_string(json, "note", energy->note[0] ? energy->note : NULL);
+    json_object_end(json);
+}
+
 static double calibration(const struct energy *energy)
 {
     return sqrt(fmax(0, energy->plus_minus * energy->plus_minus -
@@ -67,24 +86,4 @@ void energy_add(struct energy *sum, const struct energy *part)
     sum->low_confidence = sum->low_confidence && part->low_confidence;
     if (part->method > sum->method)
         sum->method = part->method;
-}
-
-void energy_to_json(struct json *json, const char *key, const struct energy *energy)
-{
-    json_object(json, key);
-    json_number(json, "joules", energy->joules);
-    json_number(json, "plus_minus", energy->plus_minus);
-    json_number(json, "plus_minus_statistical", energy->statistical);
-    json_string(json, "method", method_name(energy->method));
-    json_string(json, "source", energy->source[0] ? energy->source : NULL);
-    json_number(json, "coverage", energy->coverage);
-    json_number(json, "idle_joules", energy->idle_joules);
-    json_number(json, "active_joules", energy->active_joules);
-    if (energy->method == METHOD_NONE)
-        json_null(json, "updates");
-    else
-        json_integer(json, "updates", (int64_t)energy->updates);
-    json_bool(json, "low_confidence", energy->low_confidence);
-    json_string(json, "note", energy->note[0] ? energy->note : NULL);
-    json_object_end(json);
 }

@@ -39,11 +39,11 @@ bool energy_is_measured(const struct energy *energy);
 /* Unknown energy, with the reason. */
 struct energy energy_unknown(const char *note);
 
-/* Adds a window of the same sensors to one that does not overlap it: calibration errors add up, other errors are
- * independent.  An unknown sum becomes its first known part. */
-void energy_add(struct energy *sum, const struct energy *part);
-
 /* An object with all fields, the same shape wherever an energy is written. */
 void energy_to_json(struct json *json, const char *key, const struct energy *energy);
+
+/* Consecutive windows of the same sensors: calibration errors add up, the others are independent.  An unknown sum
+ * becomes its first known part. */
+void energy_add(struct energy *sum, const struct energy *part);
 
 #endif

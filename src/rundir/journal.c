@@ -3,12 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "core/grow.h"
+#include "core/json.h"
 #include "core/text.h"
+#include "core/units.h"
+#include "port/file.h"
+#include "port/json_read.h"
 
 enum { BLOCK = 1 << 16 };
 
@@ -134,4 +141,103 @@ void journal_close(struct journal *journal)
     close(journal->fd);
     journal->fd = -1;
     pthread_mutex_destroy(&journal->lock);
+}
+
+/* ---- the header of a start ---- */
+
+void journal_header_line(const struct journal_header *header, struct text *line)
+{
+    struct json json;
+    text_clear(line);
+    json_init(&json, line, false);
+    json_object(&json, NULL);
+    json_string(&json, "kind", "run");
+    json_integer(&json, "format", JOURNAL_FORMAT);
+    json_string(&json, "run_kind", run_kind_name(header->kind));
+    json_string(&json, "ipw", IPW_VERSION);
+    json_integer(&json, "start", header->start);
+    json_number(&json, "started_at", header->started_at);
+    json_string(&json, "hardware_label", header->hardware_label);
+    if (header->settings)
+        json_raw(&json, "settings", header->settings);
+    if (header->measuring)
+        json_raw(&json, "measuring", header->measuring);
+    json_object_end(&json);
+}
+
+struct first_line {
+    double format;
+    enum run_kind kind;
+};
+
+static enum err take_first(void *context, const struct jv *line)
+{
+    struct first_line *first = context;
+    const char *kind = jv_text(jv_get(line, "kind"));
+    if (kind && strcmp(kind, "run") == 0) {
+        first->format = jv_number(jv_get(line, "format"));
+        first->kind = run_kind_named(jv_text(jv_get(line, "run_kind")));
+    }
+    return ERR_INTERRUPTED; /* the first is enough */
+}
+
+static struct first_line read_first(const char *path)
+{
+    struct first_line first = {UNKNOWN, RUN_KIND_PROFILE};
+    uint64_t damaged;
+    struct error why = {0};
+    enum err err = journal_read(path, take_first, &first, &damaged, &why);
+    return err == ERR_INTERRUPTED ? first : (struct first_line){UNKNOWN, RUN_KIND_PROFILE};
+}
+
+double journal_format(const char *path)
+{
+    return read_first(path).format;
+}
+
+enum run_kind journal_kind(const char *path)
+{
+    return read_first(path).kind;
+}
+
+enum { STARTS_MOST = 100000 };
+
+static enum err take_start(void *context, const struct jv *line)
+{
+    struct journal_starts *starts = context;
+    const char *kind = jv_text(jv_get(line, "kind"));
+    double at = jv_number(jv_get(line, "started_at"));
+    int64_t number;
+    if (!kind || strcmp(kind, "run") != 0 || !(at > 0 && at < 9e9) ||
+        !jv_integer(jv_get(line, "start"), &number) || number < 1 || number > STARTS_MOST)
+        return ERR_OK;
+    while (starts->count < (size_t)number) {
+        int64_t *longer =
+            grow(starts->zero_ns, &starts->capacity, starts->count, sizeof *starts->zero_ns);
+        if (!longer)
+            return ERR_NO_MEMORY;
+        starts->zero_ns = longer;
+        longer[starts->count++] = 0;
+    }
+    starts->zero_ns[number - 1] = (int64_t)llround(at * 1e9);
+    return ERR_OK;
+}
+
+enum err journal_starts_read(const char *directory, struct journal_starts *out, struct error *why)
+{
+    char path[FILE_PATH_MAX];
+    uint64_t damaged;
+    *out = (struct journal_starts){0};
+    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
+        return ERR_OK;
+    enum err err = journal_read(path, take_start, out, &damaged, why);
+    if (err)
+        journal_starts_release(out);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+void journal_starts_release(struct journal_starts *starts)
+{
+    free(starts->zero_ns);
+    *starts = (struct journal_starts){0};
 }

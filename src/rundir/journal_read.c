@@ -6,7 +6,6 @@
  * their offsets and merges them.  Memory holds the index and one record. */
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,11 +15,8 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "core/units.h"
-#include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
-#include "rundir/run_path.h"
 
 enum { BLOCK = 1 << 16, PATH_BYTES = 256 };
 
@@ -218,67 +214,6 @@ uint64_t journal_first_damaged(const char *path)
     }
     lines_close(&lines);
     return found;
-}
-
-/* ---- the header of a start ---- */
-
-static enum err take_format(void *context, const struct jv *line)
-{
-    const char *kind = jv_text(jv_get(line, "kind"));
-    if (kind && strcmp(kind, "run") == 0)
-        *(double *)context = jv_number(jv_get(line, "format"));
-    return ERR_INTERRUPTED; /* the first is enough */
-}
-
-double journal_format(const char *path)
-{
-    double format = UNKNOWN;
-    uint64_t damaged;
-    struct error why = {0};
-    return journal_read(path, take_format, &format, &damaged, &why) == ERR_INTERRUPTED ? format
-                                                                                       : UNKNOWN;
-}
-
-enum { STARTS_MOST = 100000 };
-
-static enum err take_start(void *context, const struct jv *line)
-{
-    struct journal_starts *starts = context;
-    const char *kind = jv_text(jv_get(line, "kind"));
-    double at = jv_number(jv_get(line, "started_at"));
-    int64_t number;
-    if (!kind || strcmp(kind, "run") != 0 || !(at > 0 && at < 9e9) ||
-        !jv_integer(jv_get(line, "start"), &number) || number < 1 || number > STARTS_MOST)
-        return ERR_OK;
-    while (starts->count < (size_t)number) {
-        int64_t *longer =
-            grow(starts->zero_ns, &starts->capacity, starts->count, sizeof *starts->zero_ns);
-        if (!longer)
-            return ERR_NO_MEMORY;
-        starts->zero_ns = longer;
-        longer[starts->count++] = 0;
-    }
-    starts->zero_ns[number - 1] = (int64_t)llround(at * 1e9);
-    return ERR_OK;
-}
-
-enum err journal_starts_read(const char *directory, struct journal_starts *out, struct error *why)
-{
-    char path[FILE_PATH_MAX];
-    uint64_t damaged;
-    *out = (struct journal_starts){0};
-    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
-        return ERR_OK;
-    enum err err = journal_read(path, take_start, out, &damaged, why);
-    if (err)
-        journal_starts_release(out);
-    return err == ERR_NOT_FOUND ? ERR_OK : err;
-}
-
-void journal_starts_release(struct journal_starts *starts)
-{
-    free(starts->zero_ns);
-    *starts = (struct journal_starts){0};
 }
 
 /* ---- a look at a line without parsing it ---- */
@@ -609,9 +544,14 @@ static enum err keep_group(struct group group, struct journal_index *index, size
     return ERR_OK;
 }
 
+/* Often they are in order already: queries are numbered as they are written. */
 static void sort_entries(struct journal_index *index)
 {
-    if (index->count)
+    size_t sorted = 1;
+    while (sorted < index->count &&
+           compare_entries(&index->entries[sorted - 1], &index->entries[sorted]) <= 0)
+        sorted++;
+    if (sorted < index->count)
         qsort(index->entries, index->count, sizeof *index->entries, compare_entries);
 }
 

@@ -1,12 +1,19 @@
+#define _GNU_SOURCE
 #include "rundir/run_path.h"
 
 #include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/text.h"
+#include "port/file.h"
 #include "core/utf8.h"
 
 /* ---- hardware ---- */
@@ -203,14 +210,58 @@ void run_dir_name(const char *hardware, const char *model, const char *dataset, 
     text_release(&name);
 }
 
+/* ---- kinds ---- */
+
+static const struct {
+    const char *name, *unit, *units;
+} KINDS[RUN_KINDS] = {
+    [RUN_KIND_PROFILE] = {"profile", "query", "queries"},
+    [RUN_KIND_RUN] = {"run", "run", "runs"},
+    [RUN_KIND_LAYERS] = {"layers", "window", "windows"},
+};
+
+const char *run_kind_name(enum run_kind kind)
+{
+    return KINDS[kind].name;
+}
+
+enum run_kind run_kind_named(const char *name)
+{
+    for (int kind = 0; name && kind < RUN_KINDS; kind++)
+        if (strcmp(name, KINDS[kind].name) == 0)
+            return (enum run_kind)kind;
+    return RUN_KIND_PROFILE;
+}
+
+const char *run_kind_unit(enum run_kind kind, bool several)
+{
+    return several ? KINDS[kind].units : KINDS[kind].unit;
+}
+
+enum { SUBJECT_MAX = 64 };
+
+void run_path_name(enum run_kind kind, const char *hardware, const char *subject, double started_at,
+                   char *to, size_t size)
+{
+    char slug[SUBJECT_MAX], when[32] = "", name[512];
+    time_t seconds = (time_t)started_at;
+    struct tm utc;
+    model_slug(subject, slug, sizeof slug);
+    if (gmtime_r(&seconds, &utc))
+        strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &utc);
+    str_format(name, sizeof name, "%s_%s_%s_%s", KINDS[kind].name, hardware, slug, when);
+    for (char *slash = name; (slash = strchr(slash, '/'));)
+        *slash = '_';
+    str_copy(to, size, name);
+}
+
 /* ---- files ---- */
 
 bool run_path_file(const char *directory, enum run_file file, char *to, size_t size)
 {
     static const char *const NAMES[RUN_FILES] = {
-        [RUN_FILE_RECORDS] = "records.jsonl",
-        [RUN_FILE_SPANS] = "spans.jsonl",
-        [RUN_FILE_SUMMARY] = "summary.json",
+        [RUN_FILE_RECORDS] = "records.jsonl",  [RUN_FILE_SPANS] = "spans.jsonl",
+        [RUN_FILE_SUMMARY] = "summary.json",   [RUN_FILE_LAYERS] = "layers.json",
         [RUN_FILE_ESTIMATE] = "estimate.json",
     };
     return str_format(to, size, "%s/%s", directory, NAMES[file]);
@@ -230,4 +281,54 @@ unsigned run_path_start_of(const char *name)
         return 1;
     bool is_one = sscanf(name, "samples-%u.csv%n", &start, &end) == 1 && end && !name[end];
     return is_one && start > 1 ? start : 0;
+}
+
+/* ---- Arrow files ---- */
+
+static int is_shard(const struct dirent *entry)
+{
+    return fnmatch("data-[0-9]*.arrow", entry->d_name, 0) == 0;
+}
+
+static enum err add_shard(struct run_shards *shards, const char *directory, const char *name)
+{
+    char path[FILE_PATH_MAX];
+    unsigned number, expected;
+    if (!str_format(path, sizeof path, "%s/%s", directory, name))
+        return ERR_BAD_VALUE;
+    if (sscanf(name, "data-%u-of-%u.arrow", &number, &expected) == 2 && !shards->count)
+        shards->expected = expected;
+    shards->paths[shards->count] = strdup(path);
+    if (!shards->paths[shards->count])
+        return ERR_NO_MEMORY;
+    shards->count++;
+    return ERR_OK;
+}
+
+enum err run_shards_find(const char *directory, struct run_shards *out, struct error *why)
+{
+    struct dirent **entries = NULL;
+    *out = (struct run_shards){0};
+    int count = scandir(directory, &entries, is_shard, alphasort);
+    if (count < 0 && errno == ENOENT)
+        return err_set(why, ERR_NOT_FOUND, "no such directory: %s", directory);
+    if (count < 0)
+        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", directory,
+                       strerror(errno));
+    out->paths = calloc((size_t)count + 1, sizeof *out->paths);
+    enum err err = out->paths ? ERR_OK : ERR_NO_MEMORY;
+    for (int i = 0; i < count; i++) {
+        err = err ? err : add_shard(out, directory, entries[i]->d_name);
+        free(entries[i]);
+    }
+    free((void *)entries);
+    return err ? err_set(why, err, "%s: %s", directory, err_text(err)) : ERR_OK;
+}
+
+void run_shards_release(struct run_shards *shards)
+{
+    for (size_t i = 0; i < shards->count; i++)
+        free(shards->paths[i]);
+    free((void *)shards->paths);
+    *shards = (struct run_shards){0};
 }

@@ -1,10 +1,12 @@
 /* Names of run directories: profile_<hardware>_<model>_<dataset>, as the Python IPW names them
- * (docs/formats.md).  Pure; the caller owns the buffers. */
+ * (docs/formats.md).  The caller owns the buffers. */
 #ifndef IPW_RUNDIR_RUN_PATH_H
 #define IPW_RUNDIR_RUN_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "core/err.h"
 
 /* The short hardware name that run directories carry ("H10080GB", "EPYC9654"), compatible with the
  * runs of the Python IPW: its rules are kept to the letter, odd results included, so that old and
@@ -22,12 +24,31 @@ void model_slug(const char *model, char *to, size_t size);
 void run_dir_name(const char *hardware, const char *model, const char *dataset, char *to,
                   size_t size);
 
+/* ---- kinds of runs ---- */
+
+/* Which command measured it; in the header of records.jsonl ("run_kind"), and absent in those of version 0.1, which
+ * are all of RUN_KIND_PROFILE. */
+enum run_kind { RUN_KIND_PROFILE, RUN_KIND_RUN, RUN_KIND_LAYERS, RUN_KINDS };
+
+const char *run_kind_name(enum run_kind kind); /* "profile", "run", "layers" */
+enum run_kind
+run_kind_named(const char *name); /* RUN_KIND_PROFILE for NULL and for unknown names */
+
+/* What a record of such a run is: "query" and "queries", "run" and "runs", "window" and "windows". */
+const char *run_kind_unit(enum run_kind kind, bool several);
+
+/* run_<hardware>_<subject>_<UTC time>, or layers_...: of measurements that are not resumed, so that each has a
+ * name of its own.  started_at is in seconds since 1970. */
+void run_path_name(enum run_kind kind, const char *hardware, const char *subject, double started_at,
+                   char *to, size_t size);
+
 /* ---- files of a run directory ---- */
 
 enum run_file {
     RUN_FILE_RECORDS,
     RUN_FILE_SPANS,
     RUN_FILE_SUMMARY,
+    RUN_FILE_LAYERS,   /* what `ipw layers` measured */
     RUN_FILE_ESTIMATE, /* what `ipw estimate` predicted for the run; put there by the user */
     RUN_FILES
 };
@@ -40,5 +61,16 @@ bool run_path_samples(const char *directory, unsigned start, char *to, size_t si
 
 /* The start whose samples a file of that name has; 0 for another file. */
 unsigned run_path_start_of(const char *name);
+
+/* The Arrow files of a run, in order: data-00000-of-00002.arrow ... */
+struct run_shards {
+    char **paths;
+    size_t count;
+    unsigned expected; /* as their names say; 0 without any */
+};
+
+/* ERR_NOT_FOUND without the directory.  run_shards_release frees it, also after an error. */
+enum err run_shards_find(const char *directory, struct run_shards *out, struct error *why) MUST_USE;
+void run_shards_release(struct run_shards *shards);
 
 #endif

@@ -1,20 +1,22 @@
-/* What a run's table says of a row, and of its columns. */
-#include <inttypes.h>
-
+/* What a run's table says of a row, and loading one: finding what a run directory holds, and the best source of
+ * its records.  run_table_arrow.c and run_table_journal.c read the two sources, run_table_builder.c collects
+ * columns, run_table_derive.c adds those that are made of others. */
 #include "rundir/run_table.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
 #include "core/text.h"
+#include "port/file.h"
 #include "port/json_read.h"
+#include "rundir/journal.h"
+#include "rundir/run_dir.h"
+#include "rundir/run_path.h"
+#include "rundir/run_table_builder.h"
 
-uint32_t run_word_id(const struct run_table *table, enum run_word column, size_t row)
-{
-    const struct run_words *words = &table->words[column];
-    return words->ids ? words->ids[row] : words->same;
-}
-
-const char *run_word(const struct run_table *table, enum run_word column, size_t row)
-{
-    return table->words[column].texts[run_word_id(table, column, row)];
-}
+/* ---- rows ---- */
 
 char *run_key(const struct run_table *table, size_t row, char *to)
 {
@@ -51,4 +53,305 @@ const char *run_fact_text(const struct run_table *table, const char *path)
 {
     const char *text = jv_text(fact_at(table, path));
     return text ? text : "";
+}
+
+/* A summary has a few kilobytes, and what a service says of itself. */
+#define SUMMARY_MOST ((size_t)16 << 20)
+
+enum { PATH_MOST = FILE_PATH_MAX };
+
+/* data-00000-of-00003.arrow says that there are three. */
+static void note_missing_shards(struct run_table *table, const struct run_shards *shards)
+{
+    if (shards->expected > shards->count)
+        table_note(table, "%zu of %u Arrow files are there; the queries of the others are missing",
+                   shards->count, shards->expected);
+}
+
+static enum err journal_path(const struct run_table *table, char path[static PATH_MOST],
+                             struct error *why)
+{
+    if (run_path_file(table->directory, RUN_FILE_RECORDS, path, PATH_MOST))
+        return ERR_OK;
+    return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", table->directory);
+}
+
+static void read_summary(struct run_table *table)
+{
+    char path[PATH_MOST];
+    struct text text = {0};
+    struct error why = {0};
+    if (!run_path_file(table->directory, RUN_FILE_SUMMARY, path, sizeof path) || !file_exists(path))
+        return;
+    enum err err = file_read(path, SUMMARY_MOST, &text, &why);
+    if (!err)
+        err = jv_parse(text_get(&text), text.length, &table->summary, &why);
+    if (err)
+        table_note(table, "summary.json is left aside: %s", why.text);
+    else if (!jv_is_object(table->summary)) {
+        table_note(table, "summary.json is left aside: it is no object");
+        jv_free(table->summary);
+        table->summary = NULL;
+    }
+    table->damaged_summary = !table->summary;
+    text_release(&text);
+}
+
+/* The journal goes on when a run is resumed; the Arrow files are made at its end. */
+static bool is_journal_newer(const char *directory, const struct run_shards *shards)
+{
+    char path[PATH_MOST];
+    struct stat journal, arrow;
+    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) || stat(path, &journal))
+        return false;
+    for (size_t i = 0; i < shards->count; i++)
+        if (stat(shards->paths[i], &arrow) || arrow.st_mtim.tv_sec < journal.st_mtim.tv_sec ||
+            (arrow.st_mtim.tv_sec == journal.st_mtim.tv_sec &&
+             arrow.st_mtim.tv_nsec < journal.st_mtim.tv_nsec))
+            return true;
+    return false;
+}
+
+/* ---- whose rows ---- */
+
+static enum err set_model(struct run_table *table, const char *model, struct error *why)
+{
+    table->model = strdup(model);
+    return table->model ? ERR_OK : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+}
+
+static bool has_model(const struct run_table *table, const char *model)
+{
+    for (size_t i = 0; i < table->model_count; i++)
+        if (strcmp(table->models[i], model) == 0)
+            return true;
+    return false;
+}
+
+static enum err no_model(const struct run_table *table, const char *model, struct error *why)
+{
+    struct text names = {0};
+    for (size_t i = 0; i < table->model_count; i++)
+        text_addf(&names, "%s%s", i ? ", " : "", table->models[i]);
+    enum err err = err_set(why, ERR_NOT_FOUND, "%s has no model '%s': it has %.150s",
+                           table->directory, model, names.length ? text_get(&names) : "none");
+    text_release(&names);
+    return err;
+}
+
+static enum err choose_model(struct run_table *table, const char *wanted, struct error *why)
+{
+    const char *told = run_fact_text(table, "model");
+    if (wanted && !has_model(table, wanted))
+        return no_model(table, wanted, why);
+    if (!wanted)
+        wanted = has_model(table, told) ? told : table->model_count ? table->models[0] : NULL;
+    if (!wanted)
+        return err_set(why, ERR_NO_DATA, "%s holds a dataset, but no metrics of any model",
+                       table->directory);
+    return set_model(table, wanted, why);
+}
+
+/* ---- loading ---- */
+
+struct asked {
+    struct run_wanted wanted;
+    size_t excerpts;
+};
+
+static void release_columns(struct run_table *table)
+{
+    for (size_t i = 0; i < RUN_NUMBERS; i++)
+        free(table->numbers[i]);
+    for (size_t i = 0; i < RUN_FLAGS; i++)
+        free(table->flags[i]);
+    for (size_t i = 0; i < RUN_WORDS; i++) {
+        for (uint32_t id = 0; id < table->words[i].count; id++)
+            free(table->words[i].texts[id]);
+        free((void *)table->words[i].texts);
+        free(table->words[i].ids);
+    }
+    for (size_t i = 0; i < table->model_count; i++)
+        free(table->models[i]);
+    free((void *)table->models);
+    free((void *)table->model);
+    jv_free(table->begun);
+    excerpts_release(&table->excerpts);
+}
+
+void run_table_release(struct run_table *table)
+{
+    release_columns(table);
+    jv_free(table->summary);
+    free((void *)table->directory);
+    free(table->notes);
+    *table = (struct run_table){0};
+}
+
+/* As before the first row: another source begins anew. */
+static void forget_rows(struct run_table *table)
+{
+    struct run_table fresh = {.directory = table->directory,
+                              .summary = table->summary,
+                              .damaged_summary = table->damaged_summary,
+                              .notes = table->notes,
+                              .note_count = table->note_count};
+    release_columns(table);
+    *table = fresh;
+}
+
+static enum err begin_builder(struct builder *builder, struct run_table *table, struct asked asked,
+                              struct error *why)
+{
+    enum err err = builder_init(builder, table, derive_needs(asked.wanted));
+    builder->excerpts = asked.excerpts;
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
+}
+
+static enum err from_arrow(struct run_table *table, const struct run_shards *shards,
+                           const char *model, struct asked asked, struct error *why)
+{
+    struct builder builder;
+    enum err err = ERR_OK;
+    table->source = RUN_FROM_ARROW;
+    for (size_t i = 0; !err && i < shards->count; i++)
+        err = arrow_models(shards->paths[i], &table->models, &table->model_count, why);
+    if (!err)
+        err = choose_model(table, model, why);
+    if (err)
+        return err;
+    err = begin_builder(&builder, table, asked, why);
+    for (size_t i = 0; !err && i < shards->count; i++)
+        err = arrow_rows(shards->paths[i], table->model, &builder, why);
+    builder_finish(&builder);
+    builder_release(&builder);
+    return err;
+}
+
+static enum err from_journal(struct run_table *table, const char *model, struct asked asked,
+                             struct error *why)
+{
+    struct builder builder;
+    char path[PATH_MOST];
+    enum err err = journal_path(table, path, why);
+    table->source = RUN_FROM_JOURNAL;
+    if (!model && run_fact_text(table, "model")[0])
+        model = run_fact_text(table, "model");
+    if (!err && model)
+        err = set_model(table, model, why);
+    if (err)
+        return err;
+    err = begin_builder(&builder, table, asked, why);
+    if (!err)
+        err = journal_rows(path, &builder, why);
+    builder_finish(&builder);
+    builder_release(&builder);
+    if (!err && model && table->model_count && !has_model(table, model))
+        err = no_model(table, model, why);
+    return err;
+}
+
+/* The Arrow files, unless the journal knows more or they cannot be read. */
+static enum err load_rows(struct run_table *table, const struct run_shards *shards,
+                          const char *model, struct asked asked, struct error *why)
+{
+    char journal[PATH_MOST];
+    enum err err = journal_path(table, journal, why);
+    if (err)
+        return err;
+    bool has_journal = file_exists(journal);
+    if (!shards->count && !has_journal)
+        return err_set(why, ERR_NOT_FOUND,
+                       "%s holds no run: neither data-*.arrow nor records.jsonl", table->directory);
+    if (!shards->count || is_journal_newer(table->directory, shards))
+        return from_journal(table, model, asked, why);
+    note_missing_shards(table, shards);
+    err = from_arrow(table, shards, model, asked, why);
+    if ((err == ERR_BAD_VALUE || err == ERR_UNSUPPORTED || err == ERR_IO) && has_journal) {
+        table_note(table, "the journal is read in place of the Arrow files: %s", why->text);
+        forget_rows(table);
+        err = from_journal(table, model, asked, why);
+    }
+    return err;
+}
+
+static void note_state(struct run_table *table)
+{
+    if (!table->summary && !table->damaged_summary)
+        table_note(table, "no summary.json: the run has not come to its end; %zu record%s",
+                   table->rows, table->rows == 1 ? " is there" : "s are there");
+    if (table->not_finite)
+        table_note(table, "%llu values are not finite and count as unknown",
+                   (unsigned long long)table->not_finite);
+    if (table->negative)
+        table_note(table,
+                   "the energy of %llu quer%s is below 0, which none can be: it counts as unknown",
+                   (unsigned long long)table->negative, table->negative == 1 ? "y" : "ies");
+    if (table->damaged)
+        table_note(table, "%llu damaged line%s of records.jsonl left out; the first is line %llu",
+                   (unsigned long long)table->damaged, table->damaged == 1 ? "" : "s",
+                   (unsigned long long)table->first_damaged);
+    if (run_fact(table, "format") > JOURNAL_FORMAT)
+        table_note(table,
+                   "records.jsonl is of format %.0f, and this version knows %d: some of it "
+                   "may be missing",
+                   run_fact(table, "format"), JOURNAL_FORMAT);
+    for (uint32_t id = 1; id < table->words[RUN_METHOD].count; id++)
+        if (strcmp(table->words[RUN_METHOD].texts[id], "estimated") == 0)
+            table_note(table, "energies are estimated by a model, not measured");
+    if (table->model_count > 1)
+        table_note(table, "the records are of %zu models; these are %s's", table->model_count,
+                   table->model);
+}
+
+static enum err load_into(struct run_table *table, const char *model, struct asked asked,
+                          struct error *why)
+{
+    struct run_shards shards;
+    enum err err = run_shards_find(table->directory, &shards, why);
+    if (!err)
+        err = run_dir_check_files(table->directory, why);
+    if (!err) {
+        read_summary(table);
+        err = load_rows(table, &shards, model, asked, why);
+    }
+    run_shards_release(&shards);
+    if (!err && !table->rows && table->damaged)
+        err = err_set(why, ERR_BAD_VALUE,
+                      "no record in %s can be read: %llu lines are damaged, "
+                      "the first is line %llu",
+                      table->directory, (unsigned long long)table->damaged,
+                      (unsigned long long)table->first_damaged);
+    if (!err && !table->rows)
+        err = err_set(why, ERR_NO_DATA, "there is no record in %s yet", table->directory);
+    if (!err && (err = derive_columns(table, asked.wanted)))
+        err_set(why, err, "%s", err_text(err));
+    if (!err) {
+        table->kind = run_kind_named(run_fact_text(table, "run_kind"));
+        note_state(table);
+    }
+    return err;
+}
+
+enum err run_table_load_texts(const char *directory, const char *model, struct run_wanted wanted,
+                              size_t excerpts, struct run_table *out, struct error *why)
+{
+    struct error reason = {0};
+    *out = (struct run_table){.directory = strdup(directory)};
+    if (!out->directory)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    enum err err = jv_available(&reason);
+    if (!err)
+        err = load_into(out, model, (struct asked){wanted, excerpts}, &reason);
+    if (err) {
+        err_set(why, err, "%s", reason.text);
+        run_table_release(out);
+    }
+    return err;
+}
+
+enum err run_table_load(const char *directory, const char *model, struct run_wanted wanted,
+                        struct run_table *out, struct error *why)
+{
+    return run_table_load_texts(directory, model, wanted, 0, out, why);
 }

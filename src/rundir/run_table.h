@@ -14,6 +14,7 @@
 
 #include "core/err.h"
 #include "core/units.h"
+#include "rundir/run_path.h"
 
 struct jv;
 
@@ -74,6 +75,7 @@ struct run_table {
         uint32_t count;
     } words[RUN_WORDS];
 
+    enum run_kind kind;
     const char *directory; /* as it was given */
     const char *model;     /* whose rows these are */
     char **models;         /* all that the directory has */
@@ -104,8 +106,16 @@ static inline double run_number(const struct run_table *table, enum run_number c
     return table->numbers[column] ? table->numbers[column][row] : UNKNOWN;
 }
 
-const char *run_word(const struct run_table *table, enum run_word column, size_t row); /* "" */
-uint32_t run_word_id(const struct run_table *table, enum run_word column, size_t row);
+static inline uint32_t run_word_id(const struct run_table *table, enum run_word column, size_t row)
+{
+    const struct run_words *words = &table->words[column];
+    return words->ids ? words->ids[row] : words->same;
+}
+/* "" where it is not known. */
+static inline const char *run_word(const struct run_table *table, enum run_word column, size_t row)
+{
+    return table->words[column].texts[run_word_id(table, column, row)];
+}
 static inline int run_flag(const struct run_table *table, enum run_flag column, size_t row)
 {
     return table->flags[column][row];

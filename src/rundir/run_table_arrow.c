@@ -1,4 +1,4 @@
-#include "rundir/run_table_arrow.h"
+#include "rundir/run_table_builder.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/arrow_read.h"
-#include "rundir/run_table_builder.h"
 
 /* Where this file has a column; alternatives that it lacks are left out. */
 struct found {
@@ -20,7 +19,7 @@ struct loading {
     struct arrow_reader *reader;
     struct builder *builder;
     const char *model;
-    struct arrow_path metrics;             /* the model's struct */
+    struct arrow_path metrics;              /* the model's struct */
     struct found problem, expected, answer; /* texts */
     struct found numbers[RUN_NUMBERS], flags[RUN_FLAGS], words[RUN_WORDS];
     size_t rows, capacity; /* of the batch; of the arrays below */

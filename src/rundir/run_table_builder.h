@@ -1,16 +1,38 @@
-/* A run's table while it is filled, a few rows at a time: reserve, give each column its values of the
+/* Internal to the loading of a run's table.
+ *
+ * A run's table while it is filled, a few rows at a time: reserve, give each column its values of the
  * new rows, advance.  A column takes room with its first known value only.
- * The builder fills the caller's table, which owns the columns; builder_release gives back the rest. */
+ * The builder fills the caller's table, which owns the columns; builder_release frees the rest. */
 #ifndef IPW_RUNDIR_RUN_TABLE_BUILDER_H
 #define IPW_RUNDIR_RUN_TABLE_BUILDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "rundir/run_table.h"
-#include "rundir/run_table_places.h"
 
 struct jv;
+
+/* Where a record has a column's values: the paths of record.def, split into names. */
+enum { PLACE_NAMES_MOST = 6, PLACES_MOST = 4 };
+
+struct place {
+    bool from_top; /* else below the model's metrics */
+    size_t count;
+    const char *names[PLACE_NAMES_MOST];
+    const char *inside; /* a key of the object that the text there holds as JSON; or NULL */
+};
+
+struct places {
+    char *text;
+    size_t count;
+    struct place items[PLACES_MOST];
+};
+
+/* The value at a place, or NULL.  Of one inside a text: the text. */
+const struct jv *place_find(const struct place *place, const struct jv *record,
+                            const struct jv *metrics);
 
 struct word_index {
     uint32_t *slots; /* ids plus one; 0 is free */
@@ -79,5 +101,28 @@ void excerpts_release(struct run_excerpts *excerpts);
 
 /* Another line for the user. */
 void table_note(struct run_table *table, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* ---- run_table_arrow.c: rows out of one Arrow file ---- */
+
+/* Adds to names, which it allocates, those of the models in the file that are not there yet. */
+enum err arrow_models(const char *path, char ***names, size_t *count, struct error *why) MUST_USE;
+
+/* All rows of the model.  ERR_BAD_VALUE names the file and after how many records it broke off. */
+enum err arrow_rows(const char *path, const char *model, struct builder *builder, struct error *why)
+    MUST_USE;
+
+/* ---- run_table_journal.c: rows out of the journal, for a run that has not ended, or whose Arrow files are missing
+ * or older ---- */
+
+/* The table's `model` is the one to take, or NULL for the first record's, which it then becomes. */
+enum err journal_rows(const char *path, struct builder *builder, struct error *why) MUST_USE;
+
+/* ---- run_table_derive.c: columns that are made of others ---- */
+
+/* `wanted` and what its derived columns are made of. */
+struct run_wanted derive_needs(struct run_wanted wanted);
+
+/* Fills in the derived columns, then gives back those that were loaded for them alone. */
+enum err derive_columns(struct run_table *table, struct run_wanted wanted) MUST_USE;
 
 #endif

@@ -1,10 +1,9 @@
-#include "rundir/run_table_derive.h"
+#include "rundir/run_table_builder.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rundir/run_table_builder.h"
 #include "core/units.h"
 
 /* An energy above idle that is smaller than this share of the energy is the rounding of a difference. */

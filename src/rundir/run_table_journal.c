@@ -1,10 +1,9 @@
-#include "rundir/run_table_journal.h"
+#include "rundir/run_table_builder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rundir/run_table_builder.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"

@@ -165,15 +165,15 @@ static void limit_source(struct source *source, uint64_t bytes_max)
 
 struct reading {
     struct csv_reader csv;
-    long columns[COLUMNS];
+    size_t columns[COLUMNS];
     const struct samples_query *query;
 };
 
 static const char *field(const struct reading *reading, const struct csv_row *row,
                          enum column column)
 {
-    long at = reading->columns[column];
-    return at < 0 ? "" : row->fields[at].start;
+    size_t at = reading->columns[column];
+    return at < row->count ? row->fields[at].start : "";
 }
 
 static double number(const struct reading *reading, const struct csv_row *row, enum column column)
@@ -216,15 +216,22 @@ static bool get_sample(const struct reading *reading, const struct csv_row *row,
         .t_plus_minus_s = number(reading, row, SIGMA),
     };
     /* Joules are differences of the sum: without it such a row says nothing. */
-    return is_known(out->t_s) && (is_known(out->sum) || !gives_joules(out->quantity));
+    return row->count > reading->columns[VALUE] && is_known(out->t_s) &&
+           (is_known(out->sum) || !gives_joules(out->quantity));
 }
 
+/* By the names in the first row; later rows may lack fields at their end, as those of earlier versions do. */
 static enum err find_columns(struct reading *reading, struct error *why)
 {
-    enum err err = csv_reader_header(&reading->csv, why);
+    struct csv_row row;
+    bool end;
+    enum err err = csv_reader_next(&reading->csv, &row, &end, why);
     for (int i = 0; !err && i < COLUMNS; i++) {
-        reading->columns[i] = csv_reader_column(&reading->csv, NAMES[i]);
-        if (reading->columns[i] < 0 && i <= SUM)
+        reading->columns[i] = row.count;
+        for (size_t k = row.count; k-- > 0;)
+            if (slice_is(row.fields[k], NAMES[i]))
+                reading->columns[i] = k;
+        if (reading->columns[i] == row.count && i <= SUM)
             err = err_set(why, ERR_BAD_VALUE, "unexpected columns: there is no %s", NAMES[i]);
     }
     return err;

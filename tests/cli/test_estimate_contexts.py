@@ -254,7 +254,7 @@ class Forms(SweepTest):
         for words, said in ((["--context", "600,700"], "requests of 512 prompt tokens"),
                             (["--prompt-tokens", "9,10"], "requests of 128 output tokens"),
                             (["--phase", "decode", "--context", "8,9"], "batch 1, one decode step"),
-                            (["--phase", "prefill", "--prompt-tokens", "8,9"], "a prefill")):
+                            (["--phase", "prefill", "--prompt-tokens", "8,9"], "batch 1, prefill")):
             self.assertIn(said, self.head(*words)[0])
 
 

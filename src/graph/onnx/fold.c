@@ -56,7 +56,7 @@ bool fold_constant(struct step *step, size_t index, double *out, int64_t count)
         if (from->has_int && count == 1)
             out[0] = (double)from->int_value;
         else if (from->has_float && count == 1)
-            out[0] = from->float_value;
+            out[0] = (double)from->float_value;
         size_t int_count = onnx_attribute_ints(from, ints, (size_t)count);
         for (size_t k = 0; k < int_count; k++)
             out[k] = (double)ints[k];

@@ -218,7 +218,7 @@ int64_t step_int(const struct step *step, const char *name, int64_t otherwise)
 struct slice step_string(const struct step *step, const char *name)
 {
     const struct onnx_attribute *found = step_attribute(step, name);
-    return found ? found->string : (struct slice){"", 0};
+    return found ? onnx_attribute_string(found) : (struct slice){"", 0};
 }
 
 int step_ints(const struct step *step, const char *name, int64_t *out, int capacity)

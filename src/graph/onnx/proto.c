@@ -352,6 +352,11 @@ enum {
     ATTRIBUTE_INTS = 8,
 };
 
+struct slice onnx_attribute_string(const struct onnx_attribute *attribute)
+{
+    return wire_bytes(attribute->message, ATTRIBUTE_STRING);
+}
+
 struct slice onnx_attribute_name(struct slice message)
 {
     struct wire wire = wire_of(message);
@@ -363,10 +368,10 @@ struct slice onnx_attribute_name(struct slice message)
 }
 
 /* Counts the scalars of a repeated field; false when it is of another type, or damaged. */
-static bool count_scalars(struct wire_field field, enum wire_type type, size_t *count)
+static bool count_scalars(struct wire_field field, enum wire_type type, uint32_t *count)
 {
     uint64_t bits;
-    while (wire_scalar(&field, type, &bits))
+    while (*count < UINT32_MAX && wire_scalar(&field, type, &bits))
         ++*count;
     return field.type == WIRE_BYTES && field.bytes.length == 0;
 }
@@ -377,14 +382,13 @@ static bool read_attribute_field(const struct wire_field *field, struct onnx_att
     switch (field->number) {
     case ATTRIBUTE_FLOAT:
         out->has_float = true;
-        out->float_value = float_of(field->value);
+        out->float_value = (float)float_of(field->value);
         return field->type == WIRE_FIXED32;
     case ATTRIBUTE_INT:
         out->has_int = true;
         out->int_value = (int64_t)field->value;
         return field->type == WIRE_VARINT;
     case ATTRIBUTE_STRING:
-        out->string = field->bytes;
         return field->type == WIRE_BYTES;
     case ATTRIBUTE_TENSOR:
         out->tensor = field->bytes;
@@ -405,7 +409,7 @@ bool onnx_attribute_decode(struct slice message, struct onnx_attribute *out, str
 {
     struct wire wire = wire_of(message);
     struct wire_field field;
-    *out = (struct onnx_attribute){.message = message, .graph = ONNX_NONE, .string = {"", 0}};
+    *out = (struct onnx_attribute){.message = message, .graph = ONNX_NONE};
     *graph = (struct slice){0};
     while (wire_next(&wire, &field))
         if (!read_attribute_field(&field, out, graph))

@@ -103,12 +103,11 @@ const char *onnx_check_shape(size_t rank, const int64_t *dims, int64_t *elements
 struct onnx_attribute {
     struct slice name, message;
     struct slice tensor; /* a TensorProto; start is NULL: it has none */
-    int32_t graph;       /* set by the reader of the file; ONNX_NONE: it has none */
-    bool has_int, has_float;
     int64_t int_value;
-    double float_value;
-    struct slice string;
-    size_t int_count, float_count; /* of the lists */
+    float float_value;
+    uint32_t int_count, float_count; /* of the lists */
+    int32_t graph;                   /* set by the reader of the file; ONNX_NONE: it has none */
+    bool has_int, has_float;
 };
 
 /* False when it is damaged.  *graph is the body of a graph; start is NULL: it has none. */
@@ -118,6 +117,7 @@ bool onnx_attribute_decode(struct slice message, struct onnx_attribute *out, str
 size_t onnx_attribute_ints(const struct onnx_attribute *attribute, int64_t *out, size_t capacity);
 size_t onnx_attribute_floats(const struct onnx_attribute *attribute, double *out, size_t capacity);
 
+struct slice onnx_attribute_string(const struct onnx_attribute *attribute);
 struct slice onnx_attribute_name(struct slice message);
 
 /* ---- types of values ---- */

@@ -200,7 +200,7 @@ enum err rule_constant(struct step *step)
         if (!attribute)
             continue;
         struct shape out = {.rank = ATTRIBUTES[i].is_list,
-                            .dims = {(int64_t)(attribute->int_count + attribute->float_count)}};
+                            .dims = {(int64_t)attribute->int_count + attribute->float_count}};
         return step_set_output(step, 0, ATTRIBUTES[i].dtype, &out);
     }
     return ERR_OK;

@@ -12,8 +12,7 @@
 #include "core/units.h"
 #include "port/file.h"
 #include "port/json_read.h"
-#include "report/export/records.h"
-#include "rundir/journal.h"
+#include "rundir/run_records.h"
 #include "rundir/run_dir.h"
 #include "rundir/summary.h"
 
@@ -22,7 +21,7 @@ enum { PIECE = 1 << 16 };
 struct exporting {
     const struct export_driver *driver;
     const struct export_request *request;
-    struct records records;
+    struct run_records records;
     struct export_run run;
     struct export export;
     struct summary summary;
@@ -128,7 +127,7 @@ static enum err choose_model(struct exporting *work, struct error *why)
     if (told)
         work->model = strdup(told);
     else
-        err = records_give(&work->records, take_model, work, why);
+        err = run_records_give(&work->records, take_model, work, why);
     if (err == ERR_INTERRUPTED)
         err = ERR_OK;
     if (!err && !work->model)
@@ -154,7 +153,7 @@ static enum err gather_metadata(struct exporting *work, struct error *why)
     if (!work->driver->wants_metadata)
         return ERR_OK;
     enum err err = jv_parse("{}", 2, &work->metadata, why);
-    return err ? err : records_give(&work->records, take_metadata, work, why);
+    return err ? err : run_records_give(&work->records, take_metadata, work, why);
 }
 
 /* ---- all of it ---- */
@@ -169,37 +168,19 @@ static enum err take_record(void *context, const struct jv *record)
     return err ? err : export_pass_on(&work->export, &work->why);
 }
 
-static uint64_t first_damaged(const struct exporting *work)
-{
-    char path[FILE_PATH_MAX];
-    return work->records.damaged &&
-                   str_format(path, sizeof path, "%s/records.jsonl", work->request->directory)
-               ? journal_first_damaged(path)
-               : 0;
-}
-
-static double format_of(const struct exporting *work)
-{
-    char path[FILE_PATH_MAX];
-    return work->records.index &&
-                   str_format(path, sizeof path, "%s/records.jsonl", work->request->directory)
-               ? journal_format(path)
-               : UNKNOWN;
-}
-
 /* Why a pass ended: the exporter's own reason, when it had one. */
 static enum err give_records(struct exporting *work, struct error *why)
 {
     if (!work->driver->record)
         return ERR_OK;
-    enum err err = records_give(&work->records, take_record, work, why);
+    enum err err = run_records_give(&work->records, take_record, work, why);
     if (err && work->why.text[0])
         *why = work->why;
     if (!err && !work->taken && work->records.damaged)
         err = err_set(why, ERR_BAD_VALUE,
                       "no record in %s can be read: %llu lines are damaged, the first is line %llu",
                       work->request->directory, (unsigned long long)work->records.damaged,
-                      (unsigned long long)first_damaged(work));
+                      (unsigned long long)work->records.first_damaged);
     else if (!err && !work->taken)
         err = err_set(why, ERR_NOT_FOUND, "%s has no record of model '%.100s'",
                       work->request->directory, work->model);
@@ -213,7 +194,7 @@ static enum err prepare(struct exporting *work, struct error *why)
     if (!err)
         err = run_dir_check_files(request->directory, why);
     if (!err)
-        err = records_open(request->directory, &work->records, why);
+        err = run_records_open(request->directory, &work->records, why);
     if (!err)
         err = read_summary(work, why);
     if (!err)
@@ -254,12 +235,12 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
     enum err err = prepare(&work, &reason);
     if (!err)
         err = close_output(&work, put_all(&work, &reason), &reason);
-    *done = (struct export_done){work.taken, work.records.damaged, first_damaged(&work),
-                                 format_of(&work)};
+    *done = (struct export_done){work.taken, work.records.damaged, work.records.first_damaged,
+                                 work.records.format};
     if (err)
         err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
     text_release(&work.export.out);
-    records_close(&work.records);
+    run_records_close(&work.records);
     summary_release(&work.summary);
     jv_free(work.metadata);
     free(work.model);

@@ -102,7 +102,7 @@ static void what_does_not_fit_keeps_no_limit(void **state)
     (void)state;
     estimate.memory.capacity = 3e9;
     estimate.memory.fits = false;
-    assert_int_equal(budget_judge(&budget, &estimate, checks), 0); /* nobody asked */
+    assert_int_equal(budget_judge(&budget, &estimate, checks), 0); /* no limit was set */
     budget.most[BUDGET_LATENCY] = 1;
     assert_int_equal(budget_judge(&budget, &estimate, checks), 2);
     assert_int_equal(checks[0].verdict, BUDGET_PASS);

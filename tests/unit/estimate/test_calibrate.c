@@ -116,7 +116,7 @@ static void test_without_noise_they_are_exact(void **state)
     calibrate_rows_release(&rows);
 }
 
-/* Two formats on two units, each with its own joules. */
+/* Two precisions on two units, each with its own joules. */
 static void test_each_format_has_its_own(void **state)
 {
     (void)state;

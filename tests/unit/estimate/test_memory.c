@@ -195,7 +195,7 @@ static void test_a_residual_is_kept(void **state)
     graph_release(&graph);
 }
 
-/* Weights that two nodes read lie there once, in the format of their file where that is asked for. */
+/* Weights that two nodes read count once, in their stored precision where that is kept. */
 static void test_shared_and_stored_weights(void **state)
 {
     (void)state;
@@ -225,7 +225,7 @@ static void test_shared_and_stored_weights(void **state)
 
 struct shared_case {
     const char *model;
-    double queries, keys; /* numbers of a token: of queries, and of keys and values together */
+    double queries, keys; /* elements per token: of queries, and of keys and values together */
     double heads_kv;
 };
 

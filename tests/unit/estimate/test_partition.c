@@ -174,7 +174,7 @@ static void test_what_is_rearranged_is_read_where_it_lies(void **state)
     graph_release(&graph);
 }
 
-/* Rows that were masked whole: what is no number after the softmax becomes 0. */
+/* Fully masked rows: NaNs after the softmax become 0. */
 static void test_attention_that_replaces_what_is_no_number(void **state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static void test_a_rotation_in_small_steps(void **state)
     ASSERT_PATTERNS(&b, "linear", "mul+unary+move+mul+add", "linear");
 }
 
-/* A product of integers, brought back to the numbers that it stands for. */
+/* A quantized product, dequantized. */
 static void test_a_cast_is_a_step_like_any(void **state)
 {
     (void)state;
@@ -275,7 +275,7 @@ static void test_what_is_read_twice_or_goes_out_is_not_fused(void **state)
     ASSERT_PATTERNS(&b, "linear", "relu", "linear+relu", "linear", "softmax");
 }
 
-/* A gate of a few numbers that is repeated over a picture is no end of the small convolution's loop. */
+/* A small gate that is broadcast over an image does not end the loop of the small convolution. */
 static void test_an_end_of_another_size_is_not_fused(void **state)
 {
     (void)state;
@@ -290,7 +290,7 @@ static void test_an_end_of_another_size_is_not_fused(void **state)
     ASSERT_PATTERNS(&b, "reduce", "conv+sigmoid", "mul");
 }
 
-/* What reads one sibling may stand before the end of another: the siblings run where the first stands. */
+/* A reader of one sibling may come before another sibling: siblings run at the position of the first. */
 static void test_siblings_run_before_those_that_read_any(void **state)
 {
     (void)state;
@@ -540,7 +540,7 @@ static void test_fusing_saves_what_it_says(void **state)
         struct partition plain = cut(&graph, PARTITION_PLAIN), fused = cut(&graph, PARTITION_FUSED);
         assert_true(fused.count <= plain.count);
         fewer += fused.count < plain.count;
-        /* All kinds alike: a slice of the cache that is not copied is the cache to all who read it. */
+        /* A slice of the KV cache that is not copied counts as the KV cache for every reader. */
         assert_true(graph_bytes(&fused.total.in, &ONE) <= graph_bytes(&plain.total.in, &ONE));
         assert_true(weigh(&fused.total.out) <= weigh(&plain.total.out));
         double inside = 0; /* and what is read where it lies, which is in no subgraph */
@@ -575,7 +575,7 @@ static void test_a_hundred_thousand_nodes(void **state)
     graph_release(&graph);
 }
 
-/* ---- kinds ---- */
+/* ---- subgraphs that are alike ---- */
 
 static bool same_amount(const struct graph_amount *a, const struct graph_amount *b)
 {
@@ -594,7 +594,7 @@ static bool same_cost(const struct subgraph *a, const struct subgraph *b)
            a->is_row_parallel == b->is_row_parallel;
 }
 
-static void check_kinds(const struct partition *partition)
+static void check_unique(const struct partition *partition)
 {
     for (size_t i = 0; i < partition->count; i++) {
         uint32_t kind = partition->unique_of[i];
@@ -614,7 +614,7 @@ static void test_one_of_a_kind_costs_what_the_others_do(void **state)
         struct graph graph;
         graphs_random(&chance, 1 + chance_below(&chance, MOST_NODES), &graph);
         struct partition partition = cut(&graph, i % 2 ? PARTITION_FUSED : PARTITION_PLAIN);
-        check_kinds(&partition);
+        check_unique(&partition);
         partition_release(&partition);
         graph_release(&graph);
     }
@@ -629,7 +629,7 @@ static void test_layers_of_a_decoder_are_alike(void **state)
     struct graph_options setting = {.phase = GRAPH_DECODE, .context = 1000};
     assert_int_equal(zoo_build(zoo_find("llama-3.2-1b"), &setting, &graph, &why), ERR_OK);
     struct partition partition = cut(&graph, PARTITION_FUSED);
-    check_kinds(&partition);
+    check_unique(&partition);
     assert_true(partition.count > 16 * 6);
     assert_true(partition.unique_count < 16);
     assert_near(partition.parameters, graph_parameters(&graph), 0);

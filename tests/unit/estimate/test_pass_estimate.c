@@ -1,4 +1,4 @@
-/* What must hold of every estimate, on random graphs and every device of the catalogue, and a few worked
+/* Invariants of every estimate, on random graphs and every device of the catalog, and a few worked
  * out by hand on a device of round figures. */
 #include "estimate/pass_estimate.h"
 
@@ -342,7 +342,7 @@ static void check_power(const struct pass_estimate *e)
 static void check_monotone(struct partition *partition, const struct hardware *hardware,
                            const struct pass_estimate *before, uint32_t index)
 {
-    /* The first of its kind stands for the others. */
+    /* The first of equal subgraphs represents the others. */
     struct subgraph *subgraph =
         &partition->subgraphs[partition->unique[partition->unique_of[index]]];
     struct graph_cost kept = subgraph->cost;
@@ -421,7 +421,7 @@ static void assert_same(double a, double b)
     assert_true(a == b || (!is_known(a) && !is_known(b)));
 }
 
-/* Rows added one after the other are the whole, to the last bit; and so are sums without rows. */
+/* Rows added in order equal the total to the last bit, with and without detail. */
 static void check_every_row(const struct partition *partition, const struct hardware *hardware,
                             struct estimate_config setting)
 {

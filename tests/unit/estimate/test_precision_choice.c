@@ -1,12 +1,12 @@
-/* A narrower format costs no more and takes no longer than a wider one of its family: real models on every
- * device of the catalogue. */
+/* A narrower precision costs no more and takes no longer than a wider one of its family: real models on every
+ * device of the catalog. */
 #include "estimate/workload_estimate.h"
 
 #include "port/json_read.h"
 #include "support/unit.h"
 #include "support/hardware_paths.h"
 
-/* Which is wider than which, as the formats are defined: the narrower one's numbers are numbers of the wider
+/* Which is wider than which, by definition: values of the narrower one are values of the wider
  * one, or as good as. */
 static const struct {
     enum precision wide, narrow;
@@ -45,7 +45,7 @@ static const struct {
     {"llama-3.2-1b", GRAPH_DECODE, 0, 512, 16},
 };
 
-/* What was compared, and how often it told the two apart. */
+/* Comparisons made, and how many of them differed. */
 static size_t compared, apart, rows_compared, rows_on_own_units;
 
 static bool is_not_above(double narrow, double wide)
@@ -94,7 +94,7 @@ static bool make(const struct partition *partition, const struct hardware *hardw
     struct error why = {0};
     struct estimate_config setting = {.precision = precision};
     if (pass_estimate_make(partition, hardware, &setting, true, out, &why))
-        return false; /* nothing on it holds such numbers */
+        return false; /* no unit can represent the precision */
     if (is_known(out->joules.total))
         return true;
     pass_estimate_release(out);

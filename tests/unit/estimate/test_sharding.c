@@ -1,5 +1,5 @@
-/* A model that several devices share: what each does, what they send each other, and keys and values that
- * no more devices can share than there are heads of them. */
+/* Tensor parallelism: the work of each device, the traffic between them, and a KV cache that at most as many
+ * devices as KV heads divide. */
 #include "estimate/pass_estimate.h"
 
 #include "graph/build.h"
@@ -15,7 +15,7 @@ static tensor_id in(struct build *b, enum decoder_component component, tensor_id
     return x;
 }
 
-/* One layer of a decoder with keys and values of earlier tokens, and a head. */
+/* One layer of a decoder with a KV cache, and a head. */
 static void build_layer(struct graph *graph)
 {
     struct error why = {0};

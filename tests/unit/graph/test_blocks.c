@@ -1,4 +1,4 @@
-/* Blocks of transformers: their weights, their products and what they read and keep, by hand. */
+/* Transformer blocks: weights, products, and what they read and cache, computed by hand. */
 #include "graph/blocks.h"
 #include "graph/count.h"
 #include "support/unit.h"
@@ -107,8 +107,8 @@ static void test_biases(void **state)
     assert_near(graph_parameters(&graph), QKV + OUT + biases + 2 * HIDDEN, 0);
 }
 
-/* One matrix in place of three: the same weights and products, and the same numbers kept. */
-static void test_a_fused_matrix_is_the_same(void **state)
+/* A fused QKV: the same weights and products, and the same KV cache. */
+static void test_fused_qkv_is_the_same(void **state)
 {
     (void)state;
     struct graph_cost costs[4];
@@ -132,15 +132,15 @@ static void test_a_fused_matrix_is_the_same(void **state)
         assert_near(costs[i].in.cached, BATCH * 7.0 * 2 * KV * SIZE, 0);
         assert_near(costs[i].out.cached, ROWS * 2 * KV * SIZE, 0);
     }
-    /* Without rotation nothing has to be cut apart: what moves is the same too. */
+    /* Without rotary embedding nothing is split: activations are the same too. */
     assert_near(costs[1].in.activations, costs[0].in.activations - 2 * ROWS * HIDDEN, 0);
     assert_near(costs[1].elementwise, costs[0].elementwise, 0);
     assert_near(costs[2].elementwise, costs[0].elementwise + 3 * ROWS * (HEADS + KV) * SIZE, 0);
     assert_near(costs[3].elementwise, costs[2].elementwise, 0);
 }
 
-/* Of a window of 4, three that are in the cache are read and the new one is seen. */
-static void test_a_window(void **state)
+/* With a window of 4, three cached tokens are read besides the new one. */
+static void test_sliding_window(void **state)
 {
     (void)state;
     struct block block = plain();
@@ -155,7 +155,7 @@ static void test_a_window(void **state)
     assert_near(cost.macs, BATCH * (QKV + OUT) + 4 * PER_PAIR, 0);
 }
 
-/* Keys and values of another sequence: made in this pass and kept, or taken from the cache. */
+/* K and V of another sequence: computed in this pass and cached, or read from the cache. */
 static void test_cross_attention(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_cross_attention(void **state)
 static void test_feed_forward_with_and_without_a_gate(void **state)
 {
     (void)state;
-    for (int i = 0; i < 3; i++) { /* none, one of its own, one in the same matrix */
+    for (int i = 0; i < 3; i++) { /* no gate, a separate one, a fused one */
         struct block block = plain();
         struct block_feed_forward_names names = NAMES.feed_forward;
         tensor_id x;
@@ -207,7 +207,7 @@ static void test_feed_forward_with_and_without_a_gate(void **state)
     }
 }
 
-static void test_norms_before_or_after(void **state)
+static void test_pre_and_post_norm(void **state)
 {
     (void)state;
     for (int after = 0; after < 2; after++) {
@@ -248,11 +248,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grouped_heads),
         cmocka_unit_test(test_biases),
-        cmocka_unit_test(test_a_fused_matrix_is_the_same),
-        cmocka_unit_test(test_a_window),
+        cmocka_unit_test(test_fused_qkv_is_the_same),
+        cmocka_unit_test(test_sliding_window),
         cmocka_unit_test(test_cross_attention),
         cmocka_unit_test(test_feed_forward_with_and_without_a_gate),
-        cmocka_unit_test(test_norms_before_or_after),
+        cmocka_unit_test(test_pre_and_post_norm),
         cmocka_unit_test(test_logits_of_the_last_token),
     };
     return cmocka_run_group_tests(tests, NULL, tear_down);

@@ -1,4 +1,4 @@
-/* Building in code: shapes that follow, parameters that come along, and failures that stay. */
+/* Building in code: output shapes, the parameters that are added, and failures that stay. */
 #include "graph/build.h"
 #include "support/unit.h"
 
@@ -40,7 +40,7 @@ static void check_dims(struct build *b, tensor_id x, int rank, const int64_t *di
 
 /* ---- windows ---- */
 
-/* Windows are set down one after the other.  With rounds_up one more may hang over the end, if the one
+/* Windows are enumerated.  With rounds_up one more may hang over the end, if the one
  * before it did not reach it and it begins in the input or in the padding before that. */
 static int64_t set_down(int size, int kernel, int stride, int pad, bool rounds_up)
 {
@@ -56,7 +56,7 @@ static int64_t set_down(int size, int kernel, int stride, int pad, bool rounds_u
     return count;
 }
 
-static void test_pooling_against_windows_set_down(void **state)
+static void test_pooling_against_enumerated_windows(void **state)
 {
     (void)state;
     for (int size = 5; size < 30; size++)
@@ -73,7 +73,7 @@ static void test_pooling_against_windows_set_down(void **state)
                     }
 }
 
-/* The sizes that a well-known network has at each step. */
+/* The sizes of a well-known network after each stage. */
 static void test_sizes_of_a_network(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void test_sizes_of_a_network(void **state)
 
 /* ---- shapes ---- */
 
-static void test_shapes_that_follow(void **state)
+static void test_output_shapes(void **state)
 {
     (void)state;
     struct build b = begin();
@@ -142,8 +142,8 @@ static void test_names_have_the_prefix(void **state)
     assert_int_equal(relu->layer, GRAPH_NONE);
 }
 
-/* A table that is looked up and multiplied with is one parameter. */
-static void test_a_tied_head_is_counted_once(void **state)
+/* Tied embeddings are one parameter. */
+static void test_tied_embeddings_are_counted_once(void **state)
 {
     (void)state;
     struct build b = begin();
@@ -209,21 +209,21 @@ static void refuse_nothing(struct build *b)
 static void test_the_first_failure_stays(void **state)
 {
     (void)state;
-    void (*const REFUSED[])(struct build *) = {
+    void (*const REJECTED[])(struct build *) = {
         refuse_small_image, refuse_groups, refuse_rank,       refuse_sum,
         refuse_product,     refuse_view,   refuse_other_view, refuse_huge_view,
         refuse_concat,      refuse_axis,   refuse_nothing,
     };
-    for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
+    for (size_t i = 0; i < sizeof REJECTED / sizeof *REJECTED; i++) {
         struct build b = begin();
         build_scope(&b, "%s", "block.");
-        REFUSED[i](&b);
+        REJECTED[i](&b);
         if (b.err != ERR_BAD_VALUE)
             print_error("case %zu\n", i);
         assert_int_equal(b.err, ERR_BAD_VALUE);
         assert_contains(why.text, "model: block.bad ");
         struct error first = why;
-        /* All that follows does nothing, whatever it is. */
+        /* Later calls do nothing. */
         tensor_id x = INPUT(&b, 1, 3, 9, 9);
         assert_int_equal(x, GRAPH_NONE);
         x = build_conv(&b, "c", x, (struct build_conv){.channels = 8, .kernel = 1, .groups = -1});
@@ -245,11 +245,11 @@ static void test_the_first_failure_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pooling_against_windows_set_down),
+        cmocka_unit_test(test_pooling_against_enumerated_windows),
         cmocka_unit_test(test_sizes_of_a_network),
-        cmocka_unit_test(test_shapes_that_follow),
+        cmocka_unit_test(test_output_shapes),
         cmocka_unit_test(test_names_have_the_prefix),
-        cmocka_unit_test(test_a_tied_head_is_counted_once),
+        cmocka_unit_test(test_tied_embeddings_are_counted_once),
         cmocka_unit_test(test_the_first_failure_stays),
     };
     return cmocka_run_group_tests(tests, NULL, tear_down);

@@ -1,11 +1,11 @@
-/* What nodes cost: against loops that do the work one multiplication at a time, on many small settings. */
+/* The cost of nodes, against loops that do the work one multiplication at a time, on many small shapes. */
 #include <math.h>
 
 #include "graph/build.h"
 #include "graph/count.h"
 #include "support/unit.h"
 
-/* A generator of its own, so that a failure can be had again. */
+/* A fixed seed, so that failures are reproducible. */
 static uint32_t seed = 1;
 
 static int draw(int least, int most)
@@ -41,17 +41,17 @@ static int tear_down(void **state)
 
 /* ---- convolutions ---- */
 
-struct setting {
+struct conv_shape {
     int batch, in, out, groups, size[2], kernel[2], stride[2], pad[2], dilation, output_pad;
     bool has_bias;
 };
 
-static struct setting draw_setting(void)
+static struct conv_shape draw_shape(void)
 {
-    struct setting s = {.batch = draw(1, 2), .groups = draw(1, 3), .dilation = draw(1, 2)};
+    struct conv_shape s = {.batch = draw(1, 2), .groups = draw(1, 3), .dilation = draw(1, 2)};
     s.in = s.groups * draw(1, 3);
     s.out = s.groups * draw(1, 3);
-    if (draw(0, 3) == 0) { /* each channel by itself */
+    if (draw(0, 3) == 0) { /* depthwise */
         s.groups = s.in;
         s.out = s.in * draw(1, 2);
     }
@@ -65,7 +65,7 @@ static struct setting draw_setting(void)
     return s;
 }
 
-static tensor_id convolve(struct build *b, const struct setting *s, bool is_transposed)
+static tensor_id convolve(struct build *b, const struct conv_shape *s, bool is_transposed)
 {
     int64_t dims[] = {s->batch, s->in, s->size[0], s->size[1]};
     tensor_id x = build_input(b, "x", GRAPH_FLOAT, 4, dims);
@@ -84,8 +84,8 @@ static tensor_id convolve(struct build *b, const struct setting *s, bool is_tran
                                           .output_pad = s->output_pad});
 }
 
-/* How many places a filter has along one side: each shifted by the stride, whole inside the padded input. */
-static int places(const struct setting *s, int side)
+/* Positions of a filter along one dimension: each shifted by the stride, entirely inside the padded input. */
+static int places(const struct conv_shape *s, int side)
 {
     int count = 0, padded = s->size[side] + 2 * s->pad[side];
     for (int first = 0; first + s->dilation * (s->kernel[side] - 1) < padded;
@@ -94,7 +94,7 @@ static int places(const struct setting *s, int side)
     return count;
 }
 
-static double multiply(const struct setting *s)
+static double multiply(const struct conv_shape *s)
 {
     double done = 0;
     for (int sample = 0; sample < s->batch; sample++)
@@ -114,7 +114,7 @@ static void test_convolutions_against_loops(void **state)
 {
     (void)state;
     for (int i = 0; i < 500; i++) {
-        struct setting s = draw_setting();
+        struct conv_shape s = draw_shape();
         struct build b = begin();
         (void)convolve(&b, &s, false);
         struct graph_cost cost = last_cost(&b);
@@ -129,8 +129,8 @@ static void test_convolutions_against_loops(void **state)
     }
 }
 
-/* A transposed one puts each number that goes in, times each weight, somewhere into the output. */
-static void reach_from(const struct setting *s, int y, int x, int reach[2])
+/* A transposed convolution adds each input element, times each weight, to the output. */
+static void reach_from(const struct conv_shape *s, int y, int x, int reach[2])
 {
     for (int ky = 0; ky < s->kernel[0]; ky++)
         for (int kx = 0; kx < s->kernel[1]; kx++) {
@@ -141,7 +141,7 @@ static void reach_from(const struct setting *s, int y, int x, int reach[2])
         }
 }
 
-static double scatter(const struct setting *s, int reach[2])
+static double scatter(const struct conv_shape *s, int reach[2])
 {
     double done = 0;
     reach[0] = reach[1] = 0;
@@ -164,7 +164,7 @@ static void test_transposed_convolutions_against_loops(void **state)
 {
     (void)state;
     for (int i = 0; i < 300; i++) {
-        struct setting s = draw_setting();
+        struct conv_shape s = draw_shape();
         s.output_pad = draw(0, 1);
         int reach[2];
         double done = scatter(&s, reach);
@@ -219,7 +219,7 @@ static void test_linear_and_matmul(void **state)
     assert_near(cost.out.activations, 2 * 3 * 5 * 13, 0);
 }
 
-/* Queries of several heads share keys and values: fewer are read, as much is multiplied. */
+/* Grouped queries share K and V: less is read, as much is multiplied. */
 static double pairs(const struct graph_attention *a)
 {
     double seen = 0;
@@ -233,7 +233,7 @@ static double pairs(const struct graph_attention *a)
                 a->cross_tokens == 0 && a->is_causal && a->window > 0 && -ahead >= a->window;
             sees += !is_hidden && !is_far;
         }
-        /* One that sees both ways sees so many, wherever they lie. */
+        /* A bidirectional window has so many tokens, wherever they are. */
         if (!a->is_causal && a->cross_tokens == 0 && a->window > 0 && sees > a->window)
             sees = a->window;
         seen += (double)sees;
@@ -331,8 +331,8 @@ static void test_recurrent_layers_against_loops(void **state)
 
 /* ---- the rest ---- */
 
-/* docs/metrics.md says these: one meaning for every reader. */
-static void test_elementwise_operations_of_a_number(void **state)
+/* As documented in docs/metrics.md. */
+static void test_elementwise_operations_per_element(void **state)
 {
     (void)state;
     static const struct {
@@ -404,7 +404,7 @@ static void test_pooling_and_averages(void **state)
     assert_near(cost.out.activations, 6, 0);
 }
 
-/* Of a table, the rows that are asked for are read, not the table; tokens are integers of 8 bytes. */
+/* Only the rows that are looked up are read; tokens are 8-byte integers. */
 static void test_embeddings_read_rows(void **state)
 {
     (void)state;
@@ -426,7 +426,7 @@ static void test_embeddings_read_rows(void **state)
     assert_near(graph_bytes(&cost.out, &HALF), 30.0 * 64 * 2, 0);
 }
 
-static void test_parts_are_read_in_part(void **state)
+static void test_slices_read_a_part(void **state)
 {
     (void)state;
     struct build b = begin();
@@ -448,7 +448,7 @@ static void test_parts_are_read_in_part(void **state)
     assert_near(cost.out.activations, 360, 0);
 }
 
-static void test_a_tensor_that_is_read_twice_moves_once(void **state)
+static void test_a_repeated_input_is_read_once(void **state)
 {
     (void)state;
     struct build b = begin();
@@ -459,8 +459,8 @@ static void test_a_tensor_that_is_read_twice_moves_once(void **state)
     assert_near(cost.elementwise, 20, 0);
 }
 
-/* Of a mixture of experts, the share that is woken. */
-static void test_a_share_of_the_weights(void **state)
+/* Of a mixture of experts, only the active ones are read. */
+static void test_weight_fraction(void **state)
 {
     (void)state;
     struct build b = begin();
@@ -528,13 +528,13 @@ int main(void)
         cmocka_unit_test(test_linear_and_matmul),
         cmocka_unit_test(test_attention_against_every_pair),
         cmocka_unit_test(test_recurrent_layers_against_loops),
-        cmocka_unit_test(test_elementwise_operations_of_a_number),
+        cmocka_unit_test(test_elementwise_operations_per_element),
         cmocka_unit_test(test_norms),
         cmocka_unit_test(test_pooling_and_averages),
         cmocka_unit_test(test_embeddings_read_rows),
-        cmocka_unit_test(test_parts_are_read_in_part),
-        cmocka_unit_test(test_a_tensor_that_is_read_twice_moves_once),
-        cmocka_unit_test(test_a_share_of_the_weights),
+        cmocka_unit_test(test_slices_read_a_part),
+        cmocka_unit_test(test_a_repeated_input_is_read_once),
+        cmocka_unit_test(test_weight_fraction),
         cmocka_unit_test(test_bytes_by_precision),
         cmocka_unit_test(test_the_total_is_the_sum),
     };

@@ -1,4 +1,4 @@
-/* The shape of a decoder: read from keys and tensors that agree, and refused where they do not. */
+/* Decoders in GGUF files: keys and tensors that agree are read, others are rejected. */
 #include "graph/decoder.h"
 #include "graph/gguf.h"
 #include "support/gguf_file.h"
@@ -30,7 +30,7 @@ static enum err read_decoder(struct decoder *out, struct error *why)
     return err;
 }
 
-static void assert_refused(enum err code, const char *words)
+static void assert_rejected(enum err code, const char *words)
 {
     struct decoder decoder;
     struct error why = {0};
@@ -118,7 +118,7 @@ static void test_a_small_llama(void **state)
     decoder_release(&decoder);
 }
 
-static void test_one_matrix_for_gate_and_up_and_one_for_qkv(void **state)
+static void test_fused_qkv_and_fused_gate(void **state)
 {
     (void)state;
     struct decoder decoder;
@@ -139,7 +139,7 @@ static void test_one_matrix_for_gate_and_up_and_one_for_qkv(void **state)
     decoder_release(&decoder);
 }
 
-static void test_biases_and_norms_of_heads(void **state)
+static void test_biases_and_qk_norms(void **state)
 {
     (void)state;
     struct decoder decoder;
@@ -188,8 +188,8 @@ static void test_experts(void **state)
     decoder_release(&decoder);
 }
 
-/* Every sixth layer of gemma3 sees all, the others a window. */
-static void test_windows(void **state)
+/* Every sixth layer of gemma3 has full attention, the others a sliding window. */
+static void test_sliding_windows(void **state)
 {
     (void)state;
     struct decoder decoder;
@@ -219,29 +219,29 @@ static void test_windows(void **state)
 
 /* ---- what is wrong ---- */
 
-static void test_what_is_not_known_is_named(void **state)
+static void test_unsupported_files(void **state)
 {
     (void)state;
     keys("mamba", 1, 8, 2);
-    assert_refused(ERR_UNSUPPORTED, "m: unknown architecture 'mamba'");
+    assert_rejected(ERR_UNSUPPORTED, "m: unknown architecture 'mamba'");
     gguf_file_release(&file);
     keys("llama", 1, 8, 2);
     one_layer();
     separate_qkv();
     dense();
     matrix("blk.0.strange.weight", 8, 8);
-    assert_refused(ERR_UNSUPPORTED,
-                   "m: tensor 'blk.0.strange.weight' is not one of a known decoder");
+    assert_rejected(ERR_UNSUPPORTED,
+                    "m: tensor 'blk.0.strange.weight' is not one of a known decoder");
     gguf_file_release(&file);
     gguf_file_model(&file);
     gguf_file_raw(&file, "split.count", GGUF_U16, "\3\0", 2);
-    assert_refused(ERR_UNSUPPORTED, "split into 3 files");
+    assert_rejected(ERR_UNSUPPORTED, "split into 3 files");
     gguf_file_release(&file);
     gguf_file_u32(&file, "n", 1);
-    assert_refused(ERR_BAD_VALUE, "'general.architecture' is missing");
+    assert_rejected(ERR_BAD_VALUE, "'general.architecture' is missing");
 }
 
-static void test_what_contradicts_itself(void **state)
+static void test_contradictory_files(void **state)
 {
     (void)state;
     static const struct {
@@ -280,8 +280,8 @@ static void test_what_contradicts_itself(void **state)
     }
 }
 
-/* The whole and one in three parts would count qkv twice. */
-static void test_a_part_is_there_once(void **state)
+/* A fused and a separate QKV together would be counted twice. */
+static void test_fused_and_separate_qkv_are_rejected(void **state)
 {
     (void)state;
     keys("llama", 1, 8, 2);
@@ -289,7 +289,7 @@ static void test_a_part_is_there_once(void **state)
     separate_qkv();
     matrix("blk.0.attn_qkv.weight", 8, 24);
     dense();
-    assert_refused(ERR_BAD_VALUE, "layer 0 has 384 parameters in attention: qkv");
+    assert_rejected(ERR_BAD_VALUE, "layer 0 has 384 parameters in attention: qkv");
 }
 
 static void test_names_of_components(void **state)
@@ -304,14 +304,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_a_small_llama),
-        TEST(test_one_matrix_for_gate_and_up_and_one_for_qkv),
-        TEST(test_biases_and_norms_of_heads),
-        TEST(test_experts),
-        TEST(test_windows),
-        TEST(test_what_is_not_known_is_named),
-        TEST(test_what_contradicts_itself),
-        TEST(test_a_part_is_there_once),
+        TEST(test_a_small_llama),       TEST(test_fused_qkv_and_fused_gate),
+        TEST(test_biases_and_qk_norms), TEST(test_experts),
+        TEST(test_sliding_windows),     TEST(test_unsupported_files),
+        TEST(test_contradictory_files), TEST(test_fused_and_separate_qkv_are_rejected),
         TEST(test_names_of_components),
     };
     return RUN_TESTS(tests);

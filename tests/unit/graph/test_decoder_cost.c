@@ -1,4 +1,4 @@
-/* What a pass costs: against loops over every token, head and pair, and by what must hold of sums. */
+/* The cost of a pass, against loops over every token, head and pair, and by invariants of sums. */
 #include "graph/decoder_cost.h"
 #include "graph/gguf.h"
 #include "support/gguf_file.h"
@@ -30,8 +30,8 @@ static int tear_down(void **state)
 /* ---- attention, counted by doing it ---- */
 
 struct seen {
-    double pairs;  /* of a token and one that it sees */
-    double tokens; /* that at least one token of the pass sees */
+    double pairs;  /* of a token and one that it attends to */
+    double tokens; /* that at least one token of the pass attends to */
 };
 
 static struct seen look(uint64_t tokens, uint64_t before, uint64_t window)
@@ -72,8 +72,8 @@ static void test_scores_against_every_pair(void **state)
             }
 }
 
-/* A prompt in one pass or token by token: the same operations, but the weights are read each time. */
-static void test_a_prompt_is_its_tokens(void **state)
+/* Prefill in one pass or token by token: the same operations, but weights are read each time. */
+static void test_prefill_is_the_sum_of_its_tokens(void **state)
 {
     (void)state;
     enum { TOKENS = 33 };
@@ -95,7 +95,7 @@ static void test_a_prompt_is_its_tokens(void **state)
 
 /* ---- weights ---- */
 
-static void test_weights_are_read_once_a_pass(void **state)
+static void test_weights_are_read_once_per_pass(void **state)
 {
     (void)state;
     struct decoder_step one = {.tokens = 1, .logits = 1};
@@ -106,7 +106,7 @@ static void test_weights_are_read_once_a_pass(void **state)
                 (double)decoder.bytes + 45 * row);
 }
 
-static void test_each_parameter_multiplies_once_a_token(void **state)
+static void test_each_parameter_multiplies_once_per_token(void **state)
 {
     (void)state;
     struct decoder_step step = {.tokens = 7, .sequences = 2, .logits = 7};
@@ -116,7 +116,7 @@ static void test_each_parameter_multiplies_once_a_token(void **state)
     assert_true(total.matrix_flops - scores.matrix_flops == 2 * matrices * 14);
 }
 
-static void test_the_head_is_for_the_wanted(void **state)
+static void test_head_follows_logits(void **state)
 {
     (void)state;
     struct decoder_step step = {.tokens = 10, .logits = 0};
@@ -126,7 +126,7 @@ static void test_the_head_is_for_the_wanted(void **state)
     struct decoder_cost one = decoder_cost_component(&decoder, &step, DECODER_HEAD);
     assert_true(one.matrix_flops == 2 * 64 * 32);
     assert_true(one.activation_write_bytes == 32 * 4);
-    step.logits = 99; /* there are but 10 */
+    step.logits = 99; /* there are only 10 */
     assert_true(decoder_cost_component(&decoder, &step, DECODER_HEAD).matrix_flops ==
                 10 * one.matrix_flops);
 }
@@ -169,7 +169,7 @@ static void test_elementwise_operations(void **state)
                     CASES[i].flops);
 }
 
-/* What goes in and comes out, of one token in one layer; then outside, where the table is 32 tokens. */
+/* Activations of one layer; then outside the layers, where the vocabulary is 32. */
 static void test_activations(void **state)
 {
     (void)state;
@@ -177,12 +177,12 @@ static void test_activations(void **state)
     static const struct {
         int layer;
         enum decoder_component component;
-        double in, out; /* numbers, of 4 bytes */
+        double in, out; /* elements of 4 bytes */
     } CASES[] = {
         {0, DECODER_EMBEDDING, 0, 0},
         {0, DECODER_NORM, 6 * 128, 6 * 128},
-        {0, DECODER_ATTN_QKV, 6 * 64, 6 * 64},  /* keys and values go to the cache */
-        {0, DECODER_ATTN_OUT, 6 * 128, 6 * 64}, /* with the stream */
+        {0, DECODER_ATTN_QKV, 6 * 64, 6 * 64},  /* K and V go to the cache */
+        {0, DECODER_ATTN_OUT, 6 * 128, 6 * 64}, /* with the residual */
         {0, DECODER_FFN_GATE_UP, 6 * 64, 6 * 96},
         {0, DECODER_FFN_DOWN, 6 * (96 + 64), 6 * 64},
         {0, DECODER_HEAD, 0, 0},
@@ -200,7 +200,7 @@ static void test_activations(void **state)
     }
 }
 
-static void test_numbers_of_other_widths(void **state)
+static void test_element_widths(void **state)
 {
     (void)state;
     struct decoder_step wide = {.tokens = 4, .cached = 3, .logits = 1};
@@ -214,7 +214,7 @@ static void test_numbers_of_other_widths(void **state)
     assert_true(a.cache_write_bytes == 4 * (2 * 2 * 32 * 2)); /* tokens, bytes per token */
 }
 
-static void test_scores_that_go_to_memory(void **state)
+static void test_scores_in_memory(void **state)
 {
     (void)state;
     struct decoder_step kept = {.tokens = 4, .cached = 3, .sequences = 2};
@@ -222,13 +222,13 @@ static void test_scores_that_go_to_memory(void **state)
     written.writes_scores = true;
     struct decoder_cost a = decoder_cost(&decoder, &kept, 0, DECODER_ATTN_SCORES);
     struct decoder_cost b = decoder_cost(&decoder, &written, 0, DECODER_ATTN_SCORES);
-    double table = 2.0 * 4 * 4 * 7 * 4; /* sequences, heads, tokens, tokens seen, bytes */
+    double table = 2.0 * 4 * 4 * 7 * 4; /* sequences, heads, tokens, attended tokens, bytes */
     assert_true(b.activation_read_bytes - a.activation_read_bytes == 2 * table);
     assert_true(b.activation_write_bytes - a.activation_write_bytes == 2 * table);
     assert_true(a.matrix_flops == b.matrix_flops);
 }
 
-static void test_nothing_costs_nothing(void **state)
+static void test_no_tokens_cost_nothing(void **state)
 {
     (void)state;
     struct decoder_step step = {.tokens = 0, .cached = 100, .logits = 1};
@@ -236,7 +236,7 @@ static void test_nothing_costs_nothing(void **state)
     assert_true(decoder_cost_flops(&cost) == 0 && decoder_cost_bytes(&cost) == 0);
 }
 
-/* One token wakes its experts; many wake nearly all; operations go by the token. */
+/* One token activates its experts, many activate nearly all; operations are per token. */
 static void test_experts(void **state)
 {
     (void)state;
@@ -264,12 +264,18 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_scores_against_every_pair),    TEST(test_a_prompt_is_its_tokens),
-        TEST(test_weights_are_read_once_a_pass), TEST(test_each_parameter_multiplies_once_a_token),
-        TEST(test_the_head_is_for_the_wanted),   TEST(test_a_pruned_last_layer),
-        TEST(test_elementwise_operations),       TEST(test_activations),
-        TEST(test_numbers_of_other_widths),      TEST(test_scores_that_go_to_memory),
-        TEST(test_nothing_costs_nothing),        TEST(test_experts),
+        TEST(test_scores_against_every_pair),
+        TEST(test_prefill_is_the_sum_of_its_tokens),
+        TEST(test_weights_are_read_once_per_pass),
+        TEST(test_each_parameter_multiplies_once_per_token),
+        TEST(test_head_follows_logits),
+        TEST(test_a_pruned_last_layer),
+        TEST(test_elementwise_operations),
+        TEST(test_activations),
+        TEST(test_element_widths),
+        TEST(test_scores_in_memory),
+        TEST(test_no_tokens_cost_nothing),
+        TEST(test_experts),
     };
     return RUN_TESTS(tests);
 }

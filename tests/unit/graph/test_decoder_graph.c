@@ -70,7 +70,7 @@ static struct decoder_shape any_shape(void)
     return shape;
 }
 
-static struct graph_options any_setting(void)
+static struct graph_options any_options(void)
 {
     return (struct graph_options){.phase = coin() ? GRAPH_DECODE : GRAPH_PREFILL,
                                   .batch = (int64_t)any(1, 5),
@@ -78,13 +78,13 @@ static struct graph_options any_setting(void)
                                   .context = (int64_t)any(1, 200)};
 }
 
-static struct decoder_step step_of(const struct graph_options *setting)
+static struct decoder_step step_of(const struct graph_options *options)
 {
-    bool is_decode = setting->phase == GRAPH_DECODE;
+    bool is_decode = options->phase == GRAPH_DECODE;
     return (struct decoder_step){
-        .tokens = is_decode ? 1 : (uint64_t)setting->tokens,
-        .cached = is_decode ? (uint64_t)setting->context - 1 : 0,
-        .sequences = (uint64_t)setting->batch,
+        .tokens = is_decode ? 1 : (uint64_t)options->tokens,
+        .cached = is_decode ? (uint64_t)options->context - 1 : 0,
+        .sequences = (uint64_t)options->batch,
         .logits = 1,
     };
 }
@@ -105,7 +105,7 @@ static struct graph_cost sum(const struct graph *graph, int layer, enum decoder_
     return sum;
 }
 
-/* What decoder.h says is counted in the graph alone: the answer of shared experts is weighed and added. */
+/* What decoder.h says is counted in the graph alone: the output of shared experts is gated and added. */
 static double shared_extra(const struct decoder *decoder, int layer,
                            enum decoder_component component, double tokens)
 {
@@ -116,7 +116,7 @@ static double shared_extra(const struct decoder *decoder, int layer,
     return is_shared ? (4 + 2 * (double)decoder->embedding) * tokens : 0;
 }
 
-/* The other thing: more tokens than a vocabulary has read no more than its table. */
+/* Also: more tokens than the vocabulary has read no more than the table. */
 static double at_most_the_table(const struct decoder *decoder, enum decoder_component component,
                                 double bytes)
 {
@@ -132,13 +132,13 @@ static void assert_same(double a, double b, const char *what, int layer,
                  decoder_component_name(component), layer, a, b);
 }
 
-static void compare(const struct decoder *decoder, struct graph_options setting)
+static void compare(const struct decoder *decoder, struct graph_options options)
 {
     struct graph graph = {0};
     struct error why = {0};
-    if (decoder_graph(decoder, &setting, &graph, &why))
+    if (decoder_graph(decoder, &options, &graph, &why))
         fail_msg("%s", why.text);
-    struct decoder_step step = step_of(&setting);
+    struct decoder_step step = step_of(&options);
     double tokens = (double)step.tokens * (double)step.sequences;
     for (int layer = -1; layer < (int)decoder->layer_count; layer++)
         for (int i = 0; i < DECODER_COMPONENT_COUNT; i++) {
@@ -161,7 +161,7 @@ static void compare(const struct decoder *decoder, struct graph_options setting)
     graph_release(&graph);
 }
 
-static void test_agrees_with_what_is_counted(void **state)
+static void test_agrees_with_decoder_cost(void **state)
 {
     (void)state;
     for (int round = 0; round < 600; round++) {
@@ -169,13 +169,13 @@ static void test_agrees_with_what_is_counted(void **state)
         struct decoder decoder;
         struct error why = {0};
         assert_int_equal(decoder_from_shape(&shape, &decoder, &why), ERR_OK);
-        compare(&decoder, any_setting());
+        compare(&decoder, any_options());
         decoder_release(&decoder);
     }
 }
 
-/* Each weight of the file keeps its own format, also where a component mixes them. */
-static void test_of_a_file(void **state)
+/* Each weight of the file keeps its own dtype, even where a component mixes them. */
+static void test_graph_of_a_file(void **state)
 {
     (void)state;
     struct gguf_file file = {0};
@@ -188,8 +188,8 @@ static void test_of_a_file(void **state)
     compare(&decoder, (struct graph_options){.phase = GRAPH_PREFILL, .batch = 2, .tokens = 9});
     compare(&decoder, (struct graph_options){.phase = GRAPH_DECODE, .batch = 3, .context = 9});
     struct graph graph = {0};
-    struct graph_options setting = {0};
-    assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+    struct graph_options options = {0};
+    assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_OK);
     double stored = 0;
     size_t found = 0;
     for (size_t i = 0; i < graph.tensor_count; i++) {
@@ -211,8 +211,8 @@ static void test_of_a_file(void **state)
     decoder_release(&decoder);
 }
 
-/* Factors of the rotation are read once, and are nothing that was trained. */
-static void test_factors_of_the_rotation(void **state)
+/* Rotary factors are read once and are not trained. */
+static void test_rotary_factors(void **state)
 {
     (void)state;
     static const char *const NAMES[] = {"rope_freqs.weight", "blk.1.rope_freqs.weight"};
@@ -221,16 +221,16 @@ static void test_factors_of_the_rotation(void **state)
         struct gguf gguf;
         struct decoder decoder;
         struct graph graph = {0};
-        struct graph_options setting = {0};
+        struct graph_options options = {0};
         struct error why = {0};
         gguf_file_model(&file);
         gguf_file_tensor(&file, NAMES[i], 0, 8, 0, 0);
         gguf_file_end(&file);
         assert_int_equal(gguf_read("m", file.whole.bytes, file.whole.length, &gguf, &why), ERR_OK);
         assert_int_equal(decoder_read(&gguf, &decoder, &why), ERR_OK);
-        /* Of a layer they are counted with its queries and keys by both. */
+        /* Those of a layer are counted with its QKV by both. */
         compare(&decoder, (struct graph_options){.tokens = 9});
-        assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+        assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_OK);
         assert_true(graph_parameters(&graph) == (double)decoder.parameters - 8);
         graph_release(&graph);
         decoder_release(&decoder);
@@ -239,7 +239,7 @@ static void test_factors_of_the_rotation(void **state)
     }
 }
 
-/* ---- settings ---- */
+/* ---- options ---- */
 
 static struct decoder small_decoder(uint64_t context, uint64_t window)
 {
@@ -261,33 +261,33 @@ static struct decoder small_decoder(uint64_t context, uint64_t window)
     return decoder;
 }
 
-static void test_defaults_are_told(void **state)
+static void test_defaults_are_written_back(void **state)
 {
     (void)state;
     struct decoder decoder = small_decoder(100, 0);
-    struct graph_options setting = {0};
+    struct graph_options options = {0};
     struct graph graph = {0};
     struct error why = {0};
-    assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
-    assert_int_equal(setting.phase, GRAPH_PREFILL);
-    assert_int_equal(setting.batch, 1);
-    assert_int_equal(setting.tokens, 100);
-    assert_int_equal(setting.context, 100);
+    assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_OK);
+    assert_int_equal(options.phase, GRAPH_PREFILL);
+    assert_int_equal(options.batch, 1);
+    assert_int_equal(options.tokens, 100);
+    assert_int_equal(options.context, 100);
     assert_string_equal(graph.name, "small");
     graph_release(&graph);
     decoder.context = 0;
-    setting = (struct graph_options){.phase = GRAPH_DECODE};
-    assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
-    assert_int_equal(setting.context, DECODER_DEFAULT_TOKENS);
+    options = (struct graph_options){.phase = GRAPH_DECODE};
+    assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_OK);
+    assert_int_equal(options.context, DECODER_DEFAULT_TOKENS);
     graph_release(&graph);
     decoder_release(&decoder);
 }
 
-static void test_absurd_settings(void **state)
+static void test_options_out_of_range(void **state)
 {
     (void)state;
     static const struct {
-        struct graph_options setting;
+        struct graph_options options;
         const char *words;
     } CASES[] = {
         {{.batch = -1}, "batch of -1"},
@@ -298,18 +298,18 @@ static void test_absurd_settings(void **state)
     };
     struct decoder decoder = small_decoder(0, 0);
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct graph_options setting = CASES[i].setting;
+        struct graph_options options = CASES[i].options;
         struct graph graph = {0};
         struct error why = {0};
-        assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_USAGE);
+        assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_USAGE);
         assert_contains(why.text, CASES[i].words);
         assert_null(graph.tensors);
     }
     decoder_release(&decoder);
 }
 
-/* The largest of everything: counts stay finite numbers. */
-static void test_the_largest(void **state)
+/* With every size at its limit, counts stay finite. */
+static void test_largest_decoder(void **state)
 {
     (void)state;
     struct decoder_shape shape = {.architecture = "llama",
@@ -327,9 +327,9 @@ static void test_the_largest(void **state)
     struct decoder decoder;
     struct graph graph = {0};
     struct error why = {0};
-    struct graph_options setting = {.batch = 1 << 20, .tokens = 1 << 28};
+    struct graph_options options = {.batch = 1 << 20, .tokens = 1 << 28};
     assert_int_equal(decoder_from_shape(&shape, &decoder, &why), ERR_OK);
-    assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+    assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_OK);
     assert_true(graph_parameters(&graph) == (double)decoder.parameters);
     struct graph_cost cost = graph_cost_total(&graph);
     assert_true(isfinite(graph_flops(&cost)) && graph_flops(&cost) > 0);
@@ -350,14 +350,14 @@ static const struct graph_tensor *tensor_named(const struct graph *graph, const 
     return NULL;
 }
 
-static void test_the_cache(void **state)
+static void test_kv_cache(void **state)
 {
     (void)state;
     struct decoder decoder = small_decoder(0, 16);
     struct graph graph = {0};
     struct error why = {0};
-    struct graph_options setting = {.phase = GRAPH_DECODE, .batch = 3, .context = 51};
-    assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+    struct graph_options options = {.phase = GRAPH_DECODE, .batch = 3, .context = 51};
+    assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_OK);
     /* A window of 16 has 15 tokens before the new one. */
     const struct graph_tensor *windowed = tensor_named(&graph, "blk.0.key_cache");
     const struct graph_tensor *whole = tensor_named(&graph, "blk.1.value_cache");
@@ -367,26 +367,26 @@ static void test_the_cache(void **state)
     assert_true(whole->role == GRAPH_CACHE && whole->dims[1] == 50);
     assert_true(new->role == GRAPH_CACHE &&new->dims[1] == 1);
     graph_release(&graph);
-    setting = (struct graph_options){.tokens = 50};
-    assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+    options = (struct graph_options){.tokens = 50};
+    assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_OK);
     for (size_t i = 0; i < graph.tensor_count; i++)
         assert_true(graph.tensors[i].role != GRAPH_CACHE || graph.tensors[i].producer >= 0);
     graph_release(&graph);
     decoder_release(&decoder);
 }
 
-/* Every activation is made by a node and read by another; only the logits leave. */
-static void test_nothing_is_loose(void **state)
+/* Every activation is produced by a node and read by another; only the logits are output. */
+static void test_every_tensor_is_used(void **state)
 {
     (void)state;
     for (int round = 0; round < 60; round++) {
         struct decoder_shape shape = any_shape();
-        struct graph_options setting = any_setting();
+        struct graph_options options = any_options();
         struct decoder decoder;
         struct graph graph = {0};
         struct error why = {0};
         assert_int_equal(decoder_from_shape(&shape, &decoder, &why), ERR_OK);
-        assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+        assert_int_equal(decoder_graph(&decoder, &options, &graph, &why), ERR_OK);
         size_t outputs = 0;
         bool *is_used = calloc(graph.tensor_count, sizeof *is_used);
         for (size_t i = 0; i < graph.node_count; i++)
@@ -408,14 +408,14 @@ static void test_nothing_is_loose(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_agrees_with_what_is_counted),
-        cmocka_unit_test(test_of_a_file),
-        cmocka_unit_test(test_factors_of_the_rotation),
-        cmocka_unit_test(test_defaults_are_told),
-        cmocka_unit_test(test_absurd_settings),
-        cmocka_unit_test(test_the_largest),
-        cmocka_unit_test(test_the_cache),
-        cmocka_unit_test(test_nothing_is_loose),
+        cmocka_unit_test(test_agrees_with_decoder_cost),
+        cmocka_unit_test(test_graph_of_a_file),
+        cmocka_unit_test(test_rotary_factors),
+        cmocka_unit_test(test_defaults_are_written_back),
+        cmocka_unit_test(test_options_out_of_range),
+        cmocka_unit_test(test_largest_decoder),
+        cmocka_unit_test(test_kv_cache),
+        cmocka_unit_test(test_every_tensor_is_used),
     };
     return RUN_TESTS(tests);
 }

@@ -1,4 +1,4 @@
-/* GGUF headers: what is in the file is found, and what is wrong with it is told with its place. */
+/* GGUF headers: what is in the file is found, and errors are reported with their position. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ static enum err read_file(void)
     return gguf_read("m.gguf", file.whole.bytes, file.whole.length, &gguf, &why);
 }
 
-static void assert_refused(enum err code, const char *words)
+static void assert_rejected(enum err code, const char *words)
 {
     struct error said = {0};
     enum err err = gguf_read("m.gguf", file.whole.bytes, file.whole.length, &gguf, &said);
@@ -168,20 +168,21 @@ static void test_versions(void **state)
     gguf_close(&gguf);
     file.version = 1;
     gguf_file_end(&file);
-    assert_refused(ERR_UNSUPPORTED, "version 1; versions 2 and 3 are supported");
+    assert_rejected(ERR_UNSUPPORTED, "version 1; versions 2 and 3 are supported");
     file.version = 0x03000000;
     gguf_file_end(&file);
-    assert_refused(ERR_UNSUPPORTED, "big-endian");
+    assert_rejected(ERR_UNSUPPORTED, "big-endian");
 }
 
 /* ---- what is wrong ---- */
 
-static void test_any_cut_is_told(void **state)
+static void test_truncated_anywhere(void **state)
 {
     (void)state;
     gguf_file_model(&file);
     for (size_t length = 0; length < file.whole.length; length += length < 3000 ? 1 : 97) {
-        char *cut = malloc(length ? length : 1); /* of this size, so that a byte too far is seen */
+        char *cut =
+            malloc(length ? length : 1); /* exact, so that a sanitizer sees one byte too many */
         assert_non_null(cut);
         memcpy(cut, file.whole.bytes, length);
         assert_int_equal(gguf_read("cut", cut, length, &gguf, &why), ERR_BAD_VALUE);
@@ -223,7 +224,8 @@ static void test_claims_are_compared_with_the_size(void **state)
         {"tokenizer.ggml.scores", 8, UINT64_MAX / 4, 8, "key 'tokenizer.ggml.scores': claims"},
         {"general.name", 4, UINT64_MAX, 8, "key 'general.name': needs 18446744073709551615 bytes"},
         {"general.name", 0, 99, 4, "key 'general.name': has the unknown value type 99"},
-        {"tokenizer.ggml.scores", 4, 99, 4, "key 'tokenizer.ggml.scores': has the unknown value type 99"},
+        {"tokenizer.ggml.scores", 4, 99, 4,
+         "key 'tokenizer.ggml.scores': has the unknown value type 99"},
         {"token_embd.weight", 0, 5, 4, "tensor 'token_embd.weight': has 5 dimensions"},
         {"token_embd.weight", 4, UINT64_MAX, 8, "more elements than 64 bits"},
         {"token_embd.weight", 4, 33, 8,
@@ -238,51 +240,51 @@ static void test_claims_are_compared_with_the_size(void **state)
         gguf_file_model(&file);
         size_t at = place_of(CASES[i].text) + strlen(CASES[i].text) + CASES[i].skip;
         put(at, CASES[i].value, CASES[i].count);
-        assert_refused(ERR_BAD_VALUE, CASES[i].words);
+        assert_rejected(ERR_BAD_VALUE, CASES[i].words);
     }
 }
 
-static void test_names_are_there_once(void **state)
+static void test_duplicate_names(void **state)
 {
     (void)state;
     gguf_file_u32(&file, "twice", 1);
     gguf_file_u32(&file, "twice", 2);
     gguf_file_end(&file);
-    assert_refused(ERR_BAD_VALUE, "key 'twice': is defined more than once");
+    assert_rejected(ERR_BAD_VALUE, "key 'twice': is defined more than once");
     gguf_file_release(&file);
     gguf_file_tensor(&file, "t", 0, 8, 0, 0);
     gguf_file_tensor(&file, "t", 0, 8, 0, 0);
     gguf_file_end(&file);
-    assert_refused(ERR_BAD_VALUE, "tensor 't': is defined more than once");
+    assert_rejected(ERR_BAD_VALUE, "tensor 't': is defined more than once");
     gguf_file_release(&file);
     gguf_file_u32(&file, "", 1);
     gguf_file_end(&file);
-    assert_refused(ERR_BAD_VALUE, "key 0: has no name");
+    assert_rejected(ERR_BAD_VALUE, "key 0: has no name");
 }
 
-static void test_what_is_not_supported(void **state)
+static void test_unsupported_files(void **state)
 {
     (void)state;
     gguf_file_array(&file, "deep", GGUF_ARRAY, 1, "\0\0\0\0\0\0\0\0\0\0\0\0", 12);
     gguf_file_end(&file);
-    assert_refused(ERR_UNSUPPORTED, "key 'deep': is an array of arrays");
+    assert_rejected(ERR_UNSUPPORTED, "key 'deep': is an array of arrays");
     gguf_file_release(&file);
     gguf_file_tensor(&file, "old", 31, 32, 0, 0);
     gguf_file_end(&file);
-    assert_refused(ERR_UNSUPPORTED, "tensor 'old': has the unknown type 31");
+    assert_rejected(ERR_UNSUPPORTED, "tensor 'old': has the unknown type 31");
     gguf_file_release(&file);
     gguf_file_u32(&file, "general.alignment", 24);
     gguf_file_end(&file);
-    assert_refused(ERR_BAD_VALUE, "key 'general.alignment': is not a power of two");
+    assert_rejected(ERR_BAD_VALUE, "key 'general.alignment': is not a power of two");
 }
 
-/* A name of the file cannot break the line of the message. */
+/* A name in the file cannot break the line of a message. */
 static void test_names_in_messages(void **state)
 {
     (void)state;
     gguf_file_raw(&file, "bad\n\x1b[31m\xff\xc3\xa9", 99, "", 0);
     gguf_file_end(&file);
-    assert_refused(ERR_BAD_VALUE, "key 'bad??[31m?\xc3\xa9'");
+    assert_rejected(ERR_BAD_VALUE, "key 'bad??[31m?\xc3\xa9'");
 }
 
 static void test_files(void **state)
@@ -316,10 +318,10 @@ int main(void)
         TEST(test_strings_and_arrays),
         TEST(test_tensors),
         TEST(test_versions),
-        TEST(test_any_cut_is_told),
+        TEST(test_truncated_anywhere),
         TEST(test_claims_are_compared_with_the_size),
-        TEST(test_names_are_there_once),
-        TEST(test_what_is_not_supported),
+        TEST(test_duplicate_names),
+        TEST(test_unsupported_files),
         TEST(test_names_in_messages),
         TEST(test_files),
     };

@@ -1,4 +1,4 @@
-/* The order of nodes: each after what it reads, as it was where that holds already, and cycles reported. */
+/* Topological order: each node after its producers, unchanged where that holds already, and cycles reported. */
 #include <stdlib.h>
 
 #include "core/text.h"
@@ -27,7 +27,7 @@ static void begin(size_t tensors)
     }
 }
 
-/* Node NUMBER makes tensor NUMBER. */
+/* Node NUMBER produces tensor NUMBER. */
 static void add(int number, const tensor_id *inputs, size_t count)
 {
     char name[16];
@@ -50,14 +50,14 @@ static void check_order(void)
     }
 }
 
-static void test_an_order_that_is_one_stays(void **state)
+static void test_a_topological_order_stays(void **state)
 {
     (void)state;
     begin(5);
     add(3, NULL, 0);
     add(1, (tensor_id[]){3, GRAPH_NONE}, 2);
     add(4, (tensor_id[]){1, 3}, 2);
-    add(0, (tensor_id[]){2}, 1); /* what nobody made */
+    add(0, (tensor_id[]){2}, 1); /* without a producer */
     assert_int_equal(graph_finish(&graph, &why), ERR_OK);
     static const char *const NAMES[] = {"n3", "n1", "n4", "n0"};
     for (size_t i = 0; i < 4; i++)
@@ -72,7 +72,7 @@ static int draw(uint32_t *state, int below)
 }
 
 /* Random graphs, given in random order: node a reads nodes of smaller numbers. */
-static void test_any_order_becomes_one(void **state)
+static void test_any_order_is_sorted(void **state)
 {
     (void)state;
     enum { NODES = 60 };
@@ -117,7 +117,7 @@ static void test_cycles_are_rejected(void **state)
     assert_null(strstr(why.text, "n3"));
 }
 
-/* A chain given from its end, deeper than any stack of calls would be; and one node that reads all. */
+/* A chain in reverse order, deeper than a call stack; and one node that reads all. */
 static void test_a_hundred_thousand_nodes(void **state)
 {
     (void)state;
@@ -157,8 +157,8 @@ static void test_an_empty_graph(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_order_that_is_one_stays),
-        cmocka_unit_test(test_any_order_becomes_one),
+        cmocka_unit_test(test_a_topological_order_stays),
+        cmocka_unit_test(test_any_order_is_sorted),
         cmocka_unit_test(test_cycles_are_rejected),
         cmocka_unit_test(test_a_hundred_thousand_nodes),
         cmocka_unit_test(test_an_empty_graph),

@@ -1,13 +1,12 @@
-/* Files of models that were cut or damaged: read or refused in one line, never beyond their end.  The same seed
+/* Truncated or damaged model files: read, or rejected in one line, never past their end.  The same seed
  * damages alike everywhere. */
 #include <stdlib.h>
 
 #include "graph/decoder.h"
 #include "graph/decoder_shape.h"
-#include "graph/hf_config.h"
+#include "graph/hf.h"
 #include "graph/model_files.h"
 #include "graph/reader.h"
-#include "graph/safetensors.h"
 #include "port/json_read.h"
 #include "support/model_bytes.h"
 #include "support/unit.h"
@@ -46,7 +45,7 @@ static uint64_t next_random(uint64_t *state)
     return value ^ (value >> 31);
 }
 
-/* One to three bytes become others, mostly such as JSON and its numbers have. */
+/* Replaces one to three bytes, mostly by characters that JSON uses. */
 static void damage_at_random(exercise with, const char *bytes, size_t length, size_t header)
 {
     static const char LIKELY[] = "0123456789-.e{}[]\",: ntf";
@@ -87,9 +86,9 @@ static void test_damaged_safetensors(void **state)
     text_release(&file);
 }
 
-/* ---- what they are when they are whole ---- */
+/* ---- intact files ---- */
 
-static void test_a_config(void **state)
+static void test_config(void **state)
 {
     (void)state;
     const char *text = model_config_text();
@@ -112,7 +111,7 @@ static void test_a_config(void **state)
     assert_int_equal(decoder->layers[1].feed_forward, 40);
     assert_int_equal(decoder->layers[0].window, 0);
     assert_int_equal(decoder->layers[1].window, 16);
-    /* 4 bits, and 20 for each 32 of them; the router is not quantised. */
+    /* 4 bits, and 20 more per 32 elements; the router is not quantized. */
     const struct decoder_weight *up = &decoder->layers[0].weights[DECODER_TENSOR_FFN_UP];
     assert_true(up->is_stored && up->bytes == 64 * 96 * (4 + 20.0 / 32) / 8);
     assert_false(decoder->layers[1].weights[DECODER_TENSOR_FFN_GATE_INP].is_stored);
@@ -145,7 +144,7 @@ static void test_safetensors(void **state)
     assert_int_equal(shape.feed_forward, 24);
     assert_int_equal(shape.vocabulary, 20);
     assert_true(shape.has_tied_embeddings);
-    /* Reading the same again finds every name twice. */
+    /* Reading the same file again defines every name twice. */
     assert_int_equal(safetensors_read("s", file.bytes, file.length, file.length, &tensors, &why),
                      ERR_OK);
     assert_int_equal(safetensors_sort("s", &tensors, &why), ERR_BAD_VALUE);
@@ -154,9 +153,9 @@ static void test_safetensors(void **state)
     text_release(&file);
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected files ---- */
 
-static void assert_header_refused(const char *header, uint64_t data, const char *words)
+static void assert_header_rejected(const char *header, uint64_t data, const char *words)
 {
     struct safetensors tensors = {0};
     struct error why = {0};
@@ -174,7 +173,7 @@ static void assert_header_refused(const char *header, uint64_t data, const char 
     text_release(&file);
 }
 
-static void test_headers_that_lie(void **state)
+static void test_invalid_headers(void **state)
 {
     (void)state;
 #define ONE(type, shape, from, to)                                                                 \
@@ -203,10 +202,10 @@ static void test_headers_that_lie(void **state)
     };
 #undef ONE
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
-        assert_header_refused(CASES[i].header, CASES[i].data, CASES[i].words);
+        assert_header_rejected(CASES[i].header, CASES[i].data, CASES[i].words);
 }
 
-/* A message is one line, whatever a file has for names. */
+/* A message is one line, whatever names a file has. */
 static void test_names_with_line_breaks(void **state)
 {
     (void)state;
@@ -218,10 +217,10 @@ static void test_names_with_line_breaks(void **state)
     assert_int_equal(hf_config_parse("c", "c", json, &config, &why), ERR_UNSUPPORTED);
     assert_contains(why.text, "'a?b'");
     jv_free(json);
-    assert_header_refused("{\"a\\nb\":3}", 0, "'a?b' is not an object");
+    assert_header_rejected("{\"a\\nb\":3}", 0, "'a?b' is not an object");
 }
 
-/* A value takes many times its bytes: too many are refused before they take them. */
+/* A JSON value takes many times its bytes: too many are rejected before parsing. */
 static void test_more_values_than_any_model_has(void **state)
 {
     (void)state;
@@ -238,7 +237,7 @@ static void test_more_values_than_any_model_has(void **state)
     text_release(&many);
 }
 
-static void test_names_of_paths(void **state)
+static void test_path_names(void **state)
 {
     (void)state;
     static const struct {
@@ -264,12 +263,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_damaged_configs),
         cmocka_unit_test(test_damaged_safetensors),
-        cmocka_unit_test(test_a_config),
+        cmocka_unit_test(test_config),
         cmocka_unit_test(test_safetensors),
-        cmocka_unit_test(test_headers_that_lie),
+        cmocka_unit_test(test_invalid_headers),
         cmocka_unit_test(test_names_with_line_breaks),
         cmocka_unit_test(test_more_values_than_any_model_has),
-        cmocka_unit_test(test_names_of_paths),
+        cmocka_unit_test(test_path_names),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

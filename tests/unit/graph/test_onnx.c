@@ -1,4 +1,4 @@
-/* ONNX files that are made byte by byte: what is read of them, and what is refused.  Whole models and the
+/* ONNX files built byte by byte: what is read, and what is rejected.  Whole models and the
  * shapes of every operator are compared with ONNX's own package in tests/cli/test_onnx_oracle.py. */
 #include <stdlib.h>
 
@@ -31,17 +31,17 @@ static const struct graph_tensor *find_tensor(const struct graph *graph, const c
     return NULL;
 }
 
-static void test_the_model(void **state)
+static void test_model(void **state)
 {
     (void)state;
     struct text bytes = {0};
     struct onnx_file file;
     struct graph graph = {0};
     struct error why = {0};
-    struct graph_options setting = {.batch = 3};
+    struct graph_options options = {.batch = 3};
     onnx_file_model(&bytes);
     assert_int_equal(onnx_read("made.onnx", bytes_of(&bytes), &file, &why), ERR_OK);
-    assert_int_equal(onnx_graph(&file, &setting, &graph, &why), ERR_OK);
+    assert_int_equal(onnx_graph(&file, &options, &graph, &why), ERR_OK);
 
     /* conv 4x2x3x3, two of the norm, the matrix of the Constant node, two of the recurrence */
     assert_near(graph_parameters(&graph), 72 + 8 + 128 + 96 + 36, 0);
@@ -58,12 +58,12 @@ static void test_the_model(void **state)
     assert_int_equal(find_node(&graph, "product")->op, GRAPH_LINEAR);
     assert_near(graph_node_cost(&graph, find_node(&graph, "conv")).macs, 3 * 64 * 4 * 18, 0);
     assert_near(graph_node_cost(&graph, find_node(&graph, "all")).macs, 3 * 16 * 12 * (8 + 3), 0);
-    /* nodes of the function in the place of its call: the recurrence's (steps, directions, ...) turned */
+    /* nodes of the function in place of its call: (steps, directions, ...) of the recurrence transposed */
     assert_int_equal(find_node(&graph, "bent/turned")->op, GRAPH_REARRANGE);
     assert_int_equal(find_node(&graph, "bent/y")->op, GRAPH_CLIP);
     assert_int_equal(find_tensor(&graph, "turned")->dims[0], find_tensor(&graph, "all")->dims[1]);
     assert_int_equal(find_tensor(&graph, "turned")->dims[1], find_tensor(&graph, "all")->dims[0]);
-    /* what nobody knows */
+    /* the unknown operator */
     assert_int_equal(graph.unknown_count, 1);
     assert_int_equal(find_node(&graph, "out")->op, GRAPH_UNKNOWN);
     assert_true(find_tensor(&graph, "out")->is_output);
@@ -73,13 +73,14 @@ static void test_the_model(void **state)
     text_release(&bytes);
 }
 
-static void test_cut_short_anywhere(void **state)
+static void test_truncated_anywhere(void **state)
 {
     (void)state;
     struct text bytes = {0};
     onnx_file_model(&bytes);
     for (size_t length = 0; length <= bytes.length; length++) {
-        char *exact = malloc(length ? length : 1); /* so that one byte too far is seen */
+        char *exact =
+            malloc(length ? length : 1); /* exact, so that a sanitizer sees one byte too many */
         assert_non_null(exact);
         memcpy(exact, bytes.bytes, length);
         assert_null(onnx_file_exercise(exact, length));
@@ -88,7 +89,7 @@ static void test_cut_short_anywhere(void **state)
     text_release(&bytes);
 }
 
-static void test_claims_of_length(void **state)
+static void test_invalid_lengths(void **state)
 {
     (void)state;
     static const struct {
@@ -98,11 +99,10 @@ static void test_claims_of_length(void **state)
     } CASES[] = {
         {"\x08\x08", 2, "no graph"},
         {"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, "byte"}, /* a graph of 2^63 - 1 bytes */
-        {"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12,
-         "byte"},                                     /* and no end of the number */
+        {"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12, "byte"}, /* an endless varint */
         {"\x3a\x05\x0a\xff\xff\x7f\x01", 7, "byte"},  /* a node longer than the graph */
-        {"\x3a\x04\x2a\x02\x08\x80", 6, "truncated"}, /* a tensor that ends within a number */
-        {"\x3b", 1, "byte"},                          /* a group, which there are none of */
+        {"\x3a\x04\x2a\x02\x08\x80", 6, "truncated"}, /* a tensor that ends within a varint */
+        {"\x3b", 1, "byte"},                          /* a group, which ONNX does not use */
         {"\x00\x00", 2, "byte"},                      /* a field of number 0 */
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
@@ -152,13 +152,13 @@ static void test_a_hundred_thousand_nodes(void **state)
         struct onnx_file file;
         struct graph graph = {0};
         struct error why = {0};
-        struct graph_options setting = {0};
+        struct graph_options options = {0};
         chain(&bytes, NODES, is_backwards);
         assert_int_equal(onnx_read("chain.onnx", bytes_of(&bytes), &file, &why), ERR_OK);
-        assert_int_equal(onnx_graph(&file, &setting, &graph, &why), ERR_OK);
+        assert_int_equal(onnx_graph(&file, &options, &graph, &why), ERR_OK);
         assert_int_equal(graph.node_count, NODES);
         assert_int_equal(graph.tensors[graph.tensor_count - 1].dims[0], 5);
-        assert_int_equal(setting.batch, 5);
+        assert_int_equal(options.batch, 5);
         graph_release(&graph);
         onnx_close(&file);
         text_release(&bytes);
@@ -185,9 +185,9 @@ static void test_every_operator_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_model),
-        cmocka_unit_test(test_cut_short_anywhere),
-        cmocka_unit_test(test_claims_of_length),
+        cmocka_unit_test(test_model),
+        cmocka_unit_test(test_truncated_anywhere),
+        cmocka_unit_test(test_invalid_lengths),
         cmocka_unit_test(test_a_hundred_thousand_nodes),
         cmocka_unit_test(test_every_operator_is_found),
     };

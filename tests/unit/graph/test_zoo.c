@@ -3,21 +3,21 @@
 #include "graph/zoo/zoo.h"
 #include "support/unit.h"
 
-static struct graph build(const char *name, struct graph_options setting)
+static struct graph build(const char *name, struct graph_options options)
 {
     struct graph graph = {0};
     struct error why = {0};
     const struct zoo_entry *entry = zoo_find(name);
-    if (!entry || zoo_build(entry, &setting, &graph, &why) != ERR_OK) {
+    if (!entry || zoo_build(entry, &options, &graph, &why) != ERR_OK) {
         print_error("%s: %s\n", name, entry ? why.text : "no such entry");
         fail();
     }
     return graph;
 }
 
-static double macs_of(const char *name, struct graph_options setting)
+static double macs_of(const char *name, struct graph_options options)
 {
-    struct graph graph = build(name, setting);
+    struct graph graph = build(name, options);
     double macs = graph_cost_total(&graph).macs;
     graph_release(&graph);
     return macs;
@@ -164,13 +164,13 @@ static void test_parameters_are_the_published_ones(void **state)
     }
 }
 
-/* Neither the batch, nor the size of the input, nor the phase changes what a model consists of. */
-static void test_parameters_do_not_depend_on_the_setting(void **state)
+/* Neither batch, input size nor phase changes the parameters. */
+static void test_parameters_do_not_depend_on_options(void **state)
 {
     (void)state;
     static const struct {
         const char *name;
-        struct graph_options setting;
+        struct graph_options options;
     } OTHERS[] = {
         {"resnet50", {.batch = 7, .image = 320}},
         {"vgg11", {.batch = 2, .image = 300}},
@@ -184,7 +184,7 @@ static void test_parameters_do_not_depend_on_the_setting(void **state)
     };
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
         struct graph usual = build(OTHERS[i].name, (struct graph_options){0});
-        struct graph other = build(OTHERS[i].name, OTHERS[i].setting);
+        struct graph other = build(OTHERS[i].name, OTHERS[i].options);
         assert_near(graph_parameters(&other), graph_parameters(&usual), 0);
         graph_release(&usual);
         graph_release(&other);
@@ -318,7 +318,7 @@ static double numbers_of(const struct graph *graph, enum graph_op op, double *ma
     return numbers;
 }
 
-/* Counted by others from the architecture, operation by operation. */
+/* Published counts by operation. */
 static void test_resnet18_by_operations(void **state)
 {
     (void)state;
@@ -347,7 +347,7 @@ static void test_unet_without_attention(void **state)
     graph_release(&graph);
 }
 
-/* Steps x directions x layers, 4 gates from what comes in and from the state. */
+/* Steps x directions x layers, 4 gates from input and state. */
 static void test_lstm_by_hand(void **state)
 {
     (void)state;
@@ -358,7 +358,7 @@ static void test_lstm_by_hand(void **state)
 
 /* ---- decoders ---- */
 
-/* A prompt in one pass is its tokens one by one, except that each pass has one row of logits. */
+/* Prefill is the sum of its tokens one by one, except that each pass has one row of logits. */
 static void test_prefill_is_the_sum_of_its_tokens(void **state)
 {
     (void)state;
@@ -414,7 +414,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parameters_are_the_published_ones),
-        cmocka_unit_test(test_parameters_do_not_depend_on_the_setting),
+        cmocka_unit_test(test_parameters_do_not_depend_on_options),
         cmocka_unit_test(test_macs_are_the_published_ones),
         cmocka_unit_test(test_resnet18_by_operations),
         cmocka_unit_test(test_unet_without_attention),

@@ -1,4 +1,4 @@
-/* What holds of every graph of the zoo: names, wiring, what a batch does; and how names are found. */
+/* Invariants of every graph of the zoo: names, connections, batches; and lookup by name. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,11 +9,11 @@
 #include "support/tsv.h"
 #include "support/unit.h"
 
-static struct graph build(const struct zoo_entry *entry, struct graph_options *setting)
+static struct graph build(const struct zoo_entry *entry, struct graph_options *options)
 {
     struct graph graph = {0};
     struct error why = {0};
-    if (zoo_build(entry, setting, &graph, &why) != ERR_OK) {
+    if (zoo_build(entry, options, &graph, &why) != ERR_OK) {
         print_error("%s: %s\n", entry->name, why.text);
         fail();
     }
@@ -22,7 +22,7 @@ static struct graph build(const struct zoo_entry *entry, struct graph_options *s
 
 /* ---- graphs ---- */
 
-static int by_text(const void *a, const void *b)
+static int compare_strings(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -33,7 +33,7 @@ static void check_names(const struct zoo_entry *entry, const struct graph *graph
     assert_non_null(names);
     for (size_t i = 0; i < graph->node_count; i++)
         names[i] = graph->nodes[i].name;
-    qsort(names, graph->node_count, sizeof *names, by_text);
+    qsort(names, graph->node_count, sizeof *names, compare_strings);
     for (size_t i = 1; i < graph->node_count; i++)
         if (!strcmp(names[i - 1], names[i])) {
             print_error("%s has two nodes %s\n", entry->name, names[i]);
@@ -44,7 +44,7 @@ static void check_names(const struct zoo_entry *entry, const struct graph *graph
 
 /* Everything that is made is read or comes out, everything that comes in or was trained is read: else the
  * graph was wired wrongly. */
-static void check_wiring(const struct zoo_entry *entry, const struct graph *graph, bool has_resting)
+static void check_wiring(const struct zoo_entry *entry, const struct graph *graph, bool has_unread)
 {
     bool *is_read = calloc(graph->tensor_count, sizeof *is_read);
     assert_non_null(is_read);
@@ -57,9 +57,9 @@ static void check_wiring(const struct zoo_entry *entry, const struct graph *grap
         }
     for (size_t i = 0; i < graph->tensor_count; i++) {
         const struct graph_tensor *tensor = &graph->tensors[i];
-        bool may_rest = tensor->role == GRAPH_CACHE || tensor->is_output ||
-                        (has_resting && tensor->role == GRAPH_PARAMETER);
-        if (!is_read[i] && !may_rest) {
+        bool may_be_unread = tensor->role == GRAPH_CACHE || tensor->is_output ||
+                             (has_unread && tensor->role == GRAPH_PARAMETER);
+        if (!is_read[i] && !may_be_unread) {
             print_error("%s: nothing reads %s\n", entry->name, tensor->name);
             fail();
         }
@@ -75,20 +75,20 @@ static void check_output(const struct graph *graph)
     assert_true(outputs > 0);
 }
 
-static void test_every_graph_hangs_together(void **state)
+static void test_every_graph_is_connected(void **state)
 {
     (void)state;
     for (size_t i = 0; i < zoo_count(); i++)
         for (int phase = GRAPH_FORWARD; phase <= GRAPH_DECODE; phase++) {
             const struct zoo_entry *entry = zoo_at(i);
-            struct graph_options setting = {.phase = (enum graph_phase)phase};
+            struct graph_options options = {.phase = (enum graph_phase)phase};
             if (phase == GRAPH_DECODE && !zoo_has_phases(entry))
                 continue;
-            struct graph graph = build(entry, &setting);
+            struct graph graph = build(entry, &options);
             check_names(entry, &graph);
-            /* Whisper's encoder rests while it decodes, a head for training always does. */
-            bool has_resting = phase == GRAPH_DECODE || !strcmp(entry->name, "inception_v3");
-            check_wiring(entry, &graph, has_resting);
+            /* Decode does not read Whisper's encoder; an auxiliary head is never read. */
+            bool has_unread = phase == GRAPH_DECODE || !strcmp(entry->name, "inception_v3");
+            check_wiring(entry, &graph, has_unread);
             check_output(&graph);
             assert_int_equal(graph.unknown_count, 0);
             assert_string_equal(graph.name, entry->name);
@@ -101,12 +101,12 @@ static void test_defaults_are_written_back(void **state)
     (void)state;
     for (size_t i = 0; i < zoo_count(); i++) {
         const struct zoo_entry *entry = zoo_at(i);
-        struct graph_options setting = {0};
-        struct graph graph = build(entry, &setting);
-        assert_int_equal(setting.batch, 1);
-        assert_int_equal(setting.image, entry->image);
-        assert_int_equal(setting.tokens, entry->tokens);
-        assert_int_equal(setting.context, entry->context);
+        struct graph_options options = {0};
+        struct graph graph = build(entry, &options);
+        assert_int_equal(options.batch, 1);
+        assert_int_equal(options.image, entry->image);
+        assert_int_equal(options.tokens, entry->tokens);
+        assert_int_equal(options.context, entry->context);
         assert_true(graph.batch == 1);
         assert_true(graph.tokens == (double)entry->tokens);
         assert_true(entry->image > 0 || entry->tokens > 0);
@@ -116,7 +116,7 @@ static void test_defaults_are_written_back(void **state)
 
 /* Operations and activations of a batch are those of its samples; weights are read once.  The second Swin
  * computes how places heed each other once for all samples. */
-static void test_a_batch_is_its_samples(void **state)
+static void test_batch_scales_costs(void **state)
 {
     (void)state;
     for (size_t i = 0; i < zoo_count(); i++) {
@@ -129,7 +129,7 @@ static void test_a_batch_is_its_samples(void **state)
         assert_true(of_five.elementwise > (4.99 - 20 * once) * cost.elementwise);
         assert_true(of_five.elementwise <= 5 * cost.elementwise);
         assert_near(graph_parameters(&five), graph_parameters(&one), 0);
-        /* Only rows of tables go by the number of tokens. */
+        /* Only rows of tables depend on the number of tokens. */
         assert_true(of_five.weights.weights >= cost.weights.weights);
         assert_true(zoo_at(i)->tokens > 0 || of_five.weights.weights == cost.weights.weights);
         graph_release(&one);
@@ -140,8 +140,8 @@ static void test_a_batch_is_its_samples(void **state)
 static void test_layers_and_components_of_a_transformer(void **state)
 {
     (void)state;
-    struct graph_options setting = {0};
-    struct graph graph = build(zoo_find("bert-base"), &setting);
+    struct graph_options options = {0};
+    struct graph graph = build(zoo_find("bert-base"), &options);
     double by_component[DECODER_COMPONENT_COUNT + 1] = {0};
     int seen[12] = {0};
     for (size_t i = 0; i < graph.node_count; i++) {
@@ -171,7 +171,7 @@ static bool has_node(const struct graph *graph, const char *name)
     return false;
 }
 
-static void test_nodes_are_named_as_modules_are(void **state)
+static void test_nodes_are_named_like_modules(void **state)
 {
     (void)state;
     static const struct {
@@ -194,8 +194,8 @@ static void test_nodes_are_named_as_modules_are(void **state)
         {"yolov8n", {"model.22.cv3.2.2", "model.4.m.1.cv2.conv", "model.9.cv2.bn"}},
     };
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
-        struct graph_options setting = {0};
-        struct graph graph = build(zoo_find(NAMES[i].model), &setting);
+        struct graph_options options = {0};
+        struct graph graph = build(zoo_find(NAMES[i].model), &options);
         for (int k = 0; k < 3; k++)
             if (!has_node(&graph, NAMES[i].nodes[k])) {
                 print_error("%s has no node %s\n", NAMES[i].model, NAMES[i].nodes[k]);
@@ -205,15 +205,15 @@ static void test_nodes_are_named_as_modules_are(void **state)
     }
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected options ---- */
 
-static void test_settings_that_cannot_be(void **state)
+static void test_options_out_of_range(void **state)
 {
     (void)state;
     static const struct {
         const char *name, *says;
-        struct graph_options setting;
-    } REFUSED[] = {
+        struct graph_options options;
+    } REJECTED[] = {
         {"resnet50", "batch of -1", {.batch = -1}},
         {"resnet50", "batch of 4000000000", {.batch = INT64_C(4000000000)}},
         {"resnet50", "no decode", {.phase = GRAPH_DECODE}},
@@ -222,24 +222,26 @@ static void test_settings_that_cannot_be(void **state)
         {"yolov8n", "multiple of 32", {.image = 650}},
         {"stable-diffusion-1.5-unet", "multiple of 64", {.image = 520}},
         {"bert-base-uncased", "512 positions, too few for 513 tokens", {.tokens = 513}},
-        {"gpt2", "1024 positions, too few for 1025 tokens", {.phase = GRAPH_DECODE, .context = 1025}},
+        {"gpt2",
+         "1024 positions, too few for 1025 tokens",
+         {.phase = GRAPH_DECODE, .context = 1025}},
         {"whisper-base", "448 positions", {.tokens = 449}},
         {"stable-diffusion-1.5-text-encoder", "77 positions", {.tokens = 78}},
     };
-    for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
-        struct graph_options setting = REFUSED[i].setting;
+    for (size_t i = 0; i < sizeof REJECTED / sizeof *REJECTED; i++) {
+        struct graph_options options = REJECTED[i].options;
         struct graph graph = {0};
         struct error why = {0};
-        assert_int_not_equal(zoo_build(zoo_find(REFUSED[i].name), &setting, &graph, &why), ERR_OK);
-        assert_contains(why.text, REFUSED[i].says);
-        assert_contains(why.text, REFUSED[i].name);
+        assert_int_not_equal(zoo_build(zoo_find(REJECTED[i].name), &options, &graph, &why), ERR_OK);
+        assert_contains(why.text, REJECTED[i].says);
+        assert_contains(why.text, REJECTED[i].name);
         assert_null(graph.nodes);
     }
 }
 
 /* ---- names ---- */
 
-static void test_names_and_other_names(void **state)
+static void test_names_and_aliases(void **state)
 {
     (void)state;
     static const char *const SAME[][2] = {
@@ -284,7 +286,7 @@ static void test_names_and_other_names(void **state)
     }
     assert_string_equal(zoo_find("RegNet-X-16gf")->name, "regnet_x_16gf");
     assert_string_equal(zoo_find("regnet-x-1.6gf")->name, "regnet_x_1_6gf");
-    for (size_t i = 0; i < zoo_count(); i++) /* none hides another */
+    for (size_t i = 0; i < zoo_count(); i++) /* no name hides another */
         assert_ptr_equal(zoo_find(zoo_at(i)->name), zoo_at(i));
 }
 
@@ -295,7 +297,7 @@ static void compare_architecture(char **fields)
         fail_msg("%s: %s, expected %s", fields[0], entry ? entry->name : "none", fields[3]);
 }
 
-static void test_names_known_before_lead_to_the_same(void **state)
+static void test_former_names_still_resolve(void **state)
 {
     (void)state;
     assert_true(tsv_each("catalog/models.tsv", 4, compare_architecture) > 2000);
@@ -315,13 +317,13 @@ static void test_shapes_give_the_sizes_of_the_catalog(void **state)
     for (size_t i = 0; i < model_card_count(); i++) {
         const struct model_card *card = model_card_at(i);
         const struct zoo_entry *entry = zoo_find(card->names[0]);
-        struct graph_options setting = {0};
+        struct graph_options options = {0};
         if (!entry || !is_known(card->size.total))
             continue;
-        struct graph graph = build(entry, &setting);
+        struct graph graph = build(entry, &options);
         const struct model_shape *shape = model_shape_find(entry->name);
         double total = graph_parameters(&graph), active = total;
-        if (shape && shape->experts) /* gate, up and down of the experts that rest */
+        if (shape && shape->experts) /* gate, up and down of the inactive experts */
             active -= (double)(shape->layers * (shape->experts - shape->experts_used) * 3 *
                                shape->hidden_size * shape->feed_forward);
         /* Counted sizes have four digits, of small models three, those of a model card two or three. */
@@ -336,22 +338,22 @@ static void test_shapes_give_the_sizes_of_the_catalog(void **state)
     assert_true(compared >= 45);
 }
 
-static void test_a_model_by_name(void **state)
+static void test_model_by_name(void **state)
 {
     (void)state;
     struct model model;
-    struct graph_options setting = {.batch = 2};
+    struct graph_options options = {.batch = 2};
     struct graph graph;
     struct error why = {0};
     assert_int_equal(model_open("openai-community/gpt2-medium", &model, &why), ERR_OK);
     assert_string_equal(model.reader->name, "zoo");
     assert_string_equal(model.name, "gpt2-medium");
     assert_true(model.has_phases);
-    assert_int_equal(model_graph(&model, &setting, &graph, &why), ERR_OK);
-    assert_near(graph.tokens, 2.0 * (double)setting.tokens, 0);
+    assert_int_equal(model_graph(&model, &options, &graph, &why), ERR_OK);
+    assert_near(graph.tokens, 2.0 * (double)options.tokens, 0);
     graph_release(&graph);
-    setting.phase = GRAPH_DECODE; /* the same model again */
-    assert_int_equal(model_graph(&model, &setting, &graph, &why), ERR_OK);
+    options.phase = GRAPH_DECODE; /* the same model again */
+    assert_int_equal(model_graph(&model, &options, &graph, &why), ERR_OK);
     assert_near(graph.tokens, 2, 0);
     graph_release(&graph);
     model_close(&model);
@@ -364,16 +366,16 @@ static void test_a_model_by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_graph_hangs_together),
+        cmocka_unit_test(test_every_graph_is_connected),
         cmocka_unit_test(test_defaults_are_written_back),
-        cmocka_unit_test(test_a_batch_is_its_samples),
+        cmocka_unit_test(test_batch_scales_costs),
         cmocka_unit_test(test_layers_and_components_of_a_transformer),
-        cmocka_unit_test(test_nodes_are_named_as_modules_are),
-        cmocka_unit_test(test_settings_that_cannot_be),
-        cmocka_unit_test(test_names_and_other_names),
-        cmocka_unit_test(test_names_known_before_lead_to_the_same),
+        cmocka_unit_test(test_nodes_are_named_like_modules),
+        cmocka_unit_test(test_options_out_of_range),
+        cmocka_unit_test(test_names_and_aliases),
+        cmocka_unit_test(test_former_names_still_resolve),
         cmocka_unit_test(test_shapes_give_the_sizes_of_the_catalog),
-        cmocka_unit_test(test_a_model_by_name),
+        cmocka_unit_test(test_model_by_name),
     };
     return RUN_TESTS(tests);
 }

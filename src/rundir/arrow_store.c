@@ -9,9 +9,10 @@
 
 #include "core/json.h"
 #include "core/text.h"
+#include "core/units.h"
 #include "port/arrow_write.h"
 #include "port/json_read.h"
-#include "rundir/record_schema.h"
+#include "rundir/record.h"
 #include "rundir/run_dir.h"
 #include "rundir/store.h"
 
@@ -23,6 +24,117 @@ struct arrow_store {
     struct arrow_field *root;
     struct arrow_writer *writer;
 };
+
+/* ---- the schema: a struct for each object that the paths of record.def lead through ---- */
+
+/* Every number is a double: the next item's may have a fraction. */
+static enum arrow_type type_of(const struct jv *example)
+{
+    if (jv_is_bool(example))
+        return ARROW_BOOL;
+    return is_known(jv_number(example)) ? ARROW_DOUBLE : ARROW_TEXT;
+}
+
+static bool add_metadata(struct arrow_field *parent, const char *name, const struct jv *metadata)
+{
+    struct arrow_field *field = arrow_field_add(parent, name, ARROW_STRUCT);
+    if (!field || !jv_is_object(metadata))
+        return field;
+    for (const struct jv *child = jv_first(metadata); child; child = jv_next(child))
+        if (!arrow_field_add(field, jv_key(child), type_of(child)))
+            return false;
+    return true;
+}
+
+/* The struct of that name below `parent`, added when it is not the last one. */
+static struct arrow_field *enter(struct arrow_field *parent, const struct json_field_name *name)
+{
+    char key[512];
+    struct arrow_field *last = parent->first;
+    while (last && last->next)
+        last = last->next;
+    if (last && strlen(last->name) == name->length &&
+        memcmp(last->name, name->bytes, name->length) == 0)
+        return last;
+    if (name->bytes[name->length] == '\0')
+        return arrow_field_add(parent, name->bytes, ARROW_STRUCT);
+    if (name->length >= sizeof key)
+        return NULL;
+    memcpy(key, name->bytes, name->length);
+    key[name->length] = '\0';
+    return arrow_field_add(parent, key, ARROW_STRUCT);
+}
+
+static bool add_leaf(struct arrow_field *parent, const struct record_field *field, const char *name,
+                     const struct jv *metadata)
+{
+    static const enum arrow_type TYPES[] = {
+        [FIELD_TEXT] = ARROW_TEXT,   [FIELD_NUMBER] = ARROW_DOUBLE, [FIELD_INTEGER] = ARROW_INT64,
+        [FIELD_WHOLE] = ARROW_INT64, [FIELD_TRUTH] = ARROW_BOOL,    [FIELD_JSON] = ARROW_TEXT,
+    };
+    struct arrow_field *added;
+    switch (field->role) {
+    case ROLE_NULLABLE:
+    case ROLE_EMPTY:
+        added = arrow_field_add(parent, name, ARROW_STRUCT);
+        if (added)
+            added->may_be_null = field->role == ROLE_NULLABLE;
+        return added;
+    case ROLE_FIELD:
+    case ROLE_PART:
+        if (field->at.type == FIELD_METADATA)
+            return add_metadata(parent, name, metadata);
+        return arrow_field_add(parent, name, TYPES[field->at.type]);
+    case ROLE_GROUP: /* its parts make it */
+    case ROLE_EXTRA:
+    case ROLE_DERIVED:
+        break;
+    }
+    return true;
+}
+
+static enum err schema_new(const char *model, const struct jv *metadata, struct arrow_field **out,
+                           struct error *why)
+{
+    struct arrow_field *root = arrow_field_add(NULL, "", ARROW_STRUCT);
+    bool fine = root;
+    for (const struct record_field *field = RECORD_FIELDS; fine && field->at.path; field++) {
+        struct json_field_name names[FIELD_DEPTH_MAX];
+        struct arrow_field *parent = root;
+        if (field->role == ROLE_DERIVED || field->role == ROLE_EXTRA)
+            continue;
+        size_t count = json_field_split(field->at.path, model, names);
+        for (size_t i = 0; parent && i + 1 < count; i++)
+            parent = enter(parent, &names[i]);
+        fine = parent && add_leaf(parent, field, names[count - 1].bytes, metadata);
+    }
+    *out = fine ? root : NULL;
+    if (fine)
+        return ERR_OK;
+    arrow_field_free(root);
+    return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+}
+
+static void schema_features(const struct arrow_field *root, const char *key, struct json *json)
+{
+    static const char *const TYPES[] = {
+        [ARROW_TEXT] = "string",
+        [ARROW_DOUBLE] = "float64",
+        [ARROW_INT64] = "int64",
+        [ARROW_BOOL] = "bool",
+    };
+    json_object(json, key);
+    if (root->type == ARROW_STRUCT) {
+        for (const struct arrow_field *child = root->first; child; child = child->next)
+            schema_features(child, child->name, json);
+    } else {
+        json_string(json, "dtype", TYPES[root->type]);
+        json_string(json, "_type", "Value");
+    }
+    json_object_end(json);
+}
+
+/* ---- the store ---- */
 
 static enum err arrow_available(struct error *why)
 {
@@ -47,7 +159,7 @@ static enum err open_writer(struct arrow_store *arrow, struct error *why)
     json_init(&json, &text, false);
     json_object(&json, NULL);
     json_object(&json, "info");
-    record_schema_features(arrow->root, "features", &json);
+    schema_features(arrow->root, "features", &json);
     json_object_end(&json);
     json_object_end(&json);
     enum err err = text.failed ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY))
@@ -68,7 +180,7 @@ static enum err arrow_open(const struct store_run *run, struct store *out, struc
                     DATA_FILE, (long)getpid()))
         err = err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", run->directory);
     if (!err)
-        err = record_schema_new(run->model, run->metadata, &arrow->root, why);
+        err = schema_new(run->model, run->metadata, &arrow->root, why);
     if (!err)
         err = open_writer(arrow, why);
     if (err)
@@ -92,7 +204,7 @@ static enum err put_info(const struct arrow_store *arrow, struct error *why)
     json_object(&json, NULL);
     json_string(&json, "citation", "");
     json_string(&json, "description", "");
-    record_schema_features(arrow->root, "features", &json);
+    schema_features(arrow->root, "features", &json);
     json_string(&json, "homepage", "");
     json_string(&json, "license", "");
     json_object_end(&json);
