@@ -230,7 +230,7 @@ static int exit_code_of(const struct profile_result *result, enum err err, int w
     if (written)
         return written;
     if (result->summary.queries > 0 && result->summary.completed == 0)
-        return complain("profile", EXIT_FAILED, "every query failed: see %s/records.jsonl",
+        return complain("profile", EXIT_FAILED, "every query failed: see records.jsonl in %s",
                         result->directory);
     if (command.measure.require_energy)
         return require_measured("profile", &result->energy);
