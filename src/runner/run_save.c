@@ -29,12 +29,6 @@ static double ratio(double a, double b)
 
 /* ---- a repetition ---- */
 
-static void add_known(double *sum, double part)
-{
-    if (is_known(part))
-        *sum = (is_known(*sum) ? *sum : 0) + part;
-}
-
 /* By kind of device, as the records of queries have it: what several kinds measure is counted once. */
 static void fill_devices(const struct ledger *ledger, struct record *out)
 {

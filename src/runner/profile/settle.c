@@ -10,6 +10,7 @@
 #include "core/energy.h"
 #include "core/json.h"
 #include "port/thread.h"
+#include "runner/profile/resume.h"
 #include "runner/profile/state.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -96,8 +97,9 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
         .measuring = text_get(&measuring),
     };
     journal_header_line(&header, &line);
-    enum err err = line.failed || settings.failed || measuring.failed ? err_set(why, ERR_NO_MEMORY, "out of memory")
-                                                  : journal_append(&profile->journal, &line, why);
+    enum err err = line.failed || settings.failed || measuring.failed
+                       ? err_set(why, ERR_NO_MEMORY, "out of memory")
+                       : journal_append(&profile->journal, &line, why);
     text_release(&line);
     text_release(&settings);
     text_release(&measuring);
