@@ -105,7 +105,9 @@ static enum err match_runs(const struct run_table *a, const struct run_table *b,
     enum err err = in_a && in_b && out->a && out->b ? ERR_OK : ERR_NO_MEMORY;
     if (!err) {
         pair_up(a, in_a, b, in_b, out);
-        out->paired = out->same && 2 * out->same >= (a->rows < b->rows ? a->rows : b->rows);
+        /* Repetitions of a command have nothing in common that would pair them. */
+        out->paired = a->kind == RUN_KIND_PROFILE && out->same &&
+                      2 * out->same >= (a->rows < b->rows ? a->rows : b->rows);
         if (!out->paired) {
             out->a_count = take_all(a, in_a, out->a);
             out->b_count = take_all(b, in_b, out->b);
@@ -247,7 +249,7 @@ static bool factor_of(const struct terms_run *run, const struct factor *factor, 
 
 static bool is_next_question(const struct run_table *table, const uint32_t *rows, size_t i)
 {
-    return i == 0 ||
+    return i == 0 || table->kind != RUN_KIND_PROFILE /* independent repetitions */ ||
            run_number(table, RUN_INDEX, rows[i]) != run_number(table, RUN_INDEX, rows[i - 1]);
 }
 

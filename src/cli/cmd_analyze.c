@@ -165,7 +165,7 @@ static enum err show_result(struct analyzing *work, const struct text *result, s
     enum err err = jv_parse(text_get(result), result->length, &value, why);
     if (err)
         return err;
-    analysis_text(value, work->options->verbose, wants_colour(STDOUT_FILENO), &work->out);
+    analysis_text(value, work->options->verbose, wants_color(STDOUT_FILENO), &work->out);
     jv_free(value);
     return ERR_OK;
 }
@@ -193,8 +193,9 @@ static enum err take_result(struct analyzing *work, const struct analysis_driver
 static void show_run(struct analyzing *work, const struct run_table *table)
 {
     const char *hardware = run_fact_text(table, "hardware_label");
-    text_addf(&work->out, "\n %s: %zu quer%s to '%s'%s%s", plain_text(table->directory).text,
-              table->rows, table->rows == 1 ? "y" : "ies", plain_text(table->model).text,
+    text_addf(&work->out, "\n %s: %zu %s %s '%s'%s%s", plain_text(table->directory).text,
+              table->rows, run_kind_unit(table->kind, table->rows != 1),
+              table->kind == RUN_KIND_PROFILE ? "to" : "of", plain_text(table->model).text,
               hardware[0] ? " on " : "", plain_text(hardware).text);
     if (table->failed)
         text_addf(&work->out, ", %zu failed", table->failed);
@@ -419,7 +420,7 @@ static int analyze_main(int argc, char **argv)
         code = choose_drivers(&work);
     if (code < 0)
         code = check_params(&work);
-    start_reading_bar("analyze", wants_colour(STDERR_FILENO));
+    start_reading_bar("analyze", wants_color(STDERR_FILENO));
     if (code < 0)
         code = analyze_all(&work, words, drop_repeated(words, count));
     params_release(&options.params);

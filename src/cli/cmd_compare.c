@@ -112,7 +112,7 @@ static int put_report(const struct compare_report *report, const struct compare_
     else if (strcmp(format, "md") == 0)
         compare_markdown(report, &out);
     else
-        compare_text(report, !options->output && wants_colour(STDOUT_FILENO), &out);
+        compare_text(report, !options->output && wants_color(STDOUT_FILENO), &out);
     if (!options->output)
         code = put_output("compare", &out);
     else if (write_file(options->output, &out, &why))
@@ -211,7 +211,7 @@ static int compare_main(int argc, char **argv)
                      command_compare.usage);
     if (code < 0 && is_page(&options) && !options.output)
         code = complain("compare", EXIT_USAGE, "--format html needs -o FILE");
-    start_reading_bar("compare", wants_colour(STDERR_FILENO));
+    start_reading_bar("compare", wants_color(STDERR_FILENO));
     if (code < 0)
         code = compare_with(&options, words, count);
     free((void *)words);

@@ -185,7 +185,7 @@ static int write_outputs(const struct profile_family *family)
     struct text table = {0}, json = {0};
     struct error why = {0};
     int code = 0;
-    family_text(family, wants_colour(command.json ? STDERR_FILENO : STDOUT_FILENO), &table);
+    family_text(family, wants_color(command.json ? STDERR_FILENO : STDOUT_FILENO), &table);
     family_json(family, &json);
     if (command.output && write_file(command.output, &json, &why) != ERR_OK)
         code = complain("demo", EXIT_FAILED, "%s", why.text);

@@ -35,7 +35,7 @@ static int write_report(struct session *session, const struct check_row *rows, b
     if (json)
         doctor_json(&host, &session->findings, rows, &text);
     else
-        doctor_text(&host, &session->findings, rows, !output && wants_colour(STDOUT_FILENO), &text);
+        doctor_text(&host, &session->findings, rows, !output && wants_color(STDOUT_FILENO), &text);
     if (!output)
         code = put_output("doctor", &text);
     else if (write_file(output, &text, &why) != ERR_OK)

@@ -133,7 +133,7 @@ static int write_totals(struct stream *stream, nanos to)
     if (reading_take(stream->session->sampler, stream->start, stream->start, to, &reading) !=
         ERR_OK)
         return complain("energy", EXIT_FAILED, "out of memory");
-    reading_summary(&reading, stream->table.colour, &text);
+    reading_summary(&reading, stream->table.color, &text);
     int code = put(stream, &text);
     text_release(&text);
     reading_release(&reading);
@@ -207,7 +207,7 @@ static int run_stream(struct stream *stream)
     stream->fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : STDOUT_FILENO;
     if (stream->fd < 0)
         return complain("energy", EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
-    stream->table.colour = wants_colour(stream->fd);
+    stream->table.color = wants_color(stream->fd);
     stream->table.repeat_header = isatty(stream->fd);
     int code = EXIT_DONE;
     if (!strcmp(stream->format, "csv")) {
@@ -458,7 +458,7 @@ static int print_totals(struct show *show, struct energy *total)
     struct reading reading;
     if (reading_take(show->sampler, show->start, show->start, now, &reading) != ERR_OK)
         return complain("energy", EXIT_FAILED, "out of memory");
-    reading_summary(&reading, show->view.colour, &text);
+    reading_summary(&reading, show->view.color, &text);
     *total = reading.since.total;
     int code = put_output("energy", &text);
     reading_release(&reading);
@@ -474,7 +474,7 @@ static int show_live(struct session *session, nanos start, nanos interval, struc
         .start = start,
         .interval = interval,
         .view = {.utf8 = term_is_utf8(),
-                 .colour = wants_colour(STDOUT_FILENO),
+                 .color = wants_color(STDOUT_FILENO),
                  .every_s = seconds(interval)},
     };
     struct error why = {0};

@@ -20,7 +20,6 @@
 #include "report/plot/estimate_figure.h"
 #include "report/plot/figure.h"
 #include "report/plot/gnuplot.h"
-#include "report/text/estimate_compat.h"
 #include "report/text/estimate_report.h"
 #include "runner/host_report.h"
 
@@ -126,7 +125,7 @@ static int deliver(const struct estimate_options *options, const struct text *te
 
 static bool is_colored(const struct estimate_options *options)
 {
-    return !options->output && wants_colour(STDOUT_FILENO);
+    return !options->output && wants_color(STDOUT_FILENO);
 }
 
 static size_t rows_shown(const struct estimate_options *options, size_t usual)

@@ -176,7 +176,7 @@ static int report_calibration(const struct calibrate_command *command,
     if (command->json)
         calibrate_json(&report, &out);
     else
-        calibrate_text(&report, wants_colour(STDOUT_FILENO), &out);
+        calibrate_text(&report, wants_color(STDOUT_FILENO), &out);
     int written = put_output(CALIBRATE, &out);
     text_release(&file);
     text_release(&out);
@@ -291,7 +291,7 @@ static int calibrate_main(int argc, char **argv)
     o.fit.seed = o.seed;
     o.fit.allow_estimated &= !o.measure.require_energy;
     o.bench.allow_estimated = o.fit.allow_estimated;
-    on_terminal = isatty(STDERR_FILENO) && wants_colour(STDERR_FILENO);
+    on_terminal = isatty(STDERR_FILENO) && wants_color(STDERR_FILENO);
     if (!o.quiet)
         o.bench.progress = show_progress;
     code = calibrate(&o, &work);
@@ -327,7 +327,7 @@ static int report_validation(const struct validate_command *command,
     if (command->json)
         validate_json(&report, &out);
     else
-        validate_text(&report, wants_colour(STDOUT_FILENO), &out);
+        validate_text(&report, wants_color(STDOUT_FILENO), &out);
     int code = put_output(VALIDATE, &out);
     text_release(&out);
     bool is_met = !is_known(most) || report.verdict == VALIDATE_PASS;

@@ -98,7 +98,7 @@ static int export_main(int argc, char **argv)
     if (code < 0 && !options.to)
         code = complain("export", EXIT_USAGE, "missing --to FORMAT; see `ipw list exports`");
     start_reading_bar("export",
-                      wants_colour(STDERR_FILENO) && (options.output || !isatty(STDOUT_FILENO)));
+                      wants_color(STDERR_FILENO) && (options.output || !isatty(STDOUT_FILENO)));
     if (code < 0 && words)
         code = export_with(&options, words[0]);
     free((void *)words);

@@ -30,9 +30,11 @@ const struct command command_list = {
     .usage = "[KIND] [ID...] [OPTIONS]",
     .details =
         "KIND is clients, datasets, graders, analyses, plots, exports, sensors, stores,\n"
-        "hardware, models or all. Shows a one-line description of each; for those that this build\n"
+        "hardware, models, runs or all. Shows a one-line description of each; for those that this "
+        "build\n"
         "or machine cannot use, what is missing. -v also shows their parameters. With ID, shows\n"
-        "one device with every figure and its source, or one model with its family and size.",
+        "one device with every figure and its source, or one model with its family and size.\n"
+        "`ipw list runs [DIR]` lists the runs that were saved in DIR (default: runs).",
     .run = list_main,
 };
 
@@ -196,7 +198,7 @@ static enum err show_all(struct listing *listing, struct error *why)
         return ERR_OK;
     }
     begin_hardware(listing);
-    return listing_hardware_table(listing->colour, &listing->text, why);
+    return listing_hardware_table(listing->color, &listing->text, why);
 }
 
 /* The whole entry, whatever the @MODE. */
@@ -225,7 +227,7 @@ static enum err show_hardware(struct listing *listing, const char **ids, size_t 
         if (listing->json)
             add_entry(listing, &hardware);
         else
-            listing_hardware_details(&hardware, listing->colour, &listing->text);
+            listing_hardware_details(&hardware, listing->color, &listing->text);
         hardware_release(&hardware);
     }
     return ERR_OK;
@@ -244,10 +246,10 @@ enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
 static int unknown_kind(const char *word)
 {
-    const char *names[KIND_COUNT + 1] = {"all"};
+    const char *names[KIND_COUNT + 2] = {"all", "runs"};
     for (size_t i = 0; i < KIND_COUNT; i++)
-        names[i + 1] = KINDS[i].name;
-    const char *near = nearest_name(word, names, KIND_COUNT + 1);
+        names[i + 2] = KINDS[i].name;
+    const char *near = nearest_name(word, names, KIND_COUNT + 2);
     if (near)
         return complain("list", EXIT_USAGE, "unknown kind '%s'; did you mean '%s'?", word, near);
     return complain("list", EXIT_USAGE, "unknown kind '%s'; see `ipw list --help`", word);
@@ -291,6 +293,14 @@ static int list_named(struct listing *listing,
     return put_output("list", &listing->text);
 }
 
+static enum err show_runs(struct listing *listing, const char **words, size_t count,
+                          struct error *why)
+{
+    if (count > 1)
+        return err_set(why, ERR_NOT_FOUND, "unexpected argument '%s': give one DIR", words[1]);
+    return listing_runs(listing, count ? words[0] : "runs", why);
+}
+
 static int list_main(int argc, char **argv)
 {
     bool json = false, verbose = false;
@@ -310,9 +320,11 @@ static int list_main(int argc, char **argv)
     if (code < 0) {
         struct listing listing;
         const char *wanted = count ? words[0] : "all";
-        listing_init(&listing, json, verbose, wants_colour(STDOUT_FILENO));
+        listing_init(&listing, json, verbose, wants_color(STDOUT_FILENO));
         if (!strcmp(wanted, "hardware"))
             code = list_named(&listing, show_hardware, words + 1, count - 1);
+        else if (!strcmp(wanted, "runs"))
+            code = list_named(&listing, show_runs, words + 1, count - 1);
         else if (!strcmp(wanted, "models") && count > 1)
             code = list_named(&listing, listing_models_named, words + 1, count - 1);
         else if (count > 1)

@@ -415,7 +415,7 @@ static int plot_main(int argc, char **argv)
         code = choose_formats(&work);
     if (code < 0)
         code = check_parts();
-    start_reading_bar("plot", wants_colour(STDERR_FILENO));
+    start_reading_bar("plot", wants_color(STDERR_FILENO));
     if (code < 0)
         code = plot_all(&work);
     text_release(&work.paths);

@@ -129,7 +129,7 @@ static const struct option_row ROWS[] = {
      .help = "JSON file with prices of tokens and electricity"},
     {.name = "parameters", .type = OPTION_TEXT, .target = &command.profile.parameters,
      .value = "N[,ACTIVE]",
-     .help = "parameter count where it is not known: 8.03B, or 30B,3B"},
+     .help = "parameter count, if unknown to ipw: 8.03B, or 30B,3B"},
     {.name = "weight-bits", .type = OPTION_NUMBER, .target = &command.profile.weight_bits,
      .value = "N",
      .help = "bits per stored parameter, for bandwidth utilization (MBU)", .least = 0.1,
@@ -205,7 +205,7 @@ static int write_outputs(const struct summary *summary)
     int code = 0;
     summary_to_report(summary, &object);
     if (!command.quiet) {
-        profile_text(summary, wants_colour(STDERR_FILENO), &text);
+        profile_text(summary, wants_color(STDERR_FILENO), &text);
         profile_view_put(&text);
     }
     if (text.failed || object.failed)
@@ -230,7 +230,7 @@ static int exit_code_of(const struct profile_result *result, enum err err, int w
     if (written)
         return written;
     if (result->summary.queries > 0 && result->summary.completed == 0)
-        return complain("profile", EXIT_FAILED, "every query failed: see %s/records.jsonl",
+        return complain("profile", EXIT_FAILED, "every query failed: see records.jsonl in %s",
                         result->directory);
     if (command.measure.require_energy)
         return require_measured("profile", &result->energy);

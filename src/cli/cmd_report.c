@@ -75,7 +75,7 @@ static int report_main(int argc, char **argv)
     if (code < 0 && !report.count)
         code = complain("report", EXIT_USAGE, "missing run directory; usage: ipw report %s",
                         command_report.usage);
-    start_reading_bar("report", wants_colour(STDERR_FILENO));
+    start_reading_bar("report", wants_color(STDERR_FILENO));
     if (code < 0)
         code = make_report(&report, output);
     free((void *)words);

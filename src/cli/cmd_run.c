@@ -15,6 +15,7 @@
 #include "report/text/run_report.h"
 #include "runner/exec.h"
 #include "runner/host_report.h"
+#include "runner/run_save.h"
 #include "runner/samples_log.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -41,6 +42,8 @@ struct run_options {
     bool quiet;
     const char *output;
     const char *samples;
+    bool save;
+    const char *output_dir; /* of the run directory; saves */
 };
 
 static void show_progress(enum exec_phase phase, unsigned number, unsigned of, double idle_s)
@@ -81,6 +84,23 @@ static int deliver(const struct run_options *options, const struct text *text)
     return code;
 }
 
+/* A measurement is reported even when it cannot be saved. */
+static int save_run(const struct run_options *options, struct session *session,
+                    const struct exec_result *result, const struct host_report *host,
+                    const struct own_cost *own)
+{
+    const struct run_save save = {options->output_dir, options->exec.argv, session, host, *own};
+    struct error why = {0};
+    char directory[512];
+    if (!options->save && !options->output_dir)
+        return 0;
+    if (run_save(&save, result, directory, sizeof directory, &why))
+        return complain("run", EXIT_FAILED, "cannot save the run: %s", why.text);
+    if (!options->quiet)
+        fprintf(stderr, "ipw run: saved in %s\n", directory);
+    return 0;
+}
+
 static int write_report(const struct run_options *options, struct session *session,
                         const struct exec_result *result, double cpu_s_before)
 {
@@ -98,10 +118,11 @@ static int write_report(const struct run_options *options, struct session *sessi
     if (options->json)
         run_json(&report, &text);
     else
-        run_text(&report, !options->output && wants_colour(STDERR_FILENO), &text);
+        run_text(&report, !options->output && wants_color(STDERR_FILENO), &text);
     int code = deliver(options, &text);
     text_release(&text);
-    return code;
+    int saved = save_run(options, session, result, &host, &report.own);
+    return code ? code : saved;
 }
 
 static int exit_code_of(const struct run_options *options, const struct exec_result *result,
@@ -167,6 +188,10 @@ static int run_run(int argc, char **argv)
          .value = "FILE", .help = "write the report to FILE instead of stderr"},
         {.name = "samples", .type = OPTION_TEXT, .target = &options.samples, .value = "FILE",
          .help = "write all raw samples to a CSV file"},
+        {.name = "save", .type = OPTION_FLAG, .target = &options.save,
+         .help = "save records, samples and summary as a run directory in runs/"},
+        {.name = "output-dir", .type = OPTION_TEXT, .target = &options.output_dir, .value = "DIR",
+         .help = "save it in DIR instead"},
         {.name = "wait-all", .type = OPTION_FLAG, .target = &options.exec.wait_all,
          .help = "a run ends when all processes that it started have ended"},
         {.name = "ignore-failure", .type = OPTION_FLAG, .target = &options.exec.ignore_failure,

@@ -123,10 +123,10 @@ int put_output(const char *command, const struct text *text)
     return EXIT_DONE;
 }
 
-bool wants_colour(int fd)
+bool wants_color(int fd)
 {
-    const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
-    return isatty(fd) && !(no_colour && *no_colour) && term && strcmp(term, "dumb") != 0;
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 }
 
 int parse_or_help(const struct command *command, const struct option_row *rows, int argc,
@@ -160,7 +160,7 @@ int parse_with_words(const struct command *command, const struct option_row *row
             words[(*count)++] = argv[rest++];
         if (only_words)
             return -1;
-        words[(*count)++] = argv[rest]; /* and stands for the command's name next */
+        words[(*count)++] = argv[rest]; /* argv[0] of the next round */
         argc -= rest;
         argv += rest;
     }

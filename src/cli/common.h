@@ -58,7 +58,7 @@ enum err write_file(const char *path, const struct text *text, struct error *why
 int put_output(const char *command, const struct text *text);
 
 /* True for a terminal, unless NO_COLOR or TERM=dumb is set. */
-bool wants_colour(int fd);
+bool wants_color(int fd);
 
 /* Parses the options; on --help prints it.  Returns -1 to continue, else the exit code. */
 int parse_or_help(const struct command *command, const struct option_row *rows, int argc,

@@ -17,7 +17,7 @@ static struct {
 void profile_view_start(const char *command, bool quiet)
 {
     unsigned columns, rows;
-    bool terminal = isatty(STDERR_FILENO) && wants_colour(STDERR_FILENO);
+    bool terminal = isatty(STDERR_FILENO) && wants_color(STDERR_FILENO);
     term_size(&columns, &rows);
     progress_init(&view.bar, command, terminal, term_is_utf8(), columns, clock_now());
     view.command = command;

@@ -1,5 +1,6 @@
 #include "core/energy.h"
 
+#include <math.h>
 #include <stddef.h>
 
 #include "core/json.h"
@@ -57,4 +58,32 @@ void energy_to_json(struct json *json, const char *key, const struct energy *ene
     json_bool(json, "low_confidence", energy->low_confidence);
     json_string(json, "note", energy->note[0] ? energy->note : NULL);
     json_object_end(json);
+}
+
+static double calibration(const struct energy *energy)
+{
+    return sqrt(fmax(0, energy->plus_minus * energy->plus_minus -
+                            energy->statistical * energy->statistical));
+}
+
+void energy_add(struct energy *sum, const struct energy *part)
+{
+    if (part->method == METHOD_NONE)
+        return;
+    if (sum->method == METHOD_NONE) {
+        *sum = *part;
+        return;
+    }
+    double systematic = calibration(sum) + calibration(part);
+    double share = part->joules / (sum->joules + part->joules);
+    sum->coverage += (part->coverage - sum->coverage) * (is_known(share) ? share : 0.5);
+    sum->joules += part->joules;
+    sum->statistical = hypot(sum->statistical, part->statistical);
+    sum->plus_minus = hypot(sum->statistical, systematic);
+    sum->idle_joules += part->idle_joules;
+    sum->active_joules += part->active_joules;
+    sum->updates += part->updates;
+    sum->low_confidence = sum->low_confidence && part->low_confidence;
+    if (part->method > sum->method)
+        sum->method = part->method;
 }

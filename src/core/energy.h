@@ -42,4 +42,8 @@ struct energy energy_unknown(const char *note);
 /* An object with all fields, the same shape wherever an energy is written. */
 void energy_to_json(struct json *json, const char *key, const struct energy *energy);
 
+/* Consecutive windows of the same sensors: calibration errors add up, the others are independent.  An unknown sum
+ * becomes its first known part. */
+void energy_add(struct energy *sum, const struct energy *part);
+
 #endif

@@ -21,6 +21,13 @@ static inline bool is_known(double value)
     return isfinite(value);
 }
 
+/* An unknown sum becomes its first known part. */
+static inline void add_known(double *sum, double part)
+{
+    if (is_known(part))
+        *sum = (is_known(*sum) ? *sum : 0) + part;
+}
+
 static inline double seconds(nanos t)
 {
     return (double)t * 1e-9;

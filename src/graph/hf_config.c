@@ -1,6 +1,6 @@
 /* config.json of Hugging Face.  Every size is checked against what a model may have before anything is made of it.
  * The reader "hf_config" is at the end. */
-#include "graph/hf_config.h"
+#include "graph/hf.h"
 
 #include <stdlib.h>
 #include <string.h>

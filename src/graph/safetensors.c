@@ -1,7 +1,7 @@
 /* Safetensors: the header of a file or of several, and the reader "safetensors".  With a config.json beside the tensors,
  * the graph is that of the config, after comparing the number of parameters; without one, a decoder is guessed from
  * the names and shapes of the tensors. */
-#include "graph/safetensors.h"
+#include "graph/hf.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "graph/decoder_shape.h"
-#include "graph/hf_config.h"
 #include "graph/model_files.h"
 #include "graph/reader.h"
 #include "port/file.h"
@@ -238,27 +237,6 @@ static enum err open_index(const char *path, const struct jv *json, struct safet
     return err;
 }
 
-enum err safetensors_open(const char *path, struct safetensors *out, struct error *why)
-{
-    enum err err;
-    *out = (struct safetensors){0};
-    if (model_path_ends(path, ".json")) {
-        struct jv *json;
-        err = model_json_read(path, &json, why);
-        if (err)
-            return err;
-        err = open_index(path, json, out, why);
-        jv_free(json);
-    } else {
-        err = open_one(path, out, why);
-    }
-    if (!err)
-        err = safetensors_sort(path, out, why);
-    if (err)
-        safetensors_release(out);
-    return err;
-}
-
 /* ---- all of them ---- */
 
 static int compare_names(const void *a, const void *b)
@@ -293,6 +271,28 @@ void safetensors_release(struct safetensors *tensors)
     free(tensors->tensors);
     arena_release(&tensors->names);
     *tensors = (struct safetensors){0};
+}
+
+/* A file, or an index (*.index.json) with its files beside it; sorted. */
+static enum err open_safetensors(const char *path, struct safetensors *out, struct error *why)
+{
+    enum err err;
+    *out = (struct safetensors){0};
+    if (model_path_ends(path, ".json")) {
+        struct jv *json;
+        err = model_json_read(path, &json, why);
+        if (err)
+            return err;
+        err = open_index(path, json, out, why);
+        jv_free(json);
+    } else {
+        err = open_one(path, out, why);
+    }
+    if (!err)
+        err = safetensors_sort(path, out, why);
+    if (err)
+        safetensors_release(out);
+    return err;
 }
 
 /* ---- guessing the shape of a decoder ---- */
@@ -564,7 +564,7 @@ static enum err open_tensors(const char *file, struct opened *out, struct error 
 {
     struct safetensors tensors;
     char config[FILE_PATH_MAX];
-    enum err err = safetensors_open(file, &tensors, why);
+    enum err err = open_safetensors(file, &tensors, why);
     if (err)
         return err;
     if (model_path_beside(file, "config.json", config, sizeof config) && file_is_regular(config)) {

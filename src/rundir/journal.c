@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "core/grow.h"
+#include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
 #include "port/json_read.h"
-#include "rundir/run_path.h"
 
 enum { BLOCK = 1 << 16 };
 
@@ -145,21 +145,59 @@ void journal_close(struct journal *journal)
 
 /* ---- the header of a start ---- */
 
-static enum err take_format(void *context, const struct jv *line)
+void journal_header_line(const struct journal_header *header, struct text *line)
 {
+    struct json json;
+    text_clear(line);
+    json_init(&json, line, false);
+    json_object(&json, NULL);
+    json_string(&json, "kind", "run");
+    json_integer(&json, "format", JOURNAL_FORMAT);
+    json_string(&json, "run_kind", run_kind_name(header->kind));
+    json_string(&json, "ipw", IPW_VERSION);
+    json_integer(&json, "start", header->start);
+    json_number(&json, "started_at", header->started_at);
+    json_string(&json, "hardware_label", header->hardware_label);
+    if (header->settings)
+        json_raw(&json, "settings", header->settings);
+    if (header->measuring)
+        json_raw(&json, "measuring", header->measuring);
+    json_object_end(&json);
+}
+
+struct first_line {
+    double format;
+    enum run_kind kind;
+};
+
+static enum err take_first(void *context, const struct jv *line)
+{
+    struct first_line *first = context;
     const char *kind = jv_text(jv_get(line, "kind"));
-    if (kind && strcmp(kind, "run") == 0)
-        *(double *)context = jv_number(jv_get(line, "format"));
+    if (kind && strcmp(kind, "run") == 0) {
+        first->format = jv_number(jv_get(line, "format"));
+        first->kind = run_kind_named(jv_text(jv_get(line, "run_kind")));
+    }
     return ERR_INTERRUPTED; /* the first is enough */
+}
+
+static struct first_line read_first(const char *path)
+{
+    struct first_line first = {UNKNOWN, RUN_KIND_PROFILE};
+    uint64_t damaged;
+    struct error why = {0};
+    enum err err = journal_read(path, take_first, &first, &damaged, &why);
+    return err == ERR_INTERRUPTED ? first : (struct first_line){UNKNOWN, RUN_KIND_PROFILE};
 }
 
 double journal_format(const char *path)
 {
-    double format = UNKNOWN;
-    uint64_t damaged;
-    struct error why = {0};
-    return journal_read(path, take_format, &format, &damaged, &why) == ERR_INTERRUPTED ? format
-                                                                                       : UNKNOWN;
+    return read_first(path).format;
+}
+
+enum run_kind journal_kind(const char *path)
+{
+    return read_first(path).kind;
 }
 
 enum { STARTS_MOST = 100000 };

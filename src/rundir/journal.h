@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "rundir/run_path.h"
 
 struct jv;
 struct text;
@@ -50,6 +51,16 @@ enum err journal_append(struct journal *journal, const struct text *line, struct
 enum err journal_sync(struct journal *journal, struct error *why) MUST_USE;
 void journal_close(struct journal *journal);
 
+/* What the first line of each start says. */
+struct journal_header {
+    enum run_kind kind;
+    unsigned start;    /* from 1 */
+    double started_at; /* second 0 of its spans and samples, in seconds since 1970 */
+    const char *hardware_label;
+    const char *settings, *measuring; /* JSON objects; may be NULL */
+};
+void journal_header_line(const struct journal_header *header, struct text *line);
+
 /* ---- reading ---- */
 
 typedef enum err journal_take(void *context, const struct jv *value);
@@ -77,6 +88,9 @@ void journal_index_free(struct journal_index *index);
 
 /* The format in the first line, a larger one being a later version's; UNKNOWN without a line that has it. */
 double journal_format(const char *path);
+
+/* The kind in the first line; RUN_KIND_PROFILE without one. */
+enum run_kind journal_kind(const char *path);
 
 /* The number of the first line, from 1, that readers leave out; 0 when there is none. */
 uint64_t journal_first_damaged(const char *path);

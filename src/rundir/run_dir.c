@@ -141,7 +141,8 @@ static const struct {
     {"", "samples.csv"},
     {"", "samples-[0-9]*.csv"}, /* of a run that was resumed */
     {"", "spans.jsonl"},
-    {"", "traces.jsonl"},
+    {"", "traces.jsonl"}, /* of agents */
+    {"", "layers.json"},
     {"", "report.html"},
     {"", ".*.tmp"},
     {"analysis", "*.json"},

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/text.h"
 #include "port/file.h"
@@ -209,14 +210,58 @@ void run_dir_name(const char *hardware, const char *model, const char *dataset, 
     text_release(&name);
 }
 
+/* ---- kinds ---- */
+
+static const struct {
+    const char *name, *unit, *units;
+} KINDS[RUN_KINDS] = {
+    [RUN_KIND_PROFILE] = {"profile", "query", "queries"},
+    [RUN_KIND_RUN] = {"run", "run", "runs"},
+    [RUN_KIND_LAYERS] = {"layers", "window", "windows"},
+};
+
+const char *run_kind_name(enum run_kind kind)
+{
+    return KINDS[kind].name;
+}
+
+enum run_kind run_kind_named(const char *name)
+{
+    for (int kind = 0; name && kind < RUN_KINDS; kind++)
+        if (strcmp(name, KINDS[kind].name) == 0)
+            return (enum run_kind)kind;
+    return RUN_KIND_PROFILE;
+}
+
+const char *run_kind_unit(enum run_kind kind, bool several)
+{
+    return several ? KINDS[kind].units : KINDS[kind].unit;
+}
+
+enum { SUBJECT_MAX = 64 };
+
+void run_path_name(enum run_kind kind, const char *hardware, const char *subject, double started_at,
+                   char *to, size_t size)
+{
+    char slug[SUBJECT_MAX], when[32] = "", name[512];
+    time_t seconds = (time_t)started_at;
+    struct tm utc;
+    model_slug(subject, slug, sizeof slug);
+    if (gmtime_r(&seconds, &utc))
+        strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &utc);
+    str_format(name, sizeof name, "%s_%s_%s_%s", KINDS[kind].name, hardware, slug, when);
+    for (char *slash = name; (slash = strchr(slash, '/'));)
+        *slash = '_';
+    str_copy(to, size, name);
+}
+
 /* ---- files ---- */
 
 bool run_path_file(const char *directory, enum run_file file, char *to, size_t size)
 {
     static const char *const NAMES[RUN_FILES] = {
-        [RUN_FILE_RECORDS] = "records.jsonl",
-        [RUN_FILE_SPANS] = "spans.jsonl",
-        [RUN_FILE_SUMMARY] = "summary.json",
+        [RUN_FILE_RECORDS] = "records.jsonl",  [RUN_FILE_SPANS] = "spans.jsonl",
+        [RUN_FILE_SUMMARY] = "summary.json",   [RUN_FILE_LAYERS] = "layers.json",
         [RUN_FILE_ESTIMATE] = "estimate.json",
     };
     return str_format(to, size, "%s/%s", directory, NAMES[file]);

@@ -326,8 +326,10 @@ static enum err load_into(struct run_table *table, const char *model, struct ask
         err = err_set(why, ERR_NO_DATA, "there is no record in %s yet", table->directory);
     if (!err && (err = derive_columns(table, asked.wanted)))
         err_set(why, err, "%s", err_text(err));
-    if (!err)
+    if (!err) {
+        table->kind = run_kind_named(run_fact_text(table, "run_kind"));
         note_state(table);
+    }
     return err;
 }
 

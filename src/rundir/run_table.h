@@ -14,6 +14,7 @@
 
 #include "core/err.h"
 #include "core/units.h"
+#include "rundir/run_path.h"
 
 struct jv;
 
@@ -74,6 +75,7 @@ struct run_table {
         uint32_t count;
     } words[RUN_WORDS];
 
+    enum run_kind kind;
     const char *directory; /* as it was given */
     const char *model;     /* whose rows these are */
     char **models;         /* all that the directory has */

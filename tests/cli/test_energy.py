@@ -70,7 +70,7 @@ class NothingToMeasure(WithMachine):
     def test_says_so_in_one_line_and_gives_null(self):
         done = ipw(self.empty, "--json")
         self.assertEqual(done.returncode, 0)
-        self.assertOneLine(done.stderr, "no sensor", "ipw doctor")
+        self.assertOneLine(done.stderr, "no readable sensor", "ipw doctor")
         reading = json.loads(done.stdout)
         self.assertIsNone(reading["energy"]["joules"])
         self.assertIsNone(reading["energy"]["method"])
@@ -94,13 +94,13 @@ class WrongUsage(WithMachine):
     CASES = [
         (["--intervall", "1"], "did you mean '--interval'"),
         (["--format", "jsn"], "did you mean 'json'"),
-        (["--interval", "0.01"], "from 0.1"),
+        (["--interval", "0.01"], "between 0.1"),
         (["--interval", "soon"], "takes a number"),
-        (["--count", "0"], "from 1"),
+        (["--count", "0"], "between 1"),
         (["--count", "1.5"], "an integer"),
         (["--count"], "missing argument"),
-        (["--once", "--count", "2"], "exclude"),
-        (["--json", "--format", "csv"], "exclude"),
+        (["--once", "--count", "2"], "mutually exclusive"),
+        (["--json", "--format", "csv"], "mutually exclusive"),
         (["--sensors", "nul"], "did you mean 'null'"),
         (["now"], "unexpected argument 'now'"),
         (["--", "now"], "unexpected argument 'now'"),

@@ -141,20 +141,22 @@ class Killed(KillTest):
         self.assertEqual(ends, [kills + 1])
         return len(energies), len(unsettled)
 
-    def test_one_at_a_time(self):
-        found = []
-        for seed in range(3):
+    def check_until_both(self, concurrency, seeds):
+        """Kills at random moments, until some energies were settled then and some were not."""
+        settled = unsettled = 0
+        for count, seed in enumerate(seeds):
             with self.subTest(seed):
-                found.append(self.check(1, random.Random(seed), 1))
-        self.assertTrue(any(settled for settled, _ in found), found)
-        self.assertTrue(any(unsettled for _, unsettled in found), found)
+                found = self.check(concurrency, random.Random(seed), 1)
+                settled, unsettled = settled + found[0], unsettled + found[1]
+            if count > 0 and settled and unsettled:
+                return
+        self.fail(f"{settled} settled, {unsettled} not")
+
+    def test_one_at_a_time(self):
+        self.check_until_both(1, range(8))
 
     def test_four_at_a_time(self):
-        found = []
-        for seed in range(3):
-            with self.subTest(seed):
-                found.append(self.check(4, random.Random(100 + seed), 1))
-        self.assertTrue(any(unsettled for _, unsettled in found), found)
+        self.check_until_both(4, range(100, 108))
 
     def test_a_resumed_start_that_is_killed_too(self):
         self.check(4, random.Random(7), 2)

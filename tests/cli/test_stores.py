@@ -154,7 +154,7 @@ class TestCatalogue(unittest.TestCase):
         before = self.database.read_bytes()
         done = self.add("profile_a")
         self.assertEqual(done.returncode, 1)
-        self.assertIn(b"later ipw", done.stderr)
+        self.assertIn(b"later version of ipw", done.stderr)
         self.assertEqual(self.database.read_bytes(), before)
 
     def test_a_file_that_is_no_database_is_left_alone(self):

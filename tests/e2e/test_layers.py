@@ -310,12 +310,12 @@ class Wrong(LayersTest):
         small = models["small"]
         for words, arguments in (
                 ("missing --model", ()),
-                ("an empty name", ("--model", f"{small},")),
+                ("empty name", ("--model", f"{small},")),
                 ("--prompt-tokens takes lengths", ("-m", small, "--prompt-tokens", "32,x")),
                 ("--prompt-tokens takes lengths", ("-m", small, "--prompt-tokens", "0")),
                 ("--prompt-tokens takes lengths", ("-m", small, "--prompt-tokens", "")),
                 ("16 given more than once", ("-m", small, "--prompt-tokens", "16,16")),
-                ("at most 8 lengths", ("-m", small, "--prompt-tokens", "1,2,3,4,5,6,7,8,9")),
+                ("too many lengths (limit 8)", ("-m", small, "--prompt-tokens", "1,2,3,4,5,6,7,8,9")),
                 ("--granularity must be one of", ("-m", small, "--granularity", "node")),
                 ("did you mean '--prompt-tokens'", ("-m", small, "--prompt-token", "3")),
                 ("do not fit into --context 64",

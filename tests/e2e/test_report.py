@@ -453,7 +453,7 @@ class Measured(Page):
             os.remove(path / name)
         self.browser.open(report(path), **DESKTOP)
         badge = self.browser.run("document.querySelector('.evidence .badge').textContent")
-        self.assertEqual(badge, "how the energy was measured is not told")
+        self.assertEqual(badge, "method of measurement unknown")
         self.assertGreater(self.figure("joules_per_query"), 0)
         self.assertIsNone(self.figure("ipw"))
         self.assertEqual(self.browser.run("document.querySelectorAll('#timeline').length"), 0)
@@ -563,8 +563,8 @@ class Several(Page):
                 self.assertEqual(shown, below, key)
                 self.assertRegex(shown, r"^[\d.]+ ± [\d.]+( |$)")
             low, high = run["intervals"]["accuracy"]
-            self.assertEqual(rows[i][heads.index("Accuracy (95 %)")], f"{100 * data['across']['data']['runs'][i]['accuracy']:.1f} % ({100 * low:.1f} to {100 * high:.1f})")
-            self.assertEqual(rows[i][heads.index("Energy is")], "by counter")
+            self.assertEqual(rows[i][heads.index("Accuracy (95 % CI)")], f"{100 * data['across']['data']['runs'][i]['accuracy']:.1f} % ({100 * low:.1f} to {100 * high:.1f})")
+            self.assertEqual(rows[i][heads.index("Energy")], "by counter")
 
     def test_bars_of_the_frontier(self):
         data = self.several()
@@ -606,12 +606,12 @@ class Several(Page):
         self.assertIn("Query power", heads)
         self.assertIn("Power while busy", heads)
         self.assertNotIn("Power", heads)
-        self.assertIn("joules over its own time", self.browser.run("document.querySelector('#groups .note').textContent"))
+        self.assertIn("energy of a query over its latency", self.browser.run("document.querySelector('#groups .note').textContent"))
 
     def test_what_differs_between_two_uncertainties_is_said(self):
         self.several()
         self.assertIn("under Figures it is of the measurement alone", self.browser.run("document.querySelector('#comparison .note').textContent"))
-        self.assertIn("how much one query differs", self.browser.run("document.querySelector('#figures .note.after').textContent"))
+        self.assertIn("variation between queries", self.browser.run("document.querySelector('#figures .note.after').textContent"))
 
     def test_the_verdict_is_seen_on_a_phone(self):
         self.several(**PHONE)

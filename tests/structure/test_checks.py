@@ -277,5 +277,27 @@ class Unused(Scratch):
             "tools/allow.txt:1: plant* in src/graph/* is no longer an exception"])
 
 
+class Rundir(Scratch):
+    def plant(self, folder, string):
+        self.write(f"src/{folder}/planted.c", f"/* planted */\nconst char *name = {string};\n")
+
+    def test_names_of_files(self):
+        for string in ('"records.jsonl"', '"%s/spans.jsonl"', '"%s/samples-%u.csv"', '"data-[0-9]*.arrow"', '"a/.lock"'):
+            with self.subTest(string):
+                self.plant("port", string)
+                self.fails("check-rundir", "src/port/planted.c:2: ", "is a file of a run directory")
+
+    def test_words_about_them(self):
+        for string in ('"see records.jsonl in %s"', '"my_summary.json"', '"samples.csv of"'):
+            with self.subTest(string):
+                self.plant("port", string)
+                self.passes("check-rundir")
+
+    def test_the_owner_and_comments(self):
+        self.plant("rundir", '"records.jsonl"')
+        self.write("src/core/planted.h", '/* "%s/records.jsonl" */\n')
+        self.passes("check-rundir")
+
+
 if __name__ == "__main__":
     unittest.main()

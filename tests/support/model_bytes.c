@@ -9,9 +9,8 @@
 #include "graph/count.h"
 #include "graph/decoder.h"
 #include "graph/decoder_shape.h"
-#include "graph/hf_config.h"
+#include "graph/hf.h"
 #include "graph/model_files.h"
-#include "graph/safetensors.h"
 #include "port/json_read.h"
 
 /* ---- files ---- */

@@ -101,7 +101,7 @@ const subjectOf = (queries, row) => queries.subjects[queries.subject[row]] || ""
 
 function verdictOf(queries, row) {
   const flags = queries.flags[row];
-  return flags & FLAG.failed ? "failed" : flags & FLAG.right ? "right" : flags & FLAG.wrong ? "wrong" : "not graded";
+  return flags & FLAG.failed ? "failed" : flags & FLAG.right ? "correct" : flags & FLAG.wrong ? "incorrect" : "not graded";
 }
 
 // ---- light and dark ----
@@ -124,4 +124,4 @@ const theme = {
 theme.prefersDark.addEventListener("change", () => theme.apply());
 theme.apply();
 
-const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+const color = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();

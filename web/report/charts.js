@@ -1,19 +1,19 @@
-// Charts: each is a function of the data and the theme's colours to an option of ECharts.  They are made
+// Charts: each is a function of the data and the theme's colors to an option of ECharts.  They are made
 // when they come near the screen, and all of them before printing.
 
 const charts = [];
 
-const SERIES_COLOURS = ["c1", "c2", "c3", "c4", "c5", "c6"];
-const seriesColour = i => colour(SERIES_COLOURS[i % SERIES_COLOURS.length]);
+const SERIES_COLORS = ["c1", "c2", "c3", "c4", "c5", "c6"];
+const seriesColor = i => color(SERIES_COLORS[i % SERIES_COLORS.length]);
 
 // What every chart has in common.
 function baseOption() {
   return {
     animation: false,
-    textStyle: { fontFamily: getComputedStyle(document.body).fontFamily, color: colour("ink") },
+    textStyle: { fontFamily: getComputedStyle(document.body).fontFamily, color: color("ink") },
     grid: { left: 8, right: 14, top: 14, bottom: 6, containLabel: true },
     tooltip: {
-      confine: true, backgroundColor: colour("panel"), borderColor: colour("line"), padding: [8, 10],
+      confine: true, backgroundColor: color("panel"), borderColor: color("line"), padding: [8, 10],
       extraCssText: "box-shadow: 0 4px 16px rgba(0,0,0,.14); border-radius: 8px;",
     },
   };
@@ -21,10 +21,10 @@ function baseOption() {
 
 function axis(more) {
   return {
-    nameLocation: "middle", nameGap: 28, nameTextStyle: { color: colour("dim"), fontSize: 12 },
-    axisLine: { lineStyle: { color: colour("line") } }, axisTick: { show: false },
-    axisLabel: { color: colour("dim"), fontSize: 11, hideOverlap: true, ...(more && more.labels) },
-    splitLine: { lineStyle: { color: colour("faint") } }, ...more,
+    nameLocation: "middle", nameGap: 28, nameTextStyle: { color: color("dim"), fontSize: 12 },
+    axisLine: { lineStyle: { color: color("line") } }, axisTick: { show: false },
+    axisLabel: { color: color("dim"), fontSize: 11, hideOverlap: true, ...(more && more.labels) },
+    splitLine: { lineStyle: { color: color("faint") } }, ...more,
   };
 }
 
@@ -117,22 +117,22 @@ function histogramOption(found) {
       formatter: ({ value, dataIndex }) => {
         // Of whole numbers the bar from 19.5 to 20.5 holds 20.
         const [from, to] = found.whole ? [Math.ceil(value[0]), Math.floor(value[1])] : value;
-        return tip(found.beyond && dataIndex === last ? withUnit(from, unit) + " and more" : withUnit(from, unit) + (to > from ? " to " + withUnit(to, unit) : ""),
+        return tip(found.beyond && dataIndex === last ? withUnit(from, unit) + " or more" : withUnit(from, unit) + (to > from ? " to " + withUnit(to, unit) : ""),
           [["queries", value[2].toLocaleString("en")]]);
       },
     },
     series: [{
-      type: "custom", data: bars, encode: { x: [0, 1], y: 2 }, itemStyle: { color: colour("c1") },
+      type: "custom", data: bars, encode: { x: [0, 1], y: 2 }, itemStyle: { color: color("c1") },
       renderItem: (params, api) => {
         const [x0, y0] = api.coord([api.value(0), 0]), [x1, y1] = api.coord([api.value(1), api.value(2)]);
         return {
           type: "rect", shape: { x: x0 + 0.5, y: y1, width: Math.max(1, x1 - x0 - 1), height: y0 - y1 },
-          style: { fill: colour(found.beyond && params.dataIndex === last ? "c6" : "c1") },
+          style: { fill: color(found.beyond && params.dataIndex === last ? "c6" : "c1") },
         };
       },
       markLine: {
-        symbol: "none", silent: true, lineStyle: { color: colour("dim"), type: [4, 3] },
-        label: { color: colour("dim"), fontSize: 11, position: "end", distance: 3 },
+        symbol: "none", silent: true, lineStyle: { color: color("dim"), type: [4, 3] },
+        label: { color: color("dim"), fontSize: 11, position: "end", distance: 3 },
         data: (spread.p50 === spread.p95 ? [mark(spread.p50, "p50, p95")] : [mark(spread.p50, "p50"), mark(spread.p95, "p95")]).filter(m => m.xAxis <= bars[last][1]),
       },
     }],
@@ -145,7 +145,7 @@ const FITS = [
   { key: "output_tokens_vs_energy", group: "more", x: "output_tokens", y: "joules", xLabel: "output tokens", unit: "J", title: "Energy by output tokens" },
   { key: "total_tokens_vs_energy", group: "more", x: "total_tokens", y: "joules", xLabel: "tokens", unit: "J", title: "Energy by tokens" },
   { key: "output_tokens_vs_latency", group: "more", x: "output_tokens", y: "latency_s", xLabel: "output tokens", unit: "s", title: "Latency by output tokens" },
-  { key: "input_tokens_vs_ttft", group: "regressions", x: "input_tokens", y: "ttft_s", xLabel: "prompt tokens", unit: "s", title: "First token by prompt tokens" },
+  { key: "input_tokens_vs_ttft", group: "regressions", x: "input_tokens", y: "ttft_s", xLabel: "prompt tokens", unit: "s", title: "Time to first token by prompt tokens" },
 ];
 const FIT_POINTS = 2500;
 
@@ -172,9 +172,9 @@ function fitOption(queries, fit, result, points) {
         [fit.xLabel, withUnit(value[0], "")], [fit.unit === "J" ? "energy" : "time", withUnit(value[1], fit.unit)]]),
     },
     series: [
-      { type: "scatter", data: points, symbolSize: points.length > 400 ? 4 : 6, itemStyle: { color: colour("c1"), opacity: points.length > 400 ? 0.35 : 0.6 } },
+      { type: "scatter", data: points, symbolSize: points.length > 400 ? 4 : 6, itemStyle: { color: color("c1"), opacity: points.length > 400 ? 0.35 : 0.6 } },
       { type: "line", data: [line(from), line(to)], symbol: "none", silent: true, tooltip: { show: false },
-        lineStyle: { color: colour("c2"), width: 2 } },
+        lineStyle: { color: color("c2"), width: 2 } },
     ],
   };
 }
@@ -183,7 +183,7 @@ function fitOption(queries, fit, result, points) {
 
 // A point's cross of 95 % intervals; where one is not known it has none.
 function crossBars(params, api) {
-  const [x, y] = api.coord([api.value(0), api.value(1)]), style = { stroke: colour("dim"), lineWidth: 1, opacity: 0.7 };
+  const [x, y] = api.coord([api.value(0), api.value(1)]), style = { stroke: color("dim"), lineWidth: 1, opacity: 0.7 };
   const line = (from, to, across) => [
     { type: "line", shape: { x1: from[0], y1: from[1], x2: to[0], y2: to[1] }, style },
     ...[from, to].map(([a, b]) => ({ type: "line", shape: { x1: a - across[0], y1: b - across[1], x2: a + across[0], y2: b + across[1] }, style })),
@@ -221,7 +221,7 @@ function apart(chart, points) {
 function frontierOption(runs, on, chart) {
   const points = runs.map((run, i) => ({
     value: [run.joules_per_query, run.accuracy, i], name: run.model,
-    itemStyle: { color: colour(on[i] ? "c1" : "c6") }, symbolSize: on[i] ? 13 : 10,
+    itemStyle: { color: color(on[i] ? "c1" : "c6") }, symbolSize: on[i] ? 13 : 10,
     label: { show: runs.length <= 24, formatter: () => run.model.length > 28 ? run.model.slice(0, 27) + "…" : run.model },
   })).filter(point => known(point.value[0]) && known(point.value[1]));
   const costs = points.map(point => point.value[0]);
@@ -242,17 +242,17 @@ function frontierOption(runs, on, chart) {
       ...baseOption().tooltip, trigger: "item",
       formatter: ({ value }) => {
         const run = runs[value[2]], between = (pair, unit) => pair ? pair.map(end => withUnit(end, unit)).join(" to ") : "–";
-        return tip(run.model, [["on", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")], ["95 %", between(run.intervals.accuracy, "%")],
-          ["per query", withUnit(run.joules_per_query, "J")], ["95 %", between(run.intervals.joules_per_query, "J")],
+        return tip(run.model, [["hardware", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")], ["95 % CI", between(run.intervals.accuracy, "%")],
+          ["per query", withUnit(run.joules_per_query, "J")], ["95 % CI", between(run.intervals.joules_per_query, "J")],
           ["per output token", withUnit(run.joules_per_output_token, "J")],
-          ["IPJ", digits(run.ipj)], [on[value[2]] ? "no other run beats it" : "another run beats it", ""]]);
+          ["IPJ", digits(run.ipj)], [on[value[2]] ? "Pareto-optimal" : "dominated", ""]]);
       },
     },
     series: [
-      { type: "line", data: edge, symbol: "none", silent: true, tooltip: { show: false }, lineStyle: { color: colour("c1"), width: 1.5, type: [5, 4] } },
+      { type: "line", data: edge, symbol: "none", silent: true, tooltip: { show: false }, lineStyle: { color: color("c1"), width: 1.5, type: [5, 4] } },
       { type: "custom", data: bars, encode: { x: [0, 2, 3], y: [1, 4, 5] }, renderItem: crossBars, silent: true, tooltip: { show: false }, z: 1 },
-      { type: "scatter", data: points, z: 3, label: { position: "top", distance: 7, color: colour("ink"), fontSize: 11, textBorderColor: colour("panel"), textBorderWidth: 3 },
-        labelLine: { show: true, lineStyle: { color: colour("dim"), width: 1 } }, labelLayout: apart(chart, points) },
+      { type: "scatter", data: points, z: 3, label: { position: "top", distance: 7, color: color("ink"), fontSize: 11, textBorderColor: color("panel"), textBorderWidth: 3 },
+        labelLine: { show: true, lineStyle: { color: color("dim"), width: 1 } }, labelLayout: apart(chart, points) },
     ],
   };
 }
@@ -266,7 +266,7 @@ function componentsOption(model) {
   return {
     ...baseOption(),
     grid: { left: 8, right: 20, top: 34, bottom: 6, containLabel: true },
-    legend: { top: 0, left: 0, itemWidth: 10, itemHeight: 10, textStyle: { color: colour("ink") } },
+    legend: { top: 0, left: 0, itemWidth: 10, itemHeight: 10, textStyle: { color: color("ink") } },
     xAxis: unitAxis("J", { type: "value" }),
     yAxis: axis({ type: "category", data: names, inverse: true, splitLine: { show: false } }),
     tooltip: {
@@ -278,7 +278,7 @@ function componentsOption(model) {
       },
     },
     series: phases.map((phase, i) => ({
-      type: "bar", name: phase, stack: "all", barMaxWidth: 22, itemStyle: { color: seriesColour(i) },
+      type: "bar", name: phase, stack: "all", barMaxWidth: 22, itemStyle: { color: seriesColor(i) },
       data: names.map(name => at(part(name, phase), "energy_j")),
     })),
   };
@@ -298,6 +298,6 @@ function layersOption(model) {
           ["share", withUnit(layer.share, "%")], ["time", withUnit(layer.time_s, "s")]]);
       },
     },
-    series: [{ type: "bar", barMaxWidth: 26, itemStyle: { color: colour("c1") }, data: model.layers.map(layer => layer.energy_j) }],
+    series: [{ type: "bar", barMaxWidth: 26, itemStyle: { color: color("c1") }, data: model.layers.map(layer => layer.energy_j) }],
   };
 }

@@ -1,4 +1,4 @@
-// The page: its sections, in order, for the run that is chosen.
+// The sections of the page, in order, for the selected run.
 
 let chosen = 0;
 
@@ -27,10 +27,10 @@ function drawTop() {
   document.getElementById("top").replaceChildren(
     make("div", { class: "masthead" },
       make("div", {}, make("p", { class: "eyebrow" }, "Intelligence per watt"), make("h1", {}, DATA.title)), button),
-    DATA.runs.length === 1 ? topFacts(run) : DATA.layers.length ? make("div", { class: "facts" }, "With the layers of " + plural(DATA.layers.length, "model")) : make("div"));
+    DATA.runs.length === 1 ? topFacts(run) : DATA.layers.length ? make("div", { class: "facts" }, "Layers of " + plural(DATA.layers.length, "model")) : make("div"));
 }
 
-// ---- what was measured, and how well ----
+// ---- data quality ----
 
 function warningsOf(run) {
   const analyses = Object.values(run.analyses);
@@ -51,13 +51,13 @@ function deviceTable(run) {
       show: device => withError(at(device, "energy", "joules"), at(device, "energy", "plus_minus"), "J") },
     { label: "Method", text: true, of: device => at(device, "energy", "method") || at(device, "energy", "note") },
     { label: "Source", text: true, of: device => at(device, "energy", "source") },
-    { label: "Covered", unit: "%", of: device => at(device, "energy", "coverage") },
+    { label: "Coverage", unit: "%", of: device => at(device, "energy", "coverage") },
     { label: "Updates", unit: "", of: device => at(device, "energy", "updates") },
-    { label: "Mean", unit: "W", of: device => device.power_mean_w },
-    { label: "Largest", unit: "W", of: device => device.power_max_w },
-    { label: "Idle", unit: "W", of: device => at((at(run.summary, "ipw", "idle", "devices") || []).find(idle => idle.id === device.id), "power_w") },
+    { label: "Mean power", unit: "W", of: device => device.power_mean_w },
+    { label: "Max power", unit: "W", of: device => device.power_max_w },
+    { label: "Idle power", unit: "W", of: device => at((at(run.summary, "ipw", "idle", "devices") || []).find(idle => idle.id === device.id), "power_w") },
     { label: "Cross-check", unit: "%", of: device => device.cross_check_residual },
-    { label: "In the total", text: true, of: device => device.in_total ? "yes" : "no" },
+    { label: "In total", text: true, of: device => device.in_total ? "yes" : "no" },
   ], devices);
 }
 
@@ -65,15 +65,15 @@ const checksOf = run => at(run.analyses, "quality", "data", "checks") || [];
 
 const badge = (kind, text) => make("span", { class: "badge " + kind }, text);
 
-// How the energy is known: in a word of warning or praise, in words, and in few.
+// How the energy was obtained: kind of badge, full text, short text.
 function methodOf(run) {
   const method = at(run.summary, "ipw", "energy", "method") || at(run.analyses, "efficiency", "summary", "method");
   const untold = !method && known(at(run.analyses, "efficiency", "summary", "joules"));
-  return untold ? ["warning", "how the energy was measured is not told", "not told how"] : !method ? ["bad", "energy not measured", "not measured"]
+  return untold ? ["warning", "method of measurement unknown", "method unknown"] : !method ? ["bad", "energy not measured", "not measured"]
     : method === "estimated" ? ["warning", "estimated, not measured", "estimated"] : ["good", "measured by " + method, "by " + method];
 }
 
-// The same in a line, with what it rests on.
+// The same in a line, with coverage, checks and source.
 function evidence(run) {
   const energy = at(run.summary, "ipw", "energy") || {}, checks = checksOf(run);
   return make("p", { class: "evidence" }, badge(...methodOf(run).slice(0, 2)),
@@ -86,18 +86,18 @@ function evidence(run) {
 function qualitySection(run) {
   const checks = checksOf(run), devices = deviceTable(run);
   if (!devices && !checks.length) return null;
-  return section("quality", "What was measured, and how well", null,
+  return section("quality", "Data quality", null,
     devices,
     checks.length ? make("details", { class: "printed" }, make("summary", {}, "All " + checks.length + " checks"), smallTable("Checks", [
       { key: "check", label: "Check", text: true, of: check => check.check.replaceAll("_", " ") },
       { label: "Verdict", text: true, of: check => make("span", { class: "badge " + check.verdict }, check.verdict), fixed: true },
-      { key: "detail", label: "What was found", text: true },
+      { key: "detail", label: "Detail", text: true },
     ], checks, { filter: false })) : null);
 }
 
-// ---- what was predicted ----
+// ---- prediction ----
 
-// An estimate beside what came out: the same figures, as far as both have them.
+// An estimate beside the measurement: the figures that both have.
 const PREDICTED = [["joules_per_output_token", "J"], ["joules_per_query", "J"], ["busy_watts", "W"], ["latency_s", "s"],
   ["time_to_first_token_s", "s"], ["output_tokens_per_s", ""]];
 
@@ -109,13 +109,13 @@ function predictedSection(run) {
   const rows = PREDICTED.filter(([key]) => known(said[key]) && measured[key])
     .map(([key, unit]) => ({ key, unit, label: measured[key].label, found: measured[key].value, said: said[key], error: said[key + "_plus_minus"] }));
   return section("predicted", "Predicted",
-    "By ipw estimate, for a request of " + said.prompt_tokens + " prompt and " + said.output_tokens + " output tokens in a batch of " + said.batch +
-    " on " + said.hardware + " (" + said.precision + ", " + said.confidence + "). A run with other lengths or another batch costs something else; ipw estimate validate takes its own.",
+    "By ipw estimate, for a request of " + said.prompt_tokens + " prompt and " + said.output_tokens + " output tokens at batch " + said.batch +
+    " on " + said.hardware + " (" + said.precision + ", " + said.confidence + "). Runs with other lengths or batch sizes differ; ipw estimate validate predicts each query with its own.",
     smallTable("Predicted and measured", [
       { key: "label", label: "Figure", text: true },
       { key: "said", label: "Predicted", unit: "", show: row => row.error > 0 ? withError(row.said, row.error, row.unit) : withUnit(row.said, row.unit) },
       { key: "found", label: "Measured", unit: "", show: row => withUnit(row.found, row.unit) },
-      { label: "Predicted over measured", unit: "", of: row => known(row.found) && row.found > 0 ? row.said / row.found : null },
+      { label: "Predicted / measured", unit: "", of: row => known(row.found) && row.found > 0 ? row.said / row.found : null },
     ], rows, { filter: false }));
 }
 
@@ -131,29 +131,29 @@ function figure(item, i) {
       item.note ? make("div", { class: "about" }, item.note) : null));
 }
 
-// Whatever makes the figures doubtful stands before them.
+// Warnings come before the figures that they concern.
 function headlineSection(run) {
   const warnings = warningsOf(run);
   return section("figures", "Figures", null,
-    warnings.length ? make("div", { class: "alert", id: "warnings" }, make("strong", {}, plural(warnings.length, "thing") + " to know before reading on"),
+    warnings.length ? make("div", { class: "alert", id: "warnings" }, make("strong", {}, plural(warnings.length, "warning")),
       make("ul", {}, warnings.map(text => make("li", {}, text)))) : null,
     evidence(run),
     make("dl", { class: "figures" }, run.headline.map(figure)),
-    make("p", { class: "note after" }, "± is one standard uncertainty; beside energy and power it is that of the sensors. 95 % intervals show the sampling error only, not that of the sensors."
-      + (DATA.comparison && !DATA.comparison.missing ? " In the comparison ± is larger: it also holds how much one query differs from another." : "")));
+    make("p", { class: "note after" }, "± is one standard uncertainty; for energy and power, that of the sensors. 95 % CI: sampling error only."
+      + (DATA.comparison && !DATA.comparison.missing ? " In the comparison ± is larger: it includes the variation between queries." : "")));
 }
 
-// ---- where the energy went ----
+// ---- energy breakdown ----
 
-const SHARE_COLOURS = { prefill: "c4", decode: "c3", queries: "c1", failed: "c5", idle: "c6", unattributed: "c2" };
+const SHARE_COLORS = { prefill: "c4", decode: "c3", queries: "c1", failed: "c5", idle: "c6", unattributed: "c2" };
 
 function sharesSection(run) {
   if (!run.shares.length) return null;
   const joules = run.summary.ipw.joules;
-  const paint = share => "background:var(--" + SHARE_COLOURS[share.key] + ")";
-  return section("shares", "Where the energy went", "Every joule of the machine during the run goes to one request, to the time between requests, or to nobody."
-    + (known(joules.queries_idle_share) ? " Of the queries' " + withUnit(joules.queries, "J") + ", " + withUnit(joules.queries_idle_share, "J") + " would have been spent at rest too." : "")
-    + (known(joules.judge) ? " Judging took " + withUnit(joules.judge, "J") + " more." : ""),
+  const paint = share => "background:var(--" + SHARE_COLORS[share.key] + ")";
+  return section("shares", "Energy breakdown", "All energy of the machine during the run: attributed to requests, idle between requests, or unattributed."
+    + (known(joules.queries_idle_share) ? " Of " + withUnit(joules.queries, "J") + " attributed to queries, " + withUnit(joules.queries_idle_share, "J") + " is idle energy." : "")
+    + (known(joules.judge) ? " The judge model took another " + withUnit(joules.judge, "J") + "." : ""),
     make("div", { class: "shares", role: "img", "aria-label": run.shares.map(share => share.label + " " + withUnit(share.joules, "J")).join(", ") },
       run.shares.map(share => make("span", { style: "flex:" + share.share + " 1 0;" + paint(share) }))),
     make("ul", { class: "keys" }, run.shares.map(share => make("li", { "data-share": share.key, "data-value": share.joules }, make("i", { style: paint(share) }),
@@ -164,21 +164,21 @@ function sharesSection(run) {
 
 function timelineSection(run) {
   if (!run.timelines.some(timeline => timeline.power.length) && !known(queriesOf(run).from_s.find(known))) return null;
-  return section("timeline", "Power over time", "Mean power of each device with its least and largest, out of the raw samples. Time 0 is the first query. Drag or use the keys to move; Ctrl and the wheel, two fingers or + and − zoom.",
+  return section("timeline", "Power over time", "Mean, minimum and maximum power of each device, from the raw samples. Time 0 is the first query. Drag or use the arrow keys to pan; Ctrl + wheel, pinch, or + and − to zoom.",
     timelineView(run));
 }
 
 function distributionSection(run) {
   if (!run.distributions.length) return null;
-  return section("distributions", "Distributions", "Completed queries. Dashed lines are the median and the 95th percentile; a grey bar holds what lies beyond.",
+  return section("distributions", "Distributions", "Completed queries. Dashed lines: median and 95th percentile; the gray bar collects all larger values.",
     make("div", { class: "grid" }, run.distributions.map(found => make("div", { class: "card" },
       make("h3", {}, found.label),
-      make("p", { class: "note" }, "median " + withUnit(found.spread.p50, found.unit) + ", p95 " + withUnit(found.spread.p95, found.unit) + ", largest " + withUnit(found.spread.max, found.unit)),
+      make("p", { class: "note" }, "median " + withUnit(found.spread.p50, found.unit) + ", p95 " + withUnit(found.spread.p95, found.unit) + ", max " + withUnit(found.spread.max, found.unit)),
       chartElement(found.label + ", histogram", () => histogramOption(found), { size: "small" })))));
 }
 
 function fitText(fit, result) {
-  return withError(result.slope, result.slope_error, fit.unit) + " a token and " + withUnit(result.intercept, fit.unit) + " to begin with; r² " + digits(result.r2, 3) + " over " + plural(result.count, "query", "queries");
+  return withError(result.slope, result.slope_error, fit.unit) + " per token, intercept " + withUnit(result.intercept, fit.unit) + "; r² " + digits(result.r2, 3) + " over " + plural(result.count, "query", "queries");
 }
 
 function fitSection(run) {
@@ -187,7 +187,7 @@ function fitSection(run) {
     .filter(([, result]) => result && known(result.slope))
     .map(([fit, result]) => [fit, result, fitPoints(queries, fit)]).filter(([, , points]) => points.length > 1);
   if (!cards.length) return null;
-  return section("fits", "Fits", "Least squares over all completed queries; of many, evenly picked ones are drawn.",
+  return section("fits", "Fits", "Least squares over all completed queries; an even sample of the points is drawn.",
     make("div", { class: "grid wide" }, cards.map(([fit, result, points]) => make("div", { class: "card", "data-fit": fit.key, "data-slope": result.slope },
       make("h3", {}, fit.title), make("p", { class: "note" }, fitText(fit, result)),
       chartElement(fit.title, () => fitOption(queries, fit, result, points), { size: "small" })))));
@@ -195,7 +195,7 @@ function fitSection(run) {
 
 // ---- groups ----
 
-// A figure of some of the queries says of how many.
+// A figure that only some queries have shows how many.
 const ofSome = (key, unit) => row => withUnit(row[key], unit) + (known(row[key]) && row[key + "_queries"] < row.queries ? " (" + row[key + "_queries"] + " of " + row.queries + ")" : "");
 
 const GROUP_COLUMNS = [
@@ -203,11 +203,11 @@ const GROUP_COLUMNS = [
   { key: "joules_per_query", label: "Per query", unit: "J", show: ofSome("joules_per_query", "J") },
   { key: "joules_per_output_token", label: "Per output token", unit: "J", show: ofSome("joules_per_output_token", "J") },
   { key: "watts", label: "Query power", unit: "W" }, { key: "latency_s", label: "Latency", unit: "s" },
-  { key: "time_to_first_token_s", label: "First token", unit: "s", show: ofSome("time_to_first_token_s", "s") },
-  { key: "input_tokens", label: "Prompt", unit: "" }, { key: "output_tokens", label: "Output", unit: "" },
+  { key: "time_to_first_token_s", label: "TTFT", unit: "s", show: ofSome("time_to_first_token_s", "s") },
+  { key: "input_tokens", label: "Prompt tokens", unit: "" }, { key: "output_tokens", label: "Output tokens", unit: "" },
 ];
 
-// What the analyses say of the same groups, side by side.
+// Joins the figures that several analyses have for the same groups.
 function joinGroups(run, sources) {
   const groups = new Map();
   for (const [analysis, list, name] of sources)
@@ -223,34 +223,34 @@ function groupSection(run) {
     ["By prompt length", "Prompt tokens", [["efficiency", "by_input_tokens", "length"], ["accuracy", "by_input_tokens", "length"], ["latency", "by_input_tokens", "input_tokens"]]],
   ].map(([title, label, sources]) => [title, label, joinGroups(run, sources)]).filter(([, , rows]) => rows.length);
   if (!tables.length) return null;
-  return section("groups", "By subject and by length", "Means of completed queries; energy per token is of all their joules over all their tokens. Query power is a query's joules over its own time: of requests that ran at once, each has its share of the machine's.",
+  return section("groups", "By subject and length", "Means of completed queries; energy per token is total energy over total tokens. Query power is the energy of a query over its latency: concurrent requests share the power of the machine.",
     make("div", { class: "tables" }, tables.map(([title, label, rows]) => make("div", {}, make("h3", {}, title),
       smallTable(title, [{ key: "name", label, text: true, wide: true }, ...GROUP_COLUMNS], rows, { filter: rows.length > 1 })))));
 }
 
 function querySection(run) {
   const { rows, listed } = run.queries;
-  return section("queries", "Every query", (listed < rows ? listed.toLocaleString("en") + " of " + rows.toLocaleString("en") + " queries, evenly picked. " : "")
-    + "Figures to four digits; the records have all of them."
-    + (run.excerpts.length ? " " + (run.excerpts.length < listed ? "Of " + run.excerpts.length.toLocaleString("en") + ", evenly picked, the underlined name" : "The name")
-      + " opens what was asked and answered." : ""), queryTable(run));
+  return section("queries", "Queries", (listed < rows ? listed.toLocaleString("en") + " of " + rows.toLocaleString("en") + " queries, an even sample. " : "")
+    + "Figures are rounded to four digits; the records have all digits."
+    + (run.excerpts.length ? " " + (run.excerpts.length < listed ? "For an even sample of " + run.excerpts.length.toLocaleString("en") + ", the underlined name" : "The name")
+      + " shows prompt and answer." : ""), queryTable(run));
 }
 
 // ---- several runs ----
 
-// What makes a run's figures doubtful, by run; what is true of all stands once.
+// Warnings by run; those that all runs share appear once.
 function acrossWarnings() {
   const lists = DATA.runs.map(run => [...new Set(warningsOf(run))]);
   const common = lists[0].filter(text => lists.every(list => list.includes(text)));
   const own = lists.map(list => list.filter(text => !common.includes(text)));
   const count = DATA.across.warnings.length + common.length + own.flat().length;
   if (!count) return null;
-  return make("div", { class: "alert", id: "across-warnings" }, make("strong", {}, plural(count, "thing") + " to know before reading on"),
+  return make("div", { class: "alert", id: "across-warnings" }, make("strong", {}, plural(count, "warning")),
     make("ul", {}, DATA.across.warnings.map(text => make("li", {}, text)), common.map(text => make("li", {}, make("b", {}, "all runs: "), text)),
       own.map((list, i) => list.length ? make("li", {}, make("b", {}, runName(DATA.runs[i]) + ": "), list.join("; ")) : null)));
 }
 
-// How the energies are known: each way once, with how many runs it is of.
+// How the energies were obtained: each way once, with the number of runs.
 function acrossEvidence() {
   const ways = new Map();
   for (const [kind, text] of DATA.runs.map(methodOf)) ways.set(text, [kind, (ways.get(text) || [kind, 0])[1] + 1]);
@@ -260,7 +260,7 @@ function acrossEvidence() {
 
 const runName = run => run.model + (new Set(DATA.runs.map(other => other.hardware)).size > 1 && run.hardware ? " on " + run.hardware : "");
 
-// A headline figure of a run, as it stands under Figures: with its ±, and with its interval where that is all it has.
+// A headline figure of a run, as under Figures: with its ±, or with its interval where it has no ±.
 function acrossFigure(run, key) {
   const found = run.headline.find(item => item.key === key);
   const interval = key === "accuracy" && run.intervals.accuracy;
@@ -272,25 +272,25 @@ function acrossSection() {
   const runs = DATA.across.data.runs.map((run, i) => ({ ...run, intervals: DATA.runs[i].intervals })), on = DATA.frontier;
   const choose = i => make("button", { type: "button", class: "chooser", title: "Show this run below", click: () => { chosen = i; drawRun(); document.getElementById("one").scrollIntoView(); } }, runs[i].model);
   const rows = runs.map((run, i) => ({ ...run, i, on: on[i] ? "yes" : "" }));
-  const differs = key => new Set(runs.map(run => run[key])).size > 1; // what is the same everywhere needs no column
+  const differs = key => new Set(runs.map(run => run[key])).size > 1; // columns in which all runs agree are omitted
   const headline = (key, label, other = key) => ({ label, of: run => run[other], show: run => acrossFigure(DATA.runs[run.i], key) });
   const drawn = runs.filter(run => known(run.accuracy) && known(run.joules_per_query)).length > 1;
-  return section("across", "Side by side", null,
+  return section("across", "Runs compared", null,
     acrossWarnings(), acrossEvidence(),
     drawn ? chartElement("Accuracy against energy per query", chart => frontierOption(runs, on, chart), { size: runs.length > 8 ? "tall" : "" }) : null,
-    make("p", { class: "note after" }, "On the frontier are the runs that no other beats: none is as accurate for as little energy, and better in one of the two."
-      + (drawn ? " Bars are 95 % intervals, of other queries of the same kind too." : "") + " ± and the interval of accuracy are those under Figures."),
+    make("p", { class: "note after" }, "Pareto-optimal: no other run is at least as accurate with at most as much energy, and better in one of the two."
+      + (drawn ? " Bars are 95 % CI, which include the variation between queries." : "") + " ± and the CI of accuracy are those under Figures."),
     smallTable("Runs", [
       { key: "model", label: "Model", text: true, wide: true, view: run => choose(run.i) },
-      ...[["hardware", "On"], ["dataset", "Dataset"]].filter(([key]) => differs(key)).map(([key, label]) => ({ key, label, text: true })),
-      { key: "on", label: "Frontier", text: true },
-      { label: "Energy is", text: true, of: run => methodOf(DATA.runs[run.i])[2], view: run => badge(methodOf(DATA.runs[run.i])[0], methodOf(DATA.runs[run.i])[2]) },
-      headline("accuracy", "Accuracy (95 %)"), headline("joules_per_query", "Per query"), headline("joules_per_output_token", "Per output token"), headline("ipj", "IPJ"),
+      ...[["hardware", "Hardware"], ["dataset", "Dataset"]].filter(([key]) => differs(key)).map(([key, label]) => ({ key, label, text: true })),
+      { key: "on", label: "Pareto-optimal", text: true },
+      { label: "Energy", text: true, of: run => methodOf(DATA.runs[run.i])[2], view: run => badge(methodOf(DATA.runs[run.i])[0], methodOf(DATA.runs[run.i])[2]) },
+      headline("accuracy", "Accuracy (95 % CI)"), headline("joules_per_query", "Per query"), headline("joules_per_output_token", "Per output token"), headline("ipj", "IPJ"),
       headline("busy_watts", "Power while busy", "watts"), { key: "output_tokens_per_s", label: "Tokens/s", unit: "" }, { key: "queries", label: "Queries", unit: "" },
     ], rows));
 }
 
-// Each run against the first: what `ipw compare` says.
+// Each run against the first, as in `ipw compare`.
 function verdictBadge(metric) {
   const kind = { better: "good", worse: "bad" }[metric.verdict] || "";
   return make("span", { class: "badge " + kind }, metric.verdict);
@@ -302,7 +302,7 @@ function comparedRows(metrics) {
   return Object.entries(metrics).filter(([, metric]) => known(metric.difference)).map(([name, metric]) => ({ name: name.replaceAll("_", " "), ...metric }));
 }
 
-// Joules, watts and seconds have prefixes; shares are in per cent; all else is as it is.
+// Joules, watts and seconds have prefixes; shares are in percent; the rest has no scale.
 function comparedValue({ value, plus_minus }, { name, unit }) {
   if (["J", "W", "s"].includes(unit)) return withError(value, plus_minus, unit);
   const [scale, after] = name === "accuracy" ? [100, " %"] : [1, unit ? " " + unit : ""];
@@ -311,13 +311,13 @@ function comparedValue({ value, plus_minus }, { name, unit }) {
 
 function comparisonTable(comparison) {
   const share = value => (100 * value).toFixed(1) + " %", points = value => (100 * value).toFixed(1) + " points";
-  const inPoints = row => row.name === "accuracy"; // a share of a share beside shares would be taken for points
+  const inPoints = row => row.name === "accuracy"; // a relative change of a percentage would be mistaken for points
   const interval = (ends, show) => ends ? ends.map(value => signed(value, show)).join(" to ") : "–";
   return smallTable("Differences", [
     { key: "name", label: "Metric", text: true },
     { label: "Verdict", text: true, fixed: true, of: verdictBadge },
     { label: "Difference", of: row => row.relative, show: row => inPoints(row) ? signed(row.difference, points) : signed(row.relative, share) },
-    { label: "95 %", fixed: true, of: row => at(row.relative_interval_95, 0),
+    { label: "95 % CI", fixed: true, of: row => at(row.relative_interval_95, 0),
       show: row => inPoints(row) ? interval(row.difference_interval_95, points) : interval(row.relative_interval_95, share) },
     { label: "Baseline", of: row => row.baseline.value, show: row => comparedValue(row.baseline, row) },
     { label: "This run", of: row => row.run.value, show: row => comparedValue(row.run, row) },
@@ -328,20 +328,20 @@ function comparisonTable(comparison) {
 function comparisonSection() {
   const all = DATA.comparison;
   if (!all) return null;
-  if (all.missing) return section("comparison", "Against the first run", all.missing);
-  return section("comparison", "Against the first run", "Baseline: " + all.baseline.model + " in " + all.baseline.directory
-    + ". Better and worse: corrected p under 0.05, and the interval leaves out 0. “No evidence” is not “the same”. ± is a standard error, of the sensors and of how much one query differs from another; under Figures it is of the measurement alone.",
+  if (all.missing) return section("comparison", "Comparison with the first run", all.missing);
+  return section("comparison", "Comparison with the first run", "Baseline: " + all.baseline.model + " in " + all.baseline.directory
+    + ". Better and worse: corrected p < 0.05, and the CI excludes 0. “No evidence” is not “equal”. ± is a standard error of sensors and of the variation between queries; under Figures it is of the measurement alone.",
     all.comparisons.map(one => make("div", { class: "compared" },
       make("h3", {}, one.model + (one.hardware_label ? " on " + one.hardware_label : "")),
       make("p", { class: "note mono" }, one.directory),
-      make("p", { class: "note" }, one.paired ? (one.pairs < one.same_queries ? one.pairs.toLocaleString("en") + " of " : "") + plural(one.same_queries, "query", "queries") + " that both asked, in pairs" + (one.pairs < one.same_queries ? ": those that both answered" : "") : "as two sets of queries: they asked different questions"),
+      make("p", { class: "note" }, one.paired ? (one.pairs < one.same_queries ? one.pairs.toLocaleString("en") + " of " : "") + plural(one.same_queries, "query", "queries") + " in common, paired" + (one.pairs < one.same_queries ? ": those that both runs completed" : "") : "different queries, unpaired"),
       one.warnings.length ? make("div", { class: "alert" }, make("ul", {}, one.warnings.map(text => make("li", {}, text)))) : null,
       comparisonTable(one))));
 }
 
 // ---- layers ----
 
-// The last part of a path, or of "organisation/name"; any other name is whole.
+// The last part of a path or of "organization/name"; other names stay whole.
 const shortName = name => /^[\w/.+:@~ \u0080-\uffff-]+$/.test(name) && !name.endsWith("/") ? name.split("/").pop() : name;
 
 function layersSection(model, i) {
@@ -349,7 +349,7 @@ function layersSection(model, i) {
   return section("layers" + (i || ""), "Energy by layer: " + shortName(String(model.model)),
     [model.description, model.attribution, "one pass of the workload: " + withError(energy.joules, energy.plus_minus, "J")].filter(Boolean).join("; "),
     model.closure_pass === false || at(model.null_test, "pass") === false
-      ? make("p", { class: "alert" }, "A check of this attribution failed: " + (model.closure_pass === false ? "the parts do not add up to the whole. " : "") + (at(model.null_test, "pass") === false ? "Looking changes what is looked at." : "")) : null,
+      ? make("p", { class: "alert" }, "A check of this attribution failed: " + (model.closure_pass === false ? "the parts do not add up to the total. " : "") + (at(model.null_test, "pass") === false ? "the instrumentation overhead is too large." : "")) : null,
     make("div", { class: "grid wide" },
       make("div", { class: "card" }, make("h3", {}, "Components"), chartElement("Energy by component", () => componentsOption(model))),
       model.layers.length ? make("div", { class: "card" }, make("h3", {}, "Layers"), chartElement("Energy by layer", () => layersOption(model))) : null),
@@ -360,7 +360,7 @@ function layersSection(model, i) {
     ], model.components));
 }
 
-// ---- how to make it again ----
+// ---- environment ----
 
 function pairs(object) {
   const entries = Object.entries(object || {}).filter(([, value]) => value !== null && value !== "" && typeof value !== "object");
@@ -370,19 +370,19 @@ function pairs(object) {
 function environmentSection(run) {
   const summary = run.summary || {}, own = at(summary, "ipw", "own");
   const column = (title, content) => content ? make("div", {}, make("h3", {}, title), content) : null;
-  return section("environment", "Environment, and how to make it again", null,
-    run.command ? make("pre", { id: "command" }, run.command) : make("p", { class: "note" }, "The run does not tell by which command it was made."),
+  return section("environment", "Environment and command", null,
+    run.command ? make("pre", { id: "command" }, run.command) : make("p", { class: "note" }, "The command of this run is unknown."),
     make("div", { class: "columns" },
-      column("Machine", pairs({ ...summary.system_info, gpu: at(summary, "gpu_info", "name"), "gpu read by": at(summary, "gpu_info", "backend") })),
+      column("Machine", pairs({ ...summary.system_info, gpu: at(summary, "gpu_info", "name"), "gpu backend": at(summary, "gpu_info", "backend") })),
       column("Service and program", pairs({ ...summary.client_info, "ipw version": at(summary, "versions", "ipw"),
-        "ipw's own CPU": own ? withUnit(own.cpu_s, "s") : null, "ipw's own memory": own ? digits(own.rss_mb, 3) + " MB" : null, "sensor reads": own ? own.reads : null })),
+        "CPU time of ipw": own ? withUnit(own.cpu_s, "s") : null, "memory of ipw": own ? digits(own.rss_mb, 3) + " MB" : null, "sensor reads": own ? own.reads : null })),
       column("Raw files", make("ul", { class: "files" }, run.files.map(file => make("li", {}, make("a", { href: file.href }, file.name), make("span", { class: "dim" }, bytes(file.bytes)))))),
-      column("Settings", pairs(summary.profiler_config))));
+      column("Options", pairs(summary.profiler_config))));
 }
 
-// ---- all of it ----
+// ---- the page ----
 
-const SHORT_TITLES = { across: "Side by side", comparison: "Comparison", figures: "Figures", predicted: "Predicted", quality: "Quality", shares: "Energy", timeline: "Timeline", distributions: "Distributions",
+const SHORT_TITLES = { across: "Runs", comparison: "Comparison", figures: "Figures", predicted: "Predicted", quality: "Quality", shares: "Energy", timeline: "Timeline", distributions: "Distributions",
   fits: "Fits", groups: "Groups", queries: "Queries", layers: "Layers", environment: "Environment" };
 
 function drawContents() {
@@ -391,12 +391,12 @@ function drawContents() {
   document.getElementById("contents").replaceChildren(make("div", {}, links));
 }
 
-// With several runs: which of them the sections below are about.
+// With several runs: selects the run that the sections below show.
 function runPicker(run) {
-  return make("section", { id: "one", "aria-label": "Which run" },
+  return make("section", { id: "one", "aria-label": "Selected run" },
     make("h2", { class: "paper" }, run.model + (run.hardware ? " on " + run.hardware : "")),
     make("select", { class: "screen",
-      id: "run", "aria-label": "Show the run", change: event => { chosen = Number(event.target.value); drawRun(); document.getElementById("run").focus(); },
+      id: "run", "aria-label": "Select a run", change: event => { chosen = Number(event.target.value); drawRun(); document.getElementById("run").focus(); },
     }, DATA.runs.map((other, i) => make("option", { value: i, selected: i === chosen }, other.model + (other.hardware ? " on " + other.hardware : "")))),
     topFacts(run));
 }
@@ -412,7 +412,7 @@ function drawRun() {
   drawContents();
 }
 
-theme.listeners.unshift(() => {}); // the button's place: drawTop fills it
-document.getElementById("end").append("Made by ipw " + DATA.version + " at " + DATA.made_at + ". Charts by Apache ECharts, under the Apache License 2.0. This file needs no network.");
+theme.listeners.unshift(() => {}); // reserved for the button of drawTop
+document.getElementById("end").append("Generated by ipw " + DATA.version + " at " + DATA.made_at + ". Charts by Apache ECharts, Apache License 2.0. This file is self-contained.");
 drawRun();
 document.documentElement.dataset.ready = "yes";

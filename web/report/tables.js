@@ -1,4 +1,4 @@
-// Tables that sort by a click or a key on their heads, and filter by words.
+// Tables that sort by their column headers and filter by words.
 
 // columns: {key, label, unit, text}: `text` marks words; cells come from row[key] or column.of(row), and show
 // column.view(row), an element, where there is one.
@@ -6,7 +6,7 @@ function valueOf(column, row) {
   return column.of ? column.of(row) : row[column.key];
 }
 
-// Unknown is last, whichever way.
+// Unknown values are last in both directions.
 function compareValues(a, b, direction) {
   const aMissing = a === null || a === undefined || a === "" || Number.isNaN(a);
   const bMissing = b === null || b === undefined || b === "" || Number.isNaN(b);
@@ -24,7 +24,7 @@ function cell(column, row, isHead) {
     column.show ? column.show(row) : withUnit(value, column.unit));
 }
 
-// A head with a button that asks for an order.
+// A column header with a button to sort by it.
 function headCell(column, state, onSort) {
   const sorted = state.column === column;
   const head = make("th", {
@@ -41,7 +41,7 @@ function sortBy(state, column) {
   state.column = column;
 }
 
-// Redraws the heads and gives the focus back to the one that was used.
+// Redraws the headers and restores the focus.
 function drawHead(row, columns, state, onSort) {
   const place = [...row.children].findIndex(head => head.contains(document.activeElement));
   row.replaceChildren(...columns.map(column => headCell(column, state, onSort)));
@@ -55,7 +55,7 @@ function tableFrame(label) {
   return { frame, head, body };
 }
 
-// A table of a few rows: all are shown.
+// A table with few rows: all are shown.
 function smallTable(label, columns, rows, { filter = rows.length > 8 } = {}) {
   const used = columns.filter(column => rows.some(row => {
     const value = valueOf(column, row);
@@ -79,7 +79,7 @@ function smallTable(label, columns, rows, { filter = rows.length > 8 } = {}) {
   return make("div", {}, search, frame);
 }
 
-// ---- every query, a page at a time, out of columns ----
+// ---- all queries, one page at a time, from columns ----
 
 const PAGE_ROWS = 25;
 
@@ -90,20 +90,20 @@ const QUERY_COLUMNS = [
   { key: "joules", label: "Energy", get: (q, i) => withUnit(q.joules[i], "J"), order: (q, i) => q.joules[i] },
   { key: "plus_minus", label: "±", get: (q, i) => withUnit(q.plus_minus[i], "J", 2), order: (q, i) => q.plus_minus[i] },
   { key: "latency_s", label: "Latency", get: (q, i) => withUnit(q.latency_s[i], "s"), order: (q, i) => q.latency_s[i] },
-  { key: "ttft_s", label: "First token", get: (q, i) => withUnit(q.ttft_s[i], "s"), order: (q, i) => q.ttft_s[i] },
-  { key: "input_tokens", label: "Prompt", get: (q, i) => withUnit(q.input_tokens[i], ""), order: (q, i) => q.input_tokens[i] },
-  { key: "output_tokens", label: "Output", get: (q, i) => withUnit(q.output_tokens[i], ""), order: (q, i) => q.output_tokens[i] },
+  { key: "ttft_s", label: "TTFT", get: (q, i) => withUnit(q.ttft_s[i], "s"), order: (q, i) => q.ttft_s[i] },
+  { key: "input_tokens", label: "Prompt tokens", get: (q, i) => withUnit(q.input_tokens[i], ""), order: (q, i) => q.input_tokens[i] },
+  { key: "output_tokens", label: "Output tokens", get: (q, i) => withUnit(q.output_tokens[i], ""), order: (q, i) => q.output_tokens[i] },
 ];
 
 const QUERY_FILTERS = {
   all: ["All queries", () => true],
-  right: ["Answered right", flags => flags & FLAG.right],
-  wrong: ["Answered wrong", flags => flags & FLAG.wrong],
+  right: ["Correct", flags => flags & FLAG.right],
+  wrong: ["Incorrect", flags => flags & FLAG.wrong],
   failed: ["Failed", flags => flags & FLAG.failed],
   low: ["Low confidence", flags => flags & FLAG.low],
 };
 
-// Rows that the filter and the words let through, in order.
+// Rows that match the filter and the words, in order.
 function pickQueries(queries, state) {
   const passes = QUERY_FILTERS[state.filter][1], words = state.words;
   const subjectHas = queries.subjects.map(subject => subject.toLowerCase().includes(words));
@@ -121,16 +121,16 @@ function pickQueries(queries, state) {
   return picked;
 }
 
-// What was asked and answered, under the row of its query; of some queries only.
+// Prompt and answer, below the row of their query; only some queries have them.
 function excerptRow(excerpt) {
   const part = (label, text) => text === null ? [] : [make("dt", {}, label), make("dd", {}, text || "(empty)")];
   return make("tr", { class: "excerpt" }, make("td", { colspan: QUERY_COLUMNS.length },
-    make("dl", {}, part("Asked", excerpt.problem), part("Expected", excerpt.expected), part("Answered", excerpt.answer))));
+    make("dl", {}, part("Prompt", excerpt.problem), part("Expected", excerpt.expected), part("Answer", excerpt.answer))));
 }
 
-// The name of a query, which opens its texts where the page has them.
+// The name of a query; it opens the excerpt if there is one.
 function excerptButton(name, excerpt, open, onToggle) {
-  return make("button", { type: "button", class: "opener", "aria-expanded": open ? "true" : "false", title: "What was asked and answered",
+  return make("button", { type: "button", class: "opener", "aria-expanded": open ? "true" : "false", title: "Prompt and answer",
     click: event => onToggle(event.currentTarget) }, name);
 }
 
@@ -138,10 +138,10 @@ function queryTable(run) {
   const queries = queriesOf(run);
   const excerpts = new Map(run.excerpts.map(excerpt => [excerpt.at, excerpt])), opened = new Set();
   const state = { column: null, direction: 1, filter: "all", words: "", page: 0 };
-  const { frame, head, body } = tableFrame("Every query");
+  const { frame, head, body } = tableFrame("Queries");
   const status = make("span", { class: "note", role: "status", id: "query-status" });
   let picked = pickQueries(queries, state);
-  const back = make("button", { type: "button", click: () => turn(-1) }, "Back");
+  const back = make("button", { type: "button", click: () => turn(-1) }, "Previous");
   const next = make("button", { type: "button", click: () => turn(1) }, "Next");
   const draw = () => {
     const pages = Math.max(1, Math.ceil(picked.length / PAGE_ROWS));
@@ -177,7 +177,7 @@ function queryTable(run) {
         input: event => { state.words = event.target.value.toLowerCase(); state.page = 0; again(); },
       }),
       make("select", {
-        id: "query-filter", "aria-label": "Which queries",
+        id: "query-filter", "aria-label": "Filter queries by result",
         change: event => { state.filter = event.target.value; state.page = 0; again(); },
       }, Object.entries(QUERY_FILTERS).map(([name, [label]]) => make("option", { value: name }, label)))),
     frame, make("div", { class: "pager" }, back, next, status));

@@ -38,8 +38,8 @@ function powerSeries(timeline, times) {
     const band = { type: "line", symbol: "none", silent: true, stack: "band" + i, stackStrategy: "all", lineStyle: { opacity: 0 }, xAxisIndex: 0, yAxisIndex: 0 };
     return [
       { ...band, name: name + " least", data: pairs(least) },
-      { ...band, name: name + " range", data: pairs(largest.map((value, k) => value - least[k])), areaStyle: { color: seriesColour(i), opacity: 0.18 } },
-      { type: "line", name, symbol: "none", data: pairs(mean), lineStyle: { width: 1.4, color: seriesColour(i) }, itemStyle: { color: seriesColour(i) },
+      { ...band, name: name + " range", data: pairs(largest.map((value, k) => value - least[k])), areaStyle: { color: seriesColor(i), opacity: 0.18 } },
+      { type: "line", name, symbol: "none", data: pairs(mean), lineStyle: { width: 1.4, color: seriesColor(i) }, itemStyle: { color: seriesColor(i) },
         xAxisIndex: 0, yAxisIndex: 0, emphasis: { disabled: true }, power: true },
     ];
   });
@@ -49,7 +49,7 @@ function requestPairs(queries, row) {
   return [
     ["subject", subjectOf(queries, row) || "–"], ["answer", verdictOf(queries, row)],
     ["energy", withError(queries.joules[row], queries.plus_minus[row], "J")],
-    ["latency", withUnit(queries.latency_s[row], "s")], ["first token", withUnit(queries.ttft_s[row], "s")],
+    ["latency", withUnit(queries.latency_s[row], "s")], ["time to first token", withUnit(queries.ttft_s[row], "s")],
     ["tokens", withUnit(queries.input_tokens[row], "") + " in, " + withUnit(queries.output_tokens[row], "") + " out"],
   ];
 }
@@ -79,22 +79,22 @@ function timelineView(run) {
       const shape = echarts.graphic.clipRectByRect({ x: from, y: y - height / 2, width: Math.max(1, to - from), height }, box);
       return shape && { type: "rect", shape, style: { fill, opacity } };
     };
-    const fill = verdictOf(queries, row) === "failed" ? colour("c5") : colour("c3");
-    return { type: "group", children: [rect(x0, x1, fill, 0.85), rect(x0, xFirst, colour("c4"), 0.95)].filter(Boolean) };
+    const fill = verdictOf(queries, row) === "failed" ? color("c5") : color("c3");
+    return { type: "group", children: [rect(x0, x1, fill, 0.85), rect(x0, xFirst, color("c4"), 0.95)].filter(Boolean) };
   };
 
   const requestData = () => {
     const { queries } = state.requests, [begin, finish] = state.window || [timeline().from, end()];
     const found = requestsWithin(state.requests, begin, finish);
     readout.textContent = !state.requests.rows.length ? ""
-      : found ? plural(found.length, "request") + " in view: violet until the first token, then green; red ones failed. Point at one for its figures."
-        : "Zoom in to see single requests; the band shows how many were alive.";
+      : found ? plural(found.length, "request") + " in view: violet until the first token, then green; red if failed. Hover over one for its figures."
+        : "Zoom in to see single requests; the band shows the number in flight.";
     return found ? Array.from(found, row => [queries.from_s[row], queries.lane[row], queries.from_s[row] + queries.latency_s[row], row]) : [];
   };
 
   const axisTip = params => {
     const points = params.filter(point => !/ (least|range)$/.test(point.seriesName) && point.seriesName !== "requests");
-    const pairs = points.map(point => point.seriesName === "requests alive"
+    const pairs = points.map(point => point.seriesName === "requests in flight"
       ? [point.seriesName, digits(point.value[1], 3)] : [point.seriesName, withUnit(point.value[1], "W")]);
     const element = tip(withUnit(params[0].axisValue, "s"), pairs);
     if (state.hovered !== null)
@@ -115,7 +115,7 @@ function timelineView(run) {
     const zoom = { xAxisIndex: [0, 1, 2], filterMode: "none", startValue: at(state.window, 0) ?? undefined, endValue: at(state.window, 1) ?? undefined };
     return {
       ...baseOption(),
-      legend: { top: 0, left: 0, icon: "roundRect", itemWidth: 14, itemHeight: 5, textStyle: { color: colour("ink") }, data: powerSeries(timeline(), []).filter(s => s.power).map(s => s.name) },
+      legend: { top: 0, left: 0, icon: "roundRect", itemWidth: 14, itemHeight: 5, textStyle: { color: color("ink") }, data: powerSeries(timeline(), []).filter(s => s.power).map(s => s.name) },
       grid: [
         { left: 58, right: 14, top: 34, height: 200 },
         { left: 58, right: 14, top: 262, height: 44 },
@@ -124,23 +124,23 @@ function timelineView(run) {
       xAxis: [timeAxis(0, false), timeAxis(1, !laneHeight), timeAxis(2, laneHeight > 0)],
       yAxis: [
         unitAxis("W", { type: "value", gridIndex: 0, splitNumber: 4 }),
-        axis({ type: "value", gridIndex: 1, splitNumber: 2, minInterval: 1, name: "alive", nameGap: 38 }),
+        axis({ type: "value", gridIndex: 1, splitNumber: 2, minInterval: 1, name: "in flight", nameGap: 38 }),
         axis({ type: "value", gridIndex: 2, min: -0.6, max: Math.max(0.6, laneHeight ? lanes() - 0.4 : 1), inverse: true, name: "requests", nameGap: 38, labels: { show: false },
           axisLine: { show: false }, splitLine: { show: false } }),
       ],
-      axisPointer: { link: [{ xAxisIndex: "all" }], lineStyle: { color: colour("dim") } },
+      axisPointer: { link: [{ xAxisIndex: "all" }], lineStyle: { color: color("dim") } },
       tooltip: { ...baseOption().tooltip, trigger: "axis", formatter: axisTip },
       dataZoom: [
         { type: "inside", ...zoom, zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, preventDefaultMouseMove: false },
-        { type: "slider", ...zoom, bottom: 6, height: 22, left: 58, right: 14, borderColor: colour("line"), fillerColor: colour("c1") + "22",
-          handleStyle: { color: colour("panel"), borderColor: colour("dim") }, moveHandleSize: 4, brushSelect: false, showDetail: false,
-          dataBackground: { lineStyle: { color: colour("line") }, areaStyle: { color: colour("faint") } },
-          selectedDataBackground: { lineStyle: { color: colour("c1") }, areaStyle: { color: colour("c1"), opacity: 0.15 } } },
+        { type: "slider", ...zoom, bottom: 6, height: 22, left: 58, right: 14, borderColor: color("line"), fillerColor: color("c1") + "22",
+          handleStyle: { color: color("panel"), borderColor: color("dim") }, moveHandleSize: 4, brushSelect: false, showDetail: false,
+          dataBackground: { lineStyle: { color: color("line") }, areaStyle: { color: color("faint") } },
+          selectedDataBackground: { lineStyle: { color: color("c1") }, areaStyle: { color: color("c1"), opacity: 0.15 } } },
       ],
       series: [
         ...powerSeries(timeline(), moments),
-        { type: "line", name: "requests alive", xAxisIndex: 1, yAxisIndex: 1, symbol: "none", step: "middle", data: Array.from(alive, (value, i) => [moments[i], value]),
-          lineStyle: { width: 1, color: colour("c3") }, itemStyle: { color: colour("c3") }, areaStyle: { color: colour("c3"), opacity: 0.25 }, emphasis: { disabled: true } },
+        { type: "line", name: "requests in flight", xAxisIndex: 1, yAxisIndex: 1, symbol: "none", step: "middle", data: Array.from(alive, (value, i) => [moments[i], value]),
+          lineStyle: { width: 1, color: color("c3") }, itemStyle: { color: color("c3") }, areaStyle: { color: color("c3"), opacity: 0.25 }, emphasis: { disabled: true } },
         { id: "requests", type: "custom", name: "requests", xAxisIndex: 2, yAxisIndex: 2, renderItem: renderRequest, encode: { x: [0, 2], y: 1 },
           data: requestData(), clip: true },
       ],
@@ -193,7 +193,7 @@ function timelineView(run) {
     button("All", "Show all", () => zoomTo(timeline().from, end())));
   if (timelines.length > 1)
     controls.append(make("select", {
-      "aria-label": "Which start of the run",
+      "aria-label": "Start of the run",
       change: event => { state.place = Number(event.target.value); state.window = null; charts.find(entry => entry.element === element).draw(); },
     }, timelines.map((found, i) => make("option", { value: i }, "Start " + found.start))));
   const missing = timelines.map(found => found.missing).find(Boolean);

@@ -16,6 +16,7 @@
 #include "core/units.h"
 #include "port/file.h"
 #include "port/json_read.h"
+#include "rundir/run_path.h"
 
 /* ---- files ---- */
 
@@ -260,7 +261,7 @@ void predicted_put(struct json *json, const char *directory)
     struct text bytes = {0};
     struct error why = {0};
     struct jv *estimate = NULL;
-    str_format(path, sizeof path, "%s/estimate.json", directory);
+    run_path_file(directory, RUN_FILE_ESTIMATE, path, sizeof path);
     enum err err = file_read(path, FILE_MOST, &bytes, &why);
     if (err == ERR_NOT_FOUND) {
         json_null(json, "predicted");

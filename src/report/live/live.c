@@ -490,7 +490,7 @@ size_t live_render(const struct live *live, const struct reading *reading,
                    const struct live_view *view, struct text *out)
 {
     struct live_frame frame = {
-        .screen = {out, view->columns, view->rows, view->utf8, view->colour, 0, 0},
+        .screen = {out, view->columns, view->rows, view->utf8, view->color, 0, 0},
         .live = live,
         .reading = reading,
         .view = view,

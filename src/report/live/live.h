@@ -28,7 +28,7 @@ void live_push(struct live *live, const struct reading *reading);
 
 struct live_view {
     unsigned columns, rows;
-    bool utf8, colour;
+    bool utf8, color;
     bool paused, help;
     unsigned long shown; /* the history ends here: `pushed`, or where it was paused */
     size_t first;        /* scrolled to this device */

@@ -231,7 +231,7 @@ void reading_to_table(struct reading_table *state, const struct reading *reading
     table_widen(&table, state->widths);
     bool again = state->repeat_header && state->blocks % HEADER_EVERY == 0;
     if (state->blocks == 0 || again)
-        table_write_header(&table, state->widths, "", state->colour, out);
+        table_write_header(&table, state->widths, "", state->color, out);
     table_write_rows(&table, state->widths, "", out);
     state->blocks++;
     table_release(&table);
@@ -254,7 +254,7 @@ static void add_summary_row(struct table *table, const char *id, const struct en
     table_add(table, energy->source);
 }
 
-void reading_summary(const struct reading *reading, bool colour, struct text *out)
+void reading_summary(const struct reading *reading, bool color, struct text *out)
 {
     static const struct table_column SUMMARY[] = {
         {"device", false}, {"energy", true},  {"mean", true},
@@ -276,7 +276,7 @@ void reading_summary(const struct reading *reading, bool colour, struct text *ou
         add_summary_row(&table, "total", &shown, reading_total_power(&reading->since), UNKNOWN);
     }
     text_addf(out, "\nin %s\n", format_duration(text, reading->elapsed_s));
-    table_write(&table, "", colour, out);
+    table_write(&table, "", color, out);
     table_release(&table);
     for (size_t i = 0; i < reading->since.count; i++) {
         const struct ledger_device *device = &reading->since.devices[i];

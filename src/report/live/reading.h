@@ -48,7 +48,7 @@ bool reading_wants_total(const struct reading *reading);
 /* ---- as text: a table, CSV, JSON lines, and the totals at the end ---- */
 
 struct reading_table {
-    bool colour;
+    bool color;
     bool repeat_header; /* on a screen that scrolls it away; never in a file */
     bool tenths;        /* of a second, where rows come faster than seconds */
     unsigned blocks;    /* written so far */
@@ -66,6 +66,6 @@ void reading_to_csv(const struct reading *reading, struct text *out);
 void reading_to_json(const struct reading *reading, struct text *out);
 
 /* Joules, mean and peak of each device since the start. */
-void reading_summary(const struct reading *reading, bool colour, struct text *out);
+void reading_summary(const struct reading *reading, bool color, struct text *out);
 
 #endif

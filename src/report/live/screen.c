@@ -78,7 +78,7 @@ static void clean(const struct screen *screen, const char *from, char *to, size_
 
 static void put(struct screen *screen, enum style style, const char *piece, unsigned width)
 {
-    bool styled = screen->colour && style != STYLE_PLAIN;
+    bool styled = screen->color && style != STYLE_PLAIN;
     text_add(screen->out, styled ? STYLES[style] : "");
     text_add(screen->out, piece);
     text_add(screen->out, styled ? "\033[0m" : "");

@@ -17,7 +17,7 @@ struct screen {
     struct text *out;
     unsigned columns, rows;
     bool utf8; /* else every character becomes ASCII */
-    bool colour;
+    bool color;
     unsigned lines; /* begun so far */
     unsigned used;  /* columns of the current line */
 };

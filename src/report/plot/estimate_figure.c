@@ -305,7 +305,7 @@ static void put_line(const struct lines *lines, size_t index, size_t number, str
     const struct line *line = &lines->items[index];
     char name[NAME_MOST];
     struct figure_series *series =
-        figure_series(figure, panel, FIGURE_MARKED, (enum figure_colour)(number % FIGURE_INK),
+        figure_series(figure, panel, FIGURE_MARKED, (enum figure_color)(number % FIGURE_INK),
                       name_line(lines, line, name));
     series->round = (unsigned)(number / FIGURE_INK);
     for (size_t i = 0; i < line->count; i++)
@@ -366,8 +366,8 @@ static void put_figure(const struct lines *lines, struct figure *figure)
                          : work->spec.model->has_phases ? "prompt"
                                                         : "length of the text";
     char each[WORDS_MAX], x_label[WORDS_MAX], y_label[WORDS_MAX + 48];
-    str_format(y_label, sizeof y_label, "energy %s (%s, estimated)",
-               words_each(each, work->unit), lines->unit < 1 ? "mJ" : "J");
+    str_format(y_label, sizeof y_label, "energy %s (%s, estimated)", words_each(each, work->unit),
+               lines->unit < 1 ? "mJ" : "J");
     str_format(x_label, sizeof x_label, "%s (tokens)", length);
     struct figure_panel *panel = figure_panel(figure, x_label, y_label);
     size_t shown = lines->count < LINES_MOST ? lines->count : LINES_MOST;
@@ -426,9 +426,8 @@ static void put_devices(const struct points_report *report, struct figure *figur
     size_t named = rank_devices(points, order, DEVICES_NAMED);
     struct figure_series *series[DEVICES_NAMED + 1] = {NULL};
     for (size_t k = 0; k < named; k++) {
-        series[k] =
-            figure_series(figure, panel, FIGURE_POINTS, (enum figure_colour)(k % FIGURE_INK),
-                          report->hardware[order[k]].id);
+        series[k] = figure_series(figure, panel, FIGURE_POINTS, (enum figure_color)(k % FIGURE_INK),
+                                  report->hardware[order[k]].id);
         series[k]->round = (unsigned)(k / FIGURE_INK);
     }
     series[named] = figure_series(figure, panel, FIGURE_POINTS, FIGURE_INK,

@@ -27,7 +27,7 @@ struct figure_panel *figure_panel(struct figure *figure, const char *x_label, co
 }
 
 struct figure_series *figure_series(struct figure *figure, struct figure_panel *panel,
-                                    enum figure_style style, enum figure_colour colour,
+                                    enum figure_style style, enum figure_color color,
                                     const char *name)
 {
     static struct figure_series nothing; /* its figure is NULL: rows go nowhere */
@@ -40,7 +40,7 @@ struct figure_series *figure_series(struct figure *figure, struct figure_panel *
         figure->failed = true;
         return &nothing;
     }
-    *series = (struct figure_series){.style = style, .colour = colour, .figure = figure};
+    *series = (struct figure_series){.style = style, .color = color, .figure = figure};
     str_copy(series->name, sizeof series->name, name);
     panel->series[panel->series_count++] = series;
     return series;
@@ -209,10 +209,10 @@ const char *short_name(const char *name)
     return slash && slash[1] ? slash + 1 : name;
 }
 
-void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_colour colour,
+void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_color color,
                    double x, double top, const char *name)
 {
-    struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, colour, name);
+    struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, color, name);
     series_add2(line, x, 0);
     series_add2(line, x, top);
 }

@@ -27,8 +27,8 @@ enum figure_style {
     FIGURE_HEAT,     /* x from, x to, y from, y to, value */
 };
 
-/* Colours by their part in a picture: the same in every one, told apart by people who see few. */
-enum figure_colour {
+/* Colors by their part in a picture: the same in every one, told apart by people who see few. */
+enum figure_color {
     FIGURE_BLUE,
     FIGURE_ORANGE,
     FIGURE_GREEN,
@@ -37,13 +37,13 @@ enum figure_colour {
     FIGURE_VERMILION,
     FIGURE_YELLOW,
     FIGURE_INK, /* as the text */
-    FIGURE_COLOURS
+    FIGURE_COLORS
 };
 
 struct figure_series {
     enum figure_style style;
-    enum figure_colour colour;
-    unsigned round;             /* where colours come again: other marks and dashes */
+    enum figure_color color;
+    unsigned round;             /* where colors come again: other marks and dashes */
     char name[FIGURE_TEXT_MAX]; /* in the legend; "" for none */
     double (*rows)[FIGURE_ROW];
     size_t count, capacity;
@@ -70,8 +70,8 @@ struct figure_label {
 struct figure_panel {
     char title[FIGURE_TEXT_MAX]; /* "" for none */
     struct figure_axis x, y;
-    char heat_label[FIGURE_TEXT_MAX]; /* of the colours, with the unit */
-    double heat_high;                 /* of the colours' scale, which begins at 0; 0: by the data */
+    char heat_label[FIGURE_TEXT_MAX]; /* of the colors, with the unit */
+    double heat_high;                 /* of the colors' scale, which begins at 0; 0: by the data */
     struct figure_series **series;
     size_t series_count, series_capacity;
     struct figure_label *labels;
@@ -93,7 +93,7 @@ struct figure_panel *figure_panel(struct figure *figure, const char *x_label, co
 
 /* Never NULL: a failed figure has one that takes nothing. */
 struct figure_series *figure_series(struct figure *figure, struct figure_panel *panel,
-                                    enum figure_style style, enum figure_colour colour,
+                                    enum figure_style style, enum figure_color color,
                                     const char *name);
 
 /* A row as the style has it; one with a value that is not known (of those that count) is left out. */
@@ -135,7 +135,7 @@ void draw_heading(struct figure *figure, const struct run_table *table, const ch
 void layers_heading(struct figure *figure, const struct jv *layers, const char *what);
 
 /* A vertical line up to `top`, with its name in the legend. */
-void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_colour colour,
+void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_color color,
                    double x, double top, const char *name);
 
 /* The last part of a path or of "organization/name"; any other name is returned whole. */

@@ -20,10 +20,10 @@ enum { FONT = 13, FONT_SMALL = 11 }; /* on a page of 800 */
 
 struct theme {
     const char *paper, *ink, *faint, *grid;
-    unsigned colours[FIGURE_COLOURS];
+    unsigned colors[FIGURE_COLORS];
 };
 
-/* The colours of Okabe and Ito.  Some are hard to see on white, others on black. */
+/* The colors of Okabe and Ito.  Some are hard to see on white, others on black. */
 static const struct theme LIGHT = {
     "#ffffff",
     "#1a1a1a",
@@ -147,13 +147,13 @@ static double px(const struct drawing *d, double pixels)
 
 static void put_block(struct drawing *d, size_t p, size_t s, const struct figure_series *series)
 {
-    unsigned colour = d->theme->colours[series->colour];
+    unsigned color = d->theme->colors[series->color];
     text_addf(d->out, "$p%zus%zu << END\n", p, s);
     for (size_t i = 0; i < series->count; i++) {
         const double *row = series->rows[i];
         if (series->style == FIGURE_POINTS)
             text_addf(d->out, "%.9g %.9g %u\n", row[0], row[1],
-                      (unsigned)lround((1 - row[2]) * 215) << 24 | colour);
+                      (unsigned)lround((1 - row[2]) * 215) << 24 | color);
         else if (series->style == FIGURE_BAND)
             text_addf(d->out, "%.9g %.9g %.9g\n", row[0], row[1], row[2]);
         else if (series->style == FIGURE_BOXES || series->style == FIGURE_HEAT)
@@ -170,7 +170,7 @@ static void put_block(struct drawing *d, size_t p, size_t s, const struct figure
 static void put_style(struct drawing *d, const struct figure_series *series)
 {
     static const unsigned MARKS[] = {7, 5, 9, 13}, DASHES[] = {1, 2, 4, 5};
-    unsigned colour = d->theme->colours[series->colour];
+    unsigned color = d->theme->colors[series->color];
     unsigned mark = MARKS[series->round % 4], dash = DASHES[series->round % 4];
     switch (series->style) {
     case FIGURE_POINTS:
@@ -178,35 +178,33 @@ static void put_style(struct drawing *d, const struct figure_series *series)
                          "variable notitle");
         break;
     case FIGURE_LINE:
-        text_addf(d->out, " with lines linewidth 2 dashtype %u linecolor rgb '#%06x'", dash,
-                  colour);
+        text_addf(d->out, " with lines linewidth 2 dashtype %u linecolor rgb '#%06x'", dash, color);
         break;
     case FIGURE_DOTTED:
-        text_addf(d->out, " with lines linewidth 2 dashtype (3,3) linecolor rgb '#%06x'", colour);
+        text_addf(d->out, " with lines linewidth 2 dashtype (3,3) linecolor rgb '#%06x'", color);
         break;
     case FIGURE_STEPS:
-        text_addf(d->out, " with steps linewidth 1.5 linecolor rgb '#%06x'", colour);
+        text_addf(d->out, " with steps linewidth 1.5 linecolor rgb '#%06x'", color);
         break;
     case FIGURE_MARKED:
         text_addf(d->out,
                   " with linespoints linewidth 1.5 dashtype %u pointtype %u pointsize 0.9 "
                   "linecolor rgb '#%06x'",
-                  dash, mark, colour);
+                  dash, mark, color);
         break;
     case FIGURE_BAND:
         text_addf(d->out, " with filledcurves fillcolor rgb '#c0%06x' fillstyle solid noborder",
-                  colour);
+                  color);
         break;
     case FIGURE_BOXES:
-        text_addf(d->out, " with boxxyerror fillcolor rgb '#%06x' fillstyle solid noborder",
-                  colour);
+        text_addf(d->out, " with boxxyerror fillcolor rgb '#%06x' fillstyle solid noborder", color);
         break;
     case FIGURE_ERRORS_X:
     case FIGURE_ERRORS_Y:
         text_addf(d->out,
                   " with %serrorbars linewidth 1.5 pointtype %u pointsize 0.9 linecolor rgb "
                   "'#%06x'",
-                  series->style == FIGURE_ERRORS_X ? "x" : "y", mark, colour);
+                  series->style == FIGURE_ERRORS_X ? "x" : "y", mark, color);
         break;
     case FIGURE_HEAT:
         text_add(d->out, " with boxxyerror fillstyle solid noborder fillcolor palette");
@@ -214,7 +212,7 @@ static void put_style(struct drawing *d, const struct figure_series *series)
     }
 }
 
-/* Points have colours of their own, so their line of the legend stands by itself. */
+/* Points have colors of their own, so their line of the legend stands by itself. */
 static void put_series(struct drawing *d, size_t p, size_t s, const struct figure_series *series,
                        bool is_first)
 {
@@ -222,7 +220,7 @@ static void put_series(struct drawing *d, size_t p, size_t s, const struct figur
     put_style(d, series);
     if (series->style == FIGURE_POINTS && series->name[0])
         text_addf(d->out, ", keyentry with points pointtype 7 pointsize 0.75 linecolor rgb '#%06x'",
-                  d->theme->colours[series->colour]);
+                  d->theme->colors[series->color]);
     if (series->name[0]) {
         text_add(d->out, " title ");
         put_quoted(d->out, series->name, LEGEND_LETTERS, false);

@@ -327,7 +327,7 @@ static enum err check_clocks(const struct settings *settings, struct error *why)
 
 struct measure {
     const char *label, *unit, *lowest; /* lowest: how the least of it is called; NULL: not marked */
-    enum figure_colour colour;
+    enum figure_color color;
     double weight;       /* of its panel: legend and numbers of the axis take room */
     size_t value, error; /* in a struct run_figures */
 };
@@ -402,9 +402,8 @@ static void put_measure(struct figure *figure, const struct settings *settings, 
         panel->x.label[0] = '\0';
     panel->y.from_zero = true;
     panel->weight = measure->weight;
-    put_line(figure_series(figure, panel, FIGURE_LINE, measure->colour, ""), settings, measure);
-    struct figure_series *marks =
-        figure_series(figure, panel, FIGURE_ERRORS_Y, measure->colour, "");
+    put_line(figure_series(figure, panel, FIGURE_LINE, measure->color, ""), settings, measure);
+    struct figure_series *marks = figure_series(figure, panel, FIGURE_ERRORS_Y, measure->color, "");
     for (size_t i = 0; i < settings->count; i++)
         put_mark(marks, &settings->items[i], measure);
     if (measure->lowest)

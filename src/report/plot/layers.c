@@ -81,12 +81,12 @@ static enum err layers_check(const struct plot_source *source, struct error *why
     return known ? ERR_OK : err_set(why, ERR_NO_DATA, "no layer has a known energy");
 }
 
-static enum figure_colour part_colour(size_t part)
+static enum figure_color part_color(size_t part)
 {
-    static const enum figure_colour COLOURS[] = {FIGURE_BLUE,   FIGURE_ORANGE, FIGURE_GREEN,
-                                                 FIGURE_PURPLE, FIGURE_SKY,    FIGURE_VERMILION,
-                                                 FIGURE_YELLOW, FIGURE_INK};
-    return COLOURS[part % (sizeof COLOURS / sizeof *COLOURS)];
+    static const enum figure_color COLORS[] = {FIGURE_BLUE,   FIGURE_ORANGE, FIGURE_GREEN,
+                                               FIGURE_PURPLE, FIGURE_SKY,    FIGURE_VERMILION,
+                                               FIGURE_YELLOW, FIGURE_INK};
+    return COLORS[part % (sizeof COLORS / sizeof *COLORS)];
 }
 
 /* ---- layers: a stacked bar per layer ---- */
@@ -139,7 +139,7 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
     panel->x.low = -0.7;
     panel->x.high = (double)jv_count(jv_get(source->layers, "layers")) - 0.3;
     for (size_t i = 0; i < parts.count; i++)
-        put_part(figure_series(figure, panel, FIGURE_BOXES, part_colour(i), parts.names[i]),
+        put_part(figure_series(figure, panel, FIGURE_BOXES, part_color(i), parts.names[i]),
                  source->layers, &parts, i);
     put_whole(figure, panel, source->layers, parts.count > 0);
     return ERR_OK;
@@ -166,9 +166,9 @@ static const struct jv *find_component(const struct jv *layers, const char *name
 
 static void put_component_bars(struct figure *figure, struct figure_panel *panel,
                                const struct jv *layers, const struct layer_parts *parts,
-                               const char *phase, double shift, enum figure_colour colour)
+                               const char *phase, double shift, enum figure_color color)
 {
-    struct figure_series *boxes = figure_series(figure, panel, FIGURE_BOXES, colour, phase);
+    struct figure_series *boxes = figure_series(figure, panel, FIGURE_BOXES, color, phase);
     struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_X, FIGURE_INK, "");
     for (size_t i = 0; i < parts->count; i++) {
         const struct jv *c = find_component(layers, parts->names[i], phase);
@@ -254,7 +254,7 @@ static enum err draw_heatmap(const struct plot_source *source, struct figure *fi
     layer_parts_of(source->layers, true, &parts);
     if (!parts.count)
         return err_set(why, ERR_NO_DATA, "the layers were not divided into components");
-    /* One scale: the same colour is the same energy in both. */
+    /* One scale: the same color is the same energy in both. */
     double most = fmax(hottest(source->layers, PHASES[0], &parts),
                        hottest(source->layers, PHASES[1], &parts));
     for (int i = 0; i < 2; i++)
@@ -292,9 +292,9 @@ static const char *what_ran(const struct jv *layers, const struct jv *window)
 
 /* Windows that were stopped for their times have no energy of their own. */
 static size_t put_windows(struct figure *figure, struct figure_panel *panel,
-                          const struct jv *layers, const char *what, enum figure_colour colour)
+                          const struct jv *layers, const char *what, enum figure_color color)
 {
-    struct figure_series *boxes = figure_series(figure, panel, FIGURE_BOXES, colour, what);
+    struct figure_series *boxes = figure_series(figure, panel, FIGURE_BOXES, color, what);
     struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_INK, "");
     size_t count = 0;
     for (const struct jv *w = jv_first(jv_get(layers, "windows")); w; w = jv_next(w)) {

@@ -65,7 +65,7 @@ static void put_bars(struct figure *figure, const struct run_table *table, size_
 
 static enum err put_spread_of(struct figure *figure, struct figure_panel *panel,
                               const struct run_table *table, enum run_number joules,
-                              enum run_number tokens, double at, enum figure_colour colour)
+                              enum run_number tokens, double at, enum figure_color color)
 {
     static const double PS[] = {0.05, 0.5, 0.95};
     double *values, marks[3];
@@ -76,7 +76,7 @@ static enum err put_spread_of(struct figure *figure, struct figure_panel *panel,
         return err;
     if (count) {
         select_quantiles(values, count, PS, 3, marks);
-        struct figure_series *series = figure_series(figure, panel, FIGURE_ERRORS_Y, colour, "");
+        struct figure_series *series = figure_series(figure, panel, FIGURE_ERRORS_Y, color, "");
         series_add4(series, at, marks[1], marks[0], marks[2]);
         str_format(text, sizeof text, "%.3g J", marks[1]);
         figure_label(figure, panel, at, marks[1], false, text);

@@ -235,9 +235,9 @@ static enum err draw_per_token(const struct plot_source *source,
         if (before)
             continue;
         line_title(source, i, several_machines, name, sizeof name);
-        enum figure_colour colour = (enum figure_colour)(lines % LINE_COLORS);
-        struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, colour, "");
-        struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_Y, colour, name);
+        enum figure_color color = (enum figure_color)(lines % LINE_COLORS);
+        struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, color, "");
+        struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_Y, color, name);
         line->round = errors->round = (unsigned)(lines++ / LINE_COLORS);
         put_token_line(source, i, of, line, errors);
     }
@@ -337,8 +337,8 @@ static double names_share(const struct plot_source *source)
 static void put_measure(struct figure *figure, const struct plot_source *source, unsigned which,
                         bool with_names)
 {
-    static const enum figure_colour BARS[MEASURES] = {FIGURE_BLUE, FIGURE_SKY, FIGURE_ORANGE,
-                                                      FIGURE_GREEN};
+    static const enum figure_color BARS[MEASURES] = {FIGURE_BLUE, FIGURE_SKY, FIGURE_ORANGE,
+                                                     FIGURE_GREEN};
     struct measure measures[MEASURES];
     char name[FIGURE_TEXT_MAX];
     measures_of(&source->runs[0], measures);
@@ -460,10 +460,10 @@ static enum err put_runs(const struct plot_source *source, const bool *on, struc
     panel->x.log_base = is_wide ? 10 : 0;
     struct figure_series *series[2][2];
     for (int i = 0; i < 2; i++) {
-        enum figure_colour colour = i ? FIGURE_GREEN : FIGURE_BLUE;
-        series[i][0] = figure_series(figure, panel, FIGURE_ERRORS_Y, colour,
+        enum figure_color color = i ? FIGURE_GREEN : FIGURE_BLUE;
+        series[i][0] = figure_series(figure, panel, FIGURE_ERRORS_Y, color,
                                      i ? "Pareto-optimal" : "dominated");
-        series[i][1] = figure_series(figure, panel, FIGURE_ERRORS_X, colour, "");
+        series[i][1] = figure_series(figure, panel, FIGURE_ERRORS_X, color, "");
     }
     for (size_t i = 0; i < source->run_count; i++) {
         const struct run_point *point = &source->runs[i].point;

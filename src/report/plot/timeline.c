@@ -175,7 +175,7 @@ static void put_channel(struct figure_series *line, const struct power_channel *
     }
 }
 
-/* The same device and part has the same colour in every start, and one name in the legend. */
+/* The same device and part has the same color in every start, and one name in the legend. */
 struct lines {
     char names[FIGURE_INK * 4][FIGURE_TEXT_MAX];
     size_t count;
@@ -202,7 +202,7 @@ static void put_lap(struct figure *figure, struct figure_panel *panel, const str
         str_format(name, sizeof name, "%.100s %.60s", channel->device, channel->scope);
         size_t line = line_of(lines, name, &is_new);
         put_channel(figure_series(figure, panel, FIGURE_LINE,
-                                  (enum figure_colour)(line % FIGURE_INK), is_new ? name : ""),
+                                  (enum figure_color)(line % FIGURE_INK), is_new ? name : ""),
                     channel, lap, width);
     }
 }

@@ -82,7 +82,7 @@ static void number_text(char *to, double value, double error, enum unit unit)
         plain_number(to, value);
 }
 
-/* What stands beside a figure under its name and a suffix; NULL without one. */
+/* The member named KEY + suffix beside a figure; NULL without one. */
 static const struct jv *beside(const struct jv *object, const char *key, const char *suffix)
 {
     char name[128];
@@ -120,7 +120,7 @@ static void add_count(char *to, const struct jv *object, const char *key)
         str_format(to + used, CELL_MAX - used, " (%.0f of %.0f)", known, all);
 }
 
-/* "X_queries" tells of X, which stands beside it; a count of its own does not. */
+/* "X_queries" belongs to X beside it; otherwise it is a figure of its own. */
 static bool counts_another(const struct jv *object, const char *key)
 {
     char name[128];
@@ -317,7 +317,7 @@ static void write_named(const struct jv *rows, bool verbose, const char *indent,
     }
 }
 
-static void write_table(const struct jv *rows, bool verbose, bool colour, struct text *out)
+static void write_table(const struct jv *rows, bool verbose, bool color, struct text *out)
 {
     struct columns columns;
     struct table table;
@@ -327,51 +327,50 @@ static void write_table(const struct jv *rows, bool verbose, bool colour, struct
     for (const struct jv *row = jv_first(rows); row; row = jv_next(row))
         if (verbose || shown++ < ROWS_BRIEF)
             add_row(&table, row, &columns, verbose);
-    table_write(&table, "     ", colour, out);
+    table_write(&table, "     ", color, out);
     table_release(&table);
     if (!verbose && all > ROWS_BRIEF)
         text_addf(out, "     ... %zu more: -v shows them\n", all - ROWS_BRIEF);
     write_named(rows, verbose, "     ", out);
 }
 
-static void write_data(const struct jv *data, bool verbose, bool colour, struct text *out)
+static void write_data(const struct jv *data, bool verbose, bool color, struct text *out)
 {
     char label[CELL_MAX];
     for (const struct jv *child = jv_first(data); child; child = jv_next(child)) {
         label_text(label, jv_key(child));
         if (is_table(child)) {
             text_addf(out, "\n   %s\n", label);
-            write_table(child, verbose, colour, out);
+            write_table(child, verbose, color, out);
         } else if (verbose && jv_is_object(child) && jv_first(child)) {
             text_addf(out, "\n   %s\n", label);
             write_list(child, "     ", out);
-            write_data(child, verbose, colour, out);
+            write_data(child, verbose, color, out);
         }
     }
 }
 
 /* An object whose children are rows already, as the outliers', is one table. */
-static void write_all_data(const struct jv *data, bool verbose, bool colour, struct text *out)
+static void write_all_data(const struct jv *data, bool verbose, bool color, struct text *out)
 {
     if (is_table(data)) {
         text_add(out, "\n");
-        write_table(data, verbose, colour, out);
+        write_table(data, verbose, color, out);
     } else {
-        write_data(data, verbose, colour, out);
+        write_data(data, verbose, color, out);
     }
 }
 
-void analysis_text(const struct jv *result, bool verbose, bool colour, struct text *out)
+void analysis_text(const struct jv *result, bool verbose, bool color, struct text *out)
 {
     const char *name = jv_text(jv_get(result, "analysis"));
     const char *missing = jv_text(jv_path(result, "summary.not_enough_data"));
-    text_addf(out, "%s%s%s\n", colour ? "\033[1m " : " ", name ? name : "?",
-              colour ? "\033[0m" : "");
+    text_addf(out, "%s%s%s\n", color ? "\033[1m " : " ", name ? name : "?", color ? "\033[0m" : "");
     if (missing) {
         text_addf(out, "   not enough data: %s\n", plain_text(missing).text);
     } else {
         write_list(jv_get(result, "summary"), "   ", out);
-        write_all_data(jv_get(result, "data"), verbose, colour, out);
+        write_all_data(jv_get(result, "data"), verbose, color, out);
     }
     for (const struct jv *line = jv_first(jv_get(result, "warnings")); line; line = jv_next(line))
         text_addf(out, "   warning: %s\n", plain_text(jv_text(line)).text);

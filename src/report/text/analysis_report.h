@@ -9,6 +9,6 @@ struct jv;
 struct text;
 
 /* Briefly: no more than some rows a table, and only what fits; verbose: all. */
-void analysis_text(const struct jv *result, bool verbose, bool colour, struct text *out);
+void analysis_text(const struct jv *result, bool verbose, bool color, struct text *out);
 
 #endif

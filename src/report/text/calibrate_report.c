@@ -55,7 +55,7 @@ static void add_figure(struct table *table, const char *name, const struct calib
     table_add(table, figure->is_given ? "given, not fitted" : "");
 }
 
-static void figures_to_text(const struct calibration *c, bool colour, struct text *out)
+static void figures_to_text(const struct calibration *c, bool color, struct text *out)
 {
     struct table table;
     char name[CELL_MAX], attained[FORMAT_MAX];
@@ -69,7 +69,7 @@ static void figures_to_text(const struct calibration *c, bool colour, struct tex
     rate_text(attained, c->bytes_per_s, "B/s");
     add_figure(&table, "per byte", &c->joules_per_byte, false, 0, attained);
     add_figure(&table, "constant", &c->constant_w, true, 0, "");
-    table_write(&table, "   ", colour, out);
+    table_write(&table, "   ", color, out);
     table_release(&table);
 }
 
@@ -100,14 +100,14 @@ static void overheads_to_text(const struct calibration *c, struct text *out)
                   format_si(number, c->graph_launch_s, "s"));
 }
 
-void calibrate_text(const struct calibrate_report *report, bool colour, struct text *out)
+void calibrate_text(const struct calibrate_report *report, bool color, struct text *out)
 {
     const struct calibration *c = report->calibration;
     text_addf(out, " energy model of %s, fitted to %s\n\n",
               *report->hardware ? report->hardware : "an unnamed device", report->data);
     if (c->is_estimated)
         text_add(out, "   ESTIMATED: the energy is a model's, and so is the fit\n\n");
-    figures_to_text(c, colour, out);
+    figures_to_text(c, color, out);
     text_add(out, "\n");
     rows_to_text(c, out);
     overheads_to_text(c, out);

@@ -12,15 +12,14 @@ struct text;
 
 struct calibrate_report {
     const struct calibration *calibration;
-    const char *hardware;        /* as the rows or this machine call it; "": nobody says */
+    const char *hardware;        /* as in the rows or on this machine; "": unknown */
     const struct hardware *base; /* the entry whose other figures are kept; NULL: none */
     const char *data;            /* where the rows come from: "a.csv", "built-in loads, cpu0" */
     const char *given_source;    /* of coefficients that were not fitted */
     const char *file;            /* that was written; NULL: none */
 };
 
-void calibrate_text(const struct calibrate_report *report, bool colour, struct text *out);
+void calibrate_text(const struct calibrate_report *report, bool color, struct text *out);
 void calibrate_json(const struct calibrate_report *report, struct text *out);
-
 
 #endif

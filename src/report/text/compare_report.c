@@ -179,7 +179,7 @@ static void put_checks(const struct compare_report *report, const char *before, 
         }
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void fill_table(const struct comparison *comparison, struct table *table)
 {
@@ -194,7 +194,7 @@ static void fill_table(const struct comparison *comparison, struct table *table)
     }
 }
 
-static void put_comparison(const struct comparison *comparison, bool colour, struct text *out)
+static void put_comparison(const struct comparison *comparison, bool color, struct text *out)
 {
     char pairing[CELL_MAX];
     struct table table;
@@ -206,17 +206,17 @@ static void put_comparison(const struct comparison *comparison, bool colour, str
         text_addf(out, "   warning: %s\n", plain_text(comparison->warnings[i].text).text);
     text_add(out, "\n");
     fill_table(comparison, &table);
-    table_write(&table, "   ", colour, out);
+    table_write(&table, "   ", color, out);
     table_release(&table);
 }
 
-void compare_text(const struct compare_report *report, bool colour, struct text *out)
+void compare_text(const struct compare_report *report, bool color, struct text *out)
 {
     text_addf(out, "\n baseline %s\n   '%s'%s%s; %zu queries\n", plain_text(report->baseline).text,
               plain_text(report->model).text, report->hardware[0] ? " on " : "",
               plain_text(report->hardware).text, report->queries);
     for (size_t i = 0; i < report->count; i++)
-        put_comparison(&report->comparisons[i], colour, out);
+        put_comparison(&report->comparisons[i], color, out);
     text_add(out, "\n");
     put_explanation(report, "   ", out);
     if (report->check_count)

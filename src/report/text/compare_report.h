@@ -1,4 +1,4 @@
-/* A comparison of runs as a table for people, as Markdown or as JSON.  Nothing here keeps state. */
+/* A comparison of runs as text, Markdown or JSON.  Nothing here keeps state. */
 #ifndef IPW_REPORT_COMPARE_REPORT_H
 #define IPW_REPORT_COMPARE_REPORT_H
 
@@ -21,7 +21,7 @@ struct compare_report {
     uint64_t seed;
 };
 
-void compare_text(const struct compare_report *report, bool colour, struct text *out);
+void compare_text(const struct compare_report *report, bool color, struct text *out);
 void compare_markdown(const struct compare_report *report, struct text *out);
 void compare_json(const struct compare_report *report, struct text *out);
 

@@ -9,7 +9,7 @@
 #include "runner/host_report.h"
 #include "runner/check.h"
 
-/* Drivers that exist for tests are nobody's business here. */
+/* Drivers that exist only for tests are not shown. */
 static bool is_shown(const struct sensor_finding *finding)
 {
     return finding->kind != SENSOR_TEST;
@@ -76,15 +76,15 @@ void doctor_json(const struct host_report *host, const struct sensor_findings *f
 
 /* ---- text ---- */
 
-static const char *status_mark(enum sensor_status status, bool colour)
+static const char *status_mark(enum sensor_status status, bool color)
 {
     static const char *const PLAIN[] = {"ok",     "estimated",   "DEAD",
                                         "DENIED", "unsupported", "absent"};
-    static const char *const COLOURED[] = {
+    static const char *const COLORED[] = {
         "\033[32mok\033[0m",     "\033[33mestimated\033[0m",   "\033[31mDEAD\033[0m",
         "\033[31mDENIED\033[0m", "\033[33munsupported\033[0m", "\033[2mabsent\033[0m",
     };
-    return colour ? COLOURED[status] : PLAIN[status];
+    return color ? COLORED[status] : PLAIN[status];
 }
 
 static void write_host(const struct host_report *host, struct text *out)
@@ -106,10 +106,10 @@ static void write_host(const struct host_report *host, struct text *out)
 }
 
 static void write_sensor(const struct sensor_finding *finding, const struct check_row *row,
-                         bool colour, struct text *out)
+                         bool color, struct text *out)
 {
     char power[FORMAT_MAX] = "", period[80] = "", cost[80] = "", number[FORMAT_MAX];
-    const char *mark = status_mark(finding->status, colour);
+    const char *mark = status_mark(finding->status, color);
     size_t width = strlen(status_mark(finding->status, false));
     text_addf(out, "  %-14s %s%*s  ", finding->id, mark, (int)(11 - width), "");
     bool works = finding->status == SENSOR_OK || finding->status == SENSOR_ESTIMATED;
@@ -151,7 +151,7 @@ static void write_verdict(const struct sensor_findings *findings, const struct c
 }
 
 void doctor_text(const struct host_report *host, const struct sensor_findings *findings,
-                 const struct check_row *rows, bool colour, struct text *out)
+                 const struct check_row *rows, bool color, struct text *out)
 {
     write_host(host, out);
     text_add(out, "\n");
@@ -159,7 +159,7 @@ void doctor_text(const struct host_report *host, const struct sensor_findings *f
     for (int pass = SENSOR_OK; pass <= SENSOR_ABSENT; pass++)
         for (size_t i = 0; i < findings->count; i++)
             if ((int)findings->items[i].status == pass && is_shown(&findings->items[i]))
-                write_sensor(&findings->items[i], &rows[i], colour, out);
+                write_sensor(&findings->items[i], &rows[i], color, out);
     text_add(out, "\n");
     write_verdict(findings, rows, out);
     parts_text(out);

@@ -10,7 +10,7 @@ struct sensor_findings;
 struct text;
 
 void doctor_text(const struct host_report *host, const struct sensor_findings *findings,
-                 const struct check_row *rows, bool colour, struct text *out);
+                 const struct check_row *rows, bool color, struct text *out);
 void doctor_json(const struct host_report *host, const struct sensor_findings *findings,
                  const struct check_row *rows, struct text *out);
 

@@ -1,4 +1,5 @@
-#include "report/text/estimate_compat.h"
+/* Estimates of the legacy model as text and JSON, with the digits of its own reports. */
+#include "report/text/estimate_report.h"
 
 #include <stdlib.h>
 
@@ -9,7 +10,7 @@
 
 enum { CONSUMERS = 5 };
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 /* The row with most joules after `last` in the order of joules, then of rows: few are shown, so nothing is
  * sorted. */

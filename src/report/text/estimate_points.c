@@ -206,13 +206,13 @@ static void put_lengths(const struct workload_spec *question, const struct layou
     text_add(out, layout->prompts && layout->outputs ? "" : " tokens");
 }
 
-static void put_title(const struct points_report *report, const struct layout *layout, bool colour,
+static void put_title(const struct points_report *report, const struct layout *layout, bool color,
                       struct text *out)
 {
     const struct workload *work = &report->points->works[0];
     const struct workload_spec *question = &work->spec;
-    text_addf(out, "\n %s%s%s: %zu estimate%s", colour ? "\033[1m" : "", question->model->name,
-              colour ? "\033[0m" : "", report->points->able,
+    text_addf(out, "\n %s%s%s: %zu estimate%s", color ? "\033[1m" : "", question->model->name,
+              color ? "\033[0m" : "", report->points->able,
               words_plural((double)report->points->able));
     if (!layout->batches)
         text_addf(out, ", batch %.0f", work->batch);
@@ -313,15 +313,15 @@ static size_t markdown_columns(const struct layout *layout, struct table_column 
     return count;
 }
 
-void points_text(const struct points_report *report, bool colour, struct text *out)
+void points_text(const struct points_report *report, bool color, struct text *out)
 {
     struct layout layout;
     struct table table;
     lay_out(report, &layout);
-    put_title(report, &layout, colour, out);
+    put_title(report, &layout, color, out);
     table_init(&table, layout.columns, CELLS);
     size_t left = fill_table(report, &layout, true, &table);
-    table_write(&table, "   ", colour, out);
+    table_write(&table, "   ", color, out);
     table_release(&table);
     if (left)
         text_addf(out, "   and %zu more (--top 0 shows all)\n", left);

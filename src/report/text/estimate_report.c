@@ -24,12 +24,12 @@ enum { BAR = 32 };
 
 struct paper {
     struct text *out;
-    bool colour;
+    bool color;
 };
 
 static const char *tint(const struct paper *paper, const char *code)
 {
-    return paper->colour ? code : "";
+    return paper->color ? code : "";
 }
 
 /* A line of the head: "   energy       ~22.1 mJ". */
@@ -201,7 +201,7 @@ static void put_phases(const struct paper *paper, const struct workload_estimate
     }
     phase_row(&table, "request", output, batch, &estimate->total);
     text_add(paper->out, "\n");
-    table_write(&table, "   ", paper->colour, paper->out);
+    table_write(&table, "   ", paper->color, paper->out);
     table_release(&table);
 }
 
@@ -307,7 +307,7 @@ static void put_consumers(const struct paper *paper, const struct estimate_repor
         consumer_row(&table, &rows[i], report->estimate->work->spec.is_request,
                      report->estimate->total.joules.total);
     text_add(paper->out, "\n");
-    table_write(&table, "   ", paper->colour, paper->out);
+    table_write(&table, "   ", paper->color, paper->out);
     table_release(&table);
     if (shown < count)
         text_addf(paper->out, "   and %zu more (--top 0 shows them)\n", count - shown);
@@ -383,7 +383,7 @@ static void put_recommendations(const struct paper *paper, const struct estimate
     }
     table_init(&table, columns, sizeof columns / sizeof *columns);
     fill_recommendations(report, &table);
-    table_write(&table, "   ", paper->colour, paper->out);
+    table_write(&table, "   ", paper->color, paper->out);
     table_release(&table);
     text_add(paper->out, "   each estimated with that change alone\n");
     for (size_t i = 0; i < report->recommendation_count; i++)
@@ -425,7 +425,7 @@ static void put_figures(const struct paper *paper, const struct workload_estimat
         table_add(&table, known && figure->source ? figure->source : "");
     }
     text_add(paper->out, "\n");
-    table_write(&table, "   ", paper->colour, paper->out);
+    table_write(&table, "   ", paper->color, paper->out);
     table_release(&table);
 }
 
@@ -444,10 +444,10 @@ static void put_unknown(const struct paper *paper, const struct workload_estimat
     text_add(paper->out, "\n");
 }
 
-void estimate_text(const struct estimate_report *report, bool colour, struct text *out)
+void estimate_text(const struct estimate_report *report, bool color, struct text *out)
 {
     const struct workload_estimate *estimate = report->estimate;
-    struct paper paper = {out, colour};
+    struct paper paper = {out, color};
     put_title(&paper, estimate);
     put_energy(&paper, estimate);
     put_time(&paper, estimate);

@@ -11,6 +11,7 @@
 #include "estimate/estimate_grid.h"
 #include "estimate/recommend.h"
 
+struct legacy_estimate;
 struct text;
 
 /* One estimate. */
@@ -26,7 +27,7 @@ struct estimate_report {
     bool shows_figures; /* of the device, with their sources */
 };
 
-void estimate_text(const struct estimate_report *report, bool colour, struct text *out);
+void estimate_text(const struct estimate_report *report, bool color, struct text *out);
 void estimate_markdown(const struct estimate_report *report, struct text *out);
 void estimate_json(const struct estimate_report *report, struct text *out);
 /* One line per subgraph. */
@@ -40,10 +41,14 @@ struct points_report {
     size_t top; /* rows of text and Markdown, always including the frontier; 0: all */
 };
 
-void points_text(const struct points_report *report, bool colour, struct text *out);
+void points_text(const struct points_report *report, bool color, struct text *out);
 void points_markdown(const struct points_report *report, struct text *out);
 void points_json(const struct points_report *report, struct text *out);
 /* One line per point. */
 void points_csv(const struct points_report *report, struct text *out);
+
+/* The legacy model (`--model-compat`), with the digits of its own reports. */
+void compat_text(const struct legacy_estimate *compat, struct text *out);
+void compat_json(const struct legacy_estimate *compat, struct text *out);
 
 #endif

@@ -78,7 +78,7 @@ static void add_member(struct table *table, const struct profile_member *member)
     add_figure(table, mark, member->ipw);
 }
 
-static void write_table(const struct profile_family *family, bool colour, struct text *out)
+static void write_table(const struct profile_family *family, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {" ", false},       {"model", false},          {"accuracy", true},
@@ -89,7 +89,7 @@ static void write_table(const struct profile_family *family, bool colour, struct
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t i = 0; i < family->count; i++)
         add_member(&table, &family->members[i]);
-    table_write(&table, "   ", colour, out);
+    table_write(&table, "   ", color, out);
     table_release(&table);
 }
 
@@ -115,9 +115,9 @@ static void write_evidence(const struct profile_family *family, struct text *out
     text_add(out, "   energy   unknown: no sensor\n");
 }
 
-void family_text(const struct profile_family *family, bool colour, struct text *out)
+void family_text(const struct profile_family *family, bool color, struct text *out)
 {
-    write_table(family, colour, out);
+    write_table(family, color, out);
     text_add(out, "\n   * Pareto-optimal: no other is as accurate for as little energy\n");
     write_evidence(family, out);
     for (size_t i = 0; i < family->count; i++)

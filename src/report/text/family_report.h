@@ -7,7 +7,7 @@
 struct profile_family;
 struct text;
 
-void family_text(const struct profile_family *family, bool colour, struct text *out);
+void family_text(const struct profile_family *family, bool color, struct text *out);
 void family_json(const struct profile_family *family, struct text *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Numbers for people: SI prefixes, three or four significant digits, "-" for unknown.
+/* Numbers for text output: SI prefixes, three or four significant digits, "-" for unknown.
  * Each writes into the caller's buffer (FORMAT_MAX bytes are enough) and returns it. */
 #ifndef IPW_REPORT_FORMAT_H
 #define IPW_REPORT_FORMAT_H
@@ -12,7 +12,7 @@ enum { FORMAT_MAX = 48 };
 /* 0.01234, "J" -> "12.34 mJ"; 12345, "J" -> "12.35 kJ". */
 char *format_si(char *to, double value, const char *unit);
 
-/* The same to two significant digits, for what is not known better: "12 mJ", "5.8 W". */
+/* The same with two significant digits, for rough figures: "12 mJ", "5.8 W". */
 char *format_rough(char *to, double value, const char *unit);
 
 /* Value and standard uncertainty with one prefix, to two digits of the uncertainty:

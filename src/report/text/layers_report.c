@@ -72,7 +72,7 @@ static void add_component(struct table *table, const struct layers_model *model,
     table_add(table, method ? method : "unknown");
 }
 
-static void write_components(const struct layers_model *model, bool colour, struct text *out)
+static void write_components(const struct layers_model *model, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false}, {"component", false}, {"time", true},  {"energy", true},
@@ -84,7 +84,7 @@ static void write_components(const struct layers_model *model, bool colour, stru
     for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
         for (unsigned c = 0; c < LAYERS_COMPONENTS; c++)
             add_component(&table, model, phase, c);
-    table_write(&table, "   ", colour, out);
+    table_write(&table, "   ", color, out);
     table_release(&table);
     text_add(out, "   share: of the components' joules; FLOPs, bytes: of the phase's, counted from "
                   "the model's shape\n\n");
@@ -122,7 +122,7 @@ static void add_layer(struct table *table, const struct layers_model *model, int
     table_add(table, format_percent(cell, share_of_all(model, joules)));
 }
 
-static void write_layers(const struct layers_model *model, bool colour, struct text *out)
+static void write_layers(const struct layers_model *model, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"layer", true},       {"prefill time", true}, {"energy", true},
@@ -135,7 +135,7 @@ static void write_layers(const struct layers_model *model, bool colour, struct t
     for (int layer = 0; layer < model->facts.layers; layer++)
         add_layer(&table, model, layer);
     add_layer(&table, model, DECODER_OUTSIDE);
-    table_write(&table, "   ", colour, out);
+    table_write(&table, "   ", color, out);
     table_release(&table);
     text_add(out, "\n");
 }
@@ -178,7 +178,7 @@ static void add_setting(struct table *table, const struct layers_model *model,
     table_addf(table, "%u", setting->windows);
 }
 
-static void write_settings(const struct layers_model *model, bool colour, struct text *out)
+static void write_settings(const struct layers_model *model, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false},   {"prompt", true},    {"tokens/s", true}, {"energy", true},
@@ -189,7 +189,7 @@ static void write_settings(const struct layers_model *model, bool colour, struct
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t s = 0; s < model->setting_count; s++)
         add_setting(&table, model, &model->settings[s]);
-    table_write(&table, "   ", colour, out);
+    table_write(&table, "   ", color, out);
     table_release(&table);
     text_add(out, "   energy: of whole windows, idle included\n\n");
 }
@@ -249,7 +249,7 @@ static void write_notes(const struct layers_model *model, struct text *out)
 }
 
 static void write_model(const struct layers_report *report, const struct layers_model *model,
-                        bool colour, struct text *out)
+                        bool color, struct text *out)
 {
     text_add(out, "\n");
     write_head(report, model, out);
@@ -257,9 +257,9 @@ static void write_model(const struct layers_report *report, const struct layers_
         text_add(out, "   no round was completed\n\n");
         return;
     }
-    write_components(model, colour, out);
-    write_layers(model, colour, out);
-    write_settings(model, colour, out);
+    write_components(model, color, out);
+    write_layers(model, color, out);
+    write_settings(model, color, out);
     write_account(model, out);
     write_notes(model, out);
 }
@@ -277,7 +277,7 @@ static double per_token(const struct layers_model *model, enum layers_phase phas
     return tokens > 0 ? joules / tokens : UNKNOWN;
 }
 
-static void write_comparison(const struct layers_result *result, bool colour, struct text *out)
+static void write_comparison(const struct layers_result *result, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"model", false}, {"parameters", true}, {"bits a weight", true},     {"prefill", true},
@@ -302,18 +302,18 @@ static void write_comparison(const struct layers_result *result, bool colour, st
         else
             table_add(&table, "-");
     }
-    table_write(&table, "   ", colour, out);
+    table_write(&table, "   ", color, out);
     table_release(&table);
     text_add(out, "\n");
 }
 
-void layers_text(const struct layers_report *report, bool colour, struct text *out)
+void layers_text(const struct layers_report *report, bool color, struct text *out)
 {
     char a[FORMAT_MAX], b[FORMAT_MAX];
     for (size_t i = 0; i < report->result->count; i++)
-        write_model(report, &report->result->models[i], colour, out);
+        write_model(report, &report->result->models[i], color, out);
     if (report->result->count > 1)
-        write_comparison(report->result, colour, out);
+        write_comparison(report->result, color, out);
     text_addf(out, "   ipw itself: %s reading sensors (%lu reads)",
               format_si(a, report->read_s, "s"), report->reads);
     text_addf(out, ", %s CPU and %.1f MB with the model\n\n", format_si(b, report->own.cpu_s, "s"),

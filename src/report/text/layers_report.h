@@ -22,7 +22,7 @@ struct layers_report {
     unsigned long reads;
 };
 
-void layers_text(const struct layers_report *report, bool colour, struct text *out);
+void layers_text(const struct layers_report *report, bool color, struct text *out);
 void layers_json(const struct layers_report *report, struct text *out);
 
 #endif

@@ -18,9 +18,9 @@
 
 enum { NAME_WIDTH = 23 }; /* the longest driver name is completion_tokens_kde */
 
-void listing_init(struct listing *listing, bool json, bool verbose, bool colour)
+void listing_init(struct listing *listing, bool json, bool verbose, bool color)
 {
-    *listing = (struct listing){.json = json, .verbose = verbose, .colour = colour};
+    *listing = (struct listing){.json = json, .verbose = verbose, .color = color};
     json_init(&listing->json_writer, &listing->text, true);
     if (json)
         json_object(&listing->json_writer, NULL);
@@ -34,7 +34,7 @@ void listing_begin(struct listing *listing, const char *kind, const char *what)
         json_array(&listing->json_writer, kind);
     } else {
         text_addf(&listing->text, "%s%s%s%s: %s\n", listing->open ? "\n" : "",
-                  listing->colour ? "\x1b[1m" : "", kind, listing->colour ? "\x1b[0m" : "", what);
+                  listing->color ? "\x1b[1m" : "", kind, listing->color ? "\x1b[0m" : "", what);
     }
     listing->open = true;
 }
@@ -272,7 +272,7 @@ static void add_device(struct table *table, const struct hardware *hardware)
     table_add(table, evidence_name(hardware_evidence(hardware, usual)));
 }
 
-enum err listing_hardware_table(bool colour, struct text *out, struct error *why)
+enum err listing_hardware_table(bool color, struct text *out, struct error *why)
 {
     static const struct table_column COLUMNS[] = {
         {"id", false},  {"name", false},  {"class", false},  {"TFLOPS", true}, {"dtype", false},
@@ -289,7 +289,7 @@ enum err listing_hardware_table(bool colour, struct text *out, struct error *why
         hardware_release(&hardware);
     }
     if (!err)
-        table_write(&table, "  ", colour, out);
+        table_write(&table, "  ", color, out);
     table_release(&table);
     return err;
 }
@@ -340,7 +340,7 @@ static void add_memories(struct table *table, const struct hardware *hardware)
     }
 }
 
-static void add_modes(const struct hardware *hardware, bool colour, struct text *out)
+static void add_modes(const struct hardware *hardware, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"mode", false},  {"limit W", true}, {"clock", true},   {"memory", true},
@@ -361,11 +361,11 @@ static void add_modes(const struct hardware *hardware, bool colour, struct text 
         table_add(&table, point->source);
     }
     text_add(out, "\n");
-    table_write(&table, "  ", colour, out);
+    table_write(&table, "  ", color, out);
     table_release(&table);
 }
 
-void listing_hardware_details(const struct hardware *hardware, bool colour, struct text *out)
+void listing_hardware_details(const struct hardware *hardware, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"figure", false}, {"value", true},     {"±", true},
@@ -393,7 +393,7 @@ void listing_hardware_details(const struct hardware *hardware, bool colour, stru
     add_figure(&table, "link bandwidth", &hardware->link_bytes_per_s, 1e9, "GB/s");
     add_figure(&table, "link latency", &hardware->link_latency_s, 1e-6, "us");
     text_add(out, "\n");
-    table_write(&table, "  ", colour, out);
+    table_write(&table, "  ", color, out);
     table_release(&table);
-    add_modes(hardware, colour, out);
+    add_modes(hardware, color, out);
 }

@@ -22,11 +22,11 @@ struct listing_row {
 struct listing {
     struct text text;
     struct json json_writer;
-    bool json, verbose, colour;
+    bool json, verbose, color;
     bool open; /* a kind has begun */
 };
 
-void listing_init(struct listing *listing, bool json, bool verbose, bool colour);
+void listing_init(struct listing *listing, bool json, bool verbose, bool color);
 void listing_begin(struct listing *listing, const char *kind, const char *what);
 void listing_add(struct listing *listing, const struct listing_row *row);
 void listing_end(struct listing *listing);
@@ -38,8 +38,11 @@ void listing_models(struct listing *listing);
 enum err listing_models_named(struct listing *listing, const char **names, size_t count,
                               struct error *why) MUST_USE;
 
+/* The runs in a folder; brings its run index up to date. */
+enum err listing_runs(struct listing *listing, const char *parent, struct error *why) MUST_USE;
+
 /* Hardware as text (its JSON is catalog/hardware_json.h): a table of all, or one device. */
-enum err listing_hardware_table(bool colour, struct text *out, struct error *why) MUST_USE;
-void listing_hardware_details(const struct hardware *hardware, bool colour, struct text *out);
+enum err listing_hardware_table(bool color, struct text *out, struct error *why) MUST_USE;
+void listing_hardware_details(const struct hardware *hardware, bool color, struct text *out);
 
 #endif

@@ -67,7 +67,7 @@ static bool is_worth_a_row(const struct summary *run, int i)
     return i != STATISTIC_COMPANY || run->statistics[i].max > 1.0005;
 }
 
-static void write_statistics(const struct summary *run, bool colour, struct text *out)
+static void write_statistics(const struct summary *run, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"per query", false}, {"mean", true}, {"median", true},
@@ -86,7 +86,7 @@ static void write_statistics(const struct summary *run, bool colour, struct text
             add_cell(&table, figures[f], field->statistic_unit, mark_of(run));
     }
     if (table.count) {
-        table_write(&table, "   ", colour, out);
+        table_write(&table, "   ", color, out);
         text_add(out, "\n");
     }
     table_release(&table);
@@ -282,10 +282,10 @@ static void write_heading(const struct summary *run, struct text *out)
     text_add(out, run->interrupted == 1 ? " (interrupted: --resume continues)\n\n" : "\n\n");
 }
 
-void profile_text(const struct summary *run, bool colour, struct text *out)
+void profile_text(const struct summary *run, bool color, struct text *out)
 {
     write_heading(run, out);
-    write_statistics(run, colour, out);
+    write_statistics(run, color, out);
     write_energy(run, out);
     write_tokens(run, out);
     write_score(run, out);

@@ -7,6 +7,6 @@
 struct summary;
 struct text;
 
-void profile_text(const struct summary *run, bool colour, struct text *out);
+void profile_text(const struct summary *run, bool color, struct text *out);
 
 #endif

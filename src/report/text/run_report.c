@@ -152,7 +152,7 @@ static void add_device_row(struct table *table, const struct ledger_device *devi
     add_share_cells(table, &device->energy);
 }
 
-static void write_table(const struct ledger *mean, bool colour, struct text *out)
+static void write_table(const struct ledger *mean, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"device", false}, {"energy", true}, {"mean", true},    {"max", true},
@@ -173,7 +173,7 @@ static void write_table(const struct ledger *mean, bool colour, struct text *out
         table_add(&table, "");
         add_share_cells(&table, &mean->total);
     }
-    table_write(&table, "   ", colour, out);
+    table_write(&table, "   ", color, out);
     table_release(&table);
 }
 
@@ -257,7 +257,7 @@ static void write_times(const struct run_report *report, struct text *out)
     text_addf(out, ", %.1f MB, %lu reads\n", report->own.rss_mb, report->reads);
 }
 
-void run_text(const struct run_report *report, bool colour, struct text *out)
+void run_text(const struct run_report *report, bool color, struct text *out)
 {
     const struct exec_result *result = report->result;
     text_add(out, "\n");
@@ -266,7 +266,7 @@ void run_text(const struct run_report *report, bool colour, struct text *out)
         text_add(out, "   no run completed\n");
         return;
     }
-    write_table(&result->mean, colour, out);
+    write_table(&result->mean, color, out);
     text_add(out, "\n");
     write_device_notes(&result->mean, out);
     write_times(report, out);

@@ -18,7 +18,7 @@ struct run_report {
     unsigned long reads;
 };
 
-void run_text(const struct run_report *report, bool colour, struct text *out);
+void run_text(const struct run_report *report, bool color, struct text *out);
 void run_json(const struct run_report *report, struct text *out);
 
 #endif

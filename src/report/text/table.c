@@ -124,16 +124,16 @@ void table_widen(const struct table *table, size_t *widths)
 }
 
 void table_write_header(const struct table *table, const size_t *widths, const char *indent,
-                        bool colour, struct text *out)
+                        bool color, struct text *out)
 {
     const char *titles[TABLE_COLUMNS_MAX];
     if (!is_usable(table, out))
         return;
     for (size_t c = 0; c < table->width; c++)
         titles[c] = table->columns[c].title;
-    text_add(out, colour ? "\033[1m" : "");
+    text_add(out, color ? "\033[1m" : "");
     write_row(table, widths, titles, indent, out);
-    text_add(out, colour ? "\033[0m" : "");
+    text_add(out, color ? "\033[0m" : "");
 }
 
 void table_write_rows(const struct table *table, const size_t *widths, const char *indent,
@@ -145,13 +145,13 @@ void table_write_rows(const struct table *table, const size_t *widths, const cha
         write_row(table, widths, (const char *const *)&table->cells[i], indent, out);
 }
 
-void table_write(const struct table *table, const char *indent, bool colour, struct text *out)
+void table_write(const struct table *table, const char *indent, bool color, struct text *out)
 {
     size_t widths[TABLE_COLUMNS_MAX] = {0};
     if (!is_usable(table, out))
         return;
     table_widen(table, widths);
-    table_write_header(table, widths, indent, colour, out);
+    table_write_header(table, widths, indent, color, out);
     table_write_rows(table, widths, indent, out);
 }
 

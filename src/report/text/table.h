@@ -34,8 +34,8 @@ void table_addf(struct table *table, const char *format, ...) PRINTF_LIKE(2, 3);
 /* A number for CSV: integers with all their digits, others with nine; UNKNOWN is empty. */
 void table_add_number(struct table *table, double value);
 
-/* Header and rows, each behind `indent`; bold header when colour.  Empty columns are omitted. */
-void table_write(const struct table *table, const char *indent, bool colour, struct text *out);
+/* Header and rows, each behind `indent`; bold header when color.  Empty columns are omitted. */
+void table_write(const struct table *table, const char *indent, bool color, struct text *out);
 
 /* Markdown, with empty columns; special characters are escaped. */
 void table_write_markdown(const struct table *table, struct text *out);
@@ -48,7 +48,7 @@ void table_write_csv(const struct table *table, struct text *out);
  * zero at first, kept by the caller) only ever grow, so that later blocks align with earlier ones. */
 void table_widen(const struct table *table, size_t *widths);
 void table_write_header(const struct table *table, const size_t *widths, const char *indent,
-                        bool colour, struct text *out);
+                        bool color, struct text *out);
 void table_write_rows(const struct table *table, const size_t *widths, const char *indent,
                       struct text *out);
 

@@ -28,7 +28,7 @@ static void add_error(struct table *table, double measured, double predicted)
         table_add(table, "-");
 }
 
-static void rows_to_text(const struct validation *v, bool colour, struct text *out)
+static void rows_to_text(const struct validation *v, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"row", false},  {"bound by", false}, {"measured", true},  {"predicted", true},
@@ -48,7 +48,7 @@ static void rows_to_text(const struct validation *v, bool colour, struct text *o
         add_value(&table, row->predicted.joules, "J");
         add_error(&table, row->measured_j, row->predicted.joules);
     }
-    table_write(&table, "   ", colour, out);
+    table_write(&table, "   ", color, out);
     table_release(&table);
     if (shown < v->count)
         text_addf(out, "   and %zu more (--json has them)\n", v->count - shown);
@@ -67,7 +67,7 @@ static void error_cells(struct table *table, const struct validate_error *error)
     table_addf(table, "%zu", error->rows);
 }
 
-static void regimes_to_text(const struct validation *v, bool colour, struct text *out)
+static void regimes_to_text(const struct validation *v, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"bound by", false},   {"latency MAPE", true}, {"bias", true}, {"rows", true},
@@ -84,17 +84,17 @@ static void regimes_to_text(const struct validation *v, bool colour, struct text
         error_cells(&table, &sums.latency);
         error_cells(&table, &sums.energy);
     }
-    table_write(&table, "   ", colour, out);
+    table_write(&table, "   ", color, out);
     table_release(&table);
 }
 
-void validate_text(const struct validate_report *report, bool colour, struct text *out)
+void validate_text(const struct validate_report *report, bool color, struct text *out)
 {
     const struct validation *v = report->validation;
     text_addf(out, " %s against %s\n\n", report->hardware->name, report->data);
-    rows_to_text(v, colour, out);
+    rows_to_text(v, color, out);
     text_add(out, "\n");
-    regimes_to_text(v, colour, out);
+    regimes_to_text(v, color, out);
     text_add(out, "\n");
     if (v->short_rows)
         text_addf(out, "   energy of %zu rows not compared: under 1 ms, below sensor resolution\n",

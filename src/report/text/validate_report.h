@@ -17,7 +17,7 @@ struct validate_report {
     enum validate_verdict verdict; /* with `most` */
 };
 
-void validate_text(const struct validate_report *report, bool colour, struct text *out);
+void validate_text(const struct validate_report *report, bool color, struct text *out);
 void validate_json(const struct validate_report *report, struct text *out);
 
 #endif

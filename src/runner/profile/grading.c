@@ -59,19 +59,19 @@ static enum err open_one(struct graders *graders, struct open_grader *slot)
 enum err graders_check(const struct profile_options *options, const struct dataset *dataset,
                        struct error *why)
 {
-    static const struct judge NOBODY = {0}; /* opening asks nothing yet */
+    static const struct judge NO_JUDGE = {0}; /* not asked by opening */
     struct graders graders;
     struct open_grader slot = {0};
     const char *name = options->grader ? options->grader : dataset->grader;
     if (!name[0] && options->grader_params.count)
         return err_set(
             why, ERR_USAGE,
-            "--grader-param needs --grader: the questions of %s name graders of their own",
+            "--grader-param requires --grader: the questions of %s name their own graders",
             dataset->name);
     if (!name[0])
         return ERR_OK;
     graders_init(&graders, options, dataset);
-    graders.judge = graders_is_judge(name) ? &NOBODY : NULL;
+    graders.judge = graders_is_judge(name) ? &NO_JUDGE : NULL;
     str_copy(slot.name, sizeof slot.name, name);
     enum err err = open_one(&graders, &slot);
     if (err) {

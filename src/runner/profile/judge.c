@@ -1,6 +1,6 @@
 /* Judging: when the queries are through, the answers that only a model can grade are put to one.  A reader
- * thread queues them from the journal, several workers ask the judge, and each judgement is attributed
- * its own energy, which is no part of the queries'. */
+ * thread queues them from the journal, several workers ask the judge, and the energy of each judgement is
+ * attributed separately from the queries'. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,17 +12,15 @@
 #include "rundir/record.h"
 #include "runner/profile/grading.h"
 #include "runner/profile/records.h"
+#include "runner/profile/settle.h"
 #include "runner/profile/state.h"
 
 enum { QUEUE_MAX = 64 };
 
-/* One answer that waits for the judge. */
+/* One answer to be judged. */
 struct job {
-    char key[40];
+    struct judgement *judgement; /* attribution's, once the judge was asked */
     char *problem, *expected, *answer, *metadata;
-    double gpu_joules, cpu_joules; /* of the query, for the task's total */
-    struct energy earlier;         /* of judgements before without a verdict */
-    double earlier_gpu_joules, earlier_cpu_joules;
 };
 
 struct judge_worker {
@@ -53,6 +51,7 @@ struct judge_pool {
 
 static void job_release(struct job *job)
 {
+    free(job->judgement);
     free(job->problem);
     free(job->expected);
     free(job->answer);
@@ -60,7 +59,7 @@ static void job_release(struct job *job)
     *job = (struct job){0};
 }
 
-/* ---- which answers ---- */
+/* ---- which answers need a judge ---- */
 
 /* Did a judge come to no verdict?  Perhaps it could not be reached: ask again. */
 static bool has_no_verdict(const char *evaluation)
@@ -112,24 +111,34 @@ static char *copy_text(const char *text)
     return strdup(text ? text : "");
 }
 
-static enum err fill_job(const struct record *record, struct job *job)
+static struct judgement *new_judgement(struct profile *profile, const struct record *record)
+{
+    struct judgement *judgement = calloc(1, sizeof *judgement);
+    if (!judgement)
+        return NULL;
+    judgement->id = atomic_fetch_add(&profile->next_request, 1);
+    str_copy(judgement->key, sizeof judgement->key, record->key ? record->key : "");
+    judgement->gpu_joules = record->gpu_joules;
+    judgement->cpu_joules = record->cpu_joules;
+    record_energy_get(&record->judge_energy, &judgement->earlier);
+    judgement->earlier_gpu_joules = record->judge_gpu_joules;
+    judgement->earlier_cpu_joules = record->judge_cpu_joules;
+    return judgement;
+}
+
+static enum err fill_job(struct profile *profile, const struct record *record, struct job *job)
 {
     struct text metadata = {0};
     if (jv_is_object(record->dataset_metadata.value) &&
         jv_print(record->dataset_metadata.value, &metadata) != ERR_OK)
         return ERR_NO_MEMORY;
-    str_copy(job->key, sizeof job->key, record->key ? record->key : "");
+    job->judgement = new_judgement(profile, record);
     job->problem = copy_text(record->problem);
     job->expected = copy_text(record->expected);
     job->answer = copy_text(record->model_answer);
     job->metadata = copy_text(metadata.length ? text_get(&metadata) : "{}");
-    job->gpu_joules = record->gpu_joules;
-    job->cpu_joules = record->cpu_joules;
-    record_energy_get(&record->judge_energy, &job->earlier);
-    job->earlier_gpu_joules = record->judge_gpu_joules;
-    job->earlier_cpu_joules = record->judge_cpu_joules;
     text_release(&metadata);
-    if (job->problem && job->expected && job->answer && job->metadata)
+    if (job->judgement && job->problem && job->expected && job->answer && job->metadata)
         return ERR_OK;
     job_release(job);
     return ERR_NO_MEMORY;
@@ -143,7 +152,7 @@ static enum err push_job(void *context, const struct jv *tree)
     record_from_json(tree, pool->profile->options->model, &record);
     if (!needs_judge(&record))
         return ERR_OK;
-    enum err err = fill_job(&record, &job);
+    enum err err = fill_job(pool->profile, &record, &job);
     if (err)
         return err;
     pthread_mutex_lock(&pool->lock);
@@ -216,12 +225,8 @@ static enum err ask_judge(void *context, const char *prompt, struct text *reply,
     return err;
 }
 
-static double count_or_unknown(int64_t count)
-{
-    return count >= 0 ? (double)count : UNKNOWN;
-}
-
-static enum err account(struct judge_worker *worker, struct judgement *judgement)
+/* Hands the judgement over to attribution. */
+static enum err hand_over(struct judge_worker *worker, struct judgement *judgement)
 {
     struct completion *reply = &worker->reply;
     struct request_trace trace = {
@@ -230,38 +235,33 @@ static enum err account(struct judge_worker *worker, struct judgement *judgement
         .from = reply->sent,
         .first_token = reply->first_token,
         .to = reply->done,
-        .prompt_tokens = count_or_unknown(reply->prompt_tokens),
-        .output_tokens = count_or_unknown(reply->output_tokens),
+        .prompt_tokens = known_count(reply->prompt_tokens),
+        .output_tokens = known_count(reply->output_tokens),
         .arrivals = reply->arrivals.times,
         .arrival_count = reply->arrivals.count,
     };
-    reply->arrivals = (struct arrivals){0}; /* the trace has them now */
+    reply->arrivals = (struct arrivals){0}; /* the trace owns them now */
     enum err err = sharing_end(worker->pool->profile->sharing, &trace);
     if (err)
         request_trace_release(&trace);
     return err;
 }
 
-static enum err begin_judgement(struct judge_worker *worker, const struct judgement *judgement,
-                                struct error *why)
-{
-    enum err err = sharing_begin(worker->pool->profile->sharing, judgement->id, clock_now());
-    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
-}
-
-/* Attribution has the judgement afterwards, or it is freed. */
-static enum err end_judgement(struct judge_worker *worker, struct judgement *judgement,
-                              bool broken_off, struct error *why)
+/* Attribution takes the judgement, unless the judge was not asked or the request was aborted. */
+static enum err end_judgement(struct judge_worker *worker, struct job *job, bool aborted,
+                              struct error *why)
 {
     struct profile *profile = worker->pool->profile;
-    if (!worker->asked || broken_off) {
+    struct judgement *judgement = job->judgement;
+    if (!worker->asked || aborted) {
         sharing_forget(profile->sharing, judgement->id);
-        free(judgement);
         return ERR_OK;
     }
     records_span(profile, SPAN_JUDGE, judgement->key, 1, &worker->reply, &worker->line);
     enum err err = journal_append(&profile->spans, &worker->line, why);
-    enum err lost = account(worker, judgement);
+    enum err lost = hand_over(worker, judgement);
+    if (!lost)
+        job->judgement = NULL;
     return err || !lost ? err : err_set(why, lost, "%s", err_text(lost));
 }
 
@@ -276,32 +276,22 @@ static void grade_job(struct judge_worker *worker, const struct job *job, struct
     graders_grade(&worker->graders, worker->pool->grader, &item, job->answer, grade);
 }
 
-static enum err do_job(struct judge_worker *worker, const struct job *job, struct error *why)
+static enum err run_job(struct judge_worker *worker, struct job *job, struct error *why)
 {
     struct profile *profile = worker->pool->profile;
-    struct judgement *judgement = calloc(1, sizeof *judgement);
     struct grade grade;
-    if (!judgement)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
-    judgement->id = atomic_fetch_add(&profile->next_request, 1);
-    str_copy(judgement->key, sizeof judgement->key, job->key);
-    judgement->gpu_joules = job->gpu_joules;
-    judgement->cpu_joules = job->cpu_joules;
-    judgement->earlier = job->earlier;
-    judgement->earlier_gpu_joules = job->earlier_gpu_joules;
-    judgement->earlier_cpu_joules = job->earlier_cpu_joules;
-    enum err err = begin_judgement(worker, judgement, why);
-    if (err) {
-        free(judgement);
-        return err;
-    }
+    char key[sizeof job->judgement->key];
+    str_copy(key, sizeof key, job->judgement->key);
+    enum err err = sharing_begin(profile->sharing, job->judgement->id, clock_now());
+    if (err)
+        return err_set(why, err, "%s", err_text(err));
     worker->asked = false;
     grade_job(worker, job, &grade);
-    bool broken_off = atomic_load(&profile->cancel);
-    err = end_judgement(worker, judgement, broken_off, why);
-    if (err || broken_off)
+    bool aborted = atomic_load(&profile->cancel);
+    err = end_judgement(worker, job, aborted, why);
+    if (err || aborted)
         return err;
-    records_grade(profile, job->key, worker->pool->grader, &grade, &worker->line);
+    records_grade(profile, key, worker->pool->grader, &grade, &worker->line);
     atomic_fetch_add(&profile->done, 1);
     if (grade.verdict == VERDICT_NULL)
         atomic_fetch_add(&profile->failed, 1);
@@ -314,7 +304,7 @@ static void *judge_main(void *argument)
     struct job job;
     struct error why = {0};
     while (pop_job(worker->pool, &job)) {
-        enum err err = do_job(worker, &job, &why);
+        enum err err = run_job(worker, &job, &why);
         job_release(&job);
         if (err)
             profile_fail(worker->pool->profile, err, &why);
@@ -357,7 +347,7 @@ static enum err open_worker(struct judge_pool *pool, const struct client_driver 
     return ERR_OK;
 }
 
-/* Opens them all, and looks by the first whether the service is there. */
+/* Opens them all, and checks with the first whether the service answers. */
 static enum err open_workers(struct judge_pool *pool, size_t count, struct error *why)
 {
     const struct client_driver *driver =
@@ -365,10 +355,8 @@ static enum err open_workers(struct judge_pool *pool, size_t count, struct error
     if (!driver)
         return ERR_NOT_FOUND;
     pool->workers = calloc(count, sizeof *pool->workers);
-    if (!pool->workers) {
-        err_set(why, ERR_NO_MEMORY, "out of memory");
-        return ERR_NO_MEMORY;
-    }
+    if (!pool->workers)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
     enum err err = ERR_OK;
     for (; !err && pool->count < count; pool->count++)
         err = open_worker(pool, driver, &pool->workers[pool->count], why);

@@ -10,6 +10,7 @@
 #include "metrics/prices.h"
 #include "port/proc.h"
 #include "rundir/run_dir.h"
+#include "runner/profile/settle.h"
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"
 #include "sampler/sampler.h"

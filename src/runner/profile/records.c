@@ -20,7 +20,7 @@ static double ratio(double a, double b)
     return is_known(a) && b > 0 ? a / b : UNKNOWN;
 }
 
-static double number_or_unknown(int64_t count)
+double known_count(int64_t count)
 {
     return count >= 0 ? (double)count : UNKNOWN;
 }
@@ -70,7 +70,7 @@ static void fill_gaps(const struct arrivals *arrivals, struct record *out)
 
 static void fill_reply(const struct completion *reply, struct record *out)
 {
-    double output = number_or_unknown(reply->output_tokens);
+    double output = known_count(reply->output_tokens);
     out->model_answer = out->lm_response = text_get(&reply->content);
     if (reply->reasoning.length)
         out->reasoning = text_get(&reply->reasoning);
@@ -102,8 +102,8 @@ static void fill_compute(const struct profile *profile, const struct completion 
 {
     struct efficiency_inputs facts = profile->facts;
     struct efficiency figures;
-    facts.prompt_tokens = number_or_unknown(reply->prompt_tokens);
-    facts.output_tokens = number_or_unknown(reply->output_tokens);
+    facts.prompt_tokens = known_count(reply->prompt_tokens);
+    facts.output_tokens = known_count(reply->output_tokens);
     efficiency_of(&facts, &figures);
     if (!is_known(figures.flops))
         return;
@@ -117,9 +117,9 @@ static void fill_cost(const struct profile *profile, const struct completion *re
 {
     if (!profile->prices)
         return;
-    struct token_cost cost = prices_tokens(
-        profile->prices, profile->options->model, number_or_unknown(reply->prompt_tokens),
-        number_or_unknown(reply->cached_tokens), number_or_unknown(reply->output_tokens));
+    struct token_cost cost =
+        prices_tokens(profile->prices, profile->options->model, known_count(reply->prompt_tokens),
+                      known_count(reply->cached_tokens), known_count(reply->output_tokens));
     out->input_cost = cost.input;
     out->output_cost = cost.output;
     out->cost = cost.total;

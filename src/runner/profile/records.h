@@ -47,6 +47,9 @@ struct judgement {
     double earlier_gpu_joules, earlier_cpu_joules;
 };
 
+/* UNKNOWN below 0, as clients report what the service did not. */
+double known_count(int64_t count);
+
 /* Where prefill ends and decode begins is seen only in an answer that is streamed in several chunks; an
  * answer of one token has one chunk. */
 bool reply_has_phases(const struct completion *reply);

@@ -10,6 +10,18 @@
 #include "rundir/journal.h"
 #include "rundir/record.h"
 
+struct run_energy run_energy_unknown(const char *note)
+{
+    return (struct run_energy){
+        .energy = energy_unknown(note),
+        .accounted_joules = UNKNOWN,
+        .idle_joules = UNKNOWN,
+        .unattributed_joules = UNKNOWN,
+        .requests_joules = UNKNOWN,
+        .busy.joules = UNKNOWN,
+    };
+}
+
 struct resume resume_nothing(void)
 {
     return (struct resume){.spent = run_energy_unknown("no earlier start measured anything")};

@@ -5,10 +5,24 @@
 
 #include <stdint.h>
 
+#include "core/energy.h"
 #include "core/err.h"
+#include "metrics/intelligence.h"
 #include "runner/profile/profile.h"
-#include "runner/profile/run_energy.h"
 #include "runner/profile/supply.h"
+
+/* Energies of one start, or of all; UNKNOWN where nothing was measured. */
+struct run_energy {
+    struct energy energy;       /* of the machine while the queries ran, by the ledger */
+    double accounted_joules;    /* the same by attribution: requests, idle and unattributed */
+    double idle_joules;         /* while no request was in flight */
+    double unattributed_joules; /* above idle then */
+    double requests_joules;     /* of every attempt, also of queries asked again since */
+    struct busy_energy busy;    /* while at least one request was in flight, over covered time */
+    double busy_s;              /* with at least one request in flight */
+};
+
+struct run_energy run_energy_unknown(const char *note);
 
 struct resume {
     unsigned starts;

@@ -10,6 +10,7 @@
 #include "core/energy.h"
 #include "core/json.h"
 #include "port/thread.h"
+#include "runner/profile/resume.h"
 #include "runner/profile/state.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -79,27 +80,29 @@ enum err settle_rest(struct profile *profile, struct error *why)
 
 enum err settle_open_account(struct profile *profile, nanos from, struct error *why)
 {
-    struct text line = {0}, settings = {0};
+    struct text line = {0}, settings = {0}, measuring = {0};
     struct json json;
     resume_settings(profile->options, &settings);
-    json_init(&json, &line, false);
+    json_init(&json, &measuring, false);
     json_object(&json, NULL);
-    json_string(&json, "kind", "run");
-    json_integer(&json, "format", JOURNAL_FORMAT);
-    json_string(&json, "ipw", IPW_VERSION);
-    json_integer(&json, "start", profile->start);
-    json_number(&json, "started_at", seconds(profile->zero_wall));
-    json_string(&json, "hardware_label", profile->host->label);
-    json_raw(&json, "settings", text_get(&settings));
-    json_object(&json, "measuring");
     json_number(&json, "from_s", seconds(from - profile->zero));
     json_number(&json, "decode_weight", profile->options->decode_weight);
     json_object_end(&json);
-    json_object_end(&json);
-    enum err err = line.failed || settings.failed ? err_set(why, ERR_NO_MEMORY, "out of memory")
-                                                  : journal_append(&profile->journal, &line, why);
+    struct journal_header header = {
+        .kind = RUN_KIND_PROFILE,
+        .start = profile->start,
+        .started_at = seconds(profile->zero_wall),
+        .hardware_label = profile->host->label,
+        .settings = text_get(&settings),
+        .measuring = text_get(&measuring),
+    };
+    journal_header_line(&header, &line);
+    enum err err = line.failed || settings.failed || measuring.failed
+                       ? err_set(why, ERR_NO_MEMORY, "out of memory")
+                       : journal_append(&profile->journal, &line, why);
     text_release(&line);
     text_release(&settings);
+    text_release(&measuring);
     return err;
 }
 

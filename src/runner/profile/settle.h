@@ -7,7 +7,7 @@
 #include "attribute/share.h"
 #include "core/err.h"
 #include "core/units.h"
-#include "runner/profile/run_energy.h"
+#include "runner/profile/resume.h"
 
 struct profile;
 

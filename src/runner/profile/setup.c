@@ -19,6 +19,7 @@
 #include "rundir/run_path.h"
 #include "runner/baseline.h"
 #include "runner/profile/grading.h"
+#include "runner/profile/resume.h"
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"
 #include "sampler/session.h"
@@ -316,7 +317,8 @@ static enum err measure_idle(struct profile *profile, struct error *why)
     if (idle_s <= 0)
         return ERR_OK;
     profile_begin_phase(profile, "idle", -1);
-    enum err err = baseline_measure(profile->session, idle_s, &profile->idle, &profile->result->signal);
+    enum err err =
+        baseline_measure(profile->session, idle_s, &profile->idle, &profile->result->signal);
     profile->has_idle = !err;
     return err ? err_set(why, err, "while measuring idle power: %s", err_text(err)) : ERR_OK;
 }

@@ -21,7 +21,6 @@
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
 #include "runner/profile/resume.h"
-#include "runner/profile/settle.h"
 #include "runner/profile/supply.h"
 #include "runner/samples_log.h"
 
@@ -108,7 +107,7 @@ enum err profile_judge(struct profile *profile, struct error *why) MUST_USE;
 /* summary.c: reads the journal, writes the summary and the stores, and fills the result. */
 enum err profile_summarize(struct profile *profile, struct error *why) MUST_USE;
 
-/* ---- state.c ---- */
+/* ---- loop.c ---- */
 
 /* The first error that ends the run is kept; no new query is started after it.  Any thread. */
 void profile_fail(struct profile *profile, enum err err, const struct error *why);
@@ -117,8 +116,6 @@ void profile_warn(const struct profile *profile, const char *line);
 /* total is -1 when it is not known. */
 void profile_begin_phase(struct profile *profile, const char *phase, int64_t total);
 void profile_show_progress(const struct profile *profile);
-
-/* ---- loop.c ---- */
 
 /* Writes the samples that are new.  When that fails, the run goes on without them. */
 void profile_write_samples(struct profile *profile);

@@ -16,6 +16,7 @@
 #include "rundir/journal.h"
 #include "rundir/store.h"
 #include "rundir/summary.h"
+#include "runner/profile/settle.h"
 #include "runner/profile/state.h"
 #include "runner/profile/sums.h"
 #include "sampler/sampler.h"

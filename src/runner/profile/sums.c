@@ -6,7 +6,6 @@
 
 #include "core/grow.h"
 #include "port/json_read.h"
-#include "runner/profile/run_energy.h"
 
 enum err sums_init(struct sums *sums)
 {

@@ -73,15 +73,10 @@ static struct pending *new_pending(struct profile *profile, const struct query *
     return pending;
 }
 
-static double count_or_unknown(int64_t count)
-{
-    return count >= 0 ? (double)count : UNKNOWN;
-}
-
 static void fill_pending(struct pending *pending, const struct completion *reply)
 {
-    pending->input_tokens = count_or_unknown(reply->prompt_tokens);
-    pending->output_tokens = count_or_unknown(reply->output_tokens);
+    pending->input_tokens = known_count(reply->prompt_tokens);
+    pending->output_tokens = known_count(reply->output_tokens);
     pending->seconds = seconds(reply->done - reply->sent);
     bool phases = reply_has_phases(reply);
     pending->prefill_s = phases ? seconds(reply->first_token - reply->sent) : UNKNOWN;

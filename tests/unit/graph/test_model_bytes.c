@@ -4,10 +4,9 @@
 
 #include "graph/decoder.h"
 #include "graph/decoder_shape.h"
-#include "graph/hf_config.h"
+#include "graph/hf.h"
 #include "graph/model_files.h"
 #include "graph/reader.h"
-#include "graph/safetensors.h"
 #include "port/json_read.h"
 #include "support/model_bytes.h"
 #include "support/unit.h"

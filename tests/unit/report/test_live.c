@@ -191,7 +191,7 @@ static void no_size_is_overrun(void **state)
             for (unsigned rows = 1; rows <= 60; rows += rows < 26 ? step : 8) {
                 struct live_view view = view_of(&machine, columns, rows);
                 view.utf8 = columns % 2;
-                view.colour = rows % 2;
+                view.color = rows % 2;
                 view.paused = columns % 3 == 0;
                 view.help = columns % 5 == 0;
                 view.first = columns;
@@ -330,7 +330,7 @@ static void many_devices_scroll(void **state)
     machine_release(&machine);
 }
 
-static void ascii_has_no_other_bytes_and_no_colour_no_escapes(void **state)
+static void ascii_has_no_other_bytes_and_no_color_no_escapes(void **state)
 {
     (void)state;
     struct machine machine;
@@ -399,7 +399,7 @@ int main(void)
         cmocka_unit_test(estimates_and_lost_devices_are_marked),
         cmocka_unit_test(a_paused_view_stands_still),
         cmocka_unit_test(many_devices_scroll),
-        cmocka_unit_test(ascii_has_no_other_bytes_and_no_colour_no_escapes),
+        cmocka_unit_test(ascii_has_no_other_bytes_and_no_color_no_escapes),
         cmocka_unit_test(sparks_tell_unknown_from_nothing),
         cmocka_unit_test(a_scale_is_round_and_just_above),
     };

@@ -15,10 +15,10 @@ static void fill(struct table *table, const char *const *cells, size_t count)
         table_add(table, cells[i]);
 }
 
-static void expect(const struct table *table, const char *indent, bool colour, const char *text)
+static void expect(const struct table *table, const char *indent, bool color, const char *text)
 {
     struct text out = {0};
-    table_write(table, indent, colour, &out);
+    table_write(table, indent, color, &out);
     assert_false(out.failed);
     assert_string_equal(text_get(&out), text);
     text_release(&out);

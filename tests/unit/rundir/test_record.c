@@ -187,6 +187,70 @@ static void test_energy_is_written_with_its_evidence(void **state)
     text_release(&line);
 }
 
+static void read_back(const struct energy *energy, struct energy *out)
+{
+    struct text text = {0};
+    struct json json;
+    struct jv *value;
+    json_init(&json, &text, false);
+    json_object(&json, NULL);
+    energy_to_json(&json, "energy", energy);
+    json_object_end(&json);
+    assert_int_equal(jv_parse(text_get(&text), text.length, &value, NULL), ERR_OK);
+    struct record_energy read;
+    record_energy_from_json(jv_get(value, "energy"), &read);
+    record_energy_get(&read, out);
+    jv_free(value);
+    text_release(&text);
+}
+
+static void test_an_energy_comes_back_as_it_was(void **state)
+{
+    (void)state;
+    struct energy out;
+    for (enum method method = METHOD_COUNTER; method <= METHOD_ESTIMATED; method++) {
+        struct energy energy = {.joules = 12.5,
+                                .plus_minus = 0.25,
+                                .statistical = 0.125,
+                                .coverage = 0.75,
+                                .idle_joules = 2,
+                                .active_joules = 10.5,
+                                .method = method,
+                                .updates = 42,
+                                .low_confidence = true,
+                                .source = "rapl:0 package + nvml:0 energy",
+                                .note = "a note"};
+        read_back(&energy, &out);
+        assert_near(out.joules, 12.5, 0);
+        assert_near(out.plus_minus, 0.25, 0);
+        assert_near(out.statistical, 0.125, 0);
+        assert_near(out.coverage, 0.75, 0);
+        assert_near(out.idle_joules, 2, 0);
+        assert_near(out.active_joules, 10.5, 0);
+        assert_int_equal(out.method, method);
+        assert_int_equal(out.updates, 42);
+        assert_true(out.low_confidence);
+        assert_string_equal(out.source, energy.source);
+        assert_string_equal(out.note, "a note");
+    }
+}
+
+static void test_an_unknown_energy_stays_unknown(void **state)
+{
+    (void)state;
+    struct energy out, unknown = energy_unknown("no sensor here");
+    read_back(&unknown, &out);
+    assert_int_equal(out.method, METHOD_NONE);
+    assert_false(is_known(out.joules));
+    assert_string_equal(out.note, "no sensor here");
+    struct record_energy read;
+    record_energy_from_json(NULL, &read);
+    record_energy_get(&read, &out);
+    assert_int_equal(out.method, METHOD_NONE);
+    assert_false(is_known(out.joules));
+    assert_true(out.note[0] != '\0');
+}
+
 static void test_values_of_another_type_are_unknown(void **state)
 {
     (void)state;
@@ -215,6 +279,8 @@ int main(void)
         cmocka_unit_test(test_objects_are_opened_once),
         cmocka_unit_test(test_only_what_is_known_is_written),
         cmocka_unit_test(test_energy_is_written_with_its_evidence),
+        cmocka_unit_test(test_an_energy_comes_back_as_it_was),
+        cmocka_unit_test(test_an_unknown_energy_stays_unknown),
         cmocka_unit_test(test_values_of_another_type_are_unknown),
     };
     return RUN_TESTS_WITH(jv_available, tests);

@@ -1,0 +1,89 @@
+/* Models of Hugging Face: config.json (hf_config.c) and the headers of safetensors files (safetensors.c).
+ *
+ * A config.json gives the sizes of a model, from which its graph is built: decoders of the Llama kind, GPT-2, BERT and
+ * its relatives, ViT.  Of a safetensors file only the header is read: which tensors it holds, of what shape and dtype.
+ *
+ * Nothing that a file claims is trusted before it is checked: ERR_BAD_VALUE names the key whose value no model has, or
+ * the tensor that is not inside the file or whose size contradicts its shape.
+ *
+ * Ownership: hf_config_release and safetensors_release free their structs; nothing in them points into the files. */
+#ifndef IPW_GRAPH_HF_H
+#define IPW_GRAPH_HF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "graph/arena.h"
+#include "graph/decoder.h"
+#include "graph/reader.h"
+#include "graph/transformers.h"
+
+struct decoder_shape;
+struct jv;
+
+/* ---- config.json ---- */
+
+enum hf_kind { HF_DECODER, HF_GPT2, HF_BERT, HF_VIT };
+
+struct hf_config {
+    enum hf_kind kind;
+    char name[128];
+    bool is_quantized;
+    union {
+        struct decoder decoder;
+        struct transformer_gpt2 gpt2;
+        struct transformer_bert bert;
+        struct transformer_vit vit;
+    } as;
+};
+
+/* `file` is for messages, `name` for people.  ERR_UNSUPPORTED for an unknown model_type. */
+enum err hf_config_parse(const char *file, const char *name, const struct jv *json,
+                         struct hf_config *out, struct error *why) MUST_USE;
+enum err hf_config_read(const char *path, struct hf_config *out, struct error *why) MUST_USE;
+void hf_config_release(struct hf_config *config);
+
+bool hf_config_has_phases(const struct hf_config *config);
+int64_t hf_config_context(const struct hf_config *config); /* maximum length; 0: unknown */
+enum err hf_config_graph(const struct hf_config *config, struct graph_options *options,
+                         struct graph *out, struct error *why) MUST_USE;
+
+/* ---- safetensors: a model in several files is several reads into the same struct ---- */
+
+enum { SAFETENSORS_MAX_RANK = 8 };
+
+struct safetensors_tensor {
+    const char *name;
+    uint8_t rank;
+    uint64_t dims[SAFETENSORS_MAX_RANK];
+    uint64_t elements, bytes;
+    bool is_float; /* at least 8 bits: may be a weight as it is */
+};
+
+struct safetensors {
+    struct safetensors_tensor *tensors; /* sorted by name after safetensors_sort */
+    size_t count, capacity;
+    struct arena names;
+};
+
+/* `bytes` are the first `length` of a file of `file_length`, and hold at least its header.  Adds to *out; on
+ * failure it is unchanged. */
+enum err safetensors_read(const char *file, const char *bytes, size_t length, uint64_t file_length,
+                          struct safetensors *out, struct error *why) MUST_USE;
+
+/* A name that is defined twice is ERR_BAD_VALUE. */
+enum err safetensors_sort(const char *file, struct safetensors *tensors, struct error *why)
+    MUST_USE;
+void safetensors_release(struct safetensors *tensors);
+
+/* NULL when there is none of that name; after safetensors_sort. */
+const struct safetensors_tensor *safetensors_find(const struct safetensors *tensors,
+                                                  const char *name);
+
+/* The shape of a decoder from the names and shapes of its tensors.  Heads, experts per token, windows and the activation
+ * do not show and are guessed.  False when these are not the tensors of a known decoder.  The caller sets the name. */
+bool safetensors_guess(const struct safetensors *tensors, struct decoder_shape *out);
+
+#endif

@@ -1,0 +1,352 @@
+/* catalog.db.  The file is touched in one transaction, so that several ipw at a time neither wait long nor see half
+ * a row.  As a store (`ipw list stores`) it takes no records, only the summary at the end. */
+#define _GNU_SOURCE
+#include "rundir/run_index.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+#include "rundir/run_list.h"
+#include "rundir/store.h"
+#include "rundir/summary.h"
+
+#define INDEX_FILE "catalog.db"
+
+enum { VERSION = 1, PATIENCE_MS = 30000 };
+
+struct index {
+    char path[1024];
+    sqlite3 *db;
+};
+
+/* ---- the database ---- */
+
+static enum err failed(const struct index *index, int code, struct error *why)
+{
+    enum err err;
+    switch (code & 0xFF) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        err = ERR_BUSY;
+        break;
+    case SQLITE_FULL:
+        err = ERR_NO_SPACE;
+        break;
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+        err = ERR_DENIED;
+        break;
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+        err = ERR_BAD_VALUE;
+        break;
+    case SQLITE_NOMEM:
+        err = ERR_NO_MEMORY;
+        break;
+    default:
+        err = ERR_IO;
+    }
+    return err_set(why, err, "cannot write %s: %s", index->path,
+                   index->db ? sqlite3_errmsg(index->db) : sqlite3_errstr(code));
+}
+
+static int read_version(sqlite3 *db, int *version)
+{
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &statement, NULL);
+    if (code)
+        return code;
+    code = sqlite3_step(statement);
+    *version = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW ? SQLITE_OK : code;
+}
+
+static const char *column_type(const struct summary_field *column)
+{
+    return column->at.type == FIELD_TEXT      ? "TEXT"
+           : column->at.type == FIELD_INTEGER ? "INTEGER"
+                                              : "REAL";
+}
+
+/* The table of an empty database.  A later version of it would be migrated here. */
+static int make_table(sqlite3 *db)
+{
+    struct text sql = {0};
+    text_add(&sql, "CREATE TABLE IF NOT EXISTS runs (directory TEXT PRIMARY KEY");
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++)
+        text_addf(&sql, ", %s %s", summary_index(i)->index_name, column_type(summary_index(i)));
+    text_addf(&sql, ", summary TEXT); PRAGMA user_version = %d", VERSION);
+    int code = sql.failed ? SQLITE_NOMEM : sqlite3_exec(db, text_get(&sql), NULL, NULL, NULL);
+    text_release(&sql);
+    return code;
+}
+
+/* Opens it and begins a transaction, in which the table is there. */
+static enum err begin(struct index *index, struct error *why)
+{
+    int version = 0;
+    int code =
+        sqlite3_open_v2(index->path, &index->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    if (!code)
+        code = sqlite3_busy_timeout(index->db, PATIENCE_MS);
+    /* IMMEDIATE: a process that must wait for another waits here, and not in the middle. */
+    if (!code)
+        code = sqlite3_exec(index->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    if (!code)
+        code = read_version(index->db, &version);
+    if (!code && version > VERSION)
+        return err_set(why, ERR_UNSUPPORTED, "%s was written by a later version of ipw (format %d)",
+                       index->path, version);
+    if (!code && version < VERSION)
+        code = make_table(index->db);
+    return code ? failed(index, code, why) : ERR_OK;
+}
+
+static enum err commit(struct index *index, int code, struct error *why)
+{
+    if (!code)
+        code = sqlite3_exec(index->db, "COMMIT", NULL, NULL, NULL);
+    return code ? failed(index, code, why) : ERR_OK;
+}
+
+/* What was not committed is undone. */
+static void end(struct index *index)
+{
+    sqlite3_close(index->db);
+    index->db = NULL;
+}
+
+/* ---- rows ---- */
+
+static int bind_figure(sqlite3_stmt *statement, int at, const struct summary_field *column,
+                       const struct summary *summary)
+{
+    const char *text = summary_index_text(column, summary);
+    double number = summary ? json_field_number(&column->at, summary) : UNKNOWN;
+    if (text)
+        return sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
+    if (is_known(number) && column->at.type == FIELD_INTEGER)
+        return sqlite3_bind_int64(statement, at, (int64_t)number);
+    if (is_known(number))
+        return sqlite3_bind_double(statement, at, number);
+    return sqlite3_bind_null(statement, at);
+}
+
+static int bind_summary(sqlite3_stmt *statement, int at, const struct summary *summary)
+{
+    struct text whole = {0};
+    int code = SQLITE_OK;
+    if (!summary)
+        return sqlite3_bind_null(statement, at);
+    if (!summary->tree)
+        summary_to_json(summary, false, &whole);
+    else if (jv_print(summary->tree, &whole))
+        code = SQLITE_NOMEM;
+    if (!code && !whole.failed)
+        code = sqlite3_bind_text(statement, at, text_get(&whole), -1, SQLITE_TRANSIENT);
+    code = whole.failed ? SQLITE_NOMEM : code;
+    text_release(&whole);
+    return code;
+}
+
+/* The key is the directory's name, which stays true when all are moved. */
+static int put_row(sqlite3 *db, const char *name, const struct summary *summary)
+{
+    struct text sql = {0};
+    sqlite3_stmt *statement = NULL;
+    int at = 1;
+    text_add(&sql, "INSERT OR REPLACE INTO runs (directory");
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++)
+        text_addf(&sql, ", %s", summary_index(i)->index_name);
+    text_add(&sql, ", summary) VALUES (?");
+    for (size_t i = 0; i <= SUMMARY_INDEXES; i++)
+        text_add(&sql, ", ?");
+    text_add(&sql, ")");
+    int code =
+        sql.failed ? SQLITE_NOMEM : sqlite3_prepare_v2(db, text_get(&sql), -1, &statement, NULL);
+    text_release(&sql);
+    if (!code)
+        code = sqlite3_bind_text(statement, at++, name, -1, SQLITE_STATIC);
+    for (size_t i = 0; !code && i < SUMMARY_INDEXES; i++)
+        code = bind_figure(statement, at++, summary_index(i), summary);
+    if (!code)
+        code = bind_summary(statement, at, summary);
+    if (!code)
+        code = sqlite3_step(statement);
+    sqlite3_finalize(statement);
+    return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+/* ---- one run ---- */
+
+static enum err locate(const char *directory, struct index *out, char name[static 256],
+                       struct error *why)
+{
+    char real[PATH_MAX];
+    if (!realpath(directory, real))
+        return err_set(why, err_from_errno(errno), "no run directory %s: %s", directory,
+                       strerror(errno));
+    char *last = strrchr(real, '/') + 1;
+    if (!*last || !str_copy(name, 256, last))
+        return err_set(why, ERR_BAD_VALUE, "not the name of a run directory: %.200s", real);
+    *last = '\0';
+    if (!str_format(out->path, sizeof out->path, "%s%s", real, INDEX_FILE))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", real);
+    return ERR_OK;
+}
+
+enum err run_index_put(const char *directory, const struct summary *summary, struct error *why)
+{
+    struct index index = {0};
+    char name[256];
+    enum err err = locate(directory, &index, name, why);
+    if (err)
+        return err;
+    err = begin(&index, why);
+    if (!err)
+        err = commit(&index, put_row(index.db, name, summary), why);
+    end(&index);
+    return err;
+}
+
+/* ---- all of them ---- */
+
+static const struct run_list_entry *find_entry(const struct run_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->entries[i].has_summary && strcmp(list->entries[i].name, name) == 0)
+            return &list->entries[i];
+    return NULL;
+}
+
+/* Deletes rows without a run, and counts the others. */
+static int drop_gone(sqlite3 *db, const struct run_list *list, bool *indexed)
+{
+    sqlite3_stmt *names = NULL, *delete = NULL;
+    int code = sqlite3_prepare_v2(db, "SELECT directory FROM runs", -1, &names, NULL);
+    if (!code)
+        code = sqlite3_prepare_v2(db, "DELETE FROM runs WHERE directory = ?", -1, &delete, NULL);
+    while (!code && (code = sqlite3_step(names)) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(names, 0);
+        const struct run_list_entry *entry = find_entry(list, name ? name : "");
+        if (entry)
+            indexed[entry - list->entries] = true;
+        code = entry ? SQLITE_OK : sqlite3_bind_value(delete, 1, sqlite3_column_value(names, 0));
+        if (!entry && !code && (code = sqlite3_step(delete)) == SQLITE_DONE)
+            code = sqlite3_reset(delete);
+    }
+    sqlite3_finalize(names);
+    sqlite3_finalize(delete);
+    return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static bool is_current(const struct index *index, const struct run_list *list, double *changed_at)
+{
+    struct stat status;
+    sqlite3 *db = NULL;
+    sqlite3_stmt *names = NULL;
+    size_t rows = 0, known = 0, runs = 0;
+    *changed_at = UNKNOWN;
+    if (stat(index->path, &status))
+        return false;
+    *changed_at = (double)status.st_mtim.tv_sec + 1e-9 * (double)status.st_mtim.tv_nsec;
+    bool newer = false;
+    for (size_t i = 0; i < list->count; i++) {
+        runs += list->entries[i].has_summary;
+        newer = newer || list->entries[i].written_at > *changed_at;
+    }
+    if (!sqlite3_open_v2(index->path, &db, SQLITE_OPEN_READONLY, NULL) &&
+        !sqlite3_busy_timeout(db, PATIENCE_MS) &&
+        !sqlite3_prepare_v2(db, "SELECT directory FROM runs", -1, &names, NULL))
+        while (sqlite3_step(names) == SQLITE_ROW) {
+            const char *name = (const char *)sqlite3_column_text(names, 0);
+            rows++;
+            known += find_entry(list, name ? name : "") != NULL;
+        }
+    sqlite3_finalize(names);
+    sqlite3_close(db);
+    return !newer && rows == runs && known == runs;
+}
+
+enum err run_index_refresh(const char *parent, const struct run_list *list, struct error *why)
+{
+    struct index index = {0};
+    double changed_at;
+    bool *indexed = calloc(list->count + 1, sizeof *indexed);
+    enum err err = indexed ? ERR_OK : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    if (!err && !str_format(index.path, sizeof index.path, "%s/%s", parent, INDEX_FILE))
+        err = err_set(why, ERR_BAD_VALUE, "path too long: %.200s", parent);
+    if (err || is_current(&index, list, &changed_at)) {
+        free(indexed);
+        return err;
+    }
+    err = begin(&index, why);
+    if (!err) {
+        int code = drop_gone(index.db, list, indexed);
+        for (size_t i = 0; !code && i < list->count; i++) {
+            const struct run_list_entry *entry = &list->entries[i];
+            if (entry->has_summary && (!indexed[i] || !(entry->written_at <= changed_at)))
+                code = put_row(index.db, entry->name, &entry->summary);
+        }
+        err = commit(&index, code, why);
+    }
+    end(&index);
+    free(indexed);
+    return err;
+}
+
+/* ---- the store ---- */
+
+struct index_store {
+    char directory[PATH_MAX];
+};
+
+static enum err sqlite_open_store(const struct store_run *run, struct store *out, struct error *why)
+{
+    struct index_store *store = malloc(sizeof *store);
+    if (!store)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    if (!realpath(run->directory, store->directory)) {
+        free(store);
+        return err_set(why, err_from_errno(errno), "no run directory %s: %s", run->directory,
+                       strerror(errno));
+    }
+    out->state = store;
+    return ERR_OK;
+}
+
+static enum err sqlite_put(struct store *store, const struct jv *record, struct error *why)
+{
+    (void)store, (void)record, (void)why;
+    return ERR_OK;
+}
+
+static enum err sqlite_finish(struct store *store, const struct summary *summary, struct error *why)
+{
+    const struct index_store *index = store->state;
+    return run_index_put(index->directory, summary, why);
+}
+
+static void sqlite_close_store(struct store *store)
+{
+    free(store->state);
+}
+
+const struct store_driver store_sqlite = {
+    .name = "sqlite",
+    .summary = "the run index: catalog.db beside the run directories, one row per run",
+    .available = jv_available,
+    .open = sqlite_open_store,
+    .put = sqlite_put,
+    .finish = sqlite_finish,
+    .close = sqlite_close_store,
+};

@@ -1,0 +1,36 @@
+/* A build without SQLite: the store is listed, and says what is missing; the runs are listed from their directories. */
+#include <stddef.h>
+
+#include "rundir/run_index.h"
+#include "rundir/store.h"
+
+static enum err missing(struct error *why)
+{
+    return err_set(why, ERR_UNSUPPORTED,
+                   "built without SQLite: install libsqlite3-dev and build again");
+}
+
+enum err run_index_put(const char *directory, const struct summary *summary, struct error *why)
+{
+    (void)directory, (void)summary;
+    return missing(why);
+}
+
+enum err run_index_refresh(const char *parent, const struct run_list *list, struct error *why)
+{
+    (void)parent, (void)list;
+    return missing(why);
+}
+
+static enum err missing_open(const struct store_run *run, struct store *out, struct error *why)
+{
+    (void)run, (void)out;
+    return missing(why);
+}
+
+const struct store_driver store_sqlite = {
+    .name = "sqlite",
+    .summary = "the run index: catalog.db beside the run directories, one row per run",
+    .available = missing,
+    .open = missing_open,
+};

@@ -1,0 +1,102 @@
+#include "rundir/run_list.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/grow.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/file.h"
+#include "port/json_read.h"
+#include "rundir/journal.h"
+#include "rundir/run_dir.h"
+
+static double written_at(const char *directory)
+{
+    char path[FILE_PATH_MAX];
+    struct stat status;
+    if (!run_path_file(directory, RUN_FILE_SUMMARY, path, sizeof path) || stat(path, &status))
+        return UNKNOWN;
+    return (double)status.st_mtim.tv_sec + 1e-9 * (double)status.st_mtim.tv_nsec;
+}
+
+/* An unfinished run says in its journal what it is. */
+static enum run_kind kind_of(const char *directory, const struct run_list_entry *entry)
+{
+    char path[FILE_PATH_MAX];
+    if (entry->has_summary)
+        return run_kind_named(entry->summary.run_kind);
+    return run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) ? journal_kind(path)
+                                                                         : RUN_KIND_PROFILE;
+}
+
+static enum err add_entry(struct run_list *list, const char *parent, const char *name)
+{
+    char directory[FILE_PATH_MAX];
+    enum run_dir_state state;
+    if (!str_format(directory, sizeof directory, "%s/%s", parent, name) ||
+        !file_is_directory(directory) || run_dir_look(directory, &state, NULL) ||
+        state != RUN_DIR_HAS_RUN)
+        return ERR_OK;
+    struct run_list_entry *entries =
+        grow(list->entries, &list->capacity, list->count, sizeof *entries);
+    if (!entries)
+        return ERR_NO_MEMORY;
+    list->entries = entries;
+    struct run_list_entry *entry = &entries[list->count];
+    *entry = (struct run_list_entry){.name = strdup(name), .written_at = written_at(directory)};
+    if (!entry->name)
+        return ERR_NO_MEMORY;
+    entry->has_summary = summary_load(directory, &entry->summary, NULL) == ERR_OK;
+    entry->kind = kind_of(directory, entry);
+    list->count++;
+    return ERR_OK;
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct run_list_entry *a = left, *b = right;
+    double x = a->summary.started_at, y = b->summary.started_at;
+    if (is_known(x) != is_known(y))
+        return is_known(x) ? -1 : 1;
+    if (is_known(x) && x != y)
+        return x < y ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+enum err run_list_load(const char *parent, struct run_list *out, struct error *why)
+{
+    const struct dirent *file;
+    *out = (struct run_list){0};
+    enum err err = jv_available(why);
+    if (err)
+        return err;
+    DIR *dir = opendir(parent);
+    if (!dir)
+        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", parent,
+                       strerror(errno));
+    while (!err && (file = readdir(dir)))
+        if (file->d_name[0] != '.')
+            err = add_entry(out, parent, file->d_name);
+    closedir(dir);
+    if (out->count)
+        qsort(out->entries, out->count, sizeof *out->entries, by_time);
+    if (err) {
+        run_list_release(out);
+        err_set(why, err, "%s", err_text(err));
+    }
+    return err;
+}
+
+void run_list_release(struct run_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        summary_release(&list->entries[i].summary);
+        free(list->entries[i].name);
+    }
+    free(list->entries);
+    *list = (struct run_list){0};
+}

@@ -1,0 +1,31 @@
+/* The runs in a folder: every directory in it that holds a run, with its summary.  The directories are the truth;
+ * the run index (run_index.h) is made of them.
+ * run_list_load allocates what run_list_release frees. */
+#ifndef IPW_RUNDIR_RUN_LIST_H
+#define IPW_RUNDIR_RUN_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+#include "rundir/run_path.h"
+#include "rundir/summary.h"
+
+struct run_list_entry {
+    char *name; /* of the directory, without its parent */
+    enum run_kind kind;
+    bool has_summary; /* else the run has not ended, or its summary cannot be read */
+    struct summary summary;
+    double written_at; /* of the summary's file, in seconds since 1970; UNKNOWN without one */
+};
+
+struct run_list {
+    struct run_list_entry *entries; /* by the time at which they started, unfinished ones last */
+    size_t count, capacity;
+};
+
+/* ERR_NOT_FOUND without the folder; one without runs gives an empty list. */
+enum err run_list_load(const char *parent, struct run_list *out, struct error *why) MUST_USE;
+void run_list_release(struct run_list *list);
+
+#endif

@@ -1,0 +1,43 @@
+/* Writing the directory of a measurement that is made in one go: `ipw run`, `ipw layers`.  (`ipw profile` writes
+ * its own, as the run goes.)  It needs no optional library.
+ *
+ * Ownership: the caller owns the struct; run_writer_close frees what it holds.  A directory that was not finished
+ * stays as it is: a run without a summary. */
+#ifndef IPW_RUNDIR_RUN_WRITER_H
+#define IPW_RUNDIR_RUN_WRITER_H
+
+#include "core/err.h"
+#include "rundir/journal.h"
+
+struct record;
+struct span_line;
+struct summary;
+struct text;
+
+struct run_writer {
+    char directory[512];
+    char subject[512];
+    int lock_fd;
+    struct journal records, spans;
+};
+
+/* Creates DIR/<kind>_<hardware>_<subject>_<UTC time>; `parent` NULL: runs. */
+enum err run_writer_open(struct run_writer *writer, const char *parent, const char *subject,
+                         const struct journal_header *header, struct error *why) MUST_USE;
+
+/* record->key names it; the record stands below the subject as others do below their model. */
+enum err run_writer_add(struct run_writer *writer, const struct record *record, struct error *why)
+    MUST_USE;
+enum err run_writer_add_span(struct run_writer *writer, const struct span_line *span,
+                             struct error *why) MUST_USE;
+
+/* layers.json. */
+enum err run_writer_put_layers(const struct run_writer *writer, const struct text *json,
+                               struct error *why) MUST_USE;
+
+/* Writes summary.json, and the run into the index of its parent where this build has one. */
+enum err run_writer_finish(struct run_writer *writer, const struct summary *summary,
+                           struct error *why) MUST_USE;
+void run_writer_close(struct run_writer *writer);
+
+#endif

@@ -1,0 +1,452 @@
+/* One record per repetition of a command, or per measured window of a model; the summary is over all of them. */
+#include "runner/run_save.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "rundir/record.h"
+#include "rundir/run_writer.h"
+#include "rundir/spans.h"
+#include "rundir/summary.h"
+#include "runner/exec.h"
+#include "runner/host_report.h"
+#include "runner/layers/layers.h"
+#include "runner/samples_log.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+#include "sensors/sensor.h"
+#include "stats/online.h"
+#include "stats/quantile.h"
+
+static double ratio(double a, double b)
+{
+    return is_known(a) && b > 0 ? a / b : UNKNOWN;
+}
+
+/* ---- a repetition ---- */
+
+/* By kind of device, as the records of queries have it: what several kinds measure is counted once. */
+static void fill_devices(const struct ledger *ledger, struct record *out)
+{
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct ledger_device *device = &ledger->devices[i];
+        enum sensor_kind kind = device->sensor->kind;
+        if (device->has_energy && kind == SENSOR_GPU)
+            add_known(&out->gpu_joules, device->energy.joules);
+        else if (device->has_energy && device->counted && kind == SENSOR_BOARD)
+            add_known(&out->soc_joules, device->energy.joules);
+        else if (device->has_energy && device->counted)
+            add_known(&out->cpu_joules, device->energy.joules);
+    }
+    out->energy_basis = is_known(out->gpu_joules)   ? "gpu"
+                        : is_known(out->soc_joules) ? "soc"
+                        : is_known(out->cpu_joules) ? "cpu"
+                                                    : NULL;
+}
+
+static void fill_record(const struct exec_result *result, size_t i, const char *command,
+                        struct record *out)
+{
+    const struct exec_run *run = &result->runs[i];
+    nanos since_first = run->from - result->runs[0].from;
+    record_init(out);
+    out->problem = command;
+    out->index = 0;
+    out->repeat = (int64_t)i;
+    out->start = 1;
+    out->attempts = 1;
+    out->status = run->end.exit_code ? "failed" : "completed";
+    out->exit_code = run->end.exit_code;
+    out->user_s = run->end.user_s;
+    out->system_s = run->end.system_s;
+    out->started_at = seconds(result->started_wall) + seconds(since_first);
+    out->latency_s = run->wall_s;
+    out->company = 1;
+    out->alone_s = run->wall_s;
+    out->window_joules = run->ledger.total.joules;
+    out->energy = record_energy_of(&run->ledger.total);
+    fill_devices(&run->ledger, out);
+    out->gpu_watts.avg = ratio(out->gpu_joules, run->wall_s);
+    out->cpu_watts.avg = ratio(out->cpu_joules, run->wall_s);
+    out->soc_watts.avg = ratio(out->soc_joules, run->wall_s);
+}
+
+static enum err add_runs(struct run_writer *writer, const struct exec_result *result,
+                         const char *command, struct error *why)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < result->count; i++) {
+        const struct exec_run *run = &result->runs[i];
+        struct record record;
+        char key[40], error[64] = "";
+        nanos zero = result->runs[0].from;
+        str_format(key, sizeof key, i ? "q000000.r%zu" : "q000000", i);
+        if (run->end.signal)
+            str_format(error, sizeof error, "ended by signal %d", run->end.signal);
+        else if (run->end.exit_code)
+            str_format(error, sizeof error, "exit status %d", run->end.exit_code);
+        struct span_line span = {.key = key,
+                                 .kind = SPAN_REQUEST,
+                                 .start = 1,
+                                 .attempt = 1,
+                                 .from_s = seconds(run->from - zero),
+                                 .first_token_s = UNKNOWN,
+                                 .to_s = seconds(run->to - zero),
+                                 .input_tokens = -1,
+                                 .output_tokens = -1};
+        fill_record(result, i, command, &record);
+        record.key = key;
+        record.error = error[0] ? error : NULL;
+        err = run_writer_add(writer, &record, why);
+        if (!err)
+            err = run_writer_add_span(writer, &span, why);
+    }
+    return err;
+}
+
+/* ---- all of them ---- */
+
+/* UNKNOWN values of some repetitions are left out. */
+static struct summary_statistic statistic_of(double *values, size_t count)
+{
+    static const double PS[] = {0.5, 0.95};
+    struct online online = {0};
+    double found[2] = {UNKNOWN, UNKNOWN};
+    size_t known = 0;
+    for (size_t i = 0; i < count; i++)
+        if (is_known(values[i])) {
+            online_add(&online, values[i]);
+            values[known++] = values[i];
+        }
+    if (known)
+        quantiles(values, known, PS, 2, found);
+    return (struct summary_statistic){
+        online_mean(&online),   found[0], online_min(&online), online_max(&online),
+        online_stddev(&online), found[1], (int64_t)known};
+}
+
+/* What a record is about, as far as the summary needs it. */
+struct unit {
+    double joules, seconds;
+    bool failed;
+};
+
+static enum err fill_statistics(const struct unit *units, size_t count, struct summary *out)
+{
+    double *values = malloc((count + 1) * sizeof *values);
+    if (!values)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        values[i] = units[i].joules;
+    out->statistics[STATISTIC_ENERGY] = statistic_of(values, count);
+    for (size_t i = 0; i < count; i++)
+        values[i] = units[i].seconds;
+    out->statistics[STATISTIC_LATENCY] = statistic_of(values, count);
+    for (size_t i = 0; i < count; i++)
+        values[i] = ratio(units[i].joules, units[i].seconds);
+    out->statistics[STATISTIC_POWER] = statistic_of(values, count);
+    free(values);
+    return ERR_OK;
+}
+
+static void fill_machine(const struct host_report *host, struct summary *out)
+{
+    bool amd = str_starts(host->gpu, "AMD");
+    out->hardware_label = host->label;
+    out->os_name = host->info.os_name;
+    out->os_version = host->info.os_version;
+    out->kernel_version = host->info.kernel;
+    out->host_name = host->info.host_name;
+    out->cpu_brand = host->info.cpu_brand;
+    if (host->info.cpu_count)
+        out->cpu_count = host->info.cpu_count;
+    if (!host->gpu[0])
+        return;
+    out->gpu_name = host->gpu;
+    out->gpu_vendor = amd ? "AMD" : "NVIDIA";
+    out->gpu_device_id = 0;
+    out->gpu_device_type = "GPU";
+    out->gpu_backend = amd ? "AMDSMI" : "NVML";
+}
+
+static enum err fill_idle(const struct baseline *idle, struct summary *out)
+{
+    if (!idle)
+        return ERR_OK;
+    out->idle = (struct summary_idle){.known = true, .seconds = idle->seconds};
+    out->idle.devices = calloc(idle->count + 1, sizeof *out->idle.devices);
+    for (size_t i = 0; out->idle.devices && i < idle->count; i++)
+        out->idle.devices[out->idle.count++] = (struct summary_idle_device){
+            idle->rows[i].device, idle->rows[i].watts, idle->rows[i].sigma};
+    return out->idle.devices ? ERR_OK : ERR_NO_MEMORY;
+}
+
+/* Figures of each device are means over the repetitions. */
+static enum err fill_ledger(const struct ledger *mean, struct summary *out)
+{
+    out->devices = calloc(mean->count + 1, sizeof *out->devices);
+    for (size_t i = 0; out->devices && i < mean->count; i++) {
+        const struct ledger_device *device = &mean->devices[i];
+        if (device->has_energy)
+            out->devices[out->device_count++] = (struct summary_device){
+                device->id,         device->counted,   record_energy_of(&device->energy),
+                device->power_mean, device->power_max, device->residual};
+    }
+    return out->devices ? ERR_OK : ERR_NO_MEMORY;
+}
+
+/* A measurement as the summary sees it. */
+struct measured {
+    enum run_kind kind;
+    const struct run_save *save;
+    const struct unit *units;
+    size_t count;
+    struct energy total;
+    const struct baseline *idle; /* NULL without one */
+    const struct ledger *ledger; /* of the devices */
+    double started_at;
+    bool interrupted;
+};
+
+static void fill_figures(const struct measured *measured, struct summary *out)
+{
+    const struct energy *total = &measured->total;
+    out->run_kind = run_kind_name(measured->kind);
+    out->generated_at = seconds(clock_wall());
+    out->version = IPW_VERSION;
+    out->started_at = measured->started_at;
+    out->starts = 1;
+    out->interrupted = measured->interrupted;
+    out->queries = out->total_queries = (int64_t)measured->count;
+    out->completed = out->failed = out->energy_known = 0;
+    out->seconds = 0;
+    for (size_t i = 0; i < measured->count; i++) {
+        const struct unit *unit = &measured->units[i];
+        out->failed += unit->failed;
+        out->completed += !unit->failed;
+        out->energy_known += !unit->failed && is_known(unit->joules);
+        out->seconds += unit->seconds;
+    }
+    out->energy = record_energy_of(total);
+    out->queries_joules = total->joules;
+    out->queries_idle_joules = total->idle_joules;
+    out->joules_per_query = out->statistics[STATISTIC_ENERGY].avg;
+    out->active_joules_per_query = ratio(total->active_joules, (double)measured->count);
+    out->busy_watts = ratio(total->joules, out->seconds);
+    out->own_cpu_s = measured->save->own.cpu_s;
+    out->own_rss_mb = measured->save->own.rss_mb;
+    out->own_reads = (int64_t)sampler_reads(measured->save->session->sampler);
+}
+
+/* `arguments`: the command as a JSON array; or NULL. */
+static enum err finish(const struct measured *measured, const char *arguments,
+                       struct run_writer *writer, struct error *why)
+{
+    struct summary summary;
+    summary_init(&summary);
+    summary.model = writer->subject;
+    summary.command.text = arguments;
+    summary.output_dir = summary.directory = writer->directory;
+    fill_machine(measured->save->host, &summary);
+    enum err err = fill_statistics(measured->units, measured->count, &summary);
+    fill_figures(measured, &summary);
+    if (!err)
+        err = fill_idle(measured->idle, &summary);
+    if (!err)
+        err = fill_ledger(measured->ledger, &summary);
+    if (err)
+        err_set(why, err, "%s", err_text(err));
+    else
+        err = run_writer_finish(writer, &summary, why);
+    summary_release(&summary);
+    return err;
+}
+
+static enum err save_samples(const struct run_save *save, const struct run_writer *writer,
+                             nanos zero, struct error *why)
+{
+    char path[640];
+    if (!run_path_samples(writer->directory, 1, path, sizeof path))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", writer->directory);
+    return samples_log_save(save->session->sampler, zero, path, why);
+}
+
+/* ---- ipw run ---- */
+
+/* "sleep 1" and ["sleep","1"]. */
+static void spell_command(char *const *argv, struct text *words, struct text *list)
+{
+    struct json json;
+    json_init(&json, list, false);
+    json_array(&json, NULL);
+    for (; *argv; argv++) {
+        text_addf(words, "%s%s", words->length ? " " : "", *argv);
+        json_string(&json, NULL, *argv);
+    }
+    json_array_end(&json);
+}
+
+static enum err finish_runs(const struct run_save *save, const struct exec_result *result,
+                            const char *arguments, struct run_writer *writer, struct error *why)
+{
+    struct measured measured = {.kind = RUN_KIND_RUN,
+                                .save = save,
+                                .count = result->count,
+                                .total = energy_unknown("no repetition was measured"),
+                                .idle = result->has_idle ? &result->idle : NULL,
+                                .ledger = &result->mean,
+                                .started_at = seconds(result->started_wall),
+                                .interrupted = result->signal != 0};
+    struct unit *units = calloc(result->count + 1, sizeof *units);
+    if (!units)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    for (size_t i = 0; i < result->count; i++) {
+        const struct exec_run *run = &result->runs[i];
+        units[i] = (struct unit){run->ledger.total.joules, run->wall_s, run->end.exit_code != 0};
+        energy_add(&measured.total, &run->ledger.total);
+    }
+    measured.units = units;
+    enum err err = finish(&measured, arguments, writer, why);
+    free(units);
+    return err;
+}
+
+enum err run_save(const struct run_save *save, const struct exec_result *result, char *directory,
+                  size_t size, struct error *why)
+{
+    struct run_writer writer;
+    struct text command = {0}, arguments = {0};
+    nanos zero = result->count ? result->runs[0].from : save->session->started;
+    spell_command(save->argv, &command, &arguments);
+    struct journal_header header = {.kind = RUN_KIND_RUN,
+                                    .start = 1,
+                                    .started_at = seconds(result->started_wall),
+                                    .hardware_label = save->host->label};
+    enum err err = run_writer_open(&writer, save->parent, text_get(&command), &header, why);
+    if (!err) {
+        str_copy(directory, size, writer.directory);
+        err = add_runs(&writer, result, text_get(&command), why);
+        if (!err)
+            err = save_samples(save, &writer, zero, why);
+        if (!err)
+            err = finish_runs(save, result, text_get(&arguments), &writer, why);
+        run_writer_close(&writer);
+    }
+    text_release(&command);
+    text_release(&arguments);
+    return err;
+}
+
+/* ---- ipw layers ---- */
+
+/* Windows without instrumentation give the energy; the others only times. */
+static bool is_measured(const struct layers_model *model, const struct layers_window *window)
+{
+    return !window->timed && window->setting < model->setting_count;
+}
+
+static enum err add_window(struct run_writer *writer, const struct layers_model *model,
+                           const struct layers_window *window, unsigned repeat, double started_at,
+                           struct error *why)
+{
+    const struct layers_setting *setting = &model->settings[window->setting];
+    nanos zero = model->windows[0].from;
+    double length = seconds(window->to - window->from);
+    int64_t tokens = (int64_t)setting->tokens * (int64_t)window->passes;
+    char key[40], question[64];
+    struct record record;
+    str_format(key, sizeof key, repeat ? "q%06u.r%u" : "q%06u", window->setting, repeat);
+    str_format(question, sizeof question, "%s, %u prompt tokens", layers_phase_name(setting->phase),
+               setting->prompt);
+    record_init(&record);
+    record.key = key;
+    record.problem = question;
+    record.subject = layers_phase_name(setting->phase);
+    record.index = window->setting;
+    record.repeat = repeat;
+    record.start = record.attempts = 1;
+    record.status = "completed";
+    record.passes = (int64_t)window->passes;
+    record.started_at = started_at + seconds(window->from - zero);
+    record.latency_s = record.alone_s = length;
+    record.company = 1;
+    record.energy = record_energy_of(&window->energy);
+    record.window_joules = window->energy.joules;
+    if (setting->phase == LAYERS_PREFILL) {
+        record.input_tokens = tokens;
+    } else {
+        record.output_tokens = tokens;
+        record.tokens_per_s = ratio((double)tokens, length);
+        record.joules_per_output_token = ratio(window->energy.joules, (double)tokens);
+    }
+    struct span_line span = {.key = key,
+                             .kind = SPAN_REQUEST,
+                             .start = 1,
+                             .attempt = 1,
+                             .from_s = seconds(window->from - zero),
+                             .first_token_s = UNKNOWN,
+                             .to_s = seconds(window->to - zero),
+                             .input_tokens = -1,
+                             .output_tokens = -1};
+    enum err err = run_writer_add(writer, &record, why);
+    return err ? err : run_writer_add_span(writer, &span, why);
+}
+
+static enum err add_windows(struct run_writer *writer, const struct layers_model *model,
+                            struct measured *measured, struct unit *units, struct error *why)
+{
+    unsigned repeats[LAYERS_SETTINGS_MAX] = {0};
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < model->window_count; i++) {
+        const struct layers_window *window = &model->windows[i];
+        if (!is_measured(model, window))
+            continue;
+        err = add_window(writer, model, window, repeats[window->setting]++, measured->started_at,
+                         why);
+        units[measured->count++] =
+            (struct unit){window->energy.joules, seconds(window->to - window->from), false};
+        energy_add(&measured->total, &window->energy);
+    }
+    return err;
+}
+
+enum err run_save_layers(const struct run_save *save, const struct layers_model *model,
+                         const struct text *json, char *directory, size_t size, struct error *why)
+{
+    const char *slash = strrchr(model->path, '/');
+    nanos zero = model->window_count ? model->windows[0].from : clock_now();
+    struct run_writer writer;
+    struct measured measured = {.kind = RUN_KIND_LAYERS,
+                                .save = save,
+                                .total = energy_unknown("no window was measured"),
+                                .ledger = &model->ledger,
+                                .started_at = seconds(clock_wall() - (clock_now() - zero)),
+                                .interrupted = model->interrupted};
+    struct journal_header header = {.kind = RUN_KIND_LAYERS,
+                                    .start = 1,
+                                    .started_at = measured.started_at,
+                                    .hardware_label = save->host->label};
+    struct unit *units = calloc(model->window_count + 1, sizeof *units);
+    if (!units)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    enum err err =
+        run_writer_open(&writer, save->parent, slash ? slash + 1 : model->path, &header, why);
+    if (!err) {
+        str_copy(directory, size, writer.directory);
+        measured.units = units;
+        err = run_writer_put_layers(&writer, json, why);
+        if (!err)
+            err = add_windows(&writer, model, &measured, units, why);
+        if (!err)
+            err = save_samples(save, &writer, zero, why);
+        if (!err)
+            err = finish(&measured, NULL, &writer, why);
+        run_writer_close(&writer);
+    }
+    free(units);
+    return err;
+}

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""What `ipw run --save` leaves is a run like any other: listed, analyzed, compared and exported."""
+import csv
+import io
+import json
+import os
+import sqlite3
+import tempfile
+import unittest
+from pathlib import Path
+
+from program import ipw
+
+
+class Saved(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory(prefix="ipw-saved-")
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = Path(scratch.name) / "my runs"
+        for _ in range(2):
+            done = ipw(None, "run", "--output-dir", cls.folder, "-r", "3", "--", "sh", "-c", "sleep 0.05")
+            assert done.returncode == 0, done.stderr
+            assert "saved in " in done.stderr, done.stderr
+        cls.runs = sorted(path for path in cls.folder.iterdir() if path.is_dir())
+
+    def test_its_files(self):
+        self.assertEqual(len(self.runs), 2)  # also within one second
+        for run in self.runs:
+            self.assertRegex(run.name, r"^run_\w+_sh__c_sleep_0_05_\d{8}T\d{6}Z(-\d+)?$")
+            lines = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
+            self.assertEqual([line["kind"] for line in lines], ["run"] + 3 * ["query"])
+            self.assertEqual((lines[0]["run_kind"], lines[0]["format"]), ("run", 1))
+            self.assertEqual([line["ipw"]["repeat"] for line in lines[1:]], [0, 1, 2])
+            self.assertEqual({line["ipw"]["exit_code"] for line in lines[1:]}, {0})
+            self.assertGreater(lines[1]["model_metrics"]["sh -c sleep 0.05"]["latency_metrics"]["total_query_seconds"], 0.05)
+            summary = json.loads((run / "summary.json").read_text())
+            self.assertEqual((summary["run_kind"], summary["command"]), ("run", ["sh", "-c", "sleep 0.05"]))
+            self.assertEqual(summary["ipw"]["completed"], 3)
+            self.assertTrue((run / "samples.csv").read_text().startswith("t_s,sensor,"))
+            self.assertEqual(len((run / "spans.jsonl").read_text().splitlines()), 3)
+
+    def listed(self, *arguments):
+        done = ipw(None, "list", "runs", *arguments)
+        if "JSON" in done.stderr and done.returncode == 1:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_they_are_listed(self):
+        runs = json.loads(self.listed(self.folder, "--json"))["runs"]
+        self.assertEqual([run["directory"] for run in runs], [run.name for run in self.runs])
+        self.assertEqual({(run["kind"], run["model"], run["queries"]) for run in runs}, {("run", "sh -c sleep 0.05", 3)})
+        self.assertIn(self.runs[0].name, self.listed(self.folder))
+        self.assertNotEqual(ipw(None, "list", "runs", self.folder / "nowhere").returncode, 0)
+
+    def index(self):
+        with sqlite3.connect(self.folder / "catalog.db") as database:
+            return [row[0] for row in database.execute("SELECT directory FROM runs ORDER BY directory")]
+
+    def test_the_index_is_made_again(self):
+        self.listed(self.folder)
+        if not (self.folder / "catalog.db").exists():
+            self.skipTest("built without SQLite")
+        names = [run.name for run in self.runs]
+        self.assertEqual(self.index(), names)
+        (self.folder / "catalog.db").unlink()
+        self.listed(self.folder)
+        self.assertEqual(self.index(), names)
+        with sqlite3.connect(self.folder / "catalog.db") as database:
+            database.execute("UPDATE runs SET directory = 'gone' WHERE directory = ?", (names[0],))
+        self.listed(self.folder)
+        self.assertEqual(self.index(), names)
+        before = os.stat(self.folder / "catalog.db").st_mtime_ns
+        self.listed(self.folder)
+        self.assertEqual(os.stat(self.folder / "catalog.db").st_mtime_ns, before)
+
+    def test_others_read_it(self):
+        self.listed(self.folder)  # skips without JSON
+        done = ipw(None, "analyze", self.runs[0], "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        times = json.loads(done.stdout)[str(self.runs[0])]["latency"]["data"]["times"]
+        self.assertGreater(times["latency_s"]["min"], 0.05)
+        self.assertIn("3 runs of 'sh -c sleep 0.05'", ipw(None, "analyze", self.runs[0]).stdout)
+        done = ipw(None, "compare", *self.runs, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("latency", done.stdout)
+        done = ipw(None, "export", self.runs[0], "--to", "csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual([row["key"] for row in rows], ["q000000", "q000000.r1", "q000000.r2"])
+        self.assertEqual({row["status"] for row in rows}, {"completed"})
+
+    def test_a_command_that_fails(self):
+        with tempfile.TemporaryDirectory(prefix="ipw-saved-") as folder:
+            done = ipw(None, "run", "--output-dir", folder, "-q", "--", "sh", "-c", "exit 3")
+            self.assertEqual(done.returncode, 3)
+            run, = (path for path in Path(folder).iterdir() if path.is_dir())
+            record = json.loads((run / "records.jsonl").read_text().splitlines()[1])["ipw"]
+            self.assertEqual((record["status"], record["error"], record["exit_code"]), ("failed", "exit status 3", 3))
+            done = ipw(None, "run", "--output-dir", "/dev/null/x", "-q", "--", "true")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("cannot save the run", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
