@@ -299,5 +299,35 @@ class Rundir(Scratch):
         self.passes("check-rundir")
 
 
+class House(Scratch):
+    """It prints its figures, too, which are no problems: those begin with the folder."""
+
+    def assertSays(self, *texts):
+        code, lines = self.run_check("check-house")
+        self.assertEqual(code, 1)
+        for text in texts:
+            self.assertTrue(any(line.startswith(f"src: {text}") for line in lines), lines)
+
+    def test_a_folder_and_its_subfolder_include_each_other(self):
+        self.write("src/port/room/room.h", '#include "port/planted.h"\n')
+        self.write("src/port/planted.h", '#include "port/room/room.h"\n')
+        self.assertSays("parent/child two-way pairs: 1, held to <= 0: src/port/room")
+
+    def test_a_source_beside_its_folder(self):
+        self.write("src/port/room.c", "/* planted */\n")
+        self.write("src/port/room/other.h", "")
+        self.assertSays("X.c beside folder X/: 1, held to <= 0: src/port/room.c")
+
+    def test_one_tag_in_two_headers(self):
+        for folder in ("core", "port"):
+            self.write(f"src/{folder}/planted.h", "struct planted {\n    int x;\n};\n")
+        self.assertSays("struct tags in two headers: 1, held to <= 0: planted")
+
+    def test_fragments(self):
+        for n in range(250):
+            self.write(f"src/port/planted{n}.h", "")
+        self.assertSays("headers: ", "headers with one user: ")
+
+
 if __name__ == "__main__":
     unittest.main()
