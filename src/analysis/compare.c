@@ -471,6 +471,7 @@ enum err compare_runs(const struct run_table *a, const struct run_table *b, uint
     struct match match;
     *out = (struct comparison){0};
     str_copy(out->directory, sizeof out->directory, b->directory);
+    out->kind = a->kind;
     str_copy(out->model, sizeof out->model, b->model);
     str_copy(out->hardware, sizeof out->hardware, run_fact_text(b, "hardware_label"));
     enum err err = match_runs(a, b, &match);

@@ -55,6 +55,7 @@ enum { COMPARE_WARNINGS_MOST = 32 };
 
 struct comparison {
     char directory[512], model[256], hardware[128];
+    enum run_kind kind; /* of the baseline: what its records are */
     bool paired;
     size_t same;           /* questions that both asked, with their repeats */
     size_t pairs;          /* of those, the ones that both completed; 0 unless paired */

@@ -140,6 +140,8 @@ static void check_same(const struct run_table *a, const struct run_table *b, str
 static void check_questions(const struct run_table *a, const struct run_table *b,
                             struct comparison *out)
 {
+    if (a->kind == RUN_KIND_RUN) /* repetitions of two commands, which have no questions */
+        return;
     if (out->changed)
         warn(out, "%zu questions with the same key differ: the datasets are not the same",
              out->changed);
@@ -167,9 +169,8 @@ static void check_end(const struct run_table *table, const char *whose, struct c
         warn(out, "%s was interrupted", whose);
     if (table->failed)
         warn(out,
-             "%zu of %zu queries of %s failed and are left out; what failed may be what is "
-             "hard",
-             table->failed, table->rows, whose);
+             "%zu of %zu %s of %s failed and are left out; what failed may be what is hard",
+             table->failed, table->rows, run_kind_unit(table->kind, true), whose);
     if (table->negative)
         warn(out, "%llu energies of %s are below 0, which none can be, and count as unknown",
              (unsigned long long)table->negative, whose);
@@ -217,16 +218,16 @@ static void check_energy_of(const struct run_table *table, const struct energy_s
     if (!state->known)
         warn(out, "%s has no energy: nothing that measures it was there", whose);
     else if (state->known < state->completed)
-        warn(out, "the energy of %zu of %zu queries of %s is not known",
-             state->completed - state->known, state->completed, whose);
+        warn(out, "the energy of %zu of %zu %s of %s is unknown", state->completed - state->known,
+             state->completed, run_kind_unit(table->kind, true), whose);
     if (state->coverage < 0.9)
         warn(out,
              "the sensors cover only %.0f %% of the queries' time in %s: its energies lack the "
              "rest",
              100 * state->coverage, whose);
     if (2 * state->low_confidence > state->completed)
-        warn(out, "%zu of %zu queries of %s are shorter than ten updates of a sensor",
-             state->low_confidence, state->completed, whose);
+        warn(out, "%zu of %zu %s of %s are shorter than ten updates of a sensor",
+             state->low_confidence, state->completed, run_kind_unit(table->kind, true), whose);
     if (strcmp(method_of(table), "estimated") == 0)
         warn(out, "the energy of %s is estimated by a model, not measured", whose);
 }
@@ -258,7 +259,11 @@ static void check_energy(const struct run_table *a, const struct run_table *b,
 void compare_warn(const struct run_table *a, const struct run_table *b, struct comparison *out)
 {
     if (strcmp(a->model, b->model) != 0)
-        warn(out, "another model: '%.100s' against '%.100s' of the baseline", b->model, a->model);
+        warn(out, "another %s: '%.100s' against '%.100s' of the baseline",
+             a->kind == RUN_KIND_RUN ? "command" : "model", b->model, a->model);
+    if (a->kind != b->kind)
+        warn(out, "another kind of run: '%s' against '%s' of the baseline", run_kind_name(b->kind),
+             run_kind_name(a->kind));
     check_same(a, b, out);
     check_questions(a, b, out);
     check_end(a, "the baseline", out);

@@ -303,7 +303,7 @@ class Fairness(CompareTest):
                            (self.run_of("i", queries[4:], whole=cut), "this run was interrupted"),
                            (self.run_of("g", gaps), "cover only 50 %"),
                            (self.run_of("n", [query(i, joules=None if i else 1.0) for i in range(20)]),
-                            "energy of 19 of 20 queries of this run is not known")):
+                            "energy of 19 of 20 queries of this run is unknown")):
             found = self.warnings(a, run)
             self.assertTrue(any(words in line for line in found), (words, found))
 

@@ -91,6 +91,20 @@ class Saved(unittest.TestCase):
         self.assertEqual([row["key"] for row in rows], ["q000000", "q000000.r1", "q000000.r2"])
         self.assertEqual({row["status"] for row in rows}, {"completed"})
 
+    def test_two_commands_are_compared(self):
+        """By their runs: commands have no questions or models to differ in."""
+        done = ipw(None, "run", "--output-dir", self.folder.parent / "other", "-r", "4", "--", "sh", "-c", "sleep 0.2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        other, = (path for path in (self.folder.parent / "other").iterdir() if path.is_dir())
+        done = ipw(None, "compare", self.runs[0], other)
+        if "JSON" in done.stderr and done.returncode == 1:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("warning: another command: 'sh -c sleep 0.2' against 'sh -c sleep 0.05'", done.stdout)
+        self.assertIn("3 runs", done.stdout)
+        for word in ("question", "another model", "dataset"):
+            self.assertNotIn(word, done.stdout)
+
     def test_a_command_that_fails(self):
         with tempfile.TemporaryDirectory(prefix="ipw-saved-") as folder:
             done = ipw(None, "run", "--output-dir", folder, "-q", "--", "sh", "-c", "exit 3")

@@ -119,6 +119,12 @@ static size_t questions_asked(const struct compare_report *report)
     return asked;
 }
 
+/* "queries", "runs" ...: what the records of the baseline are. */
+static const char *units_of(const struct compare_report *report)
+{
+    return run_kind_unit(report->count ? report->comparisons[0].kind : RUN_KIND_PROFILE, true);
+}
+
 static void put_explanation(const struct compare_report *report, const char *indent,
                             struct text *out)
 {
@@ -126,21 +132,21 @@ static void put_explanation(const struct compare_report *report, const char *ind
         out,
         "%sp: probability of such a difference by chance, Holm-corrected for %zu tests.\n"
         "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
-        "\"equal\".\n%sBoth cover the variation between queries; the variation between runs needs "
-        "repeated runs.\n",
-        indent, questions_asked(report), indent, COMPARE_ALPHA, indent);
+        "\"equal\".\n%sBoth cover the variation between the %s of one measurement; the variation between "
+        "measurements needs repeated ones.\n",
+        indent, questions_asked(report), indent, COMPARE_ALPHA, indent, units_of(report));
 }
 
 static void pairing_text(char *to, const struct comparison *comparison)
 {
+    const char *units = run_kind_unit(comparison->kind, true);
     if (comparison->paired && comparison->pairs < comparison->same)
-        str_format(to, CELL_MAX,
-                   "%zu of %zu common queries, paired: those that both runs completed",
-                   comparison->pairs, comparison->same);
+        str_format(to, CELL_MAX, "%zu of %zu common %s, paired: those that both runs completed",
+                   comparison->pairs, comparison->same, units);
     else if (comparison->paired)
-        str_format(to, CELL_MAX, "%zu common queries, paired", comparison->same);
+        str_format(to, CELL_MAX, "%zu common %s, paired", comparison->same, units);
     else
-        str_copy(to, CELL_MAX, "different queries, unpaired");
+        str_format(to, CELL_MAX, "different %s, unpaired", units);
 }
 
 char *compare_check_line(const struct compare_check *check, const struct comparison *comparison,
@@ -212,9 +218,9 @@ static void put_comparison(const struct comparison *comparison, bool color, stru
 
 void compare_text(const struct compare_report *report, bool color, struct text *out)
 {
-    text_addf(out, "\n baseline %s\n   '%s'%s%s; %zu queries\n", plain_text(report->baseline).text,
+    text_addf(out, "\n baseline %s\n   '%s'%s%s; %zu %s\n", plain_text(report->baseline).text,
               plain_text(report->model).text, report->hardware[0] ? " on " : "",
-              plain_text(report->hardware).text, report->queries);
+              plain_text(report->hardware).text, report->queries, units_of(report));
     for (size_t i = 0; i < report->count; i++)
         put_comparison(&report->comparisons[i], color, out);
     text_add(out, "\n");
@@ -231,7 +237,7 @@ void compare_markdown(const struct compare_report *report, struct text *out)
 {
     text_add(out, "Baseline: ");
     markdown_add(out, report->baseline);
-    text_addf(out, ", %zu queries\n", report->queries);
+    text_addf(out, ", %zu %s\n", report->queries, units_of(report));
     for (size_t i = 0; i < report->count; i++) {
         const struct comparison *comparison = &report->comparisons[i];
         struct table table;
