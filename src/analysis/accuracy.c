@@ -488,15 +488,15 @@ static void warn(struct analysis *analysis, const struct scored *scored)
     const struct graded_energy *graded = &scored->graded;
     const struct run_excerpts *excerpts = &analysis->table->excerpts;
     if (scored->tally.ungraded)
-        analysis_warn(analysis, "%llu answers are not graded and are not in the accuracy",
+        analysis_warn(analysis, "%llu answers are not graded and not part of the accuracy",
                       (unsigned long long)scored->tally.ungraded);
     if (graded->zero_joules)
         analysis_warn(analysis, "%zu energies of 0 or below; %zu were replaced by power x time",
                       graded->zero_joules, graded->imputed);
     if (!graded->joules_count)
-        analysis_warn(analysis, "no graded query's energy is known: no figure per joule");
+        analysis_warn(analysis, "no graded query has a known energy: no figure per joule");
     if (excerpts->stride > 1)
-        analysis_warn(analysis, "records: %zu of %zu queries, evenly picked", excerpts->count,
+        analysis_warn(analysis, "records: an even selection of %zu of %zu queries", excerpts->count,
                       analysis->table->rows);
 }
 
@@ -525,7 +525,7 @@ static enum err accuracy_run(struct analysis *analysis, struct error *why)
 
 const struct analysis_driver analysis_accuracy = {
     .name = "accuracy",
-    .summary = "right answers, intelligence per joule and per watt, by subject and level",
+    .summary = "accuracy, intelligence per joule and per watt, by subject and level",
     .needs = {RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_ACTIVE_JOULES) | RUN_WANT(RUN_LATENCY) |
                   RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_BASIS_WATTS) |
                   QUESTIONS_NEED,

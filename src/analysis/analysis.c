@@ -34,12 +34,12 @@ static enum err look(const struct analysis_driver *driver, const struct analysis
     if (driver->of_layers) {
         if (!input->layers || !input->layers->count)
             return err_set(why, ERR_NO_DATA,
-                           "no layers were measured: `ipw layers -o DIR/layers.json` does it");
+                           "no measured layers: run `ipw layers -o DIR/layers.json`");
         analysis->layers = input->layers;
         return driver->run(analysis, why);
     }
     if (!table)
-        return err_set(why, ERR_NO_DATA, "needs the directory of a run");
+        return err_set(why, ERR_NO_DATA, "needs a run directory");
     if (table->failed == table->rows && !driver->of_failures_too)
         return err_set(why, ERR_NO_DATA, "all %zu queries failed", table->rows);
     analysis->table = table;

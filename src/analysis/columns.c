@@ -215,7 +215,7 @@ enum err lacks(const struct run_table *table, const char *what, struct error *wh
     size_t completed = table->rows - table->failed;
     if (!completed)
         return err_set(why, ERR_NO_DATA, "all %zu queries failed", table->rows);
-    return err_set(why, ERR_NO_DATA, "%s known of none of %zu completed quer%s", what, completed,
+    return err_set(why, ERR_NO_DATA, "%s known for none of %zu completed quer%s", what, completed,
                    completed == 1 ? "y" : "ies");
 }
 

@@ -540,9 +540,8 @@ static enum err unknown_metric(const char *name, struct error *why)
     }
     const char *near = nearest_name(name, names, COMPARE_METRICS);
     enum err err =
-        near ? err_set(why, ERR_USAGE, "no metric is called '%s'; did you mean '%s'?", name, near)
-             : err_set(why, ERR_USAGE, "no metric is called '%s': there are %s", name,
-                       text_get(&all));
+        near ? err_set(why, ERR_USAGE, "unknown metric '%s': did you mean '%s'?", name, near)
+             : err_set(why, ERR_USAGE, "unknown metric '%s': use one of %s", name, text_get(&all));
     text_release(&all);
     return err;
 }
@@ -582,7 +581,7 @@ enum err compare_check_parse(const char *text, struct compare_check *out, struct
     if (!str_copy(out->text, sizeof out->text, text) || !length || length >= sizeof name ||
         (*sign != '>' && *sign != '<'))
         return err_set(why, ERR_USAGE,
-                       "'%.100s' is no bound: write METRIC > BOUND or METRIC < BOUND, as in "
+                       "'%.100s' is not a bound: write METRIC > BOUND or METRIC < BOUND, as in "
                        "'energy_per_output_token > +5%%'",
                        text);
     memcpy(name, at, length);

@@ -94,7 +94,7 @@ static void untold_add(struct untold *untold, const char *name)
 static void warn_untold(struct comparison *out, const char *whose, const struct untold *untold)
 {
     if (untold->names[0])
-        warn(out, "%s does not tell, and may differ in: %s", whose, untold->names);
+        warn(out, "%s does not record, and may differ in: %s", whose, untold->names);
 }
 
 static void check_same(const struct run_table *a, const struct run_table *b, struct comparison *out)
@@ -106,17 +106,17 @@ static void check_same(const struct run_table *a, const struct run_table *b, str
         {"gpu_info.name", "", "GPU"},
         {"system_info.host_name", "", "machine"},
         {"dataset", "settings.dataset", "dataset"},
-        {"profiler_config.dataset_params", "settings.dataset_params", "choice of the dataset"},
+        {"profiler_config.dataset_params", "settings.dataset_params", "dataset selection"},
         {"profiler_config.max_concurrency", "", "concurrency"},
         {"profiler_config.rate", "", "rate"},
         {"profiler_config.client_id", "settings.client", "client"},
-        {"profiler_config.client_params", "", "set of parameters"},
+        {"profiler_config.client_params", "", "parameter set"},
         {"profiler_config.system", "settings.system", "system prompt"},
         {"profiler_config.template", "settings.template", "prompt template"},
         {"profiler_config.grader", "", "grader"},
         {"profiler_config.judge_model", "", "judge"},
         {"profiler_config.decode_weight", "measuring.decode_weight",
-         "weight of a decode token, by which overlapping queries share energy,"},
+         "decode weight (attribution to overlapping queries),"},
         {"versions.ipw", "ipw", "version of ipw"},
     };
     char left[512], right[512];
@@ -143,8 +143,7 @@ static void check_questions(const struct run_table *a, const struct run_table *b
     if (a->kind == RUN_KIND_RUN) /* repetitions of two commands, which have no questions */
         return;
     if (out->changed)
-        warn(out, "%zu questions with the same key differ: the datasets are not the same",
-             out->changed);
+        warn(out, "%zu questions with the same key differ: different datasets", out->changed);
     if (!out->paired)
         warn(out,
              "the runs asked different questions (%zu of %zu and %zu are the same): they are "
@@ -162,17 +161,16 @@ static void check_end(const struct run_table *table, const char *whose, struct c
 {
     const struct jv *interrupted = jv_path(table->summary, "ipw.interrupted");
     if (table->damaged_summary)
-        warn(out, "summary.json of %s cannot be read and is left aside", whose);
+        warn(out, "summary.json of %s cannot be read and is ignored", whose);
     else if (!table->summary)
-        warn(out, "%s has not come to its end: there is no summary.json", whose);
+        warn(out, "%s is unfinished: no summary.json", whose);
     else if (jv_bool(interrupted, false))
         warn(out, "%s was interrupted", whose);
     if (table->failed)
-        warn(out,
-             "%zu of %zu %s of %s failed and are left out; what failed may be what is hard",
+        warn(out, "%zu of %zu %s of %s failed and are left out; what failed may be what is hard",
              table->failed, table->rows, run_kind_unit(table->kind, true), whose);
     if (table->negative)
-        warn(out, "%llu energies of %s are below 0, which none can be, and count as unknown",
+        warn(out, "%llu energies of %s are negative and count as unknown",
              (unsigned long long)table->negative, whose);
     if (run_fact(table, "format") > JOURNAL_FORMAT)
         warn(out,
@@ -180,7 +178,7 @@ static void check_end(const struct run_table *table, const char *whose, struct c
              "missing",
              whose, run_fact(table, "format"), JOURNAL_FORMAT);
     if (table->damaged)
-        warn(out, "%llu lines of the journal of %s are damaged and left out",
+        warn(out, "%llu damaged lines in the journal of %s skipped",
              (unsigned long long)table->damaged, whose);
 }
 
@@ -216,7 +214,7 @@ static void check_energy_of(const struct run_table *table, const struct energy_s
                             const char *whose, struct comparison *out)
 {
     if (!state->known)
-        warn(out, "%s has no energy: nothing that measures it was there", whose);
+        warn(out, "%s has no energy: no sensor measured it", whose);
     else if (state->known < state->completed)
         warn(out, "the energy of %zu of %zu %s of %s is unknown", state->completed - state->known,
              state->completed, run_kind_unit(table->kind, true), whose);
@@ -252,8 +250,8 @@ static void check_energy(const struct run_table *a, const struct run_table *b,
         warn(out, "energy by other sensors: '%.100s' against '%.100s' of the baseline",
              source_of(b), source_of(a));
     if (fabs(in_a.coverage - in_b.coverage) > 0.05)
-        warn(out, "%.0f %% of the queries' time is covered, %.0f %% in the baseline",
-             100 * in_b.coverage, 100 * in_a.coverage);
+        warn(out, "coverage %.0f %%, %.0f %% in the baseline", 100 * in_b.coverage,
+             100 * in_a.coverage);
 }
 
 void compare_warn(const struct run_table *a, const struct run_table *b, struct comparison *out)

@@ -97,7 +97,7 @@ static enum err put_ratio(struct analysis *analysis, const struct ratio_row *row
     put_interval(json, row->interval_key, found.low, found.high);
     if (2 * terms.queries < completed)
         analysis_warn(analysis,
-                      "%s is of %zu of %zu completed queries: of the others it is not known",
+                      "%s is based on %zu of %zu completed queries: unknown for the others",
                       row->key, terms.queries, completed);
     return err;
 }
@@ -338,7 +338,7 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
 
 const struct analysis_driver analysis_efficiency = {
     .name = "efficiency",
-    .summary = "joules a token, by phase, subject and length, with 95 % intervals",
+    .summary = "energy per token, by phase, subject and length, with 95 % intervals",
     .needs = {RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_ACTIVE_JOULES) |
                   RUN_WANT(RUN_PREFILL_JOULES) | RUN_WANT(RUN_DECODE_JOULES) |
                   RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS) |

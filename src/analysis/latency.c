@@ -106,7 +106,7 @@ static enum err latency_run(struct analysis *analysis, struct error *why)
     const struct run_table *table = analysis->table;
     struct json *json = analysis->json;
     if (!table->numbers[RUN_LATENCY] && !table->numbers[RUN_TTFT])
-        return lacks(table, "neither latency nor time to the first token is", why);
+        return lacks(table, "neither latency nor time to first token is", why);
     json_object(json, "summary");
     json_integer(json, "queries", (int64_t)(table->rows - table->failed));
     json_number(json, "output_tokens_per_s", run_fact(table, "ipw.output_tokens_per_s"));
@@ -124,8 +124,8 @@ static enum err latency_run(struct analysis *analysis, struct error *why)
 
 const struct analysis_driver analysis_latency = {
     .name = "latency",
-    .summary =
-        "time to the first token, between tokens, in all: percentiles, by prompt and subject",
+    .summary = "time to first token, inter-token latency, total latency: percentiles, by prompt "
+               "length and subject",
     .needs = {RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_PREFILL_S) |
                   RUN_WANT(RUN_DECODE_S) | RUN_WANT(RUN_ITL_MEDIAN) | RUN_WANT(RUN_ITL_P95) |
                   RUN_WANT(RUN_ITL_P99) | RUN_WANT(RUN_QUEUE) | RUN_WANT(RUN_INPUT_TOKENS) |

@@ -26,7 +26,7 @@ static const char *name_of(const struct jv *model)
 {
     const char *path = jv_text(jv_get(model, "model"));
     const char *slash = path ? strrchr(path, '/') : NULL;
-    return slash ? slash + 1 : path ? path : "a model without a name";
+    return slash ? slash + 1 : path ? path : "unnamed model";
 }
 
 static double number(const struct jv *object, const char *key)
@@ -277,7 +277,7 @@ static void warn_of_checks(struct analysis *analysis, const struct jv *model)
     if (jv_bool(jv_get(model, "interrupted"), false))
         analysis_warn(analysis, "%s: the measurement was interrupted", name);
     if (number(model, "overhead_pct") > OVERHEAD_MOST_PCT)
-        analysis_warn(analysis, "%s: looking at it slowed it down by %.1f %%", name,
+        analysis_warn(analysis, "%s: instrumentation overhead %.1f %%", name,
                       number(model, "overhead_pct"));
 }
 
@@ -285,7 +285,7 @@ static void warn_of(struct analysis *analysis, const struct jv *model)
 {
     const char *name = name_of(model);
     if (!has_energy(model)) {
-        analysis_warn(analysis, "%s: its energy is not known", name);
+        analysis_warn(analysis, "%s: energy unknown", name);
         return;
     }
     warn_of_checks(analysis, model);

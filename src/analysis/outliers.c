@@ -144,8 +144,8 @@ static enum err outliers_run(struct analysis *analysis, struct error *why)
     size_t completed = table->rows - table->failed;
     enum err err = ERR_OK;
     if (completed < QUERIES_LEAST)
-        return err_set(why, ERR_NO_DATA, "%zu completed quer%s; what stands out needs %d",
-                       completed, completed == 1 ? "y" : "ies", QUERIES_LEAST);
+        return err_set(why, ERR_NO_DATA, "%zu completed quer%s; outliers need %d", completed,
+                       completed == 1 ? "y" : "ies", QUERIES_LEAST);
     json_object(json, "summary");
     json_integer(json, "queries", (int64_t)completed);
     json_number(json, "z_most", Z_MOST);
@@ -161,7 +161,7 @@ static enum err outliers_run(struct analysis *analysis, struct error *why)
 
 const struct analysis_driver analysis_outliers = {
     .name = "outliers",
-    .summary = "queries that stand out, by name: robust z and Tukey's fences",
+    .summary = "outliers by query: robust z-score and Tukey's fences",
     .needs = {RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_LATENCY) |
                   RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS) |
                   RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT),

@@ -65,9 +65,9 @@ static const struct trend_row {
     double share, amount;                   /* what matters: of the median, or in the unit */
 } TRENDS[] = {
     {"temperature_drift", "temperature", "°C", RUN_TEMPERATURE, RUN_NUMBERS, INFINITY, 5},
-    {"energy_drift", "energy an output token", "J", RUN_JOULES, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
-    {"power_drift", "mean power of a query", "W", RUN_WATTS, RUN_NUMBERS, 0.05, INFINITY},
-    {"speed_drift", "time an output token", "s", RUN_LATENCY, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
+    {"energy_drift", "energy per output token", "J", RUN_JOULES, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
+    {"power_drift", "mean power per query", "W", RUN_WATTS, RUN_NUMBERS, 0.05, INFINITY},
+    {"speed_drift", "time per output token", "s", RUN_LATENCY, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
 };
 
 static double value_of(const struct run_table *table, const struct trend_row *row, size_t i)
@@ -114,10 +114,10 @@ static enum err check_trend(struct checks *checks, const struct trend_row *row)
             tell_trend(checks, row, line.slope * length, select_median(values, count),
                        trend.p_value);
         else if (!err)
-            check_put(checks, row->check, CHECK_GOOD, "the %s is always the same", row->what);
+            check_put(checks, row->check, CHECK_GOOD, "the %s is constant", row->what);
     } else if (!err) {
         check_put(checks, row->check, CHECK_UNKNOWN,
-                  "the %s is known of %zu queries; a trend needs %d", row->what, count,
+                  "the %s is known for %zu queries; a trend needs %d", row->what, count,
                   TREND_LEAST);
     }
     free(order);
@@ -153,8 +153,8 @@ static enum err check_cold_start(struct checks *checks)
     enum err err = known_values(table, RUN_TTFT, &values, &count);
     if (!err && (count < COLD_LEAST || first == table->rows)) {
         check_put(checks, "cold_start", CHECK_UNKNOWN,
-                  "the time to the first token is known of %zu queries; a comparison needs %d",
-                  count, COLD_LEAST);
+                  "the time to first token is known for %zu queries; a comparison needs %d", count,
+                  COLD_LEAST);
     } else if (!err) {
         double value = run_number(table, RUN_TTFT, first), middle = select_median(values, count);
         for (size_t i = 0; i < count; i++)
@@ -162,8 +162,8 @@ static enum err check_cold_start(struct checks *checks)
         double spread = MAD_TO_STD * select_median(values, count);
         bool cold = value > middle + Z_MOST * spread && value > 1.5 * middle;
         check_put(checks, "cold_start", cold ? CHECK_WARNING : CHECK_GOOD,
-                  "the first query took %.3g s to its first token, the median one %.3g s%s", value,
-                  middle, cold ? ": more --warmup-queries would help" : "");
+                  "TTFT of the first query %.3g s, median %.3g s%s", value, middle,
+                  cold ? ": increase --warmup-queries" : "");
     }
     free(values);
     return err;
@@ -229,13 +229,13 @@ static enum err check_throttling(struct checks *checks)
     name_causes(seen.causes, causes, sizeof causes);
     if (seen.held)
         check_put(checks, "throttling", CHECK_WARNING,
-                  "clocks were held down in %.1f %% of %zu samples%s, by%s",
+                  "clocks throttled in %.1f %% of %zu samples%s, by%s",
                   100.0 * (double)seen.held / (double)seen.samples, seen.samples, picked, causes);
     else if (seen.samples)
         check_put(checks, "throttling", CHECK_GOOD, "none in %zu samples%s", seen.samples, picked);
     else
         check_put(checks, "throttling", CHECK_UNKNOWN,
-                  seen.files ? "no device told of it" : "there are no samples");
+                  seen.files ? "no device reports it" : "no samples");
     return ERR_OK;
 }
 
@@ -256,10 +256,10 @@ static void check_end(struct checks *checks)
     bool interrupted = jv_bool(jv_path(table->summary, "ipw.interrupted"), false);
     if (!table->summary)
         check_put(checks, "finished", CHECK_WARNING,
-                  "there is no summary: the run goes on, or was killed");
+                  "no summary: the run is still running or was killed");
     else
         check_put(checks, "finished", interrupted ? CHECK_WARNING : CHECK_GOOD, "%s",
-                  interrupted ? "a signal ended the run: --resume continues it" : "to its end");
+                  interrupted ? "interrupted by a signal: --resume continues it" : "complete");
     check_put(checks, "failed_queries", table->failed ? CHECK_WARNING : CHECK_GOOD, "%zu of %zu",
               table->failed, table->rows);
 }
@@ -278,9 +278,9 @@ static void check_answers(struct checks *checks)
     size_t cut = count_word(table, RUN_FINISH, "length"), again = 0;
     if (table->words[RUN_FINISH].count > 1)
         check_put(checks, "cut_answers", cut ? CHECK_WARNING : CHECK_GOOD,
-                  "%zu answers ended at the limit of tokens", cut);
+                  "%zu answers reached the token limit", cut);
     else
-        check_put(checks, "cut_answers", CHECK_UNKNOWN, "why answers ended is not known");
+        check_put(checks, "cut_answers", CHECK_UNKNOWN, "finish reasons are unknown");
     for (size_t i = 0; i < table->rows; i++)
         again += run_number(table, RUN_ATTEMPTS, i) > 1;
     if (again)
@@ -291,7 +291,7 @@ static void check_answers(struct checks *checks)
                   (unsigned long long)table->not_finite);
     if (table->negative)
         check_put(checks, "negative_energy", CHECK_WARNING,
-                  "%llu of %zu queries have an energy below 0, which counts as unknown",
+                  "%llu of %zu queries have a negative energy, which counts as unknown",
                   (unsigned long long)table->negative, table->rows);
     if (table->damaged)
         check_put(checks, "damaged_lines", CHECK_WARNING, "%llu lines of the journal",
@@ -332,7 +332,7 @@ static void check_evidence(struct checks *checks, const struct energy_counts *co
                                 : "%zu of %zu energies are estimated",
               counts->estimated, counts->known);
     check_put(checks, "coverage", counts->low_coverage ? CHECK_WARNING : CHECK_GOOD,
-              "%zu of %zu queries are covered by less than 90 %%; the least is %.1f %%",
+              "%zu of %zu queries have a coverage below 90 %%; minimum %.1f %%",
               counts->low_coverage, counts->known,
               isfinite(counts->coverage_least) ? 100 * counts->coverage_least : 0);
     check_put(checks, "low_confidence", counts->low_confidence ? CHECK_WARNING : CHECK_GOOD,
@@ -348,7 +348,7 @@ static enum err check_uncertainty(struct checks *checks)
     double middle = err ? UNKNOWN : select_median(values, count);
     if (is_known(middle))
         check_put(checks, "uncertainty", middle > 0.1 ? CHECK_WARNING : CHECK_GOOD,
-                  "the median energy is known to ± %.2g %%", 100 * middle);
+                  "median uncertainty of the energy ± %.2g %%", 100 * middle);
     free(values);
     return err;
 }
@@ -356,17 +356,16 @@ static enum err check_uncertainty(struct checks *checks)
 static enum err check_energy(struct checks *checks, const struct energy_counts *counts)
 {
     if (!counts->completed) {
-        check_put(checks, "energy", CHECK_UNKNOWN,
-                  "no query was completed: there is none to have one");
+        check_put(checks, "energy", CHECK_UNKNOWN, "no query was completed");
         return ERR_OK;
     }
     if (!counts->known) {
         check_put(checks, "energy", CHECK_WARNING,
-                  "unknown of all %zu completed queries: see ipw doctor", counts->completed);
+                  "unknown for all %zu completed queries: see ipw doctor", counts->completed);
         return ERR_OK;
     }
     check_put(checks, "energy", counts->known < counts->completed ? CHECK_WARNING : CHECK_GOOD,
-              "known of %zu of %zu completed queries", counts->known, counts->completed);
+              "known for %zu of %zu completed queries", counts->known, counts->completed);
     if (!checks->table->ours) {
         check_put(checks, "evidence", CHECK_UNKNOWN,
                   "a run of the Python IPW: its energies carry no coverage, method or uncertainty");
@@ -384,7 +383,7 @@ static void check_device(struct checks *checks, const struct jv *device)
     double residual = jv_number(jv_get(device, "cross_check_residual"));
     if (!is_known(jv_number(jv_path(device, "energy.joules"))))
         check_put(checks, "device", CHECK_WARNING, "%s gave no energy: %.200s", id ? id : "?",
-                  note ? note : "no reason is known");
+                  note ? note : "unknown reason");
     if (is_known(residual))
         check_put(checks, "cross_check",
                   fabs(residual) > RESIDUAL_MOST ? CHECK_WARNING : CHECK_GOOD,
@@ -400,11 +399,11 @@ static void check_machine(struct checks *checks)
         check_device(checks, device);
     if (is_known(missing))
         check_put(checks, "conservation", missing > CONSERVATION_MOST ? CHECK_WARNING : CHECK_GOOD,
-                  "the parts miss the machine's energy by %.2g %%", 100 * missing);
+                  "the parts differ from the machine's energy by %.2g %%", 100 * missing);
     if (table->ours && table->summary) {
         bool measured = jv_is_object(jv_path(table->summary, "ipw.idle"));
         check_put(checks, "idle_baseline", measured ? CHECK_GOOD : CHECK_WARNING, "%s",
-                  measured ? "measured" : "not measured: what is idle and what active is unknown");
+                  measured ? "measured" : "not measured: idle and active energy are unknown");
     }
 }
 
@@ -489,8 +488,7 @@ static enum err quality_run(struct analysis *analysis, struct error *why)
 
 const struct analysis_driver analysis_quality = {
     .name = "quality",
-    .summary =
-        "what the figures are worth: coverage, method, failures, drift, throttling, cold starts",
+    .summary = "quality of the figures: coverage, method, failures, drift, throttling, cold starts",
     .needs = {RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_PLUS_MINUS) | RUN_WANT(RUN_COVERAGE) |
                   RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_TTFT) |
                   RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_TEMPERATURE) | RUN_WANT(RUN_ATTEMPTS),

@@ -207,7 +207,7 @@ static enum err regression_run(struct analysis *analysis, struct error *why)
     if (err)
         return err;
     if (table->rows - table->failed < 2)
-        return err_set(why, ERR_NO_DATA, "a line needs two completed queries, and there is one");
+        return err_set(why, ERR_NO_DATA, "a fit needs two completed queries; there is one");
     json_object(analysis->json, "summary");
     json_integer(analysis->json, "total_samples", (int64_t)(table->rows - table->failed));
     json_string(analysis->json, "model", table->model);
@@ -222,13 +222,14 @@ static enum err regression_run(struct analysis *analysis, struct error *why)
 }
 
 static const struct param_spec PARAMS[] = {
-    {"skip_zeroes", "YES_OR_NO", "leave out lines that cannot be drawn (default no)"},
+    {"skip_zeroes", "YES_OR_NO", "omit fits that cannot be computed (default no)"},
     {0},
 };
 
 const struct analysis_driver analysis_regression = {
     .name = "regression",
-    .summary = "lines through tokens against energy, power, latency; errors, intervals, Theil-Sen",
+    .summary =
+        "linear fits of energy, power and latency against tokens; errors, intervals, Theil-Sen",
     .params = PARAMS,
     .needs = {RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS) |
                   RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_LATENCY) |

@@ -102,9 +102,9 @@ static enum err scaling_run(struct analysis *analysis, struct error *why)
     struct lengths energy = {0};
     struct plane_fit fit;
     if (!table->numbers[RUN_INPUT_TOKENS] && !table->numbers[RUN_OUTPUT_TOKENS])
-        return lacks(table, "the numbers of tokens are", why);
+        return lacks(table, "token counts are", why);
     if (table->rows - table->failed < QUERIES_LEAST)
-        return err_set(why, ERR_NO_DATA, "%zu completed queries; how things grow needs %d",
+        return err_set(why, ERR_NO_DATA, "%zu completed queries; scaling needs %d",
                        table->rows - table->failed, QUERIES_LEAST);
     enum err err = take(table, RUN_JOULES, &energy);
     if (!err) {

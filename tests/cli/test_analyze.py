@@ -106,7 +106,7 @@ class Results(AnalyzeTest):
         known = [r["ipw"]["energy"] for r in Run(self.path).records().values()
                  if r["ipw"]["energy"]["joules"] is not None]  # the fake's counter may have stood still
         short = sum(energy["low_confidence"] for energy in known)
-        self.assertIn(f"{len(known)} of 30 completed queries" if known else "unknown of all 30",
+        self.assertIn(f"{len(known)} of 30 completed queries" if known else "unknown for all 30",
                       checks["energy"]["detail"])
         if known:
             self.assertEqual(checks["method"]["verdict"], "good")
@@ -180,7 +180,7 @@ class Unfinished(AnalyzeTest):
         got = self.read(path)[str(path)]
         self.assertEqual(got["latency"]["summary"]["queries"], 12)
         self.assertEqual(got["quality"]["summary"]["records"], "journal")
-        self.assertIn("energy is known of none of 12", got["efficiency"]["summary"]["not_enough_data"])
+        self.assertIn("energy is known for none of 12", got["efficiency"]["summary"]["not_enough_data"])
         self.assertTrue(any("the first is line 8" in w for w in got["quality"]["warnings"]),
                         got["quality"]["warnings"])
 
@@ -257,17 +257,17 @@ class Throttling(Written):
         return next(check for check in found["quality"]["data"]["checks"] if check["check"] == "throttling")
 
     def test_what_devices_told(self):
-        self.assertEqual(self.check([]), {"check": "throttling", "verdict": "unknown", "detail": "no device told of it"})
+        self.assertEqual(self.check([]), {"check": "throttling", "verdict": "unknown", "detail": "no device reports it"})
         self.assertEqual(self.check([(0, "")] * 40), {"check": "throttling", "verdict": "good", "detail": "none in 40 samples"})
         told = self.check([(0, "")] * 30 + [(1, "")] * 6 + [(2, "")] * 4)
-        self.assertEqual((told["verdict"], told["detail"]), ("warning", "clocks were held down in 25.0 % of 40 samples, by power heat"))
+        self.assertEqual((told["verdict"], told["detail"]), ("warning", "clocks throttled in 25.0 % of 40 samples, by power heat"))
 
     def test_a_file_of_many_samples(self):
         """Some are looked at, from the beginning to the end."""
         tail = "0" * 1000  # of each line, so that the file is large
         told = self.check([(0, tail)] * 63_000 + [(2, tail)] * 7_000)
         self.assertEqual(told["verdict"], "warning")
-        share, samples = re.fullmatch(r"clocks were held down in ([\d.]+) % of (\d+) samples, evenly picked, by heat", told["detail"]).groups()
+        share, samples = re.fullmatch(r"clocks throttled in ([\d.]+) % of (\d+) samples, evenly picked, by heat", told["detail"]).groups()
         self.assertAlmostEqual(float(share), 10, delta=1)
         self.assertTrue(20_000 < int(samples) < 70_000, samples)
 

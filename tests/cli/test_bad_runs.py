@@ -202,7 +202,7 @@ class BadRuns(unittest.TestCase):
         path = self.run_of("array")
         (path / "summary.json").write_text("[1, 2]")
         self.assertTaken(path, "summary.json is left aside: it is no object", commands=("analyze", "plot", "report"))
-        self.assertTaken(path, "summary.json of ", "cannot be read and is left aside", commands=("compare",))
+        self.assertTaken(path, "summary.json of ", "cannot be read and is ignored", commands=("compare",))
         self.assertRefused(path, "summary.json: not a JSON object", commands=("export",))
 
     def test_what_is_not_finite(self):

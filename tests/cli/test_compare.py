@@ -299,7 +299,7 @@ class Fairness(CompareTest):
         cut = summary(queries)
         cut["ipw"]["interrupted"] = True
         for run, words in ((self.run_of("f", queries), "4 of 20 queries of this run failed"),
-                           (self.run_of("u", queries[4:], whole=False), "this run has not come to its end"),
+                           (self.run_of("u", queries[4:], whole=False), "this run is unfinished"),
                            (self.run_of("i", queries[4:], whole=cut), "this run was interrupted"),
                            (self.run_of("g", gaps), "cover only 50 %"),
                            (self.run_of("n", [query(i, joules=None if i else 1.0) for i in range(20)]),
@@ -383,8 +383,8 @@ class Bounds(CompareTest):
         for bound, words in (("energy_per_token > 5%", "did you mean 'energy_per_query'"),
                              ("latensy > 5%", "did you mean 'latency'"),
                              ("zzzzzzzz > 1", "there are energy_per_query"),
-                             ("latency", "is no bound"), ("latency = 5", "is no bound"),
-                             ("> 5%", "is no bound"), ("latency >", "no number"),
+                             ("latency", "is not a bound"), ("latency = 5", "is not a bound"),
+                             ("> 5%", "is not a bound"), ("latency >", "no number"),
                              ("latency > much", "no number"), ("latency > 5%%", "no number"),
                              ("latency > nan", "no number"), ("latency > 0x10%", "no number")):
             done = self.judge(bound)
@@ -477,7 +477,7 @@ class BadInput(CompareTest):
         (bad / "summary.json").write_text("{")
         report = self.compare(good, bad)["comparisons"][0]
         self.assertEqual(report["same_queries"], 9)
-        self.assertTrue(any("1 lines of the journal of this run are damaged" in w for w in report["warnings"]))
+        self.assertTrue(any("1 damaged lines in the journal of this run skipped" in w for w in report["warnings"]))
         (bad / "records.jsonl").write_bytes(bytes(range(256)) * 50)
         self.fails(good, bad)
 
@@ -505,7 +505,7 @@ class Real(MachineTest):
         self.assertEqual(report["same_queries"], 12)
         self.assertEqual(report["metrics"]["latency"]["verdict"], "worse")
         self.assertEqual(report["metrics"]["energy_per_query"]["verdict"], "worse")
-        self.assertTrue(any("set of parameters" in line for line in report["warnings"]), report["warnings"])
+        self.assertTrue(any("parameter set" in line for line in report["warnings"]), report["warnings"])
 
     def test_measured_against_estimated_is_said(self):
         measured = self.profile(self.machine(Intel, 50), "m", "--client-param", "ttft_ms=20")

@@ -192,7 +192,7 @@ class Parts(FiguresTest):
                           rows["reading"]["joules_per_query_queries"],
                           rows["sums"]["decode_joules_per_output_token_queries"]), (1, 24, 20))
         self.assertAlmostEqual(rows["reading"]["prefill_joules_per_input_token"], 1 / 5)
-        self.assertIn("prefill_joules_per_input_token is of 21 of 48 completed queries: of the others it is not known",
+        self.assertIn("prefill_joules_per_input_token is based on 21 of 48 completed queries: unknown for the others",
                       got["warnings"])
         self.assertIn("prefill_joules_per_input_token is of fewer than half of the queries in 1 group by subject: of 1 of "
                       "24 in 'reading'", got["warnings"])

@@ -455,7 +455,7 @@ class ItsDirectories(PythonTest):
         file = json.loads((path / "analysis/accuracy.json").read_text())
         records = [record["problem"] for record in file["data"]["records"][MODEL]]
         self.assertEqual(records, [f"question {i}" for i in range(0, 4100, 2)])
-        self.assertIn("records: 2050 of 4100 queries, evenly picked", file["warnings"])
+        self.assertIn("records: an even selection of 2050 of 4100 queries", file["warnings"])
 
     def test_the_chip_of_an_apple(self):
         rows = self.rows()
@@ -566,8 +566,8 @@ class ItsDirectories(PythonTest):
         self.assertIn("A100SXM4", done.stdout)  # another machine is told
         first = self.saved(self.rows(first=True), "c", first=True)
         warnings = json.loads(self.run_ipw("compare", paths[0], first, "--json"))["comparisons"][0]["warnings"]
-        self.assertIn("this run does not tell, and may differ in: choice of the dataset, concurrency, client, "
-                      "set of parameters, version of ipw", warnings)
+        self.assertIn("this run does not record, and may differ in: dataset selection, concurrency, client, "
+                      "parameter set, version of ipw", warnings)
         self.assertFalse([w for w in warnings if "none against" in w], warnings)
         self.assertEqual(ipw(None, "compare", *paths, "--fail-if", "energy_per_query > +5%").returncode, 1)
 

@@ -109,7 +109,7 @@ class Quality(unittest.TestCase):
         lines = steady()
         for i in (3, 7, 11):
             lines[i]["ipw"]["finish_reason"] = "length"
-        self.assertEqual(self.checks(lines)["cut_answers"], ("warning", "3 answers ended at the limit of tokens"))
+        self.assertEqual(self.checks(lines)["cut_answers"], ("warning", "3 answers reached the token limit"))
 
     def test_of_answers_whose_end_is_not_told(self):
         lines = steady()
@@ -125,7 +125,7 @@ class Quality(unittest.TestCase):
     def test_throttling(self):
         verdict, detail = self.checks(steady(), self.samples(0, 1, 1, 2, 0, 0, 0, 0))["throttling"]
         self.assertEqual(verdict, "warning")
-        self.assertEqual(detail, "clocks were held down in 37.5 % of 8 samples, by power heat")
+        self.assertEqual(detail, "clocks throttled in 37.5 % of 8 samples, by power heat")
 
     def test_no_throttling(self):
         self.assertEqual(self.checks(steady(), self.samples(*[0] * 8))["throttling"], ("good", "none in 8 samples"))
@@ -133,7 +133,7 @@ class Quality(unittest.TestCase):
     def test_throttling_that_nobody_tells_of(self):
         power = "0.1,nvml:0,gpu0,power,gpu,power,W,300,\n"
         self.assertEqual(self.checks(steady(), power)["throttling"][0], "unknown")
-        self.assertEqual(self.checks(steady(), name="bare")["throttling"], ("unknown", "there are no samples"))
+        self.assertEqual(self.checks(steady(), name="bare")["throttling"], ("unknown", "no samples"))
 
 
 if __name__ == "__main__":
