@@ -14,6 +14,7 @@
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "rundir/journal.h"
+#include "rundir/run_path.h"
 #include "rundir/store.h"
 #include "rundir/summary.h"
 #include "runner/profile/settle.h"
@@ -256,6 +257,7 @@ static void fill_run(const struct profile *profile, struct summary *out)
 {
     struct own_cost own;
     proc_own_cost(&own);
+    out->run_kind = run_kind_name(RUN_KIND_PROFILE);
     out->hardware_label = profile->host->label;
     out->generated_at = seconds(clock_wall());
     out->output_dir = out->directory = profile->directory;
