@@ -193,8 +193,9 @@ static enum err take_result(struct analyzing *work, const struct analysis_driver
 static void show_run(struct analyzing *work, const struct run_table *table)
 {
     const char *hardware = run_fact_text(table, "hardware_label");
-    text_addf(&work->out, "\n %s: %zu quer%s to '%s'%s%s", plain_text(table->directory).text,
-              table->rows, table->rows == 1 ? "y" : "ies", plain_text(table->model).text,
+    text_addf(&work->out, "\n %s: %zu %s %s '%s'%s%s", plain_text(table->directory).text,
+              table->rows, run_kind_unit(table->kind, table->rows != 1),
+              table->kind == RUN_KIND_PROFILE ? "to" : "of", plain_text(table->model).text,
               hardware[0] ? " on " : "", plain_text(hardware).text);
     if (table->failed)
         text_addf(&work->out, ", %zu failed", table->failed);

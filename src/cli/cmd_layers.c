@@ -15,6 +15,7 @@
 #include "report/text/layers_report.h"
 #include "runner/host_report.h"
 #include "runner/layers/layers.h"
+#include "runner/run_save.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
@@ -46,7 +47,8 @@ struct layers_command {
     char *found[OPTION_LIST_MAX]; /* the files of these models */
     const char *prompts, *granularity, *output;
     unsigned gpu_layers;
-    bool json, quiet;
+    bool json, quiet, save;
+    const char *output_dir; /* of the run directories; saves */
 };
 
 /* ---- progress ---- */
@@ -196,6 +198,37 @@ static int deliver(const struct layers_command *command, const struct layers_rep
     return written ? written : code;
 }
 
+/* A run directory for each model. */
+static int save_models(const struct layers_command *command, struct session *session,
+                       const struct layers_report *report)
+{
+    const struct run_save save = {.parent = command->output_dir,
+                                  .session = session,
+                                  .host = report->host,
+                                  .own = report->own};
+    int code = 0;
+    if (!command->save && !command->output_dir)
+        return 0;
+    for (size_t i = 0; i < report->result->count; i++) {
+        struct layers_result one = *report->result;
+        struct layers_report alone = *report;
+        struct text json = {0};
+        struct error why = {0};
+        char directory[512];
+        one.models = &report->result->models[i];
+        one.count = 1;
+        alone.result = &one;
+        alone.model_count = 1;
+        layers_json(&alone, &json);
+        if (run_save_layers(&save, one.models, &json, directory, sizeof directory, &why))
+            code = complain("layers", EXIT_FAILED, "cannot save the run: %s", why.text);
+        else if (!command->quiet)
+            fprintf(stderr, "ipw layers: saved in %s\n", directory);
+        text_release(&json);
+    }
+    return code;
+}
+
 static int write_report(const struct layers_command *command, struct session *session,
                         const struct layers_result *result)
 {
@@ -214,7 +247,9 @@ static int write_report(const struct layers_command *command, struct session *se
     }
     host_report_take(&session->findings, &host);
     proc_own_cost(&report.own);
-    return deliver(command, &report);
+    int code = deliver(command, &report);
+    int saved = save_models(command, session, &report);
+    return code ? code : saved;
 }
 
 static int require_energy(const struct layers_result *result)
@@ -301,6 +336,10 @@ static int layers_main(int argc, char **argv)
         {.name = "json", .type = OPTION_FLAG, .target = &command.json, .help = "report as JSON"},
         {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &command.output,
          .value = "FILE", .help = "also write the JSON report to FILE"},
+        {.name = "save", .type = OPTION_FLAG, .target = &command.save,
+         .help = "save each model's windows, samples and layers in a run directory in runs/"},
+        {.name = "output-dir", .type = OPTION_TEXT, .target = &command.output_dir, .value = "DIR",
+         .help = "save them in DIR instead"},
         {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
          .help = "no progress"},
         MEASURE_OPTION_ROWS(command.measure, "sample-rate"),

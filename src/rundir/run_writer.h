@@ -12,6 +12,7 @@
 struct record;
 struct span_line;
 struct summary;
+struct text;
 
 struct run_writer {
     char directory[512];
@@ -29,6 +30,10 @@ enum err run_writer_add(struct run_writer *writer, const struct record *record, 
     MUST_USE;
 enum err run_writer_add_span(struct run_writer *writer, const struct span_line *span,
                              struct error *why) MUST_USE;
+
+/* layers.json. */
+enum err run_writer_put_layers(const struct run_writer *writer, const struct text *json,
+                               struct error *why) MUST_USE;
 
 /* Writes summary.json, and the run into the index of its parent where this build has one. */
 enum err run_writer_finish(struct run_writer *writer, const struct summary *summary,

@@ -1,4 +1,4 @@
-/* Each repetition is one record of the same question, the command; the summary is over all of them. */
+/* One record per repetition of a command, or per measured window of a model; the summary is over all of them. */
 #include "runner/run_save.h"
 
 #include <math.h>
@@ -14,6 +14,7 @@
 #include "rundir/summary.h"
 #include "runner/exec.h"
 #include "runner/host_report.h"
+#include "runner/layers/layers.h"
 #include "runner/samples_log.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -128,20 +129,26 @@ static struct summary_statistic statistic_of(double *values, size_t count)
         online_stddev(&online), found[1], (int64_t)known};
 }
 
-static enum err fill_statistics(const struct exec_result *result, struct summary *out)
+/* What a record is about, as far as the summary needs it. */
+struct unit {
+    double joules, seconds;
+    bool failed;
+};
+
+static enum err fill_statistics(const struct unit *units, size_t count, struct summary *out)
 {
-    double *values = malloc((result->count + 1) * sizeof *values);
+    double *values = malloc((count + 1) * sizeof *values);
     if (!values)
         return ERR_NO_MEMORY;
-    for (size_t i = 0; i < result->count; i++)
-        values[i] = result->runs[i].ledger.total.joules;
-    out->statistics[STATISTIC_ENERGY] = statistic_of(values, result->count);
-    for (size_t i = 0; i < result->count; i++)
-        values[i] = result->runs[i].wall_s;
-    out->statistics[STATISTIC_LATENCY] = statistic_of(values, result->count);
-    for (size_t i = 0; i < result->count; i++)
-        values[i] = ratio(result->runs[i].ledger.total.joules, result->runs[i].wall_s);
-    out->statistics[STATISTIC_POWER] = statistic_of(values, result->count);
+    for (size_t i = 0; i < count; i++)
+        values[i] = units[i].joules;
+    out->statistics[STATISTIC_ENERGY] = statistic_of(values, count);
+    for (size_t i = 0; i < count; i++)
+        values[i] = units[i].seconds;
+    out->statistics[STATISTIC_LATENCY] = statistic_of(values, count);
+    for (size_t i = 0; i < count; i++)
+        values[i] = ratio(units[i].joules, units[i].seconds);
+    out->statistics[STATISTIC_POWER] = statistic_of(values, count);
     free(values);
     return ERR_OK;
 }
@@ -166,15 +173,15 @@ static void fill_machine(const struct host_report *host, struct summary *out)
     out->gpu_backend = amd ? "AMDSMI" : "NVML";
 }
 
-static enum err fill_idle(const struct exec_result *result, struct summary *out)
+static enum err fill_idle(const struct baseline *idle, struct summary *out)
 {
-    if (!result->has_idle)
+    if (!idle)
         return ERR_OK;
-    out->idle = (struct summary_idle){.known = true, .seconds = result->idle.seconds};
-    out->idle.devices = calloc(result->idle.count + 1, sizeof *out->idle.devices);
-    for (size_t i = 0; out->idle.devices && i < result->idle.count; i++)
+    out->idle = (struct summary_idle){.known = true, .seconds = idle->seconds};
+    out->idle.devices = calloc(idle->count + 1, sizeof *out->idle.devices);
+    for (size_t i = 0; out->idle.devices && i < idle->count; i++)
         out->idle.devices[out->idle.count++] = (struct summary_idle_device){
-            result->idle.rows[i].device, result->idle.rows[i].watts, result->idle.rows[i].sigma};
+            idle->rows[i].device, idle->rows[i].watts, idle->rows[i].sigma};
     return out->idle.devices ? ERR_OK : ERR_NO_MEMORY;
 }
 
@@ -192,55 +199,65 @@ static enum err fill_ledger(const struct ledger *mean, struct summary *out)
     return out->devices ? ERR_OK : ERR_NO_MEMORY;
 }
 
-static void fill_figures(const struct run_save *save, const struct exec_result *result,
-                         const struct energy *total, struct summary *out)
+/* A measurement as the summary sees it. */
+struct measured {
+    enum run_kind kind;
+    const struct run_save *save;
+    const struct unit *units;
+    size_t count;
+    struct energy total;
+    const struct baseline *idle; /* NULL without one */
+    const struct ledger *ledger; /* of the devices */
+    double started_at;
+    bool interrupted;
+};
+
+static void fill_figures(const struct measured *measured, struct summary *out)
 {
-    out->run_kind = run_kind_name(RUN_KIND_RUN);
+    const struct energy *total = &measured->total;
+    out->run_kind = run_kind_name(measured->kind);
     out->generated_at = seconds(clock_wall());
     out->version = IPW_VERSION;
-    out->started_at = seconds(result->started_wall);
+    out->started_at = measured->started_at;
     out->starts = 1;
-    out->interrupted = result->signal != 0;
-    out->queries = out->total_queries = (int64_t)result->count;
+    out->interrupted = measured->interrupted;
+    out->queries = out->total_queries = (int64_t)measured->count;
     out->completed = out->failed = out->energy_known = 0;
     out->seconds = 0;
-    for (size_t i = 0; i < result->count; i++) {
-        bool failed = result->runs[i].end.exit_code != 0;
-        out->failed += failed;
-        out->completed += !failed;
-        out->energy_known += !failed && is_known(result->runs[i].ledger.total.joules);
-        out->seconds += result->runs[i].wall_s;
+    for (size_t i = 0; i < measured->count; i++) {
+        const struct unit *unit = &measured->units[i];
+        out->failed += unit->failed;
+        out->completed += !unit->failed;
+        out->energy_known += !unit->failed && is_known(unit->joules);
+        out->seconds += unit->seconds;
     }
     out->energy = record_energy_of(total);
     out->queries_joules = total->joules;
     out->queries_idle_joules = total->idle_joules;
     out->joules_per_query = out->statistics[STATISTIC_ENERGY].avg;
-    out->active_joules_per_query = ratio(total->active_joules, (double)result->count);
+    out->active_joules_per_query = ratio(total->active_joules, (double)measured->count);
     out->busy_watts = ratio(total->joules, out->seconds);
-    out->own_cpu_s = save->own.cpu_s;
-    out->own_rss_mb = save->own.rss_mb;
-    out->own_reads = (int64_t)sampler_reads(save->session->sampler);
+    out->own_cpu_s = measured->save->own.cpu_s;
+    out->own_rss_mb = measured->save->own.rss_mb;
+    out->own_reads = (int64_t)sampler_reads(measured->save->session->sampler);
 }
 
-static enum err finish(const struct run_save *save, const struct exec_result *result,
-                       const char *command, const char *arguments, struct run_writer *writer,
-                       struct error *why)
+/* `arguments`: the command as a JSON array; or NULL. */
+static enum err finish(const struct measured *measured, const char *arguments,
+                       struct run_writer *writer, struct error *why)
 {
     struct summary summary;
-    struct energy total = energy_unknown("no repetition was measured");
     summary_init(&summary);
-    for (size_t i = 0; i < result->count; i++)
-        energy_add(&total, &result->runs[i].ledger.total);
-    summary.model = command;
+    summary.model = writer->subject;
     summary.command.text = arguments;
     summary.output_dir = summary.directory = writer->directory;
-    fill_machine(save->host, &summary);
-    enum err err = fill_statistics(result, &summary);
-    fill_figures(save, result, &total, &summary);
+    fill_machine(measured->save->host, &summary);
+    enum err err = fill_statistics(measured->units, measured->count, &summary);
+    fill_figures(measured, &summary);
     if (!err)
-        err = fill_idle(result, &summary);
+        err = fill_idle(measured->idle, &summary);
     if (!err)
-        err = fill_ledger(&result->mean, &summary);
+        err = fill_ledger(measured->ledger, &summary);
     if (err)
         err_set(why, err, "%s", err_text(err));
     else
@@ -248,6 +265,17 @@ static enum err finish(const struct run_save *save, const struct exec_result *re
     summary_release(&summary);
     return err;
 }
+
+static enum err save_samples(const struct run_save *save, const struct run_writer *writer,
+                             nanos zero, struct error *why)
+{
+    char path[640];
+    if (!run_path_samples(writer->directory, 1, path, sizeof path))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", writer->directory);
+    return samples_log_save(save->session->sampler, zero, path, why);
+}
+
+/* ---- ipw run ---- */
 
 /* "sleep 1" and ["sleep","1"]. */
 static void spell_command(char *const *argv, struct text *words, struct text *list)
@@ -262,12 +290,37 @@ static void spell_command(char *const *argv, struct text *words, struct text *li
     json_array_end(&json);
 }
 
+static enum err finish_runs(const struct run_save *save, const struct exec_result *result,
+                            const char *arguments, struct run_writer *writer, struct error *why)
+{
+    struct measured measured = {.kind = RUN_KIND_RUN,
+                                .save = save,
+                                .count = result->count,
+                                .total = energy_unknown("no repetition was measured"),
+                                .idle = result->has_idle ? &result->idle : NULL,
+                                .ledger = &result->mean,
+                                .started_at = seconds(result->started_wall),
+                                .interrupted = result->signal != 0};
+    struct unit *units = calloc(result->count + 1, sizeof *units);
+    if (!units)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    for (size_t i = 0; i < result->count; i++) {
+        const struct exec_run *run = &result->runs[i];
+        units[i] = (struct unit){run->ledger.total.joules, run->wall_s, run->end.exit_code != 0};
+        energy_add(&measured.total, &run->ledger.total);
+    }
+    measured.units = units;
+    enum err err = finish(&measured, arguments, writer, why);
+    free(units);
+    return err;
+}
+
 enum err run_save(const struct run_save *save, const struct exec_result *result, char *directory,
                   size_t size, struct error *why)
 {
     struct run_writer writer;
     struct text command = {0}, arguments = {0};
-    char samples[640];
+    nanos zero = result->count ? result->runs[0].from : save->session->started;
     spell_command(save->argv, &command, &arguments);
     struct journal_header header = {.kind = RUN_KIND_RUN,
                                     .start = 1,
@@ -277,15 +330,123 @@ enum err run_save(const struct run_save *save, const struct exec_result *result,
     if (!err) {
         str_copy(directory, size, writer.directory);
         err = add_runs(&writer, result, text_get(&command), why);
-        if (!err && run_path_samples(writer.directory, 1, samples, sizeof samples))
-            err = samples_log_save(save->session->sampler,
-                                   result->count ? result->runs[0].from : save->session->started,
-                                   samples, why);
         if (!err)
-            err = finish(save, result, text_get(&command), text_get(&arguments), &writer, why);
+            err = save_samples(save, &writer, zero, why);
+        if (!err)
+            err = finish_runs(save, result, text_get(&arguments), &writer, why);
         run_writer_close(&writer);
     }
     text_release(&command);
     text_release(&arguments);
+    return err;
+}
+
+/* ---- ipw layers ---- */
+
+/* Windows without instrumentation give the energy; the others only times. */
+static bool is_measured(const struct layers_model *model, const struct layers_window *window)
+{
+    return !window->timed && window->setting < model->setting_count;
+}
+
+static enum err add_window(struct run_writer *writer, const struct layers_model *model,
+                           const struct layers_window *window, unsigned repeat, double started_at,
+                           struct error *why)
+{
+    const struct layers_setting *setting = &model->settings[window->setting];
+    nanos zero = model->windows[0].from;
+    double length = seconds(window->to - window->from);
+    int64_t tokens = (int64_t)setting->tokens * (int64_t)window->passes;
+    char key[40], question[64];
+    struct record record;
+    str_format(key, sizeof key, repeat ? "q%06u.r%u" : "q%06u", window->setting, repeat);
+    str_format(question, sizeof question, "%s, %u prompt tokens", layers_phase_name(setting->phase),
+               setting->prompt);
+    record_init(&record);
+    record.key = key;
+    record.problem = question;
+    record.subject = layers_phase_name(setting->phase);
+    record.index = window->setting;
+    record.repeat = repeat;
+    record.start = record.attempts = 1;
+    record.status = "completed";
+    record.passes = (int64_t)window->passes;
+    record.started_at = started_at + seconds(window->from - zero);
+    record.latency_s = record.alone_s = length;
+    record.company = 1;
+    record.energy = record_energy_of(&window->energy);
+    record.window_joules = window->energy.joules;
+    if (setting->phase == LAYERS_PREFILL) {
+        record.input_tokens = tokens;
+    } else {
+        record.output_tokens = tokens;
+        record.tokens_per_s = ratio((double)tokens, length);
+        record.joules_per_output_token = ratio(window->energy.joules, (double)tokens);
+    }
+    struct span_line span = {.key = key,
+                             .kind = SPAN_REQUEST,
+                             .start = 1,
+                             .attempt = 1,
+                             .from_s = seconds(window->from - zero),
+                             .first_token_s = UNKNOWN,
+                             .to_s = seconds(window->to - zero),
+                             .input_tokens = -1,
+                             .output_tokens = -1};
+    enum err err = run_writer_add(writer, &record, why);
+    return err ? err : run_writer_add_span(writer, &span, why);
+}
+
+static enum err add_windows(struct run_writer *writer, const struct layers_model *model,
+                            struct measured *measured, struct unit *units, struct error *why)
+{
+    unsigned repeats[LAYERS_SETTINGS_MAX] = {0};
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < model->window_count; i++) {
+        const struct layers_window *window = &model->windows[i];
+        if (!is_measured(model, window))
+            continue;
+        err = add_window(writer, model, window, repeats[window->setting]++, measured->started_at,
+                         why);
+        units[measured->count++] =
+            (struct unit){window->energy.joules, seconds(window->to - window->from), false};
+        energy_add(&measured->total, &window->energy);
+    }
+    return err;
+}
+
+enum err run_save_layers(const struct run_save *save, const struct layers_model *model,
+                         const struct text *json, char *directory, size_t size, struct error *why)
+{
+    const char *slash = strrchr(model->path, '/');
+    nanos zero = model->window_count ? model->windows[0].from : clock_now();
+    struct run_writer writer;
+    struct measured measured = {.kind = RUN_KIND_LAYERS,
+                                .save = save,
+                                .total = energy_unknown("no window was measured"),
+                                .ledger = &model->ledger,
+                                .started_at = seconds(clock_wall() - (clock_now() - zero)),
+                                .interrupted = model->interrupted};
+    struct journal_header header = {.kind = RUN_KIND_LAYERS,
+                                    .start = 1,
+                                    .started_at = measured.started_at,
+                                    .hardware_label = save->host->label};
+    struct unit *units = calloc(model->window_count + 1, sizeof *units);
+    if (!units)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    enum err err =
+        run_writer_open(&writer, save->parent, slash ? slash + 1 : model->path, &header, why);
+    if (!err) {
+        str_copy(directory, size, writer.directory);
+        measured.units = units;
+        err = run_writer_put_layers(&writer, json, why);
+        if (!err)
+            err = add_windows(&writer, model, &measured, units, why);
+        if (!err)
+            err = save_samples(save, &writer, zero, why);
+        if (!err)
+            err = finish(&measured, NULL, &writer, why);
+        run_writer_close(&writer);
+    }
+    free(units);
     return err;
 }

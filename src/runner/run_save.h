@@ -1,4 +1,5 @@
-/* The run directory of what `ipw run` measured: one record per repetition, the samples, and a summary. */
+/* The run directory of what `ipw run` or `ipw layers` measured: one record per repetition or window, the samples, and
+ * a summary.  Nothing is owned. */
 #ifndef IPW_RUNNER_RUN_SAVE_H
 #define IPW_RUNNER_RUN_SAVE_H
 
@@ -9,11 +10,13 @@
 
 struct exec_result;
 struct host_report;
+struct layers_model;
 struct session;
+struct text;
 
 struct run_save {
     const char *parent; /* of the run directory; NULL: runs */
-    char *const *argv;  /* the command */
+    char *const *argv;  /* the command of `ipw run` */
     struct session *session;
     const struct host_report *host;
     struct own_cost own;
@@ -22,5 +25,10 @@ struct run_save {
 /* Needs no optional library.  directory: where it is. */
 enum err run_save(const struct run_save *save, const struct exec_result *result, char *directory,
                   size_t size, struct error *why) MUST_USE;
+
+/* `json`: what `ipw layers -o` writes of this model. */
+enum err run_save_layers(const struct run_save *save, const struct layers_model *model,
+                         const struct text *json, char *directory, size_t size, struct error *why)
+    MUST_USE;
 
 #endif

@@ -81,6 +81,10 @@ class Saved(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         times = json.loads(done.stdout)[str(self.runs[0])]["latency"]["data"]["times"]
         self.assertGreater(times["latency_s"]["min"], 0.05)
+        self.assertIn("3 runs of 'sh -c sleep 0.05'", ipw(None, "analyze", self.runs[0]).stdout)
+        done = ipw(None, "compare", *self.runs, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("latency", done.stdout)
         done = ipw(None, "export", self.runs[0], "--to", "csv")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = list(csv.DictReader(io.StringIO(done.stdout)))
