@@ -67,8 +67,9 @@ bool compare_same_sensors(const struct run_table *a, const struct run_table *b)
 static bool fact_text(const struct run_table *table, const char *in_summary,
                       const char *in_beginning, char *to, size_t size)
 {
-    const struct jv *value =
-        table->summary ? jv_path(table->summary, in_summary) : jv_path(table->begun, in_beginning);
+    const struct jv *value = table->summary    ? jv_path(table->summary, in_summary)
+                             : in_beginning[0] ? jv_path(table->begun, in_beginning)
+                                               : NULL; /* an empty path is the whole line */
     struct text text = {0};
     to[0] = '\0';
     if (jv_text(value))

@@ -337,7 +337,7 @@ static int layers_main(int argc, char **argv)
         {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &command.output,
          .value = "FILE", .help = "also write the JSON report to FILE"},
         {.name = "save", .type = OPTION_FLAG, .target = &command.save,
-         .help = "save each model's windows, samples and layers in a run directory in runs/"},
+         .help = "save a run directory for each model in runs/"},
         {.name = "output-dir", .type = OPTION_TEXT, .target = &command.output_dir, .value = "DIR",
          .help = "save them in DIR instead"},
         {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,

@@ -278,8 +278,8 @@ static enum err load_rows(struct run_table *table, const struct run_shards *shar
 static void note_state(struct run_table *table)
 {
     if (!table->summary && !table->damaged_summary)
-        table_note(table, "no summary.json: the run has not come to its end; %zu record%s",
-                   table->rows, table->rows == 1 ? " is there" : "s are there");
+        table_note(table, "no summary.json: the run is unfinished; %zu record%s", table->rows,
+                   table->rows == 1 ? " is there" : "s are there");
     if (table->not_finite)
         table_note(table, "%llu values are not finite and count as unknown",
                    (unsigned long long)table->not_finite);

@@ -15,6 +15,7 @@
 #include "runner/exec.h"
 #include "runner/host_report.h"
 #include "runner/layers/layers.h"
+#include "runner/run_summary.h"
 #include "runner/samples_log.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -153,52 +154,6 @@ static enum err fill_statistics(const struct unit *units, size_t count, struct s
     return ERR_OK;
 }
 
-static void fill_machine(const struct host_report *host, struct summary *out)
-{
-    bool amd = str_starts(host->gpu, "AMD");
-    out->hardware_label = host->label;
-    out->os_name = host->info.os_name;
-    out->os_version = host->info.os_version;
-    out->kernel_version = host->info.kernel;
-    out->host_name = host->info.host_name;
-    out->cpu_brand = host->info.cpu_brand;
-    if (host->info.cpu_count)
-        out->cpu_count = host->info.cpu_count;
-    if (!host->gpu[0])
-        return;
-    out->gpu_name = host->gpu;
-    out->gpu_vendor = amd ? "AMD" : "NVIDIA";
-    out->gpu_device_id = 0;
-    out->gpu_device_type = "GPU";
-    out->gpu_backend = amd ? "AMDSMI" : "NVML";
-}
-
-static enum err fill_idle(const struct baseline *idle, struct summary *out)
-{
-    if (!idle)
-        return ERR_OK;
-    out->idle = (struct summary_idle){.known = true, .seconds = idle->seconds};
-    out->idle.devices = calloc(idle->count + 1, sizeof *out->idle.devices);
-    for (size_t i = 0; out->idle.devices && i < idle->count; i++)
-        out->idle.devices[out->idle.count++] = (struct summary_idle_device){
-            idle->rows[i].device, idle->rows[i].watts, idle->rows[i].sigma};
-    return out->idle.devices ? ERR_OK : ERR_NO_MEMORY;
-}
-
-/* Figures of each device are means over the repetitions. */
-static enum err fill_ledger(const struct ledger *mean, struct summary *out)
-{
-    out->devices = calloc(mean->count + 1, sizeof *out->devices);
-    for (size_t i = 0; out->devices && i < mean->count; i++) {
-        const struct ledger_device *device = &mean->devices[i];
-        if (device->has_energy)
-            out->devices[out->device_count++] = (struct summary_device){
-                device->id,         device->counted,   record_energy_of(&device->energy),
-                device->power_mean, device->power_max, device->residual};
-    }
-    return out->devices ? ERR_OK : ERR_NO_MEMORY;
-}
-
 /* A measurement as the summary sees it. */
 struct measured {
     enum run_kind kind;
@@ -207,7 +162,7 @@ struct measured {
     size_t count;
     struct energy total;
     const struct baseline *idle; /* NULL without one */
-    const struct ledger *ledger; /* of the devices */
+    const struct ledger *ledger; /* of the devices; of several repetitions the mean */
     double started_at;
     bool interrupted;
 };
@@ -251,13 +206,11 @@ static enum err finish(const struct measured *measured, const char *arguments,
     summary.model = writer->subject;
     summary.command.text = arguments;
     summary.output_dir = summary.directory = writer->directory;
-    fill_machine(measured->save->host, &summary);
+    run_summary_host(measured->save->host, &summary);
     enum err err = fill_statistics(measured->units, measured->count, &summary);
     fill_figures(measured, &summary);
     if (!err)
-        err = fill_idle(measured->idle, &summary);
-    if (!err)
-        err = fill_ledger(measured->ledger, &summary);
+        err = run_summary_devices(measured->idle, measured->ledger, &summary);
     if (err)
         err_set(why, err, "%s", err_text(err));
     else

@@ -176,7 +176,7 @@ class Unfinished(AnalyzeTest):
             file.writelines([lines[0], *queries[:6], "{broken\n", *queries[6:], '{"kind":"query","key'])
         text = self.analyze(path)
         self.assertIn("12 records are there", text)
-        self.assertIn("has not come to its end", text)
+        self.assertIn("is unfinished", text)
         got = self.read(path)[str(path)]
         self.assertEqual(got["latency"]["summary"]["queries"], 12)
         self.assertEqual(got["quality"]["summary"]["records"], "journal")

@@ -153,7 +153,7 @@ class Figures(LayersTest):
         path = self.put("one.json", {"models": [nothing, measured()]})
         got = self.read(path)[str(path)]["layers"]
         self.assertEqual((got["summary"]["models"], got["summary"]["energy_known"]), (2, 1))
-        self.assertIn("its energy is not known", got["warnings"][0])
+        self.assertIn("energy unknown", got["warnings"][0])
 
     def test_figures_that_are_missing(self):
         """Whatever a file lacks, the result is whole."""
@@ -186,7 +186,7 @@ class Places(LayersTest):
         self.assertIn("ipw layers -o", got["summary"]["not_enough_data"])
         path = self.put("some.json", measured())
         got = self.read(path, "--analysis", "latency,layers")[str(path)]
-        self.assertIn("directory of a run", got["latency"]["summary"]["not_enough_data"])
+        self.assertIn("run directory", got["latency"]["summary"]["not_enough_data"])
 
     def test_a_directory_of_layers_alone(self):
         for name in ("layers.json", "layers-q8.json"):
@@ -233,13 +233,13 @@ class Places(LayersTest):
 
 class NotMeasuredYet(LayersTest):
     def test_it_is_said(self):
-        for command, option, name, words in (("analyze", "--analysis", "sweep", "no frequency sweeps"),
+        for command, option, name, words in (("analyze", "--analysis", "sweep", "does not run sweeps"),
                                              ("analyze", "--analysis", "agent", "runs no agents"),
                                              ("plot", "--plot", "agent", "runs no agents")):
             done = ipw(None, command, self.root, option, name)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn(words, done.stderr)
-            self.assertIn("no data of that kind exist yet", done.stderr)
+            self.assertIn("this version does not run", done.stderr)
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ class BadRuns(unittest.TestCase):
     def test_exit_statuses(self):
         """As docs/man/ipw.1 has them: what is doubtful is told, and is no failure."""
         (self.root / "out").mkdir()
-        self.assertExits(self.run_of("unfinished", whole=False), "has not come to its end")
+        self.assertExits(self.run_of("unfinished", whole=False), "is unfinished")
         self.assertExits(self.run_of("one", [query(0, correct=True)]), "")
         self.assertExits(self.run_of("some failed", [query(i, failed=i == 3) for i in range(8)]), "1 of 8")
         self.assertExits(self.run_of("no energy", [query(i, joules=None) for i in range(8)]), "energy", plot=1)  # the plot of energy is asked for by name
@@ -124,7 +124,7 @@ class BadRuns(unittest.TestCase):
 
     def test_unfinished(self):
         path = self.run_of("unfinished", whole=False)
-        self.assertTaken(path, "has not come to its end", commands=("analyze", "plot", "report", "compare"))
+        self.assertTaken(path, "is unfinished", commands=("analyze", "plot", "report", "compare"))
         self.assertTaken(path, commands=("export",))
 
     def test_lines_that_are_damaged(self):
@@ -134,7 +134,7 @@ class BadRuns(unittest.TestCase):
         lines[7] = "nonsense"
         (path / "records.jsonl").write_text("\n".join(lines) + "\n")
         self.assertTaken(path, "2 damaged lines", "line 5", commands=("analyze", "plot", "report", "export"))
-        self.assertTaken(path, "2 lines of the journal", commands=("compare",))
+        self.assertTaken(path, "2 damaged lines in the journal", commands=("compare",))
 
     def test_no_line_can_be_read(self):
         path = self.run_of("ruined")

@@ -306,6 +306,7 @@ class Fairness(CompareTest):
                             "energy of 19 of 20 queries of this run is unknown")):
             found = self.warnings(a, run)
             self.assertTrue(any(words in line for line in found), (words, found))
+            self.assertFalse([line for line in found if "{" in line], "a whole line of the journal in a warning")
 
     def test_sensors_that_differ_widen_the_interval(self):
         """A difference of 10 % is no evidence where a sensor may be wrong by 10 %, and 50 % is."""
@@ -382,7 +383,7 @@ class Bounds(CompareTest):
     def test_bounds_that_are_none(self):
         for bound, words in (("energy_per_token > 5%", "did you mean 'energy_per_query'"),
                              ("latensy > 5%", "did you mean 'latency'"),
-                             ("zzzzzzzz > 1", "there are energy_per_query"),
+                             ("zzzzzzzz > 1", "use one of energy_per_query"),
                              ("latency", "is not a bound"), ("latency = 5", "is not a bound"),
                              ("> 5%", "is not a bound"), ("latency >", "no number"),
                              ("latency > much", "no number"), ("latency > 5%%", "no number"),

@@ -98,7 +98,7 @@ class Quality(unittest.TestCase):
         self.first_token(lines[0], 1.5)
         verdict, detail = self.checks(lines)["cold_start"]
         self.assertEqual(verdict, "warning")
-        self.assertIn("took 1.5 s", detail)
+        self.assertIn("first query 1.5 s", detail)
 
     def test_a_slow_query_later_is_no_cold_start(self):
         lines = steady()

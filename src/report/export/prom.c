@@ -111,8 +111,8 @@ static enum err prom_begin(struct export *export, struct error *why)
 {
     if (!export->run->summary)
         return err_set(why, ERR_NO_DATA,
-                       "%s has no summary.json: the run has not come to its end; `ipw profile "
-                       "--resume` finishes it",
+                       "%s has no summary.json: the run is unfinished; `ipw profile --resume` "
+                       "continues it",
                        export->run->directory);
     return ERR_OK;
 }

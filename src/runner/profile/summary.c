@@ -1,8 +1,6 @@
 /* The end of a run.  One pass over the journal's records sums them up (sums.h), which with the energies of all
  * starts gives the summary; a second pass fills the stores. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "clients/client.h"
 #include "core/clock.h"
@@ -14,11 +12,13 @@
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "rundir/journal.h"
+#include "rundir/run_path.h"
 #include "rundir/store.h"
 #include "rundir/summary.h"
 #include "runner/profile/settle.h"
 #include "runner/profile/state.h"
 #include "runner/profile/sums.h"
+#include "runner/run_summary.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
@@ -32,7 +32,7 @@ static const char *text_or_null(const char *text)
     return text && text[0] ? text : NULL;
 }
 
-/* ---- what was asked for, and on which machine ---- */
+/* ---- what was asked for ---- */
 
 static const char *write_params(const struct params *params, struct text *out)
 {
@@ -84,52 +84,6 @@ static void fill_config(struct profile *profile, struct summary *out)
         out->config_judge_model = options->judge_model;
     }
 }
-
-/* The machine, in a summary and in every record of a store; the journal's lines do without. */
-struct machine {
-    const char *gpu_name, *gpu_vendor, *gpu_device_type, *gpu_backend;
-    int64_t gpu_device_id;
-    const char *os_name, *os_version, *kernel_version, *host_name, *cpu_brand;
-    int64_t cpu_count;
-};
-
-static struct machine machine_of(const struct host_report *host)
-{
-    const struct host_info *info = &host->info;
-    struct machine machine = {
-        .gpu_device_id = INTEGER_UNKNOWN,
-        .os_name = text_or_null(info->os_name),
-        .os_version = text_or_null(info->os_version),
-        .kernel_version = text_or_null(info->kernel),
-        .host_name = text_or_null(info->host_name),
-        .cpu_brand = text_or_null(info->cpu_brand),
-        .cpu_count = info->cpu_count ? info->cpu_count : INTEGER_UNKNOWN,
-    };
-    if (host->gpu[0]) {
-        bool amd = str_starts(host->gpu, "AMD");
-        machine.gpu_name = host->gpu;
-        machine.gpu_vendor = amd ? "AMD" : "NVIDIA";
-        machine.gpu_device_id = 0;
-        machine.gpu_device_type = "GPU";
-        machine.gpu_backend = amd ? "AMDSMI" : "NVML";
-    }
-    return machine;
-}
-
-#define FILL_MACHINE(out, machine)                                                                 \
-    do {                                                                                           \
-        (out)->gpu_name = (machine).gpu_name;                                                      \
-        (out)->gpu_vendor = (machine).gpu_vendor;                                                  \
-        (out)->gpu_device_id = (machine).gpu_device_id;                                            \
-        (out)->gpu_device_type = (machine).gpu_device_type;                                        \
-        (out)->gpu_backend = (machine).gpu_backend;                                                \
-        (out)->os_name = (machine).os_name;                                                        \
-        (out)->os_version = (machine).os_version;                                                  \
-        (out)->kernel_version = (machine).kernel_version;                                          \
-        (out)->host_name = (machine).host_name;                                                    \
-        (out)->cpu_count = (machine).cpu_count;                                                    \
-        (out)->cpu_brand = (machine).cpu_brand;                                                    \
-    } while (0)
 
 /* ---- figures ---- */
 
@@ -225,38 +179,11 @@ static void fill_work(const struct profile *profile, const struct sums *sums, st
     }
 }
 
-static enum err fill_devices(const struct profile *profile, struct summary *out)
-{
-    const struct baseline *idle = &profile->idle;
-    size_t count = profile->has_ledger ? profile->ledger.count : 0;
-    out->idle = (struct summary_idle){.known = profile->has_idle, .seconds = idle->seconds};
-    out->idle.devices = calloc(idle->count + 1, sizeof *out->idle.devices);
-    out->devices = calloc(count + 1, sizeof *out->devices);
-    if (!out->idle.devices || !out->devices)
-        return ERR_NO_MEMORY;
-    for (size_t i = 0; i < idle->count; i++)
-        out->idle.devices[out->idle.count++] = (struct summary_idle_device){
-            idle->rows[i].device, idle->rows[i].watts, idle->rows[i].sigma};
-    for (size_t i = 0; i < count; i++) {
-        const struct ledger_device *device = &profile->ledger.devices[i];
-        if (device->has_energy)
-            out->devices[out->device_count++] = (struct summary_device){
-                .id = device->id,
-                .in_total = device->counted,
-                .energy = record_energy_of(&device->energy),
-                .power_mean_w = device->power_mean,
-                .power_max_w = device->power_max,
-                .residual = device->residual,
-            };
-    }
-    return ERR_OK;
-}
-
 static void fill_run(const struct profile *profile, struct summary *out)
 {
     struct own_cost own;
     proc_own_cost(&own);
-    out->hardware_label = profile->host->label;
+    out->run_kind = run_kind_name(RUN_KIND_PROFILE);
     out->generated_at = seconds(clock_wall());
     out->output_dir = out->directory = profile->directory;
     out->version = IPW_VERSION;
@@ -275,17 +202,18 @@ static void fill_run(const struct profile *profile, struct summary *out)
 static enum err fill_summary(struct profile *profile, const struct sums *sums, struct summary *out,
                              struct error *why)
 {
-    struct machine machine = machine_of(profile->host);
     for (int i = 0; i < RECORD_STATISTICS; i++)
         out->statistics[i] = sums_statistic(sums, (enum record_statistic)i);
     fill_config(profile, out);
-    FILL_MACHINE(out, machine);
+    run_summary_host(profile->host, out);
     fill_run(profile, out);
     fill_intelligence(profile, sums, out);
     fill_energy(profile, sums, out);
     fill_work(profile, sums, out);
-    if (fill_devices(profile, out) || profile->dataset_params.failed ||
-        profile->client_params.failed || profile->request_params.failed)
+    if (run_summary_devices(profile->has_idle ? &profile->idle : NULL,
+                            profile->has_ledger ? &profile->ledger : NULL, out) != ERR_OK ||
+        profile->dataset_params.failed || profile->client_params.failed ||
+        profile->request_params.failed)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     return ERR_OK;
 }
@@ -342,9 +270,8 @@ static enum err describe_machine(const struct profile *profile, struct storing *
     struct record record;
     struct json json;
     struct text text = {0};
-    struct machine machine = machine_of(profile->host);
     record_init(&record);
-    FILL_MACHINE(&record, machine);
+    run_record_host(profile->host, &record);
     json_init(&json, &text, false);
     json_object(&json, NULL);
     record_to_json(&record, profile->options->model, &json);
