@@ -234,8 +234,8 @@ class Places(LayersTest):
 class NotMeasuredYet(LayersTest):
     def test_it_is_said(self):
         for command, option, name, words in (("analyze", "--analysis", "sweep", "does not run sweeps"),
-                                             ("analyze", "--analysis", "agent", "runs no agents"),
-                                             ("plot", "--plot", "agent", "runs no agents")):
+                                             ("analyze", "--analysis", "agent", "does not run agents"),
+                                             ("plot", "--plot", "agent", "does not run agents")):
             done = ipw(None, command, self.root, option, name)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn(words, done.stderr)
