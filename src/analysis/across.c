@@ -327,7 +327,7 @@ struct scatter {
     struct questions questions;
     double *terms[TERMS]; /* room, one a row */
     uint32_t *rows;
-    double joules, seconds; /* means of a query */
+    double joules, seconds; /* means per query */
 };
 
 /* What a query adds to a figure's numerator and denominator. */

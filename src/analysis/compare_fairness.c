@@ -129,7 +129,7 @@ static void check_same(const struct run_table *a, const struct run_table *b, str
             warn(out, "another %s: %.100s against %.100s of the baseline", SAME[i].what,
                  right[0] ? right : "none", left[0] ? left : "none");
         if (left[0] && !b_tells &&
-            b->summary) /* of an unfinished run little is told, and that is said */
+            b->summary) /* an unfinished run records little, and is reported as such */
             untold_add(&of_b, SAME[i].what);
         if (right[0] && !a_tells && a->summary)
             untold_add(&of_a, SAME[i].what);

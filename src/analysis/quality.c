@@ -54,7 +54,7 @@ static void check_put(struct checks *checks, const char *check, enum check_verdi
 
 enum { TREND_MOST = 100000, TREND_LEAST = 10, COLD_LEAST = 10 };
 
-/* A trend is told when chance makes one so clear once in a hundred runs, and when it matters. */
+/* A trend is reported when it is significant at the 1 % level and large enough to matter. */
 #define P_MOST     0.01
 #define Z_MOST     3.5
 #define MAD_TO_STD 1.4826022185056018

@@ -47,10 +47,10 @@ enum err run_dir_check_files(const char *path, struct error *why)
                                                      : "device");
     if (dir)
         closedir(dir);
-    return err; /* a directory that cannot be read is told by who reads it */
+    return err; /* an unreadable directory is reported by its reader */
 }
 
-/* ---- what stands there ---- */
+/* ---- what a path holds ---- */
 
 static bool has(int directory, const char *name)
 {

@@ -12,7 +12,7 @@ struct text;
 
 enum run_dir_state { RUN_DIR_NEW, RUN_DIR_EMPTY, RUN_DIR_HAS_RUN, RUN_DIR_FOREIGN };
 
-/* What stands there: nothing, an empty directory, a run of ours (a journal) or of the Python IPW, or
+/* What a path holds: nothing, an empty directory, a run of ours (a journal) or of the Python IPW, or
  * something else, which is never deleted. */
 enum err run_dir_look(const char *path, enum run_dir_state *out, struct error *why) MUST_USE;
 

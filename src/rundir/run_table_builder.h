@@ -122,7 +122,7 @@ enum err journal_rows(const char *path, struct builder *builder, struct error *w
 /* `wanted` and what its derived columns are made of. */
 struct run_wanted derive_needs(struct run_wanted wanted);
 
-/* Fills in the derived columns, then gives back those that were loaded for them alone. */
+/* Fills in the derived columns, then frees those that were loaded only for them. */
 enum err derive_columns(struct run_table *table, struct run_wanted wanted) MUST_USE;
 
 #endif

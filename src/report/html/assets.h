@@ -16,7 +16,7 @@ struct asset {
 struct asset asset_find(const char *name, size_t length);
 struct asset asset_template(void);
 
-/* ERR_UNSUPPORTED, with what brings it, when this build has no ECharts. */
+/* ERR_UNSUPPORTED, with how to install it, when this build has no ECharts. */
 enum err assets_available(struct error *why) MUST_USE;
 
 #endif

@@ -125,7 +125,7 @@ static void interval_note(char *to, const struct jv *interval, const char *unit)
     str_format(to, NOTE_MAX, "95 %% CI (sampling error only): %s to %s", low, high);
 }
 
-/* Why there is no figure of a query. */
+/* Why there is no figure per query. */
 static const char *none_note(const struct top *top, const char *otherwise)
 {
     return top->table->failed == top->table->rows ? "no query completed" : otherwise;

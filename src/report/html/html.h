@@ -16,7 +16,7 @@ struct html_report {
     const char *page;  /* the file that it will be: links to the raw files lead from there */
 };
 
-/* ERR_UNSUPPORTED, with what brings it, when a part is missing from this build. */
+/* ERR_UNSUPPORTED, with how to install it, when a part is missing from this build. */
 enum err html_available(struct error *why) MUST_USE;
 
 /* The first input that is a directory, or NULL. */

@@ -14,7 +14,7 @@
 
 enum { COLUMN_BYTES = 2, BUCKETS_OF_SPANS = 2000 };
 
-/* ---- requests alive ---- */
+/* ---- requests in flight ---- */
 
 static void add_alive(const struct time_grid *grid, const struct span *span, double *alive)
 {

@@ -1,5 +1,5 @@
 /* A reading: the machine over one interval and since the start, with what a row of a monitor needs
- * beside the joules.  reading_take fills one that reading_release gives back. */
+ * beside the joules.  reading_take fills one that reading_release frees. */
 #ifndef IPW_REPORT_READING_H
 #define IPW_REPORT_READING_H
 

@@ -8,7 +8,7 @@
 #include "core/err.h"
 #include "report/plot/figure.h"
 
-/* ERR_UNSUPPORTED, with what brings it, when PATH has none. */
+/* ERR_UNSUPPORTED, with how to install it, when PATH has none. */
 enum err gnuplot_available(struct error *why) MUST_USE;
 
 /* Writes directory/name.suffix, whole or not at all, and makes the directory where it is missing.  While it
