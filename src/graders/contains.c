@@ -28,8 +28,7 @@ static bool is_break(struct slice text, size_t at)
     if (at == 0 || at == text.length)
         return true;
     size_t back = at - 1, length;
-    while (back > 0 && at - back < UTF8_BYTES_MAX &&
-           utf8_is_continuation(text.start[back]))
+    while (back > 0 && at - back < UTF8_BYTES_MAX && utf8_is_continuation(text.start[back]))
         back--;
     uint32_t before = char_at((struct slice){text.start + back, at - back}, &length);
     uint32_t after = char_at((struct slice){text.start + at, text.length - at}, &length);

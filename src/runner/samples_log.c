@@ -16,7 +16,8 @@ struct appending {
 
 /* How much of the time since the point before is covered: all of it or, after a gap, nothing; something
  * between where the history was thinned. */
-static double covered_share(const struct samples_written *before, const struct timeline_point *point)
+static double covered_share(const struct samples_written *before,
+                            const struct timeline_point *point)
 {
     if (before->t == INT64_MIN)
         return 0;

@@ -284,10 +284,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(every_driver_is_described),
-        TEST(every_driver_gives_the_same_again),
-        TEST(row_drivers_shuffle_and_skip),
-        TEST(wrong_parameters_are_reported),
+        TEST(every_driver_is_described),    TEST(every_driver_gives_the_same_again),
+        TEST(row_drivers_shuffle_and_skip), TEST(wrong_parameters_are_reported),
         TEST(nothing_stays_open),
     };
     return RUN_TESTS_WITH(jv_available, tests);

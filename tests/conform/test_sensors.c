@@ -106,7 +106,8 @@ static void hold_driver(const struct sensor_driver *driver)
     HOLD(driver->name && driver->name[0], "a driver");
     HOLD(driver->summary && driver->summary[0], driver->name);
     HOLD(driver->probe && driver->open && driver->read && driver->close, driver->name);
-    HOLD(sensor_driver_find(driver->name, NULL) == driver, driver->name); /* no other has the name */
+    HOLD(sensor_driver_find(driver->name, NULL) == driver,
+         driver->name); /* no other has the name */
 }
 
 static bool is_quantity(const char *word, size_t length)

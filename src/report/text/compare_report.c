@@ -128,13 +128,13 @@ static const char *units_of(const struct compare_report *report)
 static void put_explanation(const struct compare_report *report, const char *indent,
                             struct text *out)
 {
-    text_addf(
-        out,
-        "%sp: probability of such a difference by chance, Holm-corrected for %zu tests.\n"
-        "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
-        "\"equal\".\n%sBoth cover the variation between the %s of one measurement; the variation between "
-        "measurements needs repeated ones.\n",
-        indent, questions_asked(report), indent, COMPARE_ALPHA, indent, units_of(report));
+    text_addf(out,
+              "%sp: probability of such a difference by chance, Holm-corrected for %zu tests.\n"
+              "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
+              "\"equal\".\n%sBoth cover the variation between the %s of one measurement; the "
+              "variation between "
+              "measurements needs repeated ones.\n",
+              indent, questions_asked(report), indent, COMPARE_ALPHA, indent, units_of(report));
 }
 
 static void pairing_text(char *to, const struct comparison *comparison)

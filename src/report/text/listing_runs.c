@@ -55,7 +55,7 @@ static void write_table(const struct run_list *list, bool color, struct text *ou
 {
     static const struct table_column COLUMNS[] = {
         {"run", false},     {"kind", false},    {"model or command", false},
-        {"dataset", false}, {"measured", true},  {"energy", true},
+        {"dataset", false}, {"measured", true}, {"energy", true},
         {"time", true},     {"started", false},
     };
     struct table table;

@@ -27,7 +27,8 @@ static uint32_t tokens_needed(const struct layers_options *options)
     return options->prompts[options->prompt_count - 1] + options->generate;
 }
 
-static enum err choose_context(struct layers_workload *workload, const char *path, struct error *why)
+static enum err choose_context(struct layers_workload *workload, const char *path,
+                               struct error *why)
 {
     const struct layers_options *options = workload->options;
     const struct engine_model_facts *facts = engine_model_facts(workload->model);
@@ -147,8 +148,8 @@ enum err workload_record(struct layers_workload *workload, enum layers_granulari
 }
 
 /* What a setting needs before its passes: the prompt that tokens are generated after. */
-static enum err prepare(struct layers_workload *workload, bool timed, const struct layers_setting *setting,
-                        struct error *why)
+static enum err prepare(struct layers_workload *workload, bool timed,
+                        const struct layers_setting *setting, struct error *why)
 {
     struct engine_context *context = timed ? workload->timed : workload->plain;
     engine_clear(context);
@@ -264,8 +265,9 @@ static enum err timed_pass(struct layers_workload *workload, bool timed,
     return err;
 }
 
-enum err workload_pass_seconds(struct layers_workload *workload, const struct layers_setting *setting,
-                               double *pass_s, struct error *why)
+enum err workload_pass_seconds(struct layers_workload *workload,
+                               const struct layers_setting *setting, double *pass_s,
+                               struct error *why)
 {
     return timed_pass(workload, false, setting, NULL, pass_s, why);
 }

@@ -63,8 +63,9 @@ enum err workload_overhead(struct layers_workload *workload, const struct layers
                            double *extra_s, double *pass_s, struct error *why) MUST_USE;
 
 /* How long one plain pass takes. */
-enum err workload_pass_seconds(struct layers_workload *workload, const struct layers_setting *setting,
-                               double *pass_s, struct error *why) MUST_USE;
+enum err workload_pass_seconds(struct layers_workload *workload,
+                               const struct layers_setting *setting, double *pass_s,
+                               struct error *why) MUST_USE;
 
 /* An idle window, with the model loaded.  threads 0: nothing runs; otherwise so many busy-wait as an
  * engine's threads do while they wait for one another.  *window gets the energy, *out the mean power.
