@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "core/json.h"
-#include "core/registry.h"
 #include "core/units.h"
 #include "port/file.h"
 #include "port/json_read.h"
@@ -19,30 +18,6 @@
 #include "rundir/summary.h"
 
 enum { PIECE = 1 << 16 };
-
-/* ---- the list ---- */
-
-#define EXPORT(name) extern const struct export_driver export_##name;
-#include "report/export/exports.def"
-#undef EXPORT
-
-const struct export_driver *const EXPORT_DRIVERS[] = {
-#define EXPORT(name) &export_##name,
-#include "report/export/exports.def"
-#undef EXPORT
-    NULL,
-};
-
-static const char *name_at(size_t index)
-{
-    return EXPORT_DRIVERS[index] ? EXPORT_DRIVERS[index]->name : NULL;
-}
-
-const struct export_driver *export_driver_find(const char *name, struct error *why)
-{
-    long at = registry_find("export", name_at, name, ERR_NOT_FOUND, why);
-    return at < 0 ? NULL : EXPORT_DRIVERS[at];
-}
 
 struct exporting {
     const struct export_driver *driver;
