@@ -7,8 +7,11 @@
 #include "cli/options.h"
 #include "core/log.h"
 #include "core/registry.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "port/proc.h"
+
+extern char **environ;
 
 #define COMMAND(name) extern const struct command command_##name;
 #include "cli/commands.def"
@@ -85,8 +88,9 @@ static int unknown_command(const char *word)
 int main(int argc, char **argv)
 {
     proc_hold_standard_files();
+    secret_add_environment(environ);
     log_to(log_to_stderr, wanted_level(getenv("IPW_LOG")));
-    proc_ignore_pipe(); /* a closed pipe is a failed write, and is reported as one */
+    proc_ignore_write_signals(); /* a failed write is reported as one */
     if (argc < 2) {
         show_help();
         return EXIT_USAGE;
