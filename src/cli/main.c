@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/common.h"
 #include "cli/options.h"
@@ -10,6 +11,7 @@
 #include "core/secret.h"
 #include "core/text.h"
 #include "port/proc.h"
+#include "port/thread.h"
 
 extern char **environ;
 
@@ -85,6 +87,17 @@ static int unknown_command(const char *word)
     return EXIT_USAGE;
 }
 
+/* A thread that a driver does not return from may hold a lock of its library, which an exit handler
+ * would wait for. */
+static int end_with(int code)
+{
+    if (thread_any_left()) {
+        fflush(NULL);
+        _exit(code);
+    }
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     proc_hold_standard_files();
@@ -102,6 +115,6 @@ int main(int argc, char **argv)
         return show_version();
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (!strcmp(COMMANDS[i]->name, word))
-            return COMMANDS[i]->run(argc - 1, argv + 1);
+            return end_with(COMMANDS[i]->run(argc - 1, argv + 1));
     return unknown_command(word);
 }

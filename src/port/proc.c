@@ -55,6 +55,37 @@ void proc_block_signals(void)
     mask_is_set = true;
 }
 
+static void end_at_once(int number)
+{
+    _exit(128 + number);
+}
+
+/* What the thread's mask lets through is for this thread alone: those that it starts block all signals. */
+static void let_signals_end(bool yes)
+{
+    sigset_t set;
+    if (!mask_is_set)
+        return; /* they do that anyway */
+    handled_signals(&set);
+    sigdelset(&set, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    for (int i = 0; i < ENDING_COUNT; i++)
+        if (!is_ignored[i])
+            signal(ENDING[i], yes ? end_at_once : SIG_DFL);
+    if (yes)
+        pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void proc_end_by_signals(void)
+{
+    let_signals_end(true);
+}
+
+void proc_defer_signals(void)
+{
+    let_signals_end(false);
+}
+
 void proc_ignore_write_signals(void)
 {
     pipe_before = signal(SIGPIPE, SIG_IGN);
