@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "port/proc.h"
 #include "report/text/run_report.h"
@@ -208,6 +209,7 @@ static int run_run(int argc, char **argv)
     if (rest >= argc)
         return complain("run", EXIT_USAGE, "missing command; usage: ipw run %s", command_run.usage);
     options.exec.argv = argv + rest;
+    secret_add_words(options.exec.argv); /* reports and saved runs quote the command */
     if (!options.quiet && isatty(STDERR_FILENO))
         options.exec.progress = show_progress;
     return measure(&options);

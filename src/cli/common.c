@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "port/file.h"
+#include "port/proc.h"
 #include "port/term.h"
 #include "report/live/progress.h"
 #include "sampler/session.h"
@@ -93,7 +94,9 @@ int open_session(const char *command, const struct measure_options *options,
         .period = options->rate_hz > 0 ? from_seconds(1 / options->rate_hz) : 0,
     };
     struct error why;
+    proc_end_by_signals(); /* a driver may not return */
     enum err err = session_open(session, &wanted, &why);
+    proc_defer_signals();
     if (err)
         return complain(command, err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
     return 0;
