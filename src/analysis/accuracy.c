@@ -278,18 +278,13 @@ static void tally_row(struct intelligence_tally *tally, const struct run_table *
     intelligence_add(tally, &query);
 }
 
-static double quotient(double over, double under)
-{
-    return is_known(over) && is_known(under) && under > 0 ? over / under : UNKNOWN;
-}
-
 static void put_efficiency(struct json *json, const struct run_table *table, double accuracy,
                            struct graded_energy *graded)
 {
     json_object(json, "efficiency");
     json_object(json, table->model);
-    json_number(json, "intelligence_per_joule", quotient(accuracy, graded->mean_joules));
-    json_number(json, "intelligence_per_watt", quotient(accuracy, graded->mean_watts));
+    json_number(json, "intelligence_per_joule", ratio(accuracy, graded->mean_joules));
+    json_number(json, "intelligence_per_watt", ratio(accuracy, graded->mean_watts));
     graded_energy_put(json, graded);
     json_object_end(json);
     json_object_end(json);
@@ -320,8 +315,8 @@ static void put_python_keys(struct json *json, const struct run_table *table,
     json_integer(json, "failed", (int64_t)scored->in_vain);
     json_integer(json, "total_scored", (int64_t)(tally->correct + tally->incorrect));
     json_number(json, "accuracy", accuracy);
-    json_number(json, "intelligence_per_joule", quotient(accuracy, graded->mean_joules));
-    json_number(json, "intelligence_per_watt", quotient(accuracy, graded->mean_watts));
+    json_number(json, "intelligence_per_joule", ratio(accuracy, graded->mean_joules));
+    json_number(json, "intelligence_per_watt", ratio(accuracy, graded->mean_watts));
     json_number(json, "avg_per_query_energy_joules", graded->mean_joules);
     json_number(json, "avg_per_query_power_watts", graded->mean_watts);
     json_integer(json, "energy_sample_count", (int64_t)graded->joules_count);
@@ -342,8 +337,8 @@ static void put_summary(struct json *json, const struct run_table *table,
     json_number(json, "ipj_plus_minus", run_fact(table, "ipw.ipj_plus_minus"));
     json_number(json, "ipj_active", score->ipj_active);
     json_number(json, "ipw", score->ipw);
-    put_interval(json, "ipw_interval_95", quotient(score->accuracy_low, score->busy_watts),
-                 quotient(score->accuracy_high, score->busy_watts));
+    put_interval(json, "ipw_interval_95", ratio(score->accuracy_low, score->busy_watts),
+                 ratio(score->accuracy_high, score->busy_watts));
     json_number(json, "joules_per_query", score->joules_per_query);
     json_integer(json, "joules_per_query_queries", (int64_t)score->energy_queries);
     json_number(json, "busy_watts", score->busy_watts);

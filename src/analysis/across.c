@@ -298,7 +298,7 @@ enum err across_write(const struct run_point *points, size_t count, struct text 
     json_object_end(&json);
     put_warnings(&json, points, count);
     json_object_end(&json);
-    return out->failed ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY)) : ERR_OK;
+    return out->failed ? err_no_memory(why) : ERR_OK;
 }
 
 /* ---- figures with errors ---- */

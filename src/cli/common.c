@@ -102,7 +102,7 @@ int open_session(const char *command, const struct measure_options *options,
 enum err write_all(int fd, const struct text *text, struct error *why)
 {
     if (text->failed)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     enum err err = file_write_all(fd, text_get(text), text->length);
     return err ? err_set(why, err, "%s", strerror(errno)) : ERR_OK;
 }
@@ -110,7 +110,7 @@ enum err write_all(int fd, const struct text *text, struct error *why)
 enum err write_file(const char *path, const struct text *text, struct error *why)
 {
     if (text->failed)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     return file_write(path, text_get(text), text->length, why);
 }
 

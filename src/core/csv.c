@@ -13,11 +13,6 @@
 
 enum { CHUNK = 256 * 1024 };
 
-static enum err no_memory(struct error *why)
-{
-    return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-}
-
 /* ---- the buffer ---- */
 
 void csv_reader_memory(struct csv_reader *reader, char *bytes, size_t length)
@@ -254,7 +249,7 @@ enum err csv_reader_next(struct csv_reader *reader, struct csv_row *row, bool *e
     if (!err)
         err = find_end(reader, &scan);
     if (err)
-        return no_memory(why);
+        return err_no_memory(why);
     char *start = reader->buffer + reader->at;
     size_t here = scan.length - scan.dropped;
     err = check_row(reader, &scan, why);
@@ -266,7 +261,7 @@ enum err csv_reader_next(struct csv_reader *reader, struct csv_row *row, bool *e
     if (err)
         return err;
     if (cut_fields(reader, start, here, &row->count))
-        return no_memory(why);
+        return err_no_memory(why);
     row->fields = reader->fields;
     if (reader->column_count && row->count != reader->column_count)
         return err_set(why, ERR_BAD_VALUE, "%zu fields, but the header has %zu", row->count,
@@ -289,7 +284,7 @@ enum err csv_reader_header(struct csv_reader *reader, struct error *why)
     reader->names = malloc(bytes);
     reader->columns = malloc((row.count + 1) * sizeof *reader->columns);
     if (!reader->names || !reader->columns)
-        return no_memory(why);
+        return err_no_memory(why);
     char *to = reader->names;
     for (size_t i = 0; i < row.count; i++) {
         memcpy(to, row.fields[i].start, row.fields[i].length + 1);
@@ -350,7 +345,7 @@ enum err csv_grid_read(char *bytes, size_t length, struct csv_grid *out, struct 
         else if (end)
             break;
         else if (add_row(out, &capacity, &lines_capacity, &row))
-            err = no_memory(why);
+            err = err_no_memory(why);
         reader.column_count = out->columns;
     }
     csv_reader_release(&reader);
