@@ -458,7 +458,7 @@ static enum err median_of(const struct run_table *table, enum run_number column,
 {
     double *values;
     size_t count;
-    enum err err = known_values(table, column, &values, &count);
+    enum err err = known_values(table, column, RUN_NUMBERS, &values, &count);
     if (err)
         return err;
     *out = select_median(values, count);

@@ -48,7 +48,7 @@ static int show_help(void)
         "             CURL_CA_BUNDLE=FILE  certificates to trust\n"
         "             XDG_CACHE_HOME=DIR   cache of datasets (default: ~/.cache)\n"
         "             NO_COLOR=1       no color\n");
-    int code = put_output("help", &text);
+    int code = put_output(&text);
     text_release(&text);
     return code;
 }
@@ -57,7 +57,7 @@ static int show_version(void)
 {
     struct text text = {0};
     text_add(&text, "ipw " IPW_VERSION "\n");
-    int code = put_output("version", &text);
+    int code = put_output(&text);
     text_release(&text);
     return code;
 }
@@ -98,6 +98,6 @@ int main(int argc, char **argv)
         return show_version();
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (!strcmp(COMMANDS[i]->name, word))
-            return COMMANDS[i]->run(argc - 1, argv + 1);
+            return command_call(COMMANDS[i], argc - 1, argv + 1);
     return unknown_command(word);
 }

@@ -101,7 +101,7 @@ static void write_evidence(const struct profile_family *family, struct text *out
         const struct energy *energy = &family->members[i].energy;
         if (!is_known(energy->joules))
             continue;
-        text_addf(out, "   energy   %s (%s), %s of the time covered\n", method_name(energy->method),
+        text_addf(out, "   energy   %s (%s), coverage %s\n", method_name(energy->method),
                   energy->source, format_percent(cell, energy->coverage));
         if (energy->method == METHOD_ESTIMATED)
             text_add(

@@ -135,7 +135,7 @@ static void write_energy(const struct summary *run, struct text *out)
     text_addf(out, "   energy        %s%s", mark,
               format_with_error(cell, energy->joules, energy->plus_minus, "J"));
     text_addf(out, ", %s (%s), ", energy->method, word(energy->source));
-    text_addf(out, "%s of the time covered\n", format_percent(cell, energy->coverage));
+    text_addf(out, "coverage %s\n", format_percent(cell, energy->coverage));
     write_parts(run, out);
     if (run->energy_known >= 0 && run->energy_known < run->completed)
         text_addf(out,
