@@ -334,7 +334,7 @@ static void put_summary(struct json *json, const struct run_table *table,
     put_interval(json, "accuracy_interval_95", score->accuracy_low, score->accuracy_high);
     json_number(json, "ipj", score->ipj);
     put_interval(json, "ipj_interval_95", scored->ipj.low, scored->ipj.high);
-    json_number(json, "ipj_plus_minus", run_fact(table, "ipw.ipj_plus_minus"));
+    json_number(json, "ipj_plus_minus", table->summary.ipj_plus_minus);
     json_number(json, "ipj_active", score->ipj_active);
     json_number(json, "ipw", score->ipw);
     put_interval(json, "ipw_interval_95", ratio(score->accuracy_low, score->busy_watts),
@@ -463,7 +463,7 @@ static enum err put_data(struct analysis *analysis, struct scored *scored)
 static enum err score_run(const struct run_table *table, struct scored *scored)
 {
     /* Energy over time is all that intelligence_of makes of it: a second of the mean power will do. */
-    struct busy_energy busy = {run_fact(table, "ipw.busy_watts"), UNKNOWN, 1};
+    struct busy_energy busy = {table->summary.busy_watts, UNKNOWN, 1};
     for (size_t i = 0; i < table->rows; i++) {
         tally_row(&scored->tally, table, i);
         scored->in_vain += run_completed(table, i) && run_flag(table, RUN_CORRECT, i) < 0 &&

@@ -231,8 +231,8 @@ static double scale_to(const struct terms_run *run, enum quantity_of_query what,
 static struct terms_run terms_run_of(const struct run_table *table)
 {
     struct terms_run run = {table, 1, 1};
-    double busy = scale_to(&run, QUERY_JOULES, run_fact(table, "ipw.busy_watts"));
-    double whole = scale_to(&run, QUERY_TOKENS, run_fact(table, "ipw.output_tokens_per_s"));
+    double busy = scale_to(&run, QUERY_JOULES, table->summary.busy_watts);
+    double whole = scale_to(&run, QUERY_TOKENS, table->summary.output_tokens_per_s);
     return (struct terms_run){table, busy, whole};
 }
 
@@ -473,7 +473,7 @@ enum err compare_runs(const struct run_table *a, const struct run_table *b, uint
     str_copy(out->directory, sizeof out->directory, b->directory);
     out->kind = a->kind;
     str_copy(out->model, sizeof out->model, b->model);
-    str_copy(out->hardware, sizeof out->hardware, run_fact_text(b, "hardware_label"));
+    str_copy(out->hardware, sizeof out->hardware, run_hardware(b));
     enum err err = match_runs(a, b, &match);
     if (err)
         return err_explain(why, err);

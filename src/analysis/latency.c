@@ -91,8 +91,8 @@ static enum err latency_run(struct analysis *analysis, struct error *why)
         return lacks(table, "neither latency nor time to first token is", why);
     json_object(json, "summary");
     json_integer(json, "queries", (int64_t)(table->rows - table->failed));
-    json_number(json, "output_tokens_per_s", run_fact(table, "ipw.output_tokens_per_s"));
-    json_number(json, "concurrency", run_fact(table, "profiler_config.max_concurrency"));
+    json_number(json, "output_tokens_per_s", table->summary.output_tokens_per_s);
+    json_number(json, "concurrency", integer_number(table->summary.config_concurrency));
     json_object_end(json);
     json_object(json, "data");
     enum err err = put_times(table, json);

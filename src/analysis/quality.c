@@ -245,8 +245,8 @@ enum { REASONS_MOST = 50 };
 static void check_end(struct checks *checks)
 {
     const struct run_table *table = checks->table;
-    bool interrupted = jv_bool(jv_path(table->summary, "ipw.interrupted"), false);
-    if (!table->summary)
+    bool interrupted = table->summary.interrupted == 1;
+    if (!table->has_summary)
         check_put(checks, "finished", CHECK_WARNING,
                   "no summary: the run is still running or was killed");
     else
@@ -369,31 +369,29 @@ static enum err check_energy(struct checks *checks, const struct energy_counts *
 
 /* ---- the machine ---- */
 
-static void check_device(struct checks *checks, const struct jv *device)
+static void check_device(struct checks *checks, const struct summary_device *device)
 {
-    const char *id = jv_text(jv_get(device, "id")), *note = jv_text(jv_path(device, "energy.note"));
-    double residual = jv_number(jv_get(device, "cross_check_residual"));
-    if (!is_known(jv_number(jv_path(device, "energy.joules"))))
-        check_put(checks, "device", CHECK_WARNING, "%s gave no energy: %.200s", id ? id : "?",
+    const char *id = device->id ? device->id : "?", *note = device->energy.note;
+    if (!is_known(device->energy.joules))
+        check_put(checks, "device", CHECK_WARNING, "%s gave no energy: %.200s", id,
                   note ? note : "unknown reason");
-    if (is_known(residual))
+    if (is_known(device->residual))
         check_put(checks, "cross_check",
-                  fabs(residual) > RESIDUAL_MOST ? CHECK_WARNING : CHECK_GOOD,
-                  "%s: a second channel differs by %+.1f %%", id ? id : "?", 100 * residual);
+                  fabs(device->residual) > RESIDUAL_MOST ? CHECK_WARNING : CHECK_GOOD,
+                  "%s: a second channel differs by %+.1f %%", id, 100 * device->residual);
 }
 
 static void check_machine(struct checks *checks)
 {
     const struct run_table *table = checks->table;
-    const struct jv *devices = jv_path(table->summary, "ipw.devices");
-    double missing = run_fact(table, "ipw.conservation_error");
-    for (const struct jv *device = jv_first(devices); device; device = jv_next(device))
-        check_device(checks, device);
+    double missing = table->summary.conservation_error;
+    for (size_t i = 0; i < table->summary.device_count; i++)
+        check_device(checks, &table->summary.devices[i]);
     if (is_known(missing))
         check_put(checks, "conservation", missing > CONSERVATION_MOST ? CHECK_WARNING : CHECK_GOOD,
                   "the parts differ from the machine's energy by %.2g %%", 100 * missing);
-    if (table->ours && table->summary) {
-        bool measured = jv_is_object(jv_path(table->summary, "ipw.idle"));
+    if (table->ours && table->has_summary) {
+        bool measured = table->summary.idle.known;
         check_put(checks, "idle_baseline", measured ? CHECK_GOOD : CHECK_WARNING, "%s",
                   measured ? "measured" : "not measured: idle and active energy are unknown");
     }
@@ -459,7 +457,7 @@ static enum err quality_run(struct analysis *analysis, struct error *why)
     json_integer(analysis->json, "energy_known", (int64_t)counts.known);
     json_string(analysis->json, "records", table->source == RUN_FROM_ARROW ? "arrow" : "journal");
     json_string(analysis->json, "model", table->model);
-    json_string(analysis->json, "hardware", run_fact_text(table, "hardware_label"));
+    json_string(analysis->json, "hardware", run_hardware(table));
     json_integer(analysis->json, "checks_good", (int64_t)checks.counts[CHECK_GOOD]);
     json_integer(analysis->json, "checks_warning", (int64_t)checks.counts[CHECK_WARNING]);
     json_integer(analysis->json, "checks_unknown", (int64_t)checks.counts[CHECK_UNKNOWN]);

@@ -175,7 +175,7 @@ static enum err take_result(struct analyzing *work, const struct analysis_driver
 
 static void show_run(struct analyzing *work, const struct run_table *table)
 {
-    const char *hardware = run_fact_text(table, "hardware_label");
+    const char *hardware = run_hardware(table);
     text_addf(&work->out, "\n %s: %zu %s %s '%s'%s%s", plain_text(table->directory).text,
               table->rows, run_kind_unit(table->kind, table->rows != 1),
               table->kind == RUN_KIND_PROFILE ? "to" : "of", plain_text(table->model).text,

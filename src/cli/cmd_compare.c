@@ -135,7 +135,7 @@ static int compare_with(const struct compare_options *options, const char **dire
         err = compare_all(&baseline, directories + 1, count - 1, options, comparisons, &why);
         struct compare_report report = {.baseline = baseline.directory,
                                         .model = baseline.model,
-                                        .hardware = run_fact_text(&baseline, "hardware_label"),
+                                        .hardware = run_hardware(&baseline),
                                         .queries = baseline.rows,
                                         .comparisons = comparisons,
                                         .count = count - 1,

@@ -50,13 +50,19 @@ const char *json_field_text(const struct json_field *field, const void *object)
     return field->type == FIELD_TEXT ? *(const char *const *)member_of(field, object) : NULL;
 }
 
+const struct jv *json_field_value(const struct json_field *field, const void *object)
+{
+    const struct json_any *any = member_of(field, object);
+    return field->type == FIELD_JSON || field->type == FIELD_METADATA ? any->value : NULL;
+}
+
 double json_field_number(const struct json_field *field, const void *object)
 {
     const void *member = member_of(field, object);
     if (field->type == FIELD_NUMBER || field->type == FIELD_WHOLE)
         return *(const double *)member;
-    if (field->type == FIELD_INTEGER && *(const int64_t *)member != INTEGER_UNKNOWN)
-        return (double)*(const int64_t *)member;
+    if (field->type == FIELD_INTEGER)
+        return integer_number(*(const int64_t *)member);
     if (field->type == FIELD_TRUTH && *(const int8_t *)member >= 0)
         return *(const int8_t *)member;
     return UNKNOWN;

@@ -74,24 +74,21 @@ static enum err hf_begin(struct export *export, struct error *why)
 {
     const struct export_run *run = export->run;
     struct store_run where = {run->output, run->model, run->metadata};
-    struct hf *hf = calloc(1, sizeof *hf);
-    if (!hf)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    export->state = hf;
+    struct hf *hf = export->state;
     enum err err = make_directory(run->output, why);
     if (!err)
         err = make_constants(run, &hf->constants, why);
     return err ? err : store_open(arrow_store(), &where, &hf->store, why);
 }
 
-static enum err hf_record(struct export *export, const struct jv *record, struct error *why)
+static enum err hf_record(struct export *export, const struct export_record *record,
+                          struct error *why)
 {
     struct hf *hf = export->state;
-    /* The record is ours alone while it is given. */
-    enum err err = jv_merge((struct jv *)record, hf->constants);
+    enum err err = jv_merge(record->tree, hf->constants);
     if (err)
         return err_set(why, err, "%s", err_text(err));
-    return hf->store.driver->put(&hf->store, record, why);
+    return hf->store.driver->put(&hf->store, record->tree, why);
 }
 
 static enum err hf_end(struct export *export, struct error *why)
@@ -103,11 +100,8 @@ static enum err hf_end(struct export *export, struct error *why)
 static void hf_release(struct export *export)
 {
     struct hf *hf = export->state;
-    if (!hf)
-        return;
     store_close(&hf->store);
     jv_free(hf->constants);
-    free(hf);
 }
 
 const struct export_driver export_hf = {
@@ -116,6 +110,7 @@ const struct export_driver export_hf = {
     .makes_files = true,
     .makes_directory = true,
     .wants_metadata = true,
+    .state_size = sizeof(struct hf),
     .available = hf_available,
     .begin = hf_begin,
     .record = hf_record,

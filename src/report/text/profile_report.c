@@ -14,15 +14,10 @@
 /* More than rounding can explain. */
 #define CONSERVATION_MAX 1e-6
 
-static const char *word(const char *text)
-{
-    return text ? text : "";
-}
-
 /* Before every figure that contains estimated energy. */
 static const char *mark_of(const struct summary *run)
 {
-    return strcmp(word(run->energy.method), "estimated") == 0 ? "~" : "";
+    return strcmp(text_or_empty(run->energy.method), "estimated") == 0 ? "~" : "";
 }
 
 /* ---- the table ---- */
@@ -126,7 +121,7 @@ static void write_energy(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
     const struct record_energy *energy = &run->energy;
-    const char *mark = mark_of(run), *note = word(energy->note);
+    const char *mark = mark_of(run), *note = text_or_empty(energy->note);
     if (!energy->method) {
         text_addf(out, "   energy        unknown: %s; see `ipw doctor`\n",
                   note[0] ? note : "no sensor");
@@ -134,7 +129,7 @@ static void write_energy(const struct summary *run, struct text *out)
     }
     text_addf(out, "   energy        %s%s", mark,
               format_with_error(cell, energy->joules, energy->plus_minus, "J"));
-    text_addf(out, ", %s (%s), ", energy->method, word(energy->source));
+    text_addf(out, ", %s (%s), ", energy->method, text_or_empty(energy->source));
     text_addf(out, "coverage %s\n", format_percent(cell, energy->coverage));
     write_parts(run, out);
     if (run->energy_known >= 0 && run->energy_known < run->completed)
@@ -230,7 +225,7 @@ static void add_amount(struct text *out, double amount, const char *currency, co
 
 static void write_cost(const struct summary *run, struct text *out)
 {
-    const char *currency = word(run->currency);
+    const char *currency = text_or_empty(run->currency);
     if (!is_known(run->cost) && !is_known(run->electricity_cost))
         return;
     text_add(out, "   cost          ");
@@ -248,7 +243,8 @@ static void write_cost(const struct summary *run, struct text *out)
 /* A client that computes in this process makes the model's work ours. */
 static bool has_model_inside(const struct summary *run)
 {
-    const struct client_driver *driver = client_driver_find(word(run->config_client), NULL);
+    const struct client_driver *driver =
+        client_driver_find(text_or_empty(run->config_client), NULL);
     return driver && driver->is_in_process;
 }
 
@@ -259,7 +255,7 @@ static void write_notes(const struct summary *run, struct text *out)
         text_addf(out, "   %" PRId64 " failed: the journal has the reasons\n", run->failed);
     if (run->rows_left_out > 0)
         text_addf(out, "   %" PRId64 " row%s of the dataset skipped: %s\n", run->rows_left_out,
-                  run->rows_left_out == 1 ? "" : "s", word(run->first_row_left_out));
+                  run->rows_left_out == 1 ? "" : "s", text_or_empty(run->first_row_left_out));
     if (run->idle.known)
         text_addf(out, "   idle power measured for %s\n", format_duration(cell, run->idle.seconds));
     text_addf(out, "   %s: %s CPU",
@@ -271,8 +267,8 @@ static void write_notes(const struct summary *run, struct text *out)
 static void write_heading(const struct summary *run, struct text *out)
 {
     text_addf(out, "\n energy of %" PRId64 " quer%s of %s to '%s' (%s)", run->queries,
-              run->queries == 1 ? "y" : "ies", word(run->dataset_name), word(run->model),
-              word(run->config_client));
+              run->queries == 1 ? "y" : "ies", text_or_empty(run->dataset_name),
+              text_or_empty(run->model), text_or_empty(run->config_client));
     if (run->config_rate > 0) {
         char cell[FORMAT_MAX];
         text_addf(out, ", %s per second", format_plain(cell, run->config_rate));
@@ -291,5 +287,5 @@ void profile_text(const struct summary *run, bool color, struct text *out)
     write_score(run, out);
     write_cost(run, out);
     write_notes(run, out);
-    text_addf(out, "\n %s\n\n", word(run->directory));
+    text_addf(out, "\n %s\n\n", text_or_empty(run->directory));
 }
