@@ -146,7 +146,10 @@ static bool ask_to_overwrite(const char *path)
     char answer[16];
     profile_view_wipe();
     fprintf(stderr, "ipw profile: %s already holds a run. Replace it? [y/N] ", path);
-    if (!fgets(answer, sizeof answer, stdin))
+    proc_end_by_signals(); /* nothing has been changed yet */
+    bool answered = fgets(answer, sizeof answer, stdin) != NULL;
+    proc_defer_signals();
+    if (!answered)
         return false;
     return answer[0] == 'y' || answer[0] == 'Y';
 }

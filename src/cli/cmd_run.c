@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "port/proc.h"
 #include "report/text/run_report.h"
@@ -191,6 +192,7 @@ static int run_run(const char **words, size_t count)
 {
     (void)count;
     args.exec.argv = (char *const *)words;
+    secret_add_words(args.exec.argv); /* reports and saved runs quote the command */
     if (!args.quiet && isatty(STDERR_FILENO))
         args.exec.progress = show_progress;
     return measure(&args);

@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "port/file.h"
+#include "port/proc.h"
 #include "port/term.h"
 #include "report/live/progress.h"
 #include "sampler/session.h"
@@ -108,7 +109,9 @@ int open_session(const struct measure_options *options, struct session *session)
         .period = options->rate_hz > 0 ? from_seconds(1 / options->rate_hz) : 0,
     };
     struct error why;
+    proc_end_by_signals(); /* a driver may not return */
     enum err err = session_open(session, &wanted, &why);
+    proc_defer_signals();
     if (err)
         return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
     return 0;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/secret.h"
 #include "core/text.h"
 
 static const char *const TEXTS[ERR_COUNT] = {
@@ -22,10 +23,13 @@ enum err err_set(struct error *why, enum err code, const char *format, ...)
     if (!why)
         return code;
     why->code = code;
+    char whole[4 * sizeof why->text]; /* part of a secret could not be recognized */
     va_list args;
     va_start(args, format);
-    vsnprintf(why->text, sizeof why->text, format, args);
+    vsnprintf(whole, sizeof whole, format, args);
     va_end(args);
+    secret_hide(whole);
+    str_copy(why->text, sizeof why->text, whole);
     str_plain(why->text); /* it may quote files */
     return code;
 }

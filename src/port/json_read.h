@@ -19,7 +19,7 @@ struct text;
 enum err jv_available(struct error *why) MUST_USE;
 
 /* Exactly one JSON value with white space around it; anything else is ERR_BAD_VALUE, and *why says where.  An escaped
- * NUL in a string becomes U+FFFD. */
+ * NUL and half of an escaped surrogate pair become U+FFFD. */
 enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why) MUST_USE;
 void jv_free(struct jv *value);
 

@@ -12,6 +12,7 @@
 
 #include "core/grow.h"
 #include "core/json.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
@@ -112,9 +113,17 @@ enum err journal_append(struct journal *journal, const struct text *line, struct
                        line->length >> 20);
     if (line->length == 0 || memchr(line->bytes, '\n', line->length))
         return err_set(why, ERR_BAD_VALUE, "a journal's line is one line");
+    struct text hidden = {0};
+    if (secret_in_json(line)) {
+        text_add_bytes(&hidden, line->bytes, line->length);
+        secret_hide_json(&hidden);
+        if (hidden.failed)
+            return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    }
     pthread_mutex_lock(&journal->lock);
-    enum err err = append_whole(journal, line, why);
+    enum err err = append_whole(journal, hidden.length ? &hidden : line, why);
     pthread_mutex_unlock(&journal->lock);
+    text_release(&hidden);
     return err;
 }
 

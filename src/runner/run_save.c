@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "rundir/record.h"
 #include "rundir/run_writer.h"
@@ -225,7 +226,7 @@ static enum err save_samples(const struct run_save *save, const struct run_write
 
 /* ---- ipw run ---- */
 
-/* "sleep 1" and ["sleep","1"]. */
+/* "sleep 1" and ["sleep","1"], without secrets. */
 static void spell_command(char *const *argv, struct text *words, struct text *list)
 {
     struct json json;
@@ -236,6 +237,8 @@ static void spell_command(char *const *argv, struct text *words, struct text *li
         json_string(&json, NULL, *argv);
     }
     json_array_end(&json);
+    secret_hide_text(words);
+    secret_hide_json(list);
 }
 
 static enum err finish_runs(const struct run_save *save, const struct exec_result *result,

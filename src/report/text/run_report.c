@@ -6,6 +6,7 @@
 
 #include "core/energy.h"
 #include "core/json.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "report/text/format.h"
 #include "report/text/ledger_json.h"
@@ -106,6 +107,7 @@ void run_json(const struct run_report *report, struct text *out)
     host_to_json(&json, "host", report->host);
     json_string(&json, "version", IPW_VERSION);
     json_object_end(&json);
+    secret_hide_json(out);
 }
 
 /* ---- text ---- */
@@ -122,6 +124,7 @@ static void write_command(const struct run_report *report, struct text *out)
     if (result->signal)
         text_add(out, " (interrupted: partial)");
     text_add(out, "\n\n");
+    secret_hide_text(out);
 }
 
 static void add_energy_cells(struct table *table, const struct energy *energy)

@@ -36,7 +36,10 @@ static enum err run_queries(struct profile *profile, struct error *why)
     err = profile_loop(profile);
     profile->abandoned = err == ERR_INTERRUPTED;
     if (err == ERR_INTERRUPTED)
-        return err_set(why, err, "interrupted three times: the queries in flight are lost");
+        return err_set(why, err,
+                       profile->stuck_since
+                           ? "interrupted while the dataset was being read"
+                           : "interrupted three times: the queries in flight are lost");
     workers_join(workers);
     err = settle_rest(profile, why);
     profile_write_samples(profile);

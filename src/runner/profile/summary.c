@@ -6,11 +6,13 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/secret.h"
 #include "metrics/efficiency.h"
 #include "metrics/intelligence.h"
 #include "metrics/prices.h"
 #include "port/json_read.h"
 #include "port/proc.h"
+#include "port/url.h"
 #include "rundir/journal.h"
 #include "rundir/run_path.h"
 #include "rundir/store.h"
@@ -28,13 +30,8 @@ static const char *write_params(const struct params *params, struct text *out)
 {
     struct json json;
     json_init(&json, out, false);
-    json_object(&json, NULL);
-    for (size_t i = 0; i < params->count; i++) {
-        const struct param *item = &params->items[i];
-        bool secret = str_starts(item->key, "header."); /* may hold an API key */
-        json_string(&json, item->key, secret ? "(not kept)" : item->value);
-    }
-    json_object_end(&json);
+    resume_put_params(&json, NULL, params);
+    secret_hide_json(out);
     return text_get(out);
 }
 
@@ -68,7 +65,7 @@ static void fill_config(struct profile *profile, struct summary *out)
     out->config_decode_weight = options->decode_weight;
     if (options->judge_model) {
         if (options->judge_url)
-            client_url_redact(options->judge_url, profile->judge_url, sizeof profile->judge_url);
+            url_hide_login(options->judge_url, profile->judge_url, sizeof profile->judge_url);
         out->config_judge_client = options->judge_client;
         out->config_judge_base_url = str_or_null(profile->judge_url);
         out->config_judge_model = options->judge_model;
