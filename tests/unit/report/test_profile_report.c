@@ -98,7 +98,7 @@ static const struct {
     {"\"energy\":{\"joules\":5.8,\"plus_minus\":3.5,\"method\":\"estimated\",\"source\":\"cpu_"
      "model "
      "power\",\"coverage\":0.5}," OWN,
-     "energy        ~5.8 ± 3.5 J, estimated (cpu_model power), 50.0 % of the time", "null"},
+     "energy        ~5.8 ± 3.5 J, estimated (cpu_model power), coverage 50.0 %", "null"},
     {"\"energy\":{\"joules\":5.8,\"plus_minus\":3.5,\"method\":\"estimated\"}," OWN,
      "~ estimated from CPU utilization, not measured", "note"},
     {COUNTER "," OWN, "1.234 ± 0.012 kJ, counter", "~"},
