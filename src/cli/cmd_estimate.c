@@ -17,7 +17,7 @@
 #include "estimate/legacy.h"
 #include "estimate/recommend.h"
 #include "port/fs.h"
-#include "report/plot/estimate_figure.h"
+#include "report/plot/plot.h"
 #include "report/plot/figure.h"
 #include "report/plot/gnuplot.h"
 #include "report/text/estimate_report.h"

@@ -23,7 +23,6 @@
 #include "estimate/validate.h"
 #include "port/proc.h"
 #include "report/text/calibrate_report.h"
-#include "report/text/validate_report.h"
 #include "runner/microbench/microbench.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
