@@ -84,13 +84,13 @@ static enum err hf_record(struct export *export, const struct export_record *rec
     enum err err = jv_merge(record->tree, hf->constants);
     if (err)
         return err_set(why, err, "%s", err_text(err));
-    return hf->store.driver->put(&hf->store, record->tree, why);
+    return store_put(&hf->store, record->tree, why);
 }
 
 static enum err hf_end(struct export *export, struct error *why)
 {
     struct hf *hf = export->state;
-    return hf->store.driver->finish(&hf->store, export->run->summary, why);
+    return store_finish(&hf->store, export->run->summary, why);
 }
 
 static void hf_release(struct export *export)

@@ -134,7 +134,7 @@ static void write_energy(const struct summary *run, struct text *out)
     text_addf(out, "   energy        %s%s", mark,
               format_with_error(cell, energy->joules, energy->plus_minus, "J"));
     text_addf(out, ", %s (%s), ", energy->method, text_or_empty(energy->source));
-    text_addf(out, "%s of the time covered\n", format_percent(cell, energy->coverage));
+    text_addf(out, "coverage %s\n", format_percent(cell, energy->coverage));
     write_parts(run, out);
     if (run->energy_known >= 0 && run->energy_known < run->completed)
         text_addf(out,
@@ -355,7 +355,7 @@ static void write_evidence(const struct profile_family *family, struct text *out
         const struct energy *energy = &family->members[i].energy;
         if (!is_known(energy->joules))
             continue;
-        text_addf(out, "   energy   %s (%s), %s of the time covered\n", method_name(energy->method),
+        text_addf(out, "   energy   %s (%s), coverage %s\n", method_name(energy->method),
                   energy->source, format_percent(cell, energy->coverage));
         if (energy->method == METHOD_ESTIMATED)
             text_add(
