@@ -156,7 +156,7 @@ static int complete_options(struct layers_command *command)
 
 /* ---- the report ---- */
 
-static int deliver(const struct layers_command *command, const struct layers_results *results)
+static int write_out(const struct layers_command *command, const struct layers_results *results)
 {
     struct text json = {0}, text = {0};
     struct error why;
@@ -219,7 +219,7 @@ static int write_report(const struct layers_command *command, struct session *se
     format_time(started, run->started_wall);
     for (size_t i = 0; i < run->results.count; i++)
         describe(&run->results.models[i], &save, started);
-    int code = deliver(command, &run->results);
+    int code = write_out(command, &run->results);
     int saved = save_models(command, &save, run);
     return code ? code : saved;
 }
