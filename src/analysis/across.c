@@ -298,7 +298,7 @@ enum err across_write(const struct run_point *points, size_t count, struct text 
     json_object_end(&json);
     put_warnings(&json, points, count);
     json_object_end(&json);
-    return out->failed ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY)) : ERR_OK;
+    return out->failed ? err_no_memory(why) : ERR_OK;
 }
 
 /* ---- figures with errors ---- */
@@ -458,7 +458,7 @@ static enum err median_of(const struct run_table *table, enum run_number column,
 {
     double *values;
     size_t count;
-    enum err err = known_values(table, column, &values, &count);
+    enum err err = known_values(table, column, RUN_NUMBERS, &values, &count);
     if (err)
         return err;
     *out = select_median(values, count);

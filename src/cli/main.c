@@ -53,7 +53,7 @@ static int show_help(void)
         "             CURL_CA_BUNDLE=FILE  certificates to trust\n"
         "             XDG_CACHE_HOME=DIR   cache of datasets (default: ~/.cache)\n"
         "             NO_COLOR=1       no color\n");
-    int code = put_output("help", &text);
+    int code = put_output(&text);
     text_release(&text);
     return code;
 }
@@ -62,7 +62,7 @@ static int show_version(void)
 {
     struct text text = {0};
     text_add(&text, "ipw " IPW_VERSION "\n");
-    int code = put_output("version", &text);
+    int code = put_output(&text);
     text_release(&text);
     return code;
 }
@@ -115,6 +115,6 @@ int main(int argc, char **argv)
         return show_version();
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (!strcmp(COMMANDS[i]->name, word))
-            return end_with(COMMANDS[i]->run(argc - 1, argv + 1));
+            return end_with(command_call(COMMANDS[i], argc - 1, argv + 1));
     return unknown_command(word);
 }

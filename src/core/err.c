@@ -34,6 +34,11 @@ enum err err_set(struct error *why, enum err code, const char *format, ...)
     return code;
 }
 
+enum err err_explain(struct error *why, enum err code)
+{
+    return code ? err_set(why, code, "%s", err_text(code)) : ERR_OK;
+}
+
 enum err err_from_errno(int number)
 {
     switch (number) {

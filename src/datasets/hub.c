@@ -91,7 +91,7 @@ static enum err hub_server_init(struct hub_server *out, const struct params *par
         err = err_set(why, ERR_USAGE, "expected tries from 1 to %d and retry_delay from 0",
                       TRIES_MAX);
     if (!err && add_token(out) != ERR_OK)
-        err = err_set(why, ERR_NO_MEMORY, "out of memory");
+        err = err_no_memory(why);
     if (err)
         hub_server_release(out);
     return err;
@@ -196,7 +196,7 @@ static enum err hub_server_get(struct hub_server *server, const char *path, stru
         return err;
     text_addf(&url, "%s%s", server->base, path);
     if (url.failed)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     for (uint64_t i = 0; i < server->tries && again; i++) {
         if (i > 0)
             thread_sleep(from_seconds(retry_delay(server, i, requested_s)));
@@ -234,7 +234,7 @@ static enum err find_folder(const struct hub_pages *pages, struct text *out, str
     add_encoded(out, strstr(pages->server.url.shown, "://") + 3);
     text_add(out, "/");
     add_encoded(out, pages->dataset);
-    return out->failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
+    return out->failed ? err_no_memory(why) : ERR_OK;
 }
 
 static bool read_cached(const char *path, struct jv **out)
@@ -344,11 +344,11 @@ static enum err choose_from(struct hub_pages *pages, const struct jv *entries, s
     if (!find_split(entries, pages->config, pages->split))
         return unknown_split(pages, entries, why);
     if (!pages->config && copy(&pages->config, choose_config(entries)) != ERR_OK)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     if (!pages->config || !find_split(entries, pages->config, pages->split))
         return unknown_split(pages, entries, why);
     if (!pages->split && copy(&pages->split, choose_split(entries, pages->config)) != ERR_OK)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     if (!pages->split)
         return unknown_split(pages, entries, why);
     log_info("%s: config %s, split %s", pages->dataset, pages->config, pages->split);
@@ -364,7 +364,7 @@ static enum err choose(struct hub_pages *pages, struct error *why)
     add_encoded(&query, pages->dataset);
     enum err err =
         file.failed || query.failed
-            ? err_set(why, ERR_NO_MEMORY, "out of memory")
+            ? err_no_memory(why)
             : get_cached(pages, text_get(&file), text_get(&query), "splits", &reply, why);
     if (!err)
         err = choose_from(pages, jv_get(reply, "splits"), why);
@@ -401,11 +401,11 @@ static enum err hub_pages_init(struct hub_pages *out, const struct params *param
         err = params_bool(params, "refresh", false, &out->refresh, why);
     if (!err && (copy(&out->dataset, dataset) || copy(&out->config, params_get(params, "config")) ||
                  copy(&out->split, params_get(params, "split"))))
-        err = err_set(why, ERR_NO_MEMORY, "out of memory");
+        err = err_no_memory(why);
     if (!err)
         err = find_folder(out, &folder, why);
     if (!err && copy(&out->folder, text_get(&folder)) != ERR_OK)
-        err = err_set(why, ERR_NO_MEMORY, "out of memory");
+        err = err_no_memory(why);
     if (!err && (!out->config || !out->split))
         err = choose(out, why);
     text_release(&folder);
@@ -433,7 +433,7 @@ static enum err hub_pages_get(struct hub_pages *pages, uint64_t first, struct jv
     text_addf(&query, "&offset=%" PRIu64 "&length=%d", first, HUB_PAGE_ROWS);
     *out = NULL;
     enum err err = file.failed || query.failed
-                       ? err_set(why, ERR_NO_MEMORY, "out of memory")
+                       ? err_no_memory(why)
                        : get_cached(pages, text_get(&file), text_get(&query), "rows", out, why);
     text_release(&file);
     text_release(&query);
@@ -523,7 +523,7 @@ static enum err next_row(void *state, struct text *row, uint64_t *number, bool *
     const struct jv *value = jv_get(entry, "row");
     if (!jv_is_object(value))
         return err_set(why, ERR_BAD_VALUE, "the server sent no row");
-    return jv_print(value, row) ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
+    return jv_print(value, row) ? err_no_memory(why) : ERR_OK;
 }
 
 static enum err skip_rows(void *state, uint64_t count, struct error *why)
@@ -559,7 +559,7 @@ static enum err hub_open(const struct dataset_config *config, struct dataset *ou
 {
     struct hub_rows *rows = calloc(1, sizeof *rows);
     if (!rows)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     enum err err = hub_pages_init(&rows->pages, config->params, why);
     if (!err)
         err = load_page(rows, 0, why); /* it also has the number of rows */

@@ -294,3 +294,12 @@ enum err jv_print(const struct jv *value, struct text *out)
     print_value(of(value), out);
     return out->failed ? ERR_NO_MEMORY : ERR_OK;
 }
+
+enum err jv_to_json(const struct jv *value, const char *key, struct json *json)
+{
+    struct text text = {0};
+    enum err err = value ? jv_print(value, &text) : ERR_OK;
+    json_raw(json, key, value && !err ? text_get(&text) : "null");
+    text_release(&text);
+    return err;
+}

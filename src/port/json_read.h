@@ -13,6 +13,7 @@
 #include "core/err.h"
 
 struct jv;
+struct json;
 struct text;
 
 /* ERR_UNSUPPORTED, with how to install it, when this build has no JSON reader. */
@@ -53,5 +54,8 @@ enum err jv_merge(struct jv *into, const struct jv *from) MUST_USE;
 
 /* Appends compact JSON. */
 enum err jv_print(const struct jv *value, struct text *out) MUST_USE;
+
+/* The same as a member of what is being written; null for NULL. */
+enum err jv_to_json(const struct jv *value, const char *key, struct json *json) MUST_USE;
 
 #endif

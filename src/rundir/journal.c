@@ -72,7 +72,7 @@ enum err journal_open(struct journal *journal, const char *path, struct error *w
         return failed(journal, "open", errno, why);
     enum err err = cut_torn_line(journal, why);
     if (!err && pthread_mutex_init(&journal->lock, NULL))
-        err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        err = err_no_memory(why);
     if (err) {
         close(journal->fd);
         journal->fd = -1;
@@ -107,7 +107,7 @@ static enum err append_whole(struct journal *journal, const struct text *line, s
 enum err journal_append(struct journal *journal, const struct text *line, struct error *why)
 {
     if (line->failed)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     if (line->length >= JOURNAL_LONGEST)
         return err_set(why, ERR_BAD_VALUE, "a journal's line may not have %zu MiB",
                        line->length >> 20);

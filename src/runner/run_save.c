@@ -24,11 +24,6 @@
 #include "stats/online.h"
 #include "stats/quantile.h"
 
-static double ratio(double a, double b)
-{
-    return is_known(a) && b > 0 ? a / b : UNKNOWN;
-}
-
 /* ---- a repetition ---- */
 
 /* By kind of device, as the records of queries have it: what several kinds measure is counted once. */
@@ -213,7 +208,7 @@ static enum err finish(const struct measured *measured, const char *arguments,
     if (!err)
         err = run_summary_devices(measured->idle, measured->ledger, &summary);
     if (err)
-        err_set(why, err, "%s", err_text(err));
+        err_explain(why, err);
     else
         err = run_writer_finish(writer, &summary, why);
     summary_release(&summary);
@@ -259,7 +254,7 @@ static enum err finish_runs(const struct run_save *save, const struct exec_resul
                                 .interrupted = result->signal != 0};
     struct unit *units = calloc(result->count + 1, sizeof *units);
     if (!units)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     for (size_t i = 0; i < result->count; i++) {
         const struct exec_run *run = &result->runs[i];
         units[i] = (struct unit){run->ledger.total.joules, run->wall_s, run->end.exit_code != 0};
@@ -388,7 +383,7 @@ enum err run_save_layers(const struct run_save *save, const struct layers_model 
                                     .hardware_label = save->host->label};
     struct unit *units = calloc(model->window_count + 1, sizeof *units);
     if (!units)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     enum err err =
         run_writer_open(&writer, save->parent, slash ? slash + 1 : model->path, &header, why);
     if (!err) {

@@ -161,9 +161,8 @@ static void write_table(const struct ledger *mean, bool color, struct text *out)
         {"device", false}, {"energy", true}, {"mean", true},    {"max", true},
         {"idle", true},    {"active", true}, {"method", false}, {"coverage", true},
     };
-    struct table table;
+    struct table table = TABLE(COLUMNS);
     size_t counted = 0;
-    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t i = 0; i < mean->count; i++) {
         counted += mean->devices[i].counted;
         if (mean->devices[i].has_energy)
@@ -176,8 +175,7 @@ static void write_table(const struct ledger *mean, bool color, struct text *out)
         table_add(&table, "");
         add_share_cells(&table, &mean->total);
     }
-    table_write(&table, "   ", color, out);
-    table_release(&table);
+    table_print(&table, "   ", color, out);
 }
 
 /* By more than 5 %, and by more than the sampling of the two explains. */

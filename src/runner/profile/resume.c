@@ -242,7 +242,7 @@ enum err resume_read(const char *journal, const struct profile_options *options,
         out->graded.repeats = out->judge_settled.repeats = options->repeat;
     resume_settings(options, dataset_hash, &settings);
     enum err err = settings.failed
-                       ? err_set(why, ERR_NO_MEMORY, "out of memory")
+                       ? err_no_memory(why)
                        : jv_parse(settings.bytes, settings.length, &reading.settings, why);
     if (!err)
         err = journal_read(journal, take_line, &reading, &damaged, why);
