@@ -180,7 +180,7 @@ static int complete_options(void)
 {
     struct profile_options *profile = &command.profile;
     if (!read_max_failed(command.max_failed ? command.max_failed : "5%"))
-        return complain("profile", EXIT_USAGE, "--max-failed %s: expected a number or 0%% to 100%%",
+        return complain(EXIT_USAGE, "--max-failed %s: expected a number or 0%% to 100%%",
                         command.max_failed);
     if (!profile->client || !profile->model)
         return complain_usage(profile->client ? "missing --model" : "missing --client");
@@ -239,7 +239,7 @@ static int exit_code_of(const struct profile_result *result, enum err err, int w
     if ((double)result->summary.failed > command.failed_count ||
         (double)result->summary.failed >
             command.failed_share * (double)result->summary.queries + 1e-9)
-        return complain("profile", EXIT_FAILED,
+        return complain(EXIT_FAILED,
                         "%lld of %lld queries failed, more than --max-failed %s allows",
                         (long long)result->summary.failed, (long long)result->summary.queries,
                         command.max_failed ? command.max_failed : "5%");
