@@ -274,7 +274,7 @@ static void put_sizes(const struct plot_source *source, const struct extent *ext
             name_of(source, model, name);
             if (phase == 1 || common_prompt(source, 1) == 0) /* once for each model */
                 figure_label(figure, panel, model->parameters / unit,
-                             points->items[points->count - 1].joules, false, name);
+                             points->items[points->count - 1].joules, true, name);
         }
         if (!points->count)
             continue;
