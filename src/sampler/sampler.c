@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "sampler/identity.h"
+#include "sampler/shape.h"
 #include "sampler/source.h"
 
 /* Rings are drained this often; they hold several times what the fastest source produces in it. */
@@ -253,7 +254,8 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
 static bool responds_at_once(const struct source *source, size_t channel)
 {
     const struct sensor_channel *row = &source->described.channels[channel];
-    return !follows_ticks(source, channel) && (row->quantity == QTY_ENERGY || row->interval_mean);
+    return !follows_ticks(source, channel) && !row->secondary &&
+           (row->quantity == QTY_ENERGY || row->interval_mean);
 }
 
 enum wait_kind { WAIT_BEGIN, WAIT_MARK, WAIT_SETTLE };
@@ -399,8 +401,8 @@ enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t ch
                                size_t power_channel, nanos from, nanos to, struct window *out)
 {
     struct source *locked = lock_drained(sampler, source);
-    enum err err = window_read_shaped(&locked->series[channel].timeline,
-                                      &locked->series[power_channel].timeline, from, to, out);
+    enum err err = shape_window(&locked->series[channel].timeline,
+                                &locked->series[power_channel].timeline, from, to, out);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
@@ -419,13 +421,13 @@ enum err sampler_running(struct sampler *sampler, size_t source, size_t channel,
 {
     struct source *locked = lock_drained(sampler, source);
     const struct timeline *timeline = &locked->series[channel].timeline;
-    struct shaped_cursor cursor = {0};
+    struct shape_cursor cursor = {0};
     enum err err = ERR_OK;
     for (size_t i = 0; i < count && !err; i++)
         err = power_channel < 0
                   ? window_running(timeline, &cursor.counter, times[i], &sums[i], &covered[i])
-                  : window_running_shaped(timeline, &locked->series[power_channel].timeline,
-                                          &cursor, times[i], &sums[i], &covered[i]);
+                  : shape_running(timeline, &locked->series[power_channel].timeline, &cursor,
+                                  times[i], &sums[i], &covered[i]);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
