@@ -17,6 +17,7 @@
  * of those whose ticks are followed, which may take a tenth of a second each. */
 #define READY_CHEAP  (40 * NS_PER_MS)
 #define READY_FOLLOW (330 * NS_PER_MS)
+#define READY_MOST   (3 * NS_PER_S)
 /* The assumed period of a followed sensor until it is learned: the slowest common one. */
 #define UPDATE_UNKNOWN (100 * NS_PER_MS)
 #define SETTLE_MOST    (400 * NS_PER_MS)
@@ -178,6 +179,23 @@ static bool follows_ticks(const struct source *source, size_t channel)
     return source->described.groups[source->described.channels[channel].group].follow_ticks;
 }
 
+/* How long the driver has not returned from a read; 0 unless that is too long. */
+static nanos blocked_for(const struct source *source)
+{
+    nanos began = atomic_load(&source->counts.reading);
+    nanos took = began ? clock_now() - began : 0;
+    return took > READ_MOST ? took : 0;
+}
+
+/* Whether a sensor had its time.  On a busy machine that counts from when its thread came to read, not
+ * from when we began to wait: else what is measured next would begin without a reading. */
+static bool had_its_time(const struct source *source, nanos waited, nanos limit)
+{
+    nanos began = clock_now() - waited;
+    return waited > limit && (atomic_load(&source->counts.last_read) > began + limit ||
+                              waited > READY_MOST || blocked_for(source) > 0);
+}
+
 static bool has_begun(const struct source *source, size_t channel, nanos waited)
 {
     const struct series *series = &source->series[channel];
@@ -187,8 +205,9 @@ static bool has_begun(const struct source *source, size_t channel, nanos waited)
     if (series->channel->secondary)
         return true; /* only the primary channel is worth waiting for */
     if (series->channel->quantity != QTY_ENERGY)
-        return series->missing > 0 || waited > READY_FOLLOW;
-    return waited > (follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
+        return series->missing > 0 || had_its_time(source, waited, READY_FOLLOW);
+    return had_its_time(source, waited,
+                        follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
 }
 
 /* How long a channel may take to show what happened at an instant. */
@@ -221,14 +240,6 @@ static nanos tick_after(const struct source *source, nanos t)
             return point.t;
     }
     return t;
-}
-
-/* How long the driver has not returned from a read; 0 unless that is too long. */
-static nanos blocked_for(const struct source *source)
-{
-    nanos began = atomic_load(&source->counts.reading);
-    nanos took = began ? clock_now() - began : 0;
-    return took > READ_MOST ? took : 0;
 }
 
 static bool reaches(const struct source *source, size_t channel, nanos t, nanos waited)
@@ -290,7 +301,7 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
                 if (quantity_gives_joules(source->described.channels[c].quantity))
                     done = done && is_done(source, c, kind, t, waited);
             all = all && done;
-            if (!done && kind != WAIT_BEGIN)
+            if (!done && (kind != WAIT_BEGIN || waited > READY_CHEAP))
                 source_poke(source);
         }
         pthread_mutex_unlock(&sampler->lock);

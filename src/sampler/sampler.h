@@ -29,7 +29,8 @@ enum err sampler_start(struct sampler *sampler, struct error *why) MUST_USE;
 void sampler_stop(struct sampler *sampler);
 
 /* Waits until every sensor has a first reading and, where they come soon, its first two updates: what
- * is measured after this has a known beginning.  At most a third of a second. */
+ * is measured after this has a known beginning.  At most a third of a second, except on a machine so busy
+ * that a sensor was not read in that time. */
 void sampler_ready(struct sampler *sampler);
 
 /* Requests a read now and waits, a few milliseconds at most, for the sensors that respond at once:
