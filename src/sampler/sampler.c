@@ -7,7 +7,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "sampler/identity.h"
-#include "sampler/shape.h"
+#include "sampler/shaped.h"
 #include "sampler/source.h"
 
 /* Rings are drained this often; they hold several times what the fastest source produces in it. */
@@ -412,8 +412,8 @@ enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t ch
                                size_t power_channel, nanos from, nanos to, struct window *out)
 {
     struct source *locked = lock_drained(sampler, source);
-    enum err err = shape_window(&locked->series[channel].timeline,
-                                &locked->series[power_channel].timeline, from, to, out);
+    enum err err = shaped_window(&locked->series[channel].timeline,
+                                 &locked->series[power_channel].timeline, from, to, out);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
@@ -432,13 +432,13 @@ enum err sampler_running(struct sampler *sampler, size_t source, size_t channel,
 {
     struct source *locked = lock_drained(sampler, source);
     const struct timeline *timeline = &locked->series[channel].timeline;
-    struct shape_cursor cursor = {0};
+    struct shaped_cursor cursor = {0};
     enum err err = ERR_OK;
     for (size_t i = 0; i < count && !err; i++)
         err = power_channel < 0
                   ? window_running(timeline, &cursor.counter, times[i], &sums[i], &covered[i])
-                  : shape_running(timeline, &locked->series[power_channel].timeline, &cursor,
-                                  times[i], &sums[i], &covered[i]);
+                  : shaped_running(timeline, &locked->series[power_channel].timeline, &cursor,
+                                   times[i], &sums[i], &covered[i]);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }

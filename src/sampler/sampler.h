@@ -74,7 +74,7 @@ void sampler_source(struct sampler *sampler, size_t source, struct source_state 
 
 enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, nanos from,
                         nanos to, struct window *out) MUST_USE;
-/* A counter's window with its edges placed by a power channel of the same source (shape.h). */
+/* A counter's window with its edges placed by a power channel of the same source (shaped.h). */
 enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t channel,
                                size_t power_channel, nanos from, nanos to, struct window *out)
     MUST_USE;

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "sampler/series.h"
-#include "sampler/shape.h"
+#include "sampler/shaped.h"
 
 #define TICK   (100 * NS_PER_MS)
 #define SAMPLE (20 * NS_PER_MS)
@@ -83,7 +83,7 @@ static void windows_come_nearer_to_the_truth(void **state)
         struct window straight, shaped;
         double truth = load_joules(from, to);
         assert_int_equal(window_read(&pair.counter, from, to, &straight), ERR_OK);
-        assert_int_equal(shape_window(&pair.counter, &pair.power, from, to, &shaped), ERR_OK);
+        assert_int_equal(shaped_window(&pair.counter, &pair.power, from, to, &shaped), ERR_OK);
         straight_error += fabs(straight.sum - truth);
         shaped_error += fabs(shaped.sum - truth);
         within += fabs(shaped.sum - truth) <= 3 * sqrt(shaped.variance) + 1e-9;
@@ -112,7 +112,7 @@ static void adjacent_windows_add_up_to_the_counter(void **state)
         nanos to = t + random_time(NS_PER_MS, 250 * NS_PER_MS);
         if (to > LENGTH * TICK)
             to = LENGTH * TICK;
-        assert_int_equal(shape_window(&pair.counter, &pair.power, t, to, &part), ERR_OK);
+        assert_int_equal(shaped_window(&pair.counter, &pair.power, t, to, &part), ERR_OK);
         assert_true(part.variance >= 0);
         sum += part.sum;
         t = to;
@@ -130,7 +130,7 @@ static void an_edge_without_samples_is_a_straight_line(void **state)
     struct window straight, shaped;
     nanos from = 2550 * NS_PER_MS, to = 3170 * NS_PER_MS;
     assert_int_equal(window_read(&pair.counter, from, to, &straight), ERR_OK);
-    assert_int_equal(shape_window(&pair.counter, &pair.power, from, to, &shaped), ERR_OK);
+    assert_int_equal(shaped_window(&pair.counter, &pair.power, from, to, &shaped), ERR_OK);
     assert_near(shaped.sum, straight.sum, 1e-12);
     assert_near(shaped.variance, straight.variance, 1e-12);
     release(&pair);
@@ -144,12 +144,12 @@ static void a_window_inside_one_tick_gets_its_share(void **state)
     struct window shaped;
     /* 333 ms falls inside the fourth tick: 100 W before it, 600 W after. */
     assert_int_equal(
-        shape_window(&pair.counter, &pair.power, 340 * NS_PER_MS, 380 * NS_PER_MS, &shaped),
+        shaped_window(&pair.counter, &pair.power, 340 * NS_PER_MS, 380 * NS_PER_MS, &shaped),
         ERR_OK);
     assert_near(shaped.sum, 600 * 0.04, 0.5);
     assert_true(sqrt(shaped.variance) < 5);
     assert_int_equal(
-        shape_window(&pair.counter, &pair.power, 301 * NS_PER_MS, 319 * NS_PER_MS, &shaped),
+        shaped_window(&pair.counter, &pair.power, 301 * NS_PER_MS, 319 * NS_PER_MS, &shaped),
         ERR_OK);
     assert_near(shaped.sum, 100 * 0.018, 0.5);
     release(&pair);
@@ -162,19 +162,19 @@ static void running_sums_are_what_windows_are_made_of(void **state)
     static const nanos STRIDES[] = {NS_PER_MS, 7 * NS_PER_MS, 131 * NS_PER_MS, -60 * NS_PER_MS};
     struct pair pair;
     build(&pair, 0.9, LENGTH / 2);
-    struct shape_cursor cursor = {0};
+    struct shaped_cursor cursor = {0};
     double last_sum, sum;
     nanos last_covered, covered, t = 5 * NS_PER_MS;
     assert_int_equal(
-        shape_running(&pair.counter, &pair.power, &cursor, t, &last_sum, &last_covered), ERR_OK);
+        shaped_running(&pair.counter, &pair.power, &cursor, t, &last_sum, &last_covered), ERR_OK);
     for (int i = 0; t < LENGTH * TICK + 2 * TICK; i++) {
         nanos stride = STRIDES[i % 4];
         struct window window;
         t += stride;
-        assert_int_equal(shape_running(&pair.counter, &pair.power, &cursor, t, &sum, &covered),
+        assert_int_equal(shaped_running(&pair.counter, &pair.power, &cursor, t, &sum, &covered),
                          ERR_OK);
         if (stride > 0) {
-            enum err err = shape_window(&pair.counter, &pair.power, t - stride, t, &window);
+            enum err err = shaped_window(&pair.counter, &pair.power, t - stride, t, &window);
             if (err)
                 assert_int_equal(covered, last_covered);
             else
@@ -284,8 +284,9 @@ static struct coverage count_covered(struct wave wave, double length, int stride
         for (int i = 0; i < 25; i++) {
             double from = 0.3 + 4.4 * uniform();
             struct window window;
-            assert_int_equal(shape_window(&card.counter.timeline, &card.samples.timeline,
-                                          from_seconds(from), from_seconds(from + length), &window),
+            assert_int_equal(shaped_window(&card.counter.timeline, &card.samples.timeline,
+                                           from_seconds(from), from_seconds(from + length),
+                                           &window),
                              ERR_OK);
             double error = fabs(window.sum - wave_joules(&wave, from, from + length));
             out.windows++;

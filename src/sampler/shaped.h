@@ -6,8 +6,8 @@
  * the sum over adjacent windows is still the counter's.
  *
  * Pure over timelines; the caller owns every struct. */
-#ifndef IPW_SAMPLER_SHAPE_H
-#define IPW_SAMPLER_SHAPE_H
+#ifndef IPW_SAMPLER_SHAPED_H
+#define IPW_SAMPLER_SHAPED_H
 
 #include <stdbool.h>
 
@@ -17,11 +17,11 @@
 #include "sampler/window.h"
 
 /* Like window_read(counter, ...); an edge that the samples do not cover stays on the straight line. */
-enum err shape_window(const struct timeline *counter, const struct timeline *power, nanos from,
-                      nanos to, struct window *out) MUST_USE;
+enum err shaped_window(const struct timeline *counter, const struct timeline *power, nanos from,
+                       nanos to, struct window *out) MUST_USE;
 
 /* One interval of a counter and the samples in it. */
-struct shape {
+struct shaped {
     struct timeline_point from, to;
     bool usable;          /* the samples cover it */
     double joules;        /* by the counter */
@@ -37,15 +37,16 @@ struct shape {
     double disagreement;  /* of counter and samples, J */
 };
 
-/* The position of the last call of shape_running: zero it before the first. */
-struct shape_cursor {
+/* The position of the last call of shaped_running: zero it before the first. */
+struct shaped_cursor {
     struct running_cursor counter, power;
     bool known; /* shape is that of the counter's interval */
-    struct shape shape;
+    struct shaped shape;
 };
 
 /* Like window_running(counter, ...): a shaped window's sum is the difference of two of these. */
-enum err shape_running(const struct timeline *counter, const struct timeline *power,
-                       struct shape_cursor *cursor, nanos t, double *sum, nanos *covered) MUST_USE;
+enum err shaped_running(const struct timeline *counter, const struct timeline *power,
+                        struct shaped_cursor *cursor, nanos t, double *sum, nanos *covered)
+    MUST_USE;
 
 #endif

@@ -2,7 +2,7 @@
  * what the samples show; the samples miss what happens between two of them; they may be late, by an
  * unknown part of their spacing; counter and samples disagree, and where in the interval is unknown;
  * and the time of the counter's ticks is known only so well. */
-#include "sampler/shape.h"
+#include "sampler/shaped.h"
 
 #include <math.h>
 
@@ -28,7 +28,7 @@ static double square(double x)
 /* ---- one interval ---- */
 
 /* The two points of the counter around t; ERR_NO_DATA outside of it. */
-static enum err find_interval(const struct timeline *counter, nanos t, struct shape *out)
+static enum err find_interval(const struct timeline *counter, nanos t, struct shaped *out)
 {
     struct timeline_point around[2];
     size_t after;
@@ -38,7 +38,7 @@ static enum err find_interval(const struct timeline *counter, nanos t, struct sh
     if (after == 0 || after == timeline_count(counter))
         return ERR_NO_DATA;
     err = timeline_read(counter, after - 1, 2, around);
-    *out = (struct shape){.from = around[0], .to = around[1]};
+    *out = (struct shaped){.from = around[0], .to = around[1]};
     return err;
 }
 
@@ -50,7 +50,7 @@ struct judged {
     unsigned count;
 };
 
-static void judge_point(const struct shape *shape, const struct timeline_point *before,
+static void judge_point(const struct shaped *shape, const struct timeline_point *before,
                         const struct timeline_point *p, struct judged *out)
 {
     double length = seconds(shape->to.t - shape->from.t), dt = seconds(p->t - before->t);
@@ -65,7 +65,7 @@ static void judge_point(const struct shape *shape, const struct timeline_point *
 }
 
 /* What the samples show inside the interval. */
-static enum err judge_samples(const struct timeline *power, const struct shape *shape,
+static enum err judge_samples(const struct timeline *power, const struct shaped *shape,
                               struct judged *out)
 {
     enum { CHUNK = 32 };
@@ -101,7 +101,7 @@ static double watts_at(const struct timeline *power, nanos t)
 
 /* Each answer counts by the other's variance, over the interval as a whole, where f(1-f) is 1/6 in the
  * mean.  Of n deviations from the line one is that of its end. */
-static void weigh(struct shape *shape, const struct judged *judged)
+static void weigh(struct shaped *shape, const struct judged *judged)
 {
     double n = judged->count, ratio = shape->joules / shape->whole;
     shape->disagreement = shape->joules - shape->whole;
@@ -116,7 +116,7 @@ static void weigh(struct shape *shape, const struct judged *judged)
 
 /* Fills the rest of an interval that was found. */
 static void take_samples(const struct timeline *power, struct running_cursor *cursor,
-                         struct shape *shape)
+                         struct shaped *shape)
 {
     struct window whole;
     struct judged judged;
@@ -167,7 +167,7 @@ static double step_missed(const struct timeline *power, double mean_step, nanos 
 }
 
 /* The sum of the counter at t, within the interval; false where the samples do not reach. */
-static bool place_sum(const struct shape *shape, double power_sum, nanos power_covered, nanos t,
+static bool place_sum(const struct shaped *shape, double power_sum, nanos power_covered, nanos t,
                       double *share, double *sum)
 {
     double reach = (double)(power_covered - shape->power_covered);
@@ -179,7 +179,7 @@ static bool place_sum(const struct shape *shape, double power_sum, nanos power_c
     return true;
 }
 
-static bool place(const struct shape *shape, const struct timeline *power, nanos t,
+static bool place(const struct shaped *shape, const struct timeline *power, nanos t,
                   struct placed *out)
 {
     struct running_cursor cursor = {0};
@@ -199,7 +199,7 @@ static bool place(const struct shape *shape, const struct timeline *power, nanos
     return true;
 }
 
-static double shape_variance(const struct shape *shape, const struct placed *at)
+static double shaped_variance(const struct shaped *shape, const struct placed *at)
 {
     double s = fmin(1, fmax(0, at->share));
     return square(1 - shape->weight) * at->line +
@@ -207,7 +207,8 @@ static double shape_variance(const struct shape *shape, const struct placed *at)
 }
 
 /* When the ticks around it were, at the power of that interval, and the counter's last digit. */
-static double tick_variance(const struct timeline *counter, const struct shape *shape, double share)
+static double tick_variance(const struct timeline *counter, const struct shaped *shape,
+                            double share)
 {
     double power = shape->joules / seconds(shape->to.t - shape->from.t);
     double timing = power * (shape->from.t_sigma * (1 - share) + shape->to.t_sigma * share);
@@ -219,7 +220,7 @@ static double tick_variance(const struct timeline *counter, const struct shape *
 /* A window inside one interval of the counter: its share of the interval's joules.  The uncertainty
  * of the interval (when its ticks were, its last digits) then counts by that share only, where two
  * separate edges would count it twice in full. */
-static void set_inside(const struct timeline *counter, const struct shape *shape,
+static void set_inside(const struct timeline *counter, const struct shaped *shape,
                        const struct placed at[2], double length, struct window *out)
 {
     double share = (at[1].sum - at[0].sum) / shape->joules;
@@ -228,12 +229,13 @@ static void set_inside(const struct timeline *counter, const struct shape *shape
     double apart = square(1 - shape->weight) *
                    fmax(0, at[0].line + at[1].line - square(shape->deviation * length));
     out->sum = at[1].sum - at[0].sum;
-    out->variance = fmax(0, shape_variance(shape, &at[0]) + shape_variance(shape, &at[1]) - apart) +
-                    square(shape->weight * shape->lag * (at[1].ahead - at[0].ahead)) +
-                    square(share) * (square(timing) + square(counter->resolution) / 6);
+    out->variance =
+        fmax(0, shaped_variance(shape, &at[0]) + shaped_variance(shape, &at[1]) - apart) +
+        square(shape->weight * shape->lag * (at[1].ahead - at[0].ahead)) +
+        square(share) * (square(timing) + square(counter->resolution) / 6);
 }
 
-static void set_across(const struct timeline *counter, const struct shape shapes[2],
+static void set_across(const struct timeline *counter, const struct shaped shapes[2],
                        const struct placed at[2], const bool is_placed[2], const double line[2],
                        struct window *out)
 {
@@ -242,17 +244,17 @@ static void set_across(const struct timeline *counter, const struct shape shapes
         if (!is_placed[i])
             continue;
         out->sum += (i ? 1 : -1) * (at[i].sum - line[i]);
-        out->variance += shape_variance(&shapes[i], &at[i]) +
+        out->variance += shaped_variance(&shapes[i], &at[i]) +
                          tick_variance(counter, &shapes[i], at[i].share) - out->edge_variance[i];
         late[i] = shapes[i].weight * shapes[i].lag * at[i].ahead;
     }
     out->variance = fmax(0, out->variance) + square(late[1] - late[0]);
 }
 
-enum err shape_window(const struct timeline *counter, const struct timeline *power, nanos from,
-                      nanos to, struct window *out)
+enum err shaped_window(const struct timeline *counter, const struct timeline *power, nanos from,
+                       nanos to, struct window *out)
 {
-    struct shape shapes[2];
+    struct shaped shapes[2];
     struct placed at[2];
     bool is_placed[2];
     double line[2];
@@ -281,8 +283,8 @@ enum err shape_window(const struct timeline *counter, const struct timeline *pow
     return ERR_OK;
 }
 
-enum err shape_running(const struct timeline *counter, const struct timeline *power,
-                       struct shape_cursor *cursor, nanos t, double *sum, nanos *covered)
+enum err shaped_running(const struct timeline *counter, const struct timeline *power,
+                        struct shaped_cursor *cursor, nanos t, double *sum, nanos *covered)
 {
     enum err err = window_running(counter, &cursor->counter, t, sum, covered);
     const struct timeline_point *a = &cursor->counter.before;
@@ -290,7 +292,7 @@ enum err shape_running(const struct timeline *counter, const struct timeline *po
         return err;
     if (!cursor->known || cursor->shape.from.t != a->t) { /* once for each interval */
         cursor->known = true;
-        cursor->shape = (struct shape){.from = *a, .to = cursor->counter.after};
+        cursor->shape = (struct shaped){.from = *a, .to = cursor->counter.after};
         take_samples(power, &cursor->power, &cursor->shape);
     }
     double power_sum, share, placed;
