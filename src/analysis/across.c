@@ -155,7 +155,7 @@ static double field(const struct run_point *point, size_t offset)
     return value;
 }
 
-/* A group of runs that differ in the axis alone; one whose x is always the same tells nothing. */
+/* A group of runs that differ in the axis alone; one whose x is constant is left out. */
 static void add_group(struct logs *logs, const double *x, const double *y, size_t count)
 {
     double x_mean = 0, y_mean = 0, x_least = INFINITY, x_most = -INFINITY;
@@ -298,7 +298,7 @@ enum err across_write(const struct run_point *points, size_t count, struct text 
     json_object_end(&json);
     put_warnings(&json, points, count);
     json_object_end(&json);
-    return out->failed ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY)) : ERR_OK;
+    return out->failed ? err_no_memory(why) : ERR_OK;
 }
 
 /* ---- figures with errors ---- */
@@ -458,7 +458,7 @@ static enum err median_of(const struct run_table *table, enum run_number column,
 {
     double *values;
     size_t count;
-    enum err err = known_values(table, column, &values, &count);
+    enum err err = known_values(table, column, RUN_NUMBERS, &values, &count);
     if (err)
         return err;
     *out = select_median(values, count);

@@ -70,14 +70,6 @@ static const struct trend_row {
     {"speed_drift", "time per output token", "s", RUN_LATENCY, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
 };
 
-static double value_of(const struct run_table *table, const struct trend_row *row, size_t i)
-{
-    if (!run_completed(table, i))
-        return UNKNOWN;
-    return row->denominator == RUN_NUMBERS ? run_number(table, row->numerator, i)
-                                           : row_ratio(table, row->numerator, row->denominator, i);
-}
-
 static void tell_trend(struct checks *checks, const struct trend_row *row, double change,
                        double middle, double p)
 {
@@ -101,7 +93,7 @@ static enum err check_trend(struct checks *checks, const struct trend_row *row)
     struct correlation trend = {0, UNKNOWN, UNKNOWN};
     enum err err = order && values ? ERR_OK : ERR_NO_MEMORY;
     for (size_t i = 0; !err && i < table->rows; i += step) {
-        values[count] = value_of(table, row, i);
+        values[count] = row_value(table, row->numerator, row->denominator, i);
         order[count] = (double)i;
         count += is_known(values[count]);
     }
@@ -150,7 +142,7 @@ static enum err check_cold_start(struct checks *checks)
     const struct run_table *table = checks->table;
     double *values = NULL;
     size_t count, first = first_of(table);
-    enum err err = known_values(table, RUN_TTFT, &values, &count);
+    enum err err = known_values(table, RUN_TTFT, RUN_NUMBERS, &values, &count);
     if (!err && (count < COLD_LEAST || first == table->rows)) {
         check_put(checks, "cold_start", CHECK_UNKNOWN,
                   "the time to first token is known for %zu queries; a comparison needs %d", count,
@@ -191,7 +183,7 @@ static enum err take_sample(void *context, const struct sample *sample)
     return ERR_OK;
 }
 
-/* Files that cannot be read tell nothing. */
+/* Files that cannot be read are ignored. */
 static struct seen look(const char *directory)
 {
     const struct samples_query query = {.quantity = quantity_name(QTY_THROTTLE),
@@ -245,7 +237,7 @@ static enum err check_throttling(struct checks *checks)
 #define RESIDUAL_MOST     0.05
 #define CONSERVATION_MOST 1e-6
 
-/* Of different errors that are listed: thousands tell no more. */
+/* The most errors that are listed. */
 enum { REASONS_MOST = 50 };
 
 /* ---- how it ended ---- */
@@ -344,7 +336,7 @@ static enum err check_uncertainty(struct checks *checks)
 {
     double *values = NULL;
     size_t count;
-    enum err err = known_ratios(checks->table, RUN_PLUS_MINUS, RUN_JOULES, &values, &count);
+    enum err err = known_values(checks->table, RUN_PLUS_MINUS, RUN_JOULES, &values, &count);
     double middle = err ? UNKNOWN : select_median(values, count);
     if (is_known(middle))
         check_put(checks, "uncertainty", middle > 0.1 ? CHECK_WARNING : CHECK_GOOD,

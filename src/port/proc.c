@@ -23,6 +23,7 @@
 static sigset_t mask_before;
 static bool mask_is_set;
 static void (*pipe_before)(int) = SIG_ERR;
+static void (*size_before)(int) = SIG_ERR;
 static void (*child_before)(int) = SIG_ERR;
 
 static const int ENDING[] = {SIGINT, SIGTERM, SIGHUP};
@@ -85,9 +86,10 @@ void proc_defer_signals(void)
     let_signals_end(false);
 }
 
-void proc_ignore_pipe(void)
+void proc_ignore_write_signals(void)
 {
     pipe_before = signal(SIGPIPE, SIG_IGN);
+    size_before = signal(SIGXFSZ, SIG_IGN);
 }
 
 void proc_hold_standard_files(void)
@@ -127,6 +129,8 @@ static _Noreturn void become_command(int go, int failure, char *const argv[])
         sigprocmask(SIG_SETMASK, &mask_before, NULL);
     if (pipe_before != SIG_ERR)
         signal(SIGPIPE, pipe_before);
+    if (size_before != SIG_ERR)
+        signal(SIGXFSZ, size_before);
     if (child_before == SIG_IGN)
         signal(SIGCHLD, SIG_IGN);
     execvp(argv[0], argv);

@@ -179,14 +179,10 @@ void json_field_writer_end(struct json_field_writer *writer)
 
 static void put_json(struct json *json, const char *key, const struct json_any *value)
 {
-    struct text text = {0};
     if (value->text)
         json_raw(json, key, value->text);
-    else if (value->value && !jv_print(value->value, &text))
-        json_raw(json, key, text_get(&text));
-    else
-        json_null(json, key);
-    text_release(&text);
+    else if (jv_to_json(value->value, key, json))
+        json->out->failed = true;
 }
 
 void json_field_write(struct json_field_writer *writer, const struct json_field *field,

@@ -291,7 +291,7 @@ enum err run_index_refresh(const char *parent, const struct run_list *list, stru
     struct index index = {0};
     double changed_at;
     bool *indexed = calloc(list->count + 1, sizeof *indexed);
-    enum err err = indexed ? ERR_OK : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    enum err err = indexed ? ERR_OK : err_no_memory(why);
     if (!err && !str_format(index.path, sizeof index.path, "%s/%s", parent, INDEX_FILE))
         err = err_set(why, ERR_BAD_VALUE, "path too long: %.200s", parent);
     if (err || is_current(&index, list, &changed_at)) {
@@ -315,39 +315,17 @@ enum err run_index_refresh(const char *parent, const struct run_list *list, stru
 
 /* ---- the store ---- */
 
-struct index_store {
-    char directory[PATH_MAX];
-};
-
 static enum err sqlite_open_store(const struct store_run *run, struct store *out, struct error *why)
 {
-    struct index_store *store = malloc(sizeof *store);
-    if (!store)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    if (!realpath(run->directory, store->directory)) {
-        free(store);
-        return err_set(why, err_from_errno(errno), "no run directory %s: %s", run->directory,
-                       strerror(errno));
-    }
-    out->state = store;
-    return ERR_OK;
-}
-
-static enum err sqlite_put(struct store *store, const struct jv *record, struct error *why)
-{
-    (void)store, (void)record, (void)why;
-    return ERR_OK;
+    out->state = realpath(run->directory, NULL);
+    return out->state ? ERR_OK
+                      : err_set(why, err_from_errno(errno), "no run directory %s: %s",
+                                run->directory, strerror(errno));
 }
 
 static enum err sqlite_finish(struct store *store, const struct summary *summary, struct error *why)
 {
-    const struct index_store *index = store->state;
-    return run_index_put(index->directory, summary, why);
-}
-
-static void sqlite_close_store(struct store *store)
-{
-    free(store->state);
+    return run_index_put(store->state, summary, why);
 }
 
 const struct store_driver store_sqlite = {
@@ -355,7 +333,5 @@ const struct store_driver store_sqlite = {
     .summary = "the run index: catalog.db beside the run directories, one row per run",
     .available = jv_available,
     .open = sqlite_open_store,
-    .put = sqlite_put,
     .finish = sqlite_finish,
-    .close = sqlite_close_store,
 };

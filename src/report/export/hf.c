@@ -43,7 +43,7 @@ static enum err make_directory(const char *path, struct error *why)
 static enum err make_constants(const struct export_run *run, struct jv **out, struct error *why)
 {
     static const char *const KEYS[] = {"gpu_info", "system_info"};
-    struct text text = {0}, value = {0};
+    struct text text = {0};
     struct json json;
     enum err err = ERR_OK;
     json_init(&json, &text, false);
@@ -52,11 +52,8 @@ static enum err make_constants(const struct export_run *run, struct jv **out, st
     json_object(&json, run->model);
     for (size_t i = 0; !err && i < sizeof KEYS / sizeof *KEYS; i++) {
         const struct jv *told = jv_get(run->summary ? run->summary->tree : NULL, KEYS[i]);
-        text_clear(&value);
-        if (jv_is_null(told))
-            continue;
-        err = jv_print(told, &value);
-        json_raw(&json, KEYS[i], text_get(&value));
+        if (!jv_is_null(told))
+            err = jv_to_json(told, KEYS[i], &json);
     }
     json_object_end(&json);
     json_object_end(&json);
@@ -66,7 +63,6 @@ static enum err make_constants(const struct export_run *run, struct jv **out, st
     else
         err_set(why, err, "%s", err_text(err));
     text_release(&text);
-    text_release(&value);
     return err;
 }
 
@@ -88,13 +84,13 @@ static enum err hf_record(struct export *export, const struct export_record *rec
     enum err err = jv_merge(record->tree, hf->constants);
     if (err)
         return err_set(why, err, "%s", err_text(err));
-    return hf->store.driver->put(&hf->store, record->tree, why);
+    return store_put(&hf->store, record->tree, why);
 }
 
 static enum err hf_end(struct export *export, struct error *why)
 {
     struct hf *hf = export->state;
-    return hf->store.driver->finish(&hf->store, export->run->summary, why);
+    return store_finish(&hf->store, export->run->summary, why);
 }
 
 static void hf_release(struct export *export)

@@ -73,13 +73,8 @@ enum err results_put(struct json *json, const struct results *results)
 {
     enum err err = ERR_OK;
     json_object(json, "analyses");
-    for (size_t i = 0; !err && i < results->count; i++) {
-        struct text text = {0};
-        err = jv_print(results->values[i], &text);
-        if (!err)
-            json_raw(json, results->names[i], text_get(&text));
-        text_release(&text);
-    }
+    for (size_t i = 0; !err && i < results->count; i++)
+        err = jv_to_json(results->values[i], results->names[i], json);
     json_object_end(json);
     return err;
 }

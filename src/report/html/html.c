@@ -123,17 +123,6 @@ static void put_notes(struct json *json, const struct run_table *table, const st
     json_array_end(json);
 }
 
-static enum err put_summary(struct json *json, const struct run_table *table)
-{
-    struct text summary = {0};
-    enum err err = ERR_OK;
-    if (table->has_summary)
-        err = jv_print(table->summary.tree, &summary);
-    json_raw(json, "summary", table->has_summary && !err ? text_get(&summary) : "null");
-    text_release(&summary);
-    return err;
-}
-
 static enum err put_facts(struct json *json, const struct run_table *table, const char *page,
                           const struct spans *spans)
 {
@@ -147,7 +136,7 @@ static enum err put_facts(struct json *json, const struct run_table *table, cons
     put_notes(json, table, spans);
     command_put(json, table);
     files_put(json, table->directory, page);
-    return put_summary(json, table);
+    return jv_to_json(table->has_summary ? table->summary.tree : NULL, "summary", json);
 }
 
 /* Of 95 %, as `ipw plot` draws them where runs stand together. */
@@ -422,14 +411,9 @@ static enum err put_model(struct json *json, const struct jv *model)
 {
     enum err err = ERR_OK;
     json_object(json, NULL);
-    for (const struct jv *child = jv_first(model); child && !err; child = jv_next(child)) {
-        struct text value = {0};
-        if (strcmp(jv_key(child), "windows") != 0) {
-            err = jv_print(child, &value);
-            json_raw(json, jv_key(child), err ? "null" : text_get(&value));
-        }
-        text_release(&value);
-    }
+    for (const struct jv *child = jv_first(model); child && !err; child = jv_next(child))
+        if (strcmp(jv_key(child), "windows") != 0)
+            err = jv_to_json(child, jv_key(child), json);
     json_object_end(json);
     return err;
 }

@@ -138,7 +138,7 @@ enum err profile_run(struct session *session, const struct host_report *host,
     *out = (struct profile_result){.energy = energy_unknown("no query was sent"), .state = profile};
     summary_init(&out->summary);
     if (!profile)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     profile->options = options;
     profile->host = host;
     profile->session = session;
@@ -261,7 +261,7 @@ enum err profile_family_run(struct session *session, const struct host_report *h
     size_t profiled = 0;
     *out = (struct profile_family){.members = calloc(options->count + 1, sizeof *out->members)};
     if (!out->members)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     while (out->count < options->count && !out->signal) {
         struct profile_member *member = &out->members[out->count];
         struct error failed = {0};
@@ -281,7 +281,7 @@ enum err profile_family_run(struct session *session, const struct host_report *h
             err_set(&first, err, "%s: %s", member->model, member->why);
     }
     if (mark_frontier(out) != ERR_OK)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     if (profiled == 0 && first.code) {
         *why = first;
         return first.code;

@@ -189,7 +189,7 @@ static enum err prepare_service(struct profile *profile, struct error *why)
     profile_begin_phase(profile, "preparing", -1);
     struct preparation *work = calloc(1, sizeof *work);
     if (!work)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     work->driver = profile->client_driver;
     work->config = profile->client_config;
     work->model = options->model;
@@ -309,7 +309,7 @@ static enum err open_files(struct profile *profile, struct error *why)
     err = samples_create(&profile->samples_file, profile->samples_path, why);
     if (!err && (err = samples_log_init(&profile->samples, profile->session->sampler, profile->zero,
                                         &profile->samples_file)))
-        err_set(why, err, "%s", err_text(err));
+        err_explain(why, err);
     profile->writes_samples = !err;
     return err;
 }

@@ -163,7 +163,7 @@ static enum err write_span(struct worker *worker, const struct pending *pending,
 static enum err begin_request(struct worker *worker, struct pending *pending, struct error *why)
 {
     enum err err = sharing_begin(worker->profile->sharing, pending->id, clock_now());
-    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
+    return err_explain(why, err);
 }
 
 /* Sends the query once.  *again is set when another attempt should follow, *broken when the run itself
@@ -246,7 +246,7 @@ static enum err write_record(struct worker *worker, struct answer *answer, struc
     if (worker->line.length >= JOURNAL_LONGEST)
         write_without_texts(worker, answer);
     if (worker->line.failed)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     return journal_append(&profile->journal, &worker->line, why);
 }
 
