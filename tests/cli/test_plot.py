@@ -240,7 +240,7 @@ class WhatIsDrawn(PlotTest):
             (run / f"samples-{start}.csv").write_text("\n".join([lines[0], *moved]) + "\n")
         said = self.svg(run, "timeline").text
         self.assertIn("3 starts, the time between them left out", said)
-        for text in ("another start", "start 2", "start 3", "time under way (s)"):
+        for text in ("another start", "start 2", "start 3", "time without the gaps (s)"):
             self.assertIn(text, said)
         self.assertEqual(said.count("cpu0 package"), 1)  # one name for a device of three starts
         # With the times of day at which they began: 3600 s and 100 s and what the requests took.

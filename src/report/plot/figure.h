@@ -1,7 +1,7 @@
 /* A picture before it is drawn: panels with axes, and series of numbers in them.  Texts may hold any
- * bytes; whoever draws makes labels of them and nothing else.
+ * bytes, and are drawn as labels, nothing else.
  *
- * A struct figure owns all that was added to it: zero-initialise, figure_release.  A failed allocation
+ * A struct figure owns all that was added to it: zero-initialize, figure_release.  A failed allocation
  * is remembered in `failed`, so that filling needs no checks. */
 #ifndef IPW_REPORT_FIGURE_H
 #define IPW_REPORT_FIGURE_H
@@ -89,7 +89,7 @@ struct figure {
     bool failed;
 };
 
-/* Axes are linear, by the data, until they are told otherwise.  There are FIGURE_PANELS_MOST. */
+/* Axes are linear and scaled to the data by default.  There are FIGURE_PANELS_MOST. */
 struct figure_panel *figure_panel(struct figure *figure, const char *x_label, const char *y_label);
 
 /* Never NULL: a failed figure has one that takes nothing. */
@@ -118,7 +118,7 @@ extern const char *const FIGURE_SUFFIXES[FIGURE_FORMATS]; /* "png" ... */
 
 /* What gnuplot draws it from.  The same figure gives the same bytes.  A character that cannot be shown is replaced
  * by its code point, since a picture would show a large box over its neighbors; NULL: all can. */
-struct jv;
+struct layers_result;
 struct run_table;
 struct text;
 enum err figure_script(const struct figure *figure, enum figure_format format, bool dark,
@@ -130,7 +130,7 @@ enum err figure_script(const struct figure *figure, enum figure_format format, b
 void draw_heading(struct figure *figure, const struct run_table *table, const char *what);
 
 /* The same of a result of `ipw layers`, with its energy and how that was attributed. */
-void layers_heading(struct figure *figure, const struct jv *layers, const char *what);
+void layers_heading(struct figure *figure, const struct layers_result *layers, const char *what);
 
 /* A vertical line up to `top`, with its name in the legend. */
 void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_color color,
