@@ -15,26 +15,10 @@
 #include "report/plot/figure.h"
 #include "report/plot/gnuplot.h"
 #include "report/plot/plot.h"
-#include "rundir/measured_layers.h"
+#include "rundir/layers_result.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 #include "rundir/run_table.h"
-
-static int plot_main(int argc, char **argv);
-
-const struct command command_plot = {
-    .name = "plot",
-    .summary = "plot runs: energy, power, latency, accuracy, layers",
-    .usage = "DIR|FILE... [OPTIONS]",
-    .details =
-        "Plots run directories (also of the Python IPW) and results of `ipw layers`, given as a\n"
-        "FILE or as layers*.json in a DIR. Every plot that the data allow goes to\n"
-        "DIR/plots/NAME.png, those of layers to DIR/plots/layers, and those of FILE.json to\n"
-        "FILE-plots. Several runs are also plotted together, in the folder of the first. Prints\n"
-        "the paths, and the plots that were skipped with the reason.\n\n"
-        "Needs gnuplot. `ipw list plots` shows the plots.",
-    .run = plot_main,
-};
 
 enum { PLOTS_MOST = 64, PATH_LONGEST = 1024 };
 
@@ -54,7 +38,9 @@ struct plotting {
     bool formats[FIGURE_FORMATS];
     struct run_figures *runs;
     size_t run_count; /* drawn together */
-    bool had_run, had_layers;
+    bool had_run;
+    struct layers_results layers;    /* of all sources */
+    char layers_place[PATH_LONGEST]; /* where all of them are drawn: beside the first */
     bool drawn[PLOTS_MOST];          /* by driver */
     struct error missed[PLOTS_MOST]; /* why not, by driver, for the current source */
     struct text paths;
@@ -64,12 +50,6 @@ struct plotting {
 
 /* ---- selection ---- */
 
-/* The next word of a comma-separated list, NULL at its end. */
-static char *next_word(char *list, char **rest)
-{
-    return strtok_r(list, ", ", rest);
-}
-
 static bool is_chosen(const struct plotting *work, const struct plot_driver *driver)
 {
     for (size_t i = 0; i < work->driver_count; i++)
@@ -78,50 +58,41 @@ static bool is_chosen(const struct plotting *work, const struct plot_driver *dri
     return false;
 }
 
-static int choose_plots(struct plotting *work)
+static int choose_plot(void *context, const char *name)
 {
+    struct plotting *work = context;
     struct error why = {0};
-    char *copy, *rest = NULL;
-    int code = -1;
-    work->by_name = work->options->plots != NULL;
-    for (size_t i = 0; !work->by_name && PLOT_DRIVERS[i] && i < PLOTS_MOST; i++)
-        work->drivers[work->driver_count++] = PLOT_DRIVERS[i];
-    if (!work->by_name)
-        return -1;
-    copy = strdup(work->options->plots);
-    if (!copy)
-        return complain("plot", EXIT_FAILED, "out of memory");
-    for (char *name = next_word(copy, &rest); name && code < 0; name = next_word(NULL, &rest)) {
-        const struct plot_driver *driver = plot_driver_find(name, &why);
-        if (!driver)
-            code = complain("plot", EXIT_USAGE, "%s", why.text);
-        else if (!is_chosen(work, driver) && work->driver_count < PLOTS_MOST)
-            work->drivers[work->driver_count++] = driver;
-    }
-    free(copy);
-    if (code < 0 && !work->driver_count)
-        code = complain("plot", EXIT_USAGE, "--plot is empty; see `ipw list plots`");
-    return code;
+    const struct plot_driver *driver = plot_driver_find(name, &why);
+    if (!driver)
+        return complain(EXIT_USAGE, "%s", why.text);
+    if (!is_chosen(work, driver) && work->driver_count < PLOTS_MOST)
+        work->drivers[work->driver_count++] = driver;
+    return -1;
 }
 
-static int choose_formats(struct plotting *work)
+static int choose_format(void *context, const char *name)
 {
-    char *rest = NULL, *copy = strdup(work->options->formats ? work->options->formats : "png");
-    int code = copy ? -1 : complain("plot", EXIT_FAILED, "out of memory");
-    bool any = false;
-    for (char *name = copy ? next_word(copy, &rest) : NULL; name && code < 0;
-         name = next_word(NULL, &rest)) {
-        int format = 0;
-        while (format < FIGURE_FORMATS && strcmp(FIGURE_SUFFIXES[format], name) != 0)
-            format++;
-        if (format == FIGURE_FORMATS)
-            code = complain("plot", EXIT_USAGE, "unknown format '%s': use png, svg or pdf", name);
-        else
-            any = work->formats[format] = true;
-    }
-    free(copy);
-    if (code < 0 && !any)
-        code = complain("plot", EXIT_USAGE, "--format is empty: use png, svg or pdf");
+    struct plotting *work = context;
+    for (int format = 0; format < FIGURE_FORMATS; format++)
+        if (strcmp(FIGURE_SUFFIXES[format], name) == 0) {
+            work->formats[format] = true;
+            return -1;
+        }
+    return complain(EXIT_USAGE, "unknown format '%s': use png, svg or pdf", name);
+}
+
+static int choose(struct plotting *work)
+{
+    int code = -1;
+    work->by_name = work->options->plots != NULL;
+    if (work->by_name)
+        code = each_name(work->options->plots, choose_plot, work,
+                         "--plot is empty; see `ipw list plots`");
+    for (size_t i = 0; !work->by_name && PLOT_DRIVERS[i] && i < PLOTS_MOST; i++)
+        work->drivers[work->driver_count++] = PLOT_DRIVERS[i];
+    if (code < 0)
+        code = each_name(work->options->formats ? work->options->formats : "png", choose_format,
+                         work, "--format is empty: use png, svg or pdf");
     return code;
 }
 
@@ -198,7 +169,7 @@ static void put_files(struct plotting *work, size_t which, struct figure *figure
             continue;
         if (gnuplot_draw(figure, (enum figure_format)format, work->options->dark, place, name,
                          &why)) {
-            complain("plot", EXIT_FAILED, "%s: %s", name, why.text);
+            complain(EXIT_FAILED, "%s: %s", name, why.text);
             work->broken = true;
             continue;
         }
@@ -265,7 +236,7 @@ static void plot_run_directory(struct plotting *work, size_t source, bool may_la
         return;
     if (err) {
         work->failed = true;
-        complain("plot", EXIT_FAILED, "%s", why.text);
+        complain(EXIT_FAILED, "%s", why.text);
         return;
     }
     work->had_run = true;
@@ -279,36 +250,35 @@ static void plot_run_directory(struct plotting *work, size_t source, bool may_la
     run_table_release(&table);
 }
 
-static void plot_model(struct plotting *work, size_t source, const struct measured_model *model,
+static void plot_model(struct plotting *work, size_t source, const struct layers_result *model,
                        bool is_file, bool is_one_of_many)
 {
     char place[PATH_LONGEST], folder[256] = "", whole[PATH_LONGEST + 300];
-    const char *name = jv_text(jv_get(model->figures, "model"));
     plot_folder(work, source, is_file, place);
     if (is_one_of_many)
-        model_slug(name ? name : "model", folder, sizeof folder);
+        model_slug(model->model ? model->model : "model", folder, sizeof folder);
     str_format(whole, sizeof whole, "%s%s%s%s", place, is_file ? "" : "/layers",
                folder[0] ? "/" : "", folder);
-    draw_source(work, PLOT_OF_LAYERS,
-                &(struct plot_source){.layers = model->figures, .host = model->host}, whole);
+    draw_source(work, PLOT_OF_LAYERS, &(struct plot_source){.layers = model, .layer_count = 1},
+                whole);
     report_missed(work, folder[0] ? folder : source_name(work, source));
-    work->had_layers = true;
+    if (!work->layers_place[0])
+        str_format(work->layers_place, PATH_LONGEST, "%s%s", place, is_file ? "" : "/layers");
 }
 
 /* The layers of a file or directory; returns the number of models. */
 static size_t plot_layers(struct plotting *work, size_t source, bool is_file)
 {
-    struct measured_layers layers = {0};
     struct error why = {0};
-    enum err err = measured_layers_load(work->sources[source], &layers, &why);
-    size_t count = err ? 0 : layers.count;
-    for (size_t i = 0; i < count; i++)
-        plot_model(work, source, &layers.models[i], is_file, count > 1);
+    size_t before = work->layers.count;
+    enum err err = layers_results_load(work->sources[source], &work->layers, &why);
+    size_t count = work->layers.count - before;
+    for (size_t i = before; i < work->layers.count; i++)
+        plot_model(work, source, &work->layers.models[i], is_file, count > 1);
     if (err) {
-        complain("plot", EXIT_FAILED, "%s", why.text);
+        complain(EXIT_FAILED, "%s", why.text);
         work->failed = true;
     }
-    measured_layers_release(&layers);
     return count;
 }
 
@@ -323,10 +293,17 @@ static void plot_one(struct plotting *work, size_t source)
         plot_run_directory(work, source, false);
 }
 
-/* All runs in one plot, in the folder of the first. */
+/* All results of layers in one plot, and all runs, in the folder of the first. */
 static void plot_together(struct plotting *work)
 {
     char place[PATH_LONGEST];
+    if (work->layers.count && !work->broken) {
+        draw_source(
+            work, PLOT_OF_ALL_LAYERS,
+            &(struct plot_source){.layers = work->layers.models, .layer_count = work->layers.count},
+            work->options->output ? work->options->output : work->layers_place);
+        report_missed(work, NULL);
+    }
     if (work->run_count < 2 || work->broken)
         return;
     if (work->options->output)
@@ -346,9 +323,9 @@ static void report_sourceless(struct plotting *work)
         unsigned of = work->drivers[i]->of;
         if (of == PLOT_OF_RUNS && work->run_count < 2)
             err_set(&work->missed[i], ERR_NO_DATA, "needs two runs");
-        else if (of == PLOT_OF_LAYERS && !work->had_layers)
+        else if ((of == PLOT_OF_LAYERS || of == PLOT_OF_ALL_LAYERS) && !work->layers.count)
             err_set(&work->missed[i], ERR_NO_DATA, "needs a result of `ipw layers`");
-        else if (of == PLOT_OF_RUN && !work->had_run && work->had_layers)
+        else if (of == PLOT_OF_RUN && !work->had_run && work->layers.count)
             err_set(&work->missed[i], ERR_NO_DATA, "needs a run directory");
     }
     report_missed(work, NULL);
@@ -361,13 +338,13 @@ static int plot_all(struct plotting *work)
     for (size_t i = 0; i < work->source_count && !work->broken; i++)
         plot_one(work, i);
     plot_together(work);
-    if (!work->broken && (work->had_run || work->had_layers))
+    if (!work->broken && (work->had_run || work->layers.count))
         report_sourceless(work);
     bool none = !work->paths.length, missing = false;
     for (size_t i = 0; i < work->driver_count; i++)
         missing = missing || (work->by_name && !work->drawn[i]);
     int code = work->failed || work->broken || none || missing ? EXIT_FAILED : EXIT_DONE;
-    int put = none ? EXIT_DONE : put_output("plot", &work->paths);
+    int put = none ? EXIT_DONE : put_output(&work->paths);
     return put != EXIT_DONE ? put : code;
 }
 
@@ -375,51 +352,60 @@ static int check_parts(void)
 {
     struct error why = {0};
     if (gnuplot_available(&why) || jv_available(&why))
-        return complain("plot", EXIT_FAILED, "%s", why.text);
+        return complain(EXIT_FAILED, "%s", why.text);
     return -1;
 }
 
-static int plot_main(int argc, char **argv)
+static struct plot_options args;
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.name = "plot", .type = OPTION_TEXT, .target = &args.plots, .value = "NAMES",
+     .help = "comma-separated plots (default: all that the data allow)"},
+    {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output, .value = "DIR",
+     .help = "write the plots to DIR"},
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
+     .value = "DIR", .help = "same as --output-dir (old spelling)"},
+    {.name = "format", .type = OPTION_TEXT, .target = &args.formats, .value = "LIST",
+     .help = "comma-separated formats: png, svg, pdf (default: png)"},
+    {.name = "dark", .type = OPTION_FLAG, .target = &args.dark, .help = "dark background"},
+    MODEL_OPTION_ROW(args.model),
+    {0},
+};
+/* clang-format on */
+
+static int plot_main(const char **words, size_t count)
 {
-    struct plot_options options = {0};
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.name = "plot", .type = OPTION_TEXT, .target = &options.plots, .value = "NAMES",
-         .help = "comma-separated plots (default: all that the data allow)"},
-        {.name = "output-dir", .type = OPTION_TEXT, .target = &options.output, .value = "DIR",
-         .help = "write the plots to DIR"},
-        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &options.output,
-         .value = "DIR", .help = "same as --output-dir (old spelling)"},
-        {.name = "format", .type = OPTION_TEXT, .target = &options.formats, .value = "LIST",
-         .help = "comma-separated formats: png, svg, pdf (default: png)"},
-        {.name = "dark", .type = OPTION_FLAG, .target = &options.dark, .help = "dark background"},
-        {.name = "model", .type = OPTION_TEXT, .target = &options.model, .value = "NAME",
-         .help = "select one model's records"},
-        {0},
-    };
-    /* clang-format on */
-    struct plotting work = {.options = &options};
-    size_t count = 0;
-    work.sources = malloc((size_t)(argc + 1) * sizeof *work.sources);
-    work.runs = malloc((size_t)(argc + 1) * sizeof *work.runs);
-    int code = work.sources && work.runs
-                   ? parse_with_words(&command_plot, rows, argc, argv, work.sources, &count)
-                   : complain("plot", EXIT_FAILED, "out of memory");
-    work.source_count = count;
-    if (code < 0 && !count)
-        code = complain("plot", EXIT_USAGE, "missing run directory; usage: ipw plot %s",
-                        command_plot.usage);
-    if (code < 0)
-        code = choose_plots(&work);
-    if (code < 0)
-        code = choose_formats(&work);
+    struct plotting work = {.options = &args,
+                            .sources = words,
+                            .source_count = count,
+                            .runs = malloc(count * sizeof *work.runs)};
+    int code = work.runs ? choose(&work) : complain(EXIT_FAILED, "out of memory");
     if (code < 0)
         code = check_parts();
-    start_reading_bar("plot", wants_color(STDERR_FILENO));
+    start_reading_bar(wants_color(STDERR_FILENO));
     if (code < 0)
         code = plot_all(&work);
     text_release(&work.paths);
-    free((void *)work.sources);
+    layers_results_release(&work.layers);
     free(work.runs);
     return code;
 }
+
+const struct command command_plot = {
+    .name = "plot",
+    .summary = "plot runs: energy, power, latency, accuracy, layers",
+    .usage = "DIR|FILE... [OPTIONS]",
+    .details =
+        "Plots run directories (also of the Python IPW) and results of `ipw layers`, given as a\n"
+        "FILE or as layers*.json in a DIR. Every plot that the data allow goes to\n"
+        "DIR/plots/NAME.png, those of layers to DIR/plots/layers, and those of FILE.json to\n"
+        "FILE-plots. Several runs are also plotted together, in the folder of the first, and\n"
+        "so are several results of `ipw layers`. Prints the paths, and the plots that were\n"
+        "skipped with the reason.\n\n"
+        "Needs gnuplot. `ipw list plots` shows the plots.",
+    .rows = ROWS,
+    .words = WORDS_ANY,
+    .required = "missing run directory",
+    .run = plot_main,
+};

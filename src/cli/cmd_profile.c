@@ -18,28 +18,6 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
-static int profile_main(int argc, char **argv);
-
-const struct command command_profile = {
-    .name = "profile",
-    .summary = "a dataset through an inference service, with the energy of every query",
-    .usage = "--client NAME --model NAME [OPTIONS]",
-    .details =
-        "Sends every question of a dataset to an inference service and records, for each query, "
-        "its\n"
-        "energy with uncertainty, its latency, its tokens, and whether the answer was correct.\n"
-        "Requests may run concurrently (--concurrency, --rate): the energy of a device is "
-        "attributed\n"
-        "to the requests in flight by the tokens they process, and adds up to what it spent.\n\n"
-        "The run directory, runs/profile_HARDWARE_MODEL_DATASET, holds records.jsonl (written as\n"
-        "queries end; a killed run continues with --resume), an Arrow dataset for Python's\n"
-        "datasets.load_from_disk, summary.json, samples and spans. Ctrl-C lets the queries in "
-        "flight\n"
-        "end and writes everything; a second one aborts them.\n\n"
-        "`ipw list -v` shows clients, datasets and graders with their parameters (K=V).",
-    .run = profile_main,
-};
-
 /* ---- options ---- */
 
 /* Static, and its parameters never released: threads that an interruption leaves behind use them until the
@@ -48,6 +26,9 @@ static struct profile_command {
     struct measure_options measure;
     struct profile_options profile;
     unsigned seed;
+    const char *max_failed;
+    double failed_share,
+        failed_count; /* more than either of them fails the run; UNKNOWN for none */
     bool resume, overwrite, yes, json, quiet;
     const char *output;
 } command = {
@@ -101,6 +82,8 @@ static const struct option_row ROWS[] = {
      .help = "seconds per request (default: 600)", .least = 0.001, .most = 604800},
     {.name = "retries", .type = OPTION_COUNT, .target = &command.profile.retries, .value = "N",
      .help = "retries after a transient error (default: 3)", .most = 100},
+    {.name = "max-failed", .type = OPTION_TEXT, .target = &command.max_failed, .value = "N|P%",
+     .help = "exit status 1 if more queries failed (default: 5%)"},
     {.name = "idle", .type = OPTION_NUMBER, .target = &command.profile.idle_s, .value = "S",
      .help = "measure idle power first, S seconds (default: 2; 0: not at all)", .most = 86400},
     {.name = "system", .type = OPTION_TEXT, .target = &command.profile.system, .value = "TEXT",
@@ -149,13 +132,7 @@ static const struct option_row ROWS[] = {
      .help = "replace the run in that directory"},
     {.letter = 'y', .name = "yes", .type = OPTION_FLAG, .target = &command.yes,
      .help = "same as --overwrite"},
-    {.name = "json", .type = OPTION_FLAG, .target = &command.json,
-     .help = "print one JSON object to stdout at the end"},
-    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &command.output,
-     .value = "FILE",
-     .help = "write that object to FILE"},
-    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
-     .help = "no progress and no report on stderr"},
+    RESULT_OPTION_ROWS(command, "no progress and no report on stderr"),
     MEASURE_OPTION_ROWS(command.measure, "sample-rate"),
     {0},
 };
@@ -168,21 +145,41 @@ static bool ask_to_overwrite(const char *path)
     char answer[16];
     profile_view_wipe();
     fprintf(stderr, "ipw profile: %s already holds a run. Replace it? [y/N] ", path);
-    if (!fgets(answer, sizeof answer, stdin))
+    proc_end_by_signals(); /* nothing has been changed yet */
+    bool answered = fgets(answer, sizeof answer, stdin) != NULL;
+    proc_defer_signals();
+    if (!answered)
         return false;
     return answer[0] == 'y' || answer[0] == 'Y';
 }
 
 /* ---- the command ---- */
 
+/* "5%" is a share of the queries, "10" a number of them. */
+static bool read_max_failed(const char *given)
+{
+    char digits[32];
+    size_t length = strlen(given);
+    bool is_share = length > 0 && given[length - 1] == '%';
+    double value;
+    if (!str_format(digits, sizeof digits, "%.*s", (int)(length - is_share), given) ||
+        parse_double(digits, &value) != ERR_OK || value < 0 || (is_share && value > 100))
+        return false;
+    command.failed_share = is_share ? value / 100 : UNKNOWN;
+    command.failed_count = is_share ? UNKNOWN : value;
+    return true;
+}
+
 static int complete_options(void)
 {
     struct profile_options *profile = &command.profile;
+    if (!read_max_failed(command.max_failed ? command.max_failed : "5%"))
+        return complain(EXIT_USAGE, "--max-failed %s: expected a number or 0%% to 100%%",
+                        command.max_failed);
     if (!profile->client || !profile->model)
-        return complain("profile", EXIT_USAGE, "missing %s; usage: ipw profile %s",
-                        profile->client ? "--model" : "--client", command_profile.usage);
+        return complain_usage(profile->client ? "missing --model" : "missing --client");
     if (command.resume && (command.overwrite || command.yes))
-        return complain("profile", EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
+        return complain(EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
     if (command.resume)
         profile->existing = EXISTING_RESUME;
     else if (command.overwrite || command.yes)
@@ -209,11 +206,11 @@ static int write_outputs(const struct summary *summary)
         profile_view_put(&text);
     }
     if (text.failed || object.failed)
-        code = complain("profile", EXIT_FAILED, "out of memory");
+        code = complain(EXIT_FAILED, "out of memory");
     else if (command.output && write_file(command.output, &object, &why) != ERR_OK)
-        code = complain("profile", EXIT_FAILED, "%s", why.text);
+        code = complain(EXIT_FAILED, "%s", why.text);
     if (command.json) {
-        int written = put_output("profile", &object);
+        int written = put_output(&object);
         code = written ? written : code;
     }
     text_release(&text);
@@ -225,15 +222,23 @@ static int exit_code_of(const struct profile_result *result, enum err err, int w
 {
     if (result->signal)
         return 128 + result->signal;
-    if (err)
-        return err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED;
+    if (err) /* what is not found once the run has its directory was there before */
+        return err == ERR_USAGE || (err == ERR_NOT_FOUND && !result->directory[0]) ? EXIT_USAGE
+                                                                                   : EXIT_FAILED;
     if (written)
         return written;
     if (result->summary.queries > 0 && result->summary.completed == 0)
-        return complain("profile", EXIT_FAILED, "every query failed: see records.jsonl in %s",
+        return complain(EXIT_FAILED, "every query failed: see records.jsonl in %s",
                         result->directory);
+    if ((double)result->summary.failed > command.failed_count ||
+        (double)result->summary.failed >
+            command.failed_share * (double)result->summary.queries + 1e-9)
+        return complain(EXIT_FAILED,
+                        "%lld of %lld queries failed, more than --max-failed %s allows",
+                        (long long)result->summary.failed, (long long)result->summary.queries,
+                        command.max_failed ? command.max_failed : "5%");
     if (command.measure.require_energy)
-        return require_measured("profile", &result->energy);
+        return require_measured(&result->energy);
     return EXIT_DONE;
 }
 
@@ -246,7 +251,7 @@ static int measure(void)
     struct profile_result result;
     struct error why = {0};
     proc_block_signals();
-    int code = open_session("profile", &command.measure, &session);
+    int code = open_session(&command.measure, &session);
     if (code)
         return code;
     host_report_take(&session.findings, &host);
@@ -254,7 +259,7 @@ static int measure(void)
     enum err err = profile_run(&session, &host, &command.profile, &result, &why);
     profile_view_wipe();
     if (err)
-        complain("profile", EXIT_FAILED, "%s", why.text[0] ? why.text : err_text(err));
+        complain(EXIT_FAILED, "%s", why.text[0] ? why.text : err_text(err));
     if (result.has_summary)
         code = write_outputs(&result.summary);
     code = exit_code_of(&result, err, code);
@@ -266,11 +271,30 @@ static int measure(void)
     return code;
 }
 
-static int profile_main(int argc, char **argv)
+static int profile_main(const char **words, size_t count)
 {
-    int rest, code = parse_or_help(&command_profile, ROWS, argc, argv, false, &rest);
-    if (code >= 0)
-        return code;
-    code = complete_options();
+    (void)words, (void)count;
+    int code = complete_options();
     return code < 0 ? measure() : code;
 }
+
+const struct command command_profile = {
+    .name = "profile",
+    .summary = "a dataset through an inference service, with the energy of every query",
+    .usage = "--client NAME --model NAME [OPTIONS]",
+    .details =
+        "Sends every question of a dataset to an inference service and records, for each query, "
+        "its\n"
+        "energy with uncertainty, its latency, its tokens, and whether the answer was correct.\n"
+        "Requests may run concurrently (--concurrency, --rate): the energy of a device is "
+        "attributed\n"
+        "to the requests in flight by the tokens they process, and adds up to what it spent.\n\n"
+        "The run directory, runs/profile_HARDWARE_MODEL_DATASET, holds records.jsonl (written as\n"
+        "queries end; a killed run continues with --resume), an Arrow dataset for Python's\n"
+        "datasets.load_from_disk, summary.json, samples and spans. Ctrl-C lets the queries in "
+        "flight\n"
+        "end and writes everything; a second one aborts them.\n\n"
+        "`ipw list -v` shows clients, datasets and graders with their parameters (K=V).",
+    .rows = ROWS,
+    .run = profile_main,
+};

@@ -19,8 +19,12 @@ enum exit_code {
     EXIT_NOT_MEASURED = 3, /* --require-energy, and it was missing or estimated */
 };
 
+/* Parses the options and arguments, prints the help or runs the command, and returns the exit code.  A command may
+ * call another one. */
+int command_call(const struct command *command, int argc, char **argv);
+
 /* Prints "ipw COMMAND: text" on stderr and returns the code. */
-int complain(const char *command, int code, const char *format, ...) PRINTF_LIKE(3, 4);
+int complain(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Options of every command that measures; rate_name is the name of the one for the sampling rate. */
 struct measure_options {
@@ -39,37 +43,58 @@ struct measure_options {
      .help = "sampling rate (default: what suits each sensor)", .least = 0.01, .most = 1000},      \
     {.name = "require-energy", .type = OPTION_FLAG, .target = &(m).require_energy,                 \
      .help = "exit 3 unless the energy was measured"}
+
+/* Options that mean the same in every command that has them; `text` and `flag` are the targets. */
+#define MODEL_OPTION_ROW(text)                                                                     \
+    {.name = "model", .type = OPTION_TEXT, .target = &(text), .value = "NAME",                     \
+     .help = "select one model's records"}
+#define OUTPUT_OPTION_ROW(text)                                                                    \
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &(text), .value = "FILE",     \
+     .help = "write to FILE instead of stdout"}
+#define JSON_FORMAT_OPTION_ROW(flag)                                                               \
+    {.name = "json", .type = OPTION_FLAG, .target = &(flag), .help = "same as --format json"}
+
+/* Of commands that report progress while they run and write their result at the end. */
+#define RESULT_OPTION_ROWS(o, quiet_help)                                                          \
+    {.name = "json", .type = OPTION_FLAG, .target = &(o).json,                                     \
+     .help = "print one JSON object to stdout at the end"},                                        \
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &(o).output, .value = "FILE", \
+     .help = "write that object to FILE"},                                                         \
+    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &(o).quiet,                    \
+     .help = quiet_help}
 /* clang-format on */
+
+/* "PROBLEM; usage: ipw COMMAND ..."; returns EXIT_USAGE. */
+int complain_usage(const char *problem);
+
+/* Clears the line of progress on stderr; false where that is no terminal, and each step has its own line. */
+bool clear_progress(void);
 
 /* For --require-energy: 0 if the total was measured with enough coverage, else EXIT_NOT_MEASURED
  * after reporting the reason. */
-int require_measured(const char *command, const struct energy *total);
+int require_measured(const struct energy *total);
 
 /* Opens a session by the options; complains on failure and returns the exit code, else 0. */
-int open_session(const char *command, const struct measure_options *options,
-                 struct session *session);
+int open_session(const struct measure_options *options, struct session *session);
 
 /* Writes all of text to stdout, stderr or a file (fd or path), reporting every failure: a full
  * disk must not pass for a written report. */
 enum err write_all(int fd, const struct text *text, struct error *why) MUST_USE;
 enum err write_file(const char *path, const struct text *text, struct error *why) MUST_USE;
 
-/* Writes to stdout; complains and returns EXIT_FAILED when that fails. */
-int put_output(const char *command, const struct text *text);
+/* Writes to stdout, or to the file at `path` unless it is NULL; complains and returns EXIT_FAILED when that fails. */
+int put_output(const struct text *text);
+int deliver(const char *path, const struct text *text);
+
+/* The names of a list, separated by commas or spaces, one after the other, until one is refused: take returns -1 to go
+ * on, else the exit code.  A list without any is EXIT_USAGE with `empty`. */
+int each_name(const char *list, int (*take)(void *context, const char *name), void *context,
+              const char *empty);
 
 /* True for a terminal, unless NO_COLOR or TERM=dumb is set. */
 bool wants_color(int fd);
 
-/* Parses the options; on --help prints it.  Returns -1 to continue, else the exit code. */
-int parse_or_help(const struct command *command, const struct option_row *rows, int argc,
-                  char **argv, bool stop_at_word, int *rest);
-
-/* The same for a command with arguments before, between or after its options: they are moved to
- * words[0..*count), which must have capacity for argc. */
-int parse_with_words(const struct command *command, const struct option_row *rows, int argc,
-                     char **argv, const char **words, size_t *count);
-
 /* Shows the progress of reading a large run, if `terminal`; complain and put_output clear it. */
-void start_reading_bar(const char *command, bool terminal);
+void start_reading_bar(bool terminal);
 
 #endif

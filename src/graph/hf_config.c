@@ -2,7 +2,6 @@
  * The reader "hf_config" is at the end. */
 #include "graph/hf.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/log.h"
@@ -546,14 +545,11 @@ enum err hf_config_graph(const struct hf_config *config, struct graph_options *o
     enum err err = complete_options(config, options, why);
     if (err)
         return err;
-    switch (config->kind) {
-    case HF_GPT2:
-        return transformer_gpt2(config->name, &config->as.gpt2, options, out, why);
-    case HF_BERT:
-        return transformer_bert(config->name, &config->as.bert, options, out, why);
-    default:
-        return transformer_vit(config->name, &config->as.vit, options, out, why);
-    }
+    struct build b = build_begin(out, config->name, why);
+    build_output(&b, config->kind == HF_GPT2   ? transformer_gpt2(&b, &config->as.gpt2, options)
+                     : config->kind == HF_BERT ? transformer_bert(&b, &config->as.bert, options)
+                                               : transformer_vit(&b, &config->as.vit, options));
+    return build_end(&b);
 }
 
 /* ---- the reader ---- */
@@ -587,15 +583,10 @@ static enum err open_file(const char *source, struct model *model, struct error 
             return err_set(why, ERR_BAD_VALUE, "%.200s: path too long", source);
         source = path;
     }
-    struct hf_config *config = calloc(1, sizeof *config);
-    if (!config)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    struct hf_config *config = model->state;
     enum err err = hf_config_read(source, config, why);
-    if (err) {
-        free(config);
+    if (err)
         return err;
-    }
-    model->state = config;
     model->has_phases = hf_config_has_phases(config);
     model->context_length = hf_config_context(config);
     str_copy(model->name, sizeof model->name, config->name);
@@ -611,13 +602,13 @@ static enum err build_graph(const struct model *model, struct graph_options *opt
 static void close_file(struct model *model)
 {
     hf_config_release(model->state);
-    free(model->state);
 }
 
 const struct graph_reader graph_reader_hf = {
     .name = "hf_config",
     .summary = "config.json of Hugging Face: decoders of the Llama kind, GPT-2, BERT, ViT",
     .probe = probe,
+    .state_size = sizeof(struct hf_config),
     .open = open_file,
     .build = build_graph,
     .close = close_file,

@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "sampler/identity.h"
+#include "sampler/shaped.h"
 #include "sampler/source.h"
 
 /* Rings are drained this often; they hold several times what the fastest source produces in it. */
@@ -16,13 +17,16 @@
  * of those whose ticks are followed, which may take a tenth of a second each. */
 #define READY_CHEAP  (40 * NS_PER_MS)
 #define READY_FOLLOW (330 * NS_PER_MS)
+#define READY_MOST   (3 * NS_PER_S)
 /* The assumed period of a followed sensor until it is learned: the slowest common one. */
 #define UPDATE_UNKNOWN (100 * NS_PER_MS)
 #define SETTLE_MOST    (400 * NS_PER_MS)
 #define SETTLE_LEAST   (10 * NS_PER_MS)
-#define MARK_MOST      (15 * NS_PER_MS)
-#define SLEEP_FIRST    (500 * NS_PER_US)
-#define SLEEP_LAST     (10 * NS_PER_MS)
+/* A read that takes longer than this will not return: the slowest known take 15 ms. */
+#define READ_MOST   NS_PER_S
+#define MARK_MOST   (15 * NS_PER_MS)
+#define SLEEP_FIRST (500 * NS_PER_US)
+#define SLEEP_LAST  (10 * NS_PER_MS)
 
 struct sampler {
     struct source **sources;
@@ -54,10 +58,8 @@ void sampler_free(struct sampler *sampler)
     if (!sampler)
         return;
     sampler_stop(sampler);
-    for (size_t i = 0; i < sampler->count; i++) {
-        source_release(sampler->sources[i]);
-        free(sampler->sources[i]);
-    }
+    for (size_t i = 0; i < sampler->count; i++)
+        source_free(sampler->sources[i]);
     free(sampler->sources);
     spill_release(&sampler->spill);
     pthread_mutex_destroy(&sampler->lock);
@@ -87,13 +89,13 @@ enum err sampler_add(struct sampler *sampler, const struct sensor_finding *findi
     if (!source)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     enum err err = source_init(source, finding, &sampler->spill, sampler->period, why);
-    if (!err) {
-        err = check_identity(sampler, source, why);
-        if (err)
-            source_release(source);
-    }
     if (err) {
         free(source);
+        return err;
+    }
+    err = check_identity(sampler, source, why);
+    if (err) {
+        source_free(source);
         return err;
     }
     sampler->sources[sampler->count++] = source;
@@ -158,6 +160,9 @@ void sampler_stop(struct sampler *sampler)
         return;
     for (size_t i = 0; i < sampler->count; i++)
         source_stop(sampler->sources[i]);
+    nanos until = clock_now() + READ_MOST;
+    for (size_t i = 0; i < sampler->count; i++)
+        source_join(sampler->sources[i], until);
     atomic_store(&sampler->stopping, true);
     deadline_wake(&sampler->deadline);
     pthread_join(sampler->drainer, NULL);
@@ -174,6 +179,23 @@ static bool follows_ticks(const struct source *source, size_t channel)
     return source->described.groups[source->described.channels[channel].group].follow_ticks;
 }
 
+/* How long the driver has not returned from a read; 0 unless that is too long. */
+static nanos blocked_for(const struct source *source)
+{
+    nanos began = atomic_load(&source->counts.reading);
+    nanos took = began ? clock_now() - began : 0;
+    return took > READ_MOST ? took : 0;
+}
+
+/* Whether a sensor had its time.  On a busy machine that counts from when its thread came to read, not
+ * from when we began to wait: else what is measured next would begin without a reading. */
+static bool had_its_time(const struct source *source, nanos waited, nanos limit)
+{
+    nanos began = clock_now() - waited;
+    return waited > limit && (atomic_load(&source->counts.last_read) > began + limit ||
+                              waited > READY_MOST || blocked_for(source) > 0);
+}
+
 static bool has_begun(const struct source *source, size_t channel, nanos waited)
 {
     const struct series *series = &source->series[channel];
@@ -183,8 +205,9 @@ static bool has_begun(const struct source *source, size_t channel, nanos waited)
     if (series->channel->secondary)
         return true; /* only the primary channel is worth waiting for */
     if (series->channel->quantity != QTY_ENERGY)
-        return series->missing > 0 || waited > READY_FOLLOW;
-    return waited > (follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
+        return series->missing > 0 || had_its_time(source, waited, READY_FOLLOW);
+    return had_its_time(source, waited,
+                        follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
 }
 
 /* How long a channel may take to show what happened at an instant. */
@@ -227,8 +250,9 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
         t = tick_after(source, t);
     if (last && last->t >= t)
         return true;
-    /* A lost device has no more readings to give. */
-    if (atomic_load(&source->counts.lost) > atomic_load(&source->counts.back))
+    /* A lost device has no more readings to give, and a driver that does not return has none either. */
+    if (atomic_load(&source->counts.lost) > atomic_load(&source->counts.back) ||
+        blocked_for(source) > 0)
         return true;
     if (!last || waited > SETTLE_MOST)
         return true;
@@ -241,7 +265,8 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
 static bool responds_at_once(const struct source *source, size_t channel)
 {
     const struct sensor_channel *row = &source->described.channels[channel];
-    return !follows_ticks(source, channel) && (row->quantity == QTY_ENERGY || row->interval_mean);
+    return !follows_ticks(source, channel) && !row->secondary &&
+           (row->quantity == QTY_ENERGY || row->interval_mean);
 }
 
 enum wait_kind { WAIT_BEGIN, WAIT_MARK, WAIT_SETTLE };
@@ -276,7 +301,7 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
                 if (quantity_gives_joules(source->described.channels[c].quantity))
                     done = done && is_done(source, c, kind, t, waited);
             all = all && done;
-            if (!done && kind != WAIT_BEGIN)
+            if (!done && (kind != WAIT_BEGIN || waited > READY_CHEAP))
                 source_poke(source);
         }
         pthread_mutex_unlock(&sampler->lock);
@@ -351,6 +376,7 @@ void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
         .has_value = last && is_known(last->value),
         .value = last ? last->value : UNKNOWN,
         .t = last ? last->t : 0,
+        .blocked_s = seconds(blocked_for(locked)),
         .thinned = series->timeline.thinned,
     };
     pthread_mutex_unlock(&sampler->lock);
@@ -370,7 +396,7 @@ void sampler_source(struct sampler *sampler, size_t source, struct source_state 
         .read_s = seconds(atomic_load(&counts->read_ns)),
         .read_us = (double)atomic_load(&counts->read_ns_best) * 1e-3,
     };
-    out->is_lost = out->lost > out->back;
+    out->is_lost = out->lost > out->back || blocked_for(from) > 0;
 }
 
 enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, nanos from,
@@ -386,8 +412,8 @@ enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t ch
                                size_t power_channel, nanos from, nanos to, struct window *out)
 {
     struct source *locked = lock_drained(sampler, source);
-    enum err err = window_read_shaped(&locked->series[channel].timeline,
-                                      &locked->series[power_channel].timeline, from, to, out);
+    enum err err = shaped_window(&locked->series[channel].timeline,
+                                 &locked->series[power_channel].timeline, from, to, out);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
@@ -411,8 +437,8 @@ enum err sampler_running(struct sampler *sampler, size_t source, size_t channel,
     for (size_t i = 0; i < count && !err; i++)
         err = power_channel < 0
                   ? window_running(timeline, &cursor.counter, times[i], &sums[i], &covered[i])
-                  : window_running_shaped(timeline, &locked->series[power_channel].timeline,
-                                          &cursor, times[i], &sums[i], &covered[i]);
+                  : shaped_running(timeline, &locked->series[power_channel].timeline, &cursor,
+                                   times[i], &sums[i], &covered[i]);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }

@@ -29,7 +29,8 @@ enum err sampler_start(struct sampler *sampler, struct error *why) MUST_USE;
 void sampler_stop(struct sampler *sampler);
 
 /* Waits until every sensor has a first reading and, where they come soon, its first two updates: what
- * is measured after this has a known beginning.  At most a third of a second. */
+ * is measured after this has a known beginning.  At most a third of a second, except on a machine so busy
+ * that a sensor was not read in that time. */
 void sampler_ready(struct sampler *sampler);
 
 /* Requests a read now and waits, a few milliseconds at most, for the sensors that respond at once:
@@ -52,8 +53,10 @@ struct channel_state {
     unsigned long missing, gaps, refused;
     enum err last_error; /* of the newest missing one */
     bool has_value;
-    double value;     /* newest; for counters the mean power over the newest interval */
-    nanos t;          /* of value */
+    double value; /* newest; for counters the mean power over the newest interval */
+    nanos t;      /* of value */
+    double
+        blocked_s; /* how long the driver has not returned from a read; 0 unless that is too long */
     unsigned thinned; /* times that its history had to be thinned for lack of scratch space */
 };
 void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
@@ -63,7 +66,7 @@ struct source_state {
     unsigned long reads, failed, late, lost, back, dropped;
     double read_s;  /* spent reading, in total */
     double read_us; /* the fastest read of group 0 */
-    bool is_lost;   /* gone at the moment */
+    bool is_lost;   /* gone at the moment, or its driver does not return */
 };
 void sampler_source(struct sampler *sampler, size_t source, struct source_state *out);
 
@@ -71,7 +74,7 @@ void sampler_source(struct sampler *sampler, size_t source, struct source_state 
 
 enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, nanos from,
                         nanos to, struct window *out) MUST_USE;
-/* A counter's window with its edges shaped by a power channel of the same source (window.h). */
+/* A counter's window with its edges placed by a power channel of the same source (shaped.h). */
 enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t channel,
                                size_t power_channel, nanos from, nanos to, struct window *out)
     MUST_USE;

@@ -318,7 +318,7 @@ class OurDirectories(PythonTest):
         words = ("profile", "--client", "null", "--model", "echo:1b", "--dataset", file, "--client-param",
                  "answer=echo,ttft_ms=9,tokens_per_s=900" + params, "--idle", "0.3", "--warmup-queries", "0",
                  "--retries", "0", "--grader", "contains", "--concurrency", "2",
-                 "--output-dir", cls.machine.root / name, "--json")
+                 "--output-dir", cls.machine.root / name, "--json", "--overwrite")
         done = while_it_moves(cls.machine, lambda: ipw(cls.machine, *words))
         return Path(json.loads(done.stdout)["output_dir"])
 
@@ -548,7 +548,7 @@ class ItsDirectories(PythonTest):
         for name in ("perfetto", "otlp-json"):  # its records have no times of day
             done = ipw(None, "export", path, "--to", name)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
-            self.assertIn("do not say when they were asked", done.stderr)
+            self.assertIn("do not say when queries were sent", done.stderr)
 
     def test_comparing(self):
         a, b = self.rows(seed=3), self.rows(seed=4)

@@ -16,8 +16,8 @@
 /* ---- operators ---- */
 
 static const struct onnx_operator OPERATORS[] = {
-#define OPERATOR(name, rule, fold, op, shape_inputs, buffers, quantized)                           \
-    {name, rule_##rule, fold_##fold, GRAPH_##op, shape_inputs, buffers, quantized},
+#define OPERATOR(name, rule, shapes, fold, op, shape_inputs, buffers, quantized)                   \
+    {name, rule_##rule, shapes, fold_##fold, GRAPH_##op, shape_inputs, buffers, quantized},
 #include "graph/onnx/operators.def"
 #undef OPERATOR
 };
@@ -448,12 +448,20 @@ static bool has_guessed_input(const struct step *step)
     return false;
 }
 
+static enum err apply_rule(struct step *step)
+{
+    for (size_t i = 0; i < step->row->shapes; i++)
+        if (!step_shape(step, i))
+            return ERR_OK;
+    return step->row->rule(step);
+}
+
 static enum err walk_operator(struct step *step)
 {
     bool is_guess = has_guessed_input(step);
     step->row = operator_find(step->node->domain, step->node->op);
     step->emitted.op = step->row ? step->row->op : GRAPH_UNKNOWN;
-    enum err err = step->row ? step->row->rule(step) : ERR_OK;
+    enum err err = step->row ? apply_rule(step) : ERR_OK;
     /* A contradiction between guesses is not an error of the file. */
     if (err && !(err == ERR_BAD_VALUE && is_guess))
         return err;
@@ -595,20 +603,15 @@ static void warn_of_missing_weights(const struct onnx_file *file)
 
 static enum err open_file(const char *source, struct model *model, struct error *why)
 {
-    struct onnx_file *file = calloc(1, sizeof *file);
-    if (!file)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    struct onnx_file *file = model->state;
     enum err err = onnx_open(source, file, why);
-    if (err) {
-        free(file);
+    if (err)
         return err;
-    }
     warn_of_missing_weights(file);
     const char *slash = strrchr(source, '/');
     str_copy(model->name, sizeof model->name, slash ? slash + 1 : source);
     if (model_path_ends(model->name, ".onnx"))
         model->name[strlen(model->name) - strlen(".onnx")] = '\0';
-    model->state = file;
     return ERR_OK;
 }
 
@@ -622,13 +625,13 @@ static enum err build(const struct model *model, struct graph_options *options, 
 static void close_file(struct model *model)
 {
     onnx_close(model->state);
-    free(model->state);
 }
 
 const struct graph_reader graph_reader_onnx = {
     .name = "onnx",
     .summary = "ONNX files: shapes are inferred; weights inside, external or in Constant nodes",
     .probe = probe,
+    .state_size = sizeof(struct onnx_file),
     .open = open_file,
     .build = build,
     .close = close_file,

@@ -7,7 +7,7 @@
 #include "core/grow.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
+#include "rundir/layers_result.h"
 #include "rundir/run_table.h"
 
 /* Nothing that is measured is larger; and spans of what is smaller stay finite. */
@@ -46,7 +46,7 @@ struct figure_series *figure_series(struct figure *figure, struct figure_panel *
     return series;
 }
 
-static void add_row(struct figure_series *series, const double *values, unsigned count)
+void series_add(struct figure_series *series, const double *values, unsigned count)
 {
     if (!series->figure)
         return;
@@ -63,26 +63,6 @@ static void add_row(struct figure_series *series, const double *values, unsigned
     for (unsigned i = 0; i < FIGURE_ROW; i++)
         rows[series->count][i] = i < count ? values[i] : 0;
     series->count++;
-}
-
-void series_add2(struct figure_series *series, double a, double b)
-{
-    add_row(series, (double[]){a, b}, 2);
-}
-
-void series_add3(struct figure_series *series, double a, double b, double c)
-{
-    add_row(series, (double[]){a, b, c}, 3);
-}
-
-void series_add4(struct figure_series *series, double a, double b, double c, double d)
-{
-    add_row(series, (double[]){a, b, c, d}, 4);
-}
-
-void series_add5(struct figure_series *series, double a, double b, double c, double d, double e)
-{
-    add_row(series, (double[]){a, b, c, d, e}, 5);
 }
 
 void figure_name(struct figure *figure, struct figure_axis *axis, const char *name)
@@ -134,34 +114,6 @@ static bool is_empty(const struct figure_panel *panel)
     return true;
 }
 
-static void each_of_axis(struct figure_axis *axis,
-                         void (*visit)(char text[static FIGURE_TEXT_MAX], void *context),
-                         void *context)
-{
-    visit(axis->label, context);
-    for (size_t i = 0; i < axis->name_count; i++)
-        visit(axis->names[i], context);
-}
-
-void figure_each_text(struct figure *figure,
-                      void (*visit)(char text[static FIGURE_TEXT_MAX], void *context),
-                      void *context)
-{
-    visit(figure->title, context);
-    visit(figure->note, context);
-    for (size_t p = 0; p < figure->panel_count; p++) {
-        struct figure_panel *panel = &figure->panels[p];
-        visit(panel->title, context);
-        visit(panel->heat_label, context);
-        each_of_axis(&panel->x, visit, context);
-        each_of_axis(&panel->y, visit, context);
-        for (size_t s = 0; s < panel->series_count; s++)
-            visit(panel->series[s]->name, context);
-        for (size_t i = 0; i < panel->label_count; i++)
-            visit(panel->labels[i].text, context);
-    }
-}
-
 bool figure_drop_empty(struct figure *figure)
 {
     size_t kept = 0;
@@ -191,7 +143,7 @@ void figure_release(struct figure *figure)
 
 void draw_heading(struct figure *figure, const struct run_table *table, const char *what)
 {
-    const char *hardware = run_fact_text(table, "hardware_label");
+    const char *hardware = run_hardware(table);
     size_t completed = table->rows - table->failed;
     str_format(figure->title, sizeof figure->title, "%s: %.100s%s%.60s", what, table->model,
                hardware[0] ? " on " : "", hardware);
@@ -217,22 +169,15 @@ void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figur
     series_add2(line, x, top);
 }
 
-static const char *text_or(const struct jv *value, const char *otherwise)
+void layers_heading(struct figure *figure, const struct layers_result *layers, const char *what)
 {
-    const char *text = jv_text(value);
-    return text ? text : otherwise;
-}
-
-void layers_heading(struct figure *figure, const struct jv *layers, const char *what)
-{
-    const char *model = text_or(jv_get(layers, "model"), "a model");
-    double joules = jv_number(jv_path(layers, "energy.joules"));
-    double plus_minus = jv_number(jv_path(layers, "energy.plus_minus"));
-    str_format(figure->title, sizeof figure->title, "%s: %.160s", what, short_name(model));
-    if (is_known(joules))
+    const struct record_energy *energy = &layers->energy;
+    str_format(figure->title, sizeof figure->title, "%s: %.160s", what,
+               short_name(layers->model ? layers->model : "a model"));
+    if (is_known(energy->joules))
         str_format(figure->note, sizeof figure->note,
-                   "one pass of the workload, %.4g ± %.2g J in total%s; attributed by %s", joules,
-                   plus_minus,
-                   strcmp(text_or(jv_get(layers, "method"), ""), "estimated") ? "" : ", estimated",
-                   text_or(jv_get(layers, "attribution"), "an unknown method"));
+                   "one pass of the workload, %.4g ± %.2g J in total%s; attributed by %s",
+                   energy->joules, energy->plus_minus,
+                   layers_result_is_estimated(layers) ? ", estimated" : "",
+                   layers->attribution ? layers->attribution : "an unknown method");
 }

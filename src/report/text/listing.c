@@ -1,4 +1,4 @@
-/* `ipw list`: drivers, models and hardware, as text or JSON.
+/* `ipw list`: drivers, models, hardware and runs, as text or JSON.
  *
  * Drivers of all kinds become rows of one shape (name, summary, parameters, what is missing); models are
  * built and counted at their default size; hardware is a table, or one device with every figure and source. */
@@ -8,11 +8,14 @@
 
 #include "catalog/hardware.h"
 #include "core/params.h"
+#include "core/units.h"
 #include "graph/count.h"
 #include "graph/reader.h"
 #include "graph/zoo/zoo.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
+#include "rundir/run_index.h"
+#include "rundir/run_list.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
@@ -241,10 +244,7 @@ void listing_models(struct listing *listing)
 /* Four digits, or "-". */
 static void add_figure_or_dash(struct table *table, double value)
 {
-    if (is_known(value))
-        table_addf(table, "%.4g", value);
-    else
-        table_add(table, "-");
+    table_add_known(table, value, "%.4g", value);
 }
 
 /* bf16, or int8 on accelerators without it. */
@@ -278,9 +278,8 @@ enum err listing_hardware_table(bool color, struct text *out, struct error *why)
         {"id", false},  {"name", false},  {"class", false},  {"TFLOPS", true}, {"dtype", false},
         {"GB/s", true}, {"memory", true}, {"limit W", true}, {"idle W", true}, {"evidence", false},
     };
-    struct table table;
+    struct table table = TABLE(COLUMNS);
     enum err err = ERR_OK;
-    table_init(&table, COLUMNS, COUNT_OF(COLUMNS));
     for (size_t i = 0; i < hardware_count() && !err; i++) {
         struct hardware hardware;
         err = hardware_find(hardware_at(i)->id, &hardware, why);
@@ -289,8 +288,7 @@ enum err listing_hardware_table(bool color, struct text *out, struct error *why)
         hardware_release(&hardware);
     }
     if (!err)
-        table_write(&table, "  ", color, out);
-    table_release(&table);
+        table_print(&table, "  ", color, out);
     return err;
 }
 
@@ -301,10 +299,7 @@ static void add_figure(struct table *table, const char *what, const struct hardw
         return;
     table_add(table, what);
     table_addf(table, "%.5g", figure->value / scale);
-    if (is_known(figure->plus_minus))
-        table_addf(table, "%.2g", figure->plus_minus / scale);
-    else
-        table_add(table, "-");
+    table_add_known(table, figure->plus_minus, "%.2g", figure->plus_minus / scale);
     table_add(table, unit);
     table_add(table, evidence_name(figure->evidence));
     table_add(table, figure->source);
@@ -346,10 +341,9 @@ static void add_modes(const struct hardware *hardware, bool color, struct text *
         {"mode", false},  {"limit W", true}, {"clock", true},   {"memory", true},
         {"energy", true}, {"idle W", true},  {"source", false},
     };
-    struct table table;
+    struct table table = TABLE(COLUMNS);
     if (!hardware->point_count)
         return;
-    table_init(&table, COLUMNS, COUNT_OF(COLUMNS));
     for (size_t i = 0; i < hardware->point_count; i++) {
         const struct hardware_point *point = &hardware->points[i];
         table_addf(&table, "@%s", point->name);
@@ -361,8 +355,7 @@ static void add_modes(const struct hardware *hardware, bool color, struct text *
         table_add(&table, point->source);
     }
     text_add(out, "\n");
-    table_write(&table, "  ", color, out);
-    table_release(&table);
+    table_print(&table, "  ", color, out);
 }
 
 void listing_hardware_details(const struct hardware *hardware, bool color, struct text *out)
@@ -371,7 +364,7 @@ void listing_hardware_details(const struct hardware *hardware, bool color, struc
         {"figure", false}, {"value", true},     {"±", true},
         {"unit", false},   {"evidence", false}, {"source", false},
     };
-    struct table table;
+    struct table table = TABLE(COLUMNS);
     text_addf(out, "%s: %s, %s of %s", hardware->id, hardware->name,
               hardware_class_name(hardware->class), hardware->vendor);
     if (hardware->year)
@@ -380,7 +373,6 @@ void listing_hardware_details(const struct hardware *hardware, bool color, struc
     for (const char *const *alias = hardware->aliases; *alias; alias++)
         text_addf(out, "%s%s%s", alias == hardware->aliases ? "  also: " : ", ", *alias,
                   alias[1] ? "" : "\n");
-    table_init(&table, COLUMNS, COUNT_OF(COLUMNS));
     add_precisions(&table, "matrix", hardware->matrix_flops, hardware->matrix_joules);
     add_precisions(&table, "vector", hardware->vector_flops, hardware->vector_joules);
     add_memories(&table, hardware);
@@ -393,7 +385,87 @@ void listing_hardware_details(const struct hardware *hardware, bool color, struc
     add_figure(&table, "link bandwidth", &hardware->link_bytes_per_s, 1e9, "GB/s");
     add_figure(&table, "link latency", &hardware->link_latency_s, 1e-6, "us");
     text_add(out, "\n");
-    table_write(&table, "  ", color, out);
-    table_release(&table);
+    table_print(&table, "  ", color, out);
     add_modes(hardware, color, out);
+}
+
+/* ---- runs, from their summaries ---- */
+
+static void put_run(struct json *json, const struct run_list_entry *entry)
+{
+    const struct summary *summary = entry->has_summary ? &entry->summary : NULL;
+    json_object(json, NULL);
+    json_string(json, "directory", entry->name);
+    json_string(json, "kind", run_kind_name(entry->kind));
+    json_bool(json, "finished", entry->has_summary);
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++) {
+        const struct summary_field *column = summary_index(i);
+        if (column->at.type == FIELD_TEXT)
+            json_string(json, column->index_name, summary_index_text(column, summary));
+        else
+            json_number(json, column->index_name,
+                        summary ? json_field_number(&column->at, summary) : UNKNOWN);
+    }
+    json_object_end(json);
+}
+
+static void add_run(struct table *table, const struct run_list_entry *entry)
+{
+    const struct summary *summary = &entry->summary;
+    char cell[FORMAT_MAX];
+    table_add(table, entry->name);
+    table_add(table, run_kind_name(entry->kind));
+    if (!entry->has_summary) {
+        table_add(table, "(unfinished)");
+        for (int i = 0; i < 5; i++)
+            table_add(table, "");
+        return;
+    }
+    bool known = is_known(summary->energy.joules);
+    table_add(table, summary->model ? summary->model : "");
+    table_add(table, summary->dataset_name ? summary->dataset_name : "");
+    if (summary->total_queries == INTEGER_UNKNOWN)
+        table_add(table, "-");
+    else
+        table_addf(table, "%lld %s", (long long)summary->total_queries,
+                   run_kind_unit(entry->kind, summary->total_queries != 1));
+    table_add(table, known ? format_si(cell, summary->energy.joules, "J") : "-");
+    table_add(table, is_known(summary->seconds) ? format_duration(cell, summary->seconds) : "-");
+    table_add(table, is_known(summary->started_at)
+                         ? format_time(cell, from_seconds(summary->started_at))
+                         : "-");
+}
+
+static void write_runs(const struct run_list *list, bool color, struct text *out)
+{
+    static const struct table_column COLUMNS[] = {
+        {"run", false},     {"kind", false},    {"model or command", false},
+        {"dataset", false}, {"measured", true}, {"energy", true},
+        {"time", true},     {"started", false},
+    };
+    struct table table = TABLE(COLUMNS);
+
+    for (size_t i = 0; i < list->count; i++)
+        add_run(&table, &list->entries[i]);
+    table_print(&table, "  ", color, out);
+}
+
+enum err listing_runs(struct listing *listing, const char *parent, struct error *why)
+{
+    struct run_list list;
+    struct error ignored = {0};
+    enum err err = run_list_load(parent, &list, why);
+    if (err)
+        return err;
+    /* A folder that cannot be written to can still be listed. */
+    err = run_index_refresh(parent, &list, &ignored);
+    listing_begin(listing, "runs", "measurements that were saved");
+    for (size_t i = 0; listing->json && i < list.count; i++)
+        put_run(&listing->json_writer, &list.entries[i]);
+    if (!listing->json && list.count)
+        write_runs(&list, listing->color, &listing->text);
+    if (!listing->json && !list.count)
+        text_addf(&listing->text, "  (none in %s)\n", parent);
+    run_list_release(&list);
+    return ERR_OK;
 }

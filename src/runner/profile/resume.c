@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/secret.h"
+#include "core/text.h"
 #include "port/json_read.h"
+#include "port/url.h"
 #include "runner/profile/records.h"
 #include "rundir/journal.h"
 #include "rundir/record.h"
@@ -27,15 +30,29 @@ struct resume resume_nothing(void)
     return (struct resume){.spent = run_energy_unknown("no earlier start measured anything")};
 }
 
-static void put_params(struct json *json, const char *key, const struct params *params)
+void resume_put_params(struct json *json, const char *key, const struct params *params)
 {
     json_object(json, key);
-    for (size_t i = 0; i < params->count; i++)
-        json_string(json, params->items[i].key, params->items[i].value);
+    for (size_t i = 0; i < params->count; i++) {
+        const struct param *item = &params->items[i];
+        char address[1024];
+        if (str_starts(item->key, "header.")) {
+            json_string(json, item->key, "(not kept)"); /* may hold an API key */
+        } else if (strstr(item->value, "://")) {
+            url_hide_login(item->value, address, sizeof address);
+            json_string(json, item->key, address);
+        } else {
+            json_string(json, item->key, item->value);
+        }
+    }
     json_object_end(json);
 }
 
-void resume_settings(const struct profile_options *options, struct text *out)
+/* Not in the journals of earlier versions. */
+#define DATASET_HASH "dataset_hash"
+
+void resume_settings(const struct profile_options *options, const char *dataset_hash,
+                     struct text *out)
 {
     struct json json;
     json_init(&json, out, false);
@@ -43,12 +60,14 @@ void resume_settings(const struct profile_options *options, struct text *out)
     json_string(&json, "client", options->client);
     json_string(&json, "model", options->model);
     json_string(&json, "dataset", options->dataset);
+    json_string(&json, DATASET_HASH, dataset_hash[0] ? dataset_hash : NULL);
     json_string(&json, "system", options->system);
     json_string(&json, "template", options->template_text);
     json_integer(&json, "repeat", options->repeat);
-    put_params(&json, "dataset_params", &options->dataset_params);
-    put_params(&json, "request_params", &options->request_params);
+    resume_put_params(&json, "dataset_params", &options->dataset_params);
+    resume_put_params(&json, "request_params", &options->request_params);
     json_object_end(&json);
+    secret_hide_json(out); /* as the journal keeps them, to be compared with it */
 }
 
 struct reading {
@@ -60,25 +79,37 @@ struct reading {
     struct error why;
 };
 
+static enum err differs(struct reading *reading, const char *key, const char *then, const char *now)
+{
+    if (strcmp(key, DATASET_HASH) == 0)
+        return err_set(&reading->why, ERR_USAGE,
+                       "cannot resume: the dataset has changed since the run began (hash %s, was "
+                       "%s); --overwrite starts a new run",
+                       now, then);
+    return err_set(&reading->why, ERR_USAGE,
+                   "cannot resume: %s was %s and is now %s; --overwrite starts a new run", key,
+                   then, now);
+}
+
 static enum err same_settings(struct reading *reading, const struct jv *line)
 {
     const struct jv *then = jv_get(line, "settings");
-    for (const struct jv *now = jv_first(reading->settings); now; now = jv_next(now)) {
+    enum err err = ERR_OK;
+    for (const struct jv *now = jv_first(reading->settings); now && !err; now = jv_next(now)) {
         struct text a = {0}, b = {0};
-        const struct jv *earlier = jv_get(then, jv_key(now));
-        enum err err = jv_print(now, &a);
+        const char *key = jv_key(now);
+        const struct jv *earlier = jv_get(then, key);
+        if (!earlier && strcmp(key, DATASET_HASH) == 0)
+            continue;
+        err = jv_print(now, &a);
         if (!err && earlier)
             err = jv_print(earlier, &b);
         if (!err && strcmp(text_get(&a), earlier ? text_get(&b) : "null") != 0)
-            err = err_set(&reading->why, ERR_USAGE,
-                          "cannot resume: %s was %s and is now %s; --overwrite starts a new run",
-                          jv_key(now), earlier ? text_get(&b) : "not set", text_get(&a));
+            err = differs(reading, key, earlier ? text_get(&b) : "not set", text_get(&a));
         text_release(&a);
         text_release(&b);
-        if (err)
-            return err;
     }
-    return ERR_OK;
+    return err;
 }
 
 /* A key that is not ours was damaged and is skipped. */
@@ -200,8 +231,8 @@ static enum err take_line(void *context, const struct jv *line)
     return ERR_OK;
 }
 
-enum err resume_read(const char *journal, const struct profile_options *options, struct resume *out,
-                     struct error *why)
+enum err resume_read(const char *journal, const struct profile_options *options,
+                     const char *dataset_hash, struct resume *out, struct error *why)
 {
     struct reading reading = {.options = options, .resume = out, .spent = energy_unknown("")};
     struct text settings = {0};
@@ -209,9 +240,9 @@ enum err resume_read(const char *journal, const struct profile_options *options,
     *out = resume_nothing();
     out->done.repeats = out->ended_queries.repeats = out->settled_queries.repeats =
         out->graded.repeats = out->judge_settled.repeats = options->repeat;
-    resume_settings(options, &settings);
+    resume_settings(options, dataset_hash, &settings);
     enum err err = settings.failed
-                       ? err_set(why, ERR_NO_MEMORY, "out of memory")
+                       ? err_no_memory(why)
                        : jv_parse(settings.bytes, settings.length, &reading.settings, why);
     if (!err)
         err = journal_read(journal, take_line, &reading, &damaged, why);
@@ -241,10 +272,10 @@ static enum err close_set(struct closing *closing, const struct query_set *ended
     unsigned repeat;
     enum err err = ERR_OK;
     while (!err && query_set_next(ended, &at, &index, &repeat)) {
-        char key[40];
+        char key[QUERY_KEY_MAX];
         if (query_set_has(settled, index, repeat))
             continue;
-        query_key(index, repeat, key, sizeof key);
+        query_key(index, repeat, key);
         records_no_energy(key, judge, "the run was killed before its energy was settled",
                           &closing->line);
         err = journal_append(&closing->journal, &closing->line, closing->why);

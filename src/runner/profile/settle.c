@@ -33,7 +33,7 @@ enum err settle_begin(struct profile *profile, nanos from, sharing_take *take, s
     sharing_free(profile->sharing);
     profile->take_share = take;
     profile->sharing = sharing_new(profile->session->sampler, &options);
-    return profile->sharing ? ERR_OK : err_set(why, ERR_NO_MEMORY, "out of memory");
+    return profile->sharing ? ERR_OK : err_no_memory(why);
 }
 
 /* What the requests and the machine have spent, over the devices that count. */
@@ -82,7 +82,7 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
 {
     struct text line = {0}, settings = {0}, measuring = {0};
     struct json json;
-    resume_settings(profile->options, &settings);
+    resume_settings(profile->options, profile->dataset_hash, &settings);
     json_init(&json, &measuring, false);
     json_object(&json, NULL);
     json_number(&json, "from_s", seconds(from - profile->zero));
@@ -98,7 +98,7 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
     };
     journal_header_line(&header, &line);
     enum err err = line.failed || settings.failed || measuring.failed
-                       ? err_set(why, ERR_NO_MEMORY, "out of memory")
+                       ? err_no_memory(why)
                        : journal_append(&profile->journal, &line, why);
     text_release(&line);
     text_release(&settings);
@@ -228,7 +228,7 @@ struct run_energy settle_totals(const struct profile *profile, double *conservat
     struct run_energy total = profile->spent;
     total.energy = total_energy(profile);
     total.busy = total_busy(profile);
-    /* A start that was killed cannot tell how long it was busy. */
+    /* How long a killed start was busy is unknown. */
     total.busy_s = resume->ended == resume->starts ? total.busy_s + resume->spent.busy_s : UNKNOWN;
     add_known(&total.accounted_joules, resume->spent.accounted_joules);
     add_known(&total.idle_joules, resume->spent.idle_joules);

@@ -61,7 +61,7 @@ static const char REPORT[] =
     "   latency             1 m 15 s  1.250 s  17.00 µs  2 h 02 m  250.0 ms\n"
     "   output tokens            256    255.5         6     12346         0\n"
     "   requests in flight     7.970        8     7.860         8     0.047\n\n"
-    "   energy        1.234 ± 0.012 kJ, counter (nvml:0 energy), 100 % of the time covered\n"
+    "   energy        1.234 ± 0.012 kJ, counter (nvml:0 energy), coverage 100 %\n"
     "   attributed    1.200 kJ queries (300.0 J of it idle), 34.10 J idle between queries, 400.0 mJ "
     "unattributed\n"
     "   tokens        200.0 mJ per output token, 290.9 output tokens/s\n"
@@ -98,7 +98,7 @@ static const struct {
     {"\"energy\":{\"joules\":5.8,\"plus_minus\":3.5,\"method\":\"estimated\",\"source\":\"cpu_"
      "model "
      "power\",\"coverage\":0.5}," OWN,
-     "energy        ~5.8 ± 3.5 J, estimated (cpu_model power), 50.0 % of the time", "null"},
+     "energy        ~5.8 ± 3.5 J, estimated (cpu_model power), coverage 50.0 %", "null"},
     {"\"energy\":{\"joules\":5.8,\"plus_minus\":3.5,\"method\":\"estimated\"}," OWN,
      "~ estimated from CPU utilization, not measured", "note"},
     {COUNTER "," OWN, "1.234 ± 0.012 kJ, counter", "~"},
@@ -186,7 +186,16 @@ static void the_heading_says_how_it_ended(void **state)
         {"\"queries\":1,\"completed\":1,",
          " energy of 1 query of builtin to 'tiny-1b' (openai), concurrency 8\n"},
         {"\"queries\":5,\"completed\":3,\"failed\":2,",
-         "   2 failed: the journal has the reasons\n"},
+         "   2 of 5 queries failed (40.0 %), not in the means: records.jsonl has the reasons\n"},
+        {"\"queries\":5,\"completed\":3,\"failed\":2,\"failure_reason\":\"the answer is empty\",",
+         "   2 of 5 queries failed (40.0 %), not in the means: the answer is empty\n"},
+        {"\"queries\":5,\"completed\":5,\"cut\":2,", "   2 answers were cut at the token limit\n"},
+        {"\"queries\":5,\"completed\":5,\"tokens_note\":\"the server sent no "
+         "usage\",\"chunks\":412,"
+         "\"joules_per_chunk\":0.25,",
+         "   tokens unknown for 5 of 5 queries: the server sent no usage while streaming; --param "
+         "stream=false brings it, without TTFT\n"
+         "   chunks        412, of one token or more each, 250.0 mJ per chunk\n"},
         {"\"queries\":5,\"completed\":5,\"interrupted\":true,",
          "concurrency 8 (interrupted: --resume continues)\n"},
     };
