@@ -359,8 +359,7 @@ static const struct option_row ROWS[] = {
     {.name = "format", .type = OPTION_TEXT, .target = &args.formats, .value = "LIST",
      .help = "comma-separated formats: png, svg, pdf (default: png)"},
     {.name = "dark", .type = OPTION_FLAG, .target = &args.dark, .help = "dark background"},
-    {.name = "model", .type = OPTION_TEXT, .target = &args.model, .value = "NAME",
-     .help = "select one model's records"},
+    MODEL_OPTION_ROW(args.model),
     {0},
 };
 /* clang-format on */
