@@ -2,7 +2,6 @@
  * The reader "hf_config" is at the end. */
 #include "graph/hf.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/log.h"
@@ -584,15 +583,10 @@ static enum err open_file(const char *source, struct model *model, struct error 
             return err_set(why, ERR_BAD_VALUE, "%.200s: path too long", source);
         source = path;
     }
-    struct hf_config *config = calloc(1, sizeof *config);
-    if (!config)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    struct hf_config *config = model->state;
     enum err err = hf_config_read(source, config, why);
-    if (err) {
-        free(config);
+    if (err)
         return err;
-    }
-    model->state = config;
     model->has_phases = hf_config_has_phases(config);
     model->context_length = hf_config_context(config);
     str_copy(model->name, sizeof model->name, config->name);
@@ -608,13 +602,13 @@ static enum err build_graph(const struct model *model, struct graph_options *opt
 static void close_file(struct model *model)
 {
     hf_config_release(model->state);
-    free(model->state);
 }
 
 const struct graph_reader graph_reader_hf = {
     .name = "hf_config",
     .summary = "config.json of Hugging Face: decoders of the Llama kind, GPT-2, BERT, ViT",
     .probe = probe,
+    .state_size = sizeof(struct hf_config),
     .open = open_file,
     .build = build_graph,
     .close = close_file,

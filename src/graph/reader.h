@@ -38,11 +38,14 @@ struct graph_reader {
     /* How sure it is that this source is for it, 0 (no) to 100, from the path or name and the first bytes of the
      * file; head is NULL without a file. */
     int (*probe)(const char *source, const unsigned char *head, size_t length);
-    /* Sets state, name, has_phases and context_length of a zeroed model. */
+    size_t
+        state_size; /* of what `state` of a model points to; 0: the driver sets the pointer itself */
+    /* Fills the zeroed state, and sets name, has_phases and context_length of a zeroed model. */
     enum err (*open)(const char *source, struct model *model, struct error *why);
     /* Fills a zeroed graph and finishes it. */
     enum err (*build)(const struct model *model, struct graph_options *options, struct graph *out,
                       struct error *why);
+    /* Optional: releases what the state owns, also after a failed open. */
     void (*close)(struct model *model);
     /* Optional: the name that was most likely meant; NULL: none is near. */
     const char *(*nearest)(const char *source);
@@ -58,6 +61,9 @@ struct model {
 };
 
 enum err model_open(const char *source, struct model *out, struct error *why) MUST_USE;
+/* The same with a given driver. */
+enum err model_open_with(const struct graph_reader *reader, const char *source, struct model *out,
+                         struct error *why) MUST_USE;
 enum err model_graph(const struct model *model, struct graph_options *options, struct graph *out,
                      struct error *why) MUST_USE;
 void model_close(struct model *model);

@@ -201,17 +201,11 @@ static enum err build_entry(const struct model *model, struct graph_options *opt
     return zoo_build(model->state, options, out, why);
 }
 
-static void close_entry(struct model *model)
-{
-    (void)model; /* nothing was opened */
-}
-
 const struct graph_reader graph_reader_zoo = {
     .name = "zoo",
     .summary = "named architectures, built in code (`ipw list models`)",
     .probe = probe,
     .open = open_entry,
     .build = build_entry,
-    .close = close_entry,
     .nearest = zoo_nearest,
 };

@@ -1,7 +1,7 @@
 /* A picture before it is drawn: panels with axes, and series of numbers in them.  Texts may hold any
- * bytes; whoever draws makes labels of them and nothing else.
+ * bytes, and are drawn as labels, nothing else.
  *
- * A struct figure owns all that was added to it: zero-initialise, figure_release.  A failed allocation
+ * A struct figure owns all that was added to it: zero-initialize, figure_release.  A failed allocation
  * is remembered in `failed`, so that filling needs no checks. */
 #ifndef IPW_REPORT_FIGURE_H
 #define IPW_REPORT_FIGURE_H
@@ -89,7 +89,7 @@ struct figure {
     bool failed;
 };
 
-/* Axes are linear, by the data, until they are told otherwise.  There are FIGURE_PANELS_MOST. */
+/* Axes are linear and scaled to the data by default.  There are FIGURE_PANELS_MOST. */
 struct figure_panel *figure_panel(struct figure *figure, const char *x_label, const char *y_label);
 
 /* Never NULL: a failed figure has one that takes nothing. */

@@ -33,7 +33,7 @@ static bool concurrency_differs(const struct plot_source *source)
     return false;
 }
 
-/* Without its path or organisation, unless another model is then called the same. */
+/* Without its path or organization, unless another model then has the same name. */
 static const char *model_name(const struct plot_source *source, size_t run)
 {
     const char *model = source->runs[run].point.model, *name = short_name(model);
@@ -67,7 +67,7 @@ static void add_model(struct text *out, const char *name, size_t most)
     text_addf(out, "…%s", name + tail);
 }
 
-/* What an axis has room for; of the model at least so much. */
+/* Letters that fit on an axis, and the least of them for the model. */
 enum { TITLE_LETTERS = 34, MODEL_LETTERS = 14, NUMBER_LETTERS = 4 };
 
 static void title_of(const struct plot_source *source, size_t run, size_t letters, char *to,
