@@ -332,34 +332,22 @@ static struct transformer_gpt2 read_gpt2(struct keys *keys)
     return gpt2;
 }
 
-static struct transformer_bert read_bert(struct keys *keys)
+static struct transformer_bert read_bert(struct keys *keys, bool is_distilled)
 {
+    const char *hidden = is_distilled ? "dim" : "hidden_size";
     struct transformer_bert bert = {
         .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
         .positions = size(keys, "max_position_embeddings", MAX_POSITIONS, 512),
-        .types = (int64_t)optional_size(keys, "type_vocab_size", MAX_SIZE),
-        .hidden = size(keys, "hidden_size", MAX_SIZE, 0),
-        .intermediate = size(keys, "intermediate_size", MAX_SIZE, 0),
-        .layers = (int)size(keys, "num_hidden_layers", MAX_LAYERS, 0),
-        .activation = activation(keys, "hidden_act"),
-        .has_pooler = true,
+        .hidden = size(keys, hidden, MAX_SIZE, 0),
+        .intermediate = size(keys, is_distilled ? "hidden_dim" : "intermediate_size", MAX_SIZE, 0),
+        .layers = (int)size(keys, is_distilled ? "n_layers" : "num_hidden_layers", MAX_LAYERS, 0),
+        .activation = activation(keys, is_distilled ? "activation" : "hidden_act"),
+        .has_pooler = !is_distilled,
+        .is_distilled = is_distilled,
     };
-    bert.heads = heads(keys, "num_attention_heads", bert.hidden, "hidden_size");
-    return bert;
-}
-
-static struct transformer_bert read_distilbert(struct keys *keys)
-{
-    struct transformer_bert bert = {
-        .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
-        .positions = size(keys, "max_position_embeddings", MAX_POSITIONS, 512),
-        .hidden = size(keys, "dim", MAX_SIZE, 0),
-        .intermediate = size(keys, "hidden_dim", MAX_SIZE, 0),
-        .layers = (int)size(keys, "n_layers", MAX_LAYERS, 0),
-        .activation = activation(keys, "activation"),
-        .is_distilled = true,
-    };
-    bert.heads = heads(keys, "n_heads", bert.hidden, "dim");
+    if (!is_distilled)
+        bert.types = (int64_t)optional_size(keys, "type_vocab_size", MAX_SIZE);
+    bert.heads = heads(keys, is_distilled ? "n_heads" : "num_attention_heads", bert.hidden, hidden);
     return bert;
 }
 
@@ -435,10 +423,8 @@ static void read_transformer(struct keys *keys, const char *type, struct hf_conf
         out->as.gpt2 = read_gpt2(keys);
     else if (out->kind == HF_VIT)
         out->as.vit = read_vit(keys);
-    else if (strcmp(type, "distilbert") == 0)
-        out->as.bert = read_distilbert(keys);
     else
-        out->as.bert = read_bert(keys);
+        out->as.bert = read_bert(keys, strcmp(type, "distilbert") == 0);
 }
 
 enum err hf_config_parse(const char *file, const char *name, const struct jv *json,
