@@ -384,7 +384,7 @@ static struct transformer_vit read_vit(struct keys *keys)
 
 /* ---- any model_type ---- */
 
-enum { DEFAULT_TOKENS = 128, MAX_BATCH = 1000000, MAX_IMAGE = 100000 }; /* as in the zoo */
+enum { DEFAULT_TOKENS = 128 };
 
 /* model_types other than those of decoders (decoder_shape.c). */
 static const struct {
@@ -493,42 +493,19 @@ static int64_t tokens_at_most(const struct hf_config *config)
     return positions < DEFAULT_TOKENS ? positions : DEFAULT_TOKENS;
 }
 
-static void set_defaults(const struct hf_config *config, struct graph_options *options)
-{
-    if (options->batch == 0)
-        options->batch = 1;
-    if (config->kind == HF_VIT && options->image == 0)
-        options->image = config->as.vit.image;
-    if (config->kind != HF_VIT && options->tokens == 0)
-        options->tokens = tokens_at_most(config);
-    if (config->kind == HF_GPT2 && options->context == 0)
-        options->context = tokens_at_most(config);
-}
-
-static enum err complete_options(const struct hf_config *config, struct graph_options *options,
-                                 struct error *why)
-{
-    set_defaults(config, options);
-    if (options->batch < 0 || options->batch > MAX_BATCH)
-        return err_set(why, ERR_USAGE, "batch of %lld: must be 1 to %d", (long long)options->batch,
-                       MAX_BATCH);
-    if (options->tokens < 0 || options->context < 0)
-        return err_set(why, ERR_USAGE, "token count must not be negative");
-    if (config->kind == HF_VIT && (options->image < 0 || options->image > MAX_IMAGE))
-        return err_set(why, ERR_USAGE, "image size of %lld pixels: must be 1 to %d",
-                       (long long)options->image, MAX_IMAGE);
-    if (options->phase == GRAPH_DECODE && !hf_config_has_phases(config))
-        return err_set(why, ERR_UNSUPPORTED, "%s is not a decoder: it has no decode phase",
-                       config->name);
-    return ERR_OK;
-}
-
 enum err hf_config_graph(const struct hf_config *config, struct graph_options *options,
                          struct graph *out, struct error *why)
 {
     if (config->kind == HF_DECODER)
         return decoder_graph(&config->as.decoder, options, out, why);
-    enum err err = complete_options(config, options, why);
+    int64_t tokens = tokens_at_most(config);
+    const struct graph_options defaults = {
+        .image = config->kind == HF_VIT ? config->as.vit.image : 0,
+        .tokens = config->kind == HF_VIT ? 0 : tokens,
+        .context = config->kind == HF_GPT2 ? tokens : 0,
+    };
+    enum err err =
+        graph_options_complete(options, config->name, hf_config_has_phases(config), &defaults, why);
     if (err)
         return err;
     struct build b = build_begin(out, config->name, why);
