@@ -45,9 +45,10 @@ demo: ## set up, build and run the embedded default; MODEL=smollm2 for a larger 
 install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
-# Tests that watch the clock have the processor first, and mostly sleep.  In the time that is left the other configurations are compiled, and the patient tests of all of them
-# run: tests/CMakeLists.txt says which is which.  Two rounds, because the second needs what is compiled beside
-# the first.  Gcc compiles while set-up waits for the network, and is configured again with what that brought.
+# Tests that watch the clock have the processor first, and mostly sleep.  In the time that is left the other
+# configurations are compiled, and the patient tests of all of them run: tests/CMakeLists.txt says which is which.
+# Two rounds, because the second needs what is compiled beside the first.  Gcc compiles while set-up waits for the
+# network, and is configured again with what that brought.
 test: ## set up, and every test in every configuration
 	@tools/setup packages
 	@tools/meanwhile $(MAKE) compile-gcc -- tools/setup test
