@@ -25,6 +25,7 @@ Plays (of asking; the lists of models and the like are answered alike in most):
     old         refuses stream_options;  new: refuses max_tokens
     llama       llama.cpp: timings, one model under a file's name;  thinking: reasoning apart
     no_list     no list of models;  loading: 503 to all
+    long_header kb=1024: a header of that length, before the answer
     moved       a redirection to the play normal;  garbage: not HTTP
 
 Options of every play: head_ms before the headers, first_ms between headers and content, gap_ms
@@ -345,6 +346,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def play_loading(self):
         self.document({"error": {"message": "Loading model", "code": 503}}, 503)
 
+    def play_long_header(self):
+        self.document({"status": "ok"}, X_Long="x" * (1024 * int(self.options.get("kb", 1024))))
+
     def play_moved(self):
         self.document(b"", 307, Location=f"/normal{self.rest}")
 
@@ -358,7 +362,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def look(self):
         """GET, and Ollama's show; true when answered."""
         name = self.play
-        if name in ("status", "loading", "moved", "garbage") or self.options.get("all"):
+        if name in ("status", "loading", "moved", "long_header", "garbage") or self.options.get("all"):
             return False
         if name == "no_list" and self.rest in ("/v1/models", "/api/tags"):
             self.document({"detail": "Not Found"}, 404)
