@@ -274,7 +274,7 @@ class Reports(MachineTest):
 
     def test_samples_are_kept_even_when_the_report_is_not(self):
         samples = self.intel.root / "s.csv"
-        done = ipw(self.intel, "run", "-o", "/dev/full", "--samples", samples, "--", "true")
+        done = ipw(self.intel, "run", "-o", "/dev/full", "--samples", samples, "--", "sleep", "0.3")
         self.assertEqual(done.returncode, 1)
         self.assertGreater(len(samples.read_text().splitlines()), 2)
         done = ipw(self.intel, "run", "--samples", "/dev/full", "--", "true")
