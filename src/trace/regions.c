@@ -124,8 +124,8 @@ const char *regions_path(struct regions *regions, int number)
         return region->name;
     if (region->path)
         return region->path;
-    size_t length = 0;
-    for (int at = number; at != REGION_NONE; at = regions->items[at].parent)
+    size_t length = strlen(region->name) + 1;
+    for (int at = region->parent; at != REGION_NONE; at = regions->items[at].parent)
         length += strlen(regions->items[at].name) + 1;
     char *end = malloc(length);
     if (!end)
