@@ -84,6 +84,12 @@ bool char_is_word(uint32_t c)
     return c > ' ' && c != 0x7F && !char_is_space(c) && !char_is_punctuation(c);
 }
 
+bool char_is_cjk(uint32_t c)
+{
+    return (c >= 0x2E80 && c <= 0x2FFF) || (c >= 0x3040 && c <= 0x9FFF) ||
+           (c >= 0xAC00 && c <= 0xD7FF) || (c >= 0xF900 && c <= 0xFAFF);
+}
+
 void char_one_line(char *to, size_t size, struct slice from)
 {
     size_t used = 0;

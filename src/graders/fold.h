@@ -28,6 +28,7 @@ uint32_t char_lower(uint32_t c);
 bool char_is_space(uint32_t c);
 bool char_is_punctuation(uint32_t c); /* ASCII, and the general and CJK marks */
 bool char_is_word(uint32_t c);        /* part of a word: not space, punctuation or control */
+bool char_is_cjk(uint32_t c);         /* of a script without spaces between words, or Hangul */
 
 /* Copies as one line of valid UTF-8, truncated at a whole character. */
 void char_one_line(char *to, size_t size, struct slice from);

@@ -303,6 +303,18 @@ static bool proportional(const struct parts *a, const struct parts *b)
     return compared >= 3;
 }
 
+/* The significant digits of a part that is one decimal number and its sign; 0 for any other. */
+static int decimal_digits(struct part part)
+{
+    if (part.count && (is_sign(part.at, '-') || is_sign(part.at, '+')))
+        part = (struct part){part.at + 1, part.count - 1};
+    if (part.count != 1 || part.at[0].kind != MATH_NUMBER ||
+        !memchr(part.at[0].text.start, '.', part.at[0].text.length))
+        return 0;
+    struct number number;
+    return number_whole(part.at[0].text, &number) ? number.digits : 0;
+}
+
 static bool same_value(const struct comparison *with, struct part a, const struct suffix *a_suffix,
                        struct part b, const struct suffix *b_suffix)
 {
@@ -313,13 +325,15 @@ static bool same_value(const struct comparison *with, struct part a, const struc
         return false;
     if (x_variables || y_variables)
         return same_at_points(a, b);
-    if (tolerance_holds(with->tolerance, x, y))
+    int digits = decimal_digits(a), b_digits = decimal_digits(b);
+    digits = digits && b_digits ? 0 : digits + b_digits;
+    if (tolerance_holds(with->tolerance, x, y, digits))
         return true;
     /* If only one has a percent sign, both readings count. */
     if (a_suffix->percent == b_suffix->percent)
         return false;
     return tolerance_holds(with->tolerance, a_suffix->percent ? x / 100 : x,
-                           b_suffix->percent ? y / 100 : y);
+                           b_suffix->percent ? y / 100 : y, digits);
 }
 
 /* ---- comparing text ---- */

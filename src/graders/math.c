@@ -1,6 +1,7 @@
 /* The math grader: equivalent expressions, in LaTeX or plain notation.  formula.h decides whether two are
  * equivalent; here are the parts of an answer that may be the expression. */
 #include "graders/answer.h"
+#include "graders/final.h"
 #include "graders/formula.h"
 
 struct math {

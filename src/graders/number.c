@@ -3,6 +3,7 @@
 #include "graders/number.h"
 
 #include <ctype.h>
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -69,44 +70,74 @@ static bool take_word(struct cursor *c, const char *word)
 struct digits {
     char kept[48];
     size_t count;
-    long dropped; /* of the integer part */
+    long dropped;    /* of the integer part */
+    int significant; /* without leading zeros */
 };
 
 static void keep(struct digits *digits, char c, bool fraction)
 {
     enum { CAPACITY = sizeof digits->kept - 2 };
+    digits->significant += is_digit(c) && (digits->significant || c != '0');
     if (digits->count < CAPACITY)
         digits->kept[digits->count++] = c;
     else if (!fraction)
         digits->dropped++;
 }
 
+/* How many digits follow, up to 4. */
+static size_t digits_ahead(const struct cursor *c, size_t ahead)
+{
+    size_t count = 0;
+    while (count < 4 && is_digit(peek(c, ahead + count)))
+        count++;
+    return count;
+}
+
+/* Does the comma at `ahead` begin decimals, as in 3,5?  Three digits are thousands, more commas a list. */
+static bool is_decimal_comma(const struct cursor *c, size_t ahead)
+{
+    size_t count = digits_ahead(c, ahead + 1), after = ahead + 1;
+    while (is_digit(peek(c, after)))
+        after++;
+    return peek(c, ahead) == ',' && count && count != 3 &&
+           !(strchr(",.", peek(c, after)) && is_digit(peek(c, after + 1)));
+}
+
+/* Does the point separate thousands?  In 1.234.567 and 1.234,5 it does, in 1.234 it does not. */
+static bool is_grouping_point(const struct cursor *c)
+{
+    if (peek(c, 0) != '.' || digits_ahead(c, 1) != 3)
+        return false;
+    return (peek(c, 4) == '.' && digits_ahead(c, 5) == 3) || is_decimal_comma(c, 4);
+}
+
 /* The length of a thousands separator followed by exactly three digits; else 0. */
 static size_t grouping(const struct cursor *c)
 {
     static const char *const SEPARATORS[] = {
-        ",", "{,}", "\\,", "\xC2\xA0", "\xE2\x80\x89", "\xE2\x80\xAF", NULL};
+        ",", " ", "{,}", "\\,", "\xC2\xA0", "\xE2\x80\x89", "\xE2\x80\xAF", NULL};
     struct cursor look = *c;
     if (!take_any(&look, SEPARATORS))
         return 0;
-    for (size_t i = 0; i < 3; i++)
-        if (!is_digit(peek(&look, i)))
-            return 0;
-    return is_digit(peek(&look, 3)) ? 0 : (size_t)(look.at - c->at);
+    return digits_ahead(&look, 0) == 3 ? (size_t)(look.at - c->at) : 0;
 }
 
-static void take_integer(struct cursor *c, struct digits *digits)
+/* True when points separate its thousands, so that a comma begins the decimals. */
+static bool take_integer(struct cursor *c, struct digits *digits)
 {
     size_t first = 0;
     for (; is_digit(peek(c, 0)); c->at++, first++)
         keep(digits, *c->at, false);
-    if (first == 0 || first > 3)
-        return;
-    for (size_t step; (step = grouping(c));) {
+    bool points = first && first <= 3 && is_grouping_point(c);
+    while (first && first <= 3) {
+        size_t step = points ? peek(c, 0) == '.' && digits_ahead(c, 1) == 3 : grouping(c);
+        if (!step)
+            break;
         c->at += step;
         for (size_t i = 0; i < 3; i++, c->at++)
             keep(digits, *c->at, false);
     }
+    return points;
 }
 
 /* A decimal exponent, limited beyond the range of a double. */
@@ -130,14 +161,16 @@ static long take_exponent(struct cursor *c)
     return negative ? -exponent : exponent;
 }
 
-/* 12, 1,234.5, .5, 1e-5; unsigned. */
-static bool take_decimal(struct cursor *c, double *value)
+/* 12, 1,234.5, .5, 1e-5; unsigned.  `significant`, which may be NULL, is that of a number with decimals. */
+static bool take_decimal(struct cursor *c, bool may_comma, double *value, int *significant)
 {
     struct digits digits = {0};
     struct cursor look = *c;
-    take_integer(&look, &digits);
+    may_comma = take_integer(&look, &digits) || may_comma;
     bool whole = look.at > c->at;
-    if (peek(&look, 0) == '.' && is_digit(peek(&look, 1))) {
+    bool comma = whole && may_comma && is_decimal_comma(&look, 0);
+    bool decimals = comma || (peek(&look, 0) == '.' && is_digit(peek(&look, 1)));
+    if (decimals) {
         keep(&digits, '.', true);
         for (look.at++; is_digit(peek(&look, 0)); look.at++)
             keep(&digits, *look.at, true);
@@ -148,6 +181,8 @@ static bool take_decimal(struct cursor *c, double *value)
     char number[96];
     str_format(number, sizeof number, "%s%se%ld", whole ? "" : "0", digits.kept, exponent);
     *value = strtod(number, NULL);
+    if (significant)
+        *significant = decimals ? digits.significant : 0;
     *c = look;
     return true;
 }
@@ -166,7 +201,7 @@ static bool take_operand(struct cursor *c, double *value)
     if (close)
         look.at++;
     bool negative = take(&look, "-") || take(&look, "\xE2\x88\x92");
-    if (!take_decimal(&look, value) || (close && peek(&look, 0) != close))
+    if (!take_decimal(&look, false, value, NULL) || (close && peek(&look, 0) != close))
         return false;
     if (close)
         look.at++;
@@ -203,11 +238,28 @@ static bool take_divisor(struct cursor *c, double *value)
 {
     struct cursor look = *c;
     double under;
-    if (!take(&look, "/") || !take_decimal(&look, &under) || under == 0 || peek(&look, 0) == '/')
+    if (!take(&look, "/") || !take_decimal(&look, false, &under, NULL) || under == 0 ||
+        peek(&look, 0) == '/')
         return false;
     *value /= under;
     *c = look;
     return true;
+}
+
+/* The characters for fractions. */
+static bool take_fraction_character(struct cursor *c, double *value)
+{
+    static const struct {
+        const char *bytes;
+        double value;
+    } FRACTIONS[] = {{"\xC2\xBD", 0.5},         {"\xC2\xBC", 0.25},        {"\xC2\xBE", 0.75},
+                     {"\xE2\x85\x93", 1.0 / 3}, {"\xE2\x85\x94", 2.0 / 3}, {"\xE2\x85\x9B", 0.125}};
+    for (size_t i = 0; i < sizeof FRACTIONS / sizeof *FRACTIONS; i++)
+        if (take(c, FRACTIONS[i].bytes)) {
+            *value = FRACTIONS[i].value;
+            return true;
+        }
+    return false;
 }
 
 /* The " 1/2" of 1 1/2, and the \frac{1}{2} of 1\frac{1}{2}. */
@@ -218,15 +270,42 @@ static bool take_mixed(struct cursor *c, double *value)
     if (*value != floor(*value))
         return false;
     skip_blanks(&look);
-    if (!take_latex_fraction(&look, &part)) {
+    if (!take_latex_fraction(&look, &part) && !take_fraction_character(&look, &part)) {
         bool apart = look.at > c->at;
-        if (!apart || !take_decimal(&look, &part) || part != floor(part) ||
+        if (!apart || !take_decimal(&look, false, &part, NULL) || part != floor(part) ||
             !take_divisor(&look, &part))
             return false;
     }
     *value += part;
     *c = look;
     return true;
+}
+
+/* ^5, **5, or superscript digits. */
+static bool take_exponentiation(struct cursor *c, bool stars, double *exponent)
+{
+    static const char *const SUPERSCRIPTS[] = {
+        "\xE2\x81\xB0", "\xC2\xB9",     "\xC2\xB2",     "\xC2\xB3",     "\xE2\x81\xB4",
+        "\xE2\x81\xB5", "\xE2\x81\xB6", "\xE2\x81\xB7", "\xE2\x81\xB8", "\xE2\x81\xB9"};
+    struct cursor look = *c;
+    if ((take(&look, "^") || (stars && take(&look, "**"))) && take_operand(&look, exponent)) {
+        *c = look;
+        return true;
+    }
+    look = *c;
+    bool negative = take(&look, "\xE2\x81\xBB"), any = false;
+    *exponent = 0;
+    for (int digit = 0; digit < 10; digit++)
+        if (take(&look, SUPERSCRIPTS[digit])) {
+            *exponent = *exponent * 10 + digit;
+            any = true;
+            digit = -1;
+        }
+    if (any)
+        *c = look;
+    if (negative)
+        *exponent = -*exponent;
+    return any;
 }
 
 /* x 10^5, \times 10^{-5} */
@@ -240,8 +319,7 @@ static bool take_scientific(struct cursor *c, double *value)
     if (!take_any(&look, TIMES))
         return false;
     skip_blanks(&look);
-    if (!take(&look, "10") || (!take(&look, "^") && !take(&look, "**")) ||
-        !take_operand(&look, &exponent))
+    if (!take(&look, "10") || !take_exponentiation(&look, true, &exponent))
         return false;
     *value *= pow(10, exponent);
     *c = look;
@@ -250,15 +328,12 @@ static bool take_scientific(struct cursor *c, double *value)
 
 static void take_power(struct cursor *c, double *value)
 {
-    struct cursor look = *c;
     double exponent;
-    if (take(&look, "^") && take_operand(&look, &exponent)) {
+    if (take_exponentiation(c, false, &exponent))
         *value = pow(*value, exponent);
-        *c = look;
-    }
 }
 
-/* %, percent, million */
+/* %, percent, million, and attached k, M, bn */
 static void take_scale(struct cursor *c, struct number *out)
 {
     static const char *const PERCENT[] = {"%", "\\%", "\xEF\xBC\x85", NULL};
@@ -269,12 +344,21 @@ static void take_scale(struct cursor *c, struct number *out)
         {"percent", 0.01}, {"per cent", 0.01}, {"thousand", 1e3},
         {"million", 1e6},  {"billion", 1e9},   {"trillion", 1e12},
     };
+    static const struct {
+        const char *bytes;
+        double factor;
+    } LETTERS[] = {{"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"bn", 1e9}};
     struct cursor look = *c;
     skip_blanks(&look);
     double factor = take_any(&look, PERCENT) ? 0.01 : 0;
     for (size_t i = 0; factor == 0 && i < sizeof WORDS / sizeof *WORDS; i++)
         if (take_word(&look, WORDS[i].word))
             factor = WORDS[i].factor;
+    for (size_t i = 0; factor == 0 && i < sizeof LETTERS / sizeof *LETTERS; i++) {
+        look = *c;
+        if (take(&look, LETTERS[i].bytes) && !isalnum((unsigned char)peek(&look, 0)))
+            factor = LETTERS[i].factor;
+    }
     if (factor == 0)
         return;
     out->scaled = true;
@@ -288,7 +372,13 @@ static bool take_prefix(struct cursor *c, bool may_sign)
     static const char *const MINUS[] = {"-", "\xE2\x88\x92", "\xE2\x80\x93", "\xEF\xBC\x8D", NULL};
     static const char *const CURRENCY[] = {
         "\\$", "$", "\xE2\x82\xAC", "\xC2\xA3", "\xC2\xA5", "\xE2\x82\xB9", NULL};
-    bool negative = may_sign && take_any(c, MINUS);
+    struct cursor look = *c;
+    bool word = may_sign && (take_word(&look, "minus") || take_word(&look, "negative"));
+    if (word) {
+        skip_blanks(&look);
+        *c = look;
+    }
+    bool negative = may_sign && (word || take_any(c, MINUS));
     bool plus = may_sign && !negative && take(c, "+");
     if (take_any(c, CURRENCY)) {
         skip_blanks(c);
@@ -298,23 +388,32 @@ static bool take_prefix(struct cursor *c, bool may_sign)
     return negative;
 }
 
-/* The number that begins exactly at the cursor.  After a slash it is not a fraction: 3/4/2024 is a date. */
-static bool take_number(struct cursor *c, bool may_sign, bool may_divide, struct number *out)
+/* Is it part of a word, to which a number would belong?  Chinese has no spaces around numbers. */
+static bool belongs(uint32_t c)
+{
+    return char_is_word(c) && !char_is_cjk(c);
+}
+
+/* The number that begins exactly at the cursor, after the character `before`.  After a slash it is not a
+ * fraction: 3/4/2024 is a date.  In a list, 1,2 are two numbers. */
+static bool take_number(struct cursor *c, uint32_t before, struct number *out)
 {
     struct cursor look = *c;
-    bool negative = take_prefix(&look, may_sign);
+    bool negative = take_prefix(&look, !belongs(before) && before != ')');
+    bool may_comma = !before || !strchr(",([{", (int)(before < 0x80 ? before : 'a'));
     double value;
-    if (!take_latex_fraction(&look, &value)) {
-        if (!take_decimal(&look, &value))
+    int digits = 0;
+    if (!take_latex_fraction(&look, &value) && !take_fraction_character(&look, &value)) {
+        if (!take_decimal(&look, may_comma, &value, &digits))
             return false;
-        if (!take_mixed(&look, &value) && (!may_divide || !take_divisor(&look, &value))) {
+        if (!take_mixed(&look, &value) && (before == '/' || !take_divisor(&look, &value))) {
             take_power(&look, &value);
             take_scientific(&look, &value);
         }
     }
     if (negative)
         value = -value;
-    *out = (struct number){.value = value, .plain = value};
+    *out = (struct number){.value = value, .plain = value, .digits = digits};
     take_scale(&look, out);
     out->where = slice_between(c->at, look.at);
     *c = look;
@@ -339,57 +438,60 @@ static void skip_script(struct cursor *c)
 /* Skips a word with the digits in it, or the letters of a LaTeX command. */
 static void skip_word(struct cursor *c, bool letters_only)
 {
+    size_t length;
+    bool cjk = char_is_cjk(char_at(slice_between(c->at, c->end), &length));
     while (c->at < c->end) {
-        size_t length;
         uint32_t character = char_at(slice_between(c->at, c->end), &length);
-        if (letters_only ? !isalpha((unsigned char)*c->at) : !char_is_word(character))
+        if (letters_only ? !isalpha((unsigned char)*c->at)
+                         : !char_is_word(character) || char_is_cjk(character) != cjk)
             return;
         c->at += length;
     }
 }
 
-/* The next number from the cursor on; `before` is the character before it, 0 at the start. */
-static bool next_number(struct cursor *c, uint32_t *before, struct number *out)
+bool number_next(struct numbers *numbers, struct number *out)
 {
-    while (c->at < c->end) {
-        bool after_word = char_is_word(*before);
-        const char *from = c->at;
+    struct cursor c = {numbers->text.start, slice_end(numbers->text)};
+    uint32_t *before = &numbers->before;
+    bool found = false;
+    while (c.at < c.end && !found) {
+        bool after_word = belongs(*before);
+        const char *from = c.at;
         size_t length;
-        uint32_t character = char_at(slice_between(c->at, c->end), &length);
+        uint32_t character = char_at(slice_between(c.at, c.end), &length);
         bool attached = after_word && character == '.';
         if (after_word && (character == '^' || character == '_')) {
-            skip_script(c);
-        } else if (!attached &&
-                   take_number(c, !after_word && *before != ')', *before != '/', out)) {
+            skip_script(&c);
+        } else if (!attached && take_number(&c, *before, out)) {
             *before = '0';
-            return true;
-        } else if (character == '\\') {
-            c->at++;
-            skip_word(c, true);
+            found = true;
+            break;
+        } else if (character == '\\' && c.at + 1 < c.end) {
+            c.at++;
+            skip_word(&c, true);
         } else if (char_is_word(character)) {
-            skip_word(c, false);
+            skip_word(&c, false);
         }
-        if (c->at == from)
-            c->at += length;
-        *before = c->at - from > 1 && isalnum((unsigned char)c->at[-1]) ? 'a' : character;
+        if (c.at == from)
+            c.at += length;
+        *before = c.at - from > 1 && isalnum((unsigned char)c.at[-1]) ? 'a' : character;
     }
-    return false;
+    numbers->text = slice_between(c.at, c.end);
+    return found;
 }
 
 bool number_first(struct slice text, struct number *out)
 {
-    struct cursor c = {text.start, slice_end(text)};
-    uint32_t before = 0;
-    return next_number(&c, &before, out);
+    struct numbers numbers = {.text = text};
+    return number_next(&numbers, out);
 }
 
 bool number_last(struct slice text, struct number *out)
 {
-    struct cursor c = {text.start, slice_end(text)};
-    uint32_t before = 0;
+    struct numbers numbers = {.text = text};
     struct number next;
     bool found = false;
-    while (next_number(&c, &before, &next)) {
+    while (number_next(&numbers, &next)) {
         *out = next;
         found = true;
     }
@@ -400,7 +502,7 @@ bool number_whole(struct slice text, struct number *out)
 {
     text = slice_trim(text);
     struct cursor c = {text.start, slice_end(text)};
-    return take_number(&c, true, true, out) && c.at == c.end;
+    return take_number(&c, ',', out) && c.at == c.end; /* "1,2" may be a list */
 }
 
 /* ---- comparing ---- */
@@ -416,24 +518,35 @@ enum err tolerance_read(const struct params *params, struct tolerance *out, stru
     return err;
 }
 
-bool tolerance_holds(const struct tolerance *tolerance, double expected, double value)
+/* A decimal stands for an exact value, such as 1/7, when it has at least this many significant digits. */
+enum { EXACT_DIGITS = 8 };
+
+bool tolerance_holds(const struct tolerance *tolerance, double expected, double value, int digits)
 {
+    double difference = fabs(expected - value);
     if (expected == value)
         return true;
     if (!isfinite(expected) || !isfinite(value))
         return false;
-    if (!tolerance->given && expected == floor(expected) && value == floor(value))
-        return false;
-    return fabs(expected - value) <=
-           fmax(tolerance->absolute, tolerance->relative * fabs(expected));
+    bool integers = expected == floor(expected) && value == floor(value);
+    if (tolerance->given)
+        return difference <= fmax(tolerance->absolute, tolerance->relative * fabs(expected));
+    if (integers)
+        return difference <= 4 * DBL_EPSILON * fabs(expected);
+    if (digits == 0)
+        return difference <= tolerance->relative * fabs(expected);
+    double unit = pow(10, floor(log10(fabs(value))) + 1 - digits); /* of the last digit */
+    return difference <= 1e-12 * fabs(expected) || (digits >= EXACT_DIGITS && difference <= unit);
 }
 
 bool number_equal(const struct tolerance *tolerance, const struct number *expected,
                   const struct number *value)
 {
-    if (tolerance_holds(tolerance, expected->value, value->value))
+    bool exact = !expected->digits || !value->digits;
+    int digits = exact ? expected->digits + value->digits : 0;
+    if (tolerance_holds(tolerance, expected->value, value->value, digits))
         return true;
     if (expected->scaled == value->scaled)
         return false;
-    return tolerance_holds(tolerance, expected->plain, value->plain);
+    return tolerance_holds(tolerance, expected->plain, value->plain, digits);
 }

@@ -24,7 +24,7 @@ static void numbers_are_read_as_people_write_them(void **state)
          "000",
          T},
         {"3", "1,2,3", T}, /* commas without groups of three separate */
-        {"2345", "1,2345", T},
+        {"1.2345", "1,2345", T}, /* a decimal comma */
         {"0.5", ".5", T},
         {"0.75", "3/4", T},
         {"3/4", "0.75", T},

@@ -1,0 +1,182 @@
+/* A hand-written reading of sentences that state a result: which of their numbers is it?  Linear in the text. */
+#include "graders/stated.h"
+
+#include "graders/final.h"
+#include "graders/number.h"
+#include "graders/tokens.h"
+
+/* ---- one sentence ---- */
+
+bool stated_after_equals(struct slice line, struct number *out)
+{
+    for (size_t i = line.length; i > 0; i--)
+        if (line.start[i - 1] == '=') {
+            struct slice rest = {line.start + i, line.length - i};
+            return number_first(rest, out);
+        }
+    return false;
+}
+
+/* Up to a remark in parentheses or the reason, if a number comes before that: "16 (4 * 4)", "9, since". */
+static struct slice without_remark(struct slice sentence)
+{
+    static const char *const REASONS[] = {"because", "since", "as", NULL};
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    struct number ignored;
+    while (token_next(&tokens, &token)) {
+        struct slice before = slice_between(sentence.start, token.text.start);
+        bool remark = (token.spaced && token_is(&token, "(")) || token_in(&token, REASONS);
+        if (remark && before.length)
+            return number_first(before, &ignored) || number_in_words(before, &ignored) ? before
+                                                                                       : sentence;
+    }
+    return sentence;
+}
+
+/* Is the number only a circumstance: "in 5 days", "for the 16 glasses", "on day 3", "of 12"? */
+static bool is_circumstance(struct slice sentence, const struct number *number)
+{
+    static const char *const ARTICLES[] = {"the",   "all",   "his",   "her", "their", "those",
+                                           "these", "every", "about", "$",   "(",     NULL};
+    static const char *const LEADS[] = {
+        "in",   "for",   "per",  "over",   "after",   "at",    "each",   "within",  "during",
+        "by",   "on",    "from", "than",   "since",   "until", "across", "among",   "day",
+        "week", "month", "year", "step",   "class",   "grade", "part",   "problem", "question",
+        "case", "page",  "room", "number", "chapter", "if",    "when",   NULL};
+    enum { REACH = 48 };
+    const char *from = number->where.start;
+    from = from - sentence.start > REACH ? from - REACH : sentence.start;
+    struct tokens tokens = {from, number->where.start};
+    struct token token, last = {0}, before = {0};
+    while (token_next(&tokens, &token)) {
+        if (token.kind == TOKEN_MARK && token_is(&token, "*"))
+            continue;
+        if (token.kind == TOKEN_MARK || !token_in(&token, ARTICLES)) {
+            before = last;
+            last = token;
+        }
+    }
+    if (last.kind != TOKEN_WORD || !last.text.start)
+        return false;
+    bool of_number =
+        token_is(&last, "of") && before.text.start &&
+        (token_is(&before, "out") || (before.text.start[0] >= '0' && before.text.start[0] <= '9'));
+    return of_number || token_in(&last, LEADS);
+}
+
+/* The number that a sentence states: the result of its equation, the number that was just computed, or the
+ * last one that is not a circumstance. */
+static bool in_sentence(struct slice sentence, const struct number *computed, struct number *out)
+{
+    static const struct tolerance SAME = {.relative = 1e-9};
+    sentence = without_remark(sentence);
+    if (stated_after_equals(sentence, out))
+        return true;
+    struct numbers numbers = {.text = sentence};
+    struct number number;
+    bool any = false, chosen = false;
+    while (number_next(&numbers, &number)) {
+        if (computed && number_equal(&SAME, computed, &number)) {
+            *out = number;
+            return true;
+        }
+        bool circumstance = is_circumstance(sentence, &number);
+        if (!circumstance || !chosen)
+            *out = number;
+        chosen = chosen || !circumstance;
+        any = true;
+    }
+    return any || number_in_words(sentence, out);
+}
+
+/* ---- the whole answer ---- */
+
+/* The last number in bold: "**$10**", "**Total: 36**"; not "**Step 2**". */
+static bool in_bold(struct slice text, struct number *out)
+{
+    const char *open = NULL;
+    bool found = false;
+    for (const char *c = text.start; c + 1 < slice_end(text); c++) {
+        if (c[0] != '*' || c[1] != '*')
+            continue;
+        if (open) {
+            struct slice span = slice_trim(slice_between(open, c));
+            struct number number;
+            bool is = number_first(span, &number) &&
+                      (number.where.start - span.start < 3 || stated_after_equals(span, &number) ||
+                       (memchr(span.start, ':', (size_t)(number.where.start - span.start))));
+            if (is) {
+                *out = number;
+                found = true;
+            }
+        }
+        open = open ? NULL : c + 2;
+        c++;
+    }
+    return found;
+}
+
+static struct slice last_paragraph(struct slice text)
+{
+    text = slice_trim(text);
+    for (size_t i = text.length; i > 1; i--)
+        if (text.start[i - 1] == '\n' && text.start[i - 2] == '\n')
+            return (struct slice){text.start + i, text.length - i};
+    return text;
+}
+
+/* An answer that comes first, "230 miles.  Each train ...", when no conclusion or computation follows. */
+static bool leading(struct slice text, struct number *out)
+{
+    static const char *const CONCLUSIONS[] = {"so",      "therefore", "thus", "hence", "total",
+                                              "finally", "then",      "=",    NULL};
+    struct slice sentence, rest = text;
+    if (!sentence_next(&rest, &sentence) || !number_first(sentence, out) ||
+        out->where.start - sentence.start > 2)
+        return false;
+    struct slice unit = slice_between(slice_end(out->where), slice_end(sentence));
+    struct tokens tokens = tokens_of(unit);
+    struct token token;
+    struct number other;
+    unsigned words = 0;
+    while (words <= 3 && token_next(&tokens, &token))
+        words += token.kind == TOKEN_WORD;
+    bool numbering = words == 0 && rest.length && rest.start[0] != '\n';
+    if (words > 3 || numbering || number_first(unit, &other))
+        return false;
+    tokens = tokens_of(rest);
+    while (token_next(&tokens, &token))
+        if (token_in(&token, CONCLUSIONS))
+            return false;
+    return true;
+}
+
+/* Without a marker: a number in bold in the last paragraph, or what the last sentence with a number states. */
+bool stated_in_conclusion(struct slice answer, struct number *out)
+{
+    struct slice text = text_without_asides(answer), rest = text, sentence;
+    if (in_bold(last_paragraph(text), out) || leading(text, out))
+        return true;
+    bool found = false, computed_any = false;
+    struct number number, computed;
+    while (sentence_next(&rest, &sentence)) {
+        if (in_sentence(sentence, computed_any ? &computed : NULL, &number)) {
+            *out = number;
+            found = true;
+        }
+        if (stated_after_equals(sentence, &number)) {
+            computed = number;
+            computed_any = true;
+        }
+    }
+    return found || number_last(answer, out);
+}
+
+/* A marker is followed by the number. */
+bool stated_after_marker(struct slice line, struct number *out)
+{
+    struct slice sentence = without_remark(final_sentence(line));
+    return stated_after_equals(sentence, out) || number_first(sentence, out) ||
+           number_first(line, out) || number_in_words(sentence, out);
+}

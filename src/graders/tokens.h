@@ -1,0 +1,63 @@
+/* The words and marks of an answer, for the graders that look for statements in running text ("the answer is
+ * B", "so 12").  A token points into the text.  Nothing is allocated: a struct tokens is a position, and a
+ * copy of it looks ahead. */
+#ifndef IPW_GRADERS_TOKENS_H
+#define IPW_GRADERS_TOKENS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/slice.h"
+
+enum token_kind {
+    TOKEN_WORD, /* letters and digits, with an apostrophe inside: "isn't"; Chinese apart from Latin */
+    TOKEN_MARK, /* one character that is not part of a word; "\text" and other commands of LaTeX */
+    TOKEN_LINE, /* the end of a line */
+};
+
+struct token {
+    enum token_kind kind;
+    bool spaced; /* white space before it, or the start of the text */
+    struct slice text;
+};
+
+struct tokens {
+    const char *at, *end;
+};
+
+static inline struct tokens tokens_of(struct slice text)
+{
+    return (struct tokens){text.start, slice_end(text)};
+}
+
+/* False at the end of the text. */
+bool token_next(struct tokens *tokens, struct token *out);
+
+/* Compares in any case with a word or mark in lower case; a typographic apostrophe is an ASCII one. */
+bool token_is(const struct token *token, const char *lower);
+
+/* Is it one of a list that ends with NULL? */
+bool token_in(const struct token *token, const char *const *list);
+
+/* A mark that ends a sentence: . ! ? and those of Chinese; not the point in "ans." or "e.g.". */
+bool token_ends_sentence(const struct token *token, const struct token *before);
+
+/* "Answer" in several languages; in Chinese, Japanese and Korean within a run of characters. */
+bool token_is_answer(const struct token *token);
+
+/* "is" in several languages: what links a statement with its value. */
+bool token_is_link(const struct token *token);
+
+bool token_is_negation(const struct token *token);
+
+/* ---- sentences ---- */
+
+/* Takes one sentence from the front of *rest, trimmed; false when nothing is left.  A sentence also ends
+ * with its line. */
+bool sentence_next(struct slice *rest, struct slice *sentence);
+
+/* The text up to what only follows an answer: a check of the result, an explanation, an offer of more help.
+ * All of it when it begins with that. */
+struct slice text_without_asides(struct slice text);
+
+#endif
