@@ -9,11 +9,11 @@
  *         printf("%.1f J +- %.1f\n", result.joules, result.plus_minus);
  *     ipw_close(ipw);
  *
- * Beginning and ending a region costs under a microsecond: it only records the time.  Reading a
- * result waits until the sensors have caught up with the region's end (up to 0.4 s).  Regions nest
- * and may overlap; any thread may use a session.  The library never prints and never exits, and its
- * threads take no signals.  A session belongs to the process that opened it: after fork() the
- * child's calls fail and it opens its own.
+ * Beginning and ending a region costs under a microsecond, however many regions there are: it only
+ * records the time.  Reading a result waits until the sensors have caught up with the region's end
+ * (up to 0.4 s).  Regions nest and may overlap; any thread may use a session.  The library never
+ * prints and never exits, and its threads take no signals.  A session belongs to the process that
+ * opened it: after fork() the child's calls fail and it opens its own.
  *
  * The ABI is plain: opaque handle, ints, doubles, fixed-size structs that start with their size.
  * A figure that was not measured is NaN, never 0. */

@@ -278,18 +278,13 @@ static void tally_row(struct intelligence_tally *tally, const struct run_table *
     intelligence_add(tally, &query);
 }
 
-static double quotient(double over, double under)
-{
-    return is_known(over) && is_known(under) && under > 0 ? over / under : UNKNOWN;
-}
-
 static void put_efficiency(struct json *json, const struct run_table *table, double accuracy,
                            struct graded_energy *graded)
 {
     json_object(json, "efficiency");
     json_object(json, table->model);
-    json_number(json, "intelligence_per_joule", quotient(accuracy, graded->mean_joules));
-    json_number(json, "intelligence_per_watt", quotient(accuracy, graded->mean_watts));
+    json_number(json, "intelligence_per_joule", ratio(accuracy, graded->mean_joules));
+    json_number(json, "intelligence_per_watt", ratio(accuracy, graded->mean_watts));
     graded_energy_put(json, graded);
     json_object_end(json);
     json_object_end(json);
@@ -320,8 +315,8 @@ static void put_python_keys(struct json *json, const struct run_table *table,
     json_integer(json, "failed", (int64_t)scored->in_vain);
     json_integer(json, "total_scored", (int64_t)(tally->correct + tally->incorrect));
     json_number(json, "accuracy", accuracy);
-    json_number(json, "intelligence_per_joule", quotient(accuracy, graded->mean_joules));
-    json_number(json, "intelligence_per_watt", quotient(accuracy, graded->mean_watts));
+    json_number(json, "intelligence_per_joule", ratio(accuracy, graded->mean_joules));
+    json_number(json, "intelligence_per_watt", ratio(accuracy, graded->mean_watts));
     json_number(json, "avg_per_query_energy_joules", graded->mean_joules);
     json_number(json, "avg_per_query_power_watts", graded->mean_watts);
     json_integer(json, "energy_sample_count", (int64_t)graded->joules_count);
@@ -339,11 +334,11 @@ static void put_summary(struct json *json, const struct run_table *table,
     put_interval(json, "accuracy_interval_95", score->accuracy_low, score->accuracy_high);
     json_number(json, "ipj", score->ipj);
     put_interval(json, "ipj_interval_95", scored->ipj.low, scored->ipj.high);
-    json_number(json, "ipj_plus_minus", run_fact(table, "ipw.ipj_plus_minus"));
+    json_number(json, "ipj_plus_minus", table->summary.ipj_plus_minus);
     json_number(json, "ipj_active", score->ipj_active);
     json_number(json, "ipw", score->ipw);
-    put_interval(json, "ipw_interval_95", quotient(score->accuracy_low, score->busy_watts),
-                 quotient(score->accuracy_high, score->busy_watts));
+    put_interval(json, "ipw_interval_95", ratio(score->accuracy_low, score->busy_watts),
+                 ratio(score->accuracy_high, score->busy_watts));
     json_number(json, "joules_per_query", score->joules_per_query);
     json_integer(json, "joules_per_query_queries", (int64_t)score->energy_queries);
     json_number(json, "busy_watts", score->busy_watts);
@@ -381,28 +376,39 @@ static void put_records(struct json *json, const struct run_table *table)
 
 /* ---- groups ---- */
 
-static enum err put_group(struct json *json, const char *name, const char *value,
-                          const struct run_table *table, struct questions *questions,
-                          const uint32_t *rows, size_t count)
+struct groups {
+    const struct run_table *table;
+    struct json *json;
+    struct questions *questions;
+    const char *name;
+    bool needs_name; /* queries without one are no group */
+    size_t count;
+};
+
+static enum err put_group(void *context, const char *value, const uint32_t *rows, size_t count)
 {
+    struct groups *groups = context;
+    struct json *json = groups->json;
     struct intelligence_tally tally = {0};
     struct intelligence score;
     struct busy_energy none = {UNKNOWN, UNKNOWN, UNKNOWN};
     struct bootstrap_interval ipj = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     struct terms terms;
+    if ((groups->needs_name && !value[0]) || groups->count++ >= SUBJECTS_MOST)
+        return ERR_OK;
     enum err err = terms_init(&terms, count);
     for (size_t i = 0; !err && i < count; i++) {
-        tally_row(&tally, table, rows[i]);
-        terms_add(&terms, table, rows[i]);
+        tally_row(&tally, groups->table, rows[i]);
+        terms_add(&terms, groups->table, rows[i]);
     }
     if (!err)
-        err = terms_close(&terms, questions, &tally.repeats);
+        err = terms_close(&terms, groups->questions, &tally.repeats);
     intelligence_of(&tally, &none, UNKNOWN, &score);
     if (!err)
         err = ipj_interval(&terms, &score, GROUP_DRAWS, GROUPS_FEW, &ipj);
     terms_release(&terms);
     json_object(json, NULL);
-    json_string(json, name, value);
+    json_string(json, groups->name, value);
     json_integer(json, "queries", (int64_t)count);
     json_integer(json, "correct", (int64_t)tally.correct);
     json_integer(json, "incorrect", (int64_t)tally.incorrect);
@@ -419,23 +425,17 @@ static enum err put_group(struct json *json, const char *name, const char *value
 static enum err put_groups(struct analysis *analysis, struct questions *questions, const char *key,
                            const char *name, enum run_word word)
 {
-    const struct run_table *table = analysis->table;
-    struct row_groups groups;
-    size_t shown = 0;
-    enum err err = groups_by_word(table, word, &groups);
+    struct groups groups = {.table = analysis->table,
+                            .json = analysis->json,
+                            .questions = questions,
+                            .name = name,
+                            .needs_name = word != RUN_SUBJECT}; /* most datasets have no levels */
     json_array(analysis->json, key);
-    for (size_t g = 0; !err && g < groups.count; g++) {
-        size_t count = groups.from[g + 1] - groups.from[g];
-        bool unknown = g == 0 && word != RUN_SUBJECT; /* most datasets have no levels */
-        if (count && !unknown && shown++ < SUBJECTS_MOST)
-            err = put_group(analysis->json, name, table->words[word].texts[g], table, questions,
-                            groups.order + groups.from[g], count);
-    }
+    enum err err = groups_by_word(analysis->table, word, put_group, &groups);
     json_array_end(analysis->json);
-    if (shown > SUBJECTS_MOST)
-        analysis_warn(analysis, "%zu of %zu values of %s are shown", (size_t)SUBJECTS_MOST, shown,
-                      name);
-    row_groups_release(&groups);
+    if (groups.count > SUBJECTS_MOST)
+        analysis_warn(analysis, "%zu of %zu values of %s are shown", (size_t)SUBJECTS_MOST,
+                      groups.count, name);
     return err;
 }
 
@@ -463,7 +463,7 @@ static enum err put_data(struct analysis *analysis, struct scored *scored)
 static enum err score_run(const struct run_table *table, struct scored *scored)
 {
     /* Energy over time is all that intelligence_of makes of it: a second of the mean power will do. */
-    struct busy_energy busy = {run_fact(table, "ipw.busy_watts"), UNKNOWN, 1};
+    struct busy_energy busy = {table->summary.busy_watts, UNKNOWN, 1};
     for (size_t i = 0; i < table->rows; i++) {
         tally_row(&scored->tally, table, i);
         scored->in_vain += run_completed(table, i) && run_flag(table, RUN_CORRECT, i) < 0 &&

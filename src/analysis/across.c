@@ -83,13 +83,13 @@ void run_point_of(const struct run_table *table, struct run_point *out)
     *out = (struct run_point){.queries = table->rows, .failed = table->failed};
     str_copy(out->directory, sizeof out->directory, table->directory);
     str_copy(out->model, sizeof out->model, table->model);
-    str_copy(out->hardware, sizeof out->hardware, run_fact_text(table, "hardware_label"));
-    str_copy(out->dataset, sizeof out->dataset, run_fact_text(table, "dataset_name"));
-    out->concurrency = run_fact(table, "profiler_config.max_concurrency");
+    str_copy(out->hardware, sizeof out->hardware, run_hardware(table));
+    str_copy(out->dataset, sizeof out->dataset, text_or_empty(table->summary.dataset_name));
+    out->concurrency = integer_number(table->summary.config_concurrency);
     out->parameters = model_size_find(table->model, &size) ? size.total : UNKNOWN;
     out->bits = bits_in_name(table->model);
-    out->output_tokens_per_s = run_fact(table, "ipw.output_tokens_per_s");
-    double busy = run_fact(table, "ipw.busy_watts");
+    out->output_tokens_per_s = table->summary.output_tokens_per_s;
+    double busy = table->summary.busy_watts;
     add_sums(table, out);
     if (busy >= 0)
         out->watts = busy;
@@ -298,7 +298,7 @@ enum err across_write(const struct run_point *points, size_t count, struct text 
     json_object_end(&json);
     put_warnings(&json, points, count);
     json_object_end(&json);
-    return out->failed ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY)) : ERR_OK;
+    return out->failed ? err_no_memory(why) : ERR_OK;
 }
 
 /* ---- figures with errors ---- */
@@ -458,7 +458,7 @@ static enum err median_of(const struct run_table *table, enum run_number column,
 {
     double *values;
     size_t count;
-    enum err err = known_values(table, column, &values, &count);
+    enum err err = known_values(table, column, RUN_NUMBERS, &values, &count);
     if (err)
         return err;
     *out = select_median(values, count);

@@ -11,40 +11,27 @@
 #include "metrics/repeats.h"
 #include "stats/quantile.h"
 
-enum { LENGTH_FIRST = 16, LENGTHS_MOST = 40 };
+enum { LENGTH_FIRST = 16, LENGTHS_MOST = 40, LENGTH_NAME_MAX = 48 };
 
-double row_ratio(const struct run_table *table, enum run_number numerator,
+double row_value(const struct run_table *table, enum run_number numerator,
                  enum run_number denominator, size_t row)
 {
-    double over = run_number(table, numerator, row), under = run_number(table, denominator, row);
-    return is_known(over) && under > 0 ? over / under : UNKNOWN;
+    if (!run_completed(table, row))
+        return UNKNOWN;
+    double over = run_number(table, numerator, row);
+    return denominator == RUN_NUMBERS ? over : ratio(over, run_number(table, denominator, row));
 }
 
-enum err known_values(const struct run_table *table, enum run_number column, double **out,
-                      size_t *count)
-{
-    *count = 0;
-    *out = malloc((table->rows + 1) * sizeof **out);
-    if (!*out)
-        return ERR_NO_MEMORY;
-    for (size_t i = 0; table->numbers[column] && i < table->rows; i++)
-        if (run_completed(table, i) && is_known(table->numbers[column][i]))
-            (*out)[(*count)++] = table->numbers[column][i];
-    return ERR_OK;
-}
-
-enum err known_ratios(const struct run_table *table, enum run_number numerator,
+enum err known_values(const struct run_table *table, enum run_number numerator,
                       enum run_number denominator, double **out, size_t *count)
 {
     *count = 0;
     *out = malloc((table->rows + 1) * sizeof **out);
     if (!*out)
         return ERR_NO_MEMORY;
-    for (size_t i = 0; i < table->rows; i++) {
-        double ratio =
-            run_completed(table, i) ? row_ratio(table, numerator, denominator, i) : UNKNOWN;
-        if (is_known(ratio))
-            (*out)[(*count)++] = ratio;
+    for (size_t i = 0; table->numbers[numerator] && i < table->rows; i++) {
+        (*out)[*count] = row_value(table, numerator, denominator, i);
+        *count += is_known((*out)[*count]);
     }
     return ERR_OK;
 }
@@ -69,14 +56,14 @@ static struct extent extent_of(const double *values, size_t count)
     return extent;
 }
 
-bool put_spread(struct json *json, const char *key, double *values, size_t count)
+void put_spread(struct json *json, const char *key, double *values, size_t count)
 {
     enum { QUANTILES = 4 };
     static const char *const KEYS[QUANTILES] = {"p50", "p90", "p95", "p99"};
     static const double PS[QUANTILES] = {0.5, 0.9, 0.95, 0.99};
     double found[QUANTILES];
     if (!count)
-        return false;
+        return;
     struct extent extent = extent_of(values, count);
     select_quantiles(values, count, PS, QUANTILES, found);
     json_object(json, key);
@@ -88,7 +75,18 @@ bool put_spread(struct json *json, const char *key, double *values, size_t count
         json_number(json, KEYS[i], found[i]);
     json_number(json, "max", extent.max);
     json_object_end(json);
-    return true;
+}
+
+enum err put_column_spread(struct json *json, const char *key, const struct run_table *table,
+                           enum run_number numerator, enum run_number denominator)
+{
+    double *values;
+    size_t count;
+    enum err err = known_values(table, numerator, denominator, &values, &count);
+    if (!err)
+        put_spread(json, key, values, count);
+    free(values);
+    return err;
 }
 
 void put_interval(struct json *json, const char *key, double low, double high)
@@ -110,28 +108,48 @@ double ratio_value(const struct ratio_sums *sums)
 
 /* ---- groups ---- */
 
-/* Counting sort: rows keep their order within a group. */
-static enum err groups_by(const struct run_table *table, size_t count,
-                          size_t (*group_of)(const struct run_table *table, int column, size_t row),
-                          int column, struct row_groups *out)
+/* The group of a row, `count` for none, and the name of a group; `to` has room for a name that is made. */
+struct grouping {
+    size_t (*of)(const struct run_table *table, int column, size_t row);
+    const char *(*name)(const struct run_table *table, int column, size_t group, char *to);
+    int column;
+    size_t count;
+};
+
+/* Counting sort: rows keep their order within a group.  Group g has rows order[from[g]] .. order[from[g + 1] - 1]. */
+static void sort_rows(const struct run_table *table, const struct grouping *by, uint32_t *order,
+                      size_t *from)
 {
-    *out = (struct row_groups){malloc((table->rows + 1) * sizeof *out->order),
-                               calloc(count + 2, sizeof *out->from), count};
-    if (!out->order || !out->from)
-        return ERR_NO_MEMORY;
     for (size_t i = 0; i < table->rows; i++) {
-        size_t group = run_completed(table, i) ? group_of(table, column, i) : count;
-        if (group < count)
-            out->from[group + 2]++; /* one too far: filling moves each start to the next */
+        size_t group = run_completed(table, i) ? by->of(table, by->column, i) : by->count;
+        if (group < by->count)
+            from[group + 2]++; /* one too far: filling moves each start to the next */
     }
-    for (size_t g = 2; g < count + 2; g++)
-        out->from[g] += out->from[g - 1];
+    for (size_t g = 2; g < by->count + 2; g++)
+        from[g] += from[g - 1];
     for (size_t i = 0; i < table->rows; i++) {
-        size_t group = run_completed(table, i) ? group_of(table, column, i) : count;
-        if (group < count)
-            out->order[out->from[group + 1]++] = (uint32_t)i;
+        size_t group = run_completed(table, i) ? by->of(table, by->column, i) : by->count;
+        if (group < by->count)
+            order[from[group + 1]++] = (uint32_t)i;
     }
-    return ERR_OK;
+}
+
+static enum err give_groups(const struct run_table *table, const struct grouping *by,
+                            take_group *take, void *context)
+{
+    uint32_t *order = malloc((table->rows + 1) * sizeof *order);
+    size_t *from = calloc(by->count + 2, sizeof *from);
+    char made[LENGTH_NAME_MAX];
+    enum err err = order && from ? ERR_OK : ERR_NO_MEMORY;
+    if (!err)
+        sort_rows(table, by, order, from);
+    for (size_t g = 0; !err && g < by->count; g++)
+        if (from[g + 1] > from[g])
+            err = take(context, by->name(table, by->column, g, made), order + from[g],
+                       from[g + 1] - from[g]);
+    free(order);
+    free(from);
+    return err;
 }
 
 static size_t word_group(const struct run_table *table, int column, size_t row)
@@ -139,9 +157,17 @@ static size_t word_group(const struct run_table *table, int column, size_t row)
     return run_word_id(table, (enum run_word)column, row);
 }
 
-enum err groups_by_word(const struct run_table *table, enum run_word word, struct row_groups *out)
+static const char *word_name(const struct run_table *table, int column, size_t group, char *to)
 {
-    return groups_by(table, table->words[word].count, word_group, (int)word, out);
+    (void)to;
+    return table->words[column].texts[group];
+}
+
+enum err groups_by_word(const struct run_table *table, enum run_word word, take_group *take,
+                        void *context)
+{
+    const struct grouping by = {word_group, word_name, (int)word, table->words[word].count};
+    return give_groups(table, &by, take, context);
 }
 
 static size_t length_group(const struct run_table *table, int column, size_t row)
@@ -155,14 +181,9 @@ static size_t length_group(const struct run_table *table, int column, size_t row
     return exponent < LENGTHS_MOST ? (size_t)exponent : LENGTHS_MOST - 1;
 }
 
-enum err groups_by_length(const struct run_table *table, enum run_number length,
-                          struct row_groups *out)
+static const char *length_name(const struct run_table *table, int column, size_t group, char *to)
 {
-    return groups_by(table, LENGTHS_MOST, length_group, (int)length, out);
-}
-
-char *length_name(size_t group, char *to)
-{
+    (void)table, (void)column;
     if (group == 0)
         str_format(to, LENGTH_NAME_MAX, "under %d", LENGTH_FIRST);
     else
@@ -171,11 +192,11 @@ char *length_name(size_t group, char *to)
     return to;
 }
 
-void row_groups_release(struct row_groups *groups)
+enum err groups_by_length(const struct run_table *table, enum run_number length, take_group *take,
+                          void *context)
 {
-    free(groups->order);
-    free(groups->from);
-    *groups = (struct row_groups){0};
+    const struct grouping by = {length_group, length_name, (int)length, LENGTHS_MOST};
+    return give_groups(table, &by, take, context);
 }
 
 bool is_by_machine(const struct run_table *table)

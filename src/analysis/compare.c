@@ -231,8 +231,8 @@ static double scale_to(const struct terms_run *run, enum quantity_of_query what,
 static struct terms_run terms_run_of(const struct run_table *table)
 {
     struct terms_run run = {table, 1, 1};
-    double busy = scale_to(&run, QUERY_JOULES, run_fact(table, "ipw.busy_watts"));
-    double whole = scale_to(&run, QUERY_TOKENS, run_fact(table, "ipw.output_tokens_per_s"));
+    double busy = scale_to(&run, QUERY_JOULES, table->summary.busy_watts);
+    double whole = scale_to(&run, QUERY_TOKENS, table->summary.output_tokens_per_s);
     return (struct terms_run){table, busy, whole};
 }
 
@@ -473,10 +473,10 @@ enum err compare_runs(const struct run_table *a, const struct run_table *b, uint
     str_copy(out->directory, sizeof out->directory, b->directory);
     out->kind = a->kind;
     str_copy(out->model, sizeof out->model, b->model);
-    str_copy(out->hardware, sizeof out->hardware, run_fact_text(b, "hardware_label"));
+    str_copy(out->hardware, sizeof out->hardware, run_hardware(b));
     enum err err = match_runs(a, b, &match);
     if (err)
-        return err_set(why, err, "%s", err_text(err));
+        return err_explain(why, err);
     out->paired = match.paired;
     out->same = match.same;
     out->pairs = match.paired ? match.a_count : 0;
@@ -490,7 +490,7 @@ enum err compare_runs(const struct run_table *a, const struct run_table *b, uint
     }
     match_release(&match);
     if (err)
-        return err_set(why, err, "%s", err_text(err));
+        return err_explain(why, err);
     compare_warn(a, b, out);
     return ERR_OK;
 }
@@ -515,7 +515,7 @@ enum err compare_judge(struct comparison *all, size_t count, struct error *why)
 {
     double *p_values = malloc((count * COMPARE_METRICS + 1) * sizeof *p_values);
     if (!p_values)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     for (size_t i = 0; i < count * COMPARE_METRICS; i++)
         p_values[i] = all[i / COMPARE_METRICS].metrics[i % COMPARE_METRICS].found.p_value;
     holm_adjust(p_values, count * COMPARE_METRICS);

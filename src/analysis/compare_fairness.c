@@ -33,51 +33,73 @@ static const char *common_word(const struct run_table *table, enum run_word word
     return found;
 }
 
-static const char *evidence(const struct run_table *table, const char *place, enum run_word word)
-{
-    const char *told = run_fact_text(table, place);
-    return told[0] ? told : common_word(table, word);
-}
-
 static const char *source_of(const struct run_table *table)
 {
-    return evidence(table, "ipw.energy.source", RUN_SOURCE);
+    const char *source = table->summary.energy.source;
+    return source ? source : common_word(table, RUN_SOURCE);
 }
 
 static const char *method_of(const struct run_table *table)
 {
-    return evidence(table, "ipw.energy.method", RUN_METHOD);
+    const char *method = table->summary.energy.method;
+    return method ? method : common_word(table, RUN_METHOD);
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    return strcmp(text_or_empty(a), text_or_empty(b)) == 0;
 }
 
 bool compare_same_sensors(const struct run_table *a, const struct run_table *b)
 {
-    static const char *const PLACES[] = {"hardware_label", "system_info.host_name",
-                                         "gpu_info.name"};
-    for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++)
-        if (strcmp(run_fact_text(a, PLACES[i]), run_fact_text(b, PLACES[i])) != 0)
-            return false;
-    return strcmp(source_of(a), source_of(b)) == 0 && strcmp(method_of(a), method_of(b)) == 0;
+    const struct summary *left = &a->summary, *right = &b->summary;
+    return is_same(left->hardware_label, right->hardware_label) &&
+           is_same(left->host_name, right->host_name) && is_same(left->gpu_name, right->gpu_name) &&
+           is_same(source_of(a), source_of(b)) && is_same(method_of(a), method_of(b));
 }
 
 /* ---- what differs ---- */
 
-/* A fact as text, whatever its kind; "" for null.  An unfinished run has it in its journal's beginning.
- * False where it is not told: a key that a summary of ours lacks is none, one that another program's or
+/* Facts in which two runs should agree. */
+static const struct fact {
+    struct json_field at;
+    bool in_header; /* an unfinished run records it too */
+    const char *what;
+} SAME[] = {
+#define FACT(member, type_) {.type = FIELD_##type_, .offset = offsetof(struct summary, member)}
+    {FACT(hardware_label, TEXT), true, "hardware"},
+    {FACT(gpu_name, TEXT), false, "GPU"},
+    {FACT(host_name, TEXT), false, "machine"},
+    {FACT(dataset, TEXT), true, "dataset"},
+    {FACT(config_dataset_params, JSON), true, "dataset selection"},
+    {FACT(config_concurrency, INTEGER), false, "concurrency"},
+    {FACT(config_rate, NUMBER), false, "rate"},
+    {FACT(config_client, TEXT), true, "client"},
+    {FACT(config_client_params, JSON), false, "parameter set"},
+    {FACT(config_system, TEXT), true, "system prompt"},
+    {FACT(config_template, TEXT), true, "prompt template"},
+    {FACT(config_grader, TEXT), false, "grader"},
+    {FACT(config_judge_model, TEXT), false, "judge"},
+    {FACT(config_decode_weight, NUMBER), true,
+     "decode weight (attribution to overlapping queries),"},
+    {FACT(version, TEXT), true, "version of ipw"},
+};
+
+/* As text; "" for null.  False where it is not told: what a summary of ours lacks is none, what another program's or
  * an unfinished run's lacks is not known. */
-static bool fact_text(const struct run_table *table, const char *in_summary,
-                      const char *in_beginning, char *to, size_t size)
+static bool fact_text(const struct run_table *table, const struct fact *fact, char *to, size_t size)
 {
-    const struct jv *value = table->summary    ? jv_path(table->summary, in_summary)
-                             : in_beginning[0] ? jv_path(table->begun, in_beginning)
-                                               : NULL; /* an empty path is the whole line */
+    const struct summary *run = &table->summary;
+    double number = json_field_number(&fact->at, run);
+    const struct jv *value = json_field_value(&fact->at, run);
     struct text text = {0};
-    to[0] = '\0';
-    if (jv_text(value))
-        str_copy(to, size, jv_text(value));
-    else if (!jv_is_null(value) && !jv_print(value, &text))
+    str_copy(to, size, text_or_empty(json_field_text(&fact->at, run)));
+    if (is_known(number))
+        str_format(to, size, "%.15g", number);
+    else if (value && !jv_print(value, &text))
         str_copy(to, size, text_get(&text));
     text_release(&text);
-    return value != NULL || (table->ours && table->summary);
+    return to[0] || (table->ours && table->has_summary) || (table->has_header && fact->in_header);
 }
 
 /* "concurrency, client": what one of two does not tell. */
@@ -100,38 +122,18 @@ static void warn_untold(struct comparison *out, const char *whose, const struct 
 
 static void check_same(const struct run_table *a, const struct run_table *b, struct comparison *out)
 {
-    static const struct {
-        const char *place, *beginning, *what;
-    } SAME[] = {
-        {"hardware_label", "hardware_label", "hardware"},
-        {"gpu_info.name", "", "GPU"},
-        {"system_info.host_name", "", "machine"},
-        {"dataset", "settings.dataset", "dataset"},
-        {"profiler_config.dataset_params", "settings.dataset_params", "dataset selection"},
-        {"profiler_config.max_concurrency", "", "concurrency"},
-        {"profiler_config.rate", "", "rate"},
-        {"profiler_config.client_id", "settings.client", "client"},
-        {"profiler_config.client_params", "", "parameter set"},
-        {"profiler_config.system", "settings.system", "system prompt"},
-        {"profiler_config.template", "settings.template", "prompt template"},
-        {"profiler_config.grader", "", "grader"},
-        {"profiler_config.judge_model", "", "judge"},
-        {"profiler_config.decode_weight", "measuring.decode_weight",
-         "decode weight (attribution to overlapping queries),"},
-        {"versions.ipw", "ipw", "version of ipw"},
-    };
     char left[512], right[512];
     struct untold of_a = {""}, of_b = {""};
     for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
-        bool a_tells = fact_text(a, SAME[i].place, SAME[i].beginning, left, sizeof left);
-        bool b_tells = fact_text(b, SAME[i].place, SAME[i].beginning, right, sizeof right);
+        bool a_tells = fact_text(a, &SAME[i], left, sizeof left);
+        bool b_tells = fact_text(b, &SAME[i], right, sizeof right);
         if (a_tells && b_tells && strcmp(left, right) != 0)
             warn(out, "another %s: %.100s against %.100s of the baseline", SAME[i].what,
                  right[0] ? right : "none", left[0] ? left : "none");
         if (left[0] && !b_tells &&
-            b->summary) /* an unfinished run records little, and is reported as such */
+            b->has_summary) /* an unfinished run records little, and is reported as such */
             untold_add(&of_b, SAME[i].what);
-        if (right[0] && !a_tells && a->summary)
+        if (right[0] && !a_tells && a->has_summary)
             untold_add(&of_a, SAME[i].what);
     }
     warn_untold(out, "the baseline", &of_a);
@@ -160,12 +162,11 @@ static void check_questions(const struct run_table *a, const struct run_table *b
 
 static void check_end(const struct run_table *table, const char *whose, struct comparison *out)
 {
-    const struct jv *interrupted = jv_path(table->summary, "ipw.interrupted");
     if (table->damaged_summary)
         warn(out, "summary.json of %s cannot be read and is ignored", whose);
-    else if (!table->summary)
+    else if (!table->has_summary)
         warn(out, "%s is unfinished: no summary.json", whose);
-    else if (jv_bool(interrupted, false))
+    else if (table->summary.interrupted == 1)
         warn(out, "%s was interrupted", whose);
     if (table->failed)
         warn(out, "%zu of %zu %s of %s failed and are left out; what failed may be what is hard",
@@ -173,11 +174,11 @@ static void check_end(const struct run_table *table, const char *whose, struct c
     if (table->negative)
         warn(out, "%llu energies of %s are negative and count as unknown",
              (unsigned long long)table->negative, whose);
-    if (run_fact(table, "format") > JOURNAL_FORMAT)
+    if (table->format > JOURNAL_FORMAT)
         warn(out,
              "records.jsonl of %s is of format %.0f, and this version knows %d: some of it may be "
              "missing",
-             whose, run_fact(table, "format"), JOURNAL_FORMAT);
+             whose, table->format, JOURNAL_FORMAT);
     if (table->damaged)
         warn(out, "%llu damaged lines in the journal of %s skipped",
              (unsigned long long)table->damaged, whose);

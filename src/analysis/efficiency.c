@@ -144,25 +144,35 @@ struct poor {
     char first[80];
 };
 
-static void put_group(const struct run_table *table, const char *name, const char *value,
-                      const uint32_t *rows, size_t count, struct poor *poor, struct json *json)
+struct groups {
+    struct analysis *analysis;
+    const char *name;
+    bool needs_name; /* queries without one are no group */
+    struct poor poor[GROUP_FIGURES];
+};
+
+static enum err put_group(void *context, const char *value, const uint32_t *rows, size_t count)
 {
+    struct groups *groups = context;
+    struct json *json = groups->analysis->json;
+    if (groups->needs_name && !value[0])
+        return ERR_OK;
     json_object(json, NULL);
-    json_string(json, name, value);
+    json_string(json, groups->name, value);
     json_integer(json, "queries", (int64_t)count);
     for (size_t i = 0; i < GROUP_FIGURES; i++) {
-        struct ratio_sums sums = group_sums(table, &GROUP_ROWS[i], rows, count);
+        struct poor *poor = &groups->poor[i];
+        struct ratio_sums sums = group_sums(groups->analysis->table, &GROUP_ROWS[i], rows, count);
         json_number(json, GROUP_ROWS[i].key, ratio_value(&sums));
         json_integer(json, GROUP_ROWS[i].queries_key, (int64_t)sums.rows);
-        if (!sums.rows || 2 * sums.rows >= count)
+        if (!sums.rows || 2 * sums.rows >= count || poor->groups++)
             continue;
-        if (!poor[i].groups++) {
-            poor[i].known = sums.rows;
-            poor[i].queries = count;
-            str_copy(poor[i].first, sizeof poor[i].first, value);
-        }
+        poor->known = sums.rows;
+        poor->queries = count;
+        str_copy(poor->first, sizeof poor->first, value);
     }
     json_object_end(json);
+    return ERR_OK;
 }
 
 static void warn_poor(struct analysis *analysis, const char *name, const struct poor *poor)
@@ -178,50 +188,36 @@ static void warn_poor(struct analysis *analysis, const char *name, const struct 
                 poor[i].groups == 1 ? "" : ", to name one");
 }
 
-static void put_groups(struct analysis *analysis, const char *key, const char *name,
-                       const struct row_groups *groups, enum run_word word)
+static enum err put_words(struct analysis *analysis, const char *key, const char *name,
+                          enum run_word word)
 {
-    const struct run_table *table = analysis->table;
-    struct poor poor[GROUP_FIGURES] = {0};
-    char length[LENGTH_NAME_MAX];
+    struct groups groups = {analysis, name, word == RUN_LEVEL, {{0}}};
     json_array(analysis->json, key);
-    for (size_t g = word == RUN_LEVEL; g < groups->count; g++) { /* no level is no group */
-        size_t count = groups->from[g + 1] - groups->from[g];
-        if (count)
-            put_group(table, name,
-                      word < RUN_WORDS ? table->words[word].texts[g] : length_name(g, length),
-                      groups->order + groups->from[g], count, poor, analysis->json);
-    }
+    enum err err = groups_by_word(analysis->table, word, put_group, &groups);
     json_array_end(analysis->json);
     if (word == RUN_SUBJECT)
-        warn_poor(analysis, name, poor);
+        warn_poor(analysis, name, groups.poor);
+    return err;
 }
 
-static enum err put_all_groups(struct analysis *analysis)
+static enum err put_lengths(struct analysis *analysis, const char *key, enum run_number length)
 {
-    const struct run_table *table = analysis->table;
-    static const struct {
-        const char *key, *name;
-        enum run_number length;
-    } LENGTHS[] = {{"by_output_tokens", "length", RUN_OUTPUT_TOKENS},
-                   {"by_input_tokens", "length", RUN_INPUT_TOKENS}};
-    struct row_groups groups;
-    enum err err = groups_by_word(table, RUN_SUBJECT, &groups);
+    struct groups groups = {analysis, "length", false, {{0}}};
+    json_array(analysis->json, key);
+    enum err err = groups_by_length(analysis->table, length, put_group, &groups);
+    json_array_end(analysis->json);
+    return err;
+}
+
+static enum err put_groups(struct analysis *analysis)
+{
+    enum err err = put_words(analysis, "by_subject", "subject", RUN_SUBJECT);
+    if (!err && analysis->table->words[RUN_LEVEL].count > 1) /* the first is "", for unknown */
+        err = put_words(analysis, "by_level", "level", RUN_LEVEL);
     if (!err)
-        put_groups(analysis, "by_subject", "subject", &groups, RUN_SUBJECT);
-    row_groups_release(&groups);
-    if (!err && table->words[RUN_LEVEL].count > 1) { /* the first is "", for unknown */
-        err = groups_by_word(table, RUN_LEVEL, &groups);
-        if (!err)
-            put_groups(analysis, "by_level", "level", &groups, RUN_LEVEL);
-        row_groups_release(&groups);
-    }
-    for (size_t i = 0; !err && i < sizeof LENGTHS / sizeof *LENGTHS; i++) {
-        err = groups_by_length(table, LENGTHS[i].length, &groups);
-        if (!err)
-            put_groups(analysis, LENGTHS[i].key, LENGTHS[i].name, &groups, RUN_WORDS);
-        row_groups_release(&groups);
-    }
+        err = put_lengths(analysis, "by_output_tokens", RUN_OUTPUT_TOKENS);
+    if (!err)
+        err = put_lengths(analysis, "by_input_tokens", RUN_INPUT_TOKENS);
     return err;
 }
 
@@ -241,17 +237,9 @@ static enum err put_spreads(const struct run_table *table, struct json *json)
     };
     enum err err = ERR_OK;
     json_object(json, "of_a_query");
-    for (size_t i = 0; !err && i < sizeof SPREADS / sizeof *SPREADS; i++) {
-        double *values = NULL;
-        size_t count;
-        err = SPREADS[i].denominator == RUN_NUMBERS
-                  ? known_values(table, SPREADS[i].numerator, &values, &count)
-                  : known_ratios(table, SPREADS[i].numerator, SPREADS[i].denominator, &values,
-                                 &count);
-        if (!err)
-            put_spread(json, SPREADS[i].key, values, count);
-        free(values);
-    }
+    for (size_t i = 0; !err && i < sizeof SPREADS / sizeof *SPREADS; i++)
+        err = put_column_spread(json, SPREADS[i].key, table, SPREADS[i].numerator,
+                                SPREADS[i].denominator);
     json_object_end(json);
     return err;
 }
@@ -324,7 +312,7 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
     if (!err)
         err = put_spreads(table, json);
     if (!err)
-        err = put_all_groups(analysis);
+        err = put_groups(analysis);
     json_object_end(json);
     if (totals.known < table->rows - table->failed)
         analysis_warn(analysis, "the energy of %zu of %zu completed queries is unknown",

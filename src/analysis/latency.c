@@ -1,6 +1,4 @@
 /* How long answers take: to the first token, between tokens, in all; and how it goes with the length. */
-#include <stdlib.h>
-
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
 #include "core/json.h"
@@ -8,35 +6,25 @@
 
 static const struct {
     const char *key;
-    enum run_number column;
+    enum run_number numerator, denominator; /* RUN_NUMBERS: the column itself */
 } ROWS[] = {
-    {"latency_s", RUN_LATENCY},        {"time_to_first_token_s", RUN_TTFT},
-    {"prefill_s", RUN_PREFILL_S},      {"decode_s", RUN_DECODE_S},
-    {"itl_median_ms", RUN_ITL_MEDIAN}, {"itl_p95_ms", RUN_ITL_P95},
-    {"itl_p99_ms", RUN_ITL_P99},       {"queue_s", RUN_QUEUE},
+    {"latency_s", RUN_LATENCY, RUN_NUMBERS},
+    {"time_to_first_token_s", RUN_TTFT, RUN_NUMBERS},
+    {"prefill_s", RUN_PREFILL_S, RUN_NUMBERS},
+    {"decode_s", RUN_DECODE_S, RUN_NUMBERS},
+    {"itl_median_ms", RUN_ITL_MEDIAN, RUN_NUMBERS},
+    {"itl_p95_ms", RUN_ITL_P95, RUN_NUMBERS},
+    {"itl_p99_ms", RUN_ITL_P99, RUN_NUMBERS},
+    {"queue_s", RUN_QUEUE, RUN_NUMBERS},
+    {"output_tokens_per_s", RUN_OUTPUT_TOKENS, RUN_LATENCY},
 };
 
 static enum err put_times(const struct run_table *table, struct json *json)
 {
     enum err err = ERR_OK;
     json_object(json, "times");
-    for (size_t i = 0; !err && i < sizeof ROWS / sizeof *ROWS; i++) {
-        double *values = NULL;
-        size_t count;
-        if (!table->numbers[ROWS[i].column])
-            continue;
-        err = known_values(table, ROWS[i].column, &values, &count);
-        if (!err)
-            put_spread(json, ROWS[i].key, values, count);
-        free(values);
-    }
-    double *rates = NULL;
-    size_t count;
-    if (!err)
-        err = known_ratios(table, RUN_OUTPUT_TOKENS, RUN_LATENCY, &rates, &count);
-    if (!err)
-        put_spread(json, "output_tokens_per_s", rates, count);
-    free(rates);
+    for (size_t i = 0; !err && i < sizeof ROWS / sizeof *ROWS; i++)
+        err = put_column_spread(json, ROWS[i].key, table, ROWS[i].numerator, ROWS[i].denominator);
     json_object_end(json);
     return err;
 }
@@ -59,45 +47,39 @@ static void put_mean(struct json *json, const char *key, const char *queries_key
     json_integer(json, queries_key, (int64_t)sums.rows);
 }
 
-static void put_group(struct json *json, const char *name, const char *value,
-                      const struct run_table *table, const uint32_t *rows, size_t count)
+/* Groups of queries, and the key of what they have in common. */
+struct groups {
+    const struct run_table *table;
+    struct json *json;
+    const char *name;
+};
+
+static enum err put_group(void *context, const char *value, const uint32_t *rows, size_t count)
 {
+    const struct groups *groups = context;
+    const struct run_table *table = groups->table;
+    struct json *json = groups->json;
     json_object(json, NULL);
-    json_string(json, name, value);
+    json_string(json, groups->name, value);
     json_integer(json, "queries", (int64_t)count);
     put_mean(json, "latency_s", "latency_s_queries", table, RUN_LATENCY, rows, count);
     put_mean(json, "time_to_first_token_s", "time_to_first_token_s_queries", table, RUN_TTFT, rows,
              count);
     put_mean(json, "itl_median_ms", "itl_median_ms_queries", table, RUN_ITL_MEDIAN, rows, count);
     json_object_end(json);
+    return ERR_OK;
 }
 
-static enum err put_by_input(const struct run_table *table, struct json *json)
+static enum err put_groups(const struct run_table *table, struct json *json)
 {
-    struct row_groups groups;
-    char name[LENGTH_NAME_MAX];
-    enum err err = groups_by_length(table, RUN_INPUT_TOKENS, &groups);
+    struct groups by_input = {table, json, "input_tokens"}, by_subject = {table, json, "subject"};
     json_array(json, "by_input_tokens");
-    for (size_t g = 0; !err && g < groups.count; g++)
-        if (groups.from[g + 1] > groups.from[g])
-            put_group(json, "input_tokens", length_name(g, name), table,
-                      groups.order + groups.from[g], groups.from[g + 1] - groups.from[g]);
+    enum err err = groups_by_length(table, RUN_INPUT_TOKENS, put_group, &by_input);
     json_array_end(json);
-    row_groups_release(&groups);
-    return err;
-}
-
-static enum err put_by_subject(const struct run_table *table, struct json *json)
-{
-    struct row_groups groups;
-    enum err err = groups_by_word(table, RUN_SUBJECT, &groups);
     json_array(json, "by_subject");
-    for (size_t g = 0; !err && g < groups.count; g++)
-        if (groups.from[g + 1] > groups.from[g])
-            put_group(json, "subject", table->words[RUN_SUBJECT].texts[g], table,
-                      groups.order + groups.from[g], groups.from[g + 1] - groups.from[g]);
+    if (!err)
+        err = groups_by_word(table, RUN_SUBJECT, put_group, &by_subject);
     json_array_end(json);
-    row_groups_release(&groups);
     return err;
 }
 
@@ -109,15 +91,13 @@ static enum err latency_run(struct analysis *analysis, struct error *why)
         return lacks(table, "neither latency nor time to first token is", why);
     json_object(json, "summary");
     json_integer(json, "queries", (int64_t)(table->rows - table->failed));
-    json_number(json, "output_tokens_per_s", run_fact(table, "ipw.output_tokens_per_s"));
-    json_number(json, "concurrency", run_fact(table, "profiler_config.max_concurrency"));
+    json_number(json, "output_tokens_per_s", table->summary.output_tokens_per_s);
+    json_number(json, "concurrency", integer_number(table->summary.config_concurrency));
     json_object_end(json);
     json_object(json, "data");
     enum err err = put_times(table, json);
     if (!err)
-        err = put_by_input(table, json);
-    if (!err)
-        err = put_by_subject(table, json);
+        err = put_groups(table, json);
     json_object_end(json);
     return err;
 }

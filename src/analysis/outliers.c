@@ -30,14 +30,6 @@ static const struct outlier_row {
     {"output_tokens", RUN_OUTPUT_TOKENS, RUN_NUMBERS},
 };
 
-static double value_of(const struct run_table *table, const struct outlier_row *row, size_t i)
-{
-    if (!run_completed(table, i))
-        return UNKNOWN;
-    return row->denominator == RUN_NUMBERS ? run_number(table, row->numerator, i)
-                                           : row_ratio(table, row->numerator, row->denominator, i);
-}
-
 struct bounds {
     double median, spread; /* spread: the median distance, as a standard deviation */
     double low, high;      /* Tukey's fences */
@@ -104,7 +96,7 @@ static enum err put_row(struct json *json, const struct run_table *table,
     if (!values)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < table->rows; i++) {
-        values[count] = value_of(table, row, i);
+        values[count] = row_value(table, row->numerator, row->denominator, i);
         count += is_known(values[count]);
     }
     if (count < QUERIES_LEAST) {
@@ -114,7 +106,7 @@ static enum err put_row(struct json *json, const struct run_table *table,
     struct bounds bounds = bounds_of(values, count);
     free(values);
     for (size_t i = 0; i < table->rows; i++) {
-        double value = value_of(table, row, i);
+        double value = row_value(table, row->numerator, row->denominator, i);
         if (!is_known(value))
             continue;
         double z = bounds.spread > 0 ? (value - bounds.median) / bounds.spread : 0;

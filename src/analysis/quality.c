@@ -70,14 +70,6 @@ static const struct trend_row {
     {"speed_drift", "time per output token", "s", RUN_LATENCY, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
 };
 
-static double value_of(const struct run_table *table, const struct trend_row *row, size_t i)
-{
-    if (!run_completed(table, i))
-        return UNKNOWN;
-    return row->denominator == RUN_NUMBERS ? run_number(table, row->numerator, i)
-                                           : row_ratio(table, row->numerator, row->denominator, i);
-}
-
 static void tell_trend(struct checks *checks, const struct trend_row *row, double change,
                        double middle, double p)
 {
@@ -101,7 +93,7 @@ static enum err check_trend(struct checks *checks, const struct trend_row *row)
     struct correlation trend = {0, UNKNOWN, UNKNOWN};
     enum err err = order && values ? ERR_OK : ERR_NO_MEMORY;
     for (size_t i = 0; !err && i < table->rows; i += step) {
-        values[count] = value_of(table, row, i);
+        values[count] = row_value(table, row->numerator, row->denominator, i);
         order[count] = (double)i;
         count += is_known(values[count]);
     }
@@ -150,7 +142,7 @@ static enum err check_cold_start(struct checks *checks)
     const struct run_table *table = checks->table;
     double *values = NULL;
     size_t count, first = first_of(table);
-    enum err err = known_values(table, RUN_TTFT, &values, &count);
+    enum err err = known_values(table, RUN_TTFT, RUN_NUMBERS, &values, &count);
     if (!err && (count < COLD_LEAST || first == table->rows)) {
         check_put(checks, "cold_start", CHECK_UNKNOWN,
                   "the time to first token is known for %zu queries; a comparison needs %d", count,
@@ -253,8 +245,8 @@ enum { REASONS_MOST = 50 };
 static void check_end(struct checks *checks)
 {
     const struct run_table *table = checks->table;
-    bool interrupted = jv_bool(jv_path(table->summary, "ipw.interrupted"), false);
-    if (!table->summary)
+    bool interrupted = table->summary.interrupted == 1;
+    if (!table->has_summary)
         check_put(checks, "finished", CHECK_WARNING,
                   "no summary: the run is still running or was killed");
     else
@@ -344,7 +336,7 @@ static enum err check_uncertainty(struct checks *checks)
 {
     double *values = NULL;
     size_t count;
-    enum err err = known_ratios(checks->table, RUN_PLUS_MINUS, RUN_JOULES, &values, &count);
+    enum err err = known_values(checks->table, RUN_PLUS_MINUS, RUN_JOULES, &values, &count);
     double middle = err ? UNKNOWN : select_median(values, count);
     if (is_known(middle))
         check_put(checks, "uncertainty", middle > 0.1 ? CHECK_WARNING : CHECK_GOOD,
@@ -377,31 +369,29 @@ static enum err check_energy(struct checks *checks, const struct energy_counts *
 
 /* ---- the machine ---- */
 
-static void check_device(struct checks *checks, const struct jv *device)
+static void check_device(struct checks *checks, const struct summary_device *device)
 {
-    const char *id = jv_text(jv_get(device, "id")), *note = jv_text(jv_path(device, "energy.note"));
-    double residual = jv_number(jv_get(device, "cross_check_residual"));
-    if (!is_known(jv_number(jv_path(device, "energy.joules"))))
-        check_put(checks, "device", CHECK_WARNING, "%s gave no energy: %.200s", id ? id : "?",
+    const char *id = device->id ? device->id : "?", *note = device->energy.note;
+    if (!is_known(device->energy.joules))
+        check_put(checks, "device", CHECK_WARNING, "%s gave no energy: %.200s", id,
                   note ? note : "unknown reason");
-    if (is_known(residual))
+    if (is_known(device->residual))
         check_put(checks, "cross_check",
-                  fabs(residual) > RESIDUAL_MOST ? CHECK_WARNING : CHECK_GOOD,
-                  "%s: a second channel differs by %+.1f %%", id ? id : "?", 100 * residual);
+                  fabs(device->residual) > RESIDUAL_MOST ? CHECK_WARNING : CHECK_GOOD,
+                  "%s: a second channel differs by %+.1f %%", id, 100 * device->residual);
 }
 
 static void check_machine(struct checks *checks)
 {
     const struct run_table *table = checks->table;
-    const struct jv *devices = jv_path(table->summary, "ipw.devices");
-    double missing = run_fact(table, "ipw.conservation_error");
-    for (const struct jv *device = jv_first(devices); device; device = jv_next(device))
-        check_device(checks, device);
+    double missing = table->summary.conservation_error;
+    for (size_t i = 0; i < table->summary.device_count; i++)
+        check_device(checks, &table->summary.devices[i]);
     if (is_known(missing))
         check_put(checks, "conservation", missing > CONSERVATION_MOST ? CHECK_WARNING : CHECK_GOOD,
                   "the parts differ from the machine's energy by %.2g %%", 100 * missing);
-    if (table->ours && table->summary) {
-        bool measured = jv_is_object(jv_path(table->summary, "ipw.idle"));
+    if (table->ours && table->has_summary) {
+        bool measured = table->summary.idle.known;
         check_put(checks, "idle_baseline", measured ? CHECK_GOOD : CHECK_WARNING, "%s",
                   measured ? "measured" : "not measured: idle and active energy are unknown");
     }
@@ -467,7 +457,7 @@ static enum err quality_run(struct analysis *analysis, struct error *why)
     json_integer(analysis->json, "energy_known", (int64_t)counts.known);
     json_string(analysis->json, "records", table->source == RUN_FROM_ARROW ? "arrow" : "journal");
     json_string(analysis->json, "model", table->model);
-    json_string(analysis->json, "hardware", run_fact_text(table, "hardware_label"));
+    json_string(analysis->json, "hardware", run_hardware(table));
     json_integer(analysis->json, "checks_good", (int64_t)checks.counts[CHECK_GOOD]);
     json_integer(analysis->json, "checks_warning", (int64_t)checks.counts[CHECK_WARNING]);
     json_integer(analysis->json, "checks_unknown", (int64_t)checks.counts[CHECK_UNKNOWN]);

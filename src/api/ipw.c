@@ -7,24 +7,16 @@
 
 #include "attribute/ledger.h"
 #include "core/clock.h"
-#include "core/grow.h"
 #include "core/text.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
-
-struct region {
-    char *path;
-    nanos from, to; /* to is 0 while it is open */
-    long parent;
-    pthread_t thread;
-};
+#include "trace/regions.h"
 
 struct ipw_session {
     struct session session;
     pid_t owner;          /* after a fork the child has the session but none of its threads */
     pthread_mutex_t lock; /* guards the regions */
-    struct region *regions;
-    size_t count, capacity;
+    struct regions regions;
     char (*devices)[24];
     size_t device_count;
 };
@@ -140,9 +132,7 @@ void ipw_close(ipw_session *session)
     if (!session || !is_ours(session))
         return;
     session_close(&session->session);
-    for (size_t i = 0; i < session->count; i++)
-        free(session->regions[i].path);
-    free(session->regions);
+    regions_release(&session->regions);
     free(session->devices);
     pthread_mutex_destroy(&session->lock);
     free(session);
@@ -150,56 +140,19 @@ void ipw_close(ipw_session *session)
 
 /* ---- regions ---- */
 
-/* The innermost region that this thread has open, -1 without one. */
-static long innermost(const ipw_session *session, pthread_t thread)
-{
-    for (size_t i = session->count; i-- > 0;)
-        if (session->regions[i].to == 0 && pthread_equal(session->regions[i].thread, thread))
-            return (long)i;
-    return -1;
-}
-
-static char *make_path(const ipw_session *session, long parent, const char *name)
-{
-    struct text path = {0};
-    if (parent >= 0)
-        text_addf(&path, "%s/", session->regions[parent].path);
-    text_add(&path, name);
-    if (path.failed)
-        text_release(&path);
-    return path.bytes;
-}
-
-static enum err reserve_region(ipw_session *session)
-{
-    struct region *regions =
-        grow(session->regions, &session->capacity, session->count, sizeof *regions);
-    if (!regions)
-        return ERR_NO_MEMORY;
-    session->regions = regions;
-    return ERR_OK;
-}
-
 int ipw_begin(ipw_session *session, const char *name)
 {
     if (!session || !name)
         return IPW_ERROR_ARGUMENT;
     if (!is_ours(session))
         return IPW_ERROR_SYSTEM;
-    int number = IPW_ERROR_MEMORY;
+    long number;
     pthread_mutex_lock(&session->lock);
-    if (reserve_region(session) == ERR_OK) {
-        pthread_t self = pthread_self();
-        long parent = innermost(session, self);
-        char *path = make_path(session, parent, name);
-        if (path) {
-            number = (int)session->count++;
-            session->regions[number] = (struct region){path, 0, 0, parent, self};
-            session->regions[number].from = clock_now();
-        }
-    }
+    enum err err = regions_begin(&session->regions, pthread_self(), name, &number);
+    if (!err)
+        session->regions.items[number].from = clock_now();
     pthread_mutex_unlock(&session->lock);
-    return number;
+    return err ? IPW_ERROR_MEMORY : (int)number;
 }
 
 int ipw_end(ipw_session *session, int region)
@@ -209,14 +162,10 @@ int ipw_end(ipw_session *session, int region)
         return IPW_ERROR_ARGUMENT;
     if (!is_ours(session))
         return IPW_ERROR_SYSTEM;
-    int status = IPW_ERROR_ARGUMENT;
     pthread_mutex_lock(&session->lock);
-    if (region >= 0 && (size_t)region < session->count && session->regions[region].to == 0) {
-        session->regions[region].to = now;
-        status = IPW_OK;
-    }
+    enum err err = regions_end(&session->regions, region, now);
     pthread_mutex_unlock(&session->lock);
-    return status;
+    return err ? IPW_ERROR_ARGUMENT : IPW_OK;
 }
 
 const char *ipw_region_path(ipw_session *session, int region)
@@ -225,8 +174,8 @@ const char *ipw_region_path(ipw_session *session, int region)
     if (!session || !is_ours(session))
         return NULL;
     pthread_mutex_lock(&session->lock);
-    if (region >= 0 && (size_t)region < session->count)
-        path = session->regions[region].path;
+    if (regions_find(&session->regions, region))
+        path = regions_path(&session->regions, region);
     pthread_mutex_unlock(&session->lock);
     return path;
 }
@@ -237,9 +186,10 @@ static int find_window(ipw_session *session, int region, nanos *from, nanos *to)
 {
     int status = IPW_ERROR_ARGUMENT;
     pthread_mutex_lock(&session->lock);
-    if (region >= 0 && (size_t)region < session->count) {
-        *from = session->regions[region].from;
-        *to = session->regions[region].to;
+    const struct region *found = regions_find(&session->regions, region);
+    if (found) {
+        *from = found->from;
+        *to = found->to;
         status = *to ? IPW_OK : IPW_ERROR_OPEN;
     }
     pthread_mutex_unlock(&session->lock);

@@ -27,7 +27,10 @@ static struct energy no_energy(const struct sensor *sensor, const struct sensor_
                                const struct channel_state *state)
 {
     char note[160];
-    if (channel->quantity == QTY_ENERGY && state->updates == 0 && state->missing == 0)
+    if (state->blocked_s > 0)
+        str_format(note, sizeof note, "%s %s: the driver has not returned from a call for %.0f s",
+                   sensor->id, channel->name, state->blocked_s);
+    else if (channel->quantity == QTY_ENERGY && state->updates == 0 && state->missing == 0)
         str_format(note, sizeof note,
                    "%s %s: counter did not change (a dead sensor, or too short a window)",
                    sensor->id, channel->name);
@@ -90,6 +93,11 @@ void energy_note_coverage(struct energy *energy)
 static void add_notes(const struct channel_state *state, struct energy *energy)
 {
     energy_note_coverage(energy);
+    if (energy->note[0] && state->blocked_s > 0)
+        str_format(energy->note, sizeof energy->note,
+                   "%.1f %% of the window was not covered: the driver has not returned from a call "
+                   "for %.0f s",
+                   100 * (1 - energy->coverage), state->blocked_s);
     if (energy->note[0] == '\0' && state->thinned)
         str_copy(energy->note, sizeof energy->note,
                  "older samples were thinned for lack of scratch space");

@@ -3,8 +3,8 @@
  * storage with the lists that it points to. */
 #include "catalog/hardware_json.h"
 
-#include <ctype.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,22 +54,54 @@ static const struct {
 
 static const struct hardware_figure NO_FIGURE = {.value = UNKNOWN, .plus_minus = UNKNOWN};
 
-/* ---- where we are, for errors ---- */
+/* The figures of a device in the order of its file: of an object of its own, or at the top. */
+static const struct field {
+    const char *object, *key;
+    enum quantity quantity;
+    size_t offset;
+} FIELDS[] = {
+    {"power", "limit", POWER, offsetof(struct hardware, limit_w)},
+    {"power", "idle", POWER, offsetof(struct hardware, idle_w)},
+    {NULL, "launch", TIME, offsetof(struct hardware, launch_s)},
+    {NULL, "units", COUNT, offsetof(struct hardware, units)},
+    {NULL, "compute_share", SHARE, offsetof(struct hardware, compute_share)},
+    {NULL, "memory_share", SHARE, offsetof(struct hardware, memory_share)},
+    {"link", "bandwidth", BANDWIDTH, offsetof(struct hardware, link_bytes_per_s)},
+    {"link", "latency", TIME, offsetof(struct hardware, link_latency_s)},
+};
 
-struct location {
+/* The numbers of an operating point: watts, or ratios to the device. */
+static const struct {
+    const char *key;
+    double otherwise;
+    size_t offset;
+} POINT_NUMBERS[] = {
+    {"limit_w", UNKNOWN, offsetof(struct hardware_point, limit_w)},
+    {"clock_ratio", 1, offsetof(struct hardware_point, clock_ratio)},
+    {"memory_ratio", 1, offsetof(struct hardware_point, memory_ratio)},
+    {"energy_ratio", 1, offsetof(struct hardware_point, energy_ratio)},
+    {"idle_w", UNKNOWN, offsetof(struct hardware_point, idle_w)},
+};
+
+/* ---- an object of the file ---- */
+
+/* The first error stays, and the rest of the file is then read for nothing: only hardware_parse looks at it. */
+struct object {
+    const struct jv *json;
+    const struct object *outer; /* NULL at the top */
+    const char *key;            /* of this object in the outer one; "" at the top */
     const char *file;
-    const struct location *outer; /* NULL at the top */
-    const char *key;              /* of this object in the outer one; "" at the top */
+    enum err *err;
     struct error *why;
 };
 
-static struct location inside(const struct location *outer, const char *key)
+static struct object inside(const struct object *outer, const char *key, const struct jv *json)
 {
-    return (struct location){outer->file, outer, key, outer->why};
+    return (struct object){json, outer, key, outer->file, outer->err, outer->why};
 }
 
 /* "matrix.bf16.": the keys from the top down to here. */
-static void add_path(const struct location *at, char *to, size_t size)
+static void add_path(const struct object *at, char *to, size_t size)
 {
     if (!at->outer)
         return;
@@ -81,466 +113,344 @@ static void add_path(const struct location *at, char *to, size_t size)
 
 /* "FILE: matrix.bf16.peak: PROBLEM"; key may be "" for the object itself. */
 PRINTF_LIKE(3, 4)
-static enum err refuse(const struct location *at, const char *key, const char *format, ...)
+static void refuse(const struct object *at, const char *key, const char *format, ...)
 {
     char path[120] = "", problem[200];
     va_list arguments;
+    if (*at->err)
+        return;
     va_start(arguments, format);
     vsnprintf(problem, sizeof problem, format, arguments);
     va_end(arguments);
     add_path(at, path, sizeof path);
-    size_t length = strlen(path);
-    if (!key[0] && length)
-        path[length - 1] = '\0'; /* the dot */
-    if (!key[0] && !length)
-        return err_set(at->why, ERR_BAD_VALUE, "%s: %s", at->file, problem);
-    return err_set(at->why, ERR_BAD_VALUE, "%s: %s%s: %s", at->file, path, key, problem);
+    if (!key[0] && path[0])
+        path[strlen(path) - 1] = '\0'; /* the dot */
+    *at->err = err_set(at->why, ERR_BAD_VALUE, "%s: %s%s%s%s", at->file, path, key,
+                       path[0] || key[0] ? ": " : "", problem);
+}
+
+/* Refuses a key that is none of these, or given more than once. */
+static void check_keys(const struct object *at, const char *const *known, size_t count)
+{
+    if (!jv_is_object(at->json))
+        refuse(at, "", "must be an object");
+    for (const struct jv *child = jv_first(at->json); child; child = jv_next(child)) {
+        const char *key = jv_key(child), *near = NULL;
+        bool found = false;
+        for (size_t i = 0; i < count && !found; i++)
+            found = !strcmp(key, known[i]);
+        if (!found && (near = nearest_name(key, known, count)))
+            refuse(at, key, "unknown key: did you mean '%s'?", near);
+        else if (!found)
+            refuse(at, key, "unknown key: see docs/formats.md");
+        else if (jv_get(at->json, key) != child)
+            refuse(at, key, "given more than once");
+    }
 }
 
 /* ---- values ---- */
 
-/* Refuses a key that is none of these, or given more than once. */
-static enum err check_keys(const struct location *at, const struct jv *object,
-                           const char *const *known, size_t count)
-{
-    if (!jv_is_object(object))
-        return refuse(at, "", "must be an object");
-    for (const struct jv *child = jv_first(object); child; child = jv_next(child)) {
-        const char *key = jv_key(child);
-        bool found = false;
-        for (size_t i = 0; i < count && !found; i++)
-            found = !strcmp(key, known[i]);
-        if (!found) {
-            const char *near = nearest_name(key, known, count);
-            return near ? refuse(at, key, "unknown key: did you mean '%s'?", near)
-                        : refuse(at, key, "unknown key: see docs/formats.md");
-        }
-        if (jv_get(object, key) != child)
-            return refuse(at, key, "given more than once");
-    }
-    return ERR_OK;
-}
-
 /* One line of text that must be there. */
-static enum err read_line(const struct location *at, const struct jv *object, const char *key,
-                          const char **out)
+static const char *read_line(const struct object *at, const char *key)
 {
-    const struct jv *value = jv_get(object, key);
+    const struct jv *value = jv_get(at->json, key);
     const char *line = jv_text(value);
-    *out = line;
     if (jv_is_null(value))
-        return refuse(at, key, "is missing");
-    if (!line || !line[0] || strlen(line) > LINE_MAX_BYTES || !str_is_plain(line))
-        return refuse(at, key, "must be one line of text without control characters, 1 to %d bytes",
-                      LINE_MAX_BYTES);
-    return ERR_OK;
+        refuse(at, key, "is missing");
+    else if (!line || !line[0] || strlen(line) > LINE_MAX_BYTES || !str_is_plain(line))
+        refuse(at, key, "must be one line of text without control characters, 1 to %d bytes",
+               LINE_MAX_BYTES);
+    return line ? line : "";
 }
 
-static enum err copy_line(const struct location *at, const struct jv *object, const char *key,
-                          char *to, size_t size)
+static void copy_line(const struct object *at, const char *key, char *to, size_t size)
 {
-    const char *line;
-    enum err err = read_line(at, object, key, &line);
-    if (!err && !str_copy(to, size, line))
-        return refuse(at, key, "must be shorter than %zu bytes", size);
-    return err;
+    if (!str_copy(to, size, read_line(at, key)))
+        refuse(at, key, "must be shorter than %zu bytes", size);
 }
 
 /* Its index in `names`; the error suggests the nearest. */
-static enum err read_word(const struct location *at, const struct jv *object, const char *key,
-                          const char *const *names, size_t count, size_t *out)
+static size_t read_word(const struct object *at, const char *key, const char *const *names,
+                        size_t count)
 {
-    const char *word;
+    const char *word = read_line(at, key);
     struct error reason = {0};
-    enum err err = read_line(at, object, key, &word);
-    if (err)
-        return err;
-    for (*out = 0; *out < count; ++*out)
-        if (!strcmp(word, names[*out]))
-            return ERR_OK;
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(word, names[i]))
+            return i;
     registry_unknown(key, word, names, count, ERR_BAD_VALUE, &reason);
-    return refuse(at, key, "%s", reason.text);
+    refuse(at, key, "%s", reason.text);
+    return 0;
 }
 
-/* A plain number above 0, watts or a ratio. */
-static enum err read_number(const struct location *at, const struct jv *object, const char *key,
-                            double otherwise, double *out)
+static int64_t read_integer(const struct object *at, const char *key, int64_t least, int64_t most,
+                            const char *rule)
 {
-    const struct jv *value = jv_get(object, key);
-    *out = otherwise;
-    if (jv_is_null(value))
-        return ERR_OK;
-    *out = jv_number(value);
-    if (!is_known(*out) || *out <= 0 || *out > NUMBER_MAX)
-        return refuse(at, key, "must be a number above 0, at most %g", NUMBER_MAX);
-    return ERR_OK;
+    int64_t number = least;
+    if (!jv_integer(jv_get(at->json, key), &number) || number < least || number > most)
+        refuse(at, key, "must be a %s, %lld to %lld", rule, (long long)least, (long long)most);
+    return number;
 }
 
 /* Names into a list of NAMES_MAX + 1, which ends in NULL. */
-static enum err read_list(const struct location *at, const struct jv *object, const char *key,
-                          const char **out)
+static void read_list(const struct object *at, const char *key, const char **out)
 {
-    const struct jv *list = jv_get(object, key);
+    const struct jv *list = jv_get(at->json, key);
     size_t count = 0;
-    if (!jv_is_null(list) && (!jv_is_array(list) || jv_count(list) > NAMES_MAX))
-        return refuse(at, key, "must be an array of at most %d names", NAMES_MAX);
+    if (!jv_is_null(list) && (!jv_is_array(list) || jv_count(list) > NAMES_MAX)) {
+        refuse(at, key, "must be an array of at most %d names", NAMES_MAX);
+        return;
+    }
     for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
         const char *name = jv_text(item);
         if (!name || !name[0] || !str_is_plain(name) || strpbrk(name, "\"\\]"))
-            return refuse(at, key, "must be names, without \", \\ and ]");
+            refuse(at, key, "must be names, without \", \\ and ]");
         out[count++] = name;
     }
-    return ERR_OK;
 }
 
 /* ---- figures ---- */
 
-static enum err read_unit(const struct location *at, const struct jv *object,
-                          enum quantity quantity, const char **unit, double *factor)
+/* Returns the factor to the SI. */
+static double read_unit(const struct object *at, enum quantity quantity, const char **unit)
 {
     const char *names[UNITS_MAX];
-    size_t count = 0, index;
+    size_t count = 0;
     for (; count < UNITS_MAX && QUANTITIES[quantity].units[count].name; count++)
         names[count] = QUANTITIES[quantity].units[count].name;
-    *unit = NULL;
-    *factor = 1;
-    if (!count)
-        return jv_get(object, "unit") ? refuse(at, "unit", "this figure has no unit") : ERR_OK;
-    enum err err = read_word(at, object, "unit", names, count, &index);
-    if (!err) {
-        *unit = names[index];
-        *factor = QUANTITIES[quantity].units[index].factor;
+    if (!count) {
+        if (jv_get(at->json, "unit"))
+            refuse(at, "unit", "this figure has no unit");
+        return 1;
     }
-    return err;
+    size_t index = read_word(at, "unit", names, count);
+    *unit = names[index];
+    return QUANTITIES[quantity].units[index].factor;
 }
 
-static enum err read_value(const struct location *at, const struct jv *object, double factor,
-                           enum quantity quantity, struct hardware_figure *out)
+static void read_value(const struct object *at, double factor, enum quantity quantity,
+                       struct hardware_figure *out)
 {
-    const struct jv *value = jv_get(object, "value"), *error = jv_get(object, "plus_minus");
+    const struct jv *value = jv_get(at->json, "value"), *error = jv_get(at->json, "plus_minus");
     double number = jv_number(value), at_most = QUANTITIES[quantity].at_most;
     if (jv_is_null(value))
-        return refuse(at, "value", "is missing: leave out a figure that is unknown");
-    if (!is_known(number))
-        return refuse(at, "value", "must be a finite number");
-    if (number < 0 || (number == 0 && !QUANTITIES[quantity].may_be_zero))
-        return refuse(at, "value", "must be above 0, not %g", number);
-    if (number * factor > at_most)
-        return refuse(at, "value", "%g is above %g: a wrong unit?", number, at_most / factor);
-    if (quantity == COUNT && number < 1)
-        return refuse(at, "value", "must be 1 or more, not %g", number);
+        refuse(at, "value", "is missing: leave out a figure that is unknown");
+    else if (!is_known(number))
+        refuse(at, "value", "must be a finite number");
+    else if (number < 0 || (number == 0 && !QUANTITIES[quantity].may_be_zero))
+        refuse(at, "value", "must be above 0, not %g", number);
+    else if (number * factor > at_most)
+        refuse(at, "value", "%g is above %g: a wrong unit?", number, at_most / factor);
+    else if (quantity == COUNT && number < 1)
+        refuse(at, "value", "must be 1 or more, not %g", number);
     out->value = number * factor;
-    if (jv_is_null(error))
-        return ERR_OK;
     out->plus_minus = jv_number(error) * factor;
-    if (!is_known(out->plus_minus) || out->plus_minus < 0)
-        return refuse(at, "plus_minus", "must be a number, 0 or more");
-    return ERR_OK;
+    if (!jv_is_null(error) && !(out->plus_minus >= 0))
+        refuse(at, "plus_minus", "must be a number, 0 or more");
 }
 
 /* {"value", "unit", "evidence", "plus_minus", "source"}; missing or null is UNKNOWN. */
-static enum err read_figure(const struct location *outer, const struct jv *object, const char *key,
-                            enum quantity quantity, struct hardware_figure *out)
+static void read_figure(const struct object *outer, const char *key, enum quantity quantity,
+                        struct hardware_figure *out)
 {
     static const char *const KEYS[] = {"value", "unit", "evidence", "plus_minus", "source"};
-    const struct jv *figure = jv_get(object, key);
+    struct object at = inside(outer, key, jv_get(outer->json, key));
     const char *names[EVIDENCE_COUNT];
-    double factor;
-    size_t evidence = 0;
     *out = NO_FIGURE;
-    if (jv_is_null(figure))
-        return ERR_OK;
-    struct location at = inside(outer, key);
+    if (jv_is_null(at.json))
+        return;
     for (size_t i = 0; i < EVIDENCE_COUNT; i++)
         names[i] = evidence_name((enum evidence)i);
-    enum err err = check_keys(&at, figure, KEYS, COUNT_OF(KEYS));
-    if (!err)
-        err = read_unit(&at, figure, quantity, &out->unit, &factor);
-    if (!err)
-        err = read_value(&at, figure, factor, quantity, out);
-    if (!err)
-        err = read_word(&at, figure, "evidence", names, EVIDENCE_COUNT, &evidence);
-    if (!err)
-        err = read_line(&at, figure, "source", &out->source);
-    out->evidence = (enum evidence)evidence;
-    return err;
+    check_keys(&at, KEYS, COUNT_OF(KEYS));
+    read_value(&at, read_unit(&at, quantity, &out->unit), quantity, out);
+    out->evidence = (enum evidence)read_word(&at, "evidence", names, EVIDENCE_COUNT);
+    out->source = read_line(&at, "source");
 }
 
 /* ---- identity ---- */
 
-static bool is_id(const char *id)
+static void read_identity(const struct object *at, struct hardware *out)
 {
-    for (; *id; id++)
-        if (!islower((unsigned char)*id) && !isdigit((unsigned char)*id) && *id != '-')
-            return false;
-    return true;
-}
-
-static enum err read_year(const struct location *at, const struct jv *top, int *out)
-{
-    int64_t year;
-    *out = 0;
-    if (jv_is_null(jv_get(top, "year")))
-        return ERR_OK;
-    if (!jv_integer(jv_get(top, "year"), &year) || year < 1990 || year > 2100)
-        return refuse(at, "year", "must be a year, 1990 to 2100");
-    *out = (int)year;
-    return ERR_OK;
-}
-
-static enum err read_identity(const struct location *at, const struct jv *top, struct hardware *out)
-{
+    static const char ID[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
     const char *classes[HARDWARE_CLASS_COUNT];
-    size_t class = 0;
-    const struct jv *calibrated = jv_get(top, "calibrated");
+    const struct jv *calibrated = jv_get(at->json, "calibrated");
     for (size_t i = 0; i < HARDWARE_CLASS_COUNT; i++)
         classes[i] = hardware_class_name((enum hardware_class)i);
-    enum err err = copy_line(at, top, "id", out->id, sizeof out->id);
-    if (!err && !is_id(out->id))
-        return refuse(at, "id", "must be lowercase letters, digits and dashes");
-    if (!err)
-        err = copy_line(at, top, "name", out->name, sizeof out->name);
-    if (!err)
-        err = copy_line(at, top, "vendor", out->vendor, sizeof out->vendor);
-    if (!err)
-        err = read_word(at, top, "class", classes, HARDWARE_CLASS_COUNT, &class);
-    if (!err)
-        err = read_year(at, top, &out->year);
-    if (!err && jv_get(top, "note"))
-        err = read_line(at, top, "note", &out->note);
-    if (!err && calibrated && !jv_is_bool(calibrated))
-        return refuse(at, "calibrated", "must be true or false");
-    out->class = (enum hardware_class) class;
+    copy_line(at, "id", out->id, sizeof out->id);
+    if (out->id[strspn(out->id, ID)])
+        refuse(at, "id", "must be lowercase letters, digits and dashes");
+    copy_line(at, "name", out->name, sizeof out->name);
+    copy_line(at, "vendor", out->vendor, sizeof out->vendor);
+    out->class = (enum hardware_class)read_word(at, "class", classes, HARDWARE_CLASS_COUNT);
+    if (!jv_is_null(jv_get(at->json, "year")))
+        out->year = (int)read_integer(at, "year", 1990, 2100, "year");
+    if (jv_get(at->json, "note"))
+        out->note = read_line(at, "note");
+    if (calibrated && !jv_is_bool(calibrated))
+        refuse(at, "calibrated", "must be true or false");
     out->is_calibrated = jv_bool(calibrated, false);
-    return err;
 }
 
-static enum err read_processor(const struct location *top_at, const struct jv *top,
-                               struct storage *storage, struct hardware_processor *out)
+static void read_processor(const struct object *top, struct storage *storage,
+                           struct hardware_processor *out)
 {
     static const char *const KEYS[] = {"match", "threads", "source"};
-    const struct jv *object = jv_get(top, "processor");
-    struct location at = inside(top_at, "processor");
-    int64_t threads = 0;
-    if (jv_is_null(object))
-        return ERR_OK;
-    enum err err = check_keys(&at, object, KEYS, COUNT_OF(KEYS));
-    if (!err)
-        err = read_list(&at, object, "match", storage->brands);
-    if (!err && !storage->brands[0])
-        return refuse(&at, "match", "is missing");
-    if (!err &&
-        (!jv_integer(jv_get(object, "threads"), &threads) || threads < 1 || threads > THREADS_MAX))
-        return refuse(&at, "threads", "must be a whole number, 1 to %d", THREADS_MAX);
-    if (!err)
-        err = read_line(&at, object, "source", &out->source);
+    struct object at = inside(top, "processor", jv_get(top->json, "processor"));
+    if (jv_is_null(at.json))
+        return;
+    check_keys(&at, KEYS, COUNT_OF(KEYS));
+    read_list(&at, "match", storage->brands);
+    if (!storage->brands[0])
+        refuse(&at, "match", "is missing");
+    out->threads = (unsigned)read_integer(&at, "threads", 1, THREADS_MAX, "whole number");
+    out->source = read_line(&at, "source");
     out->brands = storage->brands;
-    out->threads = (unsigned)threads;
-    return err;
-}
-
-static enum err read_names(const struct location *at, const struct jv *top, struct storage *storage,
-                           struct hardware *out)
-{
-    enum err err = read_list(at, top, "aliases", storage->aliases);
-    if (!err)
-        err = read_list(at, top, "match", storage->matches);
-    if (!err)
-        err = read_processor(at, top, storage, &out->processor);
-    out->aliases = storage->aliases;
-    out->matches = storage->matches;
-    return err;
 }
 
 /* ---- capabilities ---- */
 
-static enum err read_units(const struct location *top_at, const struct jv *top, const char *key,
-                           struct hardware_figure *flops, struct hardware_figure *joules)
+static void read_units(const struct object *top, const char *key, struct hardware_figure *flops,
+                       struct hardware_figure *joules)
 {
     static const char *const KEYS[] = {"peak", "energy"};
     const char *names[PRECISION_COUNT];
-    const struct jv *units = jv_get(top, key);
-    struct location at = inside(top_at, key);
+    struct object at = inside(top, key, jv_get(top->json, key));
     for (size_t i = 0; i < PRECISION_COUNT; i++) {
         names[i] = precision_name((enum precision)i);
         flops[i] = joules[i] = NO_FIGURE;
     }
-    if (jv_is_null(units))
-        return ERR_OK;
-    enum err err = check_keys(&at, units, names, PRECISION_COUNT);
-    for (size_t i = 0; i < PRECISION_COUNT && !err; i++) {
-        const struct jv *object = jv_get(units, names[i]);
-        if (!object)
+    if (jv_is_null(at.json))
+        return;
+    check_keys(&at, names, PRECISION_COUNT);
+    for (size_t i = 0; i < PRECISION_COUNT; i++) {
+        struct object unit = inside(&at, names[i], jv_get(at.json, names[i]));
+        if (!unit.json)
             continue;
-        struct location inner = inside(&at, names[i]);
-        err = check_keys(&inner, object, KEYS, COUNT_OF(KEYS));
-        if (!err)
-            err = read_figure(&inner, object, "peak", RATE, &flops[i]);
-        if (!err)
-            err = read_figure(&inner, object, "energy", ENERGY, &joules[i]);
-        if (!err && !is_known(flops[i].value))
-            return refuse(&inner, "peak", "is missing");
+        check_keys(&unit, KEYS, COUNT_OF(KEYS));
+        read_figure(&unit, "peak", RATE, &flops[i]);
+        read_figure(&unit, "energy", ENERGY, &joules[i]);
+        if (!is_known(flops[i].value))
+            refuse(&unit, "peak", "is missing");
     }
-    return err;
 }
 
-static enum err read_memory(const struct location *at, const struct jv *object,
-                            struct hardware_memory *out)
+static void read_memories(const struct object *top, struct hardware *out)
 {
     static const char *const KEYS[] = {"name", "bandwidth", "capacity", "energy"};
-    enum err err = check_keys(at, object, KEYS, COUNT_OF(KEYS));
-    if (!err)
-        err = read_line(at, object, "name", &out->name);
-    if (!err)
-        err = read_figure(at, object, "bandwidth", BANDWIDTH, &out->bytes_per_s);
-    if (!err)
-        err = read_figure(at, object, "capacity", CAPACITY, &out->capacity_bytes);
-    if (!err)
-        err = read_figure(at, object, "energy", ENERGY, &out->joules_per_byte);
-    return err;
-}
-
-static enum err read_memories(const struct location *at, const struct jv *top, struct hardware *out)
-{
-    const struct jv *list = jv_get(top, "memories");
-    if (!jv_is_array(list) || jv_count(list) < 1 || jv_count(list) > HARDWARE_MEMORIES_MAX)
-        return refuse(at, "memories", "must be an array of 1 to %d, the nearest first",
-                      HARDWARE_MEMORIES_MAX);
-    for (const struct jv *memory = jv_first(list); memory; memory = jv_next(memory)) {
+    const struct jv *list = jv_get(top->json, "memories");
+    if (!jv_is_array(list) || jv_count(list) < 1 || jv_count(list) > HARDWARE_MEMORIES_MAX) {
+        refuse(top, "memories", "must be an array of 1 to %d, the nearest first",
+               HARDWARE_MEMORIES_MAX);
+        return;
+    }
+    for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
         char key[24];
-        str_format(key, sizeof key, "memories.%zu", out->memory_count);
-        struct location inner = inside(at, key);
-        enum err err = read_memory(&inner, memory, &out->memories[out->memory_count++]);
-        if (err)
-            return err;
+        struct hardware_memory *memory = &out->memories[out->memory_count];
+        str_format(key, sizeof key, "memories.%zu", out->memory_count++);
+        struct object at = inside(top, key, item);
+        check_keys(&at, KEYS, COUNT_OF(KEYS));
+        memory->name = read_line(&at, "name");
+        read_figure(&at, "bandwidth", BANDWIDTH, &memory->bytes_per_s);
+        read_figure(&at, "capacity", CAPACITY, &memory->capacity_bytes);
+        read_figure(&at, "energy", ENERGY, &memory->joules_per_byte);
     }
     if (!is_known(hardware_main_memory(out)->bytes_per_s.value))
-        return refuse(at, "memories", "the last one must have its bandwidth");
-    return ERR_OK;
+        refuse(top, "memories", "the last one must have its bandwidth");
 }
 
-/* The figures of an object of its own, such as power: {"limit", "idle"}. */
-static enum err read_pair(const struct location *top_at, const struct jv *top, const char *key,
-                          const char *const *names, const enum quantity *quantities,
-                          struct hardware_figure *const *out)
+/* Figures and the objects that hold them. */
+static void read_figures(const struct object *top, struct hardware *out)
 {
-    const struct jv *object = jv_get(top, key);
-    struct location at = inside(top_at, key);
-    *out[0] = *out[1] = NO_FIGURE;
-    if (jv_is_null(object))
-        return ERR_OK;
-    enum err err = check_keys(&at, object, names, 2);
-    for (size_t i = 0; i < 2 && !err; i++)
-        err = read_figure(&at, object, names[i], quantities[i], out[i]);
-    return err;
-}
-
-static enum err read_figures(const struct location *at, const struct jv *top, struct hardware *out)
-{
-    static const char *const POWER_KEYS[] = {"limit", "idle"};
-    static const char *const LINK_KEYS[] = {"bandwidth", "latency"};
-    enum err err = read_pair(at, top, "power", POWER_KEYS, (enum quantity[]){POWER, POWER},
-                             (struct hardware_figure *[]){&out->limit_w, &out->idle_w});
-    if (!err)
-        err = read_pair(at, top, "link", LINK_KEYS, (enum quantity[]){BANDWIDTH, TIME},
-                        (struct hardware_figure *[]){&out->link_bytes_per_s, &out->link_latency_s});
-    if (!err)
-        err = read_figure(at, top, "launch", TIME, &out->launch_s);
-    if (!err)
-        err = read_figure(at, top, "units", COUNT, &out->units);
-    if (!err)
-        err = read_figure(at, top, "compute_share", SHARE, &out->compute_share);
-    if (!err)
-        err = read_figure(at, top, "memory_share", SHARE, &out->memory_share);
-    return err;
+    static const char *const OBJECTS[] = {"power", "link"};
+    for (size_t k = 0; k < COUNT_OF(OBJECTS); k++) {
+        const char *keys[COUNT_OF(FIELDS)];
+        size_t count = 0;
+        struct object at = inside(top, OBJECTS[k], jv_get(top->json, OBJECTS[k]));
+        for (size_t i = 0; i < COUNT_OF(FIELDS); i++)
+            if (FIELDS[i].object && !strcmp(FIELDS[i].object, OBJECTS[k]))
+                keys[count++] = FIELDS[i].key;
+        if (!jv_is_null(at.json))
+            check_keys(&at, keys, count);
+    }
+    for (size_t i = 0; i < COUNT_OF(FIELDS); i++) {
+        const struct field *field = &FIELDS[i];
+        struct object at = inside(top, field->object, jv_get(top->json, field->object));
+        read_figure(field->object ? &at : top, field->key, field->quantity,
+                    (struct hardware_figure *)((char *)out + field->offset));
+    }
 }
 
 /* ---- operating points ---- */
 
-static enum err read_point(const struct location *at, const struct jv *object,
-                           struct hardware_point *out)
+static void read_point(const struct object *at, struct hardware_point *out)
 {
     static const char *const KEYS[] = {"name",         "limit_w", "clock_ratio", "memory_ratio",
                                        "energy_ratio", "idle_w",  "source"};
-    enum err err = check_keys(at, object, KEYS, COUNT_OF(KEYS));
-    if (!err)
-        err = read_line(at, object, "name", &out->name);
-    if (!err && strchr(out->name, '@'))
-        return refuse(at, "name", "must not contain '@'");
-    if (!err)
-        err = read_number(at, object, "limit_w", UNKNOWN, &out->limit_w);
-    if (!err)
-        err = read_number(at, object, "clock_ratio", 1, &out->clock_ratio);
-    if (!err)
-        err = read_number(at, object, "memory_ratio", 1, &out->memory_ratio);
-    if (!err)
-        err = read_number(at, object, "energy_ratio", 1, &out->energy_ratio);
-    if (!err)
-        err = read_number(at, object, "idle_w", UNKNOWN, &out->idle_w);
-    if (!err)
-        err = read_line(at, object, "source", &out->source);
-    return err;
+    check_keys(at, KEYS, COUNT_OF(KEYS));
+    out->name = read_line(at, "name");
+    if (strchr(out->name, '@'))
+        refuse(at, "name", "must not contain '@'");
+    for (size_t i = 0; i < COUNT_OF(POINT_NUMBERS); i++) {
+        const struct jv *value = jv_get(at->json, POINT_NUMBERS[i].key);
+        double number = jv_is_null(value) ? POINT_NUMBERS[i].otherwise : jv_number(value);
+        if (!jv_is_null(value) && !(number > 0 && number <= NUMBER_MAX))
+            refuse(at, POINT_NUMBERS[i].key, "must be a number above 0, at most %g", NUMBER_MAX);
+        memcpy((char *)out + POINT_NUMBERS[i].offset, &number, sizeof number);
+    }
+    out->source = read_line(at, "source");
 }
 
-static enum err read_points(const struct location *at, const struct jv *top,
-                            struct storage *storage, struct hardware *out)
+static void read_points(const struct object *top, struct storage *storage, struct hardware *out)
 {
-    const struct jv *list = jv_get(top, "points");
+    const struct jv *list = jv_get(top->json, "points");
     if (jv_is_null(list))
-        return ERR_OK;
-    if (!jv_is_array(list) || jv_count(list) < 1 || jv_count(list) > POINTS_MAX)
-        return refuse(at, "points", "must be an array of 1 to %d", POINTS_MAX);
+        return;
+    if (!jv_is_array(list) || jv_count(list) < 1 || jv_count(list) > POINTS_MAX) {
+        refuse(top, "points", "must be an array of 1 to %d", POINTS_MAX);
+        return;
+    }
     out->points = storage->points;
-    for (const struct jv *object = jv_first(list); object; object = jv_next(object)) {
+    for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
         char key[24];
         str_format(key, sizeof key, "points.%zu", out->point_count);
-        struct location inner = inside(at, key);
+        struct object at = inside(top, key, item);
         struct hardware_point *point = &storage->points[out->point_count];
-        enum err err = read_point(&inner, object, point);
-        if (err)
-            return err;
+        read_point(&at, point);
         for (size_t i = 0; i < out->point_count; i++)
             if (str_equal_nocase(storage->points[i].name, point->name))
-                return refuse(&inner, "name", "'%s' given more than once", point->name);
+                refuse(&at, "name", "'%s' given more than once", point->name);
         out->point_count++;
     }
-    return ERR_OK;
 }
 
 /* ---- a file ---- */
 
-static enum err read_top(const struct location *at, struct storage *storage, struct hardware *out)
+static void read_top(const struct object *at, struct storage *storage, struct hardware *out)
 {
     static const char *const KEYS[] = {
         "id",    "name",      "vendor", "class",      "year",     "note",          "aliases",
         "match", "processor", "matrix", "vector",     "memories", "power",         "launch",
         "units", "link",      "points", "calibrated", "kind",     "compute_share", "memory_share",
     };
-    const struct jv *top = storage->tree;
-    enum err err = check_keys(at, top, KEYS, COUNT_OF(KEYS));
-    if (!err && jv_get(top, "kind"))
-        return refuse(at, "kind", "such a list is compiled into the program, not read");
-    if (!err)
-        err = read_identity(at, top, out);
-    if (!err)
-        err = read_names(at, top, storage, out);
-    if (!err)
-        err = read_units(at, top, "matrix", out->matrix_flops, out->matrix_joules);
-    if (!err)
-        err = read_units(at, top, "vector", out->vector_flops, out->vector_joules);
-    if (!err)
-        err = read_memories(at, top, out);
-    if (!err)
-        err = read_figures(at, top, out);
-    if (!err)
-        err = read_points(at, top, storage, out);
-    return err;
+    check_keys(at, KEYS, COUNT_OF(KEYS));
+    if (jv_get(at->json, "kind"))
+        refuse(at, "kind", "such a list is compiled into the program, not read");
+    read_identity(at, out);
+    read_list(at, "aliases", storage->aliases);
+    read_list(at, "match", storage->matches);
+    out->aliases = storage->aliases;
+    out->matches = storage->matches;
+    read_processor(at, storage, &out->processor);
+    read_units(at, "matrix", out->matrix_flops, out->matrix_joules);
+    read_units(at, "vector", out->vector_flops, out->vector_joules);
+    read_memories(at, out);
+    read_figures(at, out);
+    read_points(at, storage, out);
 }
 
 enum err hardware_parse(const char *name, const char *bytes, size_t length, struct hardware *out,
                         struct error *why)
 {
-    struct location at = {name, NULL, "", why};
     struct error reason = {0};
     struct storage *storage = calloc(1, sizeof *storage);
     *out = (struct hardware){.storage = storage};
@@ -550,7 +460,7 @@ enum err hardware_parse(const char *name, const char *bytes, size_t length, stru
     if (err)
         err_set(why, err, "%s: %s", name, reason.text);
     else
-        err = read_top(&at, storage, out);
+        read_top(&(struct object){storage->tree, NULL, "", name, &err, why}, storage, out);
     if (err)
         hardware_release(out);
     return err;
@@ -684,6 +594,26 @@ static void write_memories(struct json *json, const struct hardware *hardware)
     json_array_end(json);
 }
 
+static void write_figures(struct json *json, const struct hardware *hardware)
+{
+    const char *open = NULL;
+    for (size_t i = 0; i < COUNT_OF(FIELDS); i++) {
+        const struct hardware_figure *figure =
+            (const struct hardware_figure *)((const char *)hardware + FIELDS[i].offset);
+        const char *object = FIELDS[i].object;
+        if (!is_known(figure->value))
+            continue;
+        if (open && open != object)
+            json_object_end(json);
+        if (object && open != object)
+            json_object(json, object);
+        open = object;
+        write_figure(json, FIELDS[i].key, FIELDS[i].quantity, figure);
+    }
+    if (open)
+        json_object_end(json);
+}
+
 static void write_points(struct json *json, const struct hardware *hardware)
 {
     if (!hardware->point_count)
@@ -693,14 +623,12 @@ static void write_points(struct json *json, const struct hardware *hardware)
         const struct hardware_point *point = &hardware->points[i];
         json_object(json, NULL);
         json_string(json, "name", point->name);
-        write_value(json, "limit_w", point->limit_w, 1);
-        if (point->clock_ratio != 1)
-            json_number(json, "clock_ratio", point->clock_ratio);
-        if (point->memory_ratio != 1)
-            json_number(json, "memory_ratio", point->memory_ratio);
-        if (point->energy_ratio != 1)
-            json_number(json, "energy_ratio", point->energy_ratio);
-        write_value(json, "idle_w", point->idle_w, 1);
+        for (size_t k = 0; k < COUNT_OF(POINT_NUMBERS); k++) {
+            double number;
+            memcpy(&number, (const char *)point + POINT_NUMBERS[k].offset, sizeof number);
+            if (number != POINT_NUMBERS[k].otherwise)
+                write_value(json, POINT_NUMBERS[k].key, number, 1);
+        }
         json_string(json, "source", point->source);
         json_object_end(json);
     }
@@ -714,22 +642,7 @@ void hardware_write(const struct hardware *hardware, struct json *json)
     write_units(json, "matrix", hardware->matrix_flops, hardware->matrix_joules);
     write_units(json, "vector", hardware->vector_flops, hardware->vector_joules);
     write_memories(json, hardware);
-    if (is_known(hardware->limit_w.value) || is_known(hardware->idle_w.value)) {
-        json_object(json, "power");
-        write_figure(json, "limit", POWER, &hardware->limit_w);
-        write_figure(json, "idle", POWER, &hardware->idle_w);
-        json_object_end(json);
-    }
-    write_figure(json, "launch", TIME, &hardware->launch_s);
-    write_figure(json, "units", COUNT, &hardware->units);
-    write_figure(json, "compute_share", SHARE, &hardware->compute_share);
-    write_figure(json, "memory_share", SHARE, &hardware->memory_share);
-    if (is_known(hardware->link_bytes_per_s.value) || is_known(hardware->link_latency_s.value)) {
-        json_object(json, "link");
-        write_figure(json, "bandwidth", BANDWIDTH, &hardware->link_bytes_per_s);
-        write_figure(json, "latency", TIME, &hardware->link_latency_s);
-        json_object_end(json);
-    }
+    write_figures(json, hardware);
     write_points(json, hardware);
     if (hardware->is_calibrated)
         json_bool(json, "calibrated", true);

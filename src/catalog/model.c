@@ -120,9 +120,12 @@ void model_name_normalize(const char *name, char *to, size_t size)
     }
 }
 
+/* Not by strspn: names are compared by the hundred, and it sets up a table each time. */
 static const char *skip_marks(const char *name)
 {
-    return name + strspn(name, "-_. ");
+    while (*name == '-' || *name == '_' || *name == '.' || *name == ' ')
+        name++;
+    return name;
 }
 
 bool model_name_equal(const char *a, const char *b)

@@ -20,23 +20,6 @@
 #include "rundir/run_dir.h"
 #include "rundir/run_table.h"
 
-static int analyze_main(int argc, char **argv);
-
-const struct command command_analyze = {
-    .name = "analyze",
-    .summary = "statistics of runs: energy, latency, accuracy, outliers, quality",
-    .usage = "DIR|FILE... [OPTIONS]",
-    .details =
-        "Reads run directories (also of the Python IPW) and reports fits with their errors,\n"
-        "confidence intervals, percentiles, outliers and data quality. An analysis without enough\n"
-        "data is reported with what is missing. Results of `ipw layers` are read as a FILE (-o) "
-        "or\n"
-        "from layers*.json in a DIR.\n\n"
-        "Each result is also written to DIR/analysis/NAME.json. Several DIRs are also compared\n"
-        "with each other. `ipw list analyses -v` shows the analyses and their parameters.",
-    .run = analyze_main,
-};
-
 struct analyze_options {
     const char *analyses; /* NULL: all */
     const char *model;
@@ -83,18 +66,18 @@ static int choose(struct analyzing *work, const char *names)
 {
     struct error why = {0};
     char *copy = strdup(names), *rest = NULL;
-    int code = copy ? -1 : complain("analyze", EXIT_FAILED, "out of memory");
+    int code = copy ? -1 : complain(EXIT_FAILED, "out of memory");
     for (char *name = copy ? strtok_r(copy, ", ", &rest) : NULL; name && code < 0;
          name = strtok_r(NULL, ", ", &rest)) {
         const struct analysis_driver *driver = analysis_driver_find(name, &why);
         if (!driver)
-            code = complain("analyze", EXIT_USAGE, "%s", why.text);
+            code = complain(EXIT_USAGE, "%s", why.text);
         else if (!is_chosen(work, driver) && work->driver_count < ANALYSES_MOST)
             work->drivers[work->driver_count++] = driver;
     }
     free(copy);
     if (code < 0 && !work->driver_count)
-        code = complain("analyze", EXIT_USAGE, "--analysis is empty; see `ipw list analyses`");
+        code = complain(EXIT_USAGE, "--analysis is empty; see `ipw list analyses`");
     return code;
 }
 
@@ -119,7 +102,7 @@ static int check_params(const struct analyzing *work)
             if (count + 1 < sizeof known / sizeof *known)
                 known[count++] = *spec;
     if (params_check(&work->options->params, known, "ipw analyze", &why))
-        return complain("analyze", EXIT_USAGE, "%s", why.text);
+        return complain(EXIT_USAGE, "%s", why.text);
     return -1;
 }
 
@@ -192,7 +175,7 @@ static enum err take_result(struct analyzing *work, const struct analysis_driver
 
 static void show_run(struct analyzing *work, const struct run_table *table)
 {
-    const char *hardware = run_fact_text(table, "hardware_label");
+    const char *hardware = run_hardware(table);
     text_addf(&work->out, "\n %s: %zu %s %s '%s'%s%s", plain_text(table->directory).text,
               table->rows, run_kind_unit(table->kind, table->rows != 1),
               table->kind == RUN_KIND_PROFILE ? "to" : "of", plain_text(table->model).text,
@@ -324,14 +307,14 @@ static int load_subject(struct analyzing *work, struct run_wanted wanted, struct
     bool is_directory = file_is_directory(subject->path);
     subject->is_file = !is_directory && file_exists(subject->path);
     if ((subject->is_file || is_directory) && load_layers(work, subject, &why))
-        code = complain("analyze", EXIT_FAILED, "%s", why.text);
+        code = complain(EXIT_FAILED, "%s", why.text);
     if (subject->is_file)
         return code;
     enum err err = run_table_load_texts(subject->path, work->options->model, wanted,
                                         texts_needed(work), &subject->table, &why);
     subject->has_table = !err;
     if (err && (err != ERR_NOT_FOUND || !subject->layers.count))
-        code = complain("analyze", EXIT_FAILED, "%s", why.text);
+        code = complain(EXIT_FAILED, "%s", why.text);
     return code;
 }
 
@@ -366,9 +349,9 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
         text_add(&work->out, "\n");
     }
     if (err)
-        return complain("analyze", EXIT_FAILED, "%s", why.text);
+        return complain(EXIT_FAILED, "%s", why.text);
     if (work->out.length) {
-        int put = put_output("analyze", &work->out);
+        int put = put_output(&work->out);
         code = put != EXIT_DONE ? put : code;
     }
     return code;
@@ -388,45 +371,54 @@ static size_t drop_repeated(const char **words, size_t count)
     return kept;
 }
 
-static int analyze_main(int argc, char **argv)
+static struct analyze_options args;
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.name = "analysis", .type = OPTION_TEXT, .target = &args.analyses, .value = "NAMES",
+     .help = "comma-separated analyses to run (default: all)"},
+    {.name = "model", .type = OPTION_TEXT, .target = &args.model, .value = "NAME",
+     .help = "select one model's records"},
+    {.name = "option", .type = OPTION_PARAMS, .target = &args.params, .value = "K=V",
+     .help = "parameter of an analysis; may be repeated"},
+    {.name = "json", .type = OPTION_FLAG, .target = &args.json,
+     .help = "print one JSON object"},
+    {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &args.verbose,
+     .help = "all rows and columns"},
+    {0},
+};
+/* clang-format on */
+
+static int analyze_main(const char **words, size_t count)
 {
-    struct analyze_options options = {0};
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.name = "analysis", .type = OPTION_TEXT, .target = &options.analyses, .value = "NAMES",
-         .help = "comma-separated analyses to run (default: all)"},
-        {.name = "model", .type = OPTION_TEXT, .target = &options.model, .value = "NAME",
-         .help = "select one model's records"},
-        {.name = "option", .type = OPTION_PARAMS, .target = &options.params, .value = "K=V",
-         .help = "parameter of an analysis; may be repeated"},
-        {.name = "json", .type = OPTION_FLAG, .target = &options.json,
-         .help = "print one JSON object"},
-        {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &options.verbose,
-         .help = "all rows and columns"},
-        {0},
-    };
-    /* clang-format on */
-    struct analyzing work = {.options = &options};
-    const char **words = malloc((size_t)(argc + 1) * sizeof *words);
-    size_t count = 0;
-    work.points = malloc((size_t)(argc + 1) * sizeof *work.points);
-    int code = words && work.points
-                   ? parse_with_words(&command_analyze, rows, argc, argv, words, &count)
-                   : complain("analyze", EXIT_FAILED, "out of memory");
-    if (code < 0 && !count)
-        code = complain("analyze", EXIT_USAGE, "missing run directory; usage: ipw analyze %s",
-                        command_analyze.usage);
-    if (code < 0)
-        code = choose_drivers(&work);
+    struct analyzing work = {.options = &args, .points = malloc(count * sizeof *work.points)};
+    int code = work.points ? choose_drivers(&work) : complain(EXIT_FAILED, "out of memory");
     if (code < 0)
         code = check_params(&work);
-    start_reading_bar("analyze", wants_color(STDERR_FILENO));
+    start_reading_bar(wants_color(STDERR_FILENO));
     if (code < 0)
         code = analyze_all(&work, words, drop_repeated(words, count));
-    params_release(&options.params);
+    params_release(&args.params);
     text_release(&work.out);
     measured_layers_release(&work.layers);
     free(work.points);
-    free((void *)words);
     return code;
 }
+
+const struct command command_analyze = {
+    .name = "analyze",
+    .summary = "statistics of runs: energy, latency, accuracy, outliers, quality",
+    .usage = "DIR|FILE... [OPTIONS]",
+    .details =
+        "Reads run directories (also of the Python IPW) and reports fits with their errors,\n"
+        "confidence intervals, percentiles, outliers and data quality. An analysis without enough\n"
+        "data is reported with what is missing. Results of `ipw layers` are read as a FILE (-o) "
+        "or\n"
+        "from layers*.json in a DIR.\n\n"
+        "Each result is also written to DIR/analysis/NAME.json. Several DIRs are also compared\n"
+        "with each other. `ipw list analyses -v` shows the analyses and their parameters.",
+    .rows = ROWS,
+    .words = WORDS_ANY,
+    .required = "missing run directory",
+    .run = analyze_main,
+};

@@ -14,25 +14,6 @@
 #include "report/text/compare_report.h"
 #include "report/html/html.h"
 
-static int compare_main(int argc, char **argv);
-
-const struct command command_compare = {
-    .name = "compare",
-    .summary = "compare runs with a baseline: differences, confidence intervals, verdicts",
-    .usage = "BASELINE RUN... [OPTIONS]",
-    .details =
-        "Reads run directories (also of the Python IPW). Queries that both runs asked are "
-        "compared\n"
-        "pairwise, others as two samples. Each metric has its value in both runs, the difference\n"
-        "with its 95 % CI, the p-value (Holm-corrected for the number of metrics), and a verdict.\n"
-        "Whatever makes the comparison unfair is reported first.\n\n"
-        "--fail-if METRIC>BOUND or METRIC<BOUND exits 1 if the difference exceeds the bound:\n"
-        "'energy_per_output_token > +5%' (relative), 'accuracy < -0.02' (absolute).\n\n"
-        "metrics: energy_per_query energy_per_output_token active_energy latency ttft itl\n"
-        "         tokens_per_s accuracy ipj ipw power",
-    .run = compare_main,
-};
-
 struct compare_options {
     struct option_list fail_if;
     const char *model, *format, *output;
@@ -45,7 +26,7 @@ static int parse_checks(const struct compare_options *options, struct compare_ch
     struct error why = {0};
     for (size_t i = 0; i < options->fail_if.count; i++)
         if (compare_check_parse(options->fail_if.items[i], &checks[i], &why))
-            return complain("compare", EXIT_USAGE, "--fail-if: %s", why.text);
+            return complain(EXIT_USAGE, "--fail-if: %s", why.text);
     return -1;
 }
 
@@ -89,8 +70,7 @@ static int put_page(const struct compare_options *options, const char **director
     if (!err)
         err = write_file(options->output, &page, &why);
     text_addf(&said, "%s\n", options->output);
-    int code =
-        err ? complain("compare", EXIT_FAILED, "%s", why.text) : put_output("compare", &said);
+    int code = err ? complain(EXIT_FAILED, "%s", why.text) : put_output(&said);
     text_release(&page);
     text_release(&said);
     return code;
@@ -114,9 +94,9 @@ static int put_report(const struct compare_report *report, const struct compare_
     else
         compare_text(report, !options->output && wants_color(STDOUT_FILENO), &out);
     if (!options->output)
-        code = put_output("compare", &out);
+        code = put_output(&out);
     else if (write_file(options->output, &out, &why))
-        code = complain("compare", EXIT_FAILED, "%s", why.text);
+        code = complain(EXIT_FAILED, "%s", why.text);
     text_release(&out);
     return code;
 }
@@ -131,7 +111,7 @@ static int judge_checks(const struct compare_report *report)
             enum compare_outcome outcome =
                 compare_check_judge(check, &report->comparisons[i], report->confident);
             if (outcome != CHECK_HOLDS)
-                code = complain("compare", EXIT_FAILED, "%s",
+                code = complain(EXIT_FAILED, "%s",
                                 compare_check_line(check, &report->comparisons[i], outcome,
                                                    report->confident, line));
         }
@@ -145,17 +125,17 @@ static int compare_with(const struct compare_options *options, const char **dire
     struct run_table baseline;
     struct error why = {0};
     int code = parse_checks(options, checks);
-    if (code >= 0 || !directories)
+    if (code >= 0)
         return code;
-    struct comparison *comparisons = calloc(count ? count : 1, sizeof *comparisons);
+    struct comparison *comparisons = calloc(count, sizeof *comparisons);
     if (!comparisons)
-        return complain("compare", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     enum err err = load(directories[0], options->model, &baseline, &why);
     if (!err) {
         err = compare_all(&baseline, directories + 1, count - 1, options, comparisons, &why);
         struct compare_report report = {.baseline = baseline.directory,
                                         .model = baseline.model,
-                                        .hardware = run_fact_text(&baseline, "hardware_label"),
+                                        .hardware = run_hardware(&baseline),
                                         .queries = baseline.rows,
                                         .comparisons = comparisons,
                                         .count = count - 1,
@@ -171,49 +151,62 @@ static int compare_with(const struct compare_options *options, const char **dire
         run_table_release(&baseline);
     }
     if (err)
-        code = complain("compare", EXIT_FAILED, "%s", why.text);
+        code = complain(EXIT_FAILED, "%s", why.text);
     free(comparisons);
     return code;
 }
 
-static int compare_main(int argc, char **argv)
+static struct compare_options args = {.format = "table"};
+
+static const char *const FORMATS[] = {"table", "md", "json", "html", NULL};
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.name = "fail-if", .type = OPTION_LIST, .target = &args.fail_if, .value = "BOUND",
+     .help = "exit 1 if the difference exceeds BOUND; may be repeated"},
+    {.name = "confident", .type = OPTION_FLAG, .target = &args.confident,
+     .help = "--fail-if only if the whole 95 % CI exceeds the bound"},
+    {.name = "model", .type = OPTION_TEXT, .target = &args.model, .value = "NAME",
+     .help = "select one model's records"},
+    {.name = "seed", .type = OPTION_COUNT, .target = &args.seed, .value = "N",
+     .help = "random seed of the bootstrap (default: 0)"},
+    {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "NAME",
+     .help = "table, md, json, or html (the page of `ipw report`; needs -o)",
+     .choices = FORMATS},
+    {.name = "json", .type = OPTION_FLAG, .target = &args.json,
+     .help = "same as --format json"},
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
+     .value = "FILE", .help = "write to FILE instead of stdout"},
+    {0},
+};
+/* clang-format on */
+
+static int compare_main(const char **words, size_t count)
 {
-    static const char *const FORMATS[] = {"table", "md", "json", "html", NULL};
-    struct compare_options options = {.format = "table"};
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.name = "fail-if", .type = OPTION_LIST, .target = &options.fail_if, .value = "BOUND",
-         .help = "exit 1 if the difference exceeds BOUND; may be repeated"},
-        {.name = "confident", .type = OPTION_FLAG, .target = &options.confident,
-         .help = "--fail-if only if the whole 95 % CI exceeds the bound"},
-        {.name = "model", .type = OPTION_TEXT, .target = &options.model, .value = "NAME",
-         .help = "select one model's records"},
-        {.name = "seed", .type = OPTION_COUNT, .target = &options.seed, .value = "N",
-         .help = "random seed of the bootstrap (default: 0)"},
-        {.name = "format", .type = OPTION_CHOICE, .target = &options.format, .value = "NAME",
-         .help = "table, md, json, or html (the page of `ipw report`; needs -o)",
-         .choices = FORMATS},
-        {.name = "json", .type = OPTION_FLAG, .target = &options.json,
-         .help = "same as --format json"},
-        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &options.output,
-         .value = "FILE", .help = "write to FILE instead of stdout"},
-        {0},
-    };
-    /* clang-format on */
-    const char **words = malloc((size_t)(argc + 1) * sizeof *words);
-    size_t count = 0;
-    int code = words ? parse_with_words(&command_compare, rows, argc, argv, words, &count)
-                     : complain("compare", EXIT_FAILED, "out of memory");
-    if (code < 0 && count < 2)
-        code =
-            complain("compare", EXIT_USAGE, "%s; usage: ipw compare %s",
-                     count ? "missing run to compare with the baseline" : "missing run directories",
-                     command_compare.usage);
-    if (code < 0 && is_page(&options) && !options.output)
-        code = complain("compare", EXIT_USAGE, "--format html needs -o FILE");
-    start_reading_bar("compare", wants_color(STDERR_FILENO));
-    if (code < 0)
-        code = compare_with(&options, words, count);
-    free((void *)words);
-    return code;
+    if (count < 2)
+        return complain_usage(count ? "missing run to compare with the baseline"
+                                    : "missing run directories");
+    if (is_page(&args) && !args.output)
+        return complain(EXIT_USAGE, "--format html needs -o FILE");
+    start_reading_bar(wants_color(STDERR_FILENO));
+    return compare_with(&args, words, count);
 }
+
+const struct command command_compare = {
+    .name = "compare",
+    .summary = "compare runs with a baseline: differences, confidence intervals, verdicts",
+    .usage = "BASELINE RUN... [OPTIONS]",
+    .details =
+        "Reads run directories (also of the Python IPW). Queries that both runs asked are "
+        "compared\n"
+        "pairwise, others as two samples. Each metric has its value in both runs, the difference\n"
+        "with its 95 % CI, the p-value (Holm-corrected for the number of metrics), and a verdict.\n"
+        "Whatever makes the comparison unfair is reported first.\n\n"
+        "--fail-if METRIC>BOUND or METRIC<BOUND exits 1 if the difference exceeds the bound:\n"
+        "'energy_per_output_token > +5%' (relative), 'accuracy < -0.02' (absolute).\n\n"
+        "metrics: energy_per_query energy_per_output_token active_energy latency ttft itl\n"
+        "         tokens_per_s accuracy ipj ipw power",
+    .rows = ROWS,
+    .words = WORDS_ANY,
+    .run = compare_main,
+};

@@ -15,7 +15,7 @@
 #include "clients/client.h"
 #include "core/text.h"
 #include "port/proc.h"
-#include "report/text/family_report.h"
+#include "report/text/profile_report.h"
 #include "report/plot/gnuplot.h"
 #include "report/html/html.h"
 #include "runner/profile/profile.h"
@@ -27,26 +27,6 @@ extern const struct command command_doctor;
 extern const struct command command_plot;
 extern const struct command command_report;
 extern const struct command command_run;
-
-static int demo_main(int argc, char **argv);
-
-const struct command command_demo = {
-    .name = "demo",
-    .summary = "the shipped models over the shipped questions: accuracy against energy",
-    .usage = "[OPTIONS]",
-    .details =
-        "Profiles a family of small models, trained for the questions that ship with this "
-        "program,\n"
-        "in two sizes and three precisions. Each answers the same questions, none of which was in "
-        "its\n"
-        "training data; the table shows accuracy, energy per query, and which models are\n"
-        "Pareto-optimal. Every run keeps its directory, as with `ipw profile --client llama`;\n"
-        "`ipw report` and `ipw plot` make a page and pictures of all of them.\n\n"
-        "Without the llama.cpp library no model can run: then `ipw doctor` and `ipw run` show "
-        "what\n"
-        "this machine can measure, on a load of a few seconds.",
-    .run = demo_main,
-};
 
 /* No correct answer is half as long; a model that chats would otherwise go on for minutes. */
 #define ANSWER_TOKENS "64"
@@ -112,7 +92,7 @@ static int show_step(const struct command *step, int argc, char **argv)
         printf(" %s", argv[i]);
     printf("\n\n");
     fflush(stdout);
-    return step->run(argc, argv);
+    return command_call(step, argc, argv);
 }
 
 static int show_load(void)
@@ -120,7 +100,7 @@ static int show_load(void)
     char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0)
-        return complain("demo", EXIT_FAILED, "cannot find this program's own file: %m");
+        return complain(EXIT_FAILED, "cannot find this program's own file: %m");
     self[length] = '\0';
     char *doctor[] = {"doctor", NULL};
     char *run[] = {"run", "-r", "3", "--idle", "1", "--", self, "load", "--seconds", "1", NULL};
@@ -188,50 +168,59 @@ static int write_outputs(const struct profile_family *family)
     family_text(family, wants_color(command.json ? STDERR_FILENO : STDOUT_FILENO), &table);
     family_json(family, &json);
     if (command.output && write_file(command.output, &json, &why) != ERR_OK)
-        code = complain("demo", EXIT_FAILED, "%s", why.text);
+        code = complain(EXIT_FAILED, "%s", why.text);
     if (command.json && !command.quiet)
         profile_view_put(&table);
-    int written = put_output("demo", command.json ? &json : &table);
+    int written = put_output(command.json ? &json : &table);
     text_release(&table);
     text_release(&json);
     return written ? written : code;
+}
+
+/* Calls a command for all runs that were completed. */
+static int call_for_runs(const struct command *step, const struct profile_family *family,
+                         char *const *options)
+{
+    char **words = calloc(family->count + 6, sizeof *words);
+    int count = 1;
+    if (!words)
+        return complain(EXIT_FAILED, "out of memory");
+    words[0] = (char *)step->name;
+    for (size_t i = 0; i < family->count; i++)
+        if (family->members[i].completed)
+            words[count++] = (char *)family->members[i].directory;
+    for (; *options; options++)
+        words[count++] = *options;
+    int code = command_call(step, count, words);
+    free(words);
+    return code;
 }
 
 /* A page and plots of all runs, by the commands for them; each prints the paths of what it wrote. */
 static int write_pages(const struct profile_family *family)
 {
     char page[600], plots[600];
-    char **words = calloc(family->count + 6, sizeof *words);
-    size_t count = 1;
     struct error why = {0};
-    if (!words)
-        return complain("demo", EXIT_FAILED, "out of memory");
+    size_t completed = 0; /* models of which any query was */
+    int code = EXIT_DONE;
     str_format(page, sizeof page, "%s/report.html", command.profile.output_dir);
     str_format(plots, sizeof plots, "%s/plots", command.profile.output_dir);
     for (size_t i = 0; i < family->count; i++)
-        if (family->members[i].completed)
-            words[count++] = (char *)family->members[i].directory;
-    words[count] = "-o";
-    int code = EXIT_DONE;
-    if (html_available(&why) == ERR_OK) {
-        words[0] = "report", words[count + 1] = page;
-        code = command_report.run((int)count + 2, words);
-    } else {
-        complain("demo", 0, "no page: %s", why.text);
-    }
-    if (!code && gnuplot_available(&why) == ERR_OK && count > 2) {
-        words[0] = "plot", words[count + 1] = plots;
-        words[count + 2] = "--plot", words[count + 3] = "pareto,models";
-        code = command_plot.run((int)count + 4, words);
-    }
-    free(words);
+        completed += family->members[i].completed > 0;
+    if (html_available(&why) == ERR_OK)
+        code = call_for_runs(&command_report, family, (char *[]){"-o", page, NULL});
+    else
+        complain(0, "no page: %s", why.text);
+    if (!code && gnuplot_available(&why) == ERR_OK && completed > 1)
+        code = call_for_runs(&command_plot, family,
+                             (char *[]){"-o", plots, "--plot", "pareto,models", NULL});
     return code;
 }
 
 static int require_all_measured(const struct profile_family *family)
 {
     for (size_t i = 0; i < family->count; i++) {
-        int code = require_measured("demo", &family->members[i].energy);
+        int code = require_measured(&family->members[i].energy);
         if (code)
             return code;
     }
@@ -252,7 +241,7 @@ static int run_family(const struct client_models *models)
     struct profile_family family;
     struct error why = {0};
     proc_block_signals();
-    int code = open_session("demo", &command.measure, &session);
+    int code = open_session(&command.measure, &session);
     if (code)
         return code;
     host_report_take(&session.findings, &host);
@@ -262,7 +251,7 @@ static int run_family(const struct client_models *models)
     if (err == ERR_INTERRUPTED)
         _exit(128 + family.signal);
     if (err)
-        code = complain("demo", EXIT_FAILED, "%s", why.text);
+        code = complain(EXIT_FAILED, "%s", why.text);
     else
         code = write_outputs(&family);
     if (!err && !code && !command.json && !family.signal)
@@ -283,27 +272,45 @@ static enum err set_params(void)
     return err ? err : params_set(&command.profile.request_params, "max_tokens", ANSWER_TOKENS);
 }
 
-static int demo_main(int argc, char **argv)
+static int demo_main(const char **words, size_t count)
 {
-    int rest, code = parse_or_help(&command_demo, ROWS, argc, argv, false, &rest);
-    if (code >= 0)
-        return code;
+    (void)words, (void)count;
+    int code;
     struct client_models models = {0};
     struct error why = {0};
     if (set_params() != ERR_OK)
-        return complain("demo", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     enum err err =
         command.models ? list_named(command.models, &models) : list_family(&models, &why);
     if (err == ERR_UNSUPPORTED) {
-        complain("demo", 0, "no model can run here: %s", why.text);
+        complain(0, "no model can run here: %s", why.text);
         return show_load();
     }
     if (!err && models.count == 0)
         err = err_set(&why, ERR_USAGE, "--model is empty");
     if (err)
-        code = complain("demo", err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        code = complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
     else
         code = run_family(&models);
     client_models_release(&models);
     return code;
 }
+
+const struct command command_demo = {
+    .name = "demo",
+    .summary = "the shipped models over the shipped questions: accuracy against energy",
+    .usage = "[OPTIONS]",
+    .details =
+        "Profiles a family of small models, trained for the questions that ship with this "
+        "program,\n"
+        "in two sizes and three precisions. Each answers the same questions, none of which was in "
+        "its\n"
+        "training data; the table shows accuracy, energy per query, and which models are\n"
+        "Pareto-optimal. Every run keeps its directory, as with `ipw profile --client llama`;\n"
+        "`ipw report` and `ipw plot` make a page and pictures of all of them.\n\n"
+        "Without the llama.cpp library no model can run: then `ipw doctor` and `ipw run` show "
+        "what\n"
+        "this machine can measure, on a load of a few seconds.",
+    .rows = ROWS,
+    .run = demo_main,
+};

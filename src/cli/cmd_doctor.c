@@ -10,22 +10,21 @@
 #include "runner/check.h"
 #include "sampler/session.h"
 
-static int doctor_run(int argc, char **argv);
+static struct measure_options measure;
+static bool json;
+static const char *output;
 
-const struct command command_doctor = {
-    .name = "doctor",
-    .summary = "which energy sensors work here, how well, and how to fix the others",
-    .usage = "[--json] [OPTIONS]",
-    .details = "Probes every kind of energy sensor, tests those that open under a short CPU load "
-               "(about a\n"
-               "second), and reports each as ok, estimated, dead (opens, but its counter does not "
-               "change),\n"
-               "denied (with the command that fixes it), unsupported or absent.",
-    .run = doctor_run,
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.name = "json", .type = OPTION_FLAG, .target = &json, .help = "report as JSON"},
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &output, .value = "FILE",
+     .help = "write to FILE instead of stdout"},
+    MEASURE_OPTION_ROWS(measure, "rate"),
+    {0},
 };
+/* clang-format on */
 
-static int write_report(struct session *session, const struct check_row *rows, bool json,
-                        const char *output)
+static int write_report(struct session *session, const struct check_row *rows)
 {
     struct host_report host;
     struct text text = {0};
@@ -37,35 +36,21 @@ static int write_report(struct session *session, const struct check_row *rows, b
     else
         doctor_text(&host, &session->findings, rows, !output && wants_color(STDOUT_FILENO), &text);
     if (!output)
-        code = put_output("doctor", &text);
+        code = put_output(&text);
     else if (write_file(output, &text, &why) != ERR_OK)
-        code = complain("doctor", EXIT_FAILED, "%s", why.text);
+        code = complain(EXIT_FAILED, "%s", why.text);
     text_release(&text);
     return code;
 }
 
-static int doctor_run(int argc, char **argv)
+static int doctor_run(const char **words, size_t count)
 {
-    struct measure_options measure = {0};
-    bool json = false;
-    const char *output = NULL;
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.name = "json", .type = OPTION_FLAG, .target = &json, .help = "report as JSON"},
-        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &output, .value = "FILE",
-         .help = "write to FILE instead of stdout"},
-        MEASURE_OPTION_ROWS(measure, "rate"),
-        {0},
-    };
-    /* clang-format on */
-    int rest, code = parse_or_help(&command_doctor, rows, argc, argv, false, &rest);
-    if (code >= 0)
-        return code;
+    (void)words, (void)count;
     /* Faster than usual, to see when cached readings change. */
     if (measure.rate_hz == 0)
         measure.rate_hz = 200;
     struct session session;
-    code = open_session("doctor", &measure, &session);
+    int code = open_session(&measure, &session);
     if (code)
         return code;
     struct check_row *checked = calloc(session.findings.count + 1, sizeof *checked);
@@ -77,13 +62,26 @@ static int doctor_run(int argc, char **argv)
         check_run(&session, checked);
         if (shows) /* blanks clear the line on any terminal */
             fprintf(stderr, "\r%*s\r", (int)sizeof WAITING, "");
-        code = write_report(&session, checked, json, output);
+        code = write_report(&session, checked);
     } else {
-        code = complain("doctor", EXIT_FAILED, "out of memory");
+        code = complain(EXIT_FAILED, "out of memory");
     }
     if (!code && measure.require_energy && !doctor_is_measured(&session.findings, checked))
-        code = complain("doctor", EXIT_NOT_MEASURED, "no sensor measures energy here");
+        code = complain(EXIT_NOT_MEASURED, "no sensor measures energy here");
     free(checked);
     session_close(&session);
     return code;
 }
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .summary = "which energy sensors work here, how well, and how to fix the others",
+    .usage = "[--json] [OPTIONS]",
+    .details = "Probes every kind of energy sensor, tests those that open under a short CPU load "
+               "(about a\n"
+               "second), and reports each as ok, estimated, dead (opens, but its counter does not "
+               "change),\n"
+               "denied (with the command that fixes it), unsupported or absent.",
+    .rows = ROWS,
+    .run = doctor_run,
+};

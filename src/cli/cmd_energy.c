@@ -25,31 +25,6 @@
 #define ONCE_PATIENCE (1500 * NS_PER_MS)
 #define LEAST_ROW     (10 * NS_PER_MS) /* a shorter last interval is dropped */
 
-static int energy_run(int argc, char **argv);
-
-const struct command command_energy = {
-    .name = "energy",
-    .summary = "live power, energy and utilization of every device",
-    .usage = "[--once] [--interval S] [--count N] [--format table|csv|json] [-o FILE] "
-             "[OPTIONS]",
-    .details =
-        "On a terminal, and without --once, --count, --format, --json and -o, shows a full-screen\n"
-        "view; q quits, ? lists the keys.  Otherwise prints one row per device and interval:\n"
-        "power is the mean over the interval, energy the total since the start, \"-\" is unknown\n"
-        "(never 0), and \"~\" marks an estimate.  A stream ends with Ctrl-C (exit 130) or "
-        "--count.\n"
-        "\n"
-        "csv columns: time (UTC), elapsed_s, interval_s, device, name, state (ok, lost), power_w,\n"
-        "  power_max_w, energy_j and energy_plus_minus_j (in the interval), energy_since_start_j,\n"
-        "  energy_since_start_plus_minus_j, method (counter, integral, estimated), coverage,\n"
-        "  in_total, utilisation_pct, memory_used_mb, memory_total_mb, temperature_c, clock_mhz,\n"
-        "  power_limit_w, throttle (none, or reasons).  An empty field is unknown.  The energy\n"
-        "  of the machine is the sum over the rows with in_total = true.\n"
-        "json: one object per line: time, interval_s, elapsed_s, energy and energy_since_start of\n"
-        "  the machine, devices.",
-    .run = energy_run,
-};
-
 struct energy_options {
     bool once, json;
     double interval_s; /* 0: not given */
@@ -78,8 +53,8 @@ static int put(const struct stream *stream, const struct text *text)
     if (write_all(stream->fd, text, &why) == ERR_OK)
         return EXIT_DONE;
     const char *output = stream->options->output;
-    return complain("energy", EXIT_FAILED, "cannot write to %s: %s",
-                    output ? output : "standard output", why.text);
+    return complain(EXIT_FAILED, "cannot write to %s: %s", output ? output : "standard output",
+                    why.text);
 }
 
 /* Reports, once per device, why a sensor that should give energy gives none. */
@@ -92,7 +67,7 @@ static void report_silent(struct stream *stream, const struct reading *reading)
         if (!device->has_energy || device->energy.method != METHOD_NONE || stream->reported[i])
             continue;
         stream->reported[i] = true;
-        complain("energy", 0, "%s: %s", device->id, device->energy.note);
+        complain(0, "%s: %s", device->id, device->energy.note);
     }
 }
 
@@ -115,7 +90,7 @@ static int write_row(struct stream *stream, nanos from, nanos to)
     struct reading reading;
     sampler_settle(stream->session->sampler, to);
     if (reading_take(stream->session->sampler, stream->start, from, to, &reading) != ERR_OK)
-        return complain("energy", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     int code = write_reading(stream, &reading);
     report_silent(stream, &reading);
     stream->total = reading.since.total;
@@ -132,7 +107,7 @@ static int write_totals(struct stream *stream, nanos to)
         return EXIT_DONE;
     if (reading_take(stream->session->sampler, stream->start, stream->start, to, &reading) !=
         ERR_OK)
-        return complain("energy", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     reading_summary(&reading, stream->table.color, &text);
     int code = put(stream, &text);
     text_release(&text);
@@ -206,7 +181,7 @@ static int run_stream(struct stream *stream)
     const char *path = options->output;
     stream->fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : STDOUT_FILENO;
     if (stream->fd < 0)
-        return complain("energy", EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
+        return complain(EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
     stream->table.color = wants_color(stream->fd);
     stream->table.repeat_header = isatty(stream->fd);
     int code = EXIT_DONE;
@@ -218,14 +193,14 @@ static int run_stream(struct stream *stream)
     }
     bool nothing = sampler_count(stream->session->sampler) == 0;
     if (nothing)
-        complain("energy", 0, "no readable sensor; see `ipw doctor`");
+        complain(0, "no readable sensor; see `ipw doctor`");
     if (!code)
         code = nothing         ? write_row(stream, stream->start, clock_now())
                : options->once ? snapshot(stream)
                                : stream_rows(stream);
     /* A file system may report a full disk or a lost server only here. */
     if (path && close(stream->fd) < 0 && code != EXIT_FAILED)
-        code = complain("energy", EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
+        code = complain(EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
     return code;
 }
 
@@ -457,10 +432,10 @@ static int print_totals(struct show *show, struct energy *total)
     sampler_settle(show->sampler, now);
     struct reading reading;
     if (reading_take(show->sampler, show->start, show->start, now, &reading) != ERR_OK)
-        return complain("energy", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     reading_summary(&reading, show->view.color, &text);
     *total = reading.since.total;
-    int code = put_output("energy", &text);
+    int code = put_output(&text);
     reading_release(&reading);
     text_release(&text);
     return code;
@@ -489,7 +464,7 @@ static int show_live(struct session *session, nanos start, nanos interval, struc
     }
     log_divert(before);
     print_warnings();
-    int code = err ? complain("energy", EXIT_FAILED, "%s", why.text[0] ? why.text : err_text(err))
+    int code = err ? complain(EXIT_FAILED, "%s", why.text[0] ? why.text : err_text(err))
                    : print_totals(&show, total);
     reading_release(&show.shown);
     live_release(&show.live);
@@ -503,10 +478,10 @@ static int show_live(struct session *session, nanos start, nanos interval, struc
 static int check_options(struct energy_options *options)
 {
     if (options->json && options->format && strcmp(options->format, "json") != 0)
-        return complain("energy", EXIT_USAGE, "--json and --format %s are mutually exclusive",
+        return complain(EXIT_USAGE, "--json and --format %s are mutually exclusive",
                         options->format);
     if (options->once && options->count)
-        return complain("energy", EXIT_USAGE, "--once and --count are mutually exclusive");
+        return complain(EXIT_USAGE, "--once and --count are mutually exclusive");
     if (options->json)
         options->format = "json";
     return 0;
@@ -520,7 +495,7 @@ static int measure(const struct energy_options *options)
     proc_block_signals();
     if (live)
         term_block_signals();
-    int code = open_session("energy", &options->measure, &session);
+    int code = open_session(&options->measure, &session);
     if (code)
         return code;
     struct stream stream = {
@@ -537,7 +512,7 @@ static int measure(const struct energy_options *options)
     else
         code = run_stream(&stream);
     if (options->measure.require_energy && code != EXIT_FAILED) {
-        int missing = require_measured("energy", &stream.total);
+        int missing = require_measured(&stream.total);
         code = missing ? missing : code;
     }
     free(stream.reported);
@@ -545,31 +520,56 @@ static int measure(const struct energy_options *options)
     return code;
 }
 
-static int energy_run(int argc, char **argv)
+static struct energy_options args;
+
+static const char *const FORMATS[] = {"table", "csv", "json", NULL};
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.name = "once", .type = OPTION_FLAG, .target = &args.once,
+     .help = "one reading over 0.5 s (or --interval), then exit"},
+    {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &args.interval_s,
+     .value = "S", .help = "seconds per row (default: 1)", .least = 0.1, .most = 86400},
+    {.letter = 'n', .name = "count", .type = OPTION_COUNT, .target = &args.count,
+     .value = "N", .help = "stop after N intervals", .least = 1, .most = 1e9},
+    {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "NAME",
+     .help = "table, csv or json", .choices = FORMATS},
+    {.name = "json", .type = OPTION_FLAG, .target = &args.json,
+     .help = "same as --format json"},
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
+     .value = "FILE", .help = "write to FILE instead of stdout"},
+    MEASURE_OPTION_ROWS(args.measure, "rate"),
+    {0},
+};
+/* clang-format on */
+
+static int energy_run(const char **words, size_t count)
 {
-    static const char *const FORMATS[] = {"table", "csv", "json", NULL};
-    struct energy_options options = {0};
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.name = "once", .type = OPTION_FLAG, .target = &options.once,
-         .help = "one reading over 0.5 s (or --interval), then exit"},
-        {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &options.interval_s,
-         .value = "S", .help = "seconds per row (default: 1)", .least = 0.1, .most = 86400},
-        {.letter = 'n', .name = "count", .type = OPTION_COUNT, .target = &options.count,
-         .value = "N", .help = "stop after N intervals", .least = 1, .most = 1e9},
-        {.name = "format", .type = OPTION_CHOICE, .target = &options.format, .value = "NAME",
-         .help = "table, csv or json", .choices = FORMATS},
-        {.name = "json", .type = OPTION_FLAG, .target = &options.json,
-         .help = "same as --format json"},
-        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &options.output,
-         .value = "FILE", .help = "write to FILE instead of stdout"},
-        MEASURE_OPTION_ROWS(options.measure, "rate"),
-        {0},
-    };
-    /* clang-format on */
-    int rest, code = parse_or_help(&command_energy, rows, argc, argv, false, &rest);
-    if (code >= 0)
-        return code;
-    code = check_options(&options);
-    return code ? code : measure(&options);
+    (void)words, (void)count;
+    int code = check_options(&args);
+    return code ? code : measure(&args);
 }
+
+const struct command command_energy = {
+    .name = "energy",
+    .summary = "live power, energy and utilization of every device",
+    .usage = "[--once] [--interval S] [--count N] [--format table|csv|json] [-o FILE] "
+             "[OPTIONS]",
+    .details =
+        "On a terminal, and without --once, --count, --format, --json and -o, shows a full-screen\n"
+        "view; q quits, ? lists the keys.  Otherwise prints one row per device and interval:\n"
+        "power is the mean over the interval, energy the total since the start, \"-\" is unknown\n"
+        "(never 0), and \"~\" marks an estimate.  A stream ends with Ctrl-C (exit 130) or "
+        "--count.\n"
+        "\n"
+        "csv columns: time (UTC), elapsed_s, interval_s, device, name, state (ok, lost), power_w,\n"
+        "  power_max_w, energy_j and energy_plus_minus_j (in the interval), energy_since_start_j,\n"
+        "  energy_since_start_plus_minus_j, method (counter, integral, estimated), coverage,\n"
+        "  in_total, utilisation_pct, memory_used_mb, memory_total_mb, temperature_c, clock_mhz,\n"
+        "  power_limit_w, throttle (none, or reasons).  An empty field is unknown.  The energy\n"
+        "  of the machine is the sum over the rows with in_total = true.\n"
+        "json: one object per line: time, interval_s, elapsed_s, energy and energy_since_start of\n"
+        "  the machine, devices.",
+    .rows = ROWS,
+    .run = energy_run,
+};

@@ -17,7 +17,7 @@
 #include "estimate/legacy.h"
 #include "estimate/recommend.h"
 #include "port/fs.h"
-#include "report/plot/estimate_figure.h"
+#include "report/plot/plot.h"
 #include "report/plot/figure.h"
 #include "report/plot/gnuplot.h"
 #include "report/text/estimate_report.h"
@@ -31,36 +31,6 @@ enum {
     PATH_LONGEST = 1024,
 };
 
-static int estimate_main(int argc, char **argv);
-
-const struct command command_estimate = {
-    .name = "estimate",
-    .summary = "predict energy, latency and memory of a model on hardware",
-    .usage = "--model FILE|NAME [--hardware ID[,ID...]] [OPTIONS]",
-    .details =
-        "Counts the operations and bytes of a model, partitions it into kernels, and compares "
-        "them\n"
-        "with what a device can do and draws: latency, energy, memory, what limits it, and what\n"
-        "would cost less. Every figure is an estimate, with its ± and how well the device is "
-        "known.\n"
-        "\n"
-        "The model is a file (ONNX, GGUF, config.json, safetensors) or a name of `ipw list "
-        "models`;\n"
-        "the device is one of `ipw list hardware`, with @MODE for one of its power modes, or a "
-        "file.\n"
-        "For a decoder a whole request is estimated, prefill and decode, unless --phase is given.\n"
-        "\n"
-        "Several devices, precisions, batches, prompts or contexts give a table, sorted by energy\n"
-        "within each prompt and context, with the Pareto frontier of energy and latency marked. "
-        "With\n"
-        "a --max option the exit status is 1 when the estimate exceeds a limit or, of several, "
-        "when\n"
-        "all of some prompt and context do.\n"
-        "\n"
-        "`ipw estimate calibrate` fits a device to measurements, `ipw estimate validate` compares\n"
-        "predictions with them; each has its own --help.",
-    .run = estimate_main,
-};
 extern const struct command command_estimate_calibrate, command_estimate_validate;
 
 struct estimate_options {
@@ -76,7 +46,7 @@ struct estimate_options {
 static int fail(enum err err, const struct error *why)
 {
     bool is_usage = err == ERR_USAGE || err == ERR_NOT_FOUND;
-    return complain("estimate", is_usage ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+    return complain(is_usage ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
 }
 
 static double limit(double value, double unit)
@@ -115,11 +85,11 @@ static int deliver(const struct estimate_options *options, const struct text *te
 {
     struct error why = {0};
     if (!options->output)
-        return put_output("estimate", text);
+        return put_output(text);
     if (text->failed)
-        return complain("estimate", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     if (write_file(options->output, text, &why))
-        return complain("estimate", EXIT_FAILED, "%s", why.text);
+        return complain(EXIT_FAILED, "%s", why.text);
     return EXIT_DONE;
 }
 
@@ -330,7 +300,7 @@ static int estimate_several(const struct estimate_options *options,
     if (grid.able)
         warn_of_replication(&grid.items[0].estimate);
     int code = grid.able ? report_grid(options, candidates, &grid)
-                         : complain("estimate", EXIT_FAILED, "%s", grid.items[0].missing);
+                         : complain(EXIT_FAILED, "%s", grid.items[0].missing);
     estimate_grid_release(&grid);
     return code;
 }
@@ -380,7 +350,7 @@ static int estimate_list(const struct estimate_options *options, struct candidat
     struct error why = {0};
     int code = 0;
     if (options->graph && list->count > 1)
-        return complain("estimate", EXIT_USAGE,
+        return complain(EXIT_USAGE,
                         "--graph shows one workload: give one --batch, --prompt-tokens and "
                         "--context");
     enum err err = workload_make(&list->items[0], &first, &why);
@@ -504,8 +474,7 @@ static int show_legacy(const struct estimate_options *options)
     struct error why = {0};
     struct text out = {0};
     if (strcmp(format, "json") != 0 && strcmp(format, "table") != 0)
-        return complain("estimate", EXIT_USAGE, "--model-compat writes a table or JSON, not %s",
-                        format);
+        return complain(EXIT_USAGE, "--model-compat writes a table or JSON, not %s", format);
     enum err err = check_legacy(options, &why);
     if (!err)
         err = legacy_hardware_read(options->hardware_files.items[0], &device, &why);
@@ -526,8 +495,7 @@ static int estimate_run(struct estimate_options *o)
 {
     struct error why = {0};
     if (!o->model)
-        return complain("estimate", EXIT_USAGE, "missing --model; usage: ipw estimate %s",
-                        command_estimate.usage);
+        return complain_usage("missing --model");
     if (options_pairs("dim", &o->dim_words, &o->workload.dims, &why) != ERR_OK)
         return fail(ERR_USAGE, &why);
     o->candidates.hardware = o->hardware.items;
@@ -538,85 +506,113 @@ static int estimate_run(struct estimate_options *o)
     return o->compat ? show_legacy(o) : estimate_model(o);
 }
 
-static int estimate_main(int argc, char **argv)
+static struct estimate_options args = {.top = TOP_DEFAULT};
+
+static const char *const FORMATS[] = {"table", "json", "csv", "md", NULL};
+static const char *const PHASES[] = {"prefill", "decode", NULL};
+static const char *const GRAPHS[] = {"dot", "mermaid", NULL};
+static const struct command *const TOOLS[] = {&command_estimate_calibrate,
+                                              &command_estimate_validate, NULL};
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.letter = 'm', .name = "model", .type = OPTION_ONCE, .target = &args.model,
+     .value = "FILE|NAME", .help = "model file, or a name of `ipw list models`"},
+    {.name = "hardware", .type = OPTION_LIST, .target = &args.hardware, .value = "ID",
+     .help = "of `ipw list hardware`, with commas; or all (default: this machine)"},
+    {.name = "hardware-file", .type = OPTION_LIST, .target = &args.hardware_files, .value = "FILE",
+     .help = "a device described in a file; may be repeated"},
+    {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &args.candidates.precision,
+     .value = "NAMES",
+     .help = "fp32, fp16, bf16, fp8, int8, int4; stored (default: it, else 16 bits)"},
+    {.letter = 'b', .name = "batch", .type = OPTION_TEXT, .target = &args.workload.batch,
+     .value = "NUMBERS", .help = "batch size: 8, 1,8,32, 1..64, 1..64x2 (default: 1)"},
+    {.name = "prompt-tokens", .type = OPTION_TEXT, .target = &args.workload.prompt_tokens,
+     .value = "NUMBERS", .help = "prompt or input length: 512, 128..4096x2 (default: 512)"},
+    {.name = "output-tokens", .type = OPTION_COUNT, .target = &args.workload.output_tokens, .value = "N",
+     .help = "output tokens of a request (default: 128)", .least = 1, .most = 1e7},
+    {.name = "context", .type = OPTION_TEXT, .target = &args.workload.context, .value = "NUMBERS",
+     .help = "context length of a decode step, or of a whole request: 512..8192x2"},
+    {.name = "phase", .type = OPTION_CHOICE, .target = &args.workload.phase, .value = "PHASE",
+     .help = "prefill or decode only (default: a request)", .choices = PHASES},
+    {.name = "image", .type = OPTION_COUNT, .target = &args.workload.image, .value = "N",
+     .help = "image side in pixels (default: the model's)", .least = 1, .most = 100000},
+    {.name = "dim", .type = OPTION_LIST, .target = &args.dim_words, .value = "NAME=N",
+     .help = "dynamic dimension of an ONNX file: seq=128, x=1x3x224x224"},
+    {.name = "devices", .type = OPTION_COUNT, .target = &args.candidates.devices, .value = "N",
+     .help = "devices that share the model by tensor parallelism (default: 1)", .least = 1,
+     .most = 1024},
+    {.name = "compare", .type = OPTION_FLAG, .target = &args.candidates.compare,
+     .help = "compare devices (default: the whole catalog)"},
+    {.name = "sweep", .type = OPTION_FLAG, .target = &args.workload.sweep,
+     .help = "every precision of the devices, and int4; batches 1 to 64"},
+    {.name = "max-latency-ms", .type = OPTION_NUMBER, .target = &args.max_latency_ms,
+     .value = "MS", .help = "fail when a pass or request takes longer", .least = 1e-9,
+     .most = 1e12},
+    {.name = "max-energy-mj", .type = OPTION_NUMBER, .target = &args.max_energy_mj, .value = "MJ",
+     .help = "fail when a sample, a token of a phase or a request costs more", .least = 1e-9,
+     .most = 1e15},
+    {.name = "max-memory-gb", .type = OPTION_NUMBER, .target = &args.max_memory_gb, .value = "GB",
+     .help = "fail when one device needs more (10^9 bytes)", .least = 1e-9, .most = 1e9},
+    {.name = "max-power-w", .type = OPTION_NUMBER, .target = &args.max_power_w, .value = "W",
+     .help = "fail when all devices together draw more on average", .least = 1e-9, .most = 1e9},
+    {.name = "no-fusion", .type = OPTION_FLAG, .target = &args.workload.no_fusion,
+     .help = "every operation is a kernel of its own"},
+    {.name = "top", .type = OPTION_COUNT, .target = &args.top, .value = "N",
+     .help = "rows to show; 0: all (default: 10; of many estimates 40)", .most = 1e9},
+    {.name = "graph", .type = OPTION_CHOICE, .target = &args.graph, .value = "LANGUAGE",
+     .help = "write the graph of the model instead: dot or mermaid", .choices = GRAPHS},
+    {.name = "plot", .type = OPTION_TEXT, .target = &args.plot, .value = "FILE",
+     .help = "plot it too: FILE.png, .svg or .pdf (needs gnuplot)"},
+    {.name = "model-compat", .type = OPTION_FLAG, .target = &args.compat,
+     .help = "use the legacy model, for comparison with its reports"},
+    {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "NAME",
+     .help = "table, json, csv or md (default: by the suffix of FILE, else table)",
+     .choices = FORMATS},
+    {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "same as --format json"},
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output, .value = "FILE",
+     .help = "write to FILE instead of stdout"},
+    {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &args.verbose,
+     .help = "all rows, and the figures of the device with sources; csv: subgraphs"},
+    {0},
+};
+/* clang-format on */
+
+static int estimate_main(const char **words, size_t count)
 {
-    static const char *const FORMATS[] = {"table", "json", "csv", "md", NULL};
-    static const char *const PHASES[] = {"prefill", "decode", NULL};
-    static const char *const GRAPHS[] = {"dot", "mermaid", NULL};
-    static const struct command *const TOOLS[] = {&command_estimate_calibrate,
-                                                  &command_estimate_validate};
-    for (size_t i = 0; argc > 1 && i < sizeof TOOLS / sizeof *TOOLS; i++)
-        if (!strcmp(argv[1], strchr(TOOLS[i]->name, ' ') + 1))
-            return TOOLS[i]->run(argc - 1, argv + 1);
-    struct estimate_options o = {.top = TOP_DEFAULT};
-    struct workload_options *w = &o.workload;
-    struct candidate_options *c = &o.candidates;
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.letter = 'm', .name = "model", .type = OPTION_ONCE, .target = &o.model,
-         .value = "FILE|NAME", .help = "model file, or a name of `ipw list models`"},
-        {.name = "hardware", .type = OPTION_LIST, .target = &o.hardware, .value = "ID",
-         .help = "of `ipw list hardware`, with commas; or all (default: this machine)"},
-        {.name = "hardware-file", .type = OPTION_LIST, .target = &o.hardware_files, .value = "FILE",
-         .help = "a device described in a file; may be repeated"},
-        {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &c->precision,
-         .value = "NAMES",
-         .help = "fp32, fp16, bf16, fp8, int8, int4; stored (default: it, else 16 bits)"},
-        {.letter = 'b', .name = "batch", .type = OPTION_TEXT, .target = &w->batch,
-         .value = "NUMBERS", .help = "batch size: 8, 1,8,32, 1..64, 1..64x2 (default: 1)"},
-        {.name = "prompt-tokens", .type = OPTION_TEXT, .target = &w->prompt_tokens,
-         .value = "NUMBERS", .help = "prompt or input length: 512, 128..4096x2 (default: 512)"},
-        {.name = "output-tokens", .type = OPTION_COUNT, .target = &w->output_tokens, .value = "N",
-         .help = "output tokens of a request (default: 128)", .least = 1, .most = 1e7},
-        {.name = "context", .type = OPTION_TEXT, .target = &w->context, .value = "NUMBERS",
-         .help = "context length of a decode step, or of a whole request: 512..8192x2"},
-        {.name = "phase", .type = OPTION_CHOICE, .target = &w->phase, .value = "PHASE",
-         .help = "prefill or decode only (default: a request)", .choices = PHASES},
-        {.name = "image", .type = OPTION_COUNT, .target = &w->image, .value = "N",
-         .help = "image side in pixels (default: the model's)", .least = 1, .most = 100000},
-        {.name = "dim", .type = OPTION_LIST, .target = &o.dim_words, .value = "NAME=N",
-         .help = "dynamic dimension of an ONNX file: seq=128, x=1x3x224x224"},
-        {.name = "devices", .type = OPTION_COUNT, .target = &c->devices, .value = "N",
-         .help = "devices that share the model by tensor parallelism (default: 1)", .least = 1,
-         .most = 1024},
-        {.name = "compare", .type = OPTION_FLAG, .target = &c->compare,
-         .help = "compare devices (default: the whole catalog)"},
-        {.name = "sweep", .type = OPTION_FLAG, .target = &w->sweep,
-         .help = "every precision of the devices, and int4; batches 1 to 64"},
-        {.name = "max-latency-ms", .type = OPTION_NUMBER, .target = &o.max_latency_ms,
-         .value = "MS", .help = "fail when a pass or request takes longer", .least = 1e-9,
-         .most = 1e12},
-        {.name = "max-energy-mj", .type = OPTION_NUMBER, .target = &o.max_energy_mj, .value = "MJ",
-         .help = "fail when a sample, a token of a phase or a request costs more", .least = 1e-9,
-         .most = 1e15},
-        {.name = "max-memory-gb", .type = OPTION_NUMBER, .target = &o.max_memory_gb, .value = "GB",
-         .help = "fail when one device needs more (10^9 bytes)", .least = 1e-9, .most = 1e9},
-        {.name = "max-power-w", .type = OPTION_NUMBER, .target = &o.max_power_w, .value = "W",
-         .help = "fail when all devices together draw more on average", .least = 1e-9, .most = 1e9},
-        {.name = "no-fusion", .type = OPTION_FLAG, .target = &w->no_fusion,
-         .help = "every operation is a kernel of its own"},
-        {.name = "top", .type = OPTION_COUNT, .target = &o.top, .value = "N",
-         .help = "rows to show; 0: all (default: 10; of many estimates 40)", .most = 1e9},
-        {.name = "graph", .type = OPTION_CHOICE, .target = &o.graph, .value = "LANGUAGE",
-         .help = "write the graph of the model instead: dot or mermaid", .choices = GRAPHS},
-        {.name = "plot", .type = OPTION_TEXT, .target = &o.plot, .value = "FILE",
-         .help = "plot it too: FILE.png, .svg or .pdf (needs gnuplot)"},
-        {.name = "model-compat", .type = OPTION_FLAG, .target = &o.compat,
-         .help = "use the legacy model, for comparison with its reports"},
-        {.name = "format", .type = OPTION_CHOICE, .target = &o.format, .value = "NAME",
-         .help = "table, json, csv or md (default: by the suffix of FILE, else table)",
-         .choices = FORMATS},
-        {.name = "json", .type = OPTION_FLAG, .target = &o.json, .help = "same as --format json"},
-        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &o.output, .value = "FILE",
-         .help = "write to FILE instead of stdout"},
-        {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &o.verbose,
-         .help = "all rows, and the figures of the device with sources; csv: subgraphs"},
-        {0},
-    };
-    /* clang-format on */
-    int rest, code = parse_or_help(&command_estimate, rows, argc, argv, false, &rest);
-    if (code < 0)
-        code = estimate_run(&o);
-    params_release(&o.workload.dims);
+    (void)words, (void)count;
+    int code = estimate_run(&args);
+    params_release(&args.workload.dims);
     return code;
 }
+
+const struct command command_estimate = {
+    .name = "estimate",
+    .summary = "predict energy, latency and memory of a model on hardware",
+    .usage = "--model FILE|NAME [--hardware ID[,ID...]] [OPTIONS]",
+    .details =
+        "Counts the operations and bytes of a model, partitions it into kernels, and compares "
+        "them\n"
+        "with what a device can do and draws: latency, energy, memory, what limits it, and what\n"
+        "would cost less. Every figure is an estimate, with its ± and how well the device is "
+        "known.\n"
+        "\n"
+        "The model is a file (ONNX, GGUF, config.json, safetensors) or a name of `ipw list "
+        "models`;\n"
+        "the device is one of `ipw list hardware`, with @MODE for one of its power modes, or a "
+        "file.\n"
+        "For a decoder a whole request is estimated, prefill and decode, unless --phase is given.\n"
+        "\n"
+        "Several devices, precisions, batches, prompts or contexts give a table, sorted by energy\n"
+        "within each prompt and context, with the Pareto frontier of energy and latency marked. "
+        "With\n"
+        "a --max option the exit status is 1 when the estimate exceeds a limit or, of several, "
+        "when\n"
+        "all of some prompt and context do.\n"
+        "\n"
+        "`ipw estimate calibrate` fits a device to measurements, `ipw estimate validate` compares\n"
+        "predictions with them; each has its own --help.",
+    .rows = ROWS,
+    .tools = TOOLS,
+    .run = estimate_main,
+};

@@ -23,7 +23,6 @@
 #include "estimate/validate.h"
 #include "port/proc.h"
 #include "report/text/calibrate_report.h"
-#include "report/text/validate_report.h"
 #include "runner/microbench/microbench.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -51,9 +50,9 @@ static enum err init_predictor(const struct predictor_options *options,
     return ERR_OK;
 }
 
-static int fail(const char *command, enum err err, const struct error *why)
+static int fail(enum err err, const struct error *why)
 {
-    return complain(command, err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+    return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
 }
 
 /* ---- calibrate ---- */
@@ -79,17 +78,9 @@ struct calibrate_work {
     char device[96];  /* as the rows or this machine name it */
 };
 
-static bool on_terminal;
-
-static void clear_line(void)
-{
-    if (on_terminal)
-        fprintf(stderr, "\r\033[K");
-}
-
 static void show_progress(const char *load, unsigned done, unsigned all)
 {
-    clear_line();
+    bool on_terminal = clear_progress();
     fprintf(stderr, CALIBRATE ": window %u of %u: %s%s", done + 1, all, load,
             on_terminal ? "" : "\n");
 }
@@ -121,17 +112,16 @@ static int measure_rows(const struct calibrate_command *command, struct calibrat
     struct microbench_meter meter;
     struct error why = {0};
     proc_block_signals();
-    int code = open_session(CALIBRATE, &command->measure, &session);
+    int code = open_session(&command->measure, &session);
     if (code)
         return code;
     enum err err = microbench_measure(&session, &command->bench, &work->rows, &meter, &why);
-    clear_line();
+    clear_progress();
     sampler_stop(session.sampler);
     if (meter.signal)
         return 128 + meter.signal;
     if (err)
-        return complain(CALIBRATE, err == ERR_NO_DATA ? EXIT_NOT_MEASURED : EXIT_FAILED, "%s",
-                        why.text);
+        return complain(err == ERR_NO_DATA ? EXIT_NOT_MEASURED : EXIT_FAILED, "%s", why.text);
     (void)str_copy(work->device, sizeof work->device, meter.host);
     text_addf(&work->data, "built-in loads on %u threads, %s (%s)", meter.threads, meter.devices,
               meter.source);
@@ -170,14 +160,14 @@ static int report_calibration(const struct calibrate_command *command,
     if (command->output &&
         (calibrate_hardware(&work->calibration, &origin, &file, &why) != ERR_OK ||
          write_file(command->output, &file, &why) != ERR_OK)) {
-        code = complain(CALIBRATE, EXIT_FAILED, "%s", why.text);
+        code = complain(EXIT_FAILED, "%s", why.text);
         report.file = NULL;
     }
     if (command->json)
         calibrate_json(&report, &out);
     else
         calibrate_text(&report, wants_color(STDOUT_FILENO), &out);
-    int written = put_output(CALIBRATE, &out);
+    int written = put_output(&out);
     text_release(&file);
     text_release(&out);
     return written ? written : code;
@@ -202,7 +192,7 @@ static int calibrate(const struct calibrate_command *command, struct calibrate_w
     if (!err)
         err = calibrate_fit(&work->rows, &command->fit, &work->calibration, &why);
     if (err)
-        return fail(CALIBRATE, err, &why);
+        return fail(err, &why);
     int code = report_calibration(command, work);
     calibration_release(&work->calibration);
     return code;
@@ -220,7 +210,69 @@ static enum err take_given(struct calibrate_command *command, struct error *why)
     return err;
 }
 
-static int calibrate_main(int argc, char **argv);
+static struct calibrate_command calibrate_args = {.bench = {.seconds = 45}, .seed = 1};
+
+/* clang-format off */
+static const struct option_row CALIBRATE_ROWS[] = {
+    {.name = "csv", .type = OPTION_LIST, .target = &calibrate_args.files, .value = "FILE",
+     .help = "fit to the rows of this file; may be repeated (default: measure here)"},
+    {.name = "from", .type = OPTION_LIST, .target = &calibrate_args.runs, .value = "RUN",
+     .help = "fit to a run of `ipw profile` or a result of `ipw layers`; may be repeated"},
+    {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &calibrate_args.predictor.model,
+     .value = "FILE|NAME", .help = "with --from: replaces the model that it names"},
+    {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &calibrate_args.predictor.precision,
+     .value = "NAME",
+     .help = "with --from: precision of the computation (default: fp32, weights as stored)"},
+    {.name = "hardware", .type = OPTION_TEXT, .target = &calibrate_args.hardware, .value = "ID",
+     .help = "device of `ipw list hardware` for figures not fitted (default: by name)"},
+    {.name = "given", .type = OPTION_LIST, .target = &calibrate_args.given, .value = "KEY=NUMBER",
+     .help = "pj-per-byte or constant-w: a figure to hold fixed instead of fitting it"},
+    {.name = "given-source", .type = OPTION_TEXT, .target = &calibrate_args.given_source, .value = "TEXT",
+     .help = "source of that figure, for the hardware file"},
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &calibrate_args.output, .value = "FILE",
+     .help = "write the hardware file"},
+    {.name = "rows", .type = OPTION_TEXT, .target = &calibrate_args.rows, .value = "FILE",
+     .help = "save the rows as CSV for --csv, even if the fit is refused"},
+    {.name = "seconds", .type = OPTION_NUMBER, .target = &calibrate_args.bench.seconds, .value = "S",
+     .help = "total time of the windows measured here (default: 45)", .least = 1,
+     .most = 86400},
+    {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &calibrate_args.bench.threads,
+     .value = "N", .help = "threads of the loads (default: one per CPU)", .least = 1,
+     .most = 4096},
+    {.name = "device", .type = OPTION_TEXT, .target = &calibrate_args.bench.device, .value = "ID",
+     .help = "device to measure: cpu0, psys (default: CPUs and their memory)"},
+    {.name = "allow-estimated", .type = OPTION_FLAG, .target = &calibrate_args.fit.allow_estimated,
+     .help = "accept energy estimated by a model, and label the result"},
+    {.name = "seed", .type = OPTION_COUNT, .target = &calibrate_args.seed, .value = "N",
+     .help = "random seed of the bootstrap intervals (default: 1)", .most = 4e9},
+    {.name = "json", .type = OPTION_FLAG, .target = &calibrate_args.json, .help = "report as JSON"},
+    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &calibrate_args.quiet,
+     .help = "no progress"},
+    MEASURE_OPTION_ROWS(calibrate_args.measure, "sample-rate"),
+    {0},
+};
+/* clang-format on */
+
+static int calibrate_main(const char **words, size_t count)
+{
+    (void)words, (void)count;
+    struct calibrate_command *o = &calibrate_args;
+    struct calibrate_work work = {0};
+    struct error why = {0};
+    if (take_given(o, &why) != ERR_OK)
+        return complain(EXIT_USAGE, "%s", why.text);
+    o->fit.seed = o->seed;
+    o->fit.allow_estimated &= !o->measure.require_energy;
+    o->bench.allow_estimated = o->fit.allow_estimated;
+    if (!o->quiet)
+        o->bench.progress = show_progress;
+    int code = calibrate(o, &work);
+    calibrate_rows_release(&work.rows);
+    if (work.has_base)
+        hardware_release(&work.base);
+    text_release(&work.data);
+    return code;
+}
 
 const struct command command_estimate_calibrate = {
     .name = CALIBRATE,
@@ -235,72 +287,9 @@ const struct command command_estimate_calibrate = {
         "\n"
         "-o writes a hardware file for `ipw estimate --hardware-file`. tools/calibrate-gpu.py\n"
         "measures a CSV on an NVIDIA GPU.",
+    .rows = CALIBRATE_ROWS,
     .run = calibrate_main,
 };
-
-static int calibrate_main(int argc, char **argv)
-{
-    struct calibrate_command o = {.bench = {.seconds = 45}, .seed = 1};
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.name = "csv", .type = OPTION_LIST, .target = &o.files, .value = "FILE",
-         .help = "fit to the rows of this file; may be repeated (default: measure here)"},
-        {.name = "from", .type = OPTION_LIST, .target = &o.runs, .value = "RUN",
-         .help = "fit to a run of `ipw profile` or a result of `ipw layers`; may be repeated"},
-        {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &o.predictor.model,
-         .value = "FILE|NAME", .help = "with --from: replaces the model that it names"},
-        {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &o.predictor.precision,
-         .value = "NAME",
-         .help = "with --from: precision of the computation (default: fp32, weights as stored)"},
-        {.name = "hardware", .type = OPTION_TEXT, .target = &o.hardware, .value = "ID",
-         .help = "device of `ipw list hardware` for figures not fitted (default: by name)"},
-        {.name = "given", .type = OPTION_LIST, .target = &o.given, .value = "KEY=NUMBER",
-         .help = "pj-per-byte or constant-w: a figure to hold fixed instead of fitting it"},
-        {.name = "given-source", .type = OPTION_TEXT, .target = &o.given_source, .value = "TEXT",
-         .help = "source of that figure, for the hardware file"},
-        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &o.output, .value = "FILE",
-         .help = "write the hardware file"},
-        {.name = "rows", .type = OPTION_TEXT, .target = &o.rows, .value = "FILE",
-         .help = "save the rows as CSV for --csv, even if the fit is refused"},
-        {.name = "seconds", .type = OPTION_NUMBER, .target = &o.bench.seconds, .value = "S",
-         .help = "total time of the windows measured here (default: 45)", .least = 1,
-         .most = 86400},
-        {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &o.bench.threads,
-         .value = "N", .help = "threads of the loads (default: one per CPU)", .least = 1,
-         .most = 4096},
-        {.name = "device", .type = OPTION_TEXT, .target = &o.bench.device, .value = "ID",
-         .help = "device to measure: cpu0, psys (default: CPUs and their memory)"},
-        {.name = "allow-estimated", .type = OPTION_FLAG, .target = &o.fit.allow_estimated,
-         .help = "accept energy estimated by a model, and label the result"},
-        {.name = "seed", .type = OPTION_COUNT, .target = &o.seed, .value = "N",
-         .help = "random seed of the bootstrap intervals (default: 1)", .most = 4e9},
-        {.name = "json", .type = OPTION_FLAG, .target = &o.json, .help = "report as JSON"},
-        {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &o.quiet,
-         .help = "no progress"},
-        MEASURE_OPTION_ROWS(o.measure, "sample-rate"),
-        {0},
-    };
-    /* clang-format on */
-    struct calibrate_work work = {0};
-    struct error why = {0};
-    int rest, code = parse_or_help(&command_estimate_calibrate, rows, argc, argv, false, &rest);
-    if (code >= 0)
-        return code;
-    if (take_given(&o, &why) != ERR_OK)
-        return complain(CALIBRATE, EXIT_USAGE, "%s", why.text);
-    o.fit.seed = o.seed;
-    o.fit.allow_estimated &= !o.measure.require_energy;
-    o.bench.allow_estimated = o.fit.allow_estimated;
-    on_terminal = isatty(STDERR_FILENO) && wants_color(STDERR_FILENO);
-    if (!o.quiet)
-        o.bench.progress = show_progress;
-    code = calibrate(&o, &work);
-    calibrate_rows_release(&work.rows);
-    if (work.has_base)
-        hardware_release(&work.base);
-    text_release(&work.data);
-    return code;
-}
 
 /* ---- validate ---- */
 
@@ -328,7 +317,7 @@ static int report_validation(const struct validate_command *command,
         validate_json(&report, &out);
     else
         validate_text(&report, wants_color(STDOUT_FILENO), &out);
-    int code = put_output(VALIDATE, &out);
+    int code = put_output(&out);
     text_release(&out);
     bool is_met = !is_known(most) || report.verdict == VALIDATE_PASS;
     return code ? code : is_met ? EXIT_DONE : EXIT_FAILED;
@@ -360,19 +349,19 @@ static int validate(const struct validate_command *command, const char **words, 
     struct text data = {0};
     struct error why = {0};
     if (command->files.count + count == 0)
-        return complain(VALIDATE, EXIT_USAGE,
+        return complain(EXIT_USAGE,
                         "missing measurements: give --csv, a run or a result of ipw layers");
     if (!command->hardware == !command->hardware_file)
-        return complain(VALIDATE, EXIT_USAGE, "give one of --hardware and --hardware-file");
+        return complain(EXIT_USAGE, "give one of --hardware and --hardware-file");
     enum err err = command->hardware ? hardware_find(command->hardware, &hardware, &why)
                                      : hardware_read(command->hardware_file, &hardware, &why);
     if (err)
-        return complain(VALIDATE, command->hardware ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        return complain(command->hardware ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
     err = init_predictor(&command->predictor, &hardware, &predictor, &why);
     if (!err)
         err = read_measurements(command, words, count, &predictor, &validation, &data, &why);
-    int code = err ? fail(VALIDATE, err, &why)
-                   : report_validation(command, &hardware, &validation, text_get(&data));
+    int code =
+        err ? fail(err, &why) : report_validation(command, &hardware, &validation, text_get(&data));
     predictor_release(&predictor);
     validation_release(&validation);
     hardware_release(&hardware);
@@ -380,7 +369,42 @@ static int validate(const struct validate_command *command, const char **words, 
     return code;
 }
 
-static int validate_main(int argc, char **argv);
+static struct validate_command validate_args;
+
+/* clang-format off */
+static const struct option_row VALIDATE_ROWS[] = {
+    {.name = "hardware", .type = OPTION_TEXT, .target = &validate_args.hardware, .value = "ID",
+     .help = "device of `ipw list hardware` to predict for"},
+    {.name = "hardware-file", .type = OPTION_TEXT, .target = &validate_args.hardware_file, .value = "FILE",
+     .help = "a device described in a file"},
+    {.name = "csv", .type = OPTION_LIST, .target = &validate_args.files, .value = "FILE",
+     .help = "measured rows; may be repeated"},
+    {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &validate_args.predictor.model,
+     .value = "FILE|NAME", .help = "replaces the model that the measurements name"},
+    {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &validate_args.predictor.precision,
+     .value = "NAME", .help = "predict in this precision (default: that of the measurements)"},
+    {.name = "where", .type = OPTION_LIST, .target = &validate_args.where_words, .value = "COLUMN=VALUE",
+     .help = "select rows of a CSV; may be repeated"},
+    {.name = "no-fusion", .type = OPTION_FLAG, .target = &validate_args.predictor.no_fusion,
+     .help = "predict every operation as a kernel of its own, as in eager mode"},
+    {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent, .value = "PERCENT",
+     .help = "exit 1 if the mean error of time or energy is larger", .least = 0.001,
+     .most = 1e6},
+    {.name = "json", .type = OPTION_FLAG, .target = &validate_args.json, .help = "report as JSON"},
+    {0},
+};
+/* clang-format on */
+
+static int validate_main(const char **words, size_t count)
+{
+    struct validate_command *o = &validate_args;
+    struct error why = {0};
+    int code = options_pairs("where", &o->where_words, &o->where, &why)
+                   ? complain(EXIT_USAGE, "%s", why.text)
+                   : validate(o, words, count);
+    params_release(&o->where);
+    return code;
+}
 
 const struct command command_estimate_validate = {
     .name = VALIDATE,
@@ -391,44 +415,7 @@ const struct command command_estimate_validate = {
         "them. Measurements are passes of models or single loads in a CSV file, the queries of a\n"
         "run of `ipw profile`, or the settings of `ipw layers --json`. Energies of less than a\n"
         "millisecond are not compared.",
+    .rows = VALIDATE_ROWS,
+    .words = WORDS_ANY,
     .run = validate_main,
 };
-
-static int validate_main(int argc, char **argv)
-{
-    struct validate_command o = {0};
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.name = "hardware", .type = OPTION_TEXT, .target = &o.hardware, .value = "ID",
-         .help = "device of `ipw list hardware` to predict for"},
-        {.name = "hardware-file", .type = OPTION_TEXT, .target = &o.hardware_file, .value = "FILE",
-         .help = "a device described in a file"},
-        {.name = "csv", .type = OPTION_LIST, .target = &o.files, .value = "FILE",
-         .help = "measured rows; may be repeated"},
-        {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &o.predictor.model,
-         .value = "FILE|NAME", .help = "replaces the model that the measurements name"},
-        {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &o.predictor.precision,
-         .value = "NAME", .help = "predict in this precision (default: that of the measurements)"},
-        {.name = "where", .type = OPTION_LIST, .target = &o.where_words, .value = "COLUMN=VALUE",
-         .help = "select rows of a CSV; may be repeated"},
-        {.name = "no-fusion", .type = OPTION_FLAG, .target = &o.predictor.no_fusion,
-         .help = "predict every operation as a kernel of its own, as in eager mode"},
-        {.name = "max-mape", .type = OPTION_NUMBER, .target = &o.most_percent, .value = "PERCENT",
-         .help = "exit 1 if the mean error of time or energy is larger", .least = 0.001,
-         .most = 1e6},
-        {.name = "json", .type = OPTION_FLAG, .target = &o.json, .help = "report as JSON"},
-        {0},
-    };
-    /* clang-format on */
-    const char *words[OPTION_LIST_MAX];
-    size_t count;
-    struct error why = {0};
-    if (argc > OPTION_LIST_MAX)
-        return complain(VALIDATE, EXIT_USAGE, "too many arguments");
-    int code = parse_with_words(&command_estimate_validate, rows, argc, argv, words, &count);
-    if (code < 0 && options_pairs("where", &o.where_words, &o.where, &why) != ERR_OK)
-        code = complain(VALIDATE, EXIT_USAGE, "%s", why.text);
-    code = code < 0 ? validate(&o, words, count) : code;
-    params_release(&o.where);
-    return code;
-}

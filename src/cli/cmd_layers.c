@@ -19,24 +19,6 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
-static int layers_main(int argc, char **argv);
-
-const struct command command_layers = {
-    .name = "layers",
-    .summary = "energy by layer and component of a GGUF model",
-    .usage = "--model FILE [OPTIONS]",
-    .details =
-        "Runs the model in this process: prompts of several lengths (prefill), and tokens\n"
-        "generated after each (decode), repeated in windows long enough for the sensors. Half of\n"
-        "the windows run without instrumentation and give the energy; the others, interleaved,\n"
-        "synchronize after each component and give the times. The power of each component is\n"
-        "fitted by non-negative least squares, apart from idle power; components that the windows\n"
-        "cannot separate share one power, and their energy is divided by time.\n\n"
-        "Several models are measured one after the other and compared. Needs the llama.cpp\n"
-        "library; `ipw doctor` shows how to install it.",
-    .run = layers_main,
-};
-
 struct layers_command {
     struct measure_options measure;
     struct layers_options layers;
@@ -53,20 +35,12 @@ struct layers_command {
 
 /* ---- progress ---- */
 
-static bool on_terminal;
-
-static void clear_line(void)
-{
-    if (on_terminal)
-        fprintf(stderr, "\r\033[K");
-}
-
 /* On a terminal one line, overwritten; elsewhere one line per step. */
 static void show_progress(const struct layers_progress *state)
 {
     const char *slash = strrchr(state->model, '/');
     const char *name = slash ? slash + 1 : state->model;
-    clear_line();
+    bool on_terminal = clear_progress();
     if (!state->prompt)
         fprintf(stderr, "ipw layers: %s: %s", name, state->doing);
     else if (on_terminal)
@@ -88,7 +62,7 @@ static int split_models(struct layers_command *command)
         size_t length = strlen(command->models.items[i]) + 1;
         char *copy = malloc(length);
         if (!copy)
-            return complain("layers", EXIT_FAILED, "out of memory");
+            return complain(EXIT_FAILED, "out of memory");
         memcpy(copy, command->models.items[i], length);
         command->lists[i] = copy;
         for (char *word = copy, *next; word; word = next) {
@@ -96,17 +70,15 @@ static int split_models(struct layers_command *command)
             if (next)
                 *next++ = '\0';
             if (!*word)
-                return complain("layers", EXIT_USAGE, "--model: empty name in '%s'",
+                return complain(EXIT_USAGE, "--model: empty name in '%s'",
                                 command->models.items[i]);
             if (command->path_count == OPTION_LIST_MAX)
-                return complain("layers", EXIT_USAGE, "too many models (limit %d)",
-                                OPTION_LIST_MAX);
+                return complain(EXIT_USAGE, "too many models (limit %d)", OPTION_LIST_MAX);
             command->paths[command->path_count++] = word;
         }
     }
     if (command->path_count == 0)
-        return complain("layers", EXIT_USAGE, "missing --model; usage: ipw layers %s",
-                        command_layers.usage);
+        return complain_usage("missing --model");
     return -1;
 }
 
@@ -117,10 +89,10 @@ static int find_models(struct layers_command *command)
         char path[4096];
         struct error why = {0};
         if (shipped_find(command->paths[i], path, sizeof path, &why) != ERR_OK)
-            return complain("layers", EXIT_FAILED, "%s", why.text);
+            return complain(EXIT_FAILED, "%s", why.text);
         command->found[i] = strdup(path);
         if (!command->found[i])
-            return complain("layers", EXIT_FAILED, "out of memory");
+            return complain(EXIT_FAILED, "out of memory");
         command->paths[i] = command->found[i];
     }
     return -1;
@@ -145,11 +117,11 @@ static int split_prompts(struct layers_command *command)
         if (length >= sizeof number ||
             !str_format(number, sizeof number, "%.*s", (int)length, word) ||
             parse_u64(number, &tokens) != ERR_OK || tokens < 1 || tokens > LONGEST)
-            return complain("layers", EXIT_USAGE,
+            return complain(EXIT_USAGE,
                             "--prompt-tokens takes lengths from 1 to %d, e.g. 32,128,512, not '%s'",
                             LONGEST, command->prompts);
         if (layers->prompt_count == LAYERS_PROMPTS_MAX)
-            return complain("layers", EXIT_USAGE, "--prompt-tokens: too many lengths (limit %d)",
+            return complain(EXIT_USAGE, "--prompt-tokens: too many lengths (limit %d)",
                             LAYERS_PROMPTS_MAX);
         layers->prompts[layers->prompt_count++] = (unsigned)tokens;
         word += length + more;
@@ -157,7 +129,7 @@ static int split_prompts(struct layers_command *command)
     qsort(layers->prompts, layers->prompt_count, sizeof *layers->prompts, by_size);
     for (size_t i = 1; i < layers->prompt_count; i++)
         if (layers->prompts[i] == layers->prompts[i - 1])
-            return complain("layers", EXIT_USAGE, "--prompt-tokens: %u given more than once",
+            return complain(EXIT_USAGE, "--prompt-tokens: %u given more than once",
                             layers->prompts[i]);
     return -1;
 }
@@ -174,7 +146,6 @@ static int complete_options(struct layers_command *command)
     if (!strcmp(command->granularity, "layer"))
         layers->granularity = LAYERS_BY_LAYER;
     layers->gpu_layers = (int)command->gpu_layers;
-    on_terminal = isatty(STDERR_FILENO) && wants_color(STDERR_FILENO);
     if (!command->quiet)
         layers->progress = show_progress;
     return -1;
@@ -189,10 +160,10 @@ static int deliver(const struct layers_command *command, const struct layers_rep
     int code = 0;
     layers_json(report, &json);
     if (command->output && write_file(command->output, &json, &why) != ERR_OK)
-        code = complain("layers", EXIT_FAILED, "%s", why.text);
+        code = complain(EXIT_FAILED, "%s", why.text);
     if (!command->json)
         layers_text(report, wants_color(STDOUT_FILENO), &text);
-    int written = put_output("layers", command->json ? &json : &text);
+    int written = put_output(command->json ? &json : &text);
     text_release(&json);
     text_release(&text);
     return written ? written : code;
@@ -221,7 +192,7 @@ static int save_models(const struct layers_command *command, struct session *ses
         alone.model_count = 1;
         layers_json(&alone, &json);
         if (run_save_layers(&save, one.models, &json, directory, sizeof directory, &why))
-            code = complain("layers", EXIT_FAILED, "cannot save the run: %s", why.text);
+            code = complain(EXIT_FAILED, "cannot save the run: %s", why.text);
         else if (!command->quiet)
             fprintf(stderr, "ipw layers: saved in %s\n", directory);
         text_release(&json);
@@ -255,7 +226,7 @@ static int write_report(const struct layers_command *command, struct session *se
 static int require_energy(const struct layers_result *result)
 {
     for (size_t i = 0; i < result->count; i++) {
-        int code = require_measured("layers", &result->models[i].total);
+        int code = require_measured(&result->models[i].total);
         if (code)
             return code;
     }
@@ -269,17 +240,17 @@ static int measure(const struct layers_command *command)
     struct layers_result result;
     struct error why = {0};
     if (engine_library_open(&library, &why) != ERR_OK)
-        return complain("layers", EXIT_FAILED, "%s", why.text);
+        return complain(EXIT_FAILED, "%s", why.text);
     proc_block_signals();
-    int code = open_session("layers", &command->measure, &session);
+    int code = open_session(&command->measure, &session);
     if (code)
         return code;
     enum err err = layers_measure(&session, command->paths, command->path_count, &command->layers,
                                   &result, &why);
-    clear_line();
+    clear_progress();
     sampler_stop(session.sampler);
     if (err && err != ERR_INTERRUPTED)
-        code = complain("layers", err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        code = complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
     /* Models measured before a failure are reported all the same. */
     if (result.count > 0) {
         int delivered = write_report(command, &session, &result);
@@ -293,69 +264,87 @@ static int measure(const struct layers_command *command)
     return code;
 }
 
-static int layers_main(int argc, char **argv)
+static struct layers_command args = {
+    .prompts = "32,128,512",
+    .granularity = "auto",
+    .layers = {.generate = 32, .batch = 1, .seed = 1, .idle_s = 2, .max_s = 60},
+};
+
+static const char *const GRANULARITIES[] = {"auto", "component", "layer", NULL};
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.letter = 'm', .name = "model", .type = OPTION_LIST, .target = &args.models,
+     .value = "FILE", .help = "GGUF file or shipped model; comma-separated or repeated"},
+    {.name = "prompt-tokens", .type = OPTION_TEXT, .target = &args.prompts, .value = "LIST",
+     .help = "prompt lengths (default: 32,128,512)"},
+    {.name = "gen", .type = OPTION_COUNT, .target = &args.layers.generate, .value = "N",
+     .help = "tokens to generate after each prompt (default: 32)", .most = 100000},
+    {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.layers.repeats, .value = "N",
+     .help = "rounds of windows (default: until the ± is small)", .least = 1, .most = 200},
+    {.name = "max-seconds", .type = OPTION_NUMBER, .target = &args.layers.max_s, .value = "S",
+     .help = "start no new round of a model after S seconds (default: 60)", .least = 0.1,
+     .most = 1e6},
+    {.name = "window", .type = OPTION_NUMBER, .target = &args.layers.window_s, .value = "S",
+     .help = "minimum window length (default: what the sensors need)", .least = 0.01,
+     .most = 3600},
+    {.name = "batch", .type = OPTION_COUNT, .target = &args.layers.batch, .value = "N",
+     .help = "batch size: sequences computed together (default: 1)", .least = 1, .most = 256},
+    {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &args.layers.threads,
+     .value = "N", .help = "compute threads (default: one per core)", .least = 1, .most = 512},
+    {.name = "context", .type = OPTION_COUNT, .target = &args.layers.context, .value = "N",
+     .help = "context length in tokens (default: as long as needed)", .least = 1, .most = 1e7},
+    {.name = "gpu-layers", .type = OPTION_COUNT, .target = &args.gpu_layers, .value = "N",
+     .help = "layers to offload to the GPU (default: 0)", .most = 100000},
+    {.name = "seed", .type = OPTION_COUNT, .target = &args.layers.seed, .value = "N",
+     .help = "random seed of the tokens (default: 1)", .most = 4e9},
+    {.name = "idle", .type = OPTION_NUMBER, .target = &args.layers.idle_s, .value = "S",
+     .help = "measure idle power first, S seconds (default: 2; 0: not at all)", .most = 86400},
+    {.name = "granularity", .type = OPTION_CHOICE, .target = &args.granularity,
+     .value = "WORD",
+     .help = "auto, component or layer (default: auto)", .choices = GRANULARITIES},
+    {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "report as JSON"},
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
+     .value = "FILE", .help = "also write the JSON report to FILE"},
+    {.name = "save", .type = OPTION_FLAG, .target = &args.save,
+     .help = "save a run directory for each model in runs/"},
+    {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
+     .help = "save them in DIR instead"},
+    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
+     .help = "no progress"},
+    MEASURE_OPTION_ROWS(args.measure, "sample-rate"),
+    {0},
+};
+/* clang-format on */
+
+static int layers_main(const char **words, size_t count)
 {
-    static const char *const GRANULARITIES[] = {"auto", "component", "layer", NULL};
-    struct layers_command command = {
-        .prompts = "32,128,512",
-        .granularity = "auto",
-        .layers = {.generate = 32, .batch = 1, .seed = 1, .idle_s = 2, .max_s = 60},
-    };
-    struct layers_options *p = &command.layers;
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.letter = 'm', .name = "model", .type = OPTION_LIST, .target = &command.models,
-         .value = "FILE", .help = "GGUF file or shipped model; comma-separated or repeated"},
-        {.name = "prompt-tokens", .type = OPTION_TEXT, .target = &command.prompts, .value = "LIST",
-         .help = "prompt lengths (default: 32,128,512)"},
-        {.name = "gen", .type = OPTION_COUNT, .target = &p->generate, .value = "N",
-         .help = "tokens to generate after each prompt (default: 32)", .most = 100000},
-        {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &p->repeats, .value = "N",
-         .help = "rounds of windows (default: until the ± is small)", .least = 1, .most = 200},
-        {.name = "max-seconds", .type = OPTION_NUMBER, .target = &p->max_s, .value = "S",
-         .help = "start no new round of a model after S seconds (default: 60)", .least = 0.1,
-         .most = 1e6},
-        {.name = "window", .type = OPTION_NUMBER, .target = &p->window_s, .value = "S",
-         .help = "minimum window length (default: what the sensors need)", .least = 0.01,
-         .most = 3600},
-        {.name = "batch", .type = OPTION_COUNT, .target = &p->batch, .value = "N",
-         .help = "batch size: sequences computed together (default: 1)", .least = 1, .most = 256},
-        {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &p->threads,
-         .value = "N", .help = "compute threads (default: one per core)", .least = 1, .most = 512},
-        {.name = "context", .type = OPTION_COUNT, .target = &p->context, .value = "N",
-         .help = "context length in tokens (default: as long as needed)", .least = 1, .most = 1e7},
-        {.name = "gpu-layers", .type = OPTION_COUNT, .target = &command.gpu_layers, .value = "N",
-         .help = "layers to offload to the GPU (default: 0)", .most = 100000},
-        {.name = "seed", .type = OPTION_COUNT, .target = &p->seed, .value = "N",
-         .help = "random seed of the tokens (default: 1)", .most = 4e9},
-        {.name = "idle", .type = OPTION_NUMBER, .target = &p->idle_s, .value = "S",
-         .help = "measure idle power first, S seconds (default: 2; 0: not at all)", .most = 86400},
-        {.name = "granularity", .type = OPTION_CHOICE, .target = &command.granularity,
-         .value = "WORD",
-         .help = "auto, component or layer (default: auto)", .choices = GRANULARITIES},
-        {.name = "json", .type = OPTION_FLAG, .target = &command.json, .help = "report as JSON"},
-        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &command.output,
-         .value = "FILE", .help = "also write the JSON report to FILE"},
-        {.name = "save", .type = OPTION_FLAG, .target = &command.save,
-         .help = "save a run directory for each model in runs/"},
-        {.name = "output-dir", .type = OPTION_TEXT, .target = &command.output_dir, .value = "DIR",
-         .help = "save them in DIR instead"},
-        {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
-         .help = "no progress"},
-        MEASURE_OPTION_ROWS(command.measure, "sample-rate"),
-        {0},
-    };
-    /* clang-format on */
-    int rest, code = parse_or_help(&command_layers, rows, argc, argv, false, &rest);
+    (void)words, (void)count;
+    int code = complete_options(&args);
     if (code < 0)
-        code = complete_options(&command);
+        code = find_models(&args);
     if (code < 0)
-        code = find_models(&command);
-    if (code < 0)
-        code = measure(&command);
+        code = measure(&args);
     for (size_t i = 0; i < OPTION_LIST_MAX; i++) {
-        free(command.lists[i]);
-        free(command.found[i]);
+        free(args.lists[i]);
+        free(args.found[i]);
     }
     return code;
 }
+
+const struct command command_layers = {
+    .name = "layers",
+    .summary = "energy by layer and component of a GGUF model",
+    .usage = "--model FILE [OPTIONS]",
+    .details =
+        "Runs the model in this process: prompts of several lengths (prefill), and tokens\n"
+        "generated after each (decode), repeated in windows long enough for the sensors. Half of\n"
+        "the windows run without instrumentation and give the energy; the others, interleaved,\n"
+        "synchronize after each component and give the times. The power of each component is\n"
+        "fitted by non-negative least squares, apart from idle power; components that the windows\n"
+        "cannot separate share one power, and their energy is divided by time.\n\n"
+        "Several models are measured one after the other and compared. Needs the llama.cpp\n"
+        "library; `ipw doctor` shows how to install it.",
+    .rows = ROWS,
+    .run = layers_main,
+};

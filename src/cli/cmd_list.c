@@ -22,91 +22,24 @@
 #include "sensors/registry.h"
 #include "rundir/store.h"
 
-static int list_main(int argc, char **argv);
-
-const struct command command_list = {
-    .name = "list",
-    .summary = "list clients, datasets, graders, plots, sensors, hardware, models ...",
-    .usage = "[KIND] [ID...] [OPTIONS]",
-    .details =
-        "KIND is clients, datasets, graders, analyses, plots, exports, sensors, stores,\n"
-        "hardware, models, runs or all. Shows a one-line description of each; for those that this "
-        "build\n"
-        "or machine cannot use, what is missing. -v also shows their parameters. With ID, shows\n"
-        "one device with every figure and its source, or one model with its family and size.\n"
-        "`ipw list runs [DIR]` lists the runs that were saved in DIR (default: runs).",
-    .run = list_main,
-};
-
-static bool check(enum err (*available)(struct error *why), struct listing_row *row)
+static void check(enum err (*available)(struct error *why), struct listing_row *row)
 {
     struct error why = {0};
-    if (!available || available(&why) == ERR_OK)
-        return true;
-    str_copy(row->missing, sizeof row->missing, why.text);
-    return false;
+    if (available && available(&why) != ERR_OK)
+        str_copy(row->missing, sizeof row->missing, why.text);
 }
 
-static void list_clients(struct listing *listing)
+static enum err plots_available(struct error *why)
 {
-    listing_begin(listing, "clients", "send requests to a model (--client)");
-    for (size_t i = 0; CLIENT_DRIVERS[i]; i++) {
-        const struct client_driver *driver = CLIENT_DRIVERS[i];
-        struct listing_row row = {driver->name, driver->summary, driver->params, ""};
-        struct error why;
-        if (driver->available && driver->available(NULL, &why) != ERR_OK)
-            str_copy(row.missing, sizeof row.missing, why.text);
-        listing_add(listing, &row);
-    }
+    enum err err = jv_available(why);
+    return err ? err : gnuplot_available(why);
 }
 
-static void list_datasets(struct listing *listing)
+static void check_client(const struct client_driver *driver, struct listing_row *row)
 {
-    listing_begin(listing, "datasets", "sources of questions (--dataset)");
-    for (size_t i = 0; DATASET_DRIVERS[i]; i++) {
-        const struct dataset_driver *driver = DATASET_DRIVERS[i];
-        struct listing_row row = {driver->name, driver->summary, driver->params, ""};
-        check(driver->available, &row);
-        listing_add(listing, &row);
-    }
-    listing_begin(listing, "presets", "public datasets with their fields and grader (--dataset)");
-    for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++) {
-        struct listing_row row = {preset->name, preset->summary, NULL, ""};
-        listing_add(listing, &row);
-    }
-}
-
-static void list_graders(struct listing *listing)
-{
-    listing_begin(listing, "graders", "check answers (--grader)");
-    for (size_t i = 0; GRADER_DRIVERS[i]; i++) {
-        const struct grader_driver *driver = GRADER_DRIVERS[i];
-        struct listing_row row = {driver->name, driver->summary, driver->params, ""};
-        check(driver->available, &row);
-        listing_add(listing, &row);
-    }
-}
-
-static void list_stores(struct listing *listing)
-{
-    listing_begin(listing, "stores", "files of a run directory");
-    for (size_t i = 0; STORE_DRIVERS[i]; i++) {
-        const struct store_driver *driver = STORE_DRIVERS[i];
-        struct listing_row row = {driver->name, driver->summary, NULL, ""};
-        check(driver->available, &row);
-        listing_add(listing, &row);
-    }
-}
-
-static void list_exports(struct listing *listing)
-{
-    listing_begin(listing, "exports", "formats of `ipw export` (--to)");
-    for (size_t i = 0; EXPORT_DRIVERS[i]; i++) {
-        const struct export_driver *driver = EXPORT_DRIVERS[i];
-        struct listing_row row = {driver->name, driver->summary, NULL, ""};
-        check(driver->available ? driver->available : jv_available, &row);
-        listing_add(listing, &row);
-    }
+    struct error why = {0};
+    if (driver->available && driver->available(NULL, &why) != ERR_OK)
+        str_copy(row->missing, sizeof row->missing, why.text);
 }
 
 /* Why a driver finds nothing on this machine. */
@@ -124,43 +57,42 @@ static void check_sensor(const struct sensor_driver *driver, struct listing_row 
     sensor_findings_release(&findings);
 }
 
-static void list_sensors(struct listing *listing)
-{
-    listing_begin(listing, "sensors",
-                  "measure energy and power (--sensors); `ipw doctor` tests them");
-    for (size_t i = 0; SENSOR_DRIVERS[i]; i++) {
-        const struct sensor_driver *driver = SENSOR_DRIVERS[i];
-        struct listing_row row = {driver->name, driver->summary, NULL, ""};
-        check_sensor(driver, &row);
-        listing_add(listing, &row);
+/* The drivers of one kind, whose structs have a name and a summary in common; `check_` sees whether one can be used. */
+#define LIST_DRIVERS(kind, drivers, params_, check_, what)                                         \
+    static void list_##kind(struct listing *listing)                                               \
+    {                                                                                              \
+        listing_begin(listing, #kind, what);                                                       \
+        for (size_t i = 0; (drivers)[i]; i++) {                                                    \
+            struct listing_row row = {(drivers)[i]->name, (drivers)[i]->summary, params_, ""};     \
+            check_;                                                                                \
+            listing_add(listing, &row);                                                            \
+        }                                                                                          \
     }
-}
 
-static void list_analyses(struct listing *listing)
-{
-    listing_begin(listing, "analyses", "analyses of `ipw analyze` (--analysis)");
-    for (size_t i = 0; ANALYSIS_DRIVERS[i]; i++) {
-        const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
-        struct listing_row row = {driver->name, driver->summary, driver->params, ""};
-        check(jv_available, &row);
-        listing_add(listing, &row);
-    }
-}
+LIST_DRIVERS(clients, CLIENT_DRIVERS, CLIENT_DRIVERS[i]->params,
+             check_client(CLIENT_DRIVERS[i], &row), "send requests to a model (--client)")
+LIST_DRIVERS(datasets, DATASET_DRIVERS, DATASET_DRIVERS[i]->params,
+             check(DATASET_DRIVERS[i]->available, &row), "sources of questions (--dataset)")
+LIST_DRIVERS(graders, GRADER_DRIVERS, GRADER_DRIVERS[i]->params,
+             check(GRADER_DRIVERS[i]->available, &row), "check answers (--grader)")
+LIST_DRIVERS(analyses, ANALYSIS_DRIVERS, ANALYSIS_DRIVERS[i]->params, check(jv_available, &row),
+             "analyses of `ipw analyze` (--analysis)")
+LIST_DRIVERS(plots, PLOT_DRIVERS, NULL, check(plots_available, &row),
+             "plots of `ipw plot` (--plot)")
+LIST_DRIVERS(exports, EXPORT_DRIVERS, NULL,
+             check(EXPORT_DRIVERS[i]->available ? EXPORT_DRIVERS[i]->available : jv_available,
+                   &row),
+             "formats of `ipw export` (--to)")
+LIST_DRIVERS(sensors, SENSOR_DRIVERS, NULL, check_sensor(SENSOR_DRIVERS[i], &row),
+             "measure energy and power (--sensors); `ipw doctor` tests them")
+LIST_DRIVERS(stores, STORE_DRIVERS, NULL, check(STORE_DRIVERS[i]->available, &row),
+             "files of a run directory")
 
-static enum err plots_available(struct error *why)
+static void list_presets(struct listing *listing)
 {
-    enum err err = jv_available(why);
-    return err ? err : gnuplot_available(why);
-}
-
-static void list_plots(struct listing *listing)
-{
-    listing_begin(listing, "plots", "plots of `ipw plot` (--plot)");
-    for (size_t i = 0; PLOT_DRIVERS[i]; i++) {
-        struct listing_row row = {PLOT_DRIVERS[i]->name, PLOT_DRIVERS[i]->summary, NULL, ""};
-        check(plots_available, &row);
-        listing_add(listing, &row);
-    }
+    listing_begin(listing, "presets", "public datasets with their fields and grader (--dataset)");
+    for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++)
+        listing_add(listing, &(struct listing_row){preset->name, preset->summary, NULL, ""});
 }
 
 /* ---- hardware ---- */
@@ -237,10 +169,10 @@ static const struct {
     const char *name;
     void (*list)(struct listing *listing);
 } KINDS[] = {
-    {"clients", list_clients},   {"datasets", list_datasets}, {"graders", list_graders},
-    {"analyses", list_analyses}, {"plots", list_plots},       {"exports", list_exports},
-    {"sensors", list_sensors},   {"stores", list_stores},     {"hardware", list_hardware},
-    {"models", listing_models},
+    {"clients", list_clients},   {"datasets", list_datasets}, {"datasets", list_presets},
+    {"graders", list_graders},   {"analyses", list_analyses}, {"plots", list_plots},
+    {"exports", list_exports},   {"sensors", list_sensors},   {"stores", list_stores},
+    {"hardware", list_hardware}, {"models", listing_models},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
@@ -251,8 +183,8 @@ static int unknown_kind(const char *word)
         names[i + 2] = KINDS[i].name;
     const char *near = nearest_name(word, names, KIND_COUNT + 2);
     if (near)
-        return complain("list", EXIT_USAGE, "unknown kind '%s'; did you mean '%s'?", word, near);
-    return complain("list", EXIT_USAGE, "unknown kind '%s'; see `ipw list --help`", word);
+        return complain(EXIT_USAGE, "unknown kind '%s'; did you mean '%s'?", word, near);
+    return complain(EXIT_USAGE, "unknown kind '%s'; see `ipw list --help`", word);
 }
 
 /* Missing parts of the build that disable whole commands, such as report. */
@@ -277,7 +209,7 @@ static int list_kinds(struct listing *listing, const char *wanted)
     listing_end(listing);
     if (!listing->json && !strcmp(wanted, "all"))
         add_missing_parts(&listing->text);
-    return found ? put_output("list", &listing->text) : unknown_kind(wanted);
+    return found ? put_output(&listing->text) : unknown_kind(wanted);
 }
 
 /* Some entries of one kind, in detail. */
@@ -289,8 +221,8 @@ static int list_named(struct listing *listing,
     enum err err = show(listing, ids, count, &why);
     listing_end(listing);
     if (err)
-        return complain("list", err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
-    return put_output("list", &listing->text);
+        return complain(err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+    return put_output(&listing->text);
 }
 
 static enum err show_runs(struct listing *listing, const char **words, size_t count,
@@ -301,39 +233,49 @@ static enum err show_runs(struct listing *listing, const char **words, size_t co
     return listing_runs(listing, count ? words[0] : "runs", why);
 }
 
-static int list_main(int argc, char **argv)
+static bool json, verbose;
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &verbose,
+     .help = "show parameters too"},
+    {.name = "json", .type = OPTION_FLAG, .target = &json, .help = "print JSON"},
+    {0},
+};
+/* clang-format on */
+
+static int list_main(const char **words, size_t count)
 {
-    bool json = false, verbose = false;
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &verbose,
-         .help = "show parameters too"},
-        {.name = "json", .type = OPTION_FLAG, .target = &json, .help = "print JSON"},
-        {0},
-    };
-    /* clang-format on */
-    size_t count;
-    const char **words = calloc((size_t)argc + 1, sizeof *words);
-    if (!words)
-        return complain("list", EXIT_FAILED, "out of memory");
-    int code = parse_with_words(&command_list, rows, argc, argv, words, &count);
-    if (code < 0) {
-        struct listing listing;
-        const char *wanted = count ? words[0] : "all";
-        listing_init(&listing, json, verbose, wants_color(STDOUT_FILENO));
-        if (!strcmp(wanted, "hardware"))
-            code = list_named(&listing, show_hardware, words + 1, count - 1);
-        else if (!strcmp(wanted, "runs"))
-            code = list_named(&listing, show_runs, words + 1, count - 1);
-        else if (!strcmp(wanted, "models") && count > 1)
-            code = list_named(&listing, listing_models_named, words + 1, count - 1);
-        else if (count > 1)
-            code =
-                complain("list", EXIT_USAGE, "unexpected argument '%s': give one KIND", words[1]);
-        else
-            code = list_kinds(&listing, wanted);
-        listing_release(&listing);
-    }
-    free(words);
+    struct listing listing;
+    const char *wanted = count ? words[0] : "all";
+    int code;
+    listing_init(&listing, json, verbose, wants_color(STDOUT_FILENO));
+    if (!strcmp(wanted, "hardware"))
+        code = list_named(&listing, show_hardware, words + 1, count - 1);
+    else if (!strcmp(wanted, "runs"))
+        code = list_named(&listing, show_runs, words + 1, count - 1);
+    else if (!strcmp(wanted, "models") && count > 1)
+        code = list_named(&listing, listing_models_named, words + 1, count - 1);
+    else if (count > 1)
+        code = complain(EXIT_USAGE, "unexpected argument '%s': give one KIND", words[1]);
+    else
+        code = list_kinds(&listing, wanted);
+    listing_release(&listing);
     return code;
 }
+
+const struct command command_list = {
+    .name = "list",
+    .summary = "list clients, datasets, graders, plots, sensors, hardware, models ...",
+    .usage = "[KIND] [ID...] [OPTIONS]",
+    .details =
+        "KIND is clients, datasets, graders, analyses, plots, exports, sensors, stores,\n"
+        "hardware, models, runs or all. Shows a one-line description of each; for those that this "
+        "build\n"
+        "or machine cannot use, what is missing. -v also shows their parameters. With ID, shows\n"
+        "one device with every figure and its source, or one model with its family and size.\n"
+        "`ipw list runs [DIR]` lists the runs that were saved in DIR (default: runs).",
+    .rows = ROWS,
+    .words = WORDS_ANY,
+    .run = list_main,
+};

@@ -5,7 +5,34 @@
 #include "port/proc.h"
 #include "runner/load.h"
 
-static int load_run(int argc, char **argv);
+static double length_s = 2;
+static unsigned threads;
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.letter = 's', .name = "seconds", .type = OPTION_NUMBER, .target = &length_s, .value = "S",
+     .help = "duration (default: 2)", .least = 0.001, .most = 86400},
+    {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &threads, .value = "N",
+     .help = "threads (default: one per CPU)", .least = 1, .most = 4096},
+    {0},
+};
+/* clang-format on */
+
+static int load_run(const char **words, size_t count)
+{
+    (void)words, (void)count;
+    proc_block_signals();
+    struct load *load = load_start(threads);
+    if (!load)
+        return complain(EXIT_FAILED, "out of memory");
+    int signal_number = proc_poll_signal(from_seconds(length_s));
+    double done = load_stop(load);
+    struct text text = {0};
+    text_addf(&text, "%.2f billion multiply-adds\n", done);
+    int code = put_output(&text);
+    text_release(&text);
+    return signal_number ? 128 + signal_number : code;
+}
 
 const struct command command_load = {
     .name = "load",
@@ -13,34 +40,6 @@ const struct command command_load = {
     .usage = "[--seconds S] [--threads N]",
     .details = "Multiplies numbers on every CPU (or on N threads) and prints how many.\n"
                "Try: ipw run -- ipw load --seconds 2",
+    .rows = ROWS,
     .run = load_run,
 };
-
-static int load_run(int argc, char **argv)
-{
-    double length_s = 2;
-    unsigned threads = 0;
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.letter = 's', .name = "seconds", .type = OPTION_NUMBER, .target = &length_s, .value = "S",
-         .help = "duration (default: 2)", .least = 0.001, .most = 86400},
-        {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &threads, .value = "N",
-         .help = "threads (default: one per CPU)", .least = 1, .most = 4096},
-        {0},
-    };
-    /* clang-format on */
-    int rest, code = parse_or_help(&command_load, rows, argc, argv, false, &rest);
-    if (code >= 0)
-        return code;
-    proc_block_signals();
-    struct load *load = load_start(threads);
-    if (!load)
-        return complain("load", EXIT_FAILED, "out of memory");
-    int signal_number = proc_poll_signal(from_seconds(length_s));
-    double done = load_stop(load);
-    struct text text = {0};
-    text_addf(&text, "%.2f billion multiply-adds\n", done);
-    code = put_output("load", &text);
-    text_release(&text);
-    return signal_number ? 128 + signal_number : code;
-}

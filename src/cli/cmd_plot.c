@@ -20,22 +20,6 @@
 #include "rundir/run_path.h"
 #include "rundir/run_table.h"
 
-static int plot_main(int argc, char **argv);
-
-const struct command command_plot = {
-    .name = "plot",
-    .summary = "plot runs: energy, power, latency, accuracy, layers",
-    .usage = "DIR|FILE... [OPTIONS]",
-    .details =
-        "Plots run directories (also of the Python IPW) and results of `ipw layers`, given as a\n"
-        "FILE or as layers*.json in a DIR. Every plot that the data allow goes to\n"
-        "DIR/plots/NAME.png, those of layers to DIR/plots/layers, and those of FILE.json to\n"
-        "FILE-plots. Several runs are also plotted together, in the folder of the first. Prints\n"
-        "the paths, and the plots that were skipped with the reason.\n\n"
-        "Needs gnuplot. `ipw list plots` shows the plots.",
-    .run = plot_main,
-};
-
 enum { PLOTS_MOST = 64, PATH_LONGEST = 1024 };
 
 struct plot_options {
@@ -90,24 +74,24 @@ static int choose_plots(struct plotting *work)
         return -1;
     copy = strdup(work->options->plots);
     if (!copy)
-        return complain("plot", EXIT_FAILED, "out of memory");
+        return complain(EXIT_FAILED, "out of memory");
     for (char *name = next_word(copy, &rest); name && code < 0; name = next_word(NULL, &rest)) {
         const struct plot_driver *driver = plot_driver_find(name, &why);
         if (!driver)
-            code = complain("plot", EXIT_USAGE, "%s", why.text);
+            code = complain(EXIT_USAGE, "%s", why.text);
         else if (!is_chosen(work, driver) && work->driver_count < PLOTS_MOST)
             work->drivers[work->driver_count++] = driver;
     }
     free(copy);
     if (code < 0 && !work->driver_count)
-        code = complain("plot", EXIT_USAGE, "--plot is empty; see `ipw list plots`");
+        code = complain(EXIT_USAGE, "--plot is empty; see `ipw list plots`");
     return code;
 }
 
 static int choose_formats(struct plotting *work)
 {
     char *rest = NULL, *copy = strdup(work->options->formats ? work->options->formats : "png");
-    int code = copy ? -1 : complain("plot", EXIT_FAILED, "out of memory");
+    int code = copy ? -1 : complain(EXIT_FAILED, "out of memory");
     bool any = false;
     for (char *name = copy ? next_word(copy, &rest) : NULL; name && code < 0;
          name = next_word(NULL, &rest)) {
@@ -115,13 +99,13 @@ static int choose_formats(struct plotting *work)
         while (format < FIGURE_FORMATS && strcmp(FIGURE_SUFFIXES[format], name) != 0)
             format++;
         if (format == FIGURE_FORMATS)
-            code = complain("plot", EXIT_USAGE, "unknown format '%s': use png, svg or pdf", name);
+            code = complain(EXIT_USAGE, "unknown format '%s': use png, svg or pdf", name);
         else
             any = work->formats[format] = true;
     }
     free(copy);
     if (code < 0 && !any)
-        code = complain("plot", EXIT_USAGE, "--format is empty: use png, svg or pdf");
+        code = complain(EXIT_USAGE, "--format is empty: use png, svg or pdf");
     return code;
 }
 
@@ -198,7 +182,7 @@ static void put_files(struct plotting *work, size_t which, struct figure *figure
             continue;
         if (gnuplot_draw(figure, (enum figure_format)format, work->options->dark, place, name,
                          &why)) {
-            complain("plot", EXIT_FAILED, "%s: %s", name, why.text);
+            complain(EXIT_FAILED, "%s: %s", name, why.text);
             work->broken = true;
             continue;
         }
@@ -265,7 +249,7 @@ static void plot_run_directory(struct plotting *work, size_t source, bool may_la
         return;
     if (err) {
         work->failed = true;
-        complain("plot", EXIT_FAILED, "%s", why.text);
+        complain(EXIT_FAILED, "%s", why.text);
         return;
     }
     work->had_run = true;
@@ -305,7 +289,7 @@ static size_t plot_layers(struct plotting *work, size_t source, bool is_file)
     for (size_t i = 0; i < count; i++)
         plot_model(work, source, &layers.models[i], is_file, count > 1);
     if (err) {
-        complain("plot", EXIT_FAILED, "%s", why.text);
+        complain(EXIT_FAILED, "%s", why.text);
         work->failed = true;
     }
     measured_layers_release(&layers);
@@ -367,7 +351,7 @@ static int plot_all(struct plotting *work)
     for (size_t i = 0; i < work->driver_count; i++)
         missing = missing || (work->by_name && !work->drawn[i]);
     int code = work->failed || work->broken || none || missing ? EXIT_FAILED : EXIT_DONE;
-    int put = none ? EXIT_DONE : put_output("plot", &work->paths);
+    int put = none ? EXIT_DONE : put_output(&work->paths);
     return put != EXIT_DONE ? put : code;
 }
 
@@ -375,51 +359,61 @@ static int check_parts(void)
 {
     struct error why = {0};
     if (gnuplot_available(&why) || jv_available(&why))
-        return complain("plot", EXIT_FAILED, "%s", why.text);
+        return complain(EXIT_FAILED, "%s", why.text);
     return -1;
 }
 
-static int plot_main(int argc, char **argv)
+static struct plot_options args;
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.name = "plot", .type = OPTION_TEXT, .target = &args.plots, .value = "NAMES",
+     .help = "comma-separated plots (default: all that the data allow)"},
+    {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output, .value = "DIR",
+     .help = "write the plots to DIR"},
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
+     .value = "DIR", .help = "same as --output-dir (old spelling)"},
+    {.name = "format", .type = OPTION_TEXT, .target = &args.formats, .value = "LIST",
+     .help = "comma-separated formats: png, svg, pdf (default: png)"},
+    {.name = "dark", .type = OPTION_FLAG, .target = &args.dark, .help = "dark background"},
+    {.name = "model", .type = OPTION_TEXT, .target = &args.model, .value = "NAME",
+     .help = "select one model's records"},
+    {0},
+};
+/* clang-format on */
+
+static int plot_main(const char **words, size_t count)
 {
-    struct plot_options options = {0};
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.name = "plot", .type = OPTION_TEXT, .target = &options.plots, .value = "NAMES",
-         .help = "comma-separated plots (default: all that the data allow)"},
-        {.name = "output-dir", .type = OPTION_TEXT, .target = &options.output, .value = "DIR",
-         .help = "write the plots to DIR"},
-        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &options.output,
-         .value = "DIR", .help = "same as --output-dir (old spelling)"},
-        {.name = "format", .type = OPTION_TEXT, .target = &options.formats, .value = "LIST",
-         .help = "comma-separated formats: png, svg, pdf (default: png)"},
-        {.name = "dark", .type = OPTION_FLAG, .target = &options.dark, .help = "dark background"},
-        {.name = "model", .type = OPTION_TEXT, .target = &options.model, .value = "NAME",
-         .help = "select one model's records"},
-        {0},
-    };
-    /* clang-format on */
-    struct plotting work = {.options = &options};
-    size_t count = 0;
-    work.sources = malloc((size_t)(argc + 1) * sizeof *work.sources);
-    work.runs = malloc((size_t)(argc + 1) * sizeof *work.runs);
-    int code = work.sources && work.runs
-                   ? parse_with_words(&command_plot, rows, argc, argv, work.sources, &count)
-                   : complain("plot", EXIT_FAILED, "out of memory");
-    work.source_count = count;
-    if (code < 0 && !count)
-        code = complain("plot", EXIT_USAGE, "missing run directory; usage: ipw plot %s",
-                        command_plot.usage);
-    if (code < 0)
-        code = choose_plots(&work);
+    struct plotting work = {.options = &args,
+                            .sources = words,
+                            .source_count = count,
+                            .runs = malloc(count * sizeof *work.runs)};
+    int code = work.runs ? choose_plots(&work) : complain(EXIT_FAILED, "out of memory");
     if (code < 0)
         code = choose_formats(&work);
     if (code < 0)
         code = check_parts();
-    start_reading_bar("plot", wants_color(STDERR_FILENO));
+    start_reading_bar(wants_color(STDERR_FILENO));
     if (code < 0)
         code = plot_all(&work);
     text_release(&work.paths);
-    free((void *)work.sources);
     free(work.runs);
     return code;
 }
+
+const struct command command_plot = {
+    .name = "plot",
+    .summary = "plot runs: energy, power, latency, accuracy, layers",
+    .usage = "DIR|FILE... [OPTIONS]",
+    .details =
+        "Plots run directories (also of the Python IPW) and results of `ipw layers`, given as a\n"
+        "FILE or as layers*.json in a DIR. Every plot that the data allow goes to\n"
+        "DIR/plots/NAME.png, those of layers to DIR/plots/layers, and those of FILE.json to\n"
+        "FILE-plots. Several runs are also plotted together, in the folder of the first. Prints\n"
+        "the paths, and the plots that were skipped with the reason.\n\n"
+        "Needs gnuplot. `ipw list plots` shows the plots.",
+    .rows = ROWS,
+    .words = WORDS_ANY,
+    .required = "missing run directory",
+    .run = plot_main,
+};

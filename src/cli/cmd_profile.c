@@ -18,28 +18,6 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
-static int profile_main(int argc, char **argv);
-
-const struct command command_profile = {
-    .name = "profile",
-    .summary = "a dataset through an inference service, with the energy of every query",
-    .usage = "--client NAME --model NAME [OPTIONS]",
-    .details =
-        "Sends every question of a dataset to an inference service and records, for each query, "
-        "its\n"
-        "energy with uncertainty, its latency, its tokens, and whether the answer was correct.\n"
-        "Requests may run concurrently (--concurrency, --rate): the energy of a device is "
-        "attributed\n"
-        "to the requests in flight by the tokens they process, and adds up to what it spent.\n\n"
-        "The run directory, runs/profile_HARDWARE_MODEL_DATASET, holds records.jsonl (written as\n"
-        "queries end; a killed run continues with --resume), an Arrow dataset for Python's\n"
-        "datasets.load_from_disk, summary.json, samples and spans. Ctrl-C lets the queries in "
-        "flight\n"
-        "end and writes everything; a second one aborts them.\n\n"
-        "`ipw list -v` shows clients, datasets and graders with their parameters (K=V).",
-    .run = profile_main,
-};
-
 /* ---- options ---- */
 
 /* Static, and its parameters never released: threads that an interruption leaves behind use them until the
@@ -168,7 +146,10 @@ static bool ask_to_overwrite(const char *path)
     char answer[16];
     profile_view_wipe();
     fprintf(stderr, "ipw profile: %s already holds a run. Replace it? [y/N] ", path);
-    if (!fgets(answer, sizeof answer, stdin))
+    proc_end_by_signals(); /* nothing has been changed yet */
+    bool answered = fgets(answer, sizeof answer, stdin) != NULL;
+    proc_defer_signals();
+    if (!answered)
         return false;
     return answer[0] == 'y' || answer[0] == 'Y';
 }
@@ -179,10 +160,9 @@ static int complete_options(void)
 {
     struct profile_options *profile = &command.profile;
     if (!profile->client || !profile->model)
-        return complain("profile", EXIT_USAGE, "missing %s; usage: ipw profile %s",
-                        profile->client ? "--model" : "--client", command_profile.usage);
+        return complain_usage(profile->client ? "missing --model" : "missing --client");
     if (command.resume && (command.overwrite || command.yes))
-        return complain("profile", EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
+        return complain(EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
     if (command.resume)
         profile->existing = EXISTING_RESUME;
     else if (command.overwrite || command.yes)
@@ -209,11 +189,11 @@ static int write_outputs(const struct summary *summary)
         profile_view_put(&text);
     }
     if (text.failed || object.failed)
-        code = complain("profile", EXIT_FAILED, "out of memory");
+        code = complain(EXIT_FAILED, "out of memory");
     else if (command.output && write_file(command.output, &object, &why) != ERR_OK)
-        code = complain("profile", EXIT_FAILED, "%s", why.text);
+        code = complain(EXIT_FAILED, "%s", why.text);
     if (command.json) {
-        int written = put_output("profile", &object);
+        int written = put_output(&object);
         code = written ? written : code;
     }
     text_release(&text);
@@ -230,10 +210,10 @@ static int exit_code_of(const struct profile_result *result, enum err err, int w
     if (written)
         return written;
     if (result->summary.queries > 0 && result->summary.completed == 0)
-        return complain("profile", EXIT_FAILED, "every query failed: see records.jsonl in %s",
+        return complain(EXIT_FAILED, "every query failed: see records.jsonl in %s",
                         result->directory);
     if (command.measure.require_energy)
-        return require_measured("profile", &result->energy);
+        return require_measured(&result->energy);
     return EXIT_DONE;
 }
 
@@ -246,7 +226,7 @@ static int measure(void)
     struct profile_result result;
     struct error why = {0};
     proc_block_signals();
-    int code = open_session("profile", &command.measure, &session);
+    int code = open_session(&command.measure, &session);
     if (code)
         return code;
     host_report_take(&session.findings, &host);
@@ -254,7 +234,7 @@ static int measure(void)
     enum err err = profile_run(&session, &host, &command.profile, &result, &why);
     profile_view_wipe();
     if (err)
-        complain("profile", EXIT_FAILED, "%s", why.text[0] ? why.text : err_text(err));
+        complain(EXIT_FAILED, "%s", why.text[0] ? why.text : err_text(err));
     if (result.has_summary)
         code = write_outputs(&result.summary);
     code = exit_code_of(&result, err, code);
@@ -266,11 +246,30 @@ static int measure(void)
     return code;
 }
 
-static int profile_main(int argc, char **argv)
+static int profile_main(const char **words, size_t count)
 {
-    int rest, code = parse_or_help(&command_profile, ROWS, argc, argv, false, &rest);
-    if (code >= 0)
-        return code;
-    code = complete_options();
+    (void)words, (void)count;
+    int code = complete_options();
     return code < 0 ? measure() : code;
 }
+
+const struct command command_profile = {
+    .name = "profile",
+    .summary = "a dataset through an inference service, with the energy of every query",
+    .usage = "--client NAME --model NAME [OPTIONS]",
+    .details =
+        "Sends every question of a dataset to an inference service and records, for each query, "
+        "its\n"
+        "energy with uncertainty, its latency, its tokens, and whether the answer was correct.\n"
+        "Requests may run concurrently (--concurrency, --rate): the energy of a device is "
+        "attributed\n"
+        "to the requests in flight by the tokens they process, and adds up to what it spent.\n\n"
+        "The run directory, runs/profile_HARDWARE_MODEL_DATASET, holds records.jsonl (written as\n"
+        "queries end; a killed run continues with --resume), an Arrow dataset for Python's\n"
+        "datasets.load_from_disk, summary.json, samples and spans. Ctrl-C lets the queries in "
+        "flight\n"
+        "end and writes everything; a second one aborts them.\n\n"
+        "`ipw list -v` shows clients, datasets and graders with their parameters (K=V).",
+    .rows = ROWS,
+    .run = profile_main,
+};

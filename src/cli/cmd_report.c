@@ -11,7 +11,48 @@
 #include "core/text.h"
 #include "report/html/html.h"
 
-static int report_main(int argc, char **argv);
+static const char *model, *output;
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &output, .value = "FILE",
+     .help = "output file (default: report.html in the first DIR)"},
+    {.name = "model", .type = OPTION_TEXT, .target = &model, .value = "NAME",
+     .help = "select one model's records"},
+    {0},
+};
+/* clang-format on */
+
+static int make_report(const struct html_report *wanted)
+{
+    struct html_report report = *wanted;
+    struct text page = {0}, path = {0}, said = {0};
+    struct error why = {0};
+    const char *first = html_first_run(&report);
+    text_addf(&path, "%s", output ? output : first ? first : "report.html");
+    while (!output && first && path.length > 1 && path.bytes[path.length - 1] == '/')
+        path.bytes[--path.length] = '\0';
+    if (!output && first)
+        text_add(&path, "/report.html");
+    report.page = text_get(&path);
+    enum err err = html_write(&report, &page, &why);
+    if (!err)
+        err = write_file(report.page, &page, &why);
+    int code = err ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
+    text_addf(&said, "%s\n", report.page);
+    if (!err)
+        code = put_output(&said);
+    text_release(&page);
+    text_release(&path);
+    text_release(&said);
+    return code;
+}
+
+static int report_main(const char **words, size_t count)
+{
+    start_reading_bar(wants_color(STDERR_FILENO));
+    return make_report(&(struct html_report){.inputs = words, .count = count, .model = model});
+}
 
 const struct command command_report = {
     .name = "report",
@@ -27,57 +68,8 @@ const struct command command_report = {
         "The page is self-contained: it needs no network and no server. The default is "
         "report.html\n"
         "in the first DIR.",
+    .rows = ROWS,
+    .words = WORDS_ANY,
+    .required = "missing run directory",
     .run = report_main,
 };
-
-static int make_report(const struct html_report *wanted, const char *output)
-{
-    struct html_report report = *wanted;
-    struct text page = {0}, path = {0}, said = {0};
-    struct error why = {0};
-    const char *first = html_first_run(&report);
-    text_addf(&path, "%s", output ? output : first ? first : "report.html");
-    while (!output && first && path.length > 1 && path.bytes[path.length - 1] == '/')
-        path.bytes[--path.length] = '\0';
-    if (!output && first)
-        text_add(&path, "/report.html");
-    report.page = text_get(&path);
-    enum err err = html_write(&report, &page, &why);
-    if (!err)
-        err = write_file(report.page, &page, &why);
-    int code = err ? complain("report", EXIT_FAILED, "%s", why.text) : EXIT_DONE;
-    text_addf(&said, "%s\n", report.page);
-    if (!err)
-        code = put_output("report", &said);
-    text_release(&page);
-    text_release(&path);
-    text_release(&said);
-    return code;
-}
-
-static int report_main(int argc, char **argv)
-{
-    struct html_report report = {0};
-    const char *output = NULL;
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &output, .value = "FILE",
-         .help = "output file (default: report.html in the first DIR)"},
-        {.name = "model", .type = OPTION_TEXT, .target = &report.model, .value = "NAME",
-         .help = "select one model's records"},
-        {0},
-    };
-    /* clang-format on */
-    const char **words = malloc((size_t)(argc + 1) * sizeof *words);
-    int code = words ? parse_with_words(&command_report, rows, argc, argv, words, &report.count)
-                     : complain("report", EXIT_FAILED, "out of memory");
-    report.inputs = words;
-    if (code < 0 && !report.count)
-        code = complain("report", EXIT_USAGE, "missing run directory; usage: ipw report %s",
-                        command_report.usage);
-    start_reading_bar("report", wants_color(STDERR_FILENO));
-    if (code < 0)
-        code = make_report(&report, output);
-    free((void *)words);
-    return code;
-}

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "port/proc.h"
 #include "report/text/run_report.h"
@@ -19,21 +20,6 @@
 #include "runner/samples_log.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
-
-static int run_run(int argc, char **argv);
-
-const struct command command_run = {
-    .name = "run",
-    .summary = "measure the energy of any command",
-    .usage = "[OPTIONS] [--] COMMAND [ARGUMENTS]",
-    .details =
-        "Starts sampling, then the command, and reports the energy of every device from start to\n"
-        "exit: joules with standard uncertainty, method and coverage. The exit status is that of\n"
-        "the command (128 + signal if one ended it, 127 if it was not found). With --idle, idle\n"
-        "power is measured first, and the energy is divided into idle (idle power x time) and\n"
-        "active.",
-    .run = run_run,
-};
 
 struct run_options {
     struct measure_options measure;
@@ -62,7 +48,7 @@ static int write_samples(const char *path, struct session *session, nanos zero)
 {
     struct error why = {0};
     if (samples_log_save(session->sampler, zero, path, &why))
-        return complain("run", EXIT_FAILED, "%s", why.text);
+        return complain(EXIT_FAILED, "%s", why.text);
     return 0;
 }
 
@@ -77,7 +63,7 @@ static int deliver(const struct run_options *options, const struct text *text)
     if (options->output) {
         if (write_file(options->output, text, &why) == ERR_OK)
             return 0;
-        code = complain("run", EXIT_FAILED, "%s", why.text);
+        code = complain(EXIT_FAILED, "%s", why.text);
     }
     if (write_all(STDERR_FILENO, text, &why) != ERR_OK)
         return EXIT_FAILED; /* nowhere left to complain */
@@ -95,7 +81,7 @@ static int save_run(const struct run_options *options, struct session *session,
     if (!options->save && !options->output_dir)
         return 0;
     if (run_save(&save, result, directory, sizeof directory, &why))
-        return complain("run", EXIT_FAILED, "cannot save the run: %s", why.text);
+        return complain(EXIT_FAILED, "cannot save the run: %s", why.text);
     if (!options->quiet)
         fprintf(stderr, "ipw run: saved in %s\n", directory);
     return 0;
@@ -135,7 +121,7 @@ static int exit_code_of(const struct run_options *options, const struct exec_res
     if (report_code)
         return report_code;
     if (options->measure.require_energy)
-        return require_measured("run", &result->mean.total);
+        return require_measured(&result->mean.total);
     return EXIT_DONE;
 }
 
@@ -149,17 +135,17 @@ static int measure(const struct run_options *options)
     struct own_cost before; /* CPU time before the measurement is not its overhead */
     proc_own_cost(&before);
     proc_block_signals();
-    int code = open_session("run", &options->measure, &session);
+    int code = open_session(&options->measure, &session);
     if (code)
         return code;
     enum err err = exec_measure(&session, &options->exec, &result, &why);
     sampler_stop(session.sampler);
     if (err && result.count == 0 && !result.signal) {
-        code = complain("run", result.exit_code ? result.exit_code : EXIT_FAILED,
-                        "cannot run '%s': %s", options->exec.argv[0], why.text);
+        code = complain(result.exit_code ? result.exit_code : EXIT_FAILED, "cannot run '%s': %s",
+                        options->exec.argv[0], why.text);
     } else {
         if (err)
-            complain("run", EXIT_FAILED, "%s", why.text);
+            complain(EXIT_FAILED, "%s", why.text);
         code = write_report(options, &session, &result, before.cpu_s);
         /* Even if the report failed: samples cannot be taken again. */
         if (options->samples && write_samples(options->samples, &session,
@@ -171,44 +157,59 @@ static int measure(const struct run_options *options)
     return code;
 }
 
-static int run_run(int argc, char **argv)
+static struct run_options args = {.exec = {.repeats = 1}};
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.exec.repeats,
+     .value = "N",
+     .help = "measure N runs; report mean and standard deviation", .least = 1, .most = 100000},
+    {.name = "warmup", .type = OPTION_COUNT, .target = &args.exec.warmups, .value = "N",
+     .help = "run it N times first, unmeasured", .most = 100000},
+    {.name = "idle", .type = OPTION_NUMBER, .target = &args.exec.idle_s, .value = "S",
+     .help = "measure idle power first, S seconds", .least = 0.05, .most = 86400},
+    {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "report as JSON"},
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
+     .value = "FILE", .help = "write the report to FILE instead of stderr"},
+    {.name = "samples", .type = OPTION_TEXT, .target = &args.samples, .value = "FILE",
+     .help = "write all raw samples to a CSV file"},
+    {.name = "save", .type = OPTION_FLAG, .target = &args.save,
+     .help = "save records, samples and summary as a run directory in runs/"},
+    {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
+     .help = "save it in DIR instead"},
+    {.name = "wait-all", .type = OPTION_FLAG, .target = &args.exec.wait_all,
+     .help = "a run ends when all processes that it started have ended"},
+    {.name = "ignore-failure", .type = OPTION_FLAG, .target = &args.exec.ignore_failure,
+     .help = "continue with the repeats after a failed run"},
+    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
+     .help = "no progress lines"},
+    MEASURE_OPTION_ROWS(args.measure, "rate"),
+    {0},
+};
+/* clang-format on */
+
+static int run_run(const char **words, size_t count)
 {
-    struct run_options options = {.exec = {.repeats = 1}};
-    /* clang-format off */
-    const struct option_row rows[] = {
-        {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &options.exec.repeats,
-         .value = "N",
-         .help = "measure N runs; report mean and standard deviation", .least = 1, .most = 100000},
-        {.name = "warmup", .type = OPTION_COUNT, .target = &options.exec.warmups, .value = "N",
-         .help = "run it N times first, unmeasured", .most = 100000},
-        {.name = "idle", .type = OPTION_NUMBER, .target = &options.exec.idle_s, .value = "S",
-         .help = "measure idle power first, S seconds", .least = 0.05, .most = 86400},
-        {.name = "json", .type = OPTION_FLAG, .target = &options.json, .help = "report as JSON"},
-        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &options.output,
-         .value = "FILE", .help = "write the report to FILE instead of stderr"},
-        {.name = "samples", .type = OPTION_TEXT, .target = &options.samples, .value = "FILE",
-         .help = "write all raw samples to a CSV file"},
-        {.name = "save", .type = OPTION_FLAG, .target = &options.save,
-         .help = "save records, samples and summary as a run directory in runs/"},
-        {.name = "output-dir", .type = OPTION_TEXT, .target = &options.output_dir, .value = "DIR",
-         .help = "save it in DIR instead"},
-        {.name = "wait-all", .type = OPTION_FLAG, .target = &options.exec.wait_all,
-         .help = "a run ends when all processes that it started have ended"},
-        {.name = "ignore-failure", .type = OPTION_FLAG, .target = &options.exec.ignore_failure,
-         .help = "continue with the repeats after a failed run"},
-        {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &options.quiet,
-         .help = "no progress lines"},
-        MEASURE_OPTION_ROWS(options.measure, "rate"),
-        {0},
-    };
-    /* clang-format on */
-    int rest, code = parse_or_help(&command_run, rows, argc, argv, true, &rest);
-    if (code >= 0)
-        return code;
-    if (rest >= argc)
-        return complain("run", EXIT_USAGE, "missing command; usage: ipw run %s", command_run.usage);
-    options.exec.argv = argv + rest;
-    if (!options.quiet && isatty(STDERR_FILENO))
-        options.exec.progress = show_progress;
-    return measure(&options);
+    (void)count;
+    args.exec.argv = (char *const *)words;
+    secret_add_words(args.exec.argv); /* reports and saved runs quote the command */
+    if (!args.quiet && isatty(STDERR_FILENO))
+        args.exec.progress = show_progress;
+    return measure(&args);
 }
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "measure the energy of any command",
+    .usage = "[OPTIONS] [--] COMMAND [ARGUMENTS]",
+    .details =
+        "Starts sampling, then the command, and reports the energy of every device from start to\n"
+        "exit: joules with standard uncertainty, method and coverage. The exit status is that of\n"
+        "the command (128 + signal if one ended it, 127 if it was not found). With --idle, idle\n"
+        "power is measured first, and the energy is divided into idle (idle power x time) and\n"
+        "active.",
+    .rows = ROWS,
+    .words = WORDS_FOLLOW,
+    .required = "missing command",
+    .run = run_run,
+};

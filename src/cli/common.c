@@ -1,3 +1,4 @@
+/* What the commands share; the frame in which each of them runs is at the end. */
 #include "cli/common.h"
 
 #include <errno.h>
@@ -13,9 +14,12 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "port/file.h"
+#include "port/proc.h"
 #include "port/term.h"
 #include "report/live/progress.h"
 #include "sampler/session.h"
+
+static const struct command *current; /* the one that runs; NULL before the first */
 
 /* ---- progress of reading a large run, on stderr ---- */
 
@@ -35,13 +39,13 @@ static void show_reading(const char *path, uint64_t done, uint64_t all)
     put_bar(&text);
 }
 
-void start_reading_bar(const char *command, bool terminal)
+void start_reading_bar(bool terminal)
 {
     unsigned columns, rows;
     if (!terminal)
         return;
     term_size(&columns, &rows);
-    reading_bar_init(&bar, command, term_is_utf8(), columns);
+    reading_bar_init(&bar, current->name, term_is_utf8(), columns);
     log_progress_to(show_reading);
 }
 
@@ -54,7 +58,7 @@ static void clear_reading_bar(void)
 
 /* ---- messages and output ---- */
 
-int complain(const char *command, int code, const char *format, ...)
+int complain(int code, const char *format, ...)
 {
     char line[512];
     va_list args;
@@ -62,14 +66,27 @@ int complain(const char *command, int code, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     clear_reading_bar();
-    fprintf(stderr, "ipw %s: %s\n", command, str_plain(line));
+    fprintf(stderr, "ipw %s: %s\n", current ? current->name : "help", str_plain(line));
     return code;
+}
+
+int complain_usage(const char *problem)
+{
+    return complain(EXIT_USAGE, "%s; usage: ipw %s %s", problem, current->name, current->usage);
+}
+
+bool clear_progress(void)
+{
+    bool terminal = wants_color(STDERR_FILENO);
+    if (terminal)
+        fputs("\r\033[K", stderr);
+    return terminal;
 }
 
 /* With less coverage a figure counts as missing, whatever its method. */
 #define COVERAGE_REQUIRED 0.9
 
-int require_measured(const char *command, const struct energy *total)
+int require_measured(const struct energy *total)
 {
     char why[400];
     if (total->method == METHOD_ESTIMATED)
@@ -80,12 +97,11 @@ int require_measured(const char *command, const struct energy *total)
         str_format(why, sizeof why, "coverage only %.0f %%", 100 * total->coverage);
     else
         return 0;
-    return complain(command, EXIT_NOT_MEASURED,
+    return complain(EXIT_NOT_MEASURED,
                     "energy is required but was not measured: %s; see `ipw doctor`", why);
 }
 
-int open_session(const char *command, const struct measure_options *options,
-                 struct session *session)
+int open_session(const struct measure_options *options, struct session *session)
 {
     struct session_options wanted = {
         .sensors = {.devices = options->devices},
@@ -93,16 +109,18 @@ int open_session(const char *command, const struct measure_options *options,
         .period = options->rate_hz > 0 ? from_seconds(1 / options->rate_hz) : 0,
     };
     struct error why;
+    proc_end_by_signals(); /* a driver may not return */
     enum err err = session_open(session, &wanted, &why);
+    proc_defer_signals();
     if (err)
-        return complain(command, err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+        return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
     return 0;
 }
 
 enum err write_all(int fd, const struct text *text, struct error *why)
 {
     if (text->failed)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     enum err err = file_write_all(fd, text_get(text), text->length);
     return err ? err_set(why, err, "%s", strerror(errno)) : ERR_OK;
 }
@@ -110,16 +128,16 @@ enum err write_all(int fd, const struct text *text, struct error *why)
 enum err write_file(const char *path, const struct text *text, struct error *why)
 {
     if (text->failed)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     return file_write(path, text_get(text), text->length, why);
 }
 
-int put_output(const char *command, const struct text *text)
+int put_output(const struct text *text)
 {
     struct error why;
     clear_reading_bar();
     if (write_all(STDOUT_FILENO, text, &why) != ERR_OK)
-        return complain(command, EXIT_FAILED, "cannot write to standard output: %s", why.text);
+        return complain(EXIT_FAILED, "cannot write to standard output: %s", why.text);
     return EXIT_DONE;
 }
 
@@ -129,39 +147,58 @@ bool wants_color(int fd)
     return isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 }
 
-int parse_or_help(const struct command *command, const struct option_row *rows, int argc,
-                  char **argv, bool stop_at_word, int *rest)
+/* ---- a command ---- */
+
+/* Returns -1 to continue, else the exit code. */
+static int parse(const struct command *command, int argc, char **argv, int *rest)
 {
     bool help;
     struct error why;
-    if (options_parse(rows, argc, argv, stop_at_word, rest, &help, &why) != ERR_OK)
-        return complain(command->name, EXIT_USAGE, "%s", why.text);
+    if (options_parse(command->rows, argc, argv, command->words != WORDS_NONE, rest, &help, &why))
+        return complain(EXIT_USAGE, "%s", why.text);
     if (!help)
         return -1;
     struct text text = {0};
-    options_help(command, rows, &text);
-    int code = put_output(command->name, &text);
+    options_help(command, command->rows, &text);
+    int code = put_output(&text);
     text_release(&text);
     return code;
 }
 
-int parse_with_words(const struct command *command, const struct option_row *rows, int argc,
-                     char **argv, const char **words, size_t *count)
+/* Moves the arguments to the front of argv, where the options are that were parsed before them. */
+static int parse_words(const struct command *command, int argc, char **argv, size_t *count)
 {
-    *count = 0;
-    for (;;) {
-        int rest, code = parse_or_help(command, rows, argc, argv, true, &rest);
-        if (code >= 0)
+    char **words = argv;
+    for (*count = 0;;) {
+        int rest, code = parse(command, argc, argv, &rest);
+        if (code >= 0 || rest >= argc)
             return code;
-        if (rest >= argc)
-            return -1;
-        bool only_words = strcmp(argv[rest - 1], "--") == 0 && rest > 1;
-        while (only_words && rest < argc)
+        bool all = command->words == WORDS_FOLLOW || (rest > 1 && !strcmp(argv[rest - 1], "--"));
+        do
             words[(*count)++] = argv[rest++];
-        if (only_words)
+        while (all && rest < argc);
+        if (all)
             return -1;
-        words[(*count)++] = argv[rest]; /* argv[0] of the next round */
-        argc -= rest;
-        argv += rest;
+        argc -= rest - 1; /* the word is argv[0] of the next round */
+        argv += rest - 1;
     }
+}
+
+int command_call(const struct command *command, int argc, char **argv)
+{
+    const struct command *caller = current;
+    size_t count;
+    for (size_t i = 0; argc > 1 && command->tools && command->tools[i]; i++)
+        if (strcmp(argv[1], strchr(command->tools[i]->name, ' ') + 1) == 0)
+            return command_call(command->tools[i], argc - 1, argv + 1);
+    current = command;
+    int code = parse_words(command, argc, argv, &count);
+    if (code < 0 && !count && command->required)
+        code = complain_usage(command->required);
+    if (code < 0) {
+        argv[count] = NULL;
+        code = command->run((const char **)argv, count);
+    }
+    current = caller;
+    return code;
 }

@@ -19,8 +19,12 @@ enum exit_code {
     EXIT_NOT_MEASURED = 3, /* --require-energy, and it was missing or estimated */
 };
 
+/* Parses the options and arguments, prints the help or runs the command, and returns the exit code.  A command may
+ * call another one. */
+int command_call(const struct command *command, int argc, char **argv);
+
 /* Prints "ipw COMMAND: text" on stderr and returns the code. */
-int complain(const char *command, int code, const char *format, ...) PRINTF_LIKE(3, 4);
+int complain(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Options of every command that measures; rate_name is the name of the one for the sampling rate. */
 struct measure_options {
@@ -41,13 +45,18 @@ struct measure_options {
      .help = "exit 3 unless the energy was measured"}
 /* clang-format on */
 
+/* "PROBLEM; usage: ipw COMMAND ..."; returns EXIT_USAGE. */
+int complain_usage(const char *problem);
+
+/* Clears the line of progress on stderr; false where that is no terminal, and each step has its own line. */
+bool clear_progress(void);
+
 /* For --require-energy: 0 if the total was measured with enough coverage, else EXIT_NOT_MEASURED
  * after reporting the reason. */
-int require_measured(const char *command, const struct energy *total);
+int require_measured(const struct energy *total);
 
 /* Opens a session by the options; complains on failure and returns the exit code, else 0. */
-int open_session(const char *command, const struct measure_options *options,
-                 struct session *session);
+int open_session(const struct measure_options *options, struct session *session);
 
 /* Writes all of text to stdout, stderr or a file (fd or path), reporting every failure: a full
  * disk must not pass for a written report. */
@@ -55,21 +64,12 @@ enum err write_all(int fd, const struct text *text, struct error *why) MUST_USE;
 enum err write_file(const char *path, const struct text *text, struct error *why) MUST_USE;
 
 /* Writes to stdout; complains and returns EXIT_FAILED when that fails. */
-int put_output(const char *command, const struct text *text);
+int put_output(const struct text *text);
 
 /* True for a terminal, unless NO_COLOR or TERM=dumb is set. */
 bool wants_color(int fd);
 
-/* Parses the options; on --help prints it.  Returns -1 to continue, else the exit code. */
-int parse_or_help(const struct command *command, const struct option_row *rows, int argc,
-                  char **argv, bool stop_at_word, int *rest);
-
-/* The same for a command with arguments before, between or after its options: they are moved to
- * words[0..*count), which must have capacity for argc. */
-int parse_with_words(const struct command *command, const struct option_row *rows, int argc,
-                     char **argv, const char **words, size_t *count);
-
 /* Shows the progress of reading a large run, if `terminal`; complain and put_output clear it. */
-void start_reading_bar(const char *command, bool terminal);
+void start_reading_bar(bool terminal);
 
 #endif

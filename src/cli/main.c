@@ -2,13 +2,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/common.h"
 #include "cli/options.h"
 #include "core/log.h"
 #include "core/registry.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "port/proc.h"
+#include "port/thread.h"
+
+extern char **environ;
 
 #define COMMAND(name) extern const struct command command_##name;
 #include "cli/commands.def"
@@ -48,7 +53,7 @@ static int show_help(void)
         "             CURL_CA_BUNDLE=FILE  certificates to trust\n"
         "             XDG_CACHE_HOME=DIR   cache of datasets (default: ~/.cache)\n"
         "             NO_COLOR=1       no color\n");
-    int code = put_output("help", &text);
+    int code = put_output(&text);
     text_release(&text);
     return code;
 }
@@ -57,7 +62,7 @@ static int show_version(void)
 {
     struct text text = {0};
     text_add(&text, "ipw " IPW_VERSION "\n");
-    int code = put_output("version", &text);
+    int code = put_output(&text);
     text_release(&text);
     return code;
 }
@@ -82,11 +87,23 @@ static int unknown_command(const char *word)
     return EXIT_USAGE;
 }
 
+/* A thread that a driver does not return from may hold a lock of its library, which an exit handler
+ * would wait for. */
+static int end_with(int code)
+{
+    if (thread_any_left()) {
+        fflush(NULL);
+        _exit(code);
+    }
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     proc_hold_standard_files();
+    secret_add_environment(environ);
     log_to(log_to_stderr, wanted_level(getenv("IPW_LOG")));
-    proc_ignore_pipe(); /* a closed pipe is a failed write, and is reported as one */
+    proc_ignore_write_signals(); /* a failed write is reported as one */
     if (argc < 2) {
         show_help();
         return EXIT_USAGE;
@@ -98,6 +115,6 @@ int main(int argc, char **argv)
         return show_version();
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (!strcmp(COMMANDS[i]->name, word))
-            return COMMANDS[i]->run(argc - 1, argv + 1);
+            return end_with(command_call(COMMANDS[i], argc - 1, argv + 1));
     return unknown_command(word);
 }

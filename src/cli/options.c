@@ -106,7 +106,7 @@ static enum err set_value(const struct option_row *row, const char *value, struc
         return set_choice(row, value, why);
     case OPTION_PARAMS:
         if (params_add(row->target, value) != ERR_OK)
-            return err_set(why, ERR_NO_MEMORY, "out of memory");
+            return err_no_memory(why);
         return ERR_OK;
     case OPTION_LIST:
         return add_item(row, value, why);

@@ -43,10 +43,20 @@ struct option_row {
 
 struct command {
     const char *name;
-    const char *summary;               /* one line */
-    const char *usage;                 /* what follows "ipw NAME" */
-    const char *details;               /* paragraphs for --help; may be NULL */
-    int (*run)(int argc, char **argv); /* argv[0] is the command's name */
+    const char *summary;           /* one line */
+    const char *usage;             /* what follows "ipw NAME" */
+    const char *details;           /* paragraphs for --help; may be NULL */
+    const struct option_row *rows; /* ended by a row without name */
+    enum {
+        WORDS_NONE,   /* options only */
+        WORDS_ANY,    /* arguments before, between or after its options */
+        WORDS_FOLLOW, /* what follows the first argument is not ours */
+    } words;
+    const char *required;               /* the complaint without any argument; NULL: none */
+    const struct command *const *tools; /* commands below it, "NAME TOOL", ended by NULL; or NULL */
+
+    /* With the options in the targets of its rows and the arguments in words[0..count). */
+    int (*run)(const char **words, size_t count);
 };
 
 /* Parses argv[1..] by rows (ended by a row without name).  Stops at "--" or, when stop_at_word,

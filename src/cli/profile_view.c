@@ -9,7 +9,6 @@
 #include "report/live/progress.h"
 
 static struct {
-    const char *command;
     struct progress bar;
     bool shows_bar;
 } view;
@@ -20,7 +19,6 @@ void profile_view_start(const char *command, bool quiet)
     bool terminal = isatty(STDERR_FILENO) && wants_color(STDERR_FILENO);
     term_size(&columns, &rows);
     progress_init(&view.bar, command, terminal, term_is_utf8(), columns, clock_now());
-    view.command = command;
     view.shows_bar = !quiet;
 }
 
@@ -52,5 +50,5 @@ void profile_view_wipe(void)
 void profile_view_warn(const char *line)
 {
     profile_view_wipe();
-    complain(view.command, 0, "warning: %s", line);
+    complain(0, "warning: %s", line);
 }

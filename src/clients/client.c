@@ -1,4 +1,4 @@
-/* What the client drivers share: addresses without credentials, lists of models, and the warm-up. */
+/* What the client drivers share: lists of models, and the warm-up. */
 #include "clients/client.h"
 
 #include <stdlib.h>
@@ -6,18 +6,6 @@
 
 #include "core/clock.h"
 #include "core/grow.h"
-
-void client_url_redact(const char *url, char *to, size_t size)
-{
-    const char *scheme = strstr(url, "://");
-    const char *host = scheme ? scheme + 3 : url;
-    size_t length = strcspn(host, "/");
-    size_t skipped = 0;
-    for (size_t i = 0; i < length; i++)
-        if (host[i] == '@')
-            skipped = i + 1;
-    str_format(to, size, "%.*s%s", (int)(host - url), url, host + skipped);
-}
 
 enum err client_models_add(struct client_models *models, const char *name)
 {

@@ -109,9 +109,6 @@ extern const struct client_driver *const CLIENT_DRIVERS[];
 /* NULL for an unknown name, with similar names in *why. */
 const struct client_driver *client_driver_find(const char *name, struct error *why);
 
-/* An address that may be printed and stored: without the user name and password before an @. */
-void client_url_redact(const char *url, char *to, size_t size);
-
 /* Checks availability and parameters, and opens. */
 enum err client_open(const struct client_driver *driver, const struct client_config *config,
                      struct client *out, struct error *why) MUST_USE;

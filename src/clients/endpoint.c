@@ -1,13 +1,20 @@
 /* The HTTP side of the clients that talk to a server: URLs, status codes as errors, GET and POST. */
 #include "clients/endpoint.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/registry.h"
+#include "core/secret.h"
+#include "port/file.h"
 #include "port/json_read.h"
+#include "port/url.h"
 #include "wire/message.h"
 
-enum { DOCUMENT_LIMIT = 16 * 1024 * 1024 }; /* far more than a list of hundreds of models */
+enum {
+    DOCUMENT_LIMIT = 16 * 1024 * 1024, /* far more than a list of hundreds of models */
+    HEADER_LIMIT = 64 * 1024,
+};
 
 enum err endpoint_available(const struct params *params, struct error *why)
 {
@@ -28,13 +35,11 @@ enum err endpoint_url(char *url, size_t size, const char *given, struct error *w
         trimmed[--length] = '\0';
     const char *scheme = strstr(trimmed, "://");
     bool fits = str_format(url, size, "%s%s", scheme ? "" : "http://", trimmed);
+    struct url parsed;
     if (!*trimmed || strpbrk(trimmed, " \t\r\n?#") || !fits)
         return err_set(why, ERR_USAGE, "'%.80s' is not an address: expected http://HOST:PORT",
                        strchr(given, '@') ? "it" : given);
-    if (!str_starts(url, "http://") && !str_starts(url, "https://"))
-        return err_set(why, ERR_USAGE, "unsupported scheme '%.*s': expected http or https",
-                       scheme ? (int)(scheme - trimmed) : 0, trimmed);
-    return ERR_OK;
+    return url_read(url, &parsed, why);
 }
 
 enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error *why)
@@ -42,7 +47,7 @@ enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error 
     *endpoint =
         (struct endpoint){.start_hint = "is the server running?", .auth_hint = "set its API key"};
     str_copy(endpoint->url, sizeof endpoint->url, url);
-    client_url_redact(url, endpoint->shown, sizeof endpoint->shown);
+    url_hide_login(url, endpoint->shown, sizeof endpoint->shown);
     return http_open(&endpoint->http, why);
 }
 
@@ -53,6 +58,35 @@ void endpoint_close(struct endpoint *endpoint)
     *endpoint = (struct endpoint){0};
 }
 
+/* "@FILE" is the content of a file and "env:NAME" a variable, so that a secret need not be an argument, which every
+ * user of the machine can read; anything else is the value itself. */
+static enum err find_value(const char *key, const char *given, struct text *out, struct error *why)
+{
+    const char *value = given;
+    if (given[0] == '@') {
+        enum err err = file_read(given + 1, HEADER_LIMIT, out, why);
+        if (err)
+            return err;
+    } else {
+        if (str_starts(given, "env:"))
+            value = getenv(given + strlen("env:"));
+        if (!value)
+            return err_set(why, ERR_USAGE, "%.60s: the environment variable %.60s is not set", key,
+                           given + strlen("env:"));
+        text_add(out, value);
+    }
+    if (out->failed)
+        return err_set(why, ERR_NO_MEMORY, "out of memory for headers");
+    char *trimmed = out->length ? str_trim(out->bytes) : "";
+    if (!*trimmed && *given)
+        return err_set(why, ERR_USAGE, "%.60s: %.80s is empty", key, given);
+    struct text value_alone = {0};
+    text_add(&value_alone, trimmed);
+    text_release(out);
+    *out = value_alone;
+    return ERR_OK;
+}
+
 enum err endpoint_headers(struct endpoint *endpoint, const struct params *params, struct error *why)
 {
     static const char PREFIX[] = "header.";
@@ -60,9 +94,17 @@ enum err endpoint_headers(struct endpoint *endpoint, const struct params *params
         return err_set(why, ERR_NO_MEMORY, "out of memory for headers");
     for (size_t i = 0; params && i < params->count; i++) {
         const struct param *p = &params->items[i];
-        if (str_starts(p->key, PREFIX) &&
-            params_set(&endpoint->headers, p->key + strlen(PREFIX), p->value))
-            return err_set(why, ERR_NO_MEMORY, "out of memory for headers");
+        struct text value = {0};
+        if (!str_starts(p->key, PREFIX))
+            continue;
+        enum err err = find_value(p->key, p->value, &value, why);
+        if (!err && params_set(&endpoint->headers, p->key + strlen(PREFIX), text_get(&value)))
+            err = err_set(why, ERR_NO_MEMORY, "out of memory for headers");
+        if (!err)
+            secret_add_header(text_get(&value));
+        text_release(&value);
+        if (err)
+            return err;
     }
     return ERR_OK;
 }
@@ -204,7 +246,7 @@ enum err endpoint_post(struct endpoint *endpoint, const char *path, const struct
     out->status = response->status;
     if (err && cause.text[0]) { /* otherwise feed has set *why */
         transport_error(endpoint, err, response, &cause, why);
-        out->retryable = err == ERR_LOST || err == ERR_TIMEOUT;
+        out->retryable = err == ERR_LOST || err == ERR_TIMEOUT || err == ERR_TOO_MANY_FILES;
     }
     return err;
 }

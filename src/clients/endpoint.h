@@ -29,7 +29,8 @@ enum err endpoint_url(char *url, size_t size, const char *given, struct error *w
 enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error *why) MUST_USE;
 void endpoint_close(struct endpoint *endpoint);
 
-/* Sets the content type of requests, JSON, and the headers given as parameters "header.NAME=value". */
+/* Sets the content type of requests, JSON, and the headers given as parameters "header.NAME=VALUE",
+ * "header.NAME=@FILE" or "header.NAME=env:VARIABLE".  Their values become secrets (core/secret.h). */
 enum err endpoint_headers(struct endpoint *endpoint, const struct params *params, struct error *why)
     MUST_USE;
 

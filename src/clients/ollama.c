@@ -17,7 +17,7 @@ struct ollama {
 
 static const struct param_spec PARAMS[] = {
     {"endpoint", "generate|chat", "API endpoint (generate)"},
-    {"header.*", "VALUE", "extra HTTP header: header.X-Name=value"},
+    {"header.*", "VALUE|@FILE|env:VARIABLE", "extra HTTP header: header.X-Name=value"},
     {NULL, NULL, NULL},
 };
 
@@ -174,6 +174,8 @@ static enum err ollama_ask(struct client *client, const struct client_request *r
     err = body.failed ? err_set(why, ERR_NO_MEMORY, "out of memory for the request")
                       : exchange(client->state, request, &body, out, why);
     text_release(&body);
+    completion_check_counts(out, strlen(request->prompt) +
+                                     (request->system ? strlen(request->system) : 0));
     if (!err)
         out->retryable = false;
     return err;

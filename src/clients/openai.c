@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/secret.h"
 #include "port/json_read.h"
 
 struct openai {
@@ -28,7 +29,7 @@ static const struct param_spec PARAMS[] = {
     {"endpoint", "chat|completions", "API endpoint (chat)"},
     {"api_key_env", "NAME",
      "environment variable that holds the API key (IPW_API_KEY, then OPENAI_API_KEY)"},
-    {"header.*", "VALUE", "extra HTTP header: header.X-Name=value"},
+    {"header.*", "VALUE|@FILE|env:VARIABLE", "extra HTTP header: header.X-Name=value"},
     {NULL, NULL, NULL},
 };
 
@@ -76,6 +77,7 @@ static enum err add_key(struct endpoint *endpoint, const struct params *params, 
     if (!key || !*key)
         return ERR_OK;
     struct text line = {0};
+    secret_add(key);
     text_addf(&line, "Bearer %s", key);
     if (!line.failed)
         str_trim(line.bytes); /* a key read from a file often ends with a newline */
@@ -240,8 +242,14 @@ static enum err openai_ask(struct client *client, const struct client_request *r
     completion_init(out);
     out->sent = out->done = clock_now();
     enum err err = message_check_reserved(request->params, RESERVED, why);
+    const char *n = params_get(request->params, "n");
+    if (!err && n && strcmp(n, "1") != 0)
+        err = err_set(why, ERR_USAGE,
+                      "n=%.20s: a request is measured with one answer; --repeat asks again", n);
     for (bool again = !err; again;)
         err = ask_once(client->state, request, out, &again, why);
+    completion_check_counts(out, strlen(request->prompt) +
+                                     (request->system ? strlen(request->system) : 0));
     if (!err) { /* a first attempt in another form may have set them */
         out->retryable = false;
         out->retry_after_s = UNKNOWN;

@@ -11,12 +11,7 @@
 
 #define ROW_MAX ((size_t)64 << 20)
 
-enum { CHUNK = 256 * 1024 };
-
-static enum err no_memory(struct error *why)
-{
-    return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-}
+enum { CHUNK = 256 * 1024, PLAIN_MAX = 4096 };
 
 /* ---- the buffer ---- */
 
@@ -115,10 +110,28 @@ static bool scan_byte(struct scan *scan, char byte, char separator)
     return true;
 }
 
+/* Most rows are one line without a quote: their end is found without looking at each byte.  False for the others, and
+ * for one whose line end is not in the buffer yet. */
+static bool find_plain_end(const struct csv_reader *reader, struct scan *scan)
+{
+    const char *from = reader->buffer + reader->at;
+    size_t have = reader->end - reader->at;
+    const char *end = memchr(from, '\n', have < PLAIN_MAX ? have : PLAIN_MAX);
+    if (!end)
+        return false;
+    const char *stop = memchr(from, '\r', (size_t)(end - from));
+    stop = stop ? stop : end;
+    scan->length = (size_t)(stop - from);
+    return !memchr(from, '"', scan->length);
+}
+
 /* Finds the end of the row at reader->at; afterwards it is in the buffer whole unless scan->dropped. */
 static enum err find_end(struct csv_reader *reader, struct scan *scan)
 {
     *scan = (struct scan){.within = FIELD_START};
+    if (find_plain_end(reader, scan))
+        return ERR_OK;
+    scan->length = 0;
     for (;;) {
         size_t here = scan->length - scan->dropped;
         const char *from = reader->buffer + reader->at;
@@ -254,7 +267,7 @@ enum err csv_reader_next(struct csv_reader *reader, struct csv_row *row, bool *e
     if (!err)
         err = find_end(reader, &scan);
     if (err)
-        return no_memory(why);
+        return err_no_memory(why);
     char *start = reader->buffer + reader->at;
     size_t here = scan.length - scan.dropped;
     err = check_row(reader, &scan, why);
@@ -266,7 +279,7 @@ enum err csv_reader_next(struct csv_reader *reader, struct csv_row *row, bool *e
     if (err)
         return err;
     if (cut_fields(reader, start, here, &row->count))
-        return no_memory(why);
+        return err_no_memory(why);
     row->fields = reader->fields;
     if (reader->column_count && row->count != reader->column_count)
         return err_set(why, ERR_BAD_VALUE, "%zu fields, but the header has %zu", row->count,
@@ -289,7 +302,7 @@ enum err csv_reader_header(struct csv_reader *reader, struct error *why)
     reader->names = malloc(bytes);
     reader->columns = malloc((row.count + 1) * sizeof *reader->columns);
     if (!reader->names || !reader->columns)
-        return no_memory(why);
+        return err_no_memory(why);
     char *to = reader->names;
     for (size_t i = 0; i < row.count; i++) {
         memcpy(to, row.fields[i].start, row.fields[i].length + 1);
@@ -350,7 +363,7 @@ enum err csv_grid_read(char *bytes, size_t length, struct csv_grid *out, struct 
         else if (end)
             break;
         else if (add_row(out, &capacity, &lines_capacity, &row))
-            err = no_memory(why);
+            err = err_no_memory(why);
         reader.column_count = out->columns;
     }
     csv_reader_release(&reader);

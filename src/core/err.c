@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/secret.h"
 #include "core/text.h"
 
 static const char *const TEXTS[ERR_COUNT] = {
@@ -22,12 +23,20 @@ enum err err_set(struct error *why, enum err code, const char *format, ...)
     if (!why)
         return code;
     why->code = code;
+    char whole[4 * sizeof why->text]; /* part of a secret could not be recognized */
     va_list args;
     va_start(args, format);
-    vsnprintf(why->text, sizeof why->text, format, args);
+    vsnprintf(whole, sizeof whole, format, args);
     va_end(args);
+    secret_hide(whole);
+    str_copy(why->text, sizeof why->text, whole);
     str_plain(why->text); /* it may quote files */
     return code;
+}
+
+enum err err_explain(struct error *why, enum err code)
+{
+    return code ? err_set(why, code, "%s", err_text(code)) : ERR_OK;
 }
 
 enum err err_from_errno(int number)

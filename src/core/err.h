@@ -25,6 +25,14 @@ const char *err_text(enum err code);
  * `return err_set(why, ERR_DENIED, "cannot read %s", path);` */
 enum err err_set(struct error *why, enum err code, const char *format, ...) PRINTF_LIKE(3, 4);
 
+/* The same in the words of err_text; ERR_OK passes and leaves *why alone. */
+enum err err_explain(struct error *why, enum err code);
+
+static inline enum err err_no_memory(struct error *why)
+{
+    return err_explain(why, ERR_NO_MEMORY);
+}
+
 /* The error that an errno value stands for. */
 enum err err_from_errno(int number);
 

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "core/secret.h"
 #include "core/text.h"
 
 /* Atomic, because it is replaced while threads log. */
@@ -27,11 +28,12 @@ void log_line(enum log_level level, const char *format, ...)
     log_sink sink = current_sink;
     if (!sink || level > verbosity)
         return;
-    char line[512];
+    char line[1024];
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    secret_hide(line);
     sink(level, str_plain(line));
 }
 

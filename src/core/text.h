@@ -25,6 +25,12 @@ void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
 void text_add_repaired(struct text *text, const char *bytes, size_t length);
 const char *text_get(const struct text *text); /* "" when empty */
 
+/* NULL for "": what is not known is null in JSON. */
+static inline const char *str_or_null(const char *string)
+{
+    return string && string[0] ? string : NULL;
+}
+
 /* Copies with truncation; always terminates.  Returns false when it truncated. */
 bool str_copy(char *to, size_t size, const char *from);
 

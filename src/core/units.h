@@ -28,6 +28,12 @@ static inline void add_known(double *sum, double part)
         *sum = (is_known(*sum) ? *sum : 0) + part;
 }
 
+/* UNKNOWN over nothing. */
+static inline double ratio(double over, double under)
+{
+    return is_known(over) && under > 0 ? over / under : UNKNOWN;
+}
+
 static inline double seconds(nanos t)
 {
     return (double)t * 1e-9;

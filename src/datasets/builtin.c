@@ -489,7 +489,7 @@ static enum err draw(struct builtin *builtin, const struct task *task, unsigned 
         text_clear(&work->answer);
         task->make(&random, level, work);
         if (work->problem.failed || work->answer.failed)
-            return err_set(why, ERR_NO_MEMORY, "out of memory");
+            return err_no_memory(why);
         uint64_t hash = hash_mix(hash_string(HASH_START, text_get(&work->problem)));
         bool is_test = hash % TEST_SHARE == 0;
         if (is_test == builtin->test && (!was_seen(builtin, hash) || i >= DRAWS_FRESH))
@@ -559,11 +559,10 @@ static enum err builtin_open(const struct dataset_config *config, struct dataset
 {
     struct builtin *builtin = calloc(1, sizeof *builtin);
     if (!builtin)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     out->state = builtin;
     builtin->seen = calloc(SEEN_SIZE, sizeof *builtin->seen);
-    enum err err = builtin->seen ? read_params(builtin, config->params, why)
-                                 : err_set(why, ERR_NO_MEMORY, "out of memory");
+    enum err err = builtin->seen ? read_params(builtin, config->params, why) : err_no_memory(why);
     if (err) {
         builtin_close(out);
         return err;

@@ -74,7 +74,7 @@ static enum err fixed_open(const struct dataset_config *config, struct dataset *
 {
     struct lengths *lengths = calloc(1, sizeof *lengths);
     if (!lengths)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     enum err err = read_params(config->params, lengths, why);
     if (err) {
         free(lengths);

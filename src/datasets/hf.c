@@ -114,7 +114,7 @@ static enum err add_shard(struct shards *shards, const char *directory, const ch
         shards->paths = paths;
     char *copy = paths ? strdup(path) : NULL;
     if (!copy)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     shards->paths[shards->count++] = copy;
     return ERR_OK;
 }
@@ -230,7 +230,7 @@ static enum err hf_open(const struct dataset_config *config, struct dataset *out
         return err_set(why, ERR_USAGE, "dataset %s needs path=DIR", out->name);
     struct hf_rows *rows = calloc(1, sizeof *rows);
     if (!rows)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     enum err err = shards_find(path, params_get(config->params, "split"), &rows->shards, why);
     if (err) {
         free(rows);

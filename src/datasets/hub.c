@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "datasets/dataset.h"
@@ -15,16 +16,20 @@
 #include "port/http.h"
 #include "port/json_read.h"
 #include "port/thread.h"
+#include "port/url.h"
+#include "wire/message.h"
 
 /* ---- the server, which is public and often busy ---- */
 
 struct hub_server {
-    char base[256];        /* without a trailing slash */
+    char base[256];        /* without a trailing slash; may hold a login */
+    struct url url;        /* its parts; url.shown is for messages and names */
     struct params headers; /* the token from HF_TOKEN, where it may be sent */
     struct http *http;     /* opened by the first request */
     uint64_t tries;
     double delay_s; /* before the first retry; doubled before each later one */
     bool has_token;
+    bool withheld; /* there is a token, but the way to this server is not safe */
 };
 
 #define PUBLIC_SERVER "https://datasets-server.huggingface.co"
@@ -37,18 +42,16 @@ struct hub_server {
 #define TRIES_MAX      20
 #define TOKEN_VARIABLE "HF_TOKEN"
 
-/* The token is sent over https or within this machine only. */
-static bool may_have_token(const char *base)
-{
-    return str_starts(base, "https://") || str_starts(base, "http://127.0.0.1") ||
-           str_starts(base, "http://localhost") || str_starts(base, "http://[::1]");
-}
-
+/* The token is sent over https, or to an address that is this machine by itself; a name could stand for another. */
 static enum err add_token(struct hub_server *server)
 {
     const char *token = getenv(TOKEN_VARIABLE);
     struct text value = {0};
-    if (!token || !*token || !may_have_token(server->base))
+    if (!token || !*token)
+        return ERR_OK;
+    secret_add(token);
+    server->withheld = strcmp(server->url.scheme, "https") != 0 && !url_is_loopback(&server->url);
+    if (server->withheld)
         return ERR_OK;
     text_addf(&value, "Bearer %s", token);
     enum err err = params_set(&server->headers, "Authorization", text_get(&value));
@@ -73,20 +76,22 @@ static enum err hub_server_init(struct hub_server *out, const struct params *par
     *out = (struct hub_server){0};
     if (!base || !*base)
         base = PUBLIC_SERVER;
-    if (!str_starts(base, "http://") && !str_starts(base, "https://"))
-        return err_set(why, ERR_USAGE, "base_url=%.100s: expected http:// or https://", base);
     if (!str_copy(out->base, sizeof out->base, base))
         return err_set(why, ERR_USAGE, "base_url: longer than %zu bytes", sizeof out->base - 1);
     while (strlen(out->base) > 0 && out->base[strlen(out->base) - 1] == '/')
         out->base[strlen(out->base) - 1] = '\0';
-    enum err err = params_count(params, "tries", 4, &out->tries, why);
+    struct error reason;
+    enum err err = url_read(out->base, &out->url, &reason);
+    if (err)
+        return err_set(why, err, "base_url: %s", reason.text);
+    err = params_count(params, "tries", 4, &out->tries, why);
     if (!err)
         err = params_number(params, "retry_delay", 1, &out->delay_s, why);
     if (!err && (out->tries < 1 || out->tries > TRIES_MAX || out->delay_s < 0))
         err = err_set(why, ERR_USAGE, "expected tries from 1 to %d and retry_delay from 0",
                       TRIES_MAX);
     if (!err && add_token(out) != ERR_OK)
-        err = err_set(why, ERR_NO_MEMORY, "out of memory");
+        err = err_no_memory(why);
     if (err)
         hub_server_release(out);
     return err;
@@ -112,8 +117,11 @@ static void add_message(const struct text *body, struct text *out)
     if (jv_parse(text_get(body), body->length, &reply, NULL) != ERR_OK)
         return;
     const char *error = jv_text(jv_get(reply, "error"));
-    if (error)
-        text_addf(out, ": %.140s", error);
+    char line[140];
+    if (error) {
+        message_one_line(line, sizeof line, error, strlen(error));
+        text_addf(out, ": %s", line);
+    }
     jv_free(reply);
 }
 
@@ -130,17 +138,19 @@ static enum err status_error(const struct hub_server *server, const struct http_
     add_message(&response->error_body, &message);
     enum err err;
     if (status == 401 || status == 403)
-        err = err_set(why, ERR_DENIED, "%.60s: %s (status %d%s)", server->base,
-                      server->has_token
+        err = err_set(why, ERR_DENIED, "%.60s: %s (status %d%s)", server->url.shown,
+                      server->withheld ? TOKEN_VARIABLE
+                          " is sent over https or to 127.0.0.1 only: use another base_url"
+                      : server->has_token
                           ? "access denied for the token in " TOKEN_VARIABLE
                           : "login required: accept the dataset's terms on its page and "
                             "set " TOKEN_VARIABLE,
                       status, text_get(&message));
     else if (is_retryable(status))
-        err = err_set(why, ERR_BUSY, "%.60s: status %d, %llu times%s", server->base, status,
+        err = err_set(why, ERR_BUSY, "%.60s: status %d, %llu times%s", server->url.shown, status,
                       (unsigned long long)server->tries, text_get(&message));
     else
-        err = err_set(why, ERR_NOT_FOUND, "%.60s: status %d%s", server->base, status,
+        err = err_set(why, ERR_NOT_FOUND, "%.60s: status %d%s", server->url.shown, status,
                       text_get(&message));
     text_release(&message);
     return err;
@@ -186,7 +196,7 @@ static enum err hub_server_get(struct hub_server *server, const char *path, stru
         return err;
     text_addf(&url, "%s%s", server->base, path);
     if (url.failed)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     for (uint64_t i = 0; i < server->tries && again; i++) {
         if (i > 0)
             thread_sleep(from_seconds(retry_delay(server, i, requested_s)));
@@ -221,10 +231,10 @@ static enum err find_folder(const struct hub_pages *pages, struct text *out, str
     else
         return err_set(why, ERR_NOT_FOUND, "no cache directory: set XDG_CACHE_HOME or HOME");
     text_add(out, "/ipw/hub/");
-    add_encoded(out, strstr(pages->server.base, "://") + 3);
+    add_encoded(out, strstr(pages->server.url.shown, "://") + 3);
     text_add(out, "/");
     add_encoded(out, pages->dataset);
-    return out->failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
+    return out->failed ? err_no_memory(why) : ERR_OK;
 }
 
 static bool read_cached(const char *path, struct jv **out)
@@ -255,8 +265,8 @@ static enum err get_cached(struct hub_pages *pages, const char *file, const char
                  !jv_is_array(jv_get(*out, member)))) {
         jv_free(*out);
         *out = NULL;
-        err = err_set(why, ERR_IO, "%.60s: response without \"%s\" %s", pages->server.base, member,
-                      reason.text);
+        err = err_set(why, ERR_IO, "%.60s: response without \"%s\" %s", pages->server.url.shown,
+                      member, reason.text);
     }
     if (!err && (file_make_parents(file, &reason) != ERR_OK ||
                  file_replace(file, text_get(&body), body.length, &reason) != ERR_OK))
@@ -334,11 +344,11 @@ static enum err choose_from(struct hub_pages *pages, const struct jv *entries, s
     if (!find_split(entries, pages->config, pages->split))
         return unknown_split(pages, entries, why);
     if (!pages->config && copy(&pages->config, choose_config(entries)) != ERR_OK)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     if (!pages->config || !find_split(entries, pages->config, pages->split))
         return unknown_split(pages, entries, why);
     if (!pages->split && copy(&pages->split, choose_split(entries, pages->config)) != ERR_OK)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     if (!pages->split)
         return unknown_split(pages, entries, why);
     log_info("%s: config %s, split %s", pages->dataset, pages->config, pages->split);
@@ -354,7 +364,7 @@ static enum err choose(struct hub_pages *pages, struct error *why)
     add_encoded(&query, pages->dataset);
     enum err err =
         file.failed || query.failed
-            ? err_set(why, ERR_NO_MEMORY, "out of memory")
+            ? err_no_memory(why)
             : get_cached(pages, text_get(&file), text_get(&query), "splits", &reply, why);
     if (!err)
         err = choose_from(pages, jv_get(reply, "splits"), why);
@@ -391,11 +401,11 @@ static enum err hub_pages_init(struct hub_pages *out, const struct params *param
         err = params_bool(params, "refresh", false, &out->refresh, why);
     if (!err && (copy(&out->dataset, dataset) || copy(&out->config, params_get(params, "config")) ||
                  copy(&out->split, params_get(params, "split"))))
-        err = err_set(why, ERR_NO_MEMORY, "out of memory");
+        err = err_no_memory(why);
     if (!err)
         err = find_folder(out, &folder, why);
     if (!err && copy(&out->folder, text_get(&folder)) != ERR_OK)
-        err = err_set(why, ERR_NO_MEMORY, "out of memory");
+        err = err_no_memory(why);
     if (!err && (!out->config || !out->split))
         err = choose(out, why);
     text_release(&folder);
@@ -423,7 +433,7 @@ static enum err hub_pages_get(struct hub_pages *pages, uint64_t first, struct jv
     text_addf(&query, "&offset=%" PRIu64 "&length=%d", first, HUB_PAGE_ROWS);
     *out = NULL;
     enum err err = file.failed || query.failed
-                       ? err_set(why, ERR_NO_MEMORY, "out of memory")
+                       ? err_no_memory(why)
                        : get_cached(pages, text_get(&file), text_get(&query), "rows", out, why);
     text_release(&file);
     text_release(&query);
@@ -513,7 +523,7 @@ static enum err next_row(void *state, struct text *row, uint64_t *number, bool *
     const struct jv *value = jv_get(entry, "row");
     if (!jv_is_object(value))
         return err_set(why, ERR_BAD_VALUE, "the server sent no row");
-    return jv_print(value, row) ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
+    return jv_print(value, row) ? err_no_memory(why) : ERR_OK;
 }
 
 static enum err skip_rows(void *state, uint64_t count, struct error *why)
@@ -549,7 +559,7 @@ static enum err hub_open(const struct dataset_config *config, struct dataset *ou
 {
     struct hub_rows *rows = calloc(1, sizeof *rows);
     if (!rows)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     enum err err = hub_pages_init(&rows->pages, config->params, why);
     if (!err)
         err = load_page(rows, 0, why); /* it also has the number of rows */

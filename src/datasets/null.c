@@ -24,7 +24,7 @@ static enum err null_open(const struct dataset_config *config, struct dataset *o
     const char *problem = params_get(config->params, "problem");
     struct null *null = calloc(1, sizeof *null);
     if (!null)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     out->state = null;
     enum err err = params_count(config->params, "count", 8, &null->count, why);
     if (!err && (null->count == 0 || null->count > INT64_MAX))
@@ -49,7 +49,7 @@ static enum err null_next(struct dataset *dataset, struct item *out, bool *end, 
     str_format(id, sizeof id, "%" PRIu64, null->yielded++);
     if (item_set(&out->id, id) != ERR_OK || item_set(&out->problem, null->problem) != ERR_OK ||
         item_complete(out) != ERR_OK)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     return ERR_OK;
 }
 

@@ -201,7 +201,7 @@ enum err dataset_open(const char *name, const struct dataset_config *config, str
     if (!err) {
         set_name(&plan, out);
         if (plan.preset && set_grader(plan.preset, out) != ERR_OK)
-            err = err_set(why, ERR_NO_MEMORY, "out of memory");
+            err = err_no_memory(why);
     }
     if (!err) {
         struct dataset_config full = {.params = &plan.params};
@@ -222,7 +222,7 @@ enum err dataset_next(struct dataset *dataset, struct item *out, bool *end, stru
     *end = false;
     enum err err = dataset->driver->next(dataset, out, end, why);
     if (!err && !*end && item_complete(out) != ERR_OK)
-        err = err_set(why, ERR_NO_MEMORY, "out of memory");
+        err = err_no_memory(why);
     if (err || *end)
         item_release(out);
     return err;

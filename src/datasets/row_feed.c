@@ -169,7 +169,7 @@ static enum err shuffled_next(void *state, struct text *row, uint64_t *number, b
     *number = stored->number;
     char *bytes = malloc(stored->length + 1);
     if (!bytes)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     enum err err = file_read_at(shuffled->fd, bytes, stored->length, stored->offset);
     bytes[stored->length] = '\0';
     if (err)
@@ -179,7 +179,7 @@ static enum err shuffled_next(void *state, struct text *row, uint64_t *number, b
     else
         text_add_bytes(row, bytes, stored->length);
     free(bytes);
-    return !err && row->failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : err;
+    return !err && row->failed ? err_no_memory(why) : err;
 }
 
 static enum err shuffled_skip(void *state, uint64_t count, struct error *why)
@@ -196,7 +196,7 @@ static enum err shuffle_source(struct row_source *source, uint64_t seed, struct 
 {
     struct shuffled *shuffled = calloc(1, sizeof *shuffled);
     if (!shuffled)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     shuffled->fd = -1;
     enum err err = file_open_scratch(&shuffled->fd, why);
     if (!err)
@@ -257,7 +257,7 @@ static enum err read_row(struct row_feed *feed, struct feed_row *row, bool *end,
         return err_set(why, row->err, "%.150s: %s", feed->where, row->why.text);
     if (!row->err && !*end)
         repair_row(&row->json);
-    return row->json.failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
+    return row->json.failed ? err_no_memory(why) : ERR_OK;
 }
 
 /* *why with the position: "questions.jsonl, line 7: not JSON at byte 3". */
@@ -370,7 +370,7 @@ enum err row_feed_open(const struct params *params, struct row_source source, co
     struct row_feed *feed = calloc(1, sizeof *feed);
     if (!feed) {
         source.close(source.state);
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     }
     feed->source = source;
     str_copy(feed->where, sizeof feed->where, where);

@@ -260,7 +260,7 @@ enum err row_mapping_init(struct row_mapping *out, const struct params *params, 
     *out = (struct row_mapping){0};
     if (params_copy(&out->params, params) != ERR_OK) {
         row_mapping_release(out);
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     }
     const struct params *own = &out->params;
     out->problem = given_or(own, "problem", PROBLEM_NAMES);
@@ -456,7 +456,7 @@ static enum err expand_template(struct conversion *c, const char *template, stru
             at += length + 2;
         }
     }
-    return out->failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
+    return out->failed ? err_no_memory(why) : ERR_OK;
 }
 
 static enum err set_problem(struct conversion *c, struct item *out, struct error *why)

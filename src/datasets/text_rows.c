@@ -130,24 +130,6 @@ static int skip_space(struct byte_reader *reader)
     return reader_peek(reader);
 }
 
-enum err json_rows_open(const char *path, size_t row_max, struct json_rows *out, struct error *why)
-{
-    *out = (struct json_rows){.row_max = row_max};
-    enum err err = reader_open(path, &out->reader, why);
-    if (err)
-        return err;
-    if (skip_space(&out->reader) == '[') {
-        out->is_array = true;
-        (void)reader_next(&out->reader);
-    }
-    return ERR_OK;
-}
-
-void json_rows_close(struct json_rows *rows)
-{
-    reader_close(&rows->reader);
-}
-
 /* Appends in blocks: byte by byte would cost more than reading. */
 struct row_buffer {
     struct text *to;
@@ -202,9 +184,9 @@ static void read_element(struct byte_reader *reader, struct row_buffer *buffer)
 }
 
 /* Advances to the first byte of the next row; false at the end. */
-static bool find_row(struct json_rows *rows)
+static bool find_row(struct text_rows *rows)
 {
-    struct byte_reader *reader = &rows->reader;
+    struct byte_reader *reader = &rows->file;
     if (!rows->is_array)
         return skip_space(reader) != READER_END;
     while (!rows->array_closed && skip_space(reader) == ',')
@@ -215,35 +197,34 @@ static bool find_row(struct json_rows *rows)
 }
 
 /* The error at the end: none, a read error, or that of a truncated array. */
-static enum err check_end(struct json_rows *rows, bool *end, struct error *why)
+static enum err check_end(struct text_rows *rows, bool *end, struct error *why)
 {
-    if (rows->reader.err || !rows->is_array || rows->array_closed)
-        return reader_failure(&rows->reader, why);
+    if (rows->file.err || !rows->is_array || rows->array_closed)
+        return reader_failure(&rows->file, why);
     rows->array_closed = true; /* reported once */
     *end = false;
     return err_set(why, ERR_BAD_VALUE, "the file ends within its array: it is truncated");
 }
 
-enum err json_rows_next(struct json_rows *rows, struct text *row, uint64_t *line, bool *end,
-                        struct error *why)
+static enum err next_json(struct text_rows *rows, struct text *row, uint64_t *line, bool *end,
+                          struct error *why)
 {
     struct row_buffer buffer = {.to = row, .row_max = rows->row_max};
-    text_clear(row);
     *end = !find_row(rows);
-    *line = rows->reader.line;
+    *line = rows->file.line;
     if (*end)
         return check_end(rows, end, why);
     if (rows->is_array)
-        read_element(&rows->reader, &buffer);
+        read_element(&rows->file, &buffer);
     else
-        read_line(&rows->reader, &buffer);
+        read_line(&rows->file, &buffer);
     buffer_flush(&buffer);
-    if (rows->reader.err)
-        return reader_failure(&rows->reader, why);
+    if (rows->file.err)
+        return reader_failure(&rows->file, why);
     if (buffer.length > rows->row_max)
         return err_set(why, ERR_BAD_VALUE, "a row of %zu bytes (limit %zu)", buffer.length,
                        rows->row_max);
-    return row->failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
+    return row->failed ? err_no_memory(why) : ERR_OK;
 }
 
 /* ---- CSV ---- */
@@ -262,45 +243,61 @@ static long read_source(void *context, char *to, size_t size)
     return (long)taken;
 }
 
-void csv_rows_close(struct csv_rows *rows)
-{
-    csv_reader_release(&rows->reader);
-    reader_close(&rows->file);
-}
-
-enum err csv_rows_open(const char *path, char separator, size_t row_max, struct csv_rows *out,
-                       struct error *why)
-{
-    struct error reason;
-    enum err err = reader_open(path, &out->file, why);
-    if (err)
-        return err;
-    csv_reader_source(&out->reader, read_source, &out->file);
-    out->reader.separator = separator;
-    out->reader.row_max = row_max;
-    err = csv_reader_header(&out->reader, &reason);
-    if (err) {
-        err_set(why, err, "%s, header: %s", path, reason.text);
-        csv_rows_close(out);
-    }
-    return err;
-}
-
-enum err csv_rows_next(struct csv_rows *rows, struct text *row, uint64_t *line, bool *end,
-                       struct error *why)
+static enum err next_record(struct text_rows *rows, struct text *row, uint64_t *line, bool *end,
+                            struct error *why)
 {
     struct csv_row fields;
     struct json json;
-    text_clear(row);
-    enum err err = csv_reader_next(&rows->reader, &fields, end, why);
+    enum err err = csv_reader_next(&rows->csv, &fields, end, why);
     *line = fields.line;
     if (err || *end)
         return err;
     json_init(&json, row, false);
     json_object(&json, NULL);
     for (size_t i = 0; i < fields.count; i++)
-        json_string_bytes(&json, rows->reader.columns[i].start, fields.fields[i].start,
+        json_string_bytes(&json, rows->csv.columns[i].start, fields.fields[i].start,
                           fields.fields[i].length);
     json_object_end(&json);
-    return row->failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
+    return row->failed ? err_no_memory(why) : ERR_OK;
+}
+
+/* ---- either ---- */
+
+void text_rows_close(struct text_rows *rows)
+{
+    if (rows->separator)
+        csv_reader_release(&rows->csv);
+    reader_close(&rows->file);
+}
+
+enum err text_rows_open(const char *path, char separator, size_t row_max, struct text_rows *out,
+                        struct error *why)
+{
+    struct error reason;
+    *out = (struct text_rows){.row_max = row_max, .separator = separator};
+    enum err err = reader_open(path, &out->file, why);
+    if (err)
+        return err;
+    if (!separator) {
+        out->is_array = skip_space(&out->file) == '[';
+        if (out->is_array)
+            (void)reader_next(&out->file);
+        return ERR_OK;
+    }
+    csv_reader_source(&out->csv, read_source, &out->file);
+    out->csv.separator = separator;
+    out->csv.row_max = row_max;
+    err = csv_reader_header(&out->csv, &reason);
+    if (err) {
+        err_set(why, err, "%s, header: %s", path, reason.text);
+        text_rows_close(out);
+    }
+    return err;
+}
+
+enum err text_rows_next(struct text_rows *rows, struct text *row, uint64_t *line, bool *end,
+                        struct error *why)
+{
+    text_clear(row);
+    return (rows->separator ? next_record : next_json)(rows, row, line, end, why);
 }

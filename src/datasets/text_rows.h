@@ -1,5 +1,5 @@
 /* Rows of text files as JSON: JSON lines, the elements of one JSON array, or the records of a CSV file.
- * The structs own their file and buffers: open, close. */
+ * A struct text_rows owns its file and buffers: open, close. */
 #ifndef IPW_DATASETS_TEXT_ROWS_H
 #define IPW_DATASETS_TEXT_ROWS_H
 
@@ -25,41 +25,25 @@ struct byte_reader {
     int errno_value;
 };
 
-/* ---- JSON ---- */
-
-struct json_rows {
-    struct byte_reader reader;
-    size_t row_max;    /* bytes */
-    bool is_array;     /* "[ {...}, {...} ]", by its first byte; otherwise JSON lines */
-    bool array_closed; /* its "]" was read */
-};
-
-/* Skips a byte order mark.  ERR_UNSUPPORTED for a directory, UTF-16, compressed files and Parquet. */
-enum err json_rows_open(const char *path, size_t row_max, struct json_rows *out, struct error *why)
-    MUST_USE;
-void json_rows_close(struct json_rows *rows);
-
-/* The next row in *row (cleared first) and the line on which it begins.  Blank lines are skipped.
- * ERR_BAD_VALUE for a row that is too long; the next call continues after it. */
-enum err json_rows_next(struct json_rows *rows, struct text *row, uint64_t *line, bool *end,
-                        struct error *why) MUST_USE;
-
-/* ---- CSV ---- */
-
-struct csv_rows {
+struct text_rows {
     struct byte_reader file;
-    struct csv_reader reader; /* over the file: a struct csv_rows must not be moved */
+    size_t row_max;        /* bytes */
+    char separator;        /* of CSV; 0 for JSON */
+    bool is_array;         /* "[ {...}, {...} ]", by its first byte; otherwise JSON lines */
+    bool array_closed;     /* its "]" was read */
+    struct csv_reader csv; /* over the file: a struct text_rows must not be moved */
 };
 
-/* As json_rows_open; the first record names the columns. */
-enum err csv_rows_open(const char *path, char separator, size_t row_max, struct csv_rows *out,
-                       struct error *why) MUST_USE;
-void csv_rows_close(struct csv_rows *rows);
+/* Skips a byte order mark.  The first record of CSV names the columns.  ERR_UNSUPPORTED for a directory, UTF-16,
+ * compressed files and Parquet. */
+enum err text_rows_open(const char *path, char separator, size_t row_max, struct text_rows *out,
+                        struct error *why) MUST_USE;
+void text_rows_close(struct text_rows *rows);
 
-/* The next record as an object of strings, and the line on which it begins.  Blank lines are skipped.
- * ERR_BAD_VALUE for a record with a wrong number of fields or a misplaced quote, or that is too long; the
- * next call continues after it. */
-enum err csv_rows_next(struct csv_rows *rows, struct text *row, uint64_t *line, bool *end,
-                       struct error *why) MUST_USE;
+/* The next row in *row (cleared first) and the line on which it begins; a record of CSV is an object of strings.
+ * Blank lines are skipped.  ERR_BAD_VALUE for a row that is too long, and for a record with a wrong number of fields
+ * or a misplaced quote; the next call continues after it. */
+enum err text_rows_next(struct text_rows *rows, struct text *row, uint64_t *line, bool *end,
+                        struct error *why) MUST_USE;
 
 #endif

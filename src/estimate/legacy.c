@@ -1,5 +1,4 @@
-/* One subgraph per node, with the legacy model's own counts; the result is put into the structs of the current
- * model, with everything that the legacy model did not estimate left unknown. */
+/* One row per node, with the legacy model's own counts. */
 #include "estimate/legacy.h"
 
 #include <math.h>
@@ -7,6 +6,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "graph/count.h"
 #include "port/file.h"
 #include "port/json_read.h"
 
@@ -18,75 +18,71 @@ enum { ELEMENT_BYTES = 4, BATCH_NORM_OPERATIONS = 5 };
 
 /* ---- the device ---- */
 
+/* The first error stays. */
 struct position {
     const char *file;
+    const struct jv *legacy;
+    enum err err;
     struct error *why;
 };
 
-static enum err refuse(const struct position *at, const char *key, const char *problem)
+static void refuse(struct position *at, const char *key, const char *problem)
 {
-    return err_set(at->why, ERR_BAD_VALUE, "%s: legacy.%s: %s", at->file, key, problem);
+    if (!at->err)
+        at->err = err_set(at->why, ERR_BAD_VALUE, "%s: legacy.%s: %s", at->file, key, problem);
 }
 
-static enum err read_number(const struct position *at, const struct jv *object, const char *key,
-                            double *out)
+static void read_number(struct position *at, const char *key, double *out)
 {
-    *out = jv_number(jv_get(object, key));
-    return is_known(*out) && *out > 0 ? ERR_OK : refuse(at, key, "must be a number above 0");
+    *out = jv_number(jv_get(at->legacy, key));
+    if (!(*out > 0))
+        refuse(at, key, "must be a number above 0");
 }
 
 /* {"fp32": 1, ...}: at least one entry, and every key a precision. */
-static enum err read_by_precision(const struct position *at, const struct jv *object,
-                                  const char *key, double *out)
+static void read_by_precision(struct position *at, const char *key, double *out)
 {
-    const struct jv *values = jv_get(object, key);
+    const struct jv *values = jv_get(at->legacy, key);
     for (size_t i = 0; i < PRECISION_COUNT; i++)
         out[i] = UNKNOWN;
     if (!jv_is_object(values) || jv_count(values) == 0)
-        return refuse(at, key, "must be an object with a number for each precision");
+        refuse(at, key, "must be an object with a number for each precision");
     for (const struct jv *child = jv_first(values); child; child = jv_next(child)) {
-        enum precision precision;
+        enum precision precision = PRECISION_FP32;
         struct error reason = {0};
         if (precision_find(jv_key(child), &precision, &reason))
-            return refuse(at, key, reason.text);
+            refuse(at, key, reason.text);
         out[precision] = jv_number(child);
-        if (!is_known(out[precision]) || out[precision] <= 0)
-            return refuse(at, key, "its values must be numbers above 0");
+        if (!(out[precision] > 0))
+            refuse(at, key, "its values must be numbers above 0");
     }
-    return ERR_OK;
 }
 
-static enum err read_legacy(const struct position *at, const struct jv *top,
-                            struct legacy_hardware *out)
+static enum err read_legacy(const char *file, const struct jv *top, struct legacy_hardware *out,
+                            struct error *why)
 {
-    const struct jv *legacy = jv_get(top, "legacy");
+    struct position at = {file, jv_get(top, "legacy"), ERR_OK, why};
     const char *id = jv_text(jv_get(top, "id")), *name = jv_text(jv_get(top, "name"));
     if (!id || !id[0])
-        return err_set(at->why, ERR_BAD_VALUE, "%s: id: missing", at->file);
-    if (!jv_is_object(legacy))
-        return err_set(at->why, ERR_BAD_VALUE,
-                       "%s: missing object \"legacy\", which --model-compat needs", at->file);
+        return err_set(why, ERR_BAD_VALUE, "%s: id: missing", file);
+    if (!jv_is_object(at.legacy))
+        return err_set(why, ERR_BAD_VALUE,
+                       "%s: missing object \"legacy\", which --model-compat needs", file);
     str_copy(out->id, sizeof out->id, id);
     str_copy(out->name, sizeof out->name, name ? name : id);
     str_plain(out->id);
     str_plain(out->name);
-    enum err err = read_by_precision(at, legacy, "flops", out->flops);
-    if (!err)
-        err = read_by_precision(at, legacy, "joules_per_flop", out->joules_per_flop);
-    if (!err)
-        err = read_number(at, legacy, "bytes_per_s", &out->bytes_per_s);
-    if (!err)
-        err = read_number(at, legacy, "joules_per_byte", &out->joules_per_byte);
-    if (!err)
-        err = read_number(at, legacy, "threads", &out->threads);
-    if (!err)
-        err = read_number(at, legacy, "launch_s", &out->launch_s);
-    return err;
+    read_by_precision(&at, "flops", out->flops);
+    read_by_precision(&at, "joules_per_flop", out->joules_per_flop);
+    read_number(&at, "bytes_per_s", &out->bytes_per_s);
+    read_number(&at, "joules_per_byte", &out->joules_per_byte);
+    read_number(&at, "threads", &out->threads);
+    read_number(&at, "launch_s", &out->launch_s);
+    return at.err;
 }
 
 enum err legacy_hardware_read(const char *path, struct legacy_hardware *out, struct error *why)
 {
-    struct position at = {path, why};
     struct text bytes = {0};
     struct error reason = {0};
     struct jv *tree = NULL;
@@ -94,14 +90,15 @@ enum err legacy_hardware_read(const char *path, struct legacy_hardware *out, str
     enum err err = file_read(path, FILE_SMALL, &bytes, why);
     if (!err) {
         err = jv_parse(text_get(&bytes), bytes.length, &tree, &reason);
-        err = err ? err_set(why, err, "%s: %s", path, reason.text) : read_legacy(&at, tree, out);
+        err = err ? err_set(why, err, "%s: %s", path, reason.text)
+                  : read_legacy(path, tree, out, why);
     }
     jv_free(tree);
     text_release(&bytes);
     return err;
 }
 
-/* ---- subgraphs ---- */
+/* ---- nodes ---- */
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -150,198 +147,81 @@ static double threads_of(const struct graph_node *node, const struct graph_tenso
     return threads;
 }
 
-static void add_subgraph(struct legacy_estimate *out, node_id id)
+/* Elements of four bytes, whatever the precision: activations that are read, the result, weights. */
+static double bytes_of(const struct graph *graph, const struct graph_node *node, double out)
 {
-    struct partition *partition = &out->partition;
-    const struct graph *graph = partition->graph;
-    const struct graph_node *node = &graph->nodes[id];
-    const struct graph_tensor *result = graph_output(graph, node, 0);
-    if (!is_seen(node) || !result)
-        return;
-    struct subgraph *subgraph = &partition->subgraphs[partition->count];
-    struct graph_cost cost = graph_node_cost(graph, node);
-    *subgraph = (struct subgraph){.name = node->name,
-                                  .op = node->op,
-                                  .layer = node->layer,
-                                  .component = node->component,
-                                  .first_node = (uint32_t)partition->count,
-                                  .node_count = 1,
-                                  .steps = 1,
-                                  .rows = threads_of(node, result),
-                                  .outputs = graph_elements(result)};
-    str_copy(subgraph->pattern, sizeof subgraph->pattern, node->label);
-    subgraph->cost.macs = cost.macs;
-    subgraph->cost.elementwise = operations(node, &cost, subgraph->outputs) - 2 * cost.macs;
-    subgraph->cost.out.activations = subgraph->outputs;
+    double in = 0, weights = 0;
     for (size_t i = 0; i < node->input_count; i++) {
         const struct graph_tensor *input = graph_input(graph, node, i);
-        if (input && graph_is_static(input))
-            subgraph->cost.weights.weights += graph_elements(input);
-        else if (input)
-            subgraph->cost.in.activations += graph_elements(input);
+        if (input)
+            *(graph_is_static(input) ? &weights : &in) += graph_elements(input);
     }
-    partition->nodes[partition->count++] = id;
-    graph_cost_add(&partition->total, &subgraph->cost);
+    return ELEMENT_BYTES * (in + out + weights);
 }
 
 /* ---- the estimate ---- */
 
-static double bytes_of(const struct graph_cost *cost)
+static void add_row(struct legacy_estimate *sum, const struct graph_node *node,
+                    const struct graph_tensor *result, double idle_w)
 {
-    return ELEMENT_BYTES * (cost->in.activations + cost->out.activations + cost->weights.weights);
-}
-
-struct legacy_rates {
-    double flops, joules_per_flop, idle_w;
-    const struct legacy_hardware *hardware;
-};
-
-static void estimate_row(const struct subgraph *subgraph, const struct legacy_rates *rates,
-                         struct subgraph_estimate *row)
-{
-    const struct legacy_hardware *hardware = rates->hardware;
-    row->flops = graph_flops(&subgraph->cost);
-    row->bytes = bytes_of(&subgraph->cost);
-    row->compute_s = row->flops / rates->flops;
-    row->memory_s = row->bytes / hardware->bytes_per_s;
-    row->launch_s = hardware->launch_s;
-    row->latency_s = fmax(row->compute_s, row->memory_s) + row->launch_s;
-    row->stretch = row->wave_share = 1;
-    row->utilization = fmin(1, subgraph->rows / hardware->threads);
-    row->joules.compute = row->flops * rates->joules_per_flop;
+    const struct legacy_hardware *hardware = &sum->hardware;
+    double out = graph_elements(result);
+    struct graph_cost cost = graph_node_cost(sum->graph, node);
+    struct legacy_row *row = &sum->rows[sum->count++];
+    *row = (struct legacy_row){.name = node->name,
+                               .op = node->label,
+                               .flops = operations(node, &cost, out),
+                               .bytes = bytes_of(sum->graph, node, out)};
+    double compute_s = row->flops / hardware->flops[sum->precision];
+    double memory_s = row->bytes / hardware->bytes_per_s;
+    row->latency_s = fmax(compute_s, memory_s) + hardware->launch_s;
+    row->joules.compute = row->flops * hardware->joules_per_flop[sum->precision];
     row->joules.memory = row->bytes * hardware->joules_per_byte;
-    row->joules.idle = rates->idle_w * row->latency_s;
+    row->joules.idle = idle_w * row->latency_s;
     row->joules.total = row->joules.compute + row->joules.memory + row->joules.idle;
-    row->bound = row->compute_s > 1.1 * row->memory_s   ? BOUND_COMPUTE
-                 : row->memory_s > 1.1 * row->compute_s ? BOUND_MEMORY
-                                                        : BOUND_BALANCED;
-}
-
-static void add_row(const struct subgraph_estimate *row, struct pass_estimate *sum)
-{
+    row->bound = compute_s > 1.1 * memory_s   ? BOUND_COMPUTE
+                 : memory_s > 1.1 * compute_s ? BOUND_MEMORY
+                                              : BOUND_BALANCED;
+    double utilization = fmin(1, threads_of(node, result) / hardware->threads);
+    sum->macs += cost.macs;
     sum->flops += row->flops;
     sum->bytes += row->bytes;
     sum->latency_s += row->latency_s;
-    sum->joules.compute += row->joules.compute;
-    sum->joules.memory += row->joules.memory;
-    sum->joules.idle += row->joules.idle;
-    sum->joules.total += row->joules.total;
+    estimate_joules_add(&sum->joules, &row->joules, 1);
     sum->peak_w = fmax(sum->peak_w, row->joules.total / row->latency_s);
-    sum->utilization += row->utilization;
+    sum->utilization += utilization;
     sum->efficiency += (row->joules.total - row->joules.idle) / row->joules.total;
-    sum->wasted_j += row->joules.idle * (1 - row->utilization);
+    sum->wasted_j += row->joules.idle * (1 - utilization);
     sum->bound_counts[row->bound]++;
-}
-
-/* What the legacy model did not estimate is unknown. */
-static void leave_unknown(struct pass_estimate *estimate)
-{
-    estimate->latency_plus_minus = estimate->joules_plus_minus = UNKNOWN;
-    estimate->power_plus_minus = estimate->mfu = estimate->mbu = UNKNOWN;
-    estimate->memory = (struct estimate_memory){.weights = UNKNOWN,
-                                                .activations_peak = UNKNOWN,
-                                                .workspace_peak = UNKNOWN,
-                                                .kv_cache = UNKNOWN,
-                                                .total_peak = UNKNOWN,
-                                                .capacity = UNKNOWN,
-                                                .largest_batch = UNKNOWN,
-                                                .fits = true};
-    estimate->concurrency = (struct estimate_concurrency){.critical_path_flops = UNKNOWN,
-                                                          .parallelism = UNKNOWN,
-                                                          .stage_parallelism = UNKNOWN,
-                                                          .batch_parallelism = UNKNOWN};
-    estimate->confidence = CONFIDENCE_THEORETICAL;
-    str_copy(estimate->confidence_reason, sizeof estimate->confidence_reason,
-             "the legacy model, for comparison with old reports: its idle power is an artifact");
-}
-
-static void estimate_all(const struct legacy_rates *rates, struct legacy_estimate *out)
-{
-    struct pass_estimate *estimate = &out->estimate;
-    size_t count = out->partition.count;
-    for (size_t i = 0; i < count; i++) {
-        estimate_row(&out->partition.subgraphs[i], rates, &estimate->rows[i]);
-        add_row(&estimate->rows[i], estimate);
-    }
-    estimate->macs = out->partition.total.macs;
-    estimate->params = graph_parameters(out->partition.graph);
-    estimate->average_w = count ? estimate->joules.total / estimate->latency_s : UNKNOWN;
-    estimate->utilization = count ? estimate->utilization / (double)count : UNKNOWN;
-    estimate->efficiency = count ? estimate->efficiency / (double)count : UNKNOWN;
-}
-
-/* ---- public ---- */
-
-static struct hardware_figure assumed(double value)
-{
-    return (struct hardware_figure){
-        .value = value, .evidence = EVIDENCE_ASSUMED, .plus_minus = UNKNOWN, .source = "legacy"};
-}
-
-static void describe_device(const struct legacy_rates *rates, struct legacy_estimate *out)
-{
-    const struct legacy_hardware *hardware = rates->hardware;
-    struct hardware_figure none = assumed(UNKNOWN);
-    out->memory = (struct hardware_memory){.name = "memory",
-                                           .bytes_per_s = assumed(hardware->bytes_per_s),
-                                           .capacity_bytes = none,
-                                           .joules_per_byte = assumed(hardware->joules_per_byte)};
-    out->device = (struct hardware){.class = HARDWARE_GPU,
-                                    .memories = {out->memory},
-                                    .memory_count = 1,
-                                    .limit_w = none,
-                                    .idle_w = assumed(rates->idle_w),
-                                    .launch_s = assumed(hardware->launch_s),
-                                    .units = none,
-                                    .compute_share = assumed(1),
-                                    .memory_share = assumed(1),
-                                    .link_bytes_per_s = none,
-                                    .link_latency_s = none};
-    str_copy(out->device.id, sizeof out->device.id, hardware->id);
-    str_copy(out->device.name, sizeof out->device.name, hardware->name);
-    for (size_t i = 0; i < PRECISION_COUNT; i++) {
-        out->device.matrix_flops[i] = assumed(hardware->flops[i]);
-        out->device.vector_flops[i] = none;
-        out->device.matrix_joules[i] = assumed(hardware->joules_per_flop[i]);
-        out->device.vector_joules[i] = none;
-    }
 }
 
 enum err legacy_estimate_make(const struct graph *graph, const struct legacy_hardware *hardware,
                               enum precision precision, struct legacy_estimate *out,
                               struct error *why)
 {
-    struct legacy_rates rates = {.flops = hardware->flops[precision],
-                                 .joules_per_flop = hardware->joules_per_flop[precision],
-                                 .hardware = hardware};
-    *out = (struct legacy_estimate){.partition = {.graph = graph}};
-    if (!is_known(rates.flops) || !is_known(rates.joules_per_flop))
+    double idle_w = IDLE_OVER_LIMIT * LIMIT_OVER_PEAK * hardware->flops[precision] *
+                    hardware->joules_per_flop[precision];
+    *out = (struct legacy_estimate){.graph = graph, .hardware = *hardware, .precision = precision};
+    if (!is_known(idle_w))
         return err_set(why, ERR_BAD_VALUE, "%s: no legacy figures in %s", hardware->id,
                        precision_name(precision));
-    rates.idle_w = IDLE_OVER_LIMIT * LIMIT_OVER_PEAK * rates.flops * rates.joules_per_flop;
-    describe_device(&rates, out);
-    out->partition.subgraphs = malloc((graph->node_count + 1) * sizeof(struct subgraph));
-    out->partition.nodes = malloc((graph->node_count + 1) * sizeof(node_id));
-    out->estimate = (struct pass_estimate){
-        .partition = &out->partition,
-        .hardware = &out->device,
-        .config = {.precision = precision, .devices = 1},
-        .used = precision,
-        .rows = calloc(graph->node_count + 1, sizeof(struct subgraph_estimate))};
-    if (!out->partition.subgraphs || !out->partition.nodes || !out->estimate.rows) {
-        legacy_estimate_release(out);
+    out->rows = malloc((graph->node_count + 1) * sizeof *out->rows);
+    if (!out->rows)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const struct graph_tensor *result = graph_output(graph, &graph->nodes[i], 0);
+        if (is_seen(&graph->nodes[i]) && result)
+            add_row(out, &graph->nodes[i], result, idle_w);
     }
-    for (size_t i = 0; i < graph->node_count; i++)
-        add_subgraph(out, (node_id)i);
-    leave_unknown(&out->estimate);
-    estimate_all(&rates, out);
+    double count = (double)out->count;
+    out->average_w = count > 0 ? out->joules.total / out->latency_s : UNKNOWN;
+    out->utilization = count > 0 ? out->utilization / count : UNKNOWN;
+    out->efficiency = count > 0 ? out->efficiency / count : UNKNOWN;
     return ERR_OK;
 }
 
 void legacy_estimate_release(struct legacy_estimate *compat)
 {
-    pass_estimate_release(&compat->estimate);
-    partition_release(&compat->partition);
+    free(compat->rows);
     *compat = (struct legacy_estimate){0};
 }

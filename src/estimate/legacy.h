@@ -2,13 +2,12 @@
  * listed in docs/estimate.md, "Legacy": idle power grows with the peak of the precision, narrow precisions move
  * wide bytes, nothing is fused, averages are not weighted.
  *
- * Ownership: legacy_estimate_make fills a struct that legacy_estimate_release frees.  The estimate points to the
- * partition and the device beside it, so the struct must not move; it points into the graph too. */
+ * Ownership: legacy_estimate_make fills a struct that legacy_estimate_release frees; it points into the graph. */
 #ifndef IPW_ESTIMATE_LEGACY_H
 #define IPW_ESTIMATE_LEGACY_H
 
 #include "core/err.h"
-#include "estimate/pass_estimate.h"
+#include "estimate/roofline.h"
 
 /* A device of the legacy model, from the object "legacy" of a hardware file:
  *
@@ -25,12 +24,24 @@ struct legacy_hardware {
 enum err legacy_hardware_read(const char *path, struct legacy_hardware *out, struct error *why)
     MUST_USE;
 
+struct legacy_row {
+    const char *name, *op; /* of one node */
+    double flops, bytes, latency_s;
+    struct estimate_joules joules;
+    enum estimate_bound bound;
+};
+
 struct legacy_estimate {
-    struct hardware device; /* for its id, name and peaks */
-    struct hardware_memory memory;
-    struct partition partition; /* one subgraph per node; no edges */
-    /* Utilization and efficiency are unweighted means over subgraphs. */
-    struct pass_estimate estimate;
+    const struct graph *graph;
+    struct legacy_hardware hardware;
+    enum precision precision;
+    struct legacy_row *rows; /* of the nodes that it saw */
+    size_t count;
+    double macs, flops, bytes, latency_s;
+    struct estimate_joules joules;
+    double average_w, peak_w, wasted_j;
+    double utilization, efficiency; /* unweighted means over rows */
+    size_t bound_counts[BOUND_COUNT];
 };
 
 /* ERR_BAD_VALUE when the device has no such precision. */

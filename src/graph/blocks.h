@@ -19,20 +19,14 @@
 #include "graph/build.h"
 
 struct block {
-    int64_t hidden;
-    int64_t heads, heads_kv; /* heads_kv 0: as many as heads */
-    int64_t head_size;       /* 0: hidden / heads */
-    int64_t intermediate;    /* width of the feed-forward */
-    int64_t window;          /* sliding window in tokens, the token itself included; 0: none */
-    enum graph_op norm;      /* GRAPH_LAYER_NORM (weight and bias), GRAPH_RMS_NORM (weight) */
+    int64_t hidden, heads;
+    int64_t intermediate; /* width of the feed-forward */
     enum graph_op activation;
     bool is_post_norm; /* after each residual add (BERT), not before each block (GPT-2, ViT) */
     bool is_causal;
-    bool is_gated;      /* activation(gate) x up; without a name for the gate they are one matrix */
-    bool has_fused_qkv; /* one matrix for Q, K and V */
-    bool has_rotary;    /* rotary position embedding of Q and K */
-    bool has_qkv_bias, has_output_bias, has_feed_forward_bias;
-    bool has_no_key_bias; /* where Q and V have one */
+    bool is_gated;                         /* activation(gate) x up, both in one matrix */
+    bool has_fused_qkv;                    /* one matrix for Q, K and V */
+    bool has_no_qkv_bias, has_no_key_bias; /* every other matrix has a bias */
 };
 
 struct block_attention_names {
@@ -42,8 +36,7 @@ struct block_attention_names {
 };
 
 struct block_feed_forward_names {
-    const char *norm;
-    const char *up, *gate, *activation, *down, *add; /* gate NULL: none, or fused with `up` */
+    const char *norm, *up, *activation, *down, *add;
 };
 
 struct block_names {
@@ -69,12 +62,11 @@ tensor_id block_feed_forward(struct build *build, const struct block *block,
 tensor_id block_stack(struct build *build, const struct block *block,
                       const struct block_names *names, const struct block_pass *pass, int layers,
                       const char *prefix, tensor_id x);
-/* A norm of the block's kind: the one after the last layer. */
-tensor_id block_norm(struct build *build, const struct block *block, const char *name, tensor_id x);
+/* A layer norm of the component norm: the one after the last layer. */
+tensor_id block_norm(struct build *build, const char *name, tensor_id x);
 
-/* Begins a graph whose input is tokens: (batch, tokens) integers. */
-struct build block_text_begin(const char *model_name, int64_t batch, int64_t tokens,
-                              struct graph *out, struct error *why, tensor_id *ids);
+/* The input of a model of text: (batch, tokens) integers. */
+tensor_id block_text_input(struct build *build, int64_t batch, int64_t tokens);
 /* Rows of a trained position table, (1, tokens, hidden), after `cached` tokens; more tokens than positions is an
  * error. */
 tensor_id block_positions(struct build *build, const char *name, int64_t tokens, int64_t cached,

@@ -35,9 +35,11 @@ static const struct gguf_family {
     {"phi3", DECODER_SILU, 0, 0},
 };
 
+/* The first failure stays; sizes that are read after one are harmless. */
 struct reading {
     const struct gguf *gguf;
     struct decoder *decoder;
+    enum err err;
     struct error *why;
 };
 
@@ -59,36 +61,38 @@ static const struct gguf_value *find_key(const struct reading *reading, const ch
     return gguf_find(reading->gguf, key_name(reading, key).text);
 }
 
-static enum err key_failed(const struct reading *reading, const char *key, const char *what)
+static void key_failed(struct reading *reading, const char *key, const char *what)
 {
-    return err_set(reading->why, ERR_BAD_VALUE, "%s: key '%s' %s", reading->gguf->file,
-                   key_name(reading, key).text, what);
+    if (!reading->err)
+        reading->err = err_set(reading->why, ERR_BAD_VALUE, "%s: key '%s' %s", reading->gguf->file,
+                               key_name(reading, key).text, what);
 }
 
-/* 1 .. limit.  A missing key leaves *out as it is, and is an error when that is 0. */
-static enum err read_size(const struct reading *reading, const char *key, uint64_t limit,
-                          uint64_t *out)
+static void no_memory(struct reading *reading)
 {
-    const struct gguf_value *value = find_key(reading, key);
-    if (!value)
-        return *out ? ERR_OK : key_failed(reading, key, "is missing");
-    if (value->is_array || !gguf_item_u64(value, 0, out) || *out == 0 || *out > limit)
-        return key_failed(reading, key, "is out of range");
-    return ERR_OK;
+    if (!reading->err)
+        reading->err = err_set(reading->why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
 }
 
-/* The same for one layer: one number for all of them, or an array with one per layer. */
-static enum err read_layer_size(const struct reading *reading, const char *key, size_t layer,
-                                uint64_t *out)
+enum { WHOLE_MODEL = -1 }; /* in place of a layer */
+
+/* 1 .. limit.  A missing key gives `otherwise`, and is an error when that is 0.  For a layer there is one number for all
+ * of them, or an array with one per layer. */
+static uint64_t read_size(struct reading *reading, const char *key, int layer, uint64_t limit,
+                          uint64_t otherwise)
 {
     const struct gguf_value *value = find_key(reading, key);
-    if (!value)
-        return *out ? ERR_OK : key_failed(reading, key, "is missing");
-    if (value->is_array && value->count != reading->decoder->layer_count)
-        return key_failed(reading, key, "does not have one number per layer");
-    if (!gguf_item_u64(value, value->is_array ? layer : 0, out) || *out == 0 || *out > MAX_HEADS)
-        return key_failed(reading, key, "is out of range");
-    return ERR_OK;
+    bool is_array = value && value->is_array && layer != WHOLE_MODEL;
+    uint64_t size = otherwise;
+    if (!value && !otherwise)
+        key_failed(reading, key, "is missing");
+    else if (is_array && value->count != reading->decoder->layer_count)
+        key_failed(reading, key, "does not have one number per layer");
+    else if (value && (value->is_array != is_array ||
+                       !gguf_item_u64(value, is_array ? (uint64_t)layer : 0, &size) || size == 0 ||
+                       size > limit))
+        key_failed(reading, key, "is out of range");
+    return reading->err ? 1 : size;
 }
 
 /* ---- sizes: all that keys give ---- */
@@ -121,98 +125,84 @@ static enum err read_architecture(const struct reading *reading, const struct gg
     return ERR_OK;
 }
 
-static enum err read_layer_count(const struct reading *reading)
+static void read_layer_count(struct reading *reading)
 {
     struct decoder *decoder = reading->decoder;
-    uint64_t count = 0;
-    enum err err = read_size(reading, "block_count", MAX_LAYERS, &count);
-    if (err)
-        return err;
-    if (count == 0 || count > reading->gguf->tensor_count)
-        return key_failed(reading, "block_count", "is larger than the number of tensors");
+    uint64_t count = read_size(reading, "block_count", WHOLE_MODEL, MAX_LAYERS, 0);
+    if (count > reading->gguf->tensor_count)
+        key_failed(reading, "block_count", "is larger than the number of tensors");
+    if (reading->err)
+        return;
     decoder->layers = calloc(count, sizeof *decoder->layers);
-    if (!decoder->layers)
-        return err_set(reading->why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    decoder->layer_count = count;
-    return ERR_OK;
+    if (decoder->layers)
+        decoder->layer_count = count;
+    else
+        no_memory(reading);
 }
 
-static enum err read_experts(const struct reading *reading)
+static void read_experts(struct reading *reading)
 {
     struct decoder *decoder = reading->decoder;
     const struct gguf_value *count = find_key(reading, "expert_count");
     uint64_t experts = 0;
     if (!count || (gguf_item_u64(count, 0, &experts) && experts == 0))
-        return ERR_OK;
-    enum err err = read_size(reading, "expert_count", MAX_EXPERTS, &decoder->experts);
-    if (!err)
-        err = read_size(reading, "expert_used_count", decoder->experts ? decoder->experts : 1,
-                        &decoder->experts_used);
-    return err;
+        return;
+    decoder->experts = read_size(reading, "expert_count", WHOLE_MODEL, MAX_EXPERTS, 0);
+    decoder->experts_used =
+        read_size(reading, "expert_used_count", WHOLE_MODEL, decoder->experts, 0);
 }
 
-static enum err read_heads(const struct reading *reading, size_t number)
+static void read_heads(struct reading *reading, int number)
 {
     struct decoder_layer *layer = &reading->decoder->layers[number];
-    enum err err = read_layer_size(reading, "attention.head_count", number, &layer->heads);
-    if (err)
-        return err;
-    layer->heads_kv = layer->heads;
-    layer->key_size = layer->value_size = reading->decoder->embedding / layer->heads;
-    err = read_layer_size(reading, "attention.head_count_kv", number, &layer->heads_kv);
-    if (!err)
-        err = read_size(reading, "attention.key_length", MAX_HEADS, &layer->key_size);
-    if (!err)
-        err = read_size(reading, "attention.value_length", MAX_HEADS, &layer->value_size);
-    if (!err && layer->heads % layer->heads_kv)
-        return key_failed(reading, "attention.head_count_kv",
-                          "does not divide the number of heads");
-    return err;
+    layer->heads = read_size(reading, "attention.head_count", number, MAX_HEADS, 0);
+    layer->heads_kv =
+        read_size(reading, "attention.head_count_kv", number, MAX_HEADS, layer->heads);
+    uint64_t size = reading->decoder->embedding / layer->heads;
+    layer->key_size = read_size(reading, "attention.key_length", WHOLE_MODEL, MAX_HEADS, size);
+    layer->value_size = read_size(reading, "attention.value_length", WHOLE_MODEL, MAX_HEADS, size);
+    if (layer->heads % layer->heads_kv)
+        key_failed(reading, "attention.head_count_kv", "does not divide the number of heads");
 }
 
 /* Which layers have a sliding window: a file gives the period, or a flag per layer. */
-static enum err read_windows(const struct reading *reading, const struct gguf_family *family)
+static void read_windows(struct reading *reading, const struct gguf_family *family)
 {
     static const char PATTERN[] = "attention.sliding_window_pattern";
     struct decoder *decoder = reading->decoder;
     const struct gguf_value *pattern = find_key(reading, PATTERN);
     uint64_t window = family->window, period = family->period;
     if (!period)
-        return ERR_OK;
-    if (find_key(reading, "attention.sliding_window")) {
-        enum err err = read_size(reading, "attention.sliding_window", UINT32_MAX, &window);
-        if (err)
-            return err;
-    }
+        return;
+    if (find_key(reading, "attention.sliding_window"))
+        window = read_size(reading, "attention.sliding_window", WHOLE_MODEL, UINT32_MAX, 0);
     if (pattern && pattern->is_array && pattern->count != decoder->layer_count)
-        return key_failed(reading, PATTERN, "does not have one item per layer");
+        key_failed(reading, PATTERN, "does not have one item per layer");
     if (pattern && !pattern->is_array && (!gguf_item_u64(pattern, 0, &period) || period == 0))
-        return key_failed(reading, PATTERN, "is out of range");
-    for (size_t i = 0; i < decoder->layer_count; i++) {
+        key_failed(reading, PATTERN, "is out of range");
+    for (size_t i = 0; i < decoder->layer_count && !reading->err; i++) {
         int64_t has_window = i % period < period - 1;
         if (pattern && pattern->is_array && !gguf_item_i64(pattern, i, &has_window))
-            return key_failed(reading, PATTERN, "is not a list of numbers");
+            key_failed(reading, PATTERN, "is not a list of numbers");
         decoder->layers[i].window = has_window ? window : 0;
     }
-    return ERR_OK;
 }
 
-static enum err read_keys(const struct reading *reading)
+static void read_keys(struct reading *reading)
 {
     struct decoder *decoder = reading->decoder;
     const struct gguf_family *family;
-    enum err err = read_architecture(reading, &family);
-    if (!err)
-        err = read_layer_count(reading);
-    if (!err)
-        err = read_size(reading, "embedding_length", MAX_SIZE, &decoder->embedding);
-    if (!err && find_key(reading, "context_length"))
-        err = read_size(reading, "context_length", UINT32_MAX, &decoder->context);
-    if (!err)
-        err = read_experts(reading);
-    for (size_t i = 0; i < decoder->layer_count && !err; i++)
-        err = read_heads(reading, i);
-    return err ? err : read_windows(reading, family);
+    reading->err = read_architecture(reading, &family);
+    if (reading->err)
+        return;
+    read_layer_count(reading);
+    decoder->embedding = read_size(reading, "embedding_length", WHOLE_MODEL, MAX_SIZE, 0);
+    if (find_key(reading, "context_length"))
+        decoder->context = read_size(reading, "context_length", WHOLE_MODEL, UINT32_MAX, 0);
+    read_experts(reading);
+    for (size_t i = 0; i < decoder->layer_count && !reading->err; i++)
+        read_heads(reading, (int)i);
+    read_windows(reading, family);
 }
 
 /* ---- names of tensors ---- */
@@ -254,11 +244,12 @@ struct tensor_place {
     bool is_bias;
 };
 
-static enum err tensor_failed(const struct reading *reading, const struct gguf_tensor *tensor,
-                              enum err code, const char *what)
+static void tensor_failed(struct reading *reading, const struct gguf_tensor *tensor, enum err code,
+                          const char *what)
 {
-    return err_set(reading->why, code, "%s: tensor '%s' %s", reading->gguf->file,
-                   model_label(tensor->name).text, what);
+    if (!reading->err)
+        reading->err = err_set(reading->why, code, "%s: tensor '%s' %s", reading->gguf->file,
+                               model_label(tensor->name).text, what);
 }
 
 static bool strip_prefix(struct slice *text, const char *prefix)
@@ -375,19 +366,21 @@ static bool shape_matches(const struct decoder *decoder, const struct decoder_la
     return !columns || dims[0] == columns || (may_be_per_head && dims[0] == layer->key_size);
 }
 
-static enum err add_tensor(const struct reading *reading, const struct gguf_tensor *tensor)
+static void add_tensor(struct reading *reading, const struct gguf_tensor *tensor)
 {
     struct decoder *decoder = reading->decoder;
     struct tensor_place place;
-    if (!find_place(tensor->name, &place) || !is_valid_place(&place))
-        return tensor_failed(reading, tensor, ERR_UNSUPPORTED, "is not one of a known decoder");
-    if (place.layer != DECODER_OUTSIDE && (size_t)place.layer >= decoder->layer_count)
-        return tensor_failed(reading, tensor, ERR_BAD_VALUE, "has a layer beyond block_count");
-    struct decoder_layer *layer =
-        &decoder->layers[place.layer == DECODER_OUTSIDE ? 0 : place.layer];
-    if (!shape_matches(decoder, layer, &place, tensor))
-        return tensor_failed(reading, tensor, ERR_BAD_VALUE,
-                             "has a shape that contradicts the keys");
+    if (!find_place(tensor->name, &place) || !is_valid_place(&place)) {
+        tensor_failed(reading, tensor, ERR_UNSUPPORTED, "is not one of a known decoder");
+        return;
+    }
+    bool is_inside = place.layer != DECODER_OUTSIDE;
+    if (is_inside && (size_t)place.layer >= decoder->layer_count)
+        tensor_failed(reading, tensor, ERR_BAD_VALUE, "has a layer beyond block_count");
+    else if (!shape_matches(decoder, &decoder->layers[is_inside ? place.layer : 0], &place, tensor))
+        tensor_failed(reading, tensor, ERR_BAD_VALUE, "has a shape that contradicts the keys");
+    if (reading->err)
+        return;
     struct decoder_entry entry = {
         .tensor = (enum decoder_tensor)(place.row - ROWS),
         .is_bias = place.is_bias,
@@ -399,7 +392,6 @@ static enum err add_tensor(const struct reading *reading, const struct gguf_tens
         .is_stored = true,
     };
     decoder_add_tensor(decoder, place.layer, &entry);
-    return ERR_OK;
 }
 
 /* ---- all tensors ---- */
@@ -412,23 +404,23 @@ static const struct gguf_tensor *layer_tensor(const struct gguf *gguf, size_t la
     return gguf_tensor_named(gguf, full);
 }
 
-static enum err read_vocabulary(const struct reading *reading)
+static void read_vocabulary(struct reading *reading)
 {
     struct decoder *decoder = reading->decoder;
     const struct gguf_tensor *embedding = gguf_tensor_named(reading->gguf, "token_embd.weight");
-    if (!embedding)
-        return err_set(reading->why, ERR_BAD_VALUE, "%s: tensor 'token_embd.weight' is missing",
-                       reading->gguf->file);
+    if (!embedding) {
+        reading->err = err_set(reading->why, ERR_BAD_VALUE,
+                               "%s: tensor 'token_embd.weight' is missing", reading->gguf->file);
+        return;
+    }
     decoder->vocabulary = embedding->dims[1];
     if (decoder->vocabulary == 0 || decoder->vocabulary > UINT32_MAX)
-        return tensor_failed(reading, embedding, ERR_BAD_VALUE,
-                             "has a shape that contradicts the keys");
+        tensor_failed(reading, embedding, ERR_BAD_VALUE, "has a shape that contradicts the keys");
     decoder->has_tied_embeddings = !gguf_tensor_named(reading->gguf, "output.weight");
-    return ERR_OK;
 }
 
 /* Widths of the feed-forward, which keys do not give for every architecture. */
-static enum err read_widths(const struct reading *reading, size_t number)
+static void read_widths(struct reading *reading, size_t number)
 {
     const struct gguf *gguf = reading->gguf;
     struct decoder_layer *layer = &reading->decoder->layers[number];
@@ -437,17 +429,16 @@ static enum err read_widths(const struct reading *reading, size_t number)
     const struct gguf_tensor *experts = layer_tensor(gguf, number, "ffn_down_exps");
     const struct gguf_tensor *up = layer_tensor(gguf, number, "ffn_up");
     if (dense && shared)
-        return tensor_failed(reading, shared, ERR_UNSUPPORTED, "is beside a dense feed-forward");
+        tensor_failed(reading, shared, ERR_UNSUPPORTED, "is beside a dense feed-forward");
     dense = dense ? dense : shared;
     if ((dense && dense->dims[0] > MAX_SIZE) || (experts && experts->dims[0] > MAX_SIZE))
-        return tensor_failed(reading, dense ? dense : experts, ERR_BAD_VALUE, "is too wide");
+        tensor_failed(reading, dense ? dense : experts, ERR_BAD_VALUE, "is too wide");
     layer->feed_forward = dense ? dense->dims[0] : 0;
     layer->expert_feed_forward = experts ? experts->dims[0] : 0;
     layer->is_fused = up && up->dims[1] == 2 * layer->feed_forward;
     layer->is_gated = layer->is_fused || layer_tensor(gguf, number, "ffn_gate") ||
                       layer_tensor(gguf, number, "ffn_gate_shexp") ||
                       layer_tensor(gguf, number, "ffn_gate_exps");
-    return ERR_OK;
 }
 
 static uint64_t matrix_parameters(const struct decoder_layer *layer,
@@ -462,7 +453,7 @@ static uint64_t elements(const struct gguf_tensor *tensor)
 }
 
 /* Each matrix has the right shape: are all of them there, and none in two forms? */
-static enum err check_layer(const struct reading *reading, size_t number)
+static void check_layer(struct reading *reading, size_t number)
 {
     const struct decoder *decoder = reading->decoder;
     const struct decoder_layer *layer = &decoder->layers[number];
@@ -478,43 +469,41 @@ static enum err check_layer(const struct reading *reading, size_t number)
         {DECODER_FFN_GATE_UP, (decoder->embedding * width << layer->is_gated) + routers},
         {DECODER_FFN_DOWN, decoder->embedding * width},
     };
-    for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS; i++)
-        if (CHECKS[i].expected == 0 ||
-            matrix_parameters(layer, CHECKS[i].component) != CHECKS[i].expected)
-            return err_set(reading->why, ERR_BAD_VALUE,
-                           "%s: layer %zu has %llu parameters in %s, expected %llu",
-                           reading->gguf->file, number,
-                           (unsigned long long)matrix_parameters(layer, CHECKS[i].component),
-                           decoder_component_label(CHECKS[i].component),
-                           (unsigned long long)CHECKS[i].expected);
-    return ERR_OK;
+    for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS && !reading->err; i++) {
+        uint64_t found = matrix_parameters(layer, CHECKS[i].component);
+        if (CHECKS[i].expected == 0 || found != CHECKS[i].expected)
+            reading->err = err_set(reading->why, ERR_BAD_VALUE,
+                                   "%s: layer %zu has %llu parameters in %s, expected %llu",
+                                   reading->gguf->file, number, (unsigned long long)found,
+                                   decoder_component_label(CHECKS[i].component),
+                                   (unsigned long long)CHECKS[i].expected);
+    }
 }
 
-static enum err read_tensors(const struct reading *reading)
+static void read_tensors(struct reading *reading)
 {
     size_t layers = reading->decoder->layer_count;
-    enum err err = read_vocabulary(reading);
-    for (size_t i = 0; i < layers && !err; i++)
-        err = read_widths(reading, i);
-    for (size_t i = 0; i < reading->gguf->tensor_count && !err; i++)
-        err = add_tensor(reading, &reading->gguf->tensors[i]);
-    for (size_t i = 0; i < layers && !err; i++)
-        err = check_layer(reading, i);
-    return err;
+    read_vocabulary(reading);
+    for (size_t i = 0; i < layers && !reading->err; i++)
+        read_widths(reading, i);
+    for (size_t i = 0; i < reading->gguf->tensor_count && !reading->err; i++)
+        add_tensor(reading, &reading->gguf->tensors[i]);
+    for (size_t i = 0; i < layers && !reading->err; i++)
+        check_layer(reading, i);
 }
 
 enum err decoder_read(const struct gguf *gguf, struct decoder *out, struct error *why)
 {
-    struct reading reading = {gguf, out, why};
+    struct reading reading = {.gguf = gguf, .decoder = out, .why = why};
     *out = (struct decoder){0};
-    enum err err = read_keys(&reading);
-    if (!err)
-        err = read_tensors(&reading);
-    if (err)
+    read_keys(&reading);
+    if (!reading.err)
+        read_tensors(&reading);
+    if (reading.err)
         decoder_release(out);
     else
         decoder_finish(out);
-    return err;
+    return reading.err;
 }
 
 /* ---- the reader ---- */

@@ -56,6 +56,7 @@ const struct tensor_type *tensor_type_numbered(uint32_t number)
 
 /* ---- a cursor that never passes the end, and reports where it failed ---- */
 
+/* The first failure stays, and nothing is read after it: only read_all's caller looks at `err`. */
 struct cursor {
     const char *file; /* its name, for messages */
     const unsigned char *bytes;
@@ -63,6 +64,7 @@ struct cursor {
     const char *kind; /* what is being read: "key", "tensor"; NULL: the header itself */
     struct slice item;
     uint64_t number; /* the item's, from 0: identifies it until its name is known */
+    enum err err;
     struct error *why;
 };
 
@@ -81,20 +83,25 @@ static void show_item(const struct cursor *cursor, char *to, size_t size)
         str_format(to, size, ", %s %llu", cursor->kind, (unsigned long long)cursor->number);
 }
 
-static enum err cursor_fail(const struct cursor *cursor, enum err code, const char *format, ...)
-    PRINTF_LIKE(3, 4);
-
 /* "FILE: byte N, key 'NAME': ...", on one line whatever bytes the name holds. */
-static enum err cursor_fail(const struct cursor *cursor, enum err code, const char *format, ...)
+PRINTF_LIKE(3, 4)
+static void cursor_fail(struct cursor *cursor, enum err code, const char *format, ...)
 {
     char item[128], what[200];
     va_list arguments;
+    if (cursor->err)
+        return;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     show_item(cursor, item, sizeof item);
-    return err_set(cursor->why, code, "%s: byte %llu%s: %s", cursor->file,
-                   (unsigned long long)cursor->at, item, what);
+    cursor->err = err_set(cursor->why, code, "%s: byte %llu%s: %s", cursor->file,
+                          (unsigned long long)cursor->at, item, what);
+}
+
+static void cursor_no_memory(struct cursor *cursor)
+{
+    cursor_fail(cursor, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
 }
 
 /* Starts an item whose name is not known yet. */
@@ -113,65 +120,51 @@ static uint64_t little_endian(const unsigned char *bytes, unsigned count)
     return value;
 }
 
-static enum err cursor_skip(struct cursor *cursor, uint64_t bytes)
+static void cursor_skip(struct cursor *cursor, uint64_t bytes)
 {
     if (bytes > cursor_left(cursor))
-        return cursor_fail(
-            cursor, ERR_BAD_VALUE,
-            "needs %llu bytes where %llu are left; the file is truncated or damaged: "
-            "download it again",
-            (unsigned long long)bytes, (unsigned long long)cursor_left(cursor));
-    cursor->at += bytes;
-    return ERR_OK;
+        cursor_fail(cursor, ERR_BAD_VALUE,
+                    "needs %llu bytes where %llu are left; the file is truncated or damaged: "
+                    "download it again",
+                    (unsigned long long)bytes, (unsigned long long)cursor_left(cursor));
+    if (!cursor->err)
+        cursor->at += bytes;
 }
 
-static enum err read_little_endian(struct cursor *cursor, unsigned count, uint64_t *out)
+/* 0 after a failure. */
+static uint64_t cursor_number(struct cursor *cursor, unsigned bytes)
 {
     const unsigned char *from = cursor->bytes + cursor->at;
-    enum err err = cursor_skip(cursor, count);
-    if (!err)
-        *out = little_endian(from, count);
-    return err;
+    cursor_skip(cursor, bytes);
+    return cursor->err ? 0 : little_endian(from, bytes);
 }
 
-static enum err cursor_u32(struct cursor *cursor, uint32_t *out)
+static struct slice cursor_string(struct cursor *cursor)
 {
-    uint64_t value = 0;
-    enum err err = read_little_endian(cursor, 4, &value);
-    *out = (uint32_t)value;
-    return err;
-}
-
-static enum err cursor_u64(struct cursor *cursor, uint64_t *out)
-{
-    *out = 0;
-    return read_little_endian(cursor, 8, out);
-}
-
-static enum err cursor_string(struct cursor *cursor, struct slice *out)
-{
-    uint64_t length;
-    enum err err = cursor_u64(cursor, &length);
-    if (err)
-        return err;
-    *out = (struct slice){(const char *)cursor->bytes + cursor->at, (size_t)length};
-    return cursor_skip(cursor, length);
+    uint64_t length = cursor_number(cursor, 8);
+    const char *start = (const char *)cursor->bytes + cursor->at;
+    cursor_skip(cursor, length);
+    return cursor->err ? (struct slice){"", 0} : (struct slice){start, (size_t)length};
 }
 
 /* The string that names the item. */
-static enum err cursor_name(struct cursor *cursor, struct slice *out)
+static struct slice cursor_name(struct cursor *cursor)
 {
-    struct cursor before = *cursor;
-    enum err err = cursor_string(cursor, out);
-    if (err)
-        return err;
-    if (out->length == 0)
-        return cursor_fail(&before, ERR_BAD_VALUE, "has no name: the file is damaged");
-    if (out->length > LONGEST_NAME)
-        return cursor_fail(&before, ERR_BAD_VALUE, "has a name of %llu bytes: the file is damaged",
-                           (unsigned long long)out->length);
-    cursor->item = *out;
-    return ERR_OK;
+    uint64_t begin = cursor->at;
+    struct slice name = cursor_string(cursor);
+    if (cursor->err)
+        return name;
+    cursor->item = name;
+    if (name.length > 0 && name.length <= LONGEST_NAME)
+        return name;
+    cursor->at = begin;
+    cursor->item = (struct slice){0};
+    if (name.length == 0)
+        cursor_fail(cursor, ERR_BAD_VALUE, "has no name: the file is damaged");
+    else
+        cursor_fail(cursor, ERR_BAD_VALUE, "has a name of %llu bytes: the file is damaged",
+                    (unsigned long long)name.length);
+    return name;
 }
 
 /* ---- items of a value ---- */
@@ -179,23 +172,7 @@ static enum err cursor_name(struct cursor *cursor, struct slice *out)
 /* Bytes of an integer type, 0 for others. */
 static unsigned integer_bytes(enum gguf_type type)
 {
-    switch (type) {
-    case GGUF_U8:
-    case GGUF_I8:
-    case GGUF_BOOL:
-        return 1;
-    case GGUF_U16:
-    case GGUF_I16:
-        return 2;
-    case GGUF_U32:
-    case GGUF_I32:
-        return 4;
-    case GGUF_U64:
-    case GGUF_I64:
-        return 8;
-    default:
-        return 0;
-    }
+    return type == GGUF_F32 || type == GGUF_F64 ? 0 : TYPE_BYTES[type];
 }
 
 static bool is_signed(enum gguf_type type)
@@ -272,8 +249,8 @@ static int compare_names(const void *left, const void *right)
 }
 
 /* Two of the same name are an error. */
-static enum err sort_names(struct cursor *cursor, const char *kind, const struct slice **names,
-                           size_t count)
+static void sort_names(struct cursor *cursor, const char *kind, const struct slice **names,
+                       size_t count)
 {
     cursor_item(cursor, kind, 0);
     if (count)
@@ -281,10 +258,8 @@ static enum err sort_names(struct cursor *cursor, const char *kind, const struct
     for (size_t i = 1; i < count; i++) {
         cursor->item = *names[i];
         if (compare_names(&names[i - 1], &names[i]) == 0)
-            return cursor_fail(cursor, ERR_BAD_VALUE,
-                               "is defined more than once: the file is damaged");
+            cursor_fail(cursor, ERR_BAD_VALUE, "is defined more than once: the file is damaged");
     }
-    return ERR_OK;
 }
 
 static const struct slice *find_name(const struct slice **names, size_t count, const char *name)
@@ -309,142 +284,109 @@ const struct gguf_tensor *gguf_tensor_named(const struct gguf *gguf, const char 
 
 /* ---- values ---- */
 
-static enum err read_type(struct cursor *cursor, enum gguf_type *out)
+static enum gguf_type read_type(struct cursor *cursor)
 {
-    uint32_t number;
-    enum err err = cursor_u32(cursor, &number);
-    if (err)
-        return err;
-    *out = (enum gguf_type)number;
-    if (number >= GGUF_TYPE_COUNT)
-        return cursor_fail(cursor, ERR_BAD_VALUE, "has the unknown value type %u", number);
-    return ERR_OK;
-}
-
-static enum err read_array_head(struct cursor *cursor, struct gguf_value *out)
-{
-    enum err err = read_type(cursor, &out->type);
-    if (!err && out->type == GGUF_ARRAY)
-        return cursor_fail(cursor, ERR_UNSUPPORTED,
-                           "is an array of arrays, which is not supported");
-    if (!err)
-        err = cursor_u64(cursor, &out->count);
-    return err;
+    uint64_t number = cursor_number(cursor, 4);
+    if (number < GGUF_TYPE_COUNT)
+        return (enum gguf_type)number;
+    cursor_fail(cursor, ERR_BAD_VALUE, "has the unknown value type %llu",
+                (unsigned long long)number);
+    return GGUF_U8;
 }
 
 /* Skips the items, which must all be inside the file. */
-static enum err read_items(struct cursor *cursor, struct gguf_value *out)
+static void read_items(struct cursor *cursor, struct gguf_value *out)
 {
     bool is_string = out->type == GGUF_STRING;
     uint64_t smallest = is_string ? 8 : TYPE_BYTES[out->type];
     if (out->count > MAX_ITEMS || out->count > cursor_left(cursor) / smallest)
-        return cursor_fail(cursor, ERR_BAD_VALUE,
-                           "claims %llu items where %llu bytes are left; the file is truncated or "
-                           "damaged: download it again",
-                           (unsigned long long)out->count, (unsigned long long)cursor_left(cursor));
+        cursor_fail(cursor, ERR_BAD_VALUE,
+                    "claims %llu items where %llu bytes are left; the file is truncated or "
+                    "damaged: download it again",
+                    (unsigned long long)out->count, (unsigned long long)cursor_left(cursor));
     if (!is_string)
-        return cursor_skip(cursor, out->count * smallest);
-    enum err err = ERR_OK;
-    struct slice text;
-    for (uint64_t i = 0; i < out->count && !err; i++)
-        err = cursor_string(cursor, &text);
-    return err;
+        cursor_skip(cursor, out->count * smallest);
+    for (uint64_t i = 0; is_string && i < out->count && !cursor->err; i++)
+        cursor_string(cursor);
 }
 
-static enum err read_value(struct cursor *cursor, struct gguf_value *out)
+static void read_value(struct cursor *cursor, struct gguf_value *out)
 {
-    *out = (struct gguf_value){.count = 1};
-    enum err err = cursor_name(cursor, &out->key);
-    if (!err)
-        err = read_type(cursor, &out->type);
-    if (!err && out->type == GGUF_ARRAY) {
-        out->is_array = true;
-        err = read_array_head(cursor, out);
+    *out = (struct gguf_value){.key = cursor_name(cursor), .count = 1};
+    out->type = read_type(cursor);
+    out->is_array = out->type == GGUF_ARRAY;
+    if (out->is_array) {
+        out->type = read_type(cursor);
+        if (out->type == GGUF_ARRAY)
+            cursor_fail(cursor, ERR_UNSUPPORTED, "is an array of arrays, which is not supported");
+        out->count = cursor_number(cursor, 8);
     }
     uint64_t begin = cursor->at;
     out->data = cursor->bytes + begin;
-    if (!err)
-        err = read_items(cursor, out);
+    if (!cursor->err)
+        read_items(cursor, out);
     out->data_bytes = cursor->at - begin;
-    return err;
 }
 
 /* ---- tensors ---- */
 
-static enum err read_dimensions(struct cursor *cursor, struct gguf_tensor *out)
+static void read_dimensions(struct cursor *cursor, struct gguf_tensor *out)
 {
-    uint32_t count;
-    enum err err = cursor_u32(cursor, &count);
-    if (err)
-        return err;
+    uint64_t count = cursor_number(cursor, 4);
     if (count > GGUF_MAX_DIMENSIONS)
-        return cursor_fail(cursor, ERR_BAD_VALUE, "has %u dimensions (limit %d)", count,
-                           GGUF_MAX_DIMENSIONS);
-    out->rank = count;
+        cursor_fail(cursor, ERR_BAD_VALUE, "has %llu dimensions (limit %d)",
+                    (unsigned long long)count, GGUF_MAX_DIMENSIONS);
+    out->rank = (unsigned)count;
     out->elements = 1;
     for (unsigned i = 0; i < GGUF_MAX_DIMENSIONS; i++) {
-        out->dims[i] = 1;
-        if (i < count)
-            err = cursor_u64(cursor, &out->dims[i]);
-        if (err)
-            return err;
+        out->dims[i] = i < count ? cursor_number(cursor, 8) : 1;
         if (__builtin_mul_overflow(out->elements, out->dims[i], &out->elements))
-            return cursor_fail(cursor, ERR_BAD_VALUE, "has more elements than 64 bits can count");
+            cursor_fail(cursor, ERR_BAD_VALUE, "has more elements than 64 bits can count");
     }
-    return ERR_OK;
 }
 
-static enum err read_tensor_type(struct cursor *cursor, struct gguf_tensor *out)
+static void read_tensor_type(struct cursor *cursor, struct gguf_tensor *out)
 {
-    uint32_t number;
-    enum err err = cursor_u32(cursor, &number);
-    if (err)
-        return err;
+    uint32_t number = (uint32_t)cursor_number(cursor, 4);
     out->type = tensor_type_numbered(number);
-    if (!out->type)
-        return cursor_fail(cursor, ERR_UNSUPPORTED, "has the unknown type %u", number);
+    if (!out->type) {
+        cursor_fail(cursor, ERR_UNSUPPORTED, "has the unknown type %u", number);
+        return;
+    }
     if (out->dims[0] % out->type->block_elements)
-        return cursor_fail(cursor, ERR_BAD_VALUE,
-                           "has rows of %llu elements, not a multiple of the %s block of %u",
-                           (unsigned long long)out->dims[0], out->type->name,
-                           out->type->block_elements);
+        cursor_fail(cursor, ERR_BAD_VALUE,
+                    "has rows of %llu elements, not a multiple of the %s block of %u",
+                    (unsigned long long)out->dims[0], out->type->name, out->type->block_elements);
     uint64_t blocks = out->elements / out->type->block_elements;
     if (__builtin_mul_overflow(blocks, (uint64_t)out->type->block_bytes, &out->bytes))
-        return cursor_fail(cursor, ERR_BAD_VALUE, "has more bytes than 64 bits can count");
-    return ERR_OK;
+        cursor_fail(cursor, ERR_BAD_VALUE, "has more bytes than 64 bits can count");
 }
 
-static enum err read_tensor(struct cursor *cursor, struct gguf_tensor *out)
+static void read_tensor(struct cursor *cursor, struct gguf_tensor *out)
 {
-    *out = (struct gguf_tensor){0};
-    enum err err = cursor_name(cursor, &out->name);
-    if (!err)
-        err = read_dimensions(cursor, out);
-    if (!err)
-        err = read_tensor_type(cursor, out);
-    if (!err)
-        err = cursor_u64(cursor, &out->offset);
-    return err;
+    *out = (struct gguf_tensor){.name = cursor_name(cursor)};
+    read_dimensions(cursor, out);
+    read_tensor_type(cursor, out);
+    out->offset = cursor_number(cursor, 8);
 }
 
 /* Makes the offset one in the file; it is one in the data before. */
-static enum err place(struct cursor *cursor, struct gguf *gguf, struct gguf_tensor *tensor)
+static void place(struct cursor *cursor, struct gguf *gguf, struct gguf_tensor *tensor)
 {
     uint64_t end;
     cursor->item = tensor->name;
     if (tensor->offset % gguf->alignment)
-        return cursor_fail(cursor, ERR_BAD_VALUE,
-                           "has the offset %llu, not a multiple of the alignment %u",
-                           (unsigned long long)tensor->offset, gguf->alignment);
+        cursor_fail(cursor, ERR_BAD_VALUE,
+                    "has the offset %llu, not a multiple of the alignment %u",
+                    (unsigned long long)tensor->offset, gguf->alignment);
     if (__builtin_add_overflow(tensor->offset, gguf->data_offset, &tensor->offset) ||
         __builtin_add_overflow(tensor->offset, tensor->bytes, &end))
         end = UINT64_MAX;
     if (end > gguf->file_bytes)
-        return cursor_fail(cursor, ERR_BAD_VALUE,
-                           "ends at byte %llu and the file at %llu; it is truncated or damaged: "
-                           "download it again",
-                           (unsigned long long)end, (unsigned long long)gguf->file_bytes);
-    return ERR_OK;
+        cursor_fail(cursor, ERR_BAD_VALUE,
+                    "ends at byte %llu and the file at %llu; it is truncated or damaged: "
+                    "download it again",
+                    (unsigned long long)end, (unsigned long long)gguf->file_bytes);
 }
 
 static int compare_offsets(const void *left, const void *right)
@@ -457,13 +399,11 @@ static int compare_offsets(const void *left, const void *right)
 }
 
 /* No tensor may reach beyond the file or into another: `sorted` has capacity for one pointer each. */
-static enum err place_tensors(struct cursor *cursor, struct gguf *gguf, const struct slice **sorted)
+static void place_tensors(struct cursor *cursor, struct gguf *gguf, const struct slice **sorted)
 {
     cursor->kind = "tensor";
     for (size_t i = 0; i < gguf->tensor_count; i++) {
-        enum err err = place(cursor, gguf, &gguf->tensors[i]);
-        if (err)
-            return err;
+        place(cursor, gguf, &gguf->tensors[i]);
         sorted[i] = &gguf->tensors[i].name;
     }
     if (gguf->tensor_count)
@@ -474,82 +414,76 @@ static enum err place_tensors(struct cursor *cursor, struct gguf *gguf, const st
         unsigned long long begin = next->offset, end = last->offset + last->bytes;
         cursor->item = next->name;
         if (end > begin)
-            return cursor_fail(cursor, ERR_BAD_VALUE,
-                               "begins at byte %llu, before the previous tensor ends (%llu)", begin,
-                               end);
+            cursor_fail(cursor, ERR_BAD_VALUE,
+                        "begins at byte %llu, before the previous tensor ends (%llu)", begin, end);
     }
-    return ERR_OK;
 }
 
 /* ---- lists ---- */
 
-/* Can the rest of the file hold that many entries? */
-static enum err check_count(struct cursor *cursor, uint64_t count, uint64_t smallest,
-                            uint64_t limit)
+/* Begins a list: can the rest of the file hold that many entries? */
+static void begin_list(struct cursor *cursor, const char *kind, uint64_t count, uint64_t smallest,
+                       uint64_t limit)
 {
+    cursor_item(cursor, kind, 0);
     if (count > limit || count > cursor_left(cursor) / smallest)
-        return cursor_fail(cursor, ERR_BAD_VALUE,
-                           "claims %llu %ss, more than %llu bytes can hold: the file is damaged",
-                           (unsigned long long)count, cursor->kind,
-                           (unsigned long long)cursor_left(cursor));
-    return ERR_OK;
+        cursor_fail(cursor, ERR_BAD_VALUE,
+                    "claims %llu %ss, more than %llu bytes can hold: the file is damaged",
+                    (unsigned long long)count, kind, (unsigned long long)cursor_left(cursor));
 }
 
 /* Lists grow as entries are read, so that memory is bounded by the file and not by its claims. */
-static enum err read_values(struct cursor *cursor, uint64_t count, struct gguf *out)
+static void *grow_list(struct cursor *cursor, void *items, size_t *capacity, size_t count,
+                       size_t size)
 {
-    size_t capacity = 0;
-    cursor_item(cursor, "key", 0);
-    enum err err = check_count(cursor, count, VALUE_ENTRY_BYTES, MAX_VALUES);
-    for (uint64_t i = 0; i < count && !err; i++) {
-        void *values = grow(out->values, &capacity, out->value_count, sizeof *out->values);
-        if (!values)
-            return cursor_fail(cursor, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-        out->values = values;
-        cursor_item(cursor, "key", i);
-        err = read_value(cursor, &out->values[out->value_count++]);
-    }
-    return err;
+    void *grown = grow(items, capacity, count, size);
+    if (!grown)
+        cursor_no_memory(cursor);
+    cursor_item(cursor, cursor->kind, count);
+    return grown ? grown : items;
 }
 
-static enum err read_tensor_list(struct cursor *cursor, uint64_t count, struct gguf *out)
+static void read_values(struct cursor *cursor, uint64_t count, struct gguf *out)
 {
     size_t capacity = 0;
-    cursor_item(cursor, "tensor", 0);
-    enum err err = check_count(cursor, count, TENSOR_ENTRY_BYTES, MAX_TENSORS);
-    for (uint64_t i = 0; i < count && !err; i++) {
-        void *tensors = grow(out->tensors, &capacity, out->tensor_count, sizeof *out->tensors);
-        if (!tensors)
-            return cursor_fail(cursor, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-        out->tensors = tensors;
-        cursor_item(cursor, "tensor", i);
-        err = read_tensor(cursor, &out->tensors[out->tensor_count++]);
+    begin_list(cursor, "key", count, VALUE_ENTRY_BYTES, MAX_VALUES);
+    while (out->value_count < count && !cursor->err) {
+        out->values =
+            grow_list(cursor, out->values, &capacity, out->value_count, sizeof *out->values);
+        if (!cursor->err)
+            read_value(cursor, &out->values[out->value_count++]);
     }
-    return err;
+}
+
+static void read_tensor_list(struct cursor *cursor, uint64_t count, struct gguf *out)
+{
+    size_t capacity = 0;
+    begin_list(cursor, "tensor", count, TENSOR_ENTRY_BYTES, MAX_TENSORS);
+    while (out->tensor_count < count && !cursor->err) {
+        out->tensors =
+            grow_list(cursor, out->tensors, &capacity, out->tensor_count, sizeof *out->tensors);
+        if (!cursor->err)
+            read_tensor(cursor, &out->tensors[out->tensor_count++]);
+    }
 }
 
 /* ---- the file ---- */
 
-static enum err read_version(struct cursor *cursor, struct gguf *out)
+static void read_version(struct cursor *cursor, struct gguf *out)
 {
     if (cursor->size < 4 || memcmp(cursor->bytes, "GGUF", 4) != 0)
-        return cursor_fail(cursor, ERR_BAD_VALUE,
-                           "is not a GGUF file: it does not begin with GGUF");
-    cursor->at = 4;
-    enum err err = cursor_u32(cursor, &out->version);
-    if (err)
-        return err;
+        cursor_fail(cursor, ERR_BAD_VALUE, "is not a GGUF file: it does not begin with GGUF");
+    cursor_skip(cursor, 4);
+    out->version = (uint32_t)cursor_number(cursor, 4);
     if (out->version && (out->version & 0xffff) == 0)
-        return cursor_fail(cursor, ERR_UNSUPPORTED,
-                           "is a big-endian GGUF file, which is not supported: convert it first");
+        cursor_fail(cursor, ERR_UNSUPPORTED,
+                    "is a big-endian GGUF file, which is not supported: convert it first");
     if (out->version != 2 && out->version != 3)
-        return cursor_fail(cursor, ERR_UNSUPPORTED,
-                           "is a GGUF file of version %u; versions 2 and 3 are supported",
-                           out->version);
-    return ERR_OK;
+        cursor_fail(cursor, ERR_UNSUPPORTED,
+                    "is a GGUF file of version %u; versions 2 and 3 are supported", out->version);
 }
 
-static enum err read_alignment(struct cursor *cursor, struct gguf *gguf)
+static void read_alignment(struct cursor *cursor, struct gguf *gguf)
 {
     uint64_t alignment = DEFAULT_ALIGNMENT;
     const struct gguf_value *value = gguf_find(gguf, "general.alignment");
@@ -558,45 +492,33 @@ static enum err read_alignment(struct cursor *cursor, struct gguf *gguf)
         cursor->item = value->key;
         if (value->is_array || !gguf_item_u64(value, 0, &alignment) || alignment == 0 ||
             alignment > UINT32_MAX || (alignment & (alignment - 1)))
-            return cursor_fail(cursor, ERR_BAD_VALUE, "is not a power of two");
+            cursor_fail(cursor, ERR_BAD_VALUE, "is not a power of two");
     }
     gguf->alignment = (uint32_t)alignment;
-    return ERR_OK;
 }
 
-static enum err index_values(struct cursor *cursor, struct gguf *gguf)
+static void read_all(struct cursor *cursor, struct gguf *out)
 {
-    gguf->keys = malloc((gguf->value_count + 1) * sizeof *gguf->keys);
-    gguf->names = malloc((gguf->tensor_count + 1) * sizeof *gguf->names);
-    if (!gguf->keys || !gguf->names)
-        return cursor_fail(cursor, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    for (size_t i = 0; i < gguf->value_count; i++)
-        gguf->keys[i] = &gguf->values[i].key;
-    return sort_names(cursor, "key", gguf->keys, gguf->value_count);
-}
-
-static enum err read_all(struct cursor *cursor, struct gguf *out)
-{
-    uint64_t tensors = 0, values = 0;
-    enum err err = read_version(cursor, out);
-    if (!err)
-        err = cursor_u64(cursor, &tensors);
-    if (!err)
-        err = cursor_u64(cursor, &values);
-    if (!err)
-        err = read_values(cursor, values, out);
-    if (!err)
-        err = read_tensor_list(cursor, tensors, out);
-    if (!err)
-        err = index_values(cursor, out);
-    if (!err)
-        err = read_alignment(cursor, out);
-    if (err)
-        return err;
+    read_version(cursor, out);
+    uint64_t tensors = cursor_number(cursor, 8), values = cursor_number(cursor, 8);
+    read_values(cursor, values, out);
+    read_tensor_list(cursor, tensors, out);
+    out->keys = malloc((out->value_count + 1) * sizeof *out->keys);
+    out->names = malloc((out->tensor_count + 1) * sizeof *out->names);
+    if (!out->keys || !out->names)
+        cursor_no_memory(cursor);
+    if (cursor->err)
+        return;
+    for (size_t i = 0; i < out->value_count; i++)
+        out->keys[i] = &out->values[i].key;
+    sort_names(cursor, "key", out->keys, out->value_count);
+    read_alignment(cursor, out);
+    if (cursor->err)
+        return;
     uint64_t mask = out->alignment - 1;
     out->data_offset = (cursor->at + mask) & ~mask;
-    err = place_tensors(cursor, out, out->names);
-    return err ? err : sort_names(cursor, "tensor", out->names, out->tensor_count);
+    place_tensors(cursor, out, out->names);
+    sort_names(cursor, "tensor", out->names, out->tensor_count);
 }
 
 enum err gguf_read(const char *name, const void *bytes, size_t length, struct gguf *out,
@@ -604,13 +526,14 @@ enum err gguf_read(const char *name, const void *bytes, size_t length, struct gg
 {
     struct cursor cursor = {.file = name, .bytes = bytes, .size = length, .why = why};
     struct gguf gguf = {.file_bytes = length, .file = strdup(name)};
-    enum err err = gguf.file ? read_all(&cursor, &gguf)
-                             : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    if (err)
+    if (!gguf.file)
+        cursor_no_memory(&cursor);
+    read_all(&cursor, &gguf);
+    if (cursor.err)
         gguf_close(&gguf);
     else
         *out = gguf;
-    return err;
+    return cursor.err;
 }
 
 void gguf_close(struct gguf *gguf)

@@ -546,14 +546,11 @@ enum err hf_config_graph(const struct hf_config *config, struct graph_options *o
     enum err err = complete_options(config, options, why);
     if (err)
         return err;
-    switch (config->kind) {
-    case HF_GPT2:
-        return transformer_gpt2(config->name, &config->as.gpt2, options, out, why);
-    case HF_BERT:
-        return transformer_bert(config->name, &config->as.bert, options, out, why);
-    default:
-        return transformer_vit(config->name, &config->as.vit, options, out, why);
-    }
+    struct build b = build_begin(out, config->name, why);
+    build_output(&b, config->kind == HF_GPT2   ? transformer_gpt2(&b, &config->as.gpt2, options)
+                     : config->kind == HF_BERT ? transformer_bert(&b, &config->as.bert, options)
+                                               : transformer_vit(&b, &config->as.vit, options));
+    return build_end(&b);
 }
 
 /* ---- the reader ---- */

@@ -35,8 +35,7 @@ static const struct block_names DISTILBERT_NAMES = {
                      .add = "ffn.add"},
 };
 
-static tensor_id embed(struct build *b, const struct transformer_bert *bert,
-                       const struct block *block, tensor_id ids)
+static tensor_id embed(struct build *b, const struct transformer_bert *bert, tensor_id ids)
 {
     int64_t batch = build_dim(b, ids, 0), tokens = build_dim(b, ids, 1);
     b->component = DECODER_EMBEDDING;
@@ -51,46 +50,38 @@ static tensor_id embed(struct build *b, const struct transformer_bert *bert,
     tensor_id positions =
         block_positions(b, "position_embeddings", tokens, 0, bert->positions, bert->hidden);
     x = build_binary(b, GRAPH_ADD, "add_positions", x, positions);
-    x = block_norm(b, block, "LayerNorm", x);
+    x = block_norm(b, "LayerNorm", x);
     b->component = DECODER_COMPONENT_COUNT;
     build_scope(b, "%s", "");
     return x;
 }
 
 /* The first token of each sequence through a linear layer and tanh. */
-static tensor_id pooler(struct build *b, const char *activation, tensor_id x)
+static tensor_id pooler(struct build *b, tensor_id x)
 {
     int64_t hidden = build_dim(b, x, -1);
     b->component = DECODER_HEAD;
     x = build_rearrange(b, "pooler.first_token", x, 2, (int64_t[]){build_dim(b, x, 0), hidden});
     x = build_linear(b, "pooler.dense", x, hidden, true);
-    x = build_op(b, GRAPH_TANH, activation, x);
+    x = build_op(b, GRAPH_TANH, "pooler.activation", x);
     b->component = DECODER_COMPONENT_COUNT;
     return x;
 }
 
-enum err transformer_bert(const char *name, const struct transformer_bert *bert,
-                          const struct graph_options *options, struct graph *out, struct error *why)
+tensor_id transformer_bert(struct build *b, const struct transformer_bert *bert,
+                           const struct graph_options *options)
 {
     struct block block = {.hidden = bert->hidden,
                           .heads = bert->heads,
                           .intermediate = bert->intermediate,
-                          .norm = GRAPH_LAYER_NORM,
                           .activation = bert->activation,
-                          .is_post_norm = true,
-                          .has_qkv_bias = true,
-                          .has_output_bias = true,
-                          .has_feed_forward_bias = true};
-    tensor_id x;
-    struct build b = block_text_begin(name, options->batch, options->tokens, out, why, &x);
-    x = embed(&b, bert, &block, x);
-    x = block_stack(&b, &block, bert->is_distilled ? &DISTILBERT_NAMES : &BERT_NAMES,
+                          .is_post_norm = true};
+    tensor_id x = embed(b, bert, block_text_input(b, options->batch, options->tokens));
+    x = block_stack(b, &block, bert->is_distilled ? &DISTILBERT_NAMES : &BERT_NAMES,
                     &(struct block_pass){0}, bert->layers,
                     bert->is_distilled ? "transformer.layer." : "encoder.layer.", x);
-    build_output(&b, x);
-    if (bert->has_pooler)
-        build_output(&b, pooler(&b, "pooler.activation", x));
-    return build_end(&b);
+    build_output(b, x);
+    return bert->has_pooler ? pooler(b, x) : x;
 }
 
 /* ---- GPT-2 ---- */
@@ -108,8 +99,8 @@ static const struct block_names GPT2_NAMES = {
                      .add = "mlp.add"},
 };
 
-enum err transformer_gpt2(const char *name, const struct transformer_gpt2 *gpt2,
-                          const struct graph_options *options, struct graph *out, struct error *why)
+tensor_id transformer_gpt2(struct build *b, const struct transformer_gpt2 *gpt2,
+                           const struct graph_options *options)
 {
     bool is_decode = options->phase == GRAPH_DECODE;
     int64_t tokens = is_decode ? 1 : options->tokens, cached = is_decode ? options->context - 1 : 0;
@@ -117,29 +108,23 @@ enum err transformer_gpt2(const char *name, const struct transformer_gpt2 *gpt2,
                           .heads = gpt2->heads,
                           .intermediate =
                               gpt2->intermediate > 0 ? gpt2->intermediate : 4 * gpt2->hidden,
-                          .norm = GRAPH_LAYER_NORM,
                           .activation = gpt2->activation,
                           .is_causal = true,
-                          .has_fused_qkv = true,
-                          .has_qkv_bias = true,
-                          .has_output_bias = true,
-                          .has_feed_forward_bias = true};
-    tensor_id x;
-    struct build b = block_text_begin(name, options->batch, tokens, out, why, &x);
-    b.component = DECODER_EMBEDDING;
-    build_scope(&b, "%s", "transformer.");
-    tensor_id table = build_tensor(&b, GRAPH_PARAMETER, "wte.weight", 2,
+                          .has_fused_qkv = true};
+    tensor_id x = block_text_input(b, options->batch, tokens);
+    b->component = DECODER_EMBEDDING;
+    build_scope(b, "%s", "transformer.");
+    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "wte.weight", 2,
                                    (int64_t[]){gpt2->vocabulary, gpt2->hidden});
-    x = build_embedding_with(&b, "wte", x, table);
-    tensor_id positions = block_positions(&b, "wpe", tokens, cached, gpt2->positions, gpt2->hidden);
-    x = build_binary(&b, GRAPH_ADD, "add", x, positions);
-    b.component = DECODER_COMPONENT_COUNT;
-    x = block_stack(&b, &block, &GPT2_NAMES,
+    x = build_embedding_with(b, "wte", x, table);
+    tensor_id positions = block_positions(b, "wpe", tokens, cached, gpt2->positions, gpt2->hidden);
+    x = build_binary(b, GRAPH_ADD, "add", x, positions);
+    b->component = DECODER_COMPONENT_COUNT;
+    x = block_stack(b, &block, &GPT2_NAMES,
                     &(struct block_pass){.has_cache = true, .cached = cached}, gpt2->layers,
                     "transformer.h.", x);
-    x = block_norm(&b, &block, "transformer.ln_f", x);
-    build_output(&b, block_last_logits(&b, "lm_head", x, table));
-    return build_end(&b);
+    x = block_norm(b, "transformer.ln_f", x);
+    return block_last_logits(b, "lm_head", x, table);
 }
 
 /* ---- ViT ---- */
@@ -219,7 +204,7 @@ static tensor_id classifier(struct build *b, const struct transformer_vit *vit,
 {
     int64_t dims[] = {build_dim(b, x, 0), vit->hidden};
     if (vit->classes == 0)
-        return vit->has_pooler ? pooler(b, "pooler.activation", x) : x;
+        return vit->has_pooler ? pooler(b, x) : x;
     b->component = DECODER_HEAD;
     x = build_rearrange(b, "first_token", x, 2, dims);
     x = build_linear(b, names->head, x, vit->classes, true);
@@ -227,33 +212,29 @@ static tensor_id classifier(struct build *b, const struct transformer_vit *vit,
     return x;
 }
 
-enum err transformer_vit(const char *name, const struct transformer_vit *vit,
-                         const struct graph_options *options, struct graph *out, struct error *why)
+tensor_id transformer_vit(struct build *b, const struct transformer_vit *vit,
+                          const struct graph_options *options)
 {
     const struct vit_names *names = vit->is_torchvision ? &TORCHVISION_NAMES : &HUGGING_FACE_NAMES;
     int64_t dims[] = {options->batch, vit->channels, options->image, options->image};
     struct block block = {.hidden = vit->hidden,
                           .heads = vit->heads,
                           .intermediate = vit->intermediate,
-                          .norm = GRAPH_LAYER_NORM,
                           .activation = vit->activation,
                           .has_fused_qkv = vit->is_torchvision,
-                          .has_qkv_bias = !vit->has_no_qkv_bias,
-                          .has_output_bias = true,
-                          .has_feed_forward_bias = true};
-    if (vit->patch <= 0 || options->image % vit->patch)
-        return err_set(why, ERR_BAD_VALUE,
-                       "%s: image size must be a multiple of its patch size %lld, not %lld", name,
-                       (long long)vit->patch, (long long)options->image);
-    struct build b = build_begin(out, name, why);
-    out->batch = (double)options->batch;
-    b.component = DECODER_EMBEDDING;
-    tensor_id x = build_input(&b, "pixel_values", GRAPH_FLOAT, 4, dims);
-    x = embed_image(&b, vit, names, options->image / vit->patch, x);
-    b.component = DECODER_COMPONENT_COUNT;
-    x = block_stack(&b, &block, &names->block, &(struct block_pass){0}, vit->layers, names->layers,
+                          .has_no_qkv_bias = vit->has_no_qkv_bias};
+    if (vit->patch <= 0 || options->image % vit->patch) {
+        b->err = err_set(b->why, ERR_BAD_VALUE,
+                         "%s: image size must be a multiple of its patch size %lld, not %lld",
+                         b->graph->name, (long long)vit->patch, (long long)options->image);
+        return GRAPH_NONE;
+    }
+    b->graph->batch = (double)options->batch;
+    b->component = DECODER_EMBEDDING;
+    tensor_id x = build_input(b, "pixel_values", GRAPH_FLOAT, 4, dims);
+    x = embed_image(b, vit, names, options->image / vit->patch, x);
+    b->component = DECODER_COMPONENT_COUNT;
+    x = block_stack(b, &block, &names->block, &(struct block_pass){0}, vit->layers, names->layers,
                     x);
-    x = block_norm(&b, &block, names->norm, x);
-    build_output(&b, classifier(&b, vit, names, x));
-    return build_end(&b);
+    return classifier(b, vit, names, block_norm(b, names->norm, x));
 }

@@ -1,7 +1,7 @@
 /* Transformers other than decoders of the Llama kind: BERT, GPT-2, ViT.  The sizes are those of a config.json of Hugging
  * Face; nodes are named like the modules.
  *
- * Each fills and finishes a graph of the caller's.  Options must be complete; more tokens than positions is an error. */
+ * Each adds its nodes and returns the result; options must be complete.  More tokens than positions is an error. */
 #ifndef IPW_GRAPH_TRANSFORMERS_H
 #define IPW_GRAPH_TRANSFORMERS_H
 
@@ -21,9 +21,8 @@ struct transformer_bert {
     bool has_pooler;
     bool is_distilled; /* DistilBERT: its names */
 };
-enum err transformer_bert(const char *name, const struct transformer_bert *bert,
-                          const struct graph_options *options, struct graph *out, struct error *why)
-    MUST_USE;
+tensor_id transformer_bert(struct build *b, const struct transformer_bert *bert,
+                           const struct graph_options *options);
 
 /* GPT-2: forward and prefill fill the KV cache and compute the logits of the last token; decode is one token. */
 struct transformer_gpt2 {
@@ -32,9 +31,8 @@ struct transformer_gpt2 {
     int layers;
     enum graph_op activation;
 };
-enum err transformer_gpt2(const char *name, const struct transformer_gpt2 *gpt2,
-                          const struct graph_options *options, struct graph *out, struct error *why)
-    MUST_USE;
+tensor_id transformer_gpt2(struct build *b, const struct transformer_gpt2 *gpt2,
+                           const struct graph_options *options);
 
 /* ViT.  For an image of another size than in training, positions are interpolated. */
 struct transformer_vit {
@@ -46,8 +44,7 @@ struct transformer_vit {
     bool has_no_qkv_bias;
     bool is_torchvision; /* its names, and a fused QKV */
 };
-enum err transformer_vit(const char *name, const struct transformer_vit *vit,
-                         const struct graph_options *options, struct graph *out, struct error *why)
-    MUST_USE;
+tensor_id transformer_vit(struct build *b, const struct transformer_vit *vit,
+                          const struct graph_options *options);
 
 #endif

@@ -3,13 +3,17 @@
 #include "port/http.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <curl/curl.h>
 
 #include "core/clock.h"
 #include "port/dl.h"
+#include "port/url.h"
 
 enum {
     CONNECT_SECONDS = 10,
@@ -121,58 +125,17 @@ void http_close(struct http *http)
     free(http);
 }
 
-/* ---- URLs ---- */
-
-struct address {
-    char server[200]; /* "http://host:port", without user name and password, for messages */
-    char host[160];
-};
-
-/* Parses "scheme://user:password@host:port/path". */
-static enum err read_address(const char *url, struct address *out, struct error *why)
-{
-    *out = (struct address){0};
-    const char *after = strstr(url, "://");
-    size_t scheme = after ? (size_t)(after - url) : 0;
-    bool is_http = (scheme == 4 || scheme == 5) && str_starts(url, "http");
-    if (!is_http || (scheme == 5 && url[4] != 's'))
-        return err_set(why, ERR_USAGE, "'%.80s' is not a URL: expected http:// or https://",
-                       strchr(url, '@') ? "it" : url); /* there may be a password before an @ */
-    const char *host = after + 3;
-    size_t length = strcspn(host, "/?#");
-    const char *at;
-    while ((at = memchr(host, '@', length))) {
-        length -= (size_t)(at + 1 - host);
-        host = at + 1;
-    }
-    str_format(out->server, sizeof out->server, "%.*s://%.*s", (int)scheme, url, (int)length, host);
-    size_t name = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/?#");
-    if (name > length)
-        name = length;
-    str_format(out->host, sizeof out->host, "%.*s", (int)name, host);
-    if (!out->host[0])
-        return err_set(why, ERR_USAGE, "'%s' is not a URL: it has no host", out->server);
-    return ERR_OK;
-}
-
-static bool is_loopback(const char *host)
-{
-    size_t length = strlen(host);
-    static const char SUFFIX[] = ".localhost";
-    return str_equal_nocase(host, "localhost") || str_starts(host, "127.") ||
-           strcmp(host, "[::1]") == 0 ||
-           (length > strlen(SUFFIX) && str_equal_nocase(host + length - strlen(SUFFIX), SUFFIX));
-}
-
 /* ---- one exchange ---- */
 
 struct exchange {
     struct http *http;
     const struct http_request *request;
     struct http_response *response;
-    struct address address;
+    struct url url;
     enum err taken;   /* what the callback returned */
     bool body_is_cut; /* an error body was longer than the limit */
+    bool has_headers; /* the response's headers are complete */
+    int socket_errno; /* why no socket could be opened; 0 */
 };
 
 static bool is_success(int status)
@@ -237,8 +200,10 @@ static size_t on_header(char *bytes, size_t unit, size_t count, void *context)
         response->content_type[0] = response->server[0] = '\0';
         response->retry_after_s = UNKNOWN;
         text_clear(&response->error_body);
+        x->has_headers = false;
         return length;
     }
+    x->has_headers = x->has_headers || str_trim(line)[0] == '\0';
     char *colon = strchr(line, ':');
     if (!colon)
         return length;
@@ -271,12 +236,11 @@ static enum err add_header(struct curl_slist **list, const char *line)
     return ERR_OK;
 }
 
-static enum err build_headers(const struct http_request *request, struct curl_slist **list,
+static enum err build_headers(const struct params *headers, struct curl_slist **list,
                               struct error *why)
 {
     /* "Expect: 100-continue" would delay a long prompt by up to a second. */
     enum err err = add_header(list, "Expect:");
-    const struct params *headers = request->headers;
     for (size_t i = 0; headers && i < headers->count && !err; i++) {
         const struct param *h = &headers->items[i];
         if (!is_one_line(h->key) || !is_one_line(h->value) || strpbrk(h->key, ": "))
@@ -307,7 +271,17 @@ static void set_trust(CURL *easy)
         curl.easy_setopt(easy, CURLOPT_CAINFO, bundle);
 }
 
-static void set_transport(CURL *easy, const struct http_request *request, const char *host)
+/* Names that stand for this machine are for the proxy alone; see url_is_loopback for what credentials need. */
+static bool is_local(const struct url *url)
+{
+    static const char SUFFIX[] = ".localhost";
+    size_t length = strlen(url->host);
+    return url_is_loopback(url) || strcmp(url->host, "localhost") == 0 ||
+           (length > strlen(SUFFIX) && strcmp(url->host + length - strlen(SUFFIX), SUFFIX) == 0);
+}
+
+static void set_transport(CURL *easy, const struct http_request *request, const struct url *url,
+                          nanos spent)
 {
     curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl.easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
@@ -316,8 +290,9 @@ static void set_transport(CURL *easy, const struct http_request *request, const 
                      request->connect_timeout > 0 ? milliseconds(request->connect_timeout)
                                                   : CONNECT_SECONDS * 1000L);
     if (request->timeout > 0)
-        curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS, milliseconds(request->timeout));
-    if (is_loopback(host))
+        curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS,
+                         request->timeout > spent ? milliseconds(request->timeout - spent) : 1L);
+    if (is_local(url))
         curl.easy_setopt(easy, CURLOPT_NOPROXY, "*");
 #if LIBCURL_VERSION_NUM >= 0x075700
     /* A canceled request does not wait for a name server that does not answer. */
@@ -326,9 +301,10 @@ static void set_transport(CURL *easy, const struct http_request *request, const 
     set_trust(easy);
 }
 
-static void set_request(CURL *easy, const struct http_request *request, struct curl_slist *headers)
+static void set_request(CURL *easy, const struct http_request *request, const char *url,
+                        struct curl_slist *headers)
 {
-    curl.easy_setopt(easy, CURLOPT_URL, request->url);
+    curl.easy_setopt(easy, CURLOPT_URL, url);
     curl.easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
     curl.easy_setopt(easy, CURLOPT_USERAGENT, "ipw/" IPW_VERSION);
     curl.easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip, deflate");
@@ -336,17 +312,23 @@ static void set_request(CURL *easy, const struct http_request *request, struct c
         curl.easy_setopt(easy, CURLOPT_POST, 1L);
         curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
         curl.easy_setopt(easy, CURLOPT_POSTFIELDS, request->body ? request->body : "");
-        return;
     }
-    curl.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
-    curl.easy_setopt(easy, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX);
-#if LIBCURL_VERSION_NUM >= 0x075500
-    curl.easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-#endif
+}
+
+/* libcurl's own does not say why it failed. */
+static curl_socket_t on_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)purpose;
+    struct exchange *x = context;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    x->socket_errno = fd < 0 ? errno : 0;
+    return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
 static void set_callbacks(CURL *easy, struct exchange *x)
 {
+    curl.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+    curl.easy_setopt(easy, CURLOPT_OPENSOCKETDATA, x);
     curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl.easy_setopt(easy, CURLOPT_WRITEDATA, x);
     curl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
@@ -401,7 +383,7 @@ static enum err explain_timeout(const struct exchange *x, struct error *why)
     const char *missing = !x->response->connected   ? "no connection"
                           : x->response->first_byte ? "incomplete response"
                                                     : "no response";
-    return err_set(why, ERR_TIMEOUT, "%s: %s within %.3g s", x->address.server, missing,
+    return err_set(why, ERR_TIMEOUT, "%s: %s within %.3g s", x->url.server, missing,
                    seconds(limit));
 }
 
@@ -413,12 +395,37 @@ static enum err explain_refusal(const struct exchange *x, struct error *why)
     if (number)
         strerror_r((int)number, reason, sizeof reason);
     return err_set(why, ERR_LOST, "cannot reach %s (%s): is the server running there?",
-                   x->address.server, reason);
+                   x->url.server, reason);
+}
+
+#define CURLE_TOO_LARGE_HEADER ((CURLcode)100) /* CURLE_TOO_LARGE, of libcurl 8.6 and later */
+
+static enum err header_too_long(const char *server, struct error *why)
+{
+    return err_set(why, ERR_BAD_VALUE, "%s sent response headers that are too long", server);
+}
+
+/* Name servers are asked through descriptors too. */
+static bool lacks_descriptors(const struct exchange *x, CURLcode result)
+{
+    if (x->socket_errno == EMFILE || x->socket_errno == ENFILE)
+        return true;
+    if (result != CURLE_COULDNT_RESOLVE_HOST && result != CURLE_COULDNT_RESOLVE_PROXY)
+        return false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool lacks = fd < 0 && (errno == EMFILE || errno == ENFILE);
+    if (fd >= 0)
+        close(fd);
+    return lacks;
 }
 
 static enum err explain(const struct exchange *x, CURLcode result, struct error *why)
 {
-    const char *server = x->address.server;
+    const char *server = x->url.server;
+    if (lacks_descriptors(x, result))
+        return err_set(why, ERR_TOO_MANY_FILES,
+                       "no connection to %s: this process has too many open files (ulimit -n)",
+                       server);
     switch (result) {
     case CURLE_COULDNT_RESOLVE_HOST:
         return err_set(why, ERR_NOT_FOUND, "%s: unknown host: check the URL", server);
@@ -448,45 +455,88 @@ static enum err explain(const struct exchange *x, CURLcode result, struct error 
             why, ERR_IO,
             "%s: its certificate is not trusted (set CURL_CA_BUNDLE to a file that contains it)",
             server);
-    case CURLE_OUT_OF_MEMORY:
+    case CURLE_OUT_OF_MEMORY: /* what some versions say of a header beyond their limit */
+        if (x->response->status && !x->has_headers)
+            return header_too_long(server, why);
         return err_set(why, ERR_NO_MEMORY, "%s: out of memory", server);
+    case CURLE_TOO_LARGE_HEADER:
+        return header_too_long(server, why);
     default:
         return err_set(why, ERR_IO, "%s: %s", server, curl.easy_strerror(result));
     }
 }
 
-static enum err perform(struct exchange *x, struct error *why)
+/* How the exchange ended, once libcurl is through with it. */
+static enum err judge(const struct exchange *x, CURLcode result, bool canceled, struct error *why)
+{
+    if (canceled)
+        return err_set(why, ERR_INTERRUPTED, "%s: the request was canceled", x->url.server);
+    if (x->taken)
+        return x->taken;
+    if (x->response->error_body.failed)
+        return err_set(why, ERR_NO_MEMORY, "%s: out of memory", x->url.server);
+    return result != CURLE_OK && !x->body_is_cut ? explain(x, result, why) : ERR_OK;
+}
+
+/* One request to x->url, which *target spells; the redirection that it is answered with goes to *target, emptied
+ * where there is none. */
+static enum err perform_once(struct exchange *x, struct text *target, const struct params *headers,
+                             struct error *why)
 {
     struct http_response *response = x->response;
-    struct curl_slist *headers = NULL;
-    enum err err = read_address(x->request->url, &x->address, why);
-    if (!err)
-        err = build_headers(x->request, &headers, why);
-    if (err) {
-        curl.slist_free_all(headers);
-        return err;
+    struct curl_slist *list = NULL;
+    enum err err = build_headers(headers, &list, why);
+    if (!err) {
+        CURL *easy = x->http->easy;
+        CURLcode result;
+        const char *next = NULL;
+        curl.easy_reset(easy); /* resets options, keeps connections */
+        set_transport(easy, x->request, &x->url, clock_now() - response->sent);
+        set_request(easy, x->request, text_get(target), list);
+        set_callbacks(easy, x);
+        bool canceled = drive(x, &result);
+        response->done = clock_now();
+        response->connected = was_connected(x);
+        err = judge(x, result, canceled, why);
+        curl.easy_getinfo(easy, CURLINFO_REDIRECT_URL, &next);
+        struct text following = {0};
+        text_add(&following, next ? next : "");
+        text_release(target);
+        *target = following;
+        curl.multi_remove_handle(x->http->multi, easy);
     }
-    CURL *easy = x->http->easy;
-    curl.easy_reset(easy); /* resets options, keeps connections */
-    set_transport(easy, x->request, x->address.host);
-    set_request(easy, x->request, headers);
-    set_callbacks(easy, x);
+    curl.slist_free_all(list);
+    return err;
+}
 
-    CURLcode result;
-    response->sent = clock_now();
-    bool canceled = drive(x, &result);
-    response->done = clock_now();
-    response->connected = was_connected(x);
-    if (canceled)
-        err = err_set(why, ERR_INTERRUPTED, "%s: the request was canceled", x->address.server);
-    else if (x->taken)
-        err = x->taken;
-    else if (response->error_body.failed)
-        err = err_set(why, ERR_NO_MEMORY, "%s: out of memory", x->address.server);
-    else if (result != CURLE_OK && !x->body_is_cut)
-        err = explain(x, result, why);
-    curl.multi_remove_handle(x->http->multi, easy);
-    curl.slist_free_all(headers);
+/* Follows redirections itself: libcurl would send headers such as X-Api-Key to whatever host a redirection names. */
+static enum err perform(struct exchange *x, struct error *why)
+{
+    bool may_follow = strcmp(x->request->method, "GET") == 0;
+    const struct params *headers = x->request->headers;
+    struct text target = {0};
+    text_add(&target, x->request->url);
+    enum err err = url_read(x->request->url, &x->url, why);
+    x->response->sent = clock_now();
+    for (unsigned followed = 0; !err; followed++) {
+        err = perform_once(x, &target, headers, why);
+        if (err || !may_follow || !target.length)
+            break;
+        struct url next;
+        if (followed == REDIRECTS_MAX)
+            err =
+                err_set(why, ERR_IO, "%s: more than %d redirections", x->url.server, REDIRECTS_MAX);
+        else
+            err = url_read(text_get(&target), &next, why);
+        if (err)
+            break;
+        if (!url_same_origin(&x->url, &next))
+            headers = NULL; /* and never again: a host may not send them on to another either */
+        x->url = next;
+        x->response->first_byte = 0;
+        x->body_is_cut = false;
+    }
+    text_release(&target);
     return err;
 }
 
@@ -520,11 +570,10 @@ static enum err fetch_take(void *context, const char *bytes, size_t length, nano
     (void)t;
     struct fetch *fetch = context;
     if (length > fetch->limit - fetch->body->length) {
-        struct address address;
-        if (read_address(fetch->url, &address, NULL))
-            address.server[0] = '\0';
+        struct url url;
+        bool is_url = !url_read(fetch->url, &url, NULL);
         return err_set(fetch->why, ERR_BAD_VALUE, "%s: the response is longer than %zu bytes",
-                       address.server, fetch->limit);
+                       is_url ? url.server : "server", fetch->limit);
     }
     text_add_bytes(fetch->body, bytes, length);
     return fetch->body->failed ? err_set(fetch->why, ERR_NO_MEMORY, "out of memory") : ERR_OK;

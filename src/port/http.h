@@ -52,7 +52,7 @@ void http_close(struct http *http);
 /* ERR_OK when a complete response arrived, whatever its status; otherwise ERR_TIMEOUT, ERR_INTERRUPTED, ERR_NOT_FOUND
  * (no such host), ERR_LOST (the connection broke or was refused), ERR_USAGE (invalid URL or header), ERR_IO or what the
  * callback returned, with one line in *why that names the server and never a password.  A GET follows redirects, a POST
- * does not.  Proxies come from the environment, as for curl, but never for localhost.  Release the response in any
+ * does not; `headers` are not sent to another origin than that of `url`.  Proxies come from the environment, as for curl, but never for localhost.  Release the response in any
  * case. */
 enum err http_perform(struct http *http, const struct http_request *request,
                       struct http_response *out, struct error *why) MUST_USE;

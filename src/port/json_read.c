@@ -1,5 +1,6 @@
 #include "port/json_read.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,40 +60,52 @@ static enum err parse(const char *bytes, size_t length, struct jv **out, struct 
     return ERR_OK;
 }
 
-/* The next escaped NUL at or after `from`, or NULL. */
-static char *find_escaped_nul(char *from, const char *end)
+/* The code unit of "\\uXXXX"; -1 for anything else. */
+static long escaped_unit(const char *at, const char *end)
+{
+    char digits[5] = "", *stop;
+    if (end - at < 6 || at[0] != '\\' || at[1] != 'u')
+        return -1;
+    memcpy(digits, at + 2, 4);
+    long unit = strtol(digits, &stop, 16);
+    return *stop || !isxdigit((unsigned char)digits[0]) ? -1 : unit;
+}
+
+static bool is_high_surrogate(long unit)
+{
+    return unit >= 0xD800 && unit < 0xDC00;
+}
+
+static bool is_low_surrogate(long unit)
+{
+    return unit >= 0xDC00 && unit < 0xE000;
+}
+
+/* The next escape at or after `from` that cJSON cannot represent, or NULL: a NUL, at which its strings end, or half of
+ * a surrogate pair, which servers send when they stream an emoji in parts. */
+static const char *find_unusable(const char *from, const char *end)
 {
     while ((from = memchr(from, '\\', (size_t)(end - from)))) {
-        if (end - from >= 6 && memcmp(from, "\\u0000", 6) == 0)
+        long unit = escaped_unit(from, end);
+        bool is_pair = is_high_surrogate(unit) && is_low_surrogate(escaped_unit(from + 6, end));
+        if (unit == 0 || is_low_surrogate(unit) || (is_high_surrogate(unit) && !is_pair))
             return from;
-        from += end - from >= 2 ? 2 : 1; /* past the escaped character, which may be a backslash */
+        from += is_pair ? 12 : end - from >= 2 ? 2 : 1; /* past an escaped backslash too */
     }
     return NULL;
 }
 
-/* cJSON's strings end at a NUL and would lose what follows it: it becomes U+FFFD. */
-static enum err parse_without_nul(const char *bytes, size_t length, struct jv **out,
-                                  struct error *why)
+static enum err parse_replaced(const char *bytes, size_t length, struct jv **out, struct error *why)
 {
     char *copy = malloc(length);
     if (!copy)
         return err_set(why, ERR_NO_MEMORY, "out of memory for JSON");
     memcpy(copy, bytes, length);
-    for (char *at = copy; (at = find_escaped_nul(at, copy + length)); at += 6)
-        memcpy(at, "\\ufffd", 6);
+    for (const char *at = copy; (at = find_unusable(at, copy + length)); at += 6)
+        memcpy(copy + (at - copy), "\\ufffd", 6);
     enum err err = parse(copy, length, out, why);
     free(copy);
     return err;
-}
-
-static bool has_escaped_nul(const char *bytes, size_t length)
-{
-    static const char ESCAPE[] = "\\u0000";
-    for (const char *end = bytes + length; (bytes = memchr(bytes, '\\', (size_t)(end - bytes)));
-         bytes++)
-        if (end - bytes >= 6 && memcmp(bytes, ESCAPE, 6) == 0)
-            return true;
-    return false;
 }
 
 enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why)
@@ -101,8 +114,8 @@ enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct erro
     const char *nul = length ? memchr(bytes, '\0', length) : NULL;
     if (nul)
         return bad_at("not JSON: a NUL", bytes, (size_t)(nul - bytes), why);
-    if (length && has_escaped_nul(bytes, length))
-        return parse_without_nul(bytes, length, out, why);
+    if (length && find_unusable(bytes, bytes + length))
+        return parse_replaced(bytes, length, out, why);
     return parse(bytes, length, out, why);
 }
 
@@ -280,4 +293,13 @@ enum err jv_print(const struct jv *value, struct text *out)
 {
     print_value(of(value), out);
     return out->failed ? ERR_NO_MEMORY : ERR_OK;
+}
+
+enum err jv_to_json(const struct jv *value, const char *key, struct json *json)
+{
+    struct text text = {0};
+    enum err err = value ? jv_print(value, &text) : ERR_OK;
+    json_raw(json, key, value && !err ? text_get(&text) : "null");
+    text_release(&text);
+    return err;
 }

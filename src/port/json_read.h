@@ -13,13 +13,14 @@
 #include "core/err.h"
 
 struct jv;
+struct json;
 struct text;
 
 /* ERR_UNSUPPORTED, with how to install it, when this build has no JSON reader. */
 enum err jv_available(struct error *why) MUST_USE;
 
 /* Exactly one JSON value with white space around it; anything else is ERR_BAD_VALUE, and *why says where.  An escaped
- * NUL in a string becomes U+FFFD. */
+ * NUL and half of an escaped surrogate pair become U+FFFD. */
 enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why) MUST_USE;
 void jv_free(struct jv *value);
 
@@ -53,5 +54,8 @@ enum err jv_merge(struct jv *into, const struct jv *from) MUST_USE;
 
 /* Appends compact JSON. */
 enum err jv_print(const struct jv *value, struct text *out) MUST_USE;
+
+/* The same as a member of what is being written; null for NULL. */
+enum err jv_to_json(const struct jv *value, const char *key, struct json *json) MUST_USE;
 
 #endif

@@ -123,3 +123,9 @@ enum err jv_print(const struct jv *value, struct text *out)
     (void)value, (void)out;
     return ERR_UNSUPPORTED;
 }
+
+enum err jv_to_json(const struct jv *value, const char *key, struct json *json)
+{
+    (void)value, (void)key, (void)json;
+    return ERR_UNSUPPORTED;
+}

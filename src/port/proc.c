@@ -23,6 +23,7 @@
 static sigset_t mask_before;
 static bool mask_is_set;
 static void (*pipe_before)(int) = SIG_ERR;
+static void (*size_before)(int) = SIG_ERR;
 static void (*child_before)(int) = SIG_ERR;
 
 static const int ENDING[] = {SIGINT, SIGTERM, SIGHUP};
@@ -54,9 +55,41 @@ void proc_block_signals(void)
     mask_is_set = true;
 }
 
-void proc_ignore_pipe(void)
+static void end_at_once(int number)
+{
+    _exit(128 + number);
+}
+
+/* What the thread's mask lets through is for this thread alone: those that it starts block all signals. */
+static void let_signals_end(bool yes)
+{
+    sigset_t set;
+    if (!mask_is_set)
+        return; /* they do that anyway */
+    handled_signals(&set);
+    sigdelset(&set, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    for (int i = 0; i < ENDING_COUNT; i++)
+        if (!is_ignored[i])
+            signal(ENDING[i], yes ? end_at_once : SIG_DFL);
+    if (yes)
+        pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void proc_end_by_signals(void)
+{
+    let_signals_end(true);
+}
+
+void proc_defer_signals(void)
+{
+    let_signals_end(false);
+}
+
+void proc_ignore_write_signals(void)
 {
     pipe_before = signal(SIGPIPE, SIG_IGN);
+    size_before = signal(SIGXFSZ, SIG_IGN);
 }
 
 void proc_hold_standard_files(void)
@@ -96,6 +129,8 @@ static _Noreturn void become_command(int go, int failure, char *const argv[])
         sigprocmask(SIG_SETMASK, &mask_before, NULL);
     if (pipe_before != SIG_ERR)
         signal(SIGPIPE, pipe_before);
+    if (size_before != SIG_ERR)
+        signal(SIGXFSZ, size_before);
     if (child_before == SIG_IGN)
         signal(SIGCHLD, SIG_IGN);
     execvp(argv[0], argv);

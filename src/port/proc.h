@@ -58,8 +58,14 @@ void proc_hold_standard_files(void);
  * were started stays ignored.  Call once, before any thread starts. */
 void proc_block_signals(void);
 
-/* Makes a closed pipe a failed write for us; a child gets SIGPIPE as we found it.  Call once. */
-void proc_ignore_pipe(void);
+/* Until proc_defer_signals, a signal that proc_block_signals blocked ends the process at once, with status 128 + its
+ * number: for work that may block for long, in a driver or a file, and that leaves nothing half done. */
+void proc_end_by_signals(void);
+void proc_defer_signals(void);
+
+/* Makes a closed pipe, and a file at the limit of its size (ulimit -f), a failed write for us; a child gets SIGPIPE and
+ * SIGXFSZ as we found them.  Call once. */
+void proc_ignore_write_signals(void);
 
 /* One of those signals if it is pending or comes within `patience`; 0 otherwise. */
 int proc_poll_signal(nanos patience);

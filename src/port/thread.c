@@ -63,6 +63,28 @@ enum err thread_start(pthread_t *thread, void *(*body)(void *), void *argument)
     return err_from_errno(number);
 }
 
+static atomic_bool any_left;
+
+bool thread_join(pthread_t thread, nanos until)
+{
+    struct timespec now, limit;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_REALTIME, &limit);
+    nanos left = until - ((nanos)now.tv_sec * NS_PER_S + now.tv_nsec);
+    nanos at = (nanos)limit.tv_sec * NS_PER_S + limit.tv_nsec + (left > 0 ? left : 0);
+    limit = (struct timespec){.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
+    if (pthread_timedjoin_np(thread, NULL, &limit) == 0)
+        return true;
+    pthread_detach(thread);
+    atomic_store(&any_left, true);
+    return false;
+}
+
+bool thread_any_left(void)
+{
+    return atomic_load(&any_left);
+}
+
 void thread_sleep(nanos length)
 {
     struct timespec left = {.tv_sec = (time_t)(length / NS_PER_S),

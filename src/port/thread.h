@@ -24,6 +24,13 @@ void deadline_wake(struct deadline *deadline);
 /* Starts a thread that gets no signals: in a host program they are for the threads that expect them. */
 enum err thread_start(pthread_t *thread, void *(*body)(void *), void *argument) MUST_USE;
 
+/* Waits for its end until the monotonic time `until`.  False: it has not ended, and is left behind; what it uses must
+ * stay as long as the process. */
+bool thread_join(pthread_t thread, nanos until) MUST_USE;
+
+/* Whether a thread was left behind: exit handlers of libraries may wait for a lock that it holds. */
+bool thread_any_left(void);
+
 /* Sleeps that long, even when interrupted. */
 void thread_sleep(nanos length);
 

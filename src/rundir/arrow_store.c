@@ -112,7 +112,7 @@ static enum err schema_new(const char *model, const struct jv *metadata, struct 
     if (fine)
         return ERR_OK;
     arrow_field_free(root);
-    return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    return err_no_memory(why);
 }
 
 static void schema_features(const struct arrow_field *root, const char *key, struct json *json)
@@ -162,7 +162,7 @@ static enum err open_writer(struct arrow_store *arrow, struct error *why)
     schema_features(arrow->root, "features", &json);
     json_object_end(&json);
     json_object_end(&json);
-    enum err err = text.failed ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY))
+    enum err err = text.failed ? err_no_memory(why)
                                : arrow_writer_open(arrow->temporary, arrow->root, "huggingface",
                                                    text_get(&text), &arrow->writer, why);
     text_release(&text);
@@ -173,7 +173,7 @@ static enum err arrow_open(const struct store_run *run, struct store *out, struc
 {
     struct arrow_store *arrow = calloc(1, sizeof *arrow);
     if (!arrow)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     enum err err = ERR_OK;
     if (!str_copy(arrow->directory, sizeof arrow->directory, run->directory) ||
         !str_format(arrow->temporary, sizeof arrow->temporary, "%s/.%s.%ld.tmp", run->directory,

@@ -12,6 +12,7 @@
 
 #include "core/grow.h"
 #include "core/json.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
@@ -71,7 +72,7 @@ enum err journal_open(struct journal *journal, const char *path, struct error *w
         return failed(journal, "open", errno, why);
     enum err err = cut_torn_line(journal, why);
     if (!err && pthread_mutex_init(&journal->lock, NULL))
-        err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        err = err_no_memory(why);
     if (err) {
         close(journal->fd);
         journal->fd = -1;
@@ -106,15 +107,23 @@ static enum err append_whole(struct journal *journal, const struct text *line, s
 enum err journal_append(struct journal *journal, const struct text *line, struct error *why)
 {
     if (line->failed)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     if (line->length >= JOURNAL_LONGEST)
         return err_set(why, ERR_BAD_VALUE, "a journal's line may not have %zu MiB",
                        line->length >> 20);
     if (line->length == 0 || memchr(line->bytes, '\n', line->length))
         return err_set(why, ERR_BAD_VALUE, "a journal's line is one line");
+    struct text hidden = {0};
+    if (secret_in_json(line)) {
+        text_add_bytes(&hidden, line->bytes, line->length);
+        secret_hide_json(&hidden);
+        if (hidden.failed)
+            return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    }
     pthread_mutex_lock(&journal->lock);
-    enum err err = append_whole(journal, line, why);
+    enum err err = append_whole(journal, hidden.length ? &hidden : line, why);
     pthread_mutex_unlock(&journal->lock);
+    text_release(&hidden);
     return err;
 }
 

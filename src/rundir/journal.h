@@ -42,7 +42,7 @@ struct journal {
 /* Creates or continues.  When it continues, a last line that was cut by a crash is cut off first. */
 enum err journal_open(struct journal *journal, const char *path, struct error *why) MUST_USE;
 
-/* One line, without its newline; ERR_BAD_VALUE when it is too long to be read again.  A failed or short write is
+/* One line, without its newline and without secrets (core/secret.h); ERR_BAD_VALUE when it is too long to be read again.  A failed or short write is
  * undone and reported (ERR_NO_SPACE ...), so that the file stays whole. */
 enum err journal_append(struct journal *journal, const struct text *line, struct error *why)
     MUST_USE;

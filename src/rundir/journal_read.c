@@ -28,11 +28,6 @@ struct line {
     uint64_t at; /* its offset in the file */
 };
 
-static enum err no_memory(struct error *why)
-{
-    return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-}
-
 static enum err cannot_read(const char *path, int problem, struct error *why)
 {
     return err_set(why, err_from_errno(problem), "cannot read %s: %s", path, strerror(problem));
@@ -55,7 +50,7 @@ static enum err window_reserve(struct window *window, size_t wanted, struct erro
         return ERR_OK;
     char *bytes = realloc(window->bytes, capacity);
     if (!bytes)
-        return no_memory(why);
+        return err_no_memory(why);
     window->bytes = bytes;
     window->capacity = capacity;
     return ERR_OK;
@@ -389,7 +384,7 @@ static enum err add_entry(struct journal_index *index, const struct line *line,
         return err_set(why, ERR_BAD_VALUE, "%s is larger than can be read", index->lines.path);
     struct entry *entries = grow(index->entries, &index->capacity, index->count, sizeof *entries);
     if (!entries)
-        return no_memory(why);
+        return err_no_memory(why);
     index->entries = entries;
     uint64_t start = index->starts < START_MAX ? index->starts : START_MAX;
     entries[index->count++] = (struct entry){code_of(skimmed->key, skimmed->key_length),
@@ -603,7 +598,7 @@ enum err journal_index_new(struct journal_index **out, const char *path, struct 
     struct journal_index *index = calloc(1, sizeof *index);
     *out = NULL;
     if (!index)
-        return no_memory(why);
+        return err_no_memory(why);
     index->lines.fd = -1;
     enum err err = fill_index(index, path, why);
     if (err)
@@ -634,7 +629,7 @@ static enum err merge_line(struct journal_index *index, const struct entry *entr
     jv_free(value);
     if (!err && *record)
         err = jv_merge(*record, index->kind);
-    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
+    return err_explain(why, err);
 }
 
 enum err journal_index_give(struct journal_index *index, journal_take *take, void *context,

@@ -50,13 +50,19 @@ const char *json_field_text(const struct json_field *field, const void *object)
     return field->type == FIELD_TEXT ? *(const char *const *)member_of(field, object) : NULL;
 }
 
+const struct jv *json_field_value(const struct json_field *field, const void *object)
+{
+    const struct json_any *any = member_of(field, object);
+    return field->type == FIELD_JSON || field->type == FIELD_METADATA ? any->value : NULL;
+}
+
 double json_field_number(const struct json_field *field, const void *object)
 {
     const void *member = member_of(field, object);
     if (field->type == FIELD_NUMBER || field->type == FIELD_WHOLE)
         return *(const double *)member;
-    if (field->type == FIELD_INTEGER && *(const int64_t *)member != INTEGER_UNKNOWN)
-        return (double)*(const int64_t *)member;
+    if (field->type == FIELD_INTEGER)
+        return integer_number(*(const int64_t *)member);
     if (field->type == FIELD_TRUTH && *(const int8_t *)member >= 0)
         return *(const int8_t *)member;
     return UNKNOWN;
@@ -173,14 +179,10 @@ void json_field_writer_end(struct json_field_writer *writer)
 
 static void put_json(struct json *json, const char *key, const struct json_any *value)
 {
-    struct text text = {0};
     if (value->text)
         json_raw(json, key, value->text);
-    else if (value->value && !jv_print(value->value, &text))
-        json_raw(json, key, text_get(&text));
-    else
-        json_null(json, key);
-    text_release(&text);
+    else if (jv_to_json(value->value, key, json))
+        json->out->failed = true;
 }
 
 void json_field_write(struct json_field_writer *writer, const struct json_field *field,

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/units.h"
+
 struct json;
 struct jv;
 
@@ -26,6 +28,15 @@ enum json_field_type {
 };
 
 #define INTEGER_UNKNOWN INT64_MIN
+
+static inline double integer_number(int64_t value)
+{
+    return value == INTEGER_UNKNOWN ? UNKNOWN : (double)value;
+}
+static inline const char *text_or_empty(const char *text)
+{
+    return text ? text : "";
+}
 
 /* Any JSON value: as text, from whoever makes it; or parsed, from whoever reads it. */
 struct json_any {
@@ -54,6 +65,8 @@ bool json_field_is_known(const struct json_field *field, const void *object);
 double json_field_number(const struct json_field *field, const void *object);
 const char *json_field_text(const struct json_field *field,
                             const void *object); /* NULL: unknown, or no text */
+const struct jv *json_field_value(const struct json_field *field,
+                                  const void *object); /* of a FIELD_JSON that was read; or NULL */
 
 /* ---- JSON ----
  *

@@ -26,9 +26,9 @@ struct index {
     sqlite3 *db;
 };
 
-/* ---- the database ---- */
+/* ---- a table of runs ---- */
 
-static enum err failed(const struct index *index, int code, struct error *why)
+enum err run_rows_failed(sqlite3 *db, const char *path, int code, struct error *why)
 {
     enum err err;
     switch (code & 0xFF) {
@@ -54,91 +54,50 @@ static enum err failed(const struct index *index, int code, struct error *why)
     default:
         err = ERR_IO;
     }
-    return err_set(why, err, "cannot write %s: %s", index->path,
-                   index->db ? sqlite3_errmsg(index->db) : sqlite3_errstr(code));
+    return err_set(why, err, "cannot write %s: %s", path,
+                   db ? sqlite3_errmsg(db) : sqlite3_errstr(code));
 }
 
-static int read_version(sqlite3 *db, int *version)
+int run_rows_open(const char *path, sqlite3 **db)
 {
-    sqlite3_stmt *statement;
-    int code = sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &statement, NULL);
-    if (code)
-        return code;
-    code = sqlite3_step(statement);
-    *version = sqlite3_column_int(statement, 0);
-    sqlite3_finalize(statement);
-    return code == SQLITE_ROW ? SQLITE_OK : code;
+    int code = sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    if (!code)
+        code = sqlite3_busy_timeout(*db, PATIENCE_MS);
+    /* IMMEDIATE: a process that must wait for another waits here, and not in the middle. */
+    return code ? code : sqlite3_exec(*db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 }
 
-static const char *column_type(const struct summary_field *column)
+const char *run_rows_type(const struct json_field *field)
 {
-    return column->at.type == FIELD_TEXT      ? "TEXT"
-           : column->at.type == FIELD_INTEGER ? "INTEGER"
-                                              : "REAL";
+    return field->type == FIELD_TEXT                                    ? "TEXT"
+           : field->type == FIELD_INTEGER || field->type == FIELD_WHOLE ? "INTEGER"
+           : field->type == FIELD_TRUTH                                 ? "INTEGER"
+                                                                        : "REAL";
 }
 
-/* The table of an empty database.  A later version of it would be migrated here. */
-static int make_table(sqlite3 *db)
+int run_rows_create(sqlite3 *db, const char *key)
 {
     struct text sql = {0};
-    text_add(&sql, "CREATE TABLE IF NOT EXISTS runs (directory TEXT PRIMARY KEY");
+    text_addf(&sql, "CREATE TABLE IF NOT EXISTS runs (%s TEXT PRIMARY KEY", key);
     for (size_t i = 0; i < SUMMARY_INDEXES; i++)
-        text_addf(&sql, ", %s %s", summary_index(i)->index_name, column_type(summary_index(i)));
-    text_addf(&sql, ", summary TEXT); PRAGMA user_version = %d", VERSION);
+        text_addf(&sql, ", %s %s", summary_index(i)->index_name,
+                  run_rows_type(&summary_index(i)->at));
+    text_add(&sql, ", summary TEXT)");
     int code = sql.failed ? SQLITE_NOMEM : sqlite3_exec(db, text_get(&sql), NULL, NULL, NULL);
     text_release(&sql);
     return code;
 }
 
-/* Opens it and begins a transaction, in which the table is there. */
-static enum err begin(struct index *index, struct error *why)
+int run_rows_bind(sqlite3_stmt *statement, int at, const struct json_field *field, const char *text,
+                  double number)
 {
-    int version = 0;
-    int code =
-        sqlite3_open_v2(index->path, &index->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
-    if (!code)
-        code = sqlite3_busy_timeout(index->db, PATIENCE_MS);
-    /* IMMEDIATE: a process that must wait for another waits here, and not in the middle. */
-    if (!code)
-        code = sqlite3_exec(index->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-    if (!code)
-        code = read_version(index->db, &version);
-    if (!code && version > VERSION)
-        return err_set(why, ERR_UNSUPPORTED, "%s was written by a later version of ipw (format %d)",
-                       index->path, version);
-    if (!code && version < VERSION)
-        code = make_table(index->db);
-    return code ? failed(index, code, why) : ERR_OK;
-}
-
-static enum err commit(struct index *index, int code, struct error *why)
-{
-    if (!code)
-        code = sqlite3_exec(index->db, "COMMIT", NULL, NULL, NULL);
-    return code ? failed(index, code, why) : ERR_OK;
-}
-
-/* What was not committed is undone. */
-static void end(struct index *index)
-{
-    sqlite3_close(index->db);
-    index->db = NULL;
-}
-
-/* ---- rows ---- */
-
-static int bind_figure(sqlite3_stmt *statement, int at, const struct summary_field *column,
-                       const struct summary *summary)
-{
-    const char *text = summary_index_text(column, summary);
-    double number = summary ? json_field_number(&column->at, summary) : UNKNOWN;
     if (text)
         return sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
-    if (is_known(number) && column->at.type == FIELD_INTEGER)
-        return sqlite3_bind_int64(statement, at, (int64_t)number);
-    if (is_known(number))
+    if (!is_known(number))
+        return sqlite3_bind_null(statement, at);
+    if (field->type == FIELD_NUMBER)
         return sqlite3_bind_double(statement, at, number);
-    return sqlite3_bind_null(statement, at);
+    return sqlite3_bind_int64(statement, at, (int64_t)number);
 }
 
 static int bind_summary(sqlite3_stmt *statement, int at, const struct summary *summary)
@@ -158,13 +117,12 @@ static int bind_summary(sqlite3_stmt *statement, int at, const struct summary *s
     return code;
 }
 
-/* The key is the directory's name, which stays true when all are moved. */
-static int put_row(sqlite3 *db, const char *name, const struct summary *summary)
+int run_rows_put(sqlite3 *db, const char *key, const char *name, const struct summary *summary)
 {
     struct text sql = {0};
     sqlite3_stmt *statement = NULL;
     int at = 1;
-    text_add(&sql, "INSERT OR REPLACE INTO runs (directory");
+    text_addf(&sql, "INSERT OR REPLACE INTO runs (%s", key);
     for (size_t i = 0; i < SUMMARY_INDEXES; i++)
         text_addf(&sql, ", %s", summary_index(i)->index_name);
     text_add(&sql, ", summary) VALUES (?");
@@ -176,14 +134,65 @@ static int put_row(sqlite3 *db, const char *name, const struct summary *summary)
     text_release(&sql);
     if (!code)
         code = sqlite3_bind_text(statement, at++, name, -1, SQLITE_STATIC);
-    for (size_t i = 0; !code && i < SUMMARY_INDEXES; i++)
-        code = bind_figure(statement, at++, summary_index(i), summary);
+    for (size_t i = 0; !code && i < SUMMARY_INDEXES; i++) {
+        const struct summary_field *column = summary_index(i);
+        code = run_rows_bind(statement, at++, &column->at, summary_index_text(column, summary),
+                             summary ? json_field_number(&column->at, summary) : UNKNOWN);
+    }
     if (!code)
         code = bind_summary(statement, at, summary);
     if (!code)
         code = sqlite3_step(statement);
     sqlite3_finalize(statement);
     return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+/* ---- the index ---- */
+
+/* The key is the directory's name, which stays true when all are moved. */
+#define KEY "directory"
+
+static int read_version(sqlite3 *db, int *version)
+{
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &statement, NULL);
+    if (code)
+        return code;
+    code = sqlite3_step(statement);
+    *version = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW ? SQLITE_OK : code;
+}
+
+/* Opens it and begins a transaction, in which the table is there.  A later version of it would be migrated here. */
+static enum err begin(struct index *index, struct error *why)
+{
+    int version = 0;
+    int code = run_rows_open(index->path, &index->db);
+    if (!code)
+        code = read_version(index->db, &version);
+    if (!code && version > VERSION)
+        return err_set(why, ERR_UNSUPPORTED, "%s was written by a later version of ipw (format %d)",
+                       index->path, version);
+    if (!code && version < VERSION)
+        code = run_rows_create(index->db, KEY);
+    if (!code && version < VERSION)
+        code = sqlite3_exec(index->db, "PRAGMA user_version = 1", NULL, NULL, NULL);
+    return code ? run_rows_failed(index->db, index->path, code, why) : ERR_OK;
+}
+
+static enum err commit(struct index *index, int code, struct error *why)
+{
+    if (!code)
+        code = sqlite3_exec(index->db, "COMMIT", NULL, NULL, NULL);
+    return code ? run_rows_failed(index->db, index->path, code, why) : ERR_OK;
+}
+
+/* What was not committed is undone. */
+static void end(struct index *index)
+{
+    sqlite3_close(index->db);
+    index->db = NULL;
 }
 
 /* ---- one run ---- */
@@ -213,7 +222,7 @@ enum err run_index_put(const char *directory, const struct summary *summary, str
         return err;
     err = begin(&index, why);
     if (!err)
-        err = commit(&index, put_row(index.db, name, summary), why);
+        err = commit(&index, run_rows_put(index.db, KEY, name, summary), why);
     end(&index);
     return err;
 }
@@ -282,7 +291,7 @@ enum err run_index_refresh(const char *parent, const struct run_list *list, stru
     struct index index = {0};
     double changed_at;
     bool *indexed = calloc(list->count + 1, sizeof *indexed);
-    enum err err = indexed ? ERR_OK : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    enum err err = indexed ? ERR_OK : err_no_memory(why);
     if (!err && !str_format(index.path, sizeof index.path, "%s/%s", parent, INDEX_FILE))
         err = err_set(why, ERR_BAD_VALUE, "path too long: %.200s", parent);
     if (err || is_current(&index, list, &changed_at)) {
@@ -295,7 +304,7 @@ enum err run_index_refresh(const char *parent, const struct run_list *list, stru
         for (size_t i = 0; !code && i < list->count; i++) {
             const struct run_list_entry *entry = &list->entries[i];
             if (entry->has_summary && (!indexed[i] || !(entry->written_at <= changed_at)))
-                code = put_row(index.db, entry->name, &entry->summary);
+                code = run_rows_put(index.db, KEY, entry->name, &entry->summary);
         }
         err = commit(&index, code, why);
     }
@@ -306,39 +315,17 @@ enum err run_index_refresh(const char *parent, const struct run_list *list, stru
 
 /* ---- the store ---- */
 
-struct index_store {
-    char directory[PATH_MAX];
-};
-
 static enum err sqlite_open_store(const struct store_run *run, struct store *out, struct error *why)
 {
-    struct index_store *store = malloc(sizeof *store);
-    if (!store)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    if (!realpath(run->directory, store->directory)) {
-        free(store);
-        return err_set(why, err_from_errno(errno), "no run directory %s: %s", run->directory,
-                       strerror(errno));
-    }
-    out->state = store;
-    return ERR_OK;
-}
-
-static enum err sqlite_put(struct store *store, const struct jv *record, struct error *why)
-{
-    (void)store, (void)record, (void)why;
-    return ERR_OK;
+    out->state = realpath(run->directory, NULL);
+    return out->state ? ERR_OK
+                      : err_set(why, err_from_errno(errno), "no run directory %s: %s",
+                                run->directory, strerror(errno));
 }
 
 static enum err sqlite_finish(struct store *store, const struct summary *summary, struct error *why)
 {
-    const struct index_store *index = store->state;
-    return run_index_put(index->directory, summary, why);
-}
-
-static void sqlite_close_store(struct store *store)
-{
-    free(store->state);
+    return run_index_put(store->state, summary, why);
 }
 
 const struct store_driver store_sqlite = {
@@ -346,7 +333,5 @@ const struct store_driver store_sqlite = {
     .summary = "the run index: catalog.db beside the run directories, one row per run",
     .available = jv_available,
     .open = sqlite_open_store,
-    .put = sqlite_put,
     .finish = sqlite_finish,
-    .close = sqlite_close_store,
 };

@@ -18,4 +18,26 @@ enum err run_index_put(const char *directory, const struct summary *summary, str
 enum err run_index_refresh(const char *parent, const struct run_list *list, struct error *why)
     MUST_USE;
 
+/* ---- a table `runs` in any database: the columns of the index, under a key of the caller's ----
+ *
+ * Only where SQLite is.  These return its codes; run_rows_failed says what one means. */
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+/* Opens or makes a database and begins a transaction; the caller closes what is in *db, also after a failure. */
+int run_rows_open(const char *path, struct sqlite3 **db);
+int run_rows_create(struct sqlite3 *db, const char *key);
+int run_rows_put(struct sqlite3 *db, const char *key, const char *name,
+                 const struct summary *summary);
+enum err run_rows_failed(struct sqlite3 *db, const char *path, int code, struct error *why);
+
+/* ---- one value ---- */
+
+struct json_field;
+const char *run_rows_type(const struct json_field *field); /* "TEXT" ... */
+/* The text where there is one, else the number if it is known. */
+int run_rows_bind(struct sqlite3_stmt *statement, int at, const struct json_field *field,
+                  const char *text, double number);
+
 #endif

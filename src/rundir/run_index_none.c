@@ -22,15 +22,8 @@ enum err run_index_refresh(const char *parent, const struct run_list *list, stru
     return missing(why);
 }
 
-static enum err missing_open(const struct store_run *run, struct store *out, struct error *why)
-{
-    (void)run, (void)out;
-    return missing(why);
-}
-
 const struct store_driver store_sqlite = {
     .name = "sqlite",
     .summary = "the run index: catalog.db beside the run directories, one row per run",
     .available = missing,
-    .open = missing_open,
 };

@@ -86,7 +86,7 @@ enum err run_list_load(const char *parent, struct run_list *out, struct error *w
         qsort(out->entries, out->count, sizeof *out->entries, by_time);
     if (err) {
         run_list_release(out);
-        err_set(why, err, "%s", err_text(err));
+        err_explain(why, err);
     }
     return err;
 }

@@ -29,34 +29,14 @@ char *run_key(const struct run_table *table, size_t row, char *to)
     return to;
 }
 
-static const struct jv *fact_at(const struct run_table *table, const char *path)
-{
-    const struct jv *value = jv_path(table->summary, path);
-    return jv_is_null(value) ? jv_path(table->begun, path) : value;
-}
-
-double run_fact(const struct run_table *table, const char *path)
-{
-    return jv_number(fact_at(table, path));
-}
-
 double run_calibration(const struct run_table *table)
 {
-    double joules = run_fact(table, "ipw.energy.joules");
-    double all = run_fact(table, "ipw.energy.plus_minus");
-    double statistical = run_fact(table, "ipw.energy.plus_minus_statistical");
-    double square = all * all - (is_known(statistical) ? statistical * statistical : 0);
-    return joules > 0 && is_known(square) ? sqrt(fmax(square, 0)) / joules : UNKNOWN;
+    const struct record_energy *energy = &table->summary.energy;
+    double statistical = is_known(energy->statistical) ? energy->statistical : 0;
+    double square = energy->plus_minus * energy->plus_minus - statistical * statistical;
+    return energy->joules > 0 && is_known(square) ? sqrt(fmax(square, 0)) / energy->joules
+                                                  : UNKNOWN;
 }
-
-const char *run_fact_text(const struct run_table *table, const char *path)
-{
-    const char *text = jv_text(fact_at(table, path));
-    return text ? text : "";
-}
-
-/* A summary has a few kilobytes, and what a service says of itself. */
-#define SUMMARY_MOST ((size_t)16 << 20)
 
 enum { PATH_MOST = FILE_PATH_MAX };
 
@@ -78,23 +58,12 @@ static enum err journal_path(const struct run_table *table, char path[static PAT
 
 static void read_summary(struct run_table *table)
 {
-    char path[PATH_MOST];
-    struct text text = {0};
     struct error why = {0};
-    if (!run_path_file(table->directory, RUN_FILE_SUMMARY, path, sizeof path) || !file_exists(path))
-        return;
-    enum err err = file_read(path, SUMMARY_MOST, &text, &why);
-    if (!err)
-        err = jv_parse(text_get(&text), text.length, &table->summary, &why);
-    if (err)
-        table_note(table, "summary.json is left aside: %s", why.text);
-    else if (!jv_is_object(table->summary)) {
-        table_note(table, "summary.json is left aside: it is no object");
-        jv_free(table->summary);
-        table->summary = NULL;
-    }
-    table->damaged_summary = !table->summary;
-    text_release(&text);
+    enum err err = summary_load(table->directory, &table->summary, &why);
+    table->has_summary = !err;
+    table->damaged_summary = err && err != ERR_NOT_FOUND;
+    if (table->damaged_summary)
+        table_note(table, "ignored: %s", why.text);
 }
 
 /* The journal goes on when a run is resumed; the Arrow files are made at its end. */
@@ -141,7 +110,7 @@ static enum err no_model(const struct run_table *table, const char *model, struc
 
 static enum err choose_model(struct run_table *table, const char *wanted, struct error *why)
 {
-    const char *told = run_fact_text(table, "model");
+    const char *told = text_or_empty(table->summary.model);
     if (wanted && !has_model(table, wanted))
         return no_model(table, wanted, why);
     if (!wanted)
@@ -175,14 +144,13 @@ static void release_columns(struct run_table *table)
         free(table->models[i]);
     free((void *)table->models);
     free((void *)table->model);
-    jv_free(table->begun);
     excerpts_release(&table->excerpts);
 }
 
 void run_table_release(struct run_table *table)
 {
     release_columns(table);
-    jv_free(table->summary);
+    summary_release(&table->summary);
     free((void *)table->directory);
     free(table->notes);
     *table = (struct run_table){0};
@@ -193,9 +161,11 @@ static void forget_rows(struct run_table *table)
 {
     struct run_table fresh = {.directory = table->directory,
                               .summary = table->summary,
+                              .has_summary = table->has_summary,
                               .damaged_summary = table->damaged_summary,
                               .notes = table->notes,
-                              .note_count = table->note_count};
+                              .note_count = table->note_count,
+                              .format = UNKNOWN};
     release_columns(table);
     *table = fresh;
 }
@@ -235,8 +205,7 @@ static enum err from_journal(struct run_table *table, const char *model, struct 
     char path[PATH_MOST];
     enum err err = journal_path(table, path, why);
     table->source = RUN_FROM_JOURNAL;
-    if (!model && run_fact_text(table, "model")[0])
-        model = run_fact_text(table, "model");
+    model = model ? model : table->summary.model;
     if (!err && model)
         err = set_model(table, model, why);
     if (err)
@@ -277,7 +246,7 @@ static enum err load_rows(struct run_table *table, const struct run_shards *shar
 
 static void note_state(struct run_table *table)
 {
-    if (!table->summary && !table->damaged_summary)
+    if (!table->has_summary && !table->damaged_summary)
         table_note(table, "no summary.json: the run is unfinished; %zu record%s", table->rows,
                    table->rows == 1 ? " is there" : "s are there");
     if (table->not_finite)
@@ -291,11 +260,11 @@ static void note_state(struct run_table *table)
         table_note(table, "%llu damaged line%s of records.jsonl left out; the first is line %llu",
                    (unsigned long long)table->damaged, table->damaged == 1 ? "" : "s",
                    (unsigned long long)table->first_damaged);
-    if (run_fact(table, "format") > JOURNAL_FORMAT)
+    if (table->format > JOURNAL_FORMAT)
         table_note(table,
                    "records.jsonl is of format %.0f, and this version knows %d: some of it "
                    "may be missing",
-                   run_fact(table, "format"), JOURNAL_FORMAT);
+                   table->format, JOURNAL_FORMAT);
     for (uint32_t id = 1; id < table->words[RUN_METHOD].count; id++)
         if (strcmp(table->words[RUN_METHOD].texts[id], "estimated") == 0)
             table_note(table, "energies are estimated by a model, not measured");
@@ -327,7 +296,7 @@ static enum err load_into(struct run_table *table, const char *model, struct ask
     if (!err && (err = derive_columns(table, asked.wanted)))
         err_set(why, err, "%s", err_text(err));
     if (!err) {
-        table->kind = run_kind_named(run_fact_text(table, "run_kind"));
+        table->kind = run_kind_named(table->summary.run_kind);
         note_state(table);
     }
     return err;
@@ -337,7 +306,8 @@ enum err run_table_load_texts(const char *directory, const char *model, struct r
                               size_t excerpts, struct run_table *out, struct error *why)
 {
     struct error reason = {0};
-    *out = (struct run_table){.directory = strdup(directory)};
+    *out = (struct run_table){.directory = strdup(directory), .format = UNKNOWN};
+    summary_init(&out->summary);
     if (!out->directory)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     enum err err = jv_available(&reason);

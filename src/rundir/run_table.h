@@ -15,8 +15,7 @@
 #include "core/err.h"
 #include "core/units.h"
 #include "rundir/run_path.h"
-
-struct jv;
+#include "rundir/summary.h"
 
 /* RUN_JOULES, RUN_TTFT ... RUN_CORRECT ... RUN_SUBJECT ...: one enum each, from record.def; record_column
  * (record.h) gives the name, unit and label of a column. */
@@ -80,9 +79,11 @@ struct run_table {
     const char *model;     /* whose rows these are */
     char **models;         /* all that the directory has */
     size_t model_count;
-    struct jv *summary;   /* summary.json; NULL when there is none: an unfinished run */
-    bool damaged_summary; /* it is there, and could not be read */
-    struct jv *begun;     /* the journal's first "run" line, where the journal was read; or NULL */
+    struct summary summary; /* of an unfinished run: what the first line of its journal says */
+    bool has_summary;       /* summary.json was read */
+    bool damaged_summary;   /* it is there, and could not be read */
+    bool has_header;        /* no summary, but the first line of the journal */
+    double format;          /* of the journal, where it was read; else UNKNOWN */
     struct run_excerpts {
         struct run_excerpt *items; /* items[i] is of row i * stride */
         size_t count, stride;
@@ -131,9 +132,11 @@ static inline bool run_completed(const struct run_table *table, size_t row)
 enum { RUN_KEY_MAX = 48 };
 char *run_key(const struct run_table *table, size_t row, char *to);
 
-/* What summary.json says, by a path ("ipw.energy.joules"); UNKNOWN and "" where it does not. */
-double run_fact(const struct run_table *table, const char *path);
-const char *run_fact_text(const struct run_table *table, const char *path);
+/* "" where it is not known. */
+static inline const char *run_hardware(const struct run_table *table)
+{
+    return text_or_empty(table->summary.hardware_label);
+}
 
 /* What the run's sensors are wrong by in every query alike, relative: of the ± of its energy, what is not
  * statistical, and all of it where that is not told; UNKNOWN without a ±. */

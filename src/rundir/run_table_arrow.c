@@ -49,7 +49,7 @@ enum err arrow_models(const char *path, char ***names, size_t *count, struct err
             if (copy)
                 longer[(*count)++] = copy;
             else if (!known)
-                err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+                err = err_no_memory(why);
         }
     arrow_reader_close(reader);
     return err;
@@ -282,7 +282,7 @@ static enum err read_all(struct loading *loading, struct error *why)
             return ERR_OK;
         records += loading->rows;
         if ((err = add_batch(loading)))
-            return err_set(why, err, "%s", err_text(err));
+            return err_explain(why, err);
     }
 }
 

@@ -123,16 +123,41 @@ static enum err take_record(void *context, const struct jv *record)
 
 static enum err take_beginning(void *context, const struct jv *line)
 {
-    struct jv **begun = context;
+    struct jv **header = context;
     const char *kind = jv_text(jv_get(line, "kind"));
     struct text text = {0};
     if (!kind || strcmp(kind, "run") != 0)
         return ERR_OK;
     enum err err = jv_print(line, &text);
     if (!err)
-        err = jv_parse(text_get(&text), text.length, begun, NULL);
+        err = jv_parse(text_get(&text), text.length, header, NULL);
     text_release(&text);
     return err ? err : ERR_INTERRUPTED; /* the first is enough */
+}
+
+/* Takes the tree over.  A summary has all of it, and more; without one, what has the same path is the same. */
+static void read_header(struct run_table *table, struct jv *header)
+{
+    static const struct json_field FIELDS[] = {
+#define HEADER(member_, type_, path_)                                                              \
+    {.path = (path_), .type = FIELD_##type_, .offset = offsetof(struct summary, member_)}
+        HEADER(version, TEXT, "ipw"),
+        HEADER(config_client, TEXT, "settings.client"),
+        HEADER(dataset, TEXT, "settings.dataset"),
+        HEADER(config_system, TEXT, "settings.system"),
+        HEADER(config_template, TEXT, "settings.template"),
+        HEADER(config_dataset_params, JSON, "settings.dataset_params"),
+        HEADER(config_decode_weight, NUMBER, "measuring.decode_weight"),
+    };
+    struct json_field_reader reader = {.root = header};
+    table->format = jv_number(jv_get(header, "format"));
+    if (table->has_summary) {
+        jv_free(header);
+        return;
+    }
+    table->has_header = summary_from_json(header, &table->summary, NULL) == ERR_OK;
+    for (size_t i = 0; table->has_header && i < sizeof FIELDS / sizeof *FIELDS; i++)
+        json_field_read(&reader, &FIELDS[i], &table->summary);
 }
 
 enum err journal_rows(const char *path, struct builder *builder, struct error *why)
@@ -140,7 +165,10 @@ enum err journal_rows(const char *path, struct builder *builder, struct error *w
     struct run_table *table = builder->table;
     uint64_t damaged = 0;
     struct error reason = {0};
-    enum err err = journal_read(path, take_beginning, &table->begun, &damaged, &reason);
+    struct jv *header = NULL;
+    enum err err = journal_read(path, take_beginning, &header, &damaged, &reason);
+    if (header)
+        read_header(table, header);
     if (!err || err == ERR_INTERRUPTED)
         err = journal_records(path, take_record, builder, &table->damaged, &reason);
     table->ours = true;

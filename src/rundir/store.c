@@ -1,4 +1,4 @@
-/* The stores of this build, and the two that make nothing: the journal, and the null store. */
+/* The stores of this build, filling them, and the two that make nothing: the journal, and the null store. */
 #include "rundir/store.h"
 
 #include <errno.h>
@@ -7,64 +7,47 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/json.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "port/file.h"
+#include "port/json_read.h"
+#include "rundir/journal.h"
+#include "rundir/record.h"
 #include "rundir/run_path.h"
 
 /* ---- jsonl: the journal was written while the run went on; this sees to it that it is there and on the disk
  * before anyone relies on it alone ---- */
-
-struct jsonl_store {
-    int fd;
-};
 
 static enum err jsonl_open(const struct store_run *run, struct store *out, struct error *why)
 {
     char path[FILE_PATH_MAX];
     if (!run_path_file(run->directory, RUN_FILE_RECORDS, path, sizeof path))
         return err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", run->directory);
-    struct jsonl_store *jsonl = calloc(1, sizeof *jsonl);
-    if (!jsonl)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    jsonl->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (jsonl->fd < 0) {
-        free(jsonl);
+    if (access(path, R_OK))
         return err_set(why, err_from_errno(errno), "no journal in %s: %s", run->directory,
                        strerror(errno));
-    }
-    out->state = jsonl;
-    return ERR_OK;
-}
-
-static enum err jsonl_put(struct store *store, const struct jv *record, struct error *why)
-{
-    (void)store, (void)record, (void)why;
-    return ERR_OK;
+    out->state = strdup(path);
+    return out->state ? ERR_OK : err_no_memory(why);
 }
 
 static enum err jsonl_finish(struct store *store, const struct summary *summary, struct error *why)
 {
     (void)summary;
-    const struct jsonl_store *jsonl = store->state;
-    if (fsync(jsonl->fd))
-        return err_set(why, err_from_errno(errno), "cannot sync the journal: %s", strerror(errno));
-    return ERR_OK;
-}
-
-static void jsonl_close(struct store *store)
-{
-    struct jsonl_store *jsonl = store->state;
-    close(jsonl->fd);
-    free(jsonl);
+    int fd = open(store->state, O_RDONLY | O_CLOEXEC);
+    enum err err = ERR_OK;
+    if (fd < 0 || fsync(fd))
+        err = err_set(why, err_from_errno(errno), "cannot sync the journal: %s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return err;
 }
 
 const struct store_driver store_jsonl = {
     .name = "jsonl",
     .summary = "records.jsonl, the journal that every run writes",
     .open = jsonl_open,
-    .put = jsonl_put,
     .finish = jsonl_finish,
-    .close = jsonl_close,
 };
 
 /* ---- null: takes everything and keeps nothing; the smallest store, and the cost of what comes before one ---- */
@@ -75,30 +58,10 @@ static enum err null_open(const struct store_run *run, struct store *out, struct
     return ERR_OK;
 }
 
-static enum err null_put(struct store *store, const struct jv *record, struct error *why)
-{
-    (void)store, (void)record, (void)why;
-    return ERR_OK;
-}
-
-static enum err null_finish(struct store *store, const struct summary *summary, struct error *why)
-{
-    (void)store, (void)summary, (void)why;
-    return ERR_OK;
-}
-
-static void null_close(struct store *store)
-{
-    (void)store;
-}
-
 const struct store_driver store_null = {
     .name = "null",
     .summary = "keeps nothing; for tests and for the cost of the rest",
     .open = null_open,
-    .put = null_put,
-    .finish = null_finish,
-    .close = null_close,
 };
 
 /* ---- the registry ---- */
@@ -125,9 +88,90 @@ enum err store_open(const struct store_driver *driver, const struct store_run *r
     return err;
 }
 
+enum err store_put(struct store *store, const struct jv *record, struct error *why)
+{
+    return store->driver->put ? store->driver->put(store, record, why) : ERR_OK;
+}
+
+enum err store_finish(struct store *store, const struct summary *summary, struct error *why)
+{
+    return store->driver->finish ? store->driver->finish(store, summary, why) : ERR_OK;
+}
+
 void store_close(struct store *store)
 {
-    if (store->driver)
+    if (store->driver && store->driver->close)
         store->driver->close(store);
+    else
+        free(store->state);
     *store = (struct store){0};
+}
+
+/* ---- all of them ---- */
+
+enum { STORES_MAX = 8 };
+
+struct filling {
+    struct store stores[STORES_MAX];
+    size_t count;
+    struct jv *machine; /* merged into every record */
+    struct error why;
+};
+
+static enum err describe_machine(const struct record *machine, const char *model,
+                                 struct filling *filling)
+{
+    struct json json;
+    struct text text = {0};
+    json_init(&json, &text, false);
+    json_object(&json, NULL);
+    record_to_json(machine, model, &json);
+    json_object_end(&json);
+    enum err err = jv_parse(text_get(&text), text.length, &filling->machine, &filling->why);
+    text_release(&text);
+    return err;
+}
+
+static enum err open_all(const struct store_run *run, struct filling *filling)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && STORE_DRIVERS[i] && filling->count < STORES_MAX; i++) {
+        err = store_open(STORE_DRIVERS[i], run, &filling->stores[filling->count], &filling->why);
+        if (err == ERR_UNSUPPORTED) {
+            log_warn("%s is not written: %s", STORE_DRIVERS[i]->name, filling->why.text);
+            err = ERR_OK;
+        } else if (!err) {
+            filling->count++;
+        }
+    }
+    return err;
+}
+
+static enum err put_in_all(void *context, const struct jv *record)
+{
+    struct filling *filling = context;
+    enum err err = jv_merge((struct jv *)record, filling->machine);
+    for (size_t i = 0; !err && i < filling->count; i++)
+        err = store_put(&filling->stores[i], record, &filling->why);
+    return err;
+}
+
+enum err stores_fill(const struct store_run *run, struct journal_index *records,
+                     const struct record *machine, const struct summary *summary, struct error *why)
+{
+    struct filling filling = {0};
+    uint64_t damaged;
+    enum err err = describe_machine(machine, run->model, &filling);
+    if (!err)
+        err = open_all(run, &filling);
+    if (!err)
+        err = journal_index_give(records, put_in_all, &filling, &damaged, &filling.why);
+    for (size_t i = 0; !err && i < filling.count; i++)
+        err = store_finish(&filling.stores[i], summary, &filling.why);
+    if (err)
+        err_set(why, err, "%s", filling.why.text[0] ? filling.why.text : err_text(err));
+    for (size_t i = 0; i < filling.count; i++)
+        store_close(&filling.stores[i]);
+    jv_free(filling.machine);
+    return err;
 }

@@ -11,7 +11,9 @@
 
 #include "core/err.h"
 
+struct journal_index;
 struct jv;
+struct record;
 struct summary;
 
 struct store {
@@ -32,14 +34,14 @@ struct store_driver {
     enum err (*available)(struct error *why); /* NULL: always */
     enum err (*open)(const struct store_run *run, struct store *out, struct error *why);
 
-    /* One finished record: the query line with all that came later merged into it. */
+    /* One finished record: the query line with all that came later merged into it.  NULL: not needed. */
     enum err (*put)(struct store *store, const struct jv *record, struct error *why);
 
     /* All records were given: makes the result visible, whole or not at all.  *summary is the run's,
-     * or NULL. */
+     * or NULL.  NULL: nothing is left to do. */
     enum err (*finish)(struct store *store, const struct summary *summary, struct error *why);
 
-    /* Gives everything back; what was not finished leaves no trace. */
+    /* Frees everything; what was not finished leaves no trace.  NULL: free(store->state) does. */
     void (*close)(struct store *store);
 };
 
@@ -48,6 +50,15 @@ extern const struct store_driver *const STORE_DRIVERS[];
 
 enum err store_open(const struct store_driver *driver, const struct store_run *run,
                     struct store *out, struct error *why) MUST_USE;
+enum err store_put(struct store *store, const struct jv *record, struct error *why) MUST_USE;
+enum err store_finish(struct store *store, const struct summary *summary, struct error *why)
+    MUST_USE;
 void store_close(struct store *store);
+
+/* Fills all of them from the records of a journal, with what *machine knows merged into each.  A store that this build
+ * lacks is skipped with a warning. */
+enum err stores_fill(const struct store_run *run, struct journal_index *records,
+                     const struct record *machine, const struct summary *summary, struct error *why)
+    MUST_USE;
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
@@ -309,6 +310,7 @@ void summary_to_report(const struct summary *summary, struct text *out)
     json_field_writer_end(&writer);
     json_object_end(&json);
     text_add(out, "\n");
+    secret_hide_json(out);
 }
 
 enum err summary_save(const char *directory, const struct summary *summary, struct error *why)

@@ -70,7 +70,9 @@ static void check_sensor(struct session *session, size_t index, nanos from, nano
         return;
     if (state.is_lost) {
         finding->status = SENSOR_UNSUPPORTED;
-        str_copy(finding->reason, sizeof finding->reason, "the device went away during the check");
+        str_copy(finding->reason, sizeof finding->reason,
+                 last.blocked_s > 0 ? "the driver does not return from a call"
+                                    : "the device went away during the check");
     } else {
         finding->status = SENSOR_DEAD;
         if (!answered && (last.missing || last.refused))

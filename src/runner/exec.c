@@ -129,7 +129,7 @@ enum err exec_measure(struct session *session, const struct exec_options *option
     out->mean.total = energy_unknown("no run was completed");
     out->runs = calloc(options->repeats, sizeof *out->runs);
     if (!out->runs)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     proc_adopt_orphans();
     sampler_ready(session->sampler);
     enum err err = ERR_OK;

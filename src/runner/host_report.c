@@ -56,29 +56,24 @@ enum err host_find_hardware(struct hardware *out, struct error *why)
     return err;
 }
 
-static const char *or_null(const char *text)
-{
-    return text[0] ? text : NULL;
-}
-
 void host_to_json(struct json *json, const char *key, const struct host_report *host)
 {
     const struct host_info *info = &host->info;
     json_object(json, key);
     json_string(json, "hardware_label", host->label);
-    json_string(json, "os_name", or_null(info->os_name));
-    json_string(json, "os_version", or_null(info->os_version));
-    json_string(json, "kernel_version", or_null(info->kernel));
-    json_string(json, "host_name", or_null(info->host_name));
-    json_string(json, "machine", or_null(info->machine));
-    json_string(json, "cpu_brand", or_null(info->cpu_brand));
-    json_string(json, "cpu_product", or_null(info->cpu_product));
+    json_string(json, "os_name", str_or_null(info->os_name));
+    json_string(json, "os_version", str_or_null(info->os_version));
+    json_string(json, "kernel_version", str_or_null(info->kernel));
+    json_string(json, "host_name", str_or_null(info->host_name));
+    json_string(json, "machine", str_or_null(info->machine));
+    json_string(json, "cpu_brand", str_or_null(info->cpu_brand));
+    json_string(json, "cpu_product", str_or_null(info->cpu_product));
     json_number(json, "cpu_count", info->cpu_count ? (double)info->cpu_count : UNKNOWN);
     json_number(json, "sockets", info->sockets ? (double)info->sockets : UNKNOWN);
     json_number(json, "memory_mb",
                 info->memory_bytes ? (double)info->memory_bytes / (1 << 20) : UNKNOWN);
-    json_string(json, "board", or_null(info->board));
-    json_string(json, "gpu", or_null(host->gpu));
+    json_string(json, "board", str_or_null(info->board));
+    json_string(json, "gpu", str_or_null(host->gpu));
     json_bool(json, "virtualised", info->virtualized);
     json_object_end(json);
 }

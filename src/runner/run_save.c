@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "rundir/record.h"
 #include "rundir/run_writer.h"
@@ -22,11 +23,6 @@
 #include "sensors/sensor.h"
 #include "stats/online.h"
 #include "stats/quantile.h"
-
-static double ratio(double a, double b)
-{
-    return is_known(a) && b > 0 ? a / b : UNKNOWN;
-}
 
 /* ---- a repetition ---- */
 
@@ -212,7 +208,7 @@ static enum err finish(const struct measured *measured, const char *arguments,
     if (!err)
         err = run_summary_devices(measured->idle, measured->ledger, &summary);
     if (err)
-        err_set(why, err, "%s", err_text(err));
+        err_explain(why, err);
     else
         err = run_writer_finish(writer, &summary, why);
     summary_release(&summary);
@@ -230,7 +226,7 @@ static enum err save_samples(const struct run_save *save, const struct run_write
 
 /* ---- ipw run ---- */
 
-/* "sleep 1" and ["sleep","1"]. */
+/* "sleep 1" and ["sleep","1"], without secrets. */
 static void spell_command(char *const *argv, struct text *words, struct text *list)
 {
     struct json json;
@@ -241,6 +237,8 @@ static void spell_command(char *const *argv, struct text *words, struct text *li
         json_string(&json, NULL, *argv);
     }
     json_array_end(&json);
+    secret_hide_text(words);
+    secret_hide_json(list);
 }
 
 static enum err finish_runs(const struct run_save *save, const struct exec_result *result,
@@ -256,7 +254,7 @@ static enum err finish_runs(const struct run_save *save, const struct exec_resul
                                 .interrupted = result->signal != 0};
     struct unit *units = calloc(result->count + 1, sizeof *units);
     if (!units)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     for (size_t i = 0; i < result->count; i++) {
         const struct exec_run *run = &result->runs[i];
         units[i] = (struct unit){run->ledger.total.joules, run->wall_s, run->end.exit_code != 0};
@@ -385,7 +383,7 @@ enum err run_save_layers(const struct run_save *save, const struct layers_model 
                                     .hardware_label = save->host->label};
     struct unit *units = calloc(model->window_count + 1, sizeof *units);
     if (!units)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     enum err err =
         run_writer_open(&writer, save->parent, slash ? slash + 1 : model->path, &header, why);
     if (!err) {

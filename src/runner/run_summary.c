@@ -7,20 +7,15 @@
 #include "rundir/summary.h"
 #include "runner/host_report.h"
 
-static const char *text_or_null(const char *text)
-{
-    return text[0] ? text : NULL;
-}
-
 /* Summaries and records have the same members for the machine. */
 #define FILL_HOST(host, out)                                                                       \
     do {                                                                                           \
         const struct host_info *info = &(host)->info;                                              \
-        (out)->os_name = text_or_null(info->os_name);                                              \
-        (out)->os_version = text_or_null(info->os_version);                                        \
-        (out)->kernel_version = text_or_null(info->kernel);                                        \
-        (out)->host_name = text_or_null(info->host_name);                                          \
-        (out)->cpu_brand = text_or_null(info->cpu_brand);                                          \
+        (out)->os_name = str_or_null(info->os_name);                                               \
+        (out)->os_version = str_or_null(info->os_version);                                         \
+        (out)->kernel_version = str_or_null(info->kernel);                                         \
+        (out)->host_name = str_or_null(info->host_name);                                           \
+        (out)->cpu_brand = str_or_null(info->cpu_brand);                                           \
         (out)->cpu_count = info->cpu_count ? (int64_t)info->cpu_count : INTEGER_UNKNOWN;           \
         if ((host)->gpu[0]) {                                                                      \
             bool amd = str_starts((host)->gpu, "AMD");                                             \

@@ -20,9 +20,11 @@
 #define UPDATE_UNKNOWN (100 * NS_PER_MS)
 #define SETTLE_MOST    (400 * NS_PER_MS)
 #define SETTLE_LEAST   (10 * NS_PER_MS)
-#define MARK_MOST      (15 * NS_PER_MS)
-#define SLEEP_FIRST    (500 * NS_PER_US)
-#define SLEEP_LAST     (10 * NS_PER_MS)
+/* A read that takes longer than this will not return: the slowest known take 15 ms. */
+#define READ_MOST   NS_PER_S
+#define MARK_MOST   (15 * NS_PER_MS)
+#define SLEEP_FIRST (500 * NS_PER_US)
+#define SLEEP_LAST  (10 * NS_PER_MS)
 
 struct sampler {
     struct source **sources;
@@ -54,10 +56,8 @@ void sampler_free(struct sampler *sampler)
     if (!sampler)
         return;
     sampler_stop(sampler);
-    for (size_t i = 0; i < sampler->count; i++) {
-        source_release(sampler->sources[i]);
-        free(sampler->sources[i]);
-    }
+    for (size_t i = 0; i < sampler->count; i++)
+        source_free(sampler->sources[i]);
     free(sampler->sources);
     spill_release(&sampler->spill);
     pthread_mutex_destroy(&sampler->lock);
@@ -87,13 +87,13 @@ enum err sampler_add(struct sampler *sampler, const struct sensor_finding *findi
     if (!source)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     enum err err = source_init(source, finding, &sampler->spill, sampler->period, why);
-    if (!err) {
-        err = check_identity(sampler, source, why);
-        if (err)
-            source_release(source);
-    }
     if (err) {
         free(source);
+        return err;
+    }
+    err = check_identity(sampler, source, why);
+    if (err) {
+        source_free(source);
         return err;
     }
     sampler->sources[sampler->count++] = source;
@@ -158,6 +158,9 @@ void sampler_stop(struct sampler *sampler)
         return;
     for (size_t i = 0; i < sampler->count; i++)
         source_stop(sampler->sources[i]);
+    nanos until = clock_now() + READ_MOST;
+    for (size_t i = 0; i < sampler->count; i++)
+        source_join(sampler->sources[i], until);
     atomic_store(&sampler->stopping, true);
     deadline_wake(&sampler->deadline);
     pthread_join(sampler->drainer, NULL);
@@ -219,6 +222,14 @@ static nanos tick_after(const struct source *source, nanos t)
     return t;
 }
 
+/* How long the driver has not returned from a read; 0 unless that is too long. */
+static nanos blocked_for(const struct source *source)
+{
+    nanos began = atomic_load(&source->counts.reading);
+    nanos took = began ? clock_now() - began : 0;
+    return took > READ_MOST ? took : 0;
+}
+
 static bool reaches(const struct source *source, size_t channel, nanos t, nanos waited)
 {
     const struct series *series = &source->series[channel];
@@ -227,8 +238,9 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
         t = tick_after(source, t);
     if (last && last->t >= t)
         return true;
-    /* A lost device has no more readings to give. */
-    if (atomic_load(&source->counts.lost) > atomic_load(&source->counts.back))
+    /* A lost device has no more readings to give, and a driver that does not return has none either. */
+    if (atomic_load(&source->counts.lost) > atomic_load(&source->counts.back) ||
+        blocked_for(source) > 0)
         return true;
     if (!last || waited > SETTLE_MOST)
         return true;
@@ -351,6 +363,7 @@ void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
         .has_value = last && is_known(last->value),
         .value = last ? last->value : UNKNOWN,
         .t = last ? last->t : 0,
+        .blocked_s = seconds(blocked_for(locked)),
         .thinned = series->timeline.thinned,
     };
     pthread_mutex_unlock(&sampler->lock);
@@ -370,7 +383,7 @@ void sampler_source(struct sampler *sampler, size_t source, struct source_state 
         .read_s = seconds(atomic_load(&counts->read_ns)),
         .read_us = (double)atomic_load(&counts->read_ns_best) * 1e-3,
     };
-    out->is_lost = out->lost > out->back;
+    out->is_lost = out->lost > out->back || blocked_for(from) > 0;
 }
 
 enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, nanos from,

@@ -52,8 +52,10 @@ struct channel_state {
     unsigned long missing, gaps, refused;
     enum err last_error; /* of the newest missing one */
     bool has_value;
-    double value;     /* newest; for counters the mean power over the newest interval */
-    nanos t;          /* of value */
+    double value; /* newest; for counters the mean power over the newest interval */
+    nanos t;      /* of value */
+    double
+        blocked_s; /* how long the driver has not returned from a read; 0 unless that is too long */
     unsigned thinned; /* times that its history had to be thinned for lack of scratch space */
 };
 void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
@@ -63,7 +65,7 @@ struct source_state {
     unsigned long reads, failed, late, lost, back, dropped;
     double read_s;  /* spent reading, in total */
     double read_us; /* the fastest read of group 0 */
-    bool is_lost;   /* gone at the moment */
+    bool is_lost;   /* gone at the moment, or its driver does not return */
 };
 void sampler_source(struct sampler *sampler, size_t source, struct source_state *out);
 

@@ -1,5 +1,7 @@
 #include "sampler/source.h"
 
+#include <stdlib.h>
+
 #include "core/clock.h"
 #include "core/log.h"
 #include "sampler/identity.h"
@@ -68,7 +70,7 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
     err = ring_init(&source->ring, 8192);
     deadline_init(&source->deadline);
     if (err) {
-        source_release(source);
+        sensor_close(&reader->sensor);
         return err_set(why, err, "%s: %s", finding->id, err_text(err));
     }
     source->described = reader->sensor;
@@ -89,16 +91,17 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
     return ERR_OK;
 }
 
-void source_release(struct source *source)
+void source_free(struct source *source)
 {
-    source_stop(source);
-    if (source->reader.open)
-        sensor_close(&source->reader.sensor);
-    source->reader.open = false;
     for (size_t i = 0; i < source->described.channel_count; i++)
         series_release(&source->series[i]);
     source->described.channel_count = 0;
+    if (source->left_behind)
+        return;
+    if (source->reader.open)
+        sensor_close(&source->reader.sensor);
     ring_release(&source->ring);
+    free(source);
 }
 
 /* ---- reading ---- */
@@ -252,8 +255,10 @@ void source_read_group(struct source *source, unsigned group)
         .capacity = sizeof reader->buffer / sizeof *reader->buffer,
     };
     nanos before = clock_now();
+    atomic_store(&source->counts.reading, before);
     enum err err = reader->sensor.driver->read(&reader->sensor, group, &seen);
     nanos after = clock_now();
+    atomic_store(&source->counts.reading, 0);
     note_cost(source, group, after - before);
     atomic_store(&source->counts.last_read, before);
     reader->schedules[group].last = after;
@@ -471,8 +476,17 @@ void source_stop(struct source *source)
         return;
     atomic_store(&source->stopping, true);
     deadline_wake(&source->deadline);
-    pthread_join(source->thread, NULL);
+}
+
+void source_join(struct source *source, nanos until)
+{
+    if (!source->running)
+        return;
     source->running = false;
+    source->left_behind = !thread_join(source->thread, until);
+    if (source->left_behind)
+        log_warn("%s: the driver has not returned from a call; ending without it",
+                 source->finding.id);
 }
 
 void source_poke(struct source *source)

@@ -45,7 +45,8 @@ struct reader {
 
 struct source_counts {
     _Atomic unsigned long reads;
-    _Atomic int64_t last_read;    /* when the newest read began */
+    _Atomic int64_t last_read;    /* when the newest complete read began */
+    _Atomic int64_t reading;      /* when the read that is being made began; 0 between reads */
     _Atomic unsigned long failed; /* reads that returned an error */
     _Atomic unsigned long late;   /* deadlines that passed before their read */
     _Atomic unsigned long lost;   /* times the device went away */
@@ -65,6 +66,7 @@ struct source {
     struct deadline deadline;
     pthread_t thread;
     bool running;
+    bool left_behind; /* its thread did not end in time and still uses the reader and the ring */
     atomic_bool stopping;
 };
 
@@ -72,8 +74,12 @@ struct source {
 enum err source_init(struct source *source, const struct sensor_finding *finding,
                      struct spill *spill, nanos period, struct error *why) MUST_USE;
 enum err source_start(struct source *source) MUST_USE;
+/* Tells the thread to end; source_join waits for that, until a monotonic time.  A thread that a driver
+ * does not return from is left behind. */
 void source_stop(struct source *source);
-void source_release(struct source *source);
+void source_join(struct source *source, nanos until);
+/* Of a stopped source.  Frees the source too, unless its thread was left behind with it. */
+void source_free(struct source *source);
 
 /* Requests a read now rather than at the next deadline. */
 void source_poke(struct source *source);

@@ -107,3 +107,35 @@ void completion_read_seconds(double *s, const struct jv *value, double unit)
     if (is_known(number) && number >= 0)
         *s = number * unit;
 }
+
+/* ---- counts ---- */
+
+/* Of one request; the fastest hardware generates some thousands. */
+#define TOKENS_PER_S_MAX 1e5
+
+/* A chat template, tools and a system prompt that the server adds. */
+#define ADDED_TOKENS_MAX 65536
+
+static void drop_count(struct completion *completion, int64_t *count, const char *what)
+{
+    str_format(completion->count_problem, sizeof completion->count_problem, "%lld %s",
+               (long long)*count, what);
+    *count = -1;
+}
+
+void completion_check_counts(struct completion *completion, size_t prompt_bytes)
+{
+    size_t bytes = completion->content.length + completion->reasoning.length;
+    double s = seconds(completion->done - completion->sent);
+    int64_t *output = &completion->output_tokens, *prompt = &completion->prompt_tokens;
+    if (*output == 0 && bytes > 0)
+        drop_count(completion, output, "output tokens for an answer that has text");
+    else if (*output > TOKENS_PER_S_MAX * (s > 1e-3 ? s : 1e-3))
+        drop_count(completion, output, "output tokens, more than any model generates in that time");
+    if (*prompt > (int64_t)prompt_bytes + ADDED_TOKENS_MAX)
+        drop_count(completion, prompt, "prompt tokens, more than the prompt has bytes");
+    if (*prompt >= 0 && completion->cached_tokens > *prompt)
+        completion->cached_tokens = -1;
+    if (*output >= 0 && completion->reasoning_tokens > *output)
+        completion->reasoning_tokens = -1;
+}

@@ -35,6 +35,7 @@ struct completion {
     double server_load_s, server_prefill_s, server_decode_s;
     int status;             /* HTTP status; 0 when there was none */
     char finish_reason[32]; /* "stop", "length" ...; "" unknown */
+    char count_problem[96]; /* why a count that the server reported was dropped; "" for none */
     bool retryable;         /* after a failure: might the same request succeed later? */
     double retry_after_s;   /* delay requested by the server; UNKNOWN without */
 };
@@ -78,5 +79,9 @@ enum err completion_sink_truncated(struct completion_sink *sink);
  * multiplied by `unit` (1e-9 for nanoseconds). */
 void completion_read_count(int64_t *count, const struct jv *value);
 void completion_read_seconds(double *s, const struct jv *value, double unit);
+
+/* Drops counts that cannot be true, for a prompt of that many bytes: they would make energies per token look
+ * measured.  count_problem says which. */
+void completion_check_counts(struct completion *completion, size_t prompt_bytes);
 
 #endif

@@ -139,15 +139,15 @@ static enum err read_message(struct completion_sink *sink, const struct jv *mess
     return err;
 }
 
-static enum err read_root(struct openai_response *response, const struct jv *root,
-                          const char *event, nanos t)
+static enum err read_choice(struct completion_sink *sink, const struct jv *choice, nanos t)
 {
-    struct completion_sink *sink = &response->sink;
-    read_statistics(root, sink->completion);
-    enum err err = read_error(sink, root, event);
-    const struct jv *choice = jv_path(root, "choices.0");
-    if (!err)
-        err = read_message(sink, jv_get(choice, "delta"), t);
+    int64_t index;
+    if (jv_integer(jv_get(choice, "index"), &index) && index != 0)
+        return err_set(sink->why, ERR_BAD_VALUE,
+                       "%s sent several answers to one request: do not set n or best_of; --repeat "
+                       "asks again",
+                       sink->server);
+    enum err err = read_message(sink, jv_get(choice, "delta"), t);
     if (!err)
         err = read_message(sink, jv_get(choice, "message"), t);
     if (!err)
@@ -156,6 +156,18 @@ static enum err read_root(struct openai_response *response, const struct jv *roo
     if (reason && *reason)
         message_one_line(sink->completion->finish_reason, sizeof sink->completion->finish_reason,
                          reason, strlen(reason));
+    return err;
+}
+
+static enum err read_root(struct openai_response *response, const struct jv *root,
+                          const char *event, nanos t)
+{
+    struct completion_sink *sink = &response->sink;
+    read_statistics(root, sink->completion);
+    enum err err = read_error(sink, root, event);
+    const struct jv *choice = jv_first(jv_get(root, "choices"));
+    for (; choice && !err; choice = jv_next(choice))
+        err = read_choice(sink, choice, t);
     return err;
 }
 
@@ -246,18 +258,18 @@ static enum err end_stream(struct openai_response *response)
 
 enum err openai_response_end(struct openai_response *response, enum err transport)
 {
-    bool has_reason = response->sink.completion->finish_reason[0] != '\0';
+    const char *reason = response->sink.completion->finish_reason;
     if (transport)
-        return response->is_done || (has_reason && transport == ERR_LOST) ? ERR_OK : transport;
+        return *reason && (response->is_done || transport == ERR_LOST) ? ERR_OK : transport;
     enum err err = ERR_OK;
     if (response->format == OPENAI_DOCUMENT)
         err = read_document(response);
     else if (response->format == OPENAI_STREAM)
         err = end_stream(response);
-    if (err)
+    if (err || *reason || (response->is_done && response->format == OPENAI_DOCUMENT))
         return err;
-    has_reason = response->sink.completion->finish_reason[0] != '\0';
-    return response->is_done || has_reason ? ERR_OK : completion_sink_truncated(&response->sink);
+    /* llama-cpp-python ends an interrupted stream like this, to serve the next request. */
+    return completion_sink_truncated(&response->sink);
 }
 
 void openai_response_release(struct openai_response *response)

@@ -15,7 +15,7 @@ struct openai_response {
     struct text document;
     nanos last; /* when the last bytes arrived */
     enum openai_format format;
-    bool is_done; /* the stream's [DONE], or a complete document */
+    bool is_done; /* the stream's [DONE], which an interrupted one has too, or a complete document */
 };
 
 /* What the sink points to is borrowed until the release; the response itself must not move. */
@@ -24,8 +24,8 @@ void openai_response_init(struct openai_response *response, const struct complet
 /* Bytes of the body, with the signature that port/http.h wants; context is the response. */
 enum err openai_response_feed(void *context, const char *bytes, size_t length, nanos t);
 
-/* The HTTP exchange ended with `transport`: ERR_OK if the completion is complete.  A connection that
- * broke after the server had finished is not a failure. */
+/* The HTTP exchange ended with `transport`: ERR_OK if the completion is complete, which its
+ * finish_reason says.  A connection that broke after the server had finished is not a failure. */
 enum err openai_response_end(struct openai_response *response, enum err transport) MUST_USE;
 void openai_response_release(struct openai_response *response);
 

@@ -109,7 +109,7 @@ static void bench_one_tick(void)
     bench_told("tick of 8 zones", bench_median(cost, ROUNDS) / 1000, "us");
     if (source->ring.dropped > 0)
         abort();
-    source_release(source);
+    source_free(source);
     free(source);
 }
 

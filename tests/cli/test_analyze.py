@@ -335,10 +335,10 @@ class BadInput(AnalyzeTest):
         path = profiled(self.on)
         (path / "summary.json").write_text('{"model": "x", ')
         text = self.analyze(path)
-        self.assertIn("summary.json is left aside", text)
+        self.assertIn("summary.json: not JSON", text)
         self.assertIn("byte", text)
         (path / "summary.json").write_text("[]")
-        self.assertIn("it is no object", self.analyze(path))
+        self.assertIn("summary.json: not a JSON object", self.analyze(path))
 
     def test_a_dataset_that_is_no_run(self):
         path = profiled(self.on)

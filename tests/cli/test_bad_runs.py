@@ -145,7 +145,7 @@ class BadRuns(unittest.TestCase):
     def test_a_damaged_summary(self):
         path = self.run_of("summary")
         (path / "summary.json").write_text('{"model":\n "x",\n oops}')
-        self.assertTaken(path, "summary.json is left aside: not JSON at byte 18, line 3",
+        self.assertTaken(path, "summary.json: not JSON at byte 18, line 3",
                          commands=("analyze", "plot", "report"))
         said = ipw(None, "analyze", path).stdout
         self.assertNotIn("no summary.json", said)
@@ -201,7 +201,7 @@ class BadRuns(unittest.TestCase):
     def test_a_summary_that_is_none(self):
         path = self.run_of("array")
         (path / "summary.json").write_text("[1, 2]")
-        self.assertTaken(path, "summary.json is left aside: it is no object", commands=("analyze", "plot", "report"))
+        self.assertTaken(path, "summary.json: not a JSON object", commands=("analyze", "plot", "report"))
         self.assertTaken(path, "summary.json of ", "cannot be read and is ignored", commands=("compare",))
         self.assertRefused(path, "summary.json: not a JSON object", commands=("export",))
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import random
 import re
 import resource
 import shutil
@@ -462,6 +463,26 @@ class Written(ExportTest):
                  if e["ph"] == "X" and e["name"].startswith("q")]
         self.assertEqual(len({e["tid"] for e in spans}), 5)
         self.assertEqual(sorted(e["name"] for e in spans), [f"q{i:06d}" for i in range(20)])
+
+    def test_lanes_are_as_many_as_workers(self):
+        """Spans of seven workers: seven lanes, and no two spans at a time on one."""
+        draws, rows = random.Random(4), []
+        for worker in range(7):
+            at = 1.7e9 + 0.01 * worker
+            for _ in range(60):
+                length = draws.randint(100, 1000) / 1024
+                rows.append((at, length))
+                at += length + draws.randint(1, 3) / 1024
+        rows.sort(key=lambda row: row[0] + row[1])
+        run = write_run(self.root / "run", [query(i, latency=length, started_at=at)
+                                            for i, (at, length) in enumerate(rows)])
+        spans = [e for e in json.loads(self.export(run, "perfetto"))["traceEvents"]
+                 if e["ph"] == "X" and e["name"].startswith("q")]
+        lanes = {e["tid"] for e in spans}
+        self.assertEqual((len(spans), len(lanes)), (420, 7))
+        for lane in lanes:
+            mine = sorted((e["ts"], e["dur"]) for e in spans if e["tid"] == lane)
+            self.assertFalse([a for a, b in zip(mine, mine[1:]) if a[0] + a[1] > b[0] + 1])
 
     def test_memory_does_not_grow_with_the_records(self):
         """Under a limit that the records themselves would not fit into."""

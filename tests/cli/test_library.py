@@ -120,6 +120,17 @@ class PlainAbi(unittest.TestCase):
         parts = [self.read(lib, session, region, d)[1].joules for d in devices]
         self.assertAlmostEqual(sum(parts), total.joules, delta=1e-6 * total.joules)
 
+    def test_regions_that_are_never_ended_take_linear_memory(self):
+        def resident_mb():
+            return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+        lib, session = self.open(Machine("none"))
+        before = resident_mb()
+        for count in range(8000):
+            self.assertEqual(lib.ipw_begin(session, b"token"), count)
+        self.assertLess(resident_mb() - before, 20)
+        self.assertEqual(lib.ipw_region_path(session, 2), b"token/token/token")
+        self.assertEqual(lib.ipw_end(session, 7999), 0)
+
     def test_wrong_use_is_refused(self):
         lib, session = self.open(Machine("intel2", 100))
         self.assertLess(lib.ipw_end(session, 7), 0)

@@ -465,10 +465,10 @@ class Frequency(PlotTest):
                 ((other("c", concurrency=4),), "differ in more than the clock: concurrency 1 and 4"),
                 ((run_at(self.root / "same", 905),), "do not differ: 900 to 905 MHz, which is within 1 %"),
                 ((self.run_of(4, "no-clock"),),
-                 "1 of 2 runs have a clock, and energy and time a query; no device's clock is among the samples: "
+                 "1 of 2 runs have a clock, and energy and time per query; no device's clock is among the samples: "
                  f"{self.root}/no-clock"),
                 ((no_samples,), f"the run has no spans: {no_samples}"),
-                ((other("e", rows=[{"joules": None}] * 3),), "energy or time a query is not known"),
+                ((other("e", rows=[{"joules": None}] * 3),), "energy or time per query is unknown"),
                 ((add_gauge(self.run_of(4, "late"), [(50, 900), (60, 900)]),), "no clock was read while requests ran"),
         ):
             self.assertIn(words, self.why_not(run, *others))

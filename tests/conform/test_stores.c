@@ -94,7 +94,7 @@ static void put_all(const struct store_driver *driver, struct store *store)
     for (size_t i = 0; i < sizeof RECORDS / sizeof *RECORDS; i++) {
         struct error why = {0};
         struct jv *record = parse(RECORDS[i]);
-        HOLD(driver->put(store, record, &why) == ERR_OK, driver);
+        HOLD(store_put(store, record, &why) == ERR_OK, driver);
         jv_free(record);
     }
 }
@@ -107,7 +107,7 @@ static void make_once(const struct store_driver *driver, const struct summary *s
     struct error why = {0};
     HOLD(store_open(driver, &wanted, &store, &why) == ERR_OK, driver);
     put_all(driver, &store);
-    enum err err = driver->finish(&store, summary, &why);
+    enum err err = store_finish(&store, summary, &why);
     if (err)
         print_error("%s\n", why.text);
     HOLD(err == ERR_OK, driver);

@@ -41,7 +41,9 @@ static void fill_words(struct run_table *table)
 
 struct run_table table_of(enum filling filling, size_t rows, bool all_failed)
 {
-    struct run_table table = {.rows = rows, .directory = "nowhere", .model = "m.\"1\""};
+    struct run_table table = {
+        .rows = rows, .directory = "nowhere", .model = "m.\"1\"", .format = UNKNOWN};
+    summary_init(&table.summary);
     for (unsigned c = 0; c < RUN_NUMBERS && filling != FILL_NOTHING; c++) {
         table.numbers[c] = malloc(rows * sizeof(double));
         assert_non_null(table.numbers[c]);

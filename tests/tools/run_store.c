@@ -25,7 +25,7 @@ static enum err give(void *context, const struct jv *record)
 {
     struct giving *giving = context;
     giving->count++;
-    return giving->store.driver->put(&giving->store, record, giving->why);
+    return store_put(&giving->store, record, giving->why);
 }
 
 static enum err print(void *context, const struct jv *record)
@@ -66,7 +66,7 @@ static enum err fill(char **argv, const char *journal, struct error *why)
     if (!err)
         err = journal_records(journal, give, &giving, &damaged, why);
     if (!err)
-        err = giving.store.driver->finish(&giving.store, &summary, why);
+        err = store_finish(&giving.store, &summary, why);
     store_close(&giving.store);
     jv_free(metadata);
     summary_release(&summary);

@@ -65,44 +65,52 @@ struct slice onnx_node_name(const struct onnx_file *file, const struct onnx_node
 
 /* ---- failures ---- */
 
-static enum err no_memory(struct error *why)
+static void no_memory(struct onnx_file *file)
 {
-    return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    if (!file->err)
+        file->err = err_set(file->why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
 }
 
-static enum err damaged(const struct onnx_file *file, const char *at, const char *what,
-                        struct error *why)
+/* What is left of a message whose fields were all read. */
+static void check_end(struct onnx_file *file, const struct wire *wire, const char *what)
 {
-    return err_set(why, ERR_BAD_VALUE,
-                   "%.160s: byte %zu: invalid data in %s; the file is truncated, damaged or not an "
-                   "ONNX file",
-                   file->path, (size_t)(at - file->bytes.start), what);
+    if (!file->err && wire->is_damaged)
+        file->err = err_set(file->why, ERR_BAD_VALUE,
+                            "%.160s: byte %zu: invalid data in %s; the file is truncated, damaged "
+                            "or not an ONNX file",
+                            file->path, (size_t)(wire->at - file->bytes.start), what);
 }
 
-static enum err bad_name(const struct onnx_file *file, const char *what, struct slice name,
-                         const char *wrong, struct error *why)
+static void bad_name(struct onnx_file *file, const char *what, struct slice name, const char *wrong)
 {
-    return err_set(why, ERR_BAD_VALUE, "%.160s: %s '%s' %s", file->path, what,
-                   model_label(name).text, wrong);
+    if (!file->err)
+        file->err = err_set(file->why, ERR_BAD_VALUE, "%.160s: %s '%s' %s", file->path, what,
+                            model_label(name).text, wrong);
 }
 
-static enum err too_many(const struct onnx_file *file, const char *what, int limit,
-                         struct error *why)
+static void too_many(struct onnx_file *file, const char *what, int limit)
 {
-    return err_set(why, ERR_UNSUPPORTED, "%.160s: too many %s (limit %d)", file->path, what, limit);
+    if (!file->err)
+        file->err = err_set(file->why, ERR_UNSUPPORTED, "%.160s: too many %s (limit %d)",
+                            file->path, what, limit);
 }
 
-/* Ensures capacity for one more element of a list of the file. */
-#define RESERVE(file, list, counted, capacity, limit, what, why)                                   \
-    do {                                                                                           \
-        if ((file)->counted >= (size_t)(limit))                                                    \
-            return too_many(file, what, limit, why);                                               \
-        void *grown_ =                                                                             \
-            grow((file)->list, &(file)->capacity, (file)->counted, sizeof *(file)->list);          \
-        if (!grown_)                                                                               \
-            return no_memory(why);                                                                 \
-        (file)->list = grown_;                                                                     \
-    } while (0)
+static void *reserve(struct onnx_file *file, void *list, size_t *capacity, size_t count,
+                     size_t size, int limit, const char *what)
+{
+    void *grown = count < (size_t)limit ? grow(list, capacity, count, size) : NULL;
+    if (count >= (size_t)limit)
+        too_many(file, what, limit);
+    else if (!grown)
+        no_memory(file);
+    return grown ? grown : list;
+}
+
+/* Ensures capacity for one more element of a list of the file; false after a failure. */
+#define RESERVE(file, list, one, limit, what)                                                      \
+    ((file)->list = reserve(file, (file)->list, &(file)->one##_capacity, (file)->one##_count,      \
+                            sizeof *(file)->list, limit, what),                                    \
+     !(file)->err)
 
 /* ---- values by name ---- */
 
@@ -140,22 +148,21 @@ static bool grow_table(struct onnx_file *file)
     return true;
 }
 
-/* The value of that name in that graph itself, added if there is none. */
-static enum err own_value(struct onnx_file *file, int32_t graph, struct slice name, int32_t *out,
-                          struct error *why)
+/* The value of that name in that graph itself, added if there is none; ONNX_NONE after a failure. */
+static int32_t own_value(struct onnx_file *file, int32_t graph, struct slice name)
 {
     bool is_full = !file->table || 2 * (file->value_count + 1) > file->table_capacity;
     if (is_full && !grow_table(file))
-        return no_memory(why);
+        no_memory(file);
+    if (file->err)
+        return ONNX_NONE;
     size_t slot = slot_of(file, graph, name);
-    if (file->table[slot] == ONNX_NONE) {
-        RESERVE(file, values, value_count, value_capacity, MAX_VALUES, "names", why);
+    if (file->table[slot] == ONNX_NONE && RESERVE(file, values, value, MAX_VALUES, "names")) {
         file->table[slot] = (int32_t)file->value_count;
         file->values[file->value_count++] = (struct onnx_value){
             .name = name, .graph = graph, .tensor = ONNX_NONE, .producer = ONNX_NONE};
     }
-    *out = file->table[slot];
-    return ERR_OK;
+    return file->table[slot];
 }
 
 static bool is_function_body(const struct onnx_file *file, int32_t graph)
@@ -164,150 +171,131 @@ static bool is_function_body(const struct onnx_file *file, int32_t graph)
 }
 
 /* The value that a node of that graph refers to: of the innermost graph that defines the name. */
-static enum err visible_value(struct onnx_file *file, int32_t graph, struct slice name,
-                              int32_t *out, struct error *why)
+static int32_t visible_value(struct onnx_file *file, int32_t graph, struct slice name)
 {
     for (int32_t scope = graph; file->table && scope >= 0;
          scope = is_function_body(file, scope) ? ONNX_NONE : file->graphs[scope].parent) {
-        *out = file->table[slot_of(file, scope, name)];
-        if (*out != ONNX_NONE)
-            return ERR_OK;
+        int32_t value = file->table[slot_of(file, scope, name)];
+        if (value != ONNX_NONE)
+            return value;
     }
-    return own_value(file, graph, name, out, why);
+    return own_value(file, graph, name);
 }
 
-static enum err add_link(struct onnx_file *file, int32_t value, struct error *why)
+static void add_link(struct onnx_file *file, int32_t value)
 {
-    RESERVE(file, links, link_count, link_capacity, MAX_LINKS, "edges", why);
-    file->links[file->link_count++] = value;
-    return ERR_OK;
+    if (RESERVE(file, links, link, MAX_LINKS, "edges"))
+        file->links[file->link_count++] = value;
 }
 
 /* ---- first pass: declarations ---- */
 
-static enum err add_tensor(struct onnx_file *file, int32_t graph, const struct wire_field *field,
-                           struct error *why)
+static void add_tensor(struct onnx_file *file, int32_t graph, const struct wire_field *field)
 {
     struct onnx_tensor tensor;
     const char *wrong = field->number == GRAPH_SPARSE_INITIALIZER
                             ? onnx_tensor_decode_sparse(field->bytes, &tensor)
                             : onnx_tensor_decode(field->bytes, &tensor);
     if (wrong)
-        return bad_name(file, "tensor", tensor.name, wrong, why);
-    int32_t value;
-    enum err err = own_value(file, graph, tensor.name, &value, why);
-    if (err)
-        return err;
-    if (file->values[value].tensor != ONNX_NONE)
-        return bad_name(file, "tensor", tensor.name, "is defined more than once", why);
-    RESERVE(file, tensors, tensor_count, tensor_capacity, MAX_VALUES, "tensors", why);
+        bad_name(file, "tensor", tensor.name, wrong);
+    int32_t value = own_value(file, graph, tensor.name);
+    if (value != ONNX_NONE && file->values[value].tensor != ONNX_NONE)
+        bad_name(file, "tensor", tensor.name, "is defined more than once");
+    if (!RESERVE(file, tensors, tensor, MAX_VALUES, "tensors"))
+        return;
     file->values[value].tensor = (int32_t)file->tensor_count;
     file->tensors[file->tensor_count++] = tensor;
-    return ERR_OK;
 }
 
-static enum err add_info(struct onnx_file *file, int32_t graph, struct slice info,
-                         struct error *why)
+static void add_info(struct onnx_file *file, int32_t graph, struct slice info)
 {
-    int32_t value;
-    enum err err = own_value(file, graph, wire_bytes(info, INFO_NAME), &value, why);
-    if (!err)
+    int32_t value = own_value(file, graph, wire_bytes(info, INFO_NAME));
+    if (value != ONNX_NONE)
         file->values[value].info = info;
-    return err;
 }
 
 /* The outputs of a node are names of its graph.  Its inputs may belong to a graph around it: they are
  * resolved in the second pass. */
-static enum err declare_outputs(struct onnx_file *file, int32_t graph, struct slice node,
-                                struct error *why)
+static void declare_outputs(struct onnx_file *file, int32_t graph, struct slice node)
 {
     struct wire wire = wire_of(node);
     struct wire_field field;
-    int32_t value;
-    enum err err = ERR_OK;
-    while (!err && wire_next(&wire, &field)) {
+    while (!file->err && wire_next(&wire, &field)) {
         if (field.number != NODE_OUTPUT || field.type != WIRE_BYTES || field.bytes.length == 0)
             continue;
-        err = own_value(file, graph, field.bytes, &value, why);
-        if (!err && file->values[value].tensor != ONNX_NONE)
-            err = bad_name(file, "name", field.bytes, "is both a tensor and the output of a node",
-                           why);
+        int32_t value = own_value(file, graph, field.bytes);
+        if (value != ONNX_NONE && file->values[value].tensor != ONNX_NONE)
+            bad_name(file, "name", field.bytes, "is both a tensor and the output of a node");
     }
-    return !err && wire.is_damaged ? damaged(file, wire.at, "a node", why) : err;
+    check_end(file, &wire, "a node");
 }
 
-static enum err declare_parameter(struct onnx_file *file, int32_t graph, struct slice name,
-                                  uint32_t index, struct error *why)
+static void declare_parameter(struct onnx_file *file, int32_t graph, struct slice name,
+                              uint32_t index)
 {
     const struct onnx_node *call = &file->nodes[file->graphs[graph].caller];
     bool is_omitted =
         index >= call->input_count || file->links[call->first_input + index] == ONNX_NONE;
-    int32_t value;
-    enum err err = own_value(file, graph, name, &value, why);
-    if (!err)
+    int32_t value = own_value(file, graph, name);
+    if (value != ONNX_NONE)
         file->values[value].is_omitted = is_omitted;
-    return err;
 }
 
-static enum err declare_function(struct onnx_file *file, int32_t graph, struct error *why)
+static void declare_function(struct onnx_file *file, int32_t graph)
 {
     struct wire wire = wire_of(file->graphs[graph].body);
     struct wire_field field;
-    enum err err = ERR_OK;
     uint32_t parameters = 0;
-    while (!err && wire_next(&wire, &field)) {
-        if (field.type != WIRE_BYTES)
-            continue;
-        if (field.number == FUNCTION_IN)
-            err = declare_parameter(file, graph, field.bytes, parameters++, why);
-        else if (field.number == FUNCTION_NODE)
-            err = declare_outputs(file, graph, field.bytes, why);
+    while (!file->err && wire_next(&wire, &field)) {
+        if (field.type == WIRE_BYTES && field.number == FUNCTION_IN)
+            declare_parameter(file, graph, field.bytes, parameters++);
+        else if (field.type == WIRE_BYTES && field.number == FUNCTION_NODE)
+            declare_outputs(file, graph, field.bytes);
     }
-    return !err && wire.is_damaged ? damaged(file, wire.at, "a function", why) : err;
+    check_end(file, &wire, "a function");
 }
 
-static enum err declare_graph(struct onnx_file *file, int32_t graph, struct error *why)
+static void declare_graph(struct onnx_file *file, int32_t graph)
 {
     struct wire wire = wire_of(file->graphs[graph].body);
     struct wire_field field;
-    enum err err = ERR_OK;
-    while (!err && wire_next(&wire, &field)) {
+    while (!file->err && wire_next(&wire, &field)) {
         if (field.type != WIRE_BYTES)
             continue;
         if (field.number == GRAPH_INITIALIZER || field.number == GRAPH_SPARSE_INITIALIZER)
-            err = add_tensor(file, graph, &field, why);
+            add_tensor(file, graph, &field);
         else if (field.number == GRAPH_IN || field.number == GRAPH_VALUE_INFO)
-            err = add_info(file, graph, field.bytes, why);
+            add_info(file, graph, field.bytes);
         else if (field.number == GRAPH_NODE)
-            err = declare_outputs(file, graph, field.bytes, why);
+            declare_outputs(file, graph, field.bytes);
     }
-    return !err && wire.is_damaged ? damaged(file, wire.at, "the graph", why) : err;
+    check_end(file, &wire, "the graph");
 }
 
 /* ---- graphs, and calls of functions ---- */
 
-static enum err add_graph(struct onnx_file *file, int32_t parent, struct slice body,
-                          struct error *why)
+/* Returns its index; ONNX_NONE after a failure. */
+static int32_t add_graph(struct onnx_file *file, int32_t parent, struct slice body)
 {
     int32_t depth = parent == ONNX_NONE ? 0 : file->graphs[parent].depth + 1;
-    if (depth > MAX_DEPTH)
-        return err_set(why, ERR_UNSUPPORTED, "%.160s: graphs nested too deeply (limit %d)",
-                       file->path, MAX_DEPTH);
-    RESERVE(file, graphs, graph_count, graph_capacity, MAX_GRAPHS, "graphs", why);
-    file->graphs[file->graph_count++] = (struct onnx_graph){
+    if (depth > MAX_DEPTH && !file->err)
+        file->err = err_set(file->why, ERR_UNSUPPORTED,
+                            "%.160s: graphs nested too deeply (limit %d)", file->path, MAX_DEPTH);
+    if (!RESERVE(file, graphs, graph, MAX_GRAPHS, "graphs"))
+        return ONNX_NONE;
+    file->graphs[file->graph_count] = (struct onnx_graph){
         .body = body, .parent = parent, .depth = depth, .function = ONNX_NONE, .caller = ONNX_NONE};
-    return ERR_OK;
+    return (int32_t)file->graph_count++;
 }
 
-static enum err add_function(struct onnx_file *file, struct slice body, struct error *why)
+static void add_function(struct onnx_file *file, struct slice body)
 {
-    RESERVE(file, functions, function_count, function_capacity, MAX_FUNCTIONS, "functions", why);
-    file->functions[file->function_count++] =
-        (struct onnx_function){.name = wire_bytes(body, FUNCTION_NAME),
-                               .domain = wire_bytes(body, FUNCTION_DOMAIN),
-                               .overload = wire_bytes(body, FUNCTION_OVERLOAD),
-                               .body = body};
-    return ERR_OK;
+    if (RESERVE(file, functions, function, MAX_FUNCTIONS, "functions"))
+        file->functions[file->function_count++] =
+            (struct onnx_function){.name = wire_bytes(body, FUNCTION_NAME),
+                                   .domain = wire_bytes(body, FUNCTION_DOMAIN),
+                                   .overload = wire_bytes(body, FUNCTION_OVERLOAD),
+                                   .body = body};
 }
 
 static int compare_slices(struct slice a, struct slice b)
@@ -327,8 +315,8 @@ static int compare_functions(const void *left, const void *right)
 }
 
 /* Adds a graph for the node if it calls a function of the file: each call has its own shapes. */
-static enum err add_call(struct onnx_file *file, int32_t graph, struct onnx_node *node,
-                         struct slice overload, struct error *why)
+static void add_call(struct onnx_file *file, int32_t graph, struct onnx_node *node,
+                     struct slice overload)
 {
     struct onnx_function wanted = {node->domain, node->op, overload, {0}};
     const struct onnx_function *found =
@@ -337,21 +325,19 @@ static enum err add_call(struct onnx_file *file, int32_t graph, struct onnx_node
                              : NULL;
     node->call = ONNX_NONE;
     if (!found)
-        return ERR_OK;
+        return;
     int32_t function = (int32_t)(found - file->functions);
     for (int32_t outer = graph; outer >= 0; outer = file->graphs[outer].parent)
         if (file->graphs[outer].function == function)
-            return bad_name(file, "function", node->op, "calls itself", why);
+            bad_name(file, "function", node->op, "calls itself");
     file->called_bytes += found->body.length;
     if (file->called_bytes > MAX_CALLED_BYTES)
-        return too_many(file, "bytes in called functions", MAX_CALLED_BYTES, why);
-    node->call = (int32_t)file->graph_count;
-    enum err err = add_graph(file, graph, found->body, why);
-    if (err)
-        return err;
+        too_many(file, "bytes in called functions", MAX_CALLED_BYTES);
+    node->call = add_graph(file, graph, found->body);
+    if (node->call == ONNX_NONE)
+        return;
     file->graphs[node->call].function = function;
     file->graphs[node->call].caller = (int32_t)file->node_count;
-    return ERR_OK;
 }
 
 /* ---- second pass: nodes ---- */
@@ -385,73 +371,60 @@ static struct slice argument_of(const struct onnx_file *file, int32_t graph, str
     return function_default(file->graphs[graph].body, name);
 }
 
-static enum err add_attribute(struct onnx_file *file, int32_t graph, struct slice message,
-                              struct error *why)
+static void add_attribute(struct onnx_file *file, int32_t graph, struct slice message)
 {
     struct slice name = onnx_attribute_name(message), body;
     struct slice reference = wire_bytes(message, ATTRIBUTE_REFERENCE);
     if (reference.length)
         message = argument_of(file, graph, reference);
     if (!message.start)
-        return ERR_OK;
+        return;
     struct onnx_attribute attribute;
     if (!onnx_attribute_decode(message, &attribute, &body))
-        return bad_name(file, "attribute", name, "is damaged", why);
+        bad_name(file, "attribute", name, "is damaged");
     attribute.name = name; /* an argument has the function's name for it */
-    if (body.start) {
-        attribute.graph = (int32_t)file->graph_count;
-        enum err err = add_graph(file, graph, body, why);
-        if (err)
-            return err;
-    }
-    RESERVE(file, attributes, attribute_count, attribute_capacity, MAX_ATTRIBUTES, "attributes",
-            why);
-    file->attributes[file->attribute_count++] = attribute;
-    return ERR_OK;
+    if (body.start)
+        attribute.graph = add_graph(file, graph, body);
+    if (RESERVE(file, attributes, attribute, MAX_ATTRIBUTES, "attributes"))
+        file->attributes[file->attribute_count++] = attribute;
 }
 
-static enum err add_input(struct onnx_file *file, int32_t graph, struct slice name,
-                          struct error *why)
+static void add_input(struct onnx_file *file, int32_t graph, struct slice name)
 {
-    int32_t value = ONNX_NONE;
-    enum err err = name.length ? visible_value(file, graph, name, &value, why) : ERR_OK;
-    if (!err && value != ONNX_NONE && file->values[value].is_omitted)
-        value = ONNX_NONE;
-    return err ? err : add_link(file, value, why);
+    int32_t value = name.length ? visible_value(file, graph, name) : ONNX_NONE;
+    bool is_omitted = value != ONNX_NONE && file->values[value].is_omitted;
+    add_link(file, is_omitted ? ONNX_NONE : value);
 }
 
-static enum err add_output(struct onnx_file *file, int32_t graph, struct slice name,
-                           struct error *why)
+static void add_output(struct onnx_file *file, int32_t graph, struct slice name)
 {
-    int32_t value = ONNX_NONE;
-    enum err err = name.length ? own_value(file, graph, name, &value, why) : ERR_OK;
-    if (err)
-        return err;
+    int32_t value = name.length ? own_value(file, graph, name) : ONNX_NONE;
     if (value != ONNX_NONE && file->values[value].producer != ONNX_NONE)
-        return bad_name(file, "name", name, "is the output of two nodes", why);
+        bad_name(file, "name", name, "is the output of two nodes");
     if (value != ONNX_NONE)
         file->values[value].producer = (int32_t)file->node_count;
-    return add_link(file, value, why);
+    add_link(file, value);
 }
 
 /* The inputs or outputs of a node, wherever their fields are in the message, as one run of links. */
-static enum err add_links(struct onnx_file *file, int32_t graph, struct slice node, uint32_t number,
-                          uint32_t *first, uint32_t *count, struct error *why)
+static void add_links(struct onnx_file *file, int32_t graph, struct slice node, uint32_t number,
+                      uint32_t *first, uint32_t *count)
 {
     struct wire wire = wire_of(node);
     struct wire_field field;
-    enum err err = ERR_OK;
     *first = (uint32_t)file->link_count;
-    while (!err && wire_next(&wire, &field))
-        if (field.number == number && field.type == WIRE_BYTES)
-            err = number == NODE_INPUT ? add_input(file, graph, field.bytes, why)
-                                       : add_output(file, graph, field.bytes, why);
+    while (!file->err && wire_next(&wire, &field)) {
+        if (field.number != number || field.type != WIRE_BYTES)
+            continue;
+        if (number == NODE_INPUT)
+            add_input(file, graph, field.bytes);
+        else
+            add_output(file, graph, field.bytes);
+    }
     *count = (uint32_t)file->link_count - *first;
-    return err;
 }
 
-static enum err add_node(struct onnx_file *file, int32_t graph, struct slice message,
-                         struct error *why)
+static void add_node(struct onnx_file *file, int32_t graph, struct slice message)
 {
     struct onnx_node node = {.op = {"", 0},
                              .domain = {"", 0},
@@ -460,8 +433,7 @@ static enum err add_node(struct onnx_file *file, int32_t graph, struct slice mes
     struct slice overload = {"", 0};
     struct wire wire = wire_of(message);
     struct wire_field field;
-    enum err err = ERR_OK;
-    while (!err && wire_next(&wire, &field)) {
+    while (!file->err && wire_next(&wire, &field)) {
         if (field.type != WIRE_BYTES)
             continue;
         if (field.number == NODE_NAME)
@@ -473,42 +445,33 @@ static enum err add_node(struct onnx_file *file, int32_t graph, struct slice mes
         else if (field.number == NODE_OVERLOAD)
             overload = field.bytes;
         else if (field.number == NODE_ATTRIBUTE)
-            err = add_attribute(file, graph, field.bytes, why);
+            add_attribute(file, graph, field.bytes);
     }
     node.attribute_count = (uint32_t)file->attribute_count - node.first_attribute;
-    if (!err)
-        err =
-            add_links(file, graph, message, NODE_INPUT, &node.first_input, &node.input_count, why);
-    if (!err)
-        err = add_links(file, graph, message, NODE_OUTPUT, &node.first_output, &node.output_count,
-                        why);
-    if (!err)
-        err = add_call(file, graph, &node, overload, why);
-    if (err)
-        return err;
-    RESERVE(file, nodes, node_count, node_capacity, MAX_NODES, "nodes", why);
-    file->nodes[file->node_count++] = node;
-    return ERR_OK;
+    add_links(file, graph, message, NODE_INPUT, &node.first_input, &node.input_count);
+    add_links(file, graph, message, NODE_OUTPUT, &node.first_output, &node.output_count);
+    if (!file->err)
+        add_call(file, graph, &node, overload);
+    if (RESERVE(file, nodes, node, MAX_NODES, "nodes"))
+        file->nodes[file->node_count++] = node;
 }
 
-static enum err read_nodes(struct onnx_file *file, int32_t graph, struct error *why)
+static void read_nodes(struct onnx_file *file, int32_t graph)
 {
     struct wire wire = wire_of(file->graphs[graph].body);
     struct wire_field field;
-    enum err err = ERR_OK;
     uint32_t number = is_function_body(file, graph) ? FUNCTION_NODE : GRAPH_NODE;
     file->graphs[graph].first_node = (uint32_t)file->node_count;
-    while (!err && wire_next(&wire, &field))
+    while (!file->err && wire_next(&wire, &field))
         if (field.number == number && field.type == WIRE_BYTES)
-            err = add_node(file, graph, field.bytes, why);
+            add_node(file, graph, field.bytes);
     file->graphs[graph].node_count = (uint32_t)file->node_count - file->graphs[graph].first_node;
-    return err;
 }
 
 /* ---- third pass: inputs and outputs of the graph ---- */
 
-static enum err read_ends(struct onnx_file *file, int32_t graph, bool is_in, uint32_t *first,
-                          uint32_t *count, struct error *why)
+static void read_ends(struct onnx_file *file, int32_t graph, bool is_in, uint32_t *first,
+                      uint32_t *count)
 {
     bool is_function = is_function_body(file, graph);
     uint32_t number = is_function ? is_in ? FUNCTION_IN : FUNCTION_OUT
@@ -516,78 +479,69 @@ static enum err read_ends(struct onnx_file *file, int32_t graph, bool is_in, uin
                                   : GRAPH_OUT;
     struct wire wire = wire_of(file->graphs[graph].body);
     struct wire_field field;
-    enum err err = ERR_OK;
     *first = (uint32_t)file->link_count;
-    while (!err && wire_next(&wire, &field)) {
+    while (!file->err && wire_next(&wire, &field)) {
         if (field.number != number || field.type != WIRE_BYTES)
             continue;
-        int32_t value;
         struct slice name = is_function ? field.bytes : wire_bytes(field.bytes, INFO_NAME);
-        err = is_in ? own_value(file, graph, name, &value, why)
-                    : visible_value(file, graph, name, &value, why);
-        if (err)
+        int32_t value = is_in ? own_value(file, graph, name) : visible_value(file, graph, name);
+        if (value == ONNX_NONE)
             break;
         if (!file->values[value].info.start && !is_function)
             file->values[value].info = field.bytes;
-        err = add_link(file, value, why);
+        add_link(file, value);
     }
     *count = (uint32_t)file->link_count - *first;
-    return err;
 }
 
-static enum err read_graph(struct onnx_file *file, int32_t graph, struct error *why)
+static void read_graph(struct onnx_file *file, int32_t graph)
 {
-    uint32_t first, count;
-    enum err err = is_function_body(file, graph) ? declare_function(file, graph, why)
-                                                 : declare_graph(file, graph, why);
-    if (!err)
-        err = read_nodes(file, graph, why);
-    if (!err)
-        err = read_ends(file, graph, true, &first, &count, why);
-    if (err)
-        return err;
-    file->graphs[graph].first_input = first;
-    file->graphs[graph].input_count = count;
-    err = read_ends(file, graph, false, &first, &count, why);
-    file->graphs[graph].first_output = first;
-    file->graphs[graph].output_count = count;
-    return err;
+    if (is_function_body(file, graph))
+        declare_function(file, graph);
+    else
+        declare_graph(file, graph);
+    read_nodes(file, graph);
+    struct onnx_graph *read = &file->graphs[graph]; /* no graph is added from here on */
+    read_ends(file, graph, true, &read->first_input, &read->input_count);
+    read_ends(file, graph, false, &read->first_output, &read->output_count);
 }
 
 /* ---- the model ---- */
 
-static enum err read_model(struct onnx_file *file, struct error *why)
+static void read_model(struct onnx_file *file)
 {
     struct wire wire = wire_of(file->bytes);
     struct wire_field field;
     struct slice body = {0};
-    enum err err = ERR_OK;
-    while (!err && wire_next(&wire, &field)) {
+    while (!file->err && wire_next(&wire, &field)) {
         if (field.number == MODEL_GRAPH && field.type == WIRE_BYTES)
             body = field.bytes;
         else if (field.number == MODEL_FUNCTION && field.type == WIRE_BYTES)
-            err = add_function(file, field.bytes, why);
+            add_function(file, field.bytes);
     }
-    if (err)
-        return err;
-    if (wire.is_damaged)
-        return damaged(file, wire.at, "the model", why);
-    if (!body.start)
-        return err_set(why, ERR_BAD_VALUE, "%.160s: no graph found; is it an ONNX file?",
-                       file->path);
+    check_end(file, &wire, "the model");
+    if (!file->err && !body.start)
+        file->err = err_set(file->why, ERR_BAD_VALUE, "%.160s: no graph found; is it an ONNX file?",
+                            file->path);
+    if (file->err)
+        return;
     if (file->function_count > 1)
         qsort(file->functions, file->function_count, sizeof *file->functions, compare_functions);
-    err = add_graph(file, ONNX_NONE, body, why);
+    add_graph(file, ONNX_NONE, body);
     /* Subgraphs and calls are added while this runs. */
-    for (size_t i = 0; i < file->graph_count && !err; i++)
-        err = read_graph(file, (int32_t)i, why);
-    return err;
+    for (size_t i = 0; i < file->graph_count && !file->err; i++)
+        read_graph(file, (int32_t)i);
 }
 
 enum err onnx_read(const char *path, struct slice bytes, struct onnx_file *out, struct error *why)
 {
-    struct onnx_file file = {.path = strdup(path), .bytes = bytes};
-    enum err err = file.path ? read_model(&file, why) : no_memory(why);
+    struct onnx_file file = {.path = strdup(path), .bytes = bytes, .why = why};
+    if (file.path)
+        read_model(&file);
+    else
+        no_memory(&file);
+    enum err err = file.err;
+    file.why = NULL;
     if (err)
         onnx_close(&file);
     else

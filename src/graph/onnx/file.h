@@ -61,6 +61,8 @@ struct onnx_file {
         tensor_capacity, link_capacity;
     size_t table_capacity; /* a power of two */
     size_t called_bytes;   /* of function bodies, once per call */
+    enum err err;          /* while it is read: the first failure, after which nothing is added */
+    struct error *why;
 };
 
 enum err onnx_open(const char *path, struct onnx_file *out, struct error *why) MUST_USE;

@@ -37,33 +37,28 @@ static tensor_id vgg_classifier(struct build *b, tensor_id x)
     return build_linear(b, "classifier.6", x, 1000, true);
 }
 
-enum err zoo_build_vgg(const char *name, const struct graph_options *options, struct graph *out,
-                       struct error *why)
+tensor_id zoo_build_vgg(struct build *b, const struct graph_options *options)
 {
     static const int64_t CHANNELS[] = {64, 128, 256, 512, 512};
     static const struct build_pool POOL = {GRAPH_MAX_POOL, .kernel = 2, .stride = 2};
-    const struct vgg *vgg = ZOO_ROW(VGGS, name);
-    tensor_id x;
+    const struct vgg *vgg = ZOO_ROW(VGGS, b->graph->name);
     char scope[24];
     int number = 0;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
+    tensor_id x = zoo_image(b, options);
     for (int stage = 0; stage < 5; stage++) {
         for (int i = 0; i < vgg->convs[stage]; i++) {
-            struct build_conv conv = zoo_same_conv(CHANNELS[stage], 3, 1);
-            conv.has_bias = true;
-            x = build_conv(&b, next_feature(scope, &number), x, conv);
+            x = build_conv(b, next_feature(scope, &number), x,
+                           zoo_biased_conv(CHANNELS[stage], 3, 1));
             if (vgg->has_norm)
-                x = build_batch_norm(&b, next_feature(scope, &number), x);
-            x = build_op(&b, GRAPH_RELU, next_feature(scope, &number), x);
+                x = build_batch_norm(b, next_feature(scope, &number), x);
+            x = build_op(b, GRAPH_RELU, next_feature(scope, &number), x);
         }
-        x = build_pool(&b, next_feature(scope, &number), x, POOL);
+        x = build_pool(b, next_feature(scope, &number), x, POOL);
     }
-    build_output(&b, vgg_classifier(&b, x));
-    return build_end(&b);
+    return vgg_classifier(b, x);
 }
 
-enum err zoo_build_alexnet(const char *name, const struct graph_options *options, struct graph *out,
-                           struct error *why)
+tensor_id zoo_build_alexnet(struct build *b, const struct graph_options *options)
 {
     static const struct build_pool POOL = {GRAPH_MAX_POOL, .kernel = 3, .stride = 2};
     static const struct {
@@ -76,26 +71,24 @@ enum err zoo_build_alexnet(const char *name, const struct graph_options *options
         {{.channels = 256, .kernel = 3, .pad = 1, .has_bias = true}, false},
         {{.channels = 256, .kernel = 3, .pad = 1, .has_bias = true}, true},
     };
-    tensor_id x;
     char scope[24];
     int number = 0;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
+    tensor_id x = zoo_image(b, options);
     for (size_t i = 0; i < sizeof CONVS / sizeof *CONVS; i++) {
-        x = build_conv(&b, next_feature(scope, &number), x, CONVS[i].conv);
-        x = build_op(&b, GRAPH_RELU, next_feature(scope, &number), x);
+        x = build_conv(b, next_feature(scope, &number), x, CONVS[i].conv);
+        x = build_op(b, GRAPH_RELU, next_feature(scope, &number), x);
         if (CONVS[i].pools)
-            x = build_pool(&b, next_feature(scope, &number), x, POOL);
+            x = build_pool(b, next_feature(scope, &number), x, POOL);
     }
-    x = zoo_adaptive_pool(&b, "avgpool", x, 6);
-    x = build_flatten(&b, "flatten", x);
-    x = zoo_dropout(&b, "classifier.0", x);
-    x = build_linear(&b, "classifier.1", x, 4096, true);
-    x = build_op(&b, GRAPH_RELU, "classifier.2", x);
-    x = zoo_dropout(&b, "classifier.3", x);
-    x = build_linear(&b, "classifier.4", x, 4096, true);
-    x = build_op(&b, GRAPH_RELU, "classifier.5", x);
-    build_output(&b, build_linear(&b, "classifier.6", x, 1000, true));
-    return build_end(&b);
+    x = zoo_adaptive_pool(b, "avgpool", x, 6);
+    x = build_flatten(b, "flatten", x);
+    x = zoo_dropout(b, "classifier.0", x);
+    x = build_linear(b, "classifier.1", x, 4096, true);
+    x = build_op(b, GRAPH_RELU, "classifier.2", x);
+    x = zoo_dropout(b, "classifier.3", x);
+    x = build_linear(b, "classifier.4", x, 4096, true);
+    x = build_op(b, GRAPH_RELU, "classifier.5", x);
+    return build_linear(b, "classifier.6", x, 1000, true);
 }
 
 /* ---- DenseNet ---- */
@@ -140,35 +133,29 @@ static tensor_id dense_block(struct build *b, const struct densenet *net, int bl
     return build_concat(b, "cat", 1, parts, count);
 }
 
-enum err zoo_build_densenet(const char *name, const struct graph_options *options,
-                            struct graph *out, struct error *why)
+tensor_id zoo_build_densenet(struct build *b, const struct graph_options *options)
 {
     static const char *const TRANSITION[] = {"norm", "relu", "conv"};
-    const struct densenet *net = ZOO_ROW(DENSENETS, name);
-    tensor_id x;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    build_scope(&b, "%s", "features.");
-    x = build_conv(&b, "conv0", x, zoo_same_conv(net->first, 7, 2));
-    x = build_batch_norm(&b, "norm0", x);
-    x = build_op(&b, GRAPH_RELU, "relu0", x);
-    x = build_pool(&b, "pool0", x,
+    const struct densenet *net = ZOO_ROW(DENSENETS, b->graph->name);
+    tensor_id x = zoo_image(b, options);
+    build_scope(b, "%s", "features.");
+    x = build_conv(b, "conv0", x, zoo_same_conv(net->first, 7, 2));
+    x = build_batch_norm(b, "norm0", x);
+    x = build_op(b, GRAPH_RELU, "relu0", x);
+    x = build_pool(b, "pool0", x,
                    (struct build_pool){GRAPH_MAX_POOL, .kernel = 3, .stride = 2, .pad = 1});
     for (int block = 0; block < 4; block++) {
-        x = dense_block(&b, net, block, x);
+        x = dense_block(b, net, block, x);
         if (block == 3)
             break;
-        build_scope(&b, "features.transition%d.", block + 1);
-        x = norm_relu_conv(&b, TRANSITION, x, zoo_same_conv(build_dim(&b, x, 1) / 2, 1, 1));
-        x = build_pool(&b, "pool", x,
-                       (struct build_pool){GRAPH_AVG_POOL, .kernel = 2, .stride = 2});
+        build_scope(b, "features.transition%d.", block + 1);
+        x = norm_relu_conv(b, TRANSITION, x, zoo_same_conv(build_dim(b, x, 1) / 2, 1, 1));
+        x = build_pool(b, "pool", x, (struct build_pool){GRAPH_AVG_POOL, .kernel = 2, .stride = 2});
     }
-    build_scope(&b, "%s", "");
-    x = build_batch_norm(&b, "features.norm5", x);
-    x = build_op(&b, GRAPH_RELU, "relu", x);
-    x = build_global_pool(&b, "adaptive_avg_pool2d", x);
-    x = build_flatten(&b, "flatten", x);
-    build_output(&b, build_linear(&b, "classifier", x, 1000, true));
-    return build_end(&b);
+    build_scope(b, "%s", "");
+    x = build_batch_norm(b, "features.norm5", x);
+    x = build_op(b, GRAPH_RELU, "relu", x);
+    return zoo_classifier(b, x, "adaptive_avg_pool2d", NULL, "classifier");
 }
 
 /* ---- SqueezeNet ---- */
@@ -194,9 +181,7 @@ static const struct squeezenet SQUEEZENETS[] = {
 static tensor_id conv_relu(struct build *b, const char *conv, const char *relu, tensor_id x,
                            int64_t channels, int32_t kernel)
 {
-    struct build_conv how = zoo_same_conv(channels, kernel, 1);
-    how.has_bias = true;
-    x = build_conv(b, conv, x, how);
+    x = build_conv(b, conv, x, zoo_biased_conv(channels, kernel, 1));
     return build_op(b, GRAPH_RELU, relu, x);
 }
 
@@ -210,33 +195,30 @@ static tensor_id fire(struct build *b, tensor_id x, int64_t squeezed)
     return build_concat(b, "cat", 1, wide, 2);
 }
 
-enum err zoo_build_squeezenet(const char *name, const struct graph_options *options,
-                              struct graph *out, struct error *why)
+tensor_id zoo_build_squeezenet(struct build *b, const struct graph_options *options)
 {
     static const int64_t SQUEEZED[] = {16, 16, 32, 32, 48, 48, 64, 64};
     static const struct build_pool POOL = {GRAPH_MAX_POOL, .kernel = 3, .stride = 2,
                                            .rounds_up = true};
-    const struct squeezenet *net = ZOO_ROW(SQUEEZENETS, name);
-    tensor_id x;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    x = build_conv(&b, "features.0", x, net->first);
-    x = build_op(&b, GRAPH_RELU, "features.1", x);
-    x = build_pool(&b, "features.2", x, POOL);
+    const struct squeezenet *net = ZOO_ROW(SQUEEZENETS, b->graph->name);
+    tensor_id x = zoo_image(b, options);
+    x = build_conv(b, "features.0", x, net->first);
+    x = build_op(b, GRAPH_RELU, "features.1", x);
+    x = build_pool(b, "features.2", x, POOL);
     for (int i = 0; i < 8; i++) {
         for (int k = 0; k < 2; k++)
             if (net->pools[k] == net->fires[i] - 1) {
-                build_scope(&b, "features.%d.", net->pools[k]);
-                x = build_pool(&b, "pool", x, POOL);
+                build_scope(b, "features.%d.", net->pools[k]);
+                x = build_pool(b, "pool", x, POOL);
             }
-        build_scope(&b, "features.%d.", net->fires[i]);
-        x = fire(&b, x, SQUEEZED[i]);
+        build_scope(b, "features.%d.", net->fires[i]);
+        x = fire(b, x, SQUEEZED[i]);
     }
-    build_scope(&b, "%s", "");
-    x = zoo_dropout(&b, "classifier.0", x);
-    x = conv_relu(&b, "classifier.1", "classifier.2", x, 1000, 1);
-    x = build_global_pool(&b, "classifier.3", x);
-    build_output(&b, build_flatten(&b, "flatten", x));
-    return build_end(&b);
+    build_scope(b, "%s", "");
+    x = zoo_dropout(b, "classifier.0", x);
+    x = conv_relu(b, "classifier.1", "classifier.2", x, 1000, 1);
+    x = build_global_pool(b, "classifier.3", x);
+    return build_flatten(b, "flatten", x);
 }
 
 /* ---- GoogLeNet and Inception V3 ---- */
@@ -245,13 +227,8 @@ enum err zoo_build_squeezenet(const char *name, const struct graph_options *opti
 static tensor_id conv_bn_relu(struct build *b, const char *scope, tensor_id x,
                               struct build_conv how)
 {
-    char name[64];
-    str_format(name, sizeof name, "%s.conv", scope);
-    x = build_conv(b, name, x, how);
-    str_format(name, sizeof name, "%s.bn", scope);
-    x = build_batch_norm(b, name, x);
-    str_format(name, sizeof name, "%s.relu", scope);
-    return build_op(b, GRAPH_RELU, name, x);
+    static const struct zoo_unit NAMES = {"conv", "bn", "relu"};
+    return zoo_unit(b, scope, &NAMES, x, how, GRAPH_RELU);
 }
 
 static tensor_id same_conv(struct build *b, const char *scope, tensor_id x, int64_t channels,
@@ -317,12 +294,11 @@ static tensor_id googlenet_module(struct build *b, const struct branches *m, ten
     return x;
 }
 
+/* Dropout comes before flattening here. */
 static tensor_id inception_classifier(struct build *b, tensor_id x)
 {
-    x = build_global_pool(b, "avgpool", x);
-    x = zoo_dropout(b, "dropout", x);
-    x = build_flatten(b, "flatten", x);
-    return build_linear(b, "fc", x, 1000, true);
+    x = zoo_dropout(b, "dropout", build_global_pool(b, "avgpool", x));
+    return build_linear(b, "fc", build_flatten(b, "flatten", x), 1000, true);
 }
 
 static tensor_id ceil_pool(struct build *b, const char *name, tensor_id x, int32_t kernel)
@@ -332,24 +308,21 @@ static tensor_id ceil_pool(struct build *b, const char *name, tensor_id x, int32
         (struct build_pool){GRAPH_MAX_POOL, .kernel = kernel, .stride = 2, .rounds_up = true});
 }
 
-enum err zoo_build_googlenet(const char *name, const struct graph_options *options,
-                             struct graph *out, struct error *why)
+tensor_id zoo_build_googlenet(struct build *b, const struct graph_options *options)
 {
-    tensor_id x;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    x = conv_bn_relu(&b, "conv1", x, zoo_same_conv(64, 7, 2));
-    x = ceil_pool(&b, "maxpool1", x, 3);
-    x = same_conv(&b, "conv2", x, 64, 1);
-    x = same_conv(&b, "conv3", x, 192, 3);
-    x = ceil_pool(&b, "maxpool2", x, 3);
+    tensor_id x = zoo_image(b, options);
+    x = conv_bn_relu(b, "conv1", x, zoo_same_conv(64, 7, 2));
+    x = ceil_pool(b, "maxpool1", x, 3);
+    x = same_conv(b, "conv2", x, 64, 1);
+    x = same_conv(b, "conv3", x, 192, 3);
+    x = ceil_pool(b, "maxpool2", x, 3);
     for (size_t i = 0; i < sizeof MODULES / sizeof *MODULES; i++) {
-        x = googlenet_module(&b, &MODULES[i], x);
+        x = googlenet_module(b, &MODULES[i], x);
         if (MODULES[i].pool_after > 0)
-            x = ceil_pool(&b, MODULES[i].pool_after == 3 ? "maxpool3" : "maxpool4", x,
+            x = ceil_pool(b, MODULES[i].pool_after == 3 ? "maxpool3" : "maxpool4", x,
                           MODULES[i].pool_after);
     }
-    build_output(&b, inception_classifier(&b, x));
-    return build_end(&b);
+    return inception_classifier(b, x);
 }
 
 /* ---- Inception V3 ---- */
@@ -441,35 +414,32 @@ static void add_auxiliary_head(struct build *b)
     build_tensor(b, GRAPH_PARAMETER, "AuxLogits", 1, (int64_t[]){first + second + last});
 }
 
-enum err zoo_build_inception_v3(const char *name, const struct graph_options *options,
-                                struct graph *out, struct error *why)
+tensor_id zoo_build_inception_v3(struct build *b, const struct graph_options *options)
 {
     static const char *const A[] = {"Mixed_5b.", "Mixed_5c.", "Mixed_5d."};
     static const char *const C[] = {"Mixed_6b.", "Mixed_6c.", "Mixed_6d.", "Mixed_6e."};
     static const int64_t WIDTHS[] = {128, 160, 160, 192};
-    tensor_id x;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    x = inception_stem(&b, x);
+    tensor_id x = zoo_image(b, options);
+    x = inception_stem(b, x);
     for (int i = 0; i < 3; i++) {
-        build_scope(&b, "%s", A[i]);
-        x = module_a(&b, x, i == 0 ? 32 : 64);
+        build_scope(b, "%s", A[i]);
+        x = module_a(b, x, i == 0 ? 32 : 64);
     }
-    build_scope(&b, "%s", "Mixed_6a.");
-    x = module_b(&b, x);
+    build_scope(b, "%s", "Mixed_6a.");
+    x = module_b(b, x);
     for (int i = 0; i < 4; i++) {
-        build_scope(&b, "%s", C[i]);
-        x = module_c(&b, x, WIDTHS[i]);
+        build_scope(b, "%s", C[i]);
+        x = module_c(b, x, WIDTHS[i]);
     }
-    build_scope(&b, "%s", "Mixed_7a.");
-    x = module_d(&b, x);
-    build_scope(&b, "%s", "Mixed_7b.");
-    x = module_e(&b, x);
-    build_scope(&b, "%s", "Mixed_7c.");
-    x = module_e(&b, x);
-    build_scope(&b, "%s", "");
-    add_auxiliary_head(&b);
-    build_output(&b, inception_classifier(&b, x));
-    return build_end(&b);
+    build_scope(b, "%s", "Mixed_7a.");
+    x = module_d(b, x);
+    build_scope(b, "%s", "Mixed_7b.");
+    x = module_e(b, x);
+    build_scope(b, "%s", "Mixed_7c.");
+    x = module_e(b, x);
+    build_scope(b, "%s", "");
+    add_auxiliary_head(b);
+    return inception_classifier(b, x);
 }
 
 /* ---- ConvNeXt ---- */
@@ -518,29 +488,26 @@ static struct build_conv patch_conv(int64_t channels, int32_t size)
         .channels = channels, .kernel = size, .stride = size, .has_bias = true};
 }
 
-enum err zoo_build_convnext(const char *name, const struct graph_options *options,
-                            struct graph *out, struct error *why)
+tensor_id zoo_build_convnext(struct build *b, const struct graph_options *options)
 {
-    const struct convnext *net = ZOO_ROW(CONVNEXTS, name);
-    tensor_id x;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    x = build_conv(&b, "features.0.0", x, patch_conv(net->first, 4));
-    x = channel_norm(&b, "features.0.1", x);
+    const struct convnext *net = ZOO_ROW(CONVNEXTS, b->graph->name);
+    tensor_id x = zoo_image(b, options);
+    x = build_conv(b, "features.0.0", x, patch_conv(net->first, 4));
+    x = channel_norm(b, "features.0.1", x);
     for (int stage = 0; stage < 4; stage++) {
         if (stage > 0) {
-            build_scope(&b, "features.%d.", 2 * stage);
-            x = channel_norm(&b, "0", x);
-            x = build_conv(&b, "1", x, patch_conv(net->first << stage, 2));
+            build_scope(b, "features.%d.", 2 * stage);
+            x = channel_norm(b, "0", x);
+            x = build_conv(b, "1", x, patch_conv(net->first << stage, 2));
         }
         for (int i = 0; i < net->blocks[stage]; i++) {
-            build_scope(&b, "features.%d.%d.", 2 * stage + 1, i);
-            x = convnext_block(&b, x);
+            build_scope(b, "features.%d.%d.", 2 * stage + 1, i);
+            x = convnext_block(b, x);
         }
     }
-    build_scope(&b, "%s", "");
-    x = build_global_pool(&b, "avgpool", x);
-    x = channel_norm(&b, "classifier.0", x);
-    x = build_flatten(&b, "classifier.1", x);
-    build_output(&b, build_linear(&b, "classifier.2", x, 1000, true));
-    return build_end(&b);
+    build_scope(b, "%s", "");
+    x = build_global_pool(b, "avgpool", x);
+    x = channel_norm(b, "classifier.0", x);
+    x = build_flatten(b, "classifier.1", x);
+    return build_linear(b, "classifier.2", x, 1000, true);
 }

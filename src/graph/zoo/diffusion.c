@@ -10,19 +10,12 @@ enum { LATENT_CHANNELS = 4, VAE_SCALE = 8, TEXT_TOKENS = 77, TEXT_FEATURES = 768
 
 /* ---- residual blocks of UNet and VAE ---- */
 
-static struct build_conv conv_with_bias(int64_t channels, int32_t kernel, int32_t stride)
-{
-    struct build_conv conv = zoo_same_conv(channels, kernel, stride);
-    conv.has_bias = true;
-    return conv;
-}
-
 /* `time` is the embedding of the step, or GRAPH_NONE. */
 static tensor_id resnet_block(struct build *b, tensor_id in, int64_t channels, tensor_id time)
 {
     tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "norm1", in, true);
     x = build_op(b, GRAPH_SILU, "nonlinearity", x);
-    x = build_conv(b, "conv1", x, conv_with_bias(channels, 3, 1));
+    x = build_conv(b, "conv1", x, zoo_biased_conv(channels, 3, 1));
     if (time >= 0) {
         tensor_id shift = build_op(b, GRAPH_SILU, "time_nonlinearity", time);
         shift = build_linear(b, "time_emb_proj", shift, channels, true);
@@ -32,9 +25,9 @@ static tensor_id resnet_block(struct build *b, tensor_id in, int64_t channels, t
     }
     x = build_norm(b, GRAPH_GROUP_NORM, "norm2", x, true);
     x = build_op(b, GRAPH_SILU, "nonlinearity_1", x);
-    x = build_conv(b, "conv2", x, conv_with_bias(channels, 3, 1));
+    x = build_conv(b, "conv2", x, zoo_biased_conv(channels, 3, 1));
     if (build_dim(b, in, 1) != channels)
-        in = build_conv(b, "conv_shortcut", in, conv_with_bias(channels, 1, 1));
+        in = build_conv(b, "conv_shortcut", in, zoo_biased_conv(channels, 1, 1));
     return build_binary(b, GRAPH_ADD, "add", in, x);
 }
 
@@ -43,7 +36,7 @@ static tensor_id upsample(struct build *b, tensor_id x)
     int64_t channels = build_dim(b, x, 1);
     int64_t dims[] = {build_dim(b, x, 0), channels, 2 * build_dim(b, x, 2), 2 * build_dim(b, x, 3)};
     x = build_move(b, "interpolate", x, 4, dims);
-    return build_conv(b, "conv", x, conv_with_bias(channels, 3, 1));
+    return build_conv(b, "conv", x, zoo_biased_conv(channels, 3, 1));
 }
 
 /* Pixels as tokens: (batch, height x width, channels); and back. */
@@ -65,7 +58,7 @@ static tensor_id output_conv(struct build *b, const char *conv, tensor_id x, int
 {
     x = build_norm(b, GRAPH_GROUP_NORM, "conv_norm_out", x, true);
     x = build_op(b, GRAPH_SILU, "conv_act", x);
-    return build_conv(b, conv, x, conv_with_bias(channels, 3, 1));
+    return build_conv(b, conv, x, zoo_biased_conv(channels, 3, 1));
 }
 
 /* ---- UNet ---- */
@@ -102,21 +95,19 @@ static tensor_id unet_transformer(struct build *b, tensor_id in, tensor_id text)
     struct block block = {.hidden = channels,
                           .heads = 8,
                           .intermediate = 4 * channels,
-                          .norm = GRAPH_LAYER_NORM,
                           .activation = GRAPH_GELU,
                           .is_gated = true,
-                          .has_output_bias = true,
-                          .has_feed_forward_bias = true};
+                          .has_no_qkv_bias = true};
     struct block_pass cross = {.cross_tokens = TEXT_TOKENS, .cross_states = text};
     tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "norm", in, true);
-    x = build_conv(b, "proj_in", x, conv_with_bias(channels, 1, 1));
+    x = build_conv(b, "proj_in", x, zoo_biased_conv(channels, 1, 1));
     tensor_id before = x;
     x = as_tokens(b, x);
     x = block_attention(b, &block, &SELF_NAMES.attention, &(struct block_pass){0}, x);
     x = block_attention(b, &block, &TEXT_NAMES, &cross, x);
     x = block_feed_forward(b, &block, &SELF_NAMES.feed_forward, x);
     x = as_image(b, x, before);
-    x = build_conv(b, "proj_out", x, conv_with_bias(channels, 1, 1));
+    x = build_conv(b, "proj_out", x, zoo_biased_conv(channels, 1, 1));
     return build_binary(b, GRAPH_ADD, "add", x, in);
 }
 
@@ -145,7 +136,7 @@ static tensor_id unet_down(struct build *b, struct unet *unet, tensor_id x)
         }
         build_scope(b, "down_blocks.%d.downsamplers.0.", i);
         if (i < 3)
-            x = save_skip(unet, build_conv(b, "conv", x, conv_with_bias(CHANNELS[i], 3, 2)));
+            x = save_skip(unet, build_conv(b, "conv", x, zoo_biased_conv(CHANNELS[i], 3, 2)));
     }
     return x;
 }
@@ -179,23 +170,23 @@ static tensor_id embed_time(struct build *b, int64_t batch)
     return build_linear(b, "time_embedding.linear_2", x, 4 * CHANNELS[0], true);
 }
 
-static void build_unet(struct build *b, int64_t batch, int64_t side)
+static tensor_id unet(struct build *b, int64_t batch, int64_t side)
 {
     tensor_id x =
         build_input(b, "sample", GRAPH_FLOAT, 4, (int64_t[]){batch, LATENT_CHANNELS, side, side});
-    struct unet unet = {.time = embed_time(b, batch)};
-    unet.text = build_input(b, "encoder_hidden_states", GRAPH_FLOAT, 3,
-                            (int64_t[]){batch, TEXT_TOKENS, TEXT_FEATURES});
-    x = save_skip(&unet, build_conv(b, "conv_in", x, conv_with_bias(CHANNELS[0], 3, 1)));
-    x = unet_down(b, &unet, x);
+    struct unet net = {.time = embed_time(b, batch)};
+    net.text = build_input(b, "encoder_hidden_states", GRAPH_FLOAT, 3,
+                           (int64_t[]){batch, TEXT_TOKENS, TEXT_FEATURES});
+    x = save_skip(&net, build_conv(b, "conv_in", x, zoo_biased_conv(CHANNELS[0], 3, 1)));
+    x = unet_down(b, &net, x);
     build_scope(b, "%s", "mid_block.resnets.0.");
-    x = resnet_block(b, x, CHANNELS[3], unet.time);
+    x = resnet_block(b, x, CHANNELS[3], net.time);
     build_scope(b, "%s", "mid_block.attentions.0.");
-    x = unet_transformer(b, x, unet.text);
+    x = unet_transformer(b, x, net.text);
     build_scope(b, "%s", "mid_block.resnets.1.");
-    x = resnet_block(b, x, CHANNELS[3], unet.time);
-    x = unet_up(b, &unet, x);
-    build_output(b, output_conv(b, "conv_out", x, LATENT_CHANNELS));
+    x = resnet_block(b, x, CHANNELS[3], net.time);
+    x = unet_up(b, &net, x);
+    return output_conv(b, "conv_out", x, LATENT_CHANNELS);
 }
 
 /* ---- VAE ---- */
@@ -247,7 +238,7 @@ static tensor_id downsample(struct build *b, tensor_id x)
 
 static tensor_id vae_encode(struct build *b, tensor_id x)
 {
-    x = build_conv(b, "encoder.conv_in", x, conv_with_bias(VAE_CHANNELS[0], 3, 1));
+    x = build_conv(b, "encoder.conv_in", x, zoo_biased_conv(VAE_CHANNELS[0], 3, 1));
     for (int i = 0; i < 4; i++) {
         for (int k = 0; k < 2; k++) {
             build_scope(b, "encoder.down_blocks.%d.resnets.%d.", i, k);
@@ -260,13 +251,13 @@ static tensor_id vae_encode(struct build *b, tensor_id x)
     x = vae_mid_block(b, "encoder", x);
     x = output_conv(b, "conv_out", x, 2 * LATENT_CHANNELS);
     build_scope(b, "%s", "");
-    return build_conv(b, "quant_conv", x, conv_with_bias(2 * LATENT_CHANNELS, 1, 1));
+    return build_conv(b, "quant_conv", x, zoo_biased_conv(2 * LATENT_CHANNELS, 1, 1));
 }
 
 static tensor_id vae_decode(struct build *b, tensor_id x)
 {
-    x = build_conv(b, "post_quant_conv", x, conv_with_bias(LATENT_CHANNELS, 1, 1));
-    x = build_conv(b, "decoder.conv_in", x, conv_with_bias(VAE_CHANNELS[3], 3, 1));
+    x = build_conv(b, "post_quant_conv", x, zoo_biased_conv(LATENT_CHANNELS, 1, 1));
+    x = build_conv(b, "decoder.conv_in", x, zoo_biased_conv(VAE_CHANNELS[3], 3, 1));
     x = vae_mid_block(b, "decoder", x);
     for (int i = 0; i < 4; i++) {
         for (int k = 0; k < 3; k++) {
@@ -283,8 +274,8 @@ static tensor_id vae_decode(struct build *b, tensor_id x)
     return x;
 }
 
-static void build_vae(struct build *b, bool has_encoder, bool has_decoder, int64_t batch,
-                      int64_t image)
+static tensor_id vae(struct build *b, bool has_encoder, bool has_decoder, int64_t batch,
+                     int64_t image)
 {
     int64_t side = image / VAE_SCALE;
     int64_t latents[] = {batch, LATENT_CHANNELS, side, side};
@@ -297,28 +288,21 @@ static void build_vae(struct build *b, bool has_encoder, bool has_decoder, int64
     } else {
         x = build_input(b, "latent_sample", GRAPH_FLOAT, 4, latents);
     }
-    build_output(b, has_decoder ? vae_decode(b, x) : x);
+    return has_decoder ? vae_decode(b, x) : x;
 }
 
 /* ---- the models ---- */
 
-enum err zoo_build_diffusion(const char *name, const struct graph_options *options,
-                             struct graph *out, struct error *why)
+tensor_id zoo_build_diffusion(struct build *b, const struct graph_options *options)
 {
+    const char *name = b->graph->name;
     bool is_unet = strstr(name, "unet");
     /* The UNet halves its latents three times. */
-    int64_t multiple = is_unet ? 64 : VAE_SCALE;
-    if (options->image % multiple)
-        return err_set(why, ERR_BAD_VALUE, "%s: image size must be a multiple of %lld, not %lld",
-                       name, (long long)multiple, (long long)options->image);
-    struct build b = build_begin(out, name, why);
-    out->batch = (double)options->batch;
+    zoo_check_multiple(b, options->image, is_unet ? 64 : VAE_SCALE);
     if (is_unet)
-        build_unet(&b, options->batch, options->image / VAE_SCALE);
-    else
-        build_vae(&b, !strstr(name, "decoder"), !strstr(name, "encoder"), options->batch,
-                  options->image);
-    return build_end(&b);
+        return unet(b, options->batch, options->image / VAE_SCALE);
+    return vae(b, !strstr(name, "decoder"), !strstr(name, "encoder"), options->batch,
+               options->image);
 }
 
 static const struct block_names CLIP_NAMES = {
@@ -337,29 +321,22 @@ static const struct block_names CLIP_NAMES = {
 };
 
 /* The text encoder of CLIP ViT-L/14, to whose states the UNet attends. */
-enum err zoo_build_clip_text(const char *name, const struct graph_options *options,
-                             struct graph *out, struct error *why)
+tensor_id zoo_build_clip_text(struct build *b, const struct graph_options *options)
 {
     struct block block = {.hidden = TEXT_FEATURES,
                           .heads = 12,
                           .intermediate = 4 * TEXT_FEATURES,
-                          .norm = GRAPH_LAYER_NORM,
                           .activation = GRAPH_GELU,
-                          .is_causal = true,
-                          .has_qkv_bias = true,
-                          .has_output_bias = true,
-                          .has_feed_forward_bias = true};
-    tensor_id x;
-    struct build b = block_text_begin(name, options->batch, options->tokens, out, why, &x);
-    b.component = DECODER_EMBEDDING;
-    build_scope(&b, "%s", "text_model.embeddings.");
-    x = build_embedding(&b, "token_embedding", x, 49408, TEXT_FEATURES);
+                          .is_causal = true};
+    tensor_id x = block_text_input(b, options->batch, options->tokens);
+    b->component = DECODER_EMBEDDING;
+    build_scope(b, "%s", "text_model.embeddings.");
+    x = build_embedding(b, "token_embedding", x, 49408, TEXT_FEATURES);
     tensor_id positions =
-        block_positions(&b, "position_embedding", options->tokens, 0, TEXT_TOKENS, TEXT_FEATURES);
-    x = build_binary(&b, GRAPH_ADD, "add", x, positions);
-    b.component = DECODER_COMPONENT_COUNT;
-    x = block_stack(&b, &block, &CLIP_NAMES, &(struct block_pass){0}, 12,
+        block_positions(b, "position_embedding", options->tokens, 0, TEXT_TOKENS, TEXT_FEATURES);
+    x = build_binary(b, GRAPH_ADD, "add", x, positions);
+    b->component = DECODER_COMPONENT_COUNT;
+    x = block_stack(b, &block, &CLIP_NAMES, &(struct block_pass){0}, 12,
                     "text_model.encoder.layers.", x);
-    build_output(&b, block_norm(&b, &block, "text_model.final_layer_norm", x));
-    return build_end(&b);
+    return block_norm(b, "text_model.final_layer_norm", x);
 }

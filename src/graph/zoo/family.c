@@ -18,14 +18,18 @@ const void *zoo_row(const void *rows, size_t row_size, size_t count, const char 
     return NULL; /* zoo.def has a name that its family lacks: a programming error, which the tests find */
 }
 
-struct build zoo_image(const char *name, const struct graph_options *options, int64_t channels,
-                       struct graph *out, struct error *why, tensor_id *image)
+tensor_id zoo_image(struct build *build, const struct graph_options *options)
 {
-    struct build b = build_begin(out, name, why);
-    int64_t dims[] = {options->batch, channels, options->image, options->image};
-    out->batch = (double)options->batch;
-    *image = build_input(&b, "input", GRAPH_FLOAT, 4, dims);
-    return b;
+    int64_t dims[] = {options->batch, 3, options->image, options->image};
+    return build_input(build, "input", GRAPH_FLOAT, 4, dims);
+}
+
+void zoo_check_multiple(struct build *build, int64_t image, int64_t multiple)
+{
+    if (image % multiple)
+        build->err = err_set(build->why, ERR_BAD_VALUE,
+                             "%s: image size must be a multiple of %lld, not %lld",
+                             build->graph->name, (long long)multiple, (long long)image);
 }
 
 /* ---- convolutions ---- */
@@ -41,20 +45,43 @@ static struct scoped_name scoped(const char *scope, const char *name)
     return scoped;
 }
 
+tensor_id zoo_unit(struct build *build, const char *scope, const struct zoo_unit *names,
+                   tensor_id x, struct build_conv conv, enum graph_op activation)
+{
+    x = build_conv(build, scoped(scope, names->conv).text, x, conv);
+    x = build_batch_norm(build, scoped(scope, names->norm).text, x);
+    return activation == GRAPH_VIEW
+               ? x
+               : build_op(build, activation, scoped(scope, names->activation).text, x);
+}
+
+tensor_id zoo_conv_norm_from(struct build *build, const char *scope, int first, tensor_id x,
+                             struct build_conv conv, enum graph_op activation)
+{
+    char numbers[3][8];
+    for (int i = 0; i < 3; i++)
+        str_format(numbers[i], sizeof numbers[i], "%d", first + i);
+    const struct zoo_unit names = {numbers[0], numbers[1], numbers[2]};
+    return zoo_unit(build, scope, &names, x, conv, activation);
+}
+
 tensor_id zoo_conv_norm(struct build *build, const char *scope, tensor_id x, struct build_conv conv,
                         enum graph_op activation)
 {
-    x = build_conv(build, scoped(scope, "0").text, x, conv);
-    x = build_batch_norm(build, scoped(scope, "1").text, x);
-    if (activation == GRAPH_VIEW)
-        return x;
-    return build_op(build, activation, scoped(scope, "2").text, x);
+    return zoo_conv_norm_from(build, scope, 0, x, conv, activation);
 }
 
 struct build_conv zoo_same_conv(int64_t channels, int32_t kernel, int32_t stride)
 {
     return (struct build_conv){
         .channels = channels, .kernel = kernel, .stride = stride, .pad = (kernel - 1) / 2};
+}
+
+struct build_conv zoo_biased_conv(int64_t channels, int32_t kernel, int32_t stride)
+{
+    struct build_conv conv = zoo_same_conv(channels, kernel, stride);
+    conv.has_bias = true;
+    return conv;
 }
 
 struct build_conv zoo_depthwise_conv(int64_t channels, int32_t kernel, int32_t stride)
@@ -86,6 +113,16 @@ tensor_id zoo_squeeze_excite(struct build *build, const char *scope, tensor_id x
 }
 
 /* ---- pooling and shapes ---- */
+
+tensor_id zoo_classifier(struct build *build, tensor_id x, const char *pool, const char *dropout,
+                         const char *linear)
+{
+    build_scope(build, "%s", "");
+    x = build_flatten(build, "flatten", build_global_pool(build, pool, x));
+    if (dropout)
+        x = zoo_dropout(build, dropout, x);
+    return build_linear(build, linear, x, 1000, true);
+}
 
 tensor_id zoo_dropout(struct build *build, const char *name, tensor_id x)
 {

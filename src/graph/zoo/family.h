@@ -1,42 +1,20 @@
-/* The families of the zoo: each builds the graph of one of its names and finishes it; and the layers that they share.
- * Graphs are the caller's; nothing is owned. */
+/* The families of the zoo, each of which builds the architecture that the graph is named after, and the layers that
+ * they share.  Graphs are the caller's; nothing is owned. */
 #ifndef IPW_GRAPH_ZOO_FAMILY_H
 #define IPW_GRAPH_ZOO_FAMILY_H
 
 #include "graph/build.h"
 #include "graph/reader.h"
 
-#define ZOO_FAMILY(family)                                                                         \
-    enum err zoo_build_##family(const char *name, const struct graph_options *options,             \
-                                struct graph *out, struct error *why)
-ZOO_FAMILY(alexnet);
-ZOO_FAMILY(bert);
-ZOO_FAMILY(clip_text);
-ZOO_FAMILY(convnext);
-ZOO_FAMILY(decoder);
-ZOO_FAMILY(densenet);
-ZOO_FAMILY(diffusion);
-ZOO_FAMILY(efficientnet);
-ZOO_FAMILY(googlenet);
-ZOO_FAMILY(gpt2);
-ZOO_FAMILY(inception_v3);
-ZOO_FAMILY(lraspp);
-ZOO_FAMILY(maxvit);
-ZOO_FAMILY(mnasnet);
-ZOO_FAMILY(mobilenet_v2);
-ZOO_FAMILY(mobilenet_v3);
-ZOO_FAMILY(recurrent);
-ZOO_FAMILY(regnet);
-ZOO_FAMILY(resnet);
-ZOO_FAMILY(segmentation);
-ZOO_FAMILY(shufflenet);
-ZOO_FAMILY(squeezenet);
-ZOO_FAMILY(swin);
-ZOO_FAMILY(vgg);
-ZOO_FAMILY(vit);
-ZOO_FAMILY(whisper);
-ZOO_FAMILY(yolo);
-#undef ZOO_FAMILY
+/* Adds all nodes and returns the output; the options are complete. */
+typedef tensor_id zoo_builder(struct build *b, const struct graph_options *options);
+
+zoo_builder zoo_build_alexnet, zoo_build_bert, zoo_build_clip_text, zoo_build_convnext,
+    zoo_build_densenet, zoo_build_diffusion, zoo_build_efficientnet, zoo_build_googlenet,
+    zoo_build_gpt2, zoo_build_inception_v3, zoo_build_lraspp, zoo_build_maxvit, zoo_build_mnasnet,
+    zoo_build_mobilenet_v2, zoo_build_mobilenet_v3, zoo_build_recurrent, zoo_build_regnet,
+    zoo_build_resnet, zoo_build_segmentation, zoo_build_shufflenet, zoo_build_squeezenet,
+    zoo_build_swin, zoo_build_vgg, zoo_build_vit, zoo_build_whisper, zoo_build_yolo;
 
 /* ---- shared ---- */
 
@@ -44,17 +22,30 @@ ZOO_FAMILY(yolo);
 const void *zoo_row(const void *rows, size_t row_size, size_t count, const char *name);
 #define ZOO_ROW(rows, name) zoo_row(rows, sizeof *(rows), sizeof(rows) / sizeof *(rows), name)
 
-/* Begins a graph whose input is an image: (batch, channels, height, width). */
-struct build zoo_image(const char *name, const struct graph_options *options, int64_t channels,
-                       struct graph *out, struct error *why, tensor_id *image);
+/* An image as input: (batch, 3, height, width). */
+tensor_id zoo_image(struct build *build, const struct graph_options *options);
+/* Fails for an image size that is not a multiple. */
+void zoo_check_multiple(struct build *build, int64_t image, int64_t multiple);
 
-/* Convolution, batch norm and, unless it is GRAPH_VIEW, an activation, named like torchvision's
- * Conv2dNormActivation: SCOPE.0, SCOPE.1, SCOPE.2. */
+/* Convolution, batch norm and, unless it is GRAPH_VIEW, an activation, named SCOPE.conv and so on. */
+struct zoo_unit {
+    const char *conv, *norm, *activation;
+};
+tensor_id zoo_unit(struct build *build, const char *scope, const struct zoo_unit *names,
+                   tensor_id x, struct build_conv conv, enum graph_op activation);
+/* The same named like torchvision's Conv2dNormActivation: SCOPE.0, SCOPE.1, SCOPE.2; or by three numbers from FIRST. */
 tensor_id zoo_conv_norm(struct build *build, const char *scope, tensor_id x, struct build_conv conv,
                         enum graph_op activation);
+tensor_id zoo_conv_norm_from(struct build *build, const char *scope, int first, tensor_id x,
+                             struct build_conv conv, enum graph_op activation);
 /* "Same" padding: a stride of 1 keeps the size. */
 struct build_conv zoo_same_conv(int64_t channels, int32_t kernel, int32_t stride);
+struct build_conv zoo_biased_conv(int64_t channels, int32_t kernel, int32_t stride);
 struct build_conv zoo_depthwise_conv(int64_t channels, int32_t kernel, int32_t stride);
+
+/* The usual end, without a prefix: global average, flatten, dropout unless it is NULL, 1000 classes. */
+tensor_id zoo_classifier(struct build *build, tensor_id x, const char *pool, const char *dropout,
+                         const char *linear);
 
 /* Free at inference. */
 tensor_id zoo_dropout(struct build *build, const char *name, tensor_id x);

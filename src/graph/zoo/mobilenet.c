@@ -35,25 +35,19 @@ static tensor_id inverted_residual_v2(struct build *b, const struct v2_stage *v2
     return is_residual ? build_binary(b, GRAPH_ADD, "add", in, x) : x;
 }
 
-enum err zoo_build_mobilenet_v2(const char *name, const struct graph_options *options,
-                                struct graph *out, struct error *why)
+tensor_id zoo_build_mobilenet_v2(struct build *b, const struct graph_options *options)
 {
-    tensor_id x;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
+    tensor_id x = zoo_image(b, options);
     int number = 1;
-    x = zoo_conv_norm(&b, "features.0", x, zoo_same_conv(32, 3, 2), GRAPH_CLIP);
+    x = zoo_conv_norm(b, "features.0", x, zoo_same_conv(32, 3, 2), GRAPH_CLIP);
     for (int s = 0; s < V2_STAGE_COUNT; s++)
         for (int i = 0; i < V2_STAGES[s].count; i++) {
-            build_scope(&b, "features.%d.", number++);
-            x = inverted_residual_v2(&b, &V2_STAGES[s], i == 0 ? V2_STAGES[s].stride : 1, x);
+            build_scope(b, "features.%d.", number++);
+            x = inverted_residual_v2(b, &V2_STAGES[s], i == 0 ? V2_STAGES[s].stride : 1, x);
         }
-    build_scope(&b, "%s", "");
-    x = zoo_conv_norm(&b, "features.18", x, zoo_same_conv(1280, 1, 1), GRAPH_CLIP);
-    x = build_global_pool(&b, "adaptive_avg_pool2d", x);
-    x = build_flatten(&b, "flatten", x);
-    x = zoo_dropout(&b, "classifier.0", x);
-    build_output(&b, build_linear(&b, "classifier.1", x, 1000, true));
-    return build_end(&b);
+    build_scope(b, "%s", "");
+    x = zoo_conv_norm(b, "features.18", x, zoo_same_conv(1280, 1, 1), GRAPH_CLIP);
+    return zoo_classifier(b, x, "adaptive_avg_pool2d", "classifier.0", "classifier.1");
 }
 
 /* ---- MobileNet V3 ---- */
@@ -147,28 +141,25 @@ static tensor_id inverted_residual_v3(struct build *b, const struct v3_block *bl
     return is_residual ? build_binary(b, GRAPH_ADD, "add", x, in) : x;
 }
 
-enum err zoo_build_mobilenet_v3(const char *name, const struct graph_options *options,
-                                struct graph *out, struct error *why)
+tensor_id zoo_build_mobilenet_v3(struct build *b, const struct graph_options *options)
 {
-    const struct mobilenet_v3 *net = ZOO_ROW(MOBILENETS_V3, name);
-    tensor_id x;
+    const struct mobilenet_v3 *net = ZOO_ROW(MOBILENETS_V3, b->graph->name);
     char scope[24];
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    x = zoo_conv_norm(&b, "features.0", x, zoo_same_conv(16, 3, 2), GRAPH_HARD_SWISH);
+    tensor_id x = zoo_image(b, options);
+    x = zoo_conv_norm(b, "features.0", x, zoo_same_conv(16, 3, 2), GRAPH_HARD_SWISH);
     for (int i = 0; i < net->count; i++) {
-        build_scope(&b, "features.%d.", i + 1);
-        x = inverted_residual_v3(&b, &net->blocks[i], 1, x);
+        build_scope(b, "features.%d.", i + 1);
+        x = inverted_residual_v3(b, &net->blocks[i], 1, x);
     }
-    build_scope(&b, "%s", "");
+    build_scope(b, "%s", "");
     str_format(scope, sizeof scope, "features.%d", net->count + 1);
-    x = zoo_conv_norm(&b, scope, x, zoo_same_conv(6 * build_dim(&b, x, 1), 1, 1), GRAPH_HARD_SWISH);
-    x = build_global_pool(&b, "avgpool", x);
-    x = build_flatten(&b, "flatten", x);
-    x = build_linear(&b, "classifier.0", x, net->last, true);
-    x = build_op(&b, GRAPH_HARD_SWISH, "classifier.1", x);
-    x = zoo_dropout(&b, "classifier.2", x);
-    build_output(&b, build_linear(&b, "classifier.3", x, 1000, true));
-    return build_end(&b);
+    x = zoo_conv_norm(b, scope, x, zoo_same_conv(6 * build_dim(b, x, 1), 1, 1), GRAPH_HARD_SWISH);
+    x = build_global_pool(b, "avgpool", x);
+    x = build_flatten(b, "flatten", x);
+    x = build_linear(b, "classifier.0", x, net->last, true);
+    x = build_op(b, GRAPH_HARD_SWISH, "classifier.1", x);
+    x = zoo_dropout(b, "classifier.2", x);
+    return build_linear(b, "classifier.3", x, 1000, true);
 }
 
 tensor_id zoo_mobilenet_v3_dilated(struct build *build, tensor_id x, tensor_id *early)
@@ -282,33 +273,27 @@ static tensor_id mb_block(struct build *b, const struct mb_stage *mb_stage, int6
     return is_residual ? build_binary(b, GRAPH_ADD, "add", x, in) : x;
 }
 
-enum err zoo_build_efficientnet(const char *name, const struct graph_options *options,
-                                struct graph *out, struct error *why)
+tensor_id zoo_build_efficientnet(struct build *b, const struct graph_options *options)
 {
-    const struct efficientnet *net = ZOO_ROW(EFFICIENTNETS, name);
-    tensor_id x;
+    const struct efficientnet *net = ZOO_ROW(EFFICIENTNETS, b->graph->name);
     char scope[24];
     int number = 1;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    x = zoo_conv_norm(&b, "features.0", x,
+    tensor_id x = zoo_image(b, options);
+    x = zoo_conv_norm(b, "features.0", x,
                       zoo_same_conv(zoo_round_channels(net->first * net->width), 3, 2), GRAPH_SILU);
     for (const struct mb_stage *mb_stage = net->stages; mb_stage->expansion; mb_stage++, number++) {
         int64_t channels = zoo_round_channels(mb_stage->channels * net->width);
         int count = (int)ceil(mb_stage->count * net->depth);
         for (int i = 0; i < count; i++) {
-            build_scope(&b, "features.%d.%d.", number, i);
-            x = mb_block(&b, mb_stage, channels, i == 0 ? mb_stage->stride : 1, x);
+            build_scope(b, "features.%d.%d.", number, i);
+            x = mb_block(b, mb_stage, channels, i == 0 ? mb_stage->stride : 1, x);
         }
     }
-    build_scope(&b, "%s", "");
+    build_scope(b, "%s", "");
     str_format(scope, sizeof scope, "features.%d", number);
-    int64_t last = net->last > 0 ? net->last : 4 * build_dim(&b, x, 1);
-    x = zoo_conv_norm(&b, scope, x, zoo_same_conv(last, 1, 1), GRAPH_SILU);
-    x = build_global_pool(&b, "avgpool", x);
-    x = build_flatten(&b, "flatten", x);
-    x = zoo_dropout(&b, "classifier.0", x);
-    build_output(&b, build_linear(&b, "classifier.1", x, 1000, true));
-    return build_end(&b);
+    int64_t last = net->last > 0 ? net->last : 4 * build_dim(b, x, 1);
+    x = zoo_conv_norm(b, scope, x, zoo_same_conv(last, 1, 1), GRAPH_SILU);
+    return zoo_classifier(b, x, "avgpool", "classifier.0", "classifier.1");
 }
 
 /* ---- ShuffleNet V2 ---- */
@@ -325,19 +310,6 @@ static const struct shufflenet SHUFFLENETS[] = {
     {"shufflenet_v2_x2_0", {244, 488, 976}, 2048},
 };
 
-/* Convolution, batch norm and, unless it is GRAPH_VIEW, an activation: modules BRANCH.FIRST and following. */
-static tensor_id conv_bn(struct build *b, const char *branch, int first, tensor_id x,
-                         struct build_conv conv, enum graph_op activation)
-{
-    char name[32];
-    str_format(name, sizeof name, "%s.%d", branch, first);
-    x = build_conv(b, name, x, conv);
-    str_format(name, sizeof name, "%s.%d", branch, first + 1);
-    x = build_batch_norm(b, name, x);
-    str_format(name, sizeof name, "%s.%d", branch, first + 2);
-    return activation == GRAPH_VIEW ? x : build_op(b, activation, name, x);
-}
-
 static struct build_conv depthwise_of(struct build *b, tensor_id x, int32_t kernel, int32_t stride)
 {
     return zoo_depthwise_conv(build_dim(b, x, 1), kernel, stride);
@@ -345,15 +317,15 @@ static struct build_conv depthwise_of(struct build *b, tensor_id x, int32_t kern
 
 static tensor_id main_branch(struct build *b, tensor_id x, int64_t channels, int32_t stride)
 {
-    x = conv_bn(b, "branch2", 0, x, zoo_same_conv(channels, 1, 1), GRAPH_RELU);
-    x = conv_bn(b, "branch2", 3, x, depthwise_of(b, x, 3, stride), GRAPH_VIEW);
-    return conv_bn(b, "branch2", 5, x, zoo_same_conv(channels, 1, 1), GRAPH_RELU);
+    x = zoo_conv_norm_from(b, "branch2", 0, x, zoo_same_conv(channels, 1, 1), GRAPH_RELU);
+    x = zoo_conv_norm_from(b, "branch2", 3, x, depthwise_of(b, x, 3, stride), GRAPH_VIEW);
+    return zoo_conv_norm_from(b, "branch2", 5, x, zoo_same_conv(channels, 1, 1), GRAPH_RELU);
 }
 
 static tensor_id shortcut_branch(struct build *b, tensor_id x, int64_t channels)
 {
-    x = conv_bn(b, "branch1", 0, x, depthwise_of(b, x, 3, 2), GRAPH_VIEW);
-    return conv_bn(b, "branch1", 2, x, zoo_same_conv(channels, 1, 1), GRAPH_RELU);
+    x = zoo_conv_norm_from(b, "branch1", 0, x, depthwise_of(b, x, 3, 2), GRAPH_VIEW);
+    return zoo_conv_norm_from(b, "branch1", 2, x, zoo_same_conv(channels, 1, 1), GRAPH_RELU);
 }
 
 static tensor_id shuffle_unit(struct build *b, tensor_id x, int64_t channels, bool halves)
@@ -371,27 +343,22 @@ static tensor_id shuffle_unit(struct build *b, tensor_id x, int64_t channels, bo
     return build_rearrange(b, "channel_shuffle", x, 4, dims);
 }
 
-enum err zoo_build_shufflenet(const char *name, const struct graph_options *options,
-                              struct graph *out, struct error *why)
+tensor_id zoo_build_shufflenet(struct build *b, const struct graph_options *options)
 {
     static const int UNITS[] = {4, 8, 4};
-    const struct shufflenet *net = ZOO_ROW(SHUFFLENETS, name);
-    tensor_id x;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    x = conv_bn(&b, "conv1", 0, x, zoo_same_conv(24, 3, 2), GRAPH_RELU);
-    x = build_pool(&b, "maxpool", x,
+    const struct shufflenet *net = ZOO_ROW(SHUFFLENETS, b->graph->name);
+    tensor_id x = zoo_image(b, options);
+    x = zoo_conv_norm_from(b, "conv1", 0, x, zoo_same_conv(24, 3, 2), GRAPH_RELU);
+    x = build_pool(b, "maxpool", x,
                    (struct build_pool){GRAPH_MAX_POOL, .kernel = 3, .stride = 2, .pad = 1});
     for (int stage = 0; stage < 3; stage++)
         for (int i = 0; i < UNITS[stage]; i++) {
-            build_scope(&b, "stage%d.%d.", stage + 2, i);
-            x = shuffle_unit(&b, x, net->channels[stage], i == 0);
+            build_scope(b, "stage%d.%d.", stage + 2, i);
+            x = shuffle_unit(b, x, net->channels[stage], i == 0);
         }
-    build_scope(&b, "%s", "");
-    x = conv_bn(&b, "conv5", 0, x, zoo_same_conv(net->last, 1, 1), GRAPH_RELU);
-    x = build_global_pool(&b, "mean", x);
-    x = build_flatten(&b, "flatten", x);
-    build_output(&b, build_linear(&b, "fc", x, 1000, true));
-    return build_end(&b);
+    build_scope(b, "%s", "");
+    x = zoo_conv_norm_from(b, "conv5", 0, x, zoo_same_conv(net->last, 1, 1), GRAPH_RELU);
+    return zoo_classifier(b, x, "mean", NULL, "fc");
 }
 
 /* ---- MNASNet ---- */
@@ -415,36 +382,31 @@ static tensor_id mnas_residual(struct build *b, const struct mnas_stack *mnas_st
                                int64_t channels, int32_t stride, tensor_id in)
 {
     int64_t in_channels = build_dim(b, in, 1);
-    tensor_id x = conv_bn(b, "layers", 0, in,
-                          zoo_same_conv(in_channels * mnas_stack->expansion, 1, 1), GRAPH_RELU);
-    x = conv_bn(b, "layers", 3, x, depthwise_of(b, x, mnas_stack->kernel, stride), GRAPH_RELU);
-    x = conv_bn(b, "layers", 6, x, zoo_same_conv(channels, 1, 1), GRAPH_VIEW);
+    tensor_id x = zoo_conv_norm_from(
+        b, "layers", 0, in, zoo_same_conv(in_channels * mnas_stack->expansion, 1, 1), GRAPH_RELU);
+    x = zoo_conv_norm_from(b, "layers", 3, x, depthwise_of(b, x, mnas_stack->kernel, stride),
+                           GRAPH_RELU);
+    x = zoo_conv_norm_from(b, "layers", 6, x, zoo_same_conv(channels, 1, 1), GRAPH_VIEW);
     return in_channels == channels && stride == 1 ? build_binary(b, GRAPH_ADD, "add", x, in) : x;
 }
 
-enum err zoo_build_mnasnet(const char *name, const struct graph_options *options, struct graph *out,
-                           struct error *why)
+tensor_id zoo_build_mnasnet(struct build *b, const struct graph_options *options)
 {
-    double width = ((const struct mnasnet *)ZOO_ROW(MNASNETS, name))->width;
-    tensor_id x;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    x = conv_bn(&b, "layers", 0, x, zoo_same_conv(zoo_round_channels(32 * width), 3, 2),
-                GRAPH_RELU);
-    x = conv_bn(&b, "layers", 3, x, depthwise_of(&b, x, 3, 1), GRAPH_RELU);
-    x = conv_bn(&b, "layers", 6, x, zoo_same_conv(zoo_round_channels(16 * width), 1, 1),
-                GRAPH_VIEW);
+    double width = ((const struct mnasnet *)ZOO_ROW(MNASNETS, b->graph->name))->width;
+    tensor_id x = zoo_image(b, options);
+    x = zoo_conv_norm_from(b, "layers", 0, x, zoo_same_conv(zoo_round_channels(32 * width), 3, 2),
+                           GRAPH_RELU);
+    x = zoo_conv_norm_from(b, "layers", 3, x, depthwise_of(b, x, 3, 1), GRAPH_RELU);
+    x = zoo_conv_norm_from(b, "layers", 6, x, zoo_same_conv(zoo_round_channels(16 * width), 1, 1),
+                           GRAPH_VIEW);
     for (int s = 0; s < 6; s++)
         for (int i = 0; i < MNAS_STACKS[s].count; i++) {
-            build_scope(&b, "layers.%d.%d.", s + 8, i);
-            x = mnas_residual(&b, &MNAS_STACKS[s],
+            build_scope(b, "layers.%d.%d.", s + 8, i);
+            x = mnas_residual(b, &MNAS_STACKS[s],
                               zoo_round_channels(MNAS_STACKS[s].channels * width),
                               i == 0 ? MNAS_STACKS[s].stride : 1, x);
         }
-    build_scope(&b, "%s", "");
-    x = conv_bn(&b, "layers", 14, x, zoo_same_conv(1280, 1, 1), GRAPH_RELU);
-    x = build_global_pool(&b, "mean", x);
-    x = build_flatten(&b, "flatten", x);
-    x = zoo_dropout(&b, "classifier.0", x);
-    build_output(&b, build_linear(&b, "classifier.1", x, 1000, true));
-    return build_end(&b);
+    build_scope(b, "%s", "");
+    x = zoo_conv_norm_from(b, "layers", 14, x, zoo_same_conv(1280, 1, 1), GRAPH_RELU);
+    return zoo_classifier(b, x, "mean", "classifier.0", "classifier.1");
 }

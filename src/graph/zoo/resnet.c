@@ -28,13 +28,8 @@ struct block_step {
     int32_t stride, dilation;
 };
 
-static tensor_id conv_bn(struct build *b, int number, tensor_id x, struct build_conv conv)
-{
-    static const char *const CONVS[] = {"conv1", "conv2", "conv3"};
-    static const char *const NORMS[] = {"bn1", "bn2", "bn3"};
-    x = build_conv(b, CONVS[number - 1], x, conv);
-    return build_batch_norm(b, NORMS[number - 1], x);
-}
+static const struct zoo_unit UNIT_1 = {"conv1", "bn1", "relu"}, UNIT_2 = {"conv2", "bn2", "relu_1"},
+                             UNIT_3 = {"conv3", "bn3", NULL};
 
 static tensor_id residual(struct build *b, const char *relu, tensor_id x, tensor_id shortcut,
                           int64_t channels, int32_t stride)
@@ -48,9 +43,8 @@ static tensor_id residual(struct build *b, const char *relu, tensor_id x, tensor
 
 static tensor_id basic(struct build *b, tensor_id in, int64_t planes, int32_t stride)
 {
-    tensor_id x = conv_bn(b, 1, in, zoo_same_conv(planes, 3, stride));
-    x = build_op(b, GRAPH_RELU, "relu", x);
-    x = conv_bn(b, 2, x, zoo_same_conv(planes, 3, 1));
+    tensor_id x = zoo_unit(b, "", &UNIT_1, in, zoo_same_conv(planes, 3, stride), GRAPH_RELU);
+    x = zoo_unit(b, "", &UNIT_2, x, zoo_same_conv(planes, 3, 1), GRAPH_VIEW);
     return residual(b, "relu_1", x, in, planes, stride);
 }
 
@@ -61,43 +55,34 @@ static tensor_id bottleneck(struct build *b, const struct resnet *resnet, tensor
     struct build_conv wide = zoo_same_conv(width, 3, block_step.stride);
     wide.groups = resnet->groups;
     wide.dilation = wide.pad = block_step.dilation;
-    tensor_id x = conv_bn(b, 1, in, zoo_same_conv(width, 1, 1));
-    x = build_op(b, GRAPH_RELU, "relu", x);
-    x = conv_bn(b, 2, x, wide);
-    x = build_op(b, GRAPH_RELU, "relu_1", x);
-    x = conv_bn(b, 3, x, zoo_same_conv(4 * planes, 1, 1));
+    tensor_id x = zoo_unit(b, "", &UNIT_1, in, zoo_same_conv(width, 1, 1), GRAPH_RELU);
+    x = zoo_unit(b, "", &UNIT_2, x, wide, GRAPH_RELU);
+    x = zoo_unit(b, "", &UNIT_3, x, zoo_same_conv(4 * planes, 1, 1), GRAPH_VIEW);
     return residual(b, "relu_2", x, in, 4 * planes, block_step.stride);
 }
 
 static tensor_id resnet_stem(struct build *b, tensor_id x)
 {
-    x = conv_bn(b, 1, x, zoo_same_conv(64, 7, 2));
-    x = build_op(b, GRAPH_RELU, "relu", x);
+    x = zoo_unit(b, "", &UNIT_1, x, zoo_same_conv(64, 7, 2), GRAPH_RELU);
     return build_pool(b, "maxpool", x,
                       (struct build_pool){GRAPH_MAX_POOL, .kernel = 3, .stride = 2, .pad = 1});
 }
 
-enum err zoo_build_resnet(const char *name, const struct graph_options *options, struct graph *out,
-                          struct error *why)
+tensor_id zoo_build_resnet(struct build *b, const struct graph_options *options)
 {
-    const struct resnet *resnet = ZOO_ROW(RESNETS, name);
-    tensor_id x;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    x = resnet_stem(&b, x);
+    const struct resnet *resnet = ZOO_ROW(RESNETS, b->graph->name);
+    tensor_id x = zoo_image(b, options);
+    x = resnet_stem(b, x);
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < resnet->blocks[stage]; i++) {
             int64_t planes = INT64_C(64) << stage;
             int32_t stride = stage > 0 && i == 0 ? 2 : 1;
-            build_scope(&b, "layer%d.%d.", stage + 1, i);
+            build_scope(b, "layer%d.%d.", stage + 1, i);
             x = resnet->has_bottleneck
-                    ? bottleneck(&b, resnet, x, planes, (struct block_step){stride, 1})
-                    : basic(&b, x, planes, stride);
+                    ? bottleneck(b, resnet, x, planes, (struct block_step){stride, 1})
+                    : basic(b, x, planes, stride);
         }
-    build_scope(&b, "%s", "");
-    x = build_global_pool(&b, "avgpool", x);
-    x = build_flatten(&b, "flatten", x);
-    build_output(&b, build_linear(&b, "fc", x, 1000, true));
-    return build_end(&b);
+    return zoo_classifier(b, x, "avgpool", NULL, "fc");
 }
 
 /* ---- semantic segmentation: FCN and DeepLab V3 ---- */
@@ -166,45 +151,39 @@ static tensor_id dilated_resnet(struct build *b, const struct resnet *resnet, te
 }
 
 /* With the auxiliary classifier on an earlier stage, which the published counts include. */
-enum err zoo_build_segmentation(const char *name, const struct graph_options *options,
-                                struct graph *out, struct error *why)
+tensor_id zoo_build_segmentation(struct build *b, const struct graph_options *options)
 {
+    const char *name = b->graph->name;
     bool is_deeplab = !strncmp(name, "deeplab", 7), is_deep = strstr(name, "101");
     const struct resnet *resnet = ZOO_ROW(RESNETS, is_deep ? "resnet101" : "resnet50");
-    tensor_id x, early = GRAPH_NONE;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    x = strstr(name, "mobilenet") ? zoo_mobilenet_v3_dilated(&b, x, &early)
-                                  : dilated_resnet(&b, resnet, x, &early);
-    build_scope(&b, "%s", "classifier.");
-    x = is_deeplab ? deeplab_head(&b, x) : fcn_head(&b, x);
-    build_output(&b, interpolate(&b, "interpolate", x, options->image, options->image));
-    build_scope(&b, "%s", "aux_classifier.");
-    x = fcn_head(&b, early);
-    build_output(&b, interpolate(&b, "interpolate", x, options->image, options->image));
-    return build_end(&b);
+    tensor_id x = zoo_image(b, options), early = GRAPH_NONE;
+    x = strstr(name, "mobilenet") ? zoo_mobilenet_v3_dilated(b, x, &early)
+                                  : dilated_resnet(b, resnet, x, &early);
+    build_scope(b, "%s", "classifier.");
+    x = is_deeplab ? deeplab_head(b, x) : fcn_head(b, x);
+    build_output(b, interpolate(b, "interpolate", x, options->image, options->image));
+    build_scope(b, "%s", "aux_classifier.");
+    x = fcn_head(b, early);
+    return interpolate(b, "interpolate", x, options->image, options->image);
 }
 
 /* ---- semantic segmentation: LR-ASPP ---- */
 
-enum err zoo_build_lraspp(const char *name, const struct graph_options *options, struct graph *out,
-                          struct error *why)
+tensor_id zoo_build_lraspp(struct build *b, const struct graph_options *options)
 {
     struct build_conv last = {.channels = SEGMENTATION_CLASSES, .kernel = 1, .has_bias = true};
-    tensor_id x, early = GRAPH_NONE;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    x = zoo_mobilenet_v3_dilated(&b, x, &early);
-    build_scope(&b, "%s", "classifier.");
-    tensor_id scale = build_global_pool(&b, "scale.0", x);
-    scale = build_conv(&b, "scale.1", scale, zoo_same_conv(128, 1, 1));
-    scale = build_op(&b, GRAPH_SIGMOID, "scale.2", scale);
-    x = zoo_conv_norm(&b, "cbr", x, zoo_same_conv(128, 1, 1), GRAPH_RELU);
-    x = build_binary(&b, GRAPH_MUL, "mul", x, scale);
-    x = interpolate(&b, "interpolate", x, build_dim(&b, early, 2), build_dim(&b, early, 3));
-    x = build_conv(&b, "high_classifier", x, last);
-    x = build_binary(&b, GRAPH_ADD, "add", build_conv(&b, "low_classifier", early, last), x);
-    build_scope(&b, "%s", "");
-    build_output(&b, interpolate(&b, "interpolate", x, options->image, options->image));
-    return build_end(&b);
+    tensor_id early = GRAPH_NONE, x = zoo_mobilenet_v3_dilated(b, zoo_image(b, options), &early);
+    build_scope(b, "%s", "classifier.");
+    tensor_id scale = build_global_pool(b, "scale.0", x);
+    scale = build_conv(b, "scale.1", scale, zoo_same_conv(128, 1, 1));
+    scale = build_op(b, GRAPH_SIGMOID, "scale.2", scale);
+    x = zoo_conv_norm(b, "cbr", x, zoo_same_conv(128, 1, 1), GRAPH_RELU);
+    x = build_binary(b, GRAPH_MUL, "mul", x, scale);
+    x = interpolate(b, "interpolate", x, build_dim(b, early, 2), build_dim(b, early, 3));
+    x = build_conv(b, "high_classifier", x, last);
+    x = build_binary(b, GRAPH_ADD, "add", build_conv(b, "low_classifier", early, last), x);
+    build_scope(b, "%s", "");
+    return interpolate(b, "interpolate", x, options->image, options->image);
 }
 
 /* ---- RegNet ---- */
@@ -256,20 +235,15 @@ static tensor_id regnet_block(struct build *b, const struct regnet *regnet, tens
     return build_op(b, GRAPH_RELU, "activation", x);
 }
 
-enum err zoo_build_regnet(const char *name, const struct graph_options *options, struct graph *out,
-                          struct error *why)
+tensor_id zoo_build_regnet(struct build *b, const struct graph_options *options)
 {
-    const struct regnet *regnet = ZOO_ROW(REGNETS, name);
-    tensor_id x;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    x = zoo_conv_norm(&b, "stem", x, zoo_same_conv(32, 3, 2), GRAPH_RELU);
+    const struct regnet *regnet = ZOO_ROW(REGNETS, b->graph->name);
+    tensor_id x = zoo_image(b, options);
+    x = zoo_conv_norm(b, "stem", x, zoo_same_conv(32, 3, 2), GRAPH_RELU);
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < regnet->blocks[stage]; i++) {
-            build_scope(&b, "trunk_output.block%d.block%d-%d.", stage + 1, stage + 1, i);
-            x = regnet_block(&b, regnet, x, regnet->widths[stage], i == 0 ? 2 : 1);
+            build_scope(b, "trunk_output.block%d.block%d-%d.", stage + 1, stage + 1, i);
+            x = regnet_block(b, regnet, x, regnet->widths[stage], i == 0 ? 2 : 1);
         }
-    build_scope(&b, "%s", "");
-    x = build_flatten(&b, "flatten", build_global_pool(&b, "avgpool", x));
-    build_output(&b, build_linear(&b, "fc", x, 1000, true));
-    return build_end(&b);
+    return zoo_classifier(b, x, "avgpool", NULL, "fc");
 }

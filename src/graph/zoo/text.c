@@ -1,10 +1,7 @@
-/* Text and speech: BERT, GPT-2, decoders of the model catalog, LSTM and GRU classifiers, Whisper. */
+/* Text and speech: BERT, GPT-2, LSTM and GRU classifiers, Whisper. */
 #include <string.h>
 
-#include "catalog/model.h"
 #include "graph/blocks.h"
-#include "graph/decoder.h"
-#include "graph/decoder_shape.h"
 #include "graph/transformers.h"
 #include "graph/zoo/family.h"
 
@@ -31,11 +28,10 @@ static const struct bert_row BERTS[] = {
 };
 #undef BERT
 
-enum err zoo_build_bert(const char *name, const struct graph_options *options, struct graph *out,
-                        struct error *why)
+tensor_id zoo_build_bert(struct build *b, const struct graph_options *options)
 {
-    const struct bert_row *row = ZOO_ROW(BERTS, name);
-    return transformer_bert(name, &row->sizes, options, out, why);
+    const struct bert_row *row = ZOO_ROW(BERTS, b->graph->name);
+    return transformer_bert(b, &row->sizes, options);
 }
 
 /* ---- GPT-2 ---- */
@@ -53,73 +49,32 @@ static const struct gpt2_row GPT2S[] = {
     {"distilgpt2", {50257, 1024, 768, 12, 0, 6, GRAPH_GELU}},
 };
 
-enum err zoo_build_gpt2(const char *name, const struct graph_options *options, struct graph *out,
-                        struct error *why)
+tensor_id zoo_build_gpt2(struct build *b, const struct graph_options *options)
 {
-    const struct gpt2_row *row = ZOO_ROW(GPT2S, name);
-    return transformer_gpt2(name, &row->sizes, options, out, why);
-}
-
-/* ---- decoders: Llama, SmolLM, Mistral, Qwen, Gemma, Phi ---- */
-
-static struct decoder_shape shape_of(const struct model_shape *model)
-{
-    struct decoder_shape shape = {0};
-    decoder_shape_for_kind(model->kind, &shape);
-    shape.name = model->name;
-    shape.layers = model->layers;
-    shape.embedding = model->hidden_size;
-    shape.heads = model->heads;
-    shape.heads_kv = model->kv_heads;
-    shape.head_size = model->head_size;
-    shape.vocabulary = model->vocabulary;
-    shape.context = model->context;
-    shape.has_tied_embeddings = model->has_tied_embeddings;
-    shape.window = model->window;
-    shape.experts = model->experts;
-    shape.experts_used = model->experts_used;
-    *(model->experts ? &shape.expert_feed_forward : &shape.feed_forward) = model->feed_forward;
-    return shape;
-}
-
-enum err zoo_build_decoder(const char *name, const struct graph_options *options, struct graph *out,
-                           struct error *why)
-{
-    struct decoder_shape shape = shape_of(model_shape_find(name));
-    struct graph_options complete = *options;
-    struct decoder decoder;
-    enum err err = decoder_from_shape(&shape, &decoder, why);
-    if (err)
-        return err;
-    err = decoder_graph(&decoder, &complete, out, why);
-    decoder_release(&decoder);
-    return err;
+    const struct gpt2_row *row = ZOO_ROW(GPT2S, b->graph->name);
+    return transformer_gpt2(b, &row->sizes, options);
 }
 
 /* ---- LSTM and GRU: the sizes of a common tutorial on sentiment, 4 810 857 parameters ---- */
 
 enum { RNN_WORDS = 25002, RNN_EMBEDDING = 100, RNN_HIDDEN = 256, RNN_LAYERS = 2 };
 
-enum err zoo_build_recurrent(const char *name, const struct graph_options *options,
-                             struct graph *out, struct error *why)
+tensor_id zoo_build_recurrent(struct build *b, const struct graph_options *options)
 {
     static const char *const LAYER_NAMES[RNN_LAYERS] = {"rnn.l0", "rnn.l1"};
-    enum graph_op op = strstr(name, "gru") ? GRAPH_GRU : GRAPH_LSTM;
-    tensor_id x;
-    struct build b = block_text_begin(name, options->batch, options->tokens, out, why, &x);
-    b.component = DECODER_EMBEDDING;
-    x = build_embedding(&b, "embedding", x, RNN_WORDS, RNN_EMBEDDING);
-    b.component = DECODER_COMPONENT_COUNT;
+    enum graph_op op = strstr(b->graph->name, "gru") ? GRAPH_GRU : GRAPH_LSTM;
+    tensor_id x = block_text_input(b, options->batch, options->tokens);
+    b->component = DECODER_EMBEDDING;
+    x = build_embedding(b, "embedding", x, RNN_WORDS, RNN_EMBEDDING);
+    b->component = DECODER_COMPONENT_COUNT;
     for (int i = 0; i < RNN_LAYERS; i++) {
-        b.layer = i;
-        x = build_recurrent(&b, op, LAYER_NAMES[i], x, RNN_HIDDEN, true);
+        b->layer = i;
+        x = build_recurrent(b, op, LAYER_NAMES[i], x, RNN_HIDDEN, true);
     }
-    b.layer = GRAPH_NONE;
-    b.component = DECODER_HEAD;
-    x = build_rearrange(&b, "last_states", x, 2, (int64_t[]){options->batch, 2 * RNN_HIDDEN});
-    x = zoo_dropout(&b, "dropout", x);
-    build_output(&b, build_linear(&b, "fc", x, 1, true));
-    return build_end(&b);
+    b->layer = GRAPH_NONE;
+    b->component = DECODER_HEAD;
+    x = build_rearrange(b, "last_states", x, 2, (int64_t[]){options->batch, 2 * RNN_HIDDEN});
+    return build_linear(b, "fc", zoo_dropout(b, "dropout", x), 1, true);
 }
 
 /* ---- Whisper: an encoder over half a minute of audio, a decoder over tokens ---- */
@@ -172,13 +127,9 @@ static struct block whisper_block(const struct whisper *whisper, bool is_causal)
     return (struct block){.hidden = whisper->hidden,
                           .heads = whisper->heads,
                           .intermediate = 4 * whisper->hidden,
-                          .norm = GRAPH_LAYER_NORM,
                           .activation = GRAPH_GELU,
                           .is_causal = is_causal,
-                          .has_qkv_bias = true,
-                          .has_no_key_bias = true,
-                          .has_output_bias = true,
-                          .has_feed_forward_bias = true};
+                          .has_no_key_bias = true};
 }
 
 static tensor_id whisper_encoder(struct build *b, const struct whisper *whisper, int64_t batch)
@@ -200,11 +151,11 @@ static tensor_id whisper_encoder(struct build *b, const struct whisper *whisper,
     b->component = DECODER_COMPONENT_COUNT;
     x = block_stack(b, &block, &WHISPER_NAMES, &(struct block_pass){0}, whisper->encoder_layers,
                     "model.encoder.layers.", x);
-    return block_norm(b, &block, "model.encoder.layer_norm", x);
+    return block_norm(b, "model.encoder.layer_norm", x);
 }
 
-static void whisper_decoder(struct build *b, const struct whisper *whisper, int64_t cached,
-                            tensor_id ids, tensor_id states)
+static tensor_id whisper_decoder(struct build *b, const struct whisper *whisper, int64_t cached,
+                                 tensor_id ids, tensor_id states)
 {
     struct block block = whisper_block(whisper, true);
     struct block_pass self = {.has_cache = true, .cached = cached};
@@ -228,8 +179,8 @@ static void whisper_decoder(struct build *b, const struct whisper *whisper, int6
     }
     build_scope(b, "%s", "");
     b->layer = GRAPH_NONE;
-    x = block_norm(b, &block, "model.decoder.layer_norm", x);
-    build_output(b, block_last_logits(b, "proj_out", x, table));
+    x = block_norm(b, "model.decoder.layer_norm", x);
+    return block_last_logits(b, "proj_out", x, table);
 }
 
 /* Parameters that a decode pass does not read: the encoder, and the K and V projections of its states. */
@@ -251,18 +202,15 @@ static void add_idle_parameters(struct build *b, const struct whisper *whisper)
     graph_release(&alone);
 }
 
-enum err zoo_build_whisper(const char *name, const struct graph_options *options, struct graph *out,
-                           struct error *why)
+tensor_id zoo_build_whisper(struct build *b, const struct graph_options *options)
 {
-    const struct whisper *whisper = ZOO_ROW(WHISPERS, name);
+    const struct whisper *whisper = ZOO_ROW(WHISPERS, b->graph->name);
     bool is_decode = options->phase == GRAPH_DECODE;
-    tensor_id ids, states = GRAPH_NONE;
-    struct build b =
-        block_text_begin(name, options->batch, is_decode ? 1 : options->tokens, out, why, &ids);
+    tensor_id ids = block_text_input(b, options->batch, is_decode ? 1 : options->tokens);
+    tensor_id states = GRAPH_NONE;
     if (is_decode)
-        add_idle_parameters(&b, whisper);
+        add_idle_parameters(b, whisper);
     else
-        states = whisper_encoder(&b, whisper, options->batch);
-    whisper_decoder(&b, whisper, is_decode ? options->context - 1 : 0, ids, states);
-    return build_end(&b);
+        states = whisper_encoder(b, whisper, options->batch);
+    return whisper_decoder(b, whisper, is_decode ? options->context - 1 : 0, ids, states);
 }

@@ -19,11 +19,10 @@ static const struct vit_row VITS[] = {
 };
 #undef VIT
 
-enum err zoo_build_vit(const char *name, const struct graph_options *options, struct graph *out,
-                       struct error *why)
+tensor_id zoo_build_vit(struct build *b, const struct graph_options *options)
 {
-    const struct vit_row *row = ZOO_ROW(VITS, name);
-    return transformer_vit(name, &row->sizes, options, out, why);
+    const struct vit_row *row = ZOO_ROW(VITS, b->graph->name);
+    return transformer_vit(b, &row->sizes, options);
 }
 
 /* ---- Swin ---- */
@@ -153,39 +152,35 @@ static tensor_id patch_merging(struct build *b, const struct swin *swin, tensor_
     return swin->is_v2 ? build_norm(b, GRAPH_LAYER_NORM, "norm", x, true) : x;
 }
 
-enum err zoo_build_swin(const char *name, const struct graph_options *options, struct graph *out,
-                        struct error *why)
+tensor_id zoo_build_swin(struct build *b, const struct graph_options *options)
 {
     static const struct build_conv PATCHES = {.kernel = 4, .stride = 4, .has_bias = true};
-    const struct swin *swin = ZOO_ROW(SWINS, name);
+    const struct swin *swin = ZOO_ROW(SWINS, b->graph->name);
     struct build_conv patches = PATCHES;
-    tensor_id x;
     int32_t layer = 0;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
+    tensor_id x = zoo_image(b, options);
     patches.channels = swin->first;
-    x = build_conv(&b, "features.0.0", x, patches);
+    x = build_conv(b, "features.0.0", x, patches);
     x = build_rearrange(
-        &b, "features.0.1", x, 4,
-        (int64_t[]){build_dim(&b, x, 0), build_dim(&b, x, 2), build_dim(&b, x, 3), swin->first});
-    x = build_norm(&b, GRAPH_LAYER_NORM, "features.0.2", x, true);
+        b, "features.0.1", x, 4,
+        (int64_t[]){build_dim(b, x, 0), build_dim(b, x, 2), build_dim(b, x, 3), swin->first});
+    x = build_norm(b, GRAPH_LAYER_NORM, "features.0.2", x, true);
     for (int stage = 0; stage < 4; stage++) {
         for (int i = 0; i < swin->layers[stage]; i++) {
-            build_scope(&b, "features.%d.%d.", 2 * stage + 1, i);
-            b.layer = layer++;
-            x = swin_mlp(&b, swin, windowed_attention(&b, swin, x, swin->heads << stage));
+            build_scope(b, "features.%d.%d.", 2 * stage + 1, i);
+            b->layer = layer++;
+            x = swin_mlp(b, swin, windowed_attention(b, swin, x, swin->heads << stage));
         }
-        b.layer = GRAPH_NONE;
-        build_scope(&b, "features.%d.", 2 * stage + 2);
-        x = stage < 3 ? patch_merging(&b, swin, x) : x;
+        b->layer = GRAPH_NONE;
+        build_scope(b, "features.%d.", 2 * stage + 2);
+        x = stage < 3 ? patch_merging(b, swin, x) : x;
     }
-    build_scope(&b, "%s", "");
-    x = build_norm(&b, GRAPH_LAYER_NORM, "norm", x, true);
-    x = build_rearrange(&b, "permute", x, 4,
-                        (int64_t[]){build_dim(&b, x, 0), build_dim(&b, x, 3), build_dim(&b, x, 1),
-                                    build_dim(&b, x, 2)});
-    x = build_flatten(&b, "flatten", build_global_pool(&b, "avgpool", x));
-    build_output(&b, build_linear(&b, "head", x, 1000, true));
-    return build_end(&b);
+    build_scope(b, "%s", "");
+    x = build_norm(b, GRAPH_LAYER_NORM, "norm", x, true);
+    x = build_rearrange(b, "permute", x, 4,
+                        (int64_t[]){build_dim(b, x, 0), build_dim(b, x, 3), build_dim(b, x, 1),
+                                    build_dim(b, x, 2)});
+    return zoo_classifier(b, x, "avgpool", NULL, "head");
 }
 
 /* ---- MaxViT ---- */
@@ -272,10 +267,8 @@ static tensor_id partition_attention(struct build *b, tensor_id in)
 
 static tensor_id maxvit_stem(struct build *b, tensor_id x)
 {
-    struct build_conv second = zoo_same_conv(64, 3, 1);
-    second.has_bias = true;
     x = zoo_conv_norm(b, "stem.0", x, zoo_same_conv(64, 3, 2), GRAPH_GELU);
-    return build_conv(b, "stem.1.0", x, second);
+    return build_conv(b, "stem.1.0", x, zoo_biased_conv(64, 3, 1));
 }
 
 static tensor_id maxvit_classifier(struct build *b, tensor_id x)
@@ -288,25 +281,22 @@ static tensor_id maxvit_classifier(struct build *b, tensor_id x)
     return build_linear(b, "classifier.5", x, 1000, false);
 }
 
-enum err zoo_build_maxvit(const char *name, const struct graph_options *options, struct graph *out,
-                          struct error *why)
+tensor_id zoo_build_maxvit(struct build *b, const struct graph_options *options)
 {
-    tensor_id x;
-    struct build b = zoo_image(name, options, 3, out, why, &x);
+    tensor_id x = zoo_image(b, options);
     int32_t layer = 0;
-    x = maxvit_stem(&b, x);
+    x = maxvit_stem(b, x);
     for (int stage = 0; stage < MAXVIT_STAGES; stage++)
         for (int i = 0; i < MAXVIT[stage].layers; i++) {
-            b.layer = layer++;
-            build_scope(&b, "blocks.%d.layers.%d.layers.MBconv.", stage, i);
-            x = mbconv(&b, x, MAXVIT[stage].channels, i == 0 ? 2 : 1);
-            build_scope(&b, "blocks.%d.layers.%d.layers.window_attention.", stage, i);
-            x = partition_attention(&b, x);
-            build_scope(&b, "blocks.%d.layers.%d.layers.grid_attention.", stage, i);
-            x = partition_attention(&b, x);
+            b->layer = layer++;
+            build_scope(b, "blocks.%d.layers.%d.layers.MBconv.", stage, i);
+            x = mbconv(b, x, MAXVIT[stage].channels, i == 0 ? 2 : 1);
+            build_scope(b, "blocks.%d.layers.%d.layers.window_attention.", stage, i);
+            x = partition_attention(b, x);
+            build_scope(b, "blocks.%d.layers.%d.layers.grid_attention.", stage, i);
+            x = partition_attention(b, x);
         }
-    b.layer = GRAPH_NONE;
-    build_scope(&b, "%s", "");
-    build_output(&b, maxvit_classifier(&b, x));
-    return build_end(&b);
+    b->layer = GRAPH_NONE;
+    build_scope(b, "%s", "");
+    return maxvit_classifier(b, x);
 }

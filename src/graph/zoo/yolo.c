@@ -35,22 +35,17 @@ static int scale_depth(const struct yolo *yolo, int count)
 static tensor_id conv(struct build *b, const char *scope, tensor_id x, int64_t channels,
                       int32_t kernel, int32_t stride)
 {
-    char name[48];
-    str_format(name, sizeof name, "%sconv", scope);
-    x = build_conv(b, name, x, zoo_same_conv(channels, kernel, stride));
-    str_format(name, sizeof name, "%sbn", scope);
-    x = build_batch_norm(b, name, x);
-    str_format(name, sizeof name, "%sact", scope);
-    return build_op(b, GRAPH_SILU, name, x);
+    static const struct zoo_unit NAMES = {"conv", "bn", "act"};
+    return zoo_unit(b, scope, &NAMES, x, zoo_same_conv(channels, kernel, stride), GRAPH_SILU);
 }
 
 static tensor_id bottleneck(struct build *b, int number, tensor_id in, bool has_shortcut)
 {
     char scope[24];
     int64_t channels = build_dim(b, in, 1);
-    str_format(scope, sizeof scope, "m.%d.cv1.", number);
+    str_format(scope, sizeof scope, "m.%d.cv1", number);
     tensor_id x = conv(b, scope, in, channels, 3, 1);
-    str_format(scope, sizeof scope, "m.%d.cv2.", number);
+    str_format(scope, sizeof scope, "m.%d.cv2", number);
     x = conv(b, scope, x, channels, 3, 1);
     str_format(scope, sizeof scope, "m.%d.add", number);
     return has_shortcut ? build_binary(b, GRAPH_ADD, scope, in, x) : x;
@@ -60,13 +55,13 @@ static tensor_id bottleneck(struct build *b, int number, tensor_id in, bool has_
 static tensor_id c2f(struct build *b, tensor_id x, int64_t channels, int count, bool has_shortcut)
 {
     tensor_id parts[2 + MAX_REPEATS];
-    x = conv(b, "cv1.", x, channels / 2 * 2, 1, 1);
+    x = conv(b, "cv1", x, channels / 2 * 2, 1, 1);
     parts[0] = zoo_half_channels(b, "chunk_0", x);
     parts[1] = zoo_half_channels(b, "chunk_1", x);
     for (int i = 0; i < count; i++)
         parts[i + 2] = bottleneck(b, i, parts[i + 1], has_shortcut);
     x = build_concat(b, "cat", 1, parts, count + 2);
-    return conv(b, "cv2.", x, channels, 1, 1);
+    return conv(b, "cv2", x, channels, 1, 1);
 }
 
 /* SPPF: three poolings in series, concatenated. */
@@ -74,12 +69,12 @@ static tensor_id sppf(struct build *b, tensor_id x, int64_t channels)
 {
     static const struct build_pool POOL = {GRAPH_MAX_POOL, .kernel = 5, .stride = 1, .pad = 2};
     tensor_id parts[4];
-    parts[0] = conv(b, "cv1.", x, build_dim(b, x, 1) / 2, 1, 1);
+    parts[0] = conv(b, "cv1", x, build_dim(b, x, 1) / 2, 1, 1);
     parts[1] = build_pool(b, "m", parts[0], POOL);
     parts[2] = build_pool(b, "m_1", parts[1], POOL);
     parts[3] = build_pool(b, "m_2", parts[2], POOL);
     x = build_concat(b, "cat", 1, parts, 4);
-    return conv(b, "cv2.", x, channels, 1, 1);
+    return conv(b, "cv2", x, channels, 1, 1);
 }
 
 static void enter_module(struct build *b, int number)
@@ -121,9 +116,9 @@ static tensor_id branch(struct build *b, const char *kind, int level, tensor_id 
 {
     char scope[24];
     struct build_conv last = {.channels = outputs, .kernel = 1, .has_bias = true};
-    str_format(scope, sizeof scope, "%s.%d.0.", kind, level);
+    str_format(scope, sizeof scope, "%s.%d.0", kind, level);
     x = conv(b, scope, x, channels, 3, 1);
-    str_format(scope, sizeof scope, "%s.%d.1.", kind, level);
+    str_format(scope, sizeof scope, "%s.%d.1", kind, level);
     x = conv(b, scope, x, channels, 3, 1);
     str_format(scope, sizeof scope, "%s.%d.2", kind, level);
     return build_conv(b, scope, x, last);
@@ -172,36 +167,31 @@ static tensor_id detect(struct build *b, const tensor_id levels[3])
 
 /* ---- the model ---- */
 
-enum err zoo_build_yolo(const char *name, const struct graph_options *options, struct graph *out,
-                        struct error *why)
+tensor_id zoo_build_yolo(struct build *b, const struct graph_options *options)
 {
-    const struct yolo *yolo = ZOO_ROW(YOLOS, name);
-    tensor_id x;
-    if (options->image % 32)
-        return err_set(why, ERR_BAD_VALUE, "%s: image size must be a multiple of 32, not %lld",
-                       name, (long long)options->image);
-    struct build b = zoo_image(name, options, 3, out, why, &x);
-    x = downsample(&b, 0, x, scale_width(yolo, 64));
-    x = downsample(&b, 1, x, scale_width(yolo, 128));
-    x = stage(&b, 2, x, scale_width(yolo, 128), scale_depth(yolo, 3), true);
-    x = downsample(&b, 3, x, scale_width(yolo, 256));
-    tensor_id at_8 = x = stage(&b, 4, x, scale_width(yolo, 256), scale_depth(yolo, 6), true);
-    x = downsample(&b, 5, x, scale_width(yolo, 512));
-    tensor_id at_16 = x = stage(&b, 6, x, scale_width(yolo, 512), scale_depth(yolo, 6), true);
-    x = downsample(&b, 7, x, scale_width(yolo, 1024));
-    x = stage(&b, 8, x, scale_width(yolo, 1024), scale_depth(yolo, 3), true);
-    enter_module(&b, 9);
-    tensor_id at_32 = x = sppf(&b, x, scale_width(yolo, 1024));
+    const struct yolo *yolo = ZOO_ROW(YOLOS, b->graph->name);
+    zoo_check_multiple(b, options->image, 32);
+    tensor_id x = zoo_image(b, options);
+    x = downsample(b, 0, x, scale_width(yolo, 64));
+    x = downsample(b, 1, x, scale_width(yolo, 128));
+    x = stage(b, 2, x, scale_width(yolo, 128), scale_depth(yolo, 3), true);
+    x = downsample(b, 3, x, scale_width(yolo, 256));
+    tensor_id at_8 = x = stage(b, 4, x, scale_width(yolo, 256), scale_depth(yolo, 6), true);
+    x = downsample(b, 5, x, scale_width(yolo, 512));
+    tensor_id at_16 = x = stage(b, 6, x, scale_width(yolo, 512), scale_depth(yolo, 6), true);
+    x = downsample(b, 7, x, scale_width(yolo, 1024));
+    x = stage(b, 8, x, scale_width(yolo, 1024), scale_depth(yolo, 3), true);
+    enter_module(b, 9);
+    tensor_id at_32 = x = sppf(b, x, scale_width(yolo, 1024));
 
     tensor_id levels[3];
-    x = concat(&b, 11, upsample(&b, 10, x), at_16);
-    tensor_id middle = x = stage(&b, 12, x, scale_width(yolo, 512), scale_depth(yolo, 3), false);
-    x = concat(&b, 14, upsample(&b, 13, x), at_8);
-    levels[0] = x = stage(&b, 15, x, scale_width(yolo, 256), scale_depth(yolo, 3), false);
-    x = concat(&b, 17, downsample(&b, 16, x, scale_width(yolo, 256)), middle);
-    levels[1] = x = stage(&b, 18, x, scale_width(yolo, 512), scale_depth(yolo, 3), false);
-    x = concat(&b, 20, downsample(&b, 19, x, scale_width(yolo, 512)), at_32);
-    levels[2] = stage(&b, 21, x, scale_width(yolo, 1024), scale_depth(yolo, 3), false);
-    build_output(&b, detect(&b, levels));
-    return build_end(&b);
+    x = concat(b, 11, upsample(b, 10, x), at_16);
+    tensor_id middle = x = stage(b, 12, x, scale_width(yolo, 512), scale_depth(yolo, 3), false);
+    x = concat(b, 14, upsample(b, 13, x), at_8);
+    levels[0] = x = stage(b, 15, x, scale_width(yolo, 256), scale_depth(yolo, 3), false);
+    x = concat(b, 17, downsample(b, 16, x, scale_width(yolo, 256)), middle);
+    levels[1] = x = stage(b, 18, x, scale_width(yolo, 512), scale_depth(yolo, 3), false);
+    x = concat(b, 20, downsample(b, 19, x, scale_width(yolo, 512)), at_32);
+    levels[2] = stage(b, 21, x, scale_width(yolo, 1024), scale_depth(yolo, 3), false);
+    return detect(b, levels);
 }

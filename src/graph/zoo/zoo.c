@@ -9,6 +9,7 @@
 #include "core/registry.h"
 #include "core/text.h"
 #include "graph/decoder.h"
+#include "graph/decoder_shape.h"
 #include "graph/zoo/family.h"
 
 static const struct zoo_entry ENTRIES[] = {
@@ -17,15 +18,8 @@ static const struct zoo_entry ENTRIES[] = {
 #include "graph/zoo/zoo.def"
 #define MODEL_SHAPE(name, summary, source, kind, layers, hidden, heads, kv, size, ff, vocabulary,  \
                     longest, ...)                                                                  \
-    {name,                                                                                         \
-     "decoder",                                                                                    \
-     summary,                                                                                      \
-     source,                                                                                       \
-     0,                                                                                            \
-     DECODER_DEFAULT_TOKENS,                                                                       \
-     DECODER_DEFAULT_TOKENS,                                                                       \
-     zoo_build_decoder,                                                                            \
-     longest},
+    {name, "decoder", summary, source, 0, DECODER_DEFAULT_TOKENS, DECODER_DEFAULT_TOKENS,          \
+     NULL, longest},
 #include "catalog/model_shapes.def"
 #undef ZOO
 #undef MODEL_SHAPE
@@ -106,6 +100,41 @@ const char *zoo_nearest(const char *source)
     return name ? nearest_name(name, names, count) : NULL;
 }
 
+/* ---- decoders: Llama, SmolLM, Mistral, Qwen, Gemma, Phi ---- */
+
+static struct decoder_shape shape_of(const struct model_shape *model)
+{
+    struct decoder_shape shape = {0};
+    decoder_shape_for_kind(model->kind, &shape);
+    shape.name = model->name;
+    shape.layers = model->layers;
+    shape.embedding = model->hidden_size;
+    shape.heads = model->heads;
+    shape.heads_kv = model->kv_heads;
+    shape.head_size = model->head_size;
+    shape.vocabulary = model->vocabulary;
+    shape.context = model->context;
+    shape.has_tied_embeddings = model->has_tied_embeddings;
+    shape.window = model->window;
+    shape.experts = model->experts;
+    shape.experts_used = model->experts_used;
+    *(model->experts ? &shape.expert_feed_forward : &shape.feed_forward) = model->feed_forward;
+    return shape;
+}
+
+static enum err build_decoder(const char *name, struct graph_options options, struct graph *out,
+                              struct error *why)
+{
+    struct decoder_shape shape = shape_of(model_shape_find(name));
+    struct decoder decoder;
+    enum err err = decoder_from_shape(&shape, &decoder, why);
+    if (err)
+        return err;
+    err = decoder_graph(&decoder, &options, out, why);
+    decoder_release(&decoder);
+    return err;
+}
+
 /* ---- options ---- */
 
 /* Products of such sizes stay far below 2^63. */
@@ -135,7 +164,12 @@ enum err zoo_build(const struct zoo_entry *entry, struct graph_options *options,
     if (!err && options->phase == GRAPH_DECODE && !zoo_has_phases(entry))
         err = err_set(why, ERR_UNSUPPORTED, "%s is not a decoder: it has no decode phase",
                       entry->name);
-    return err ? err : entry->build(entry->name, options, out, why);
+    if (err || !entry->build)
+        return err ? err : build_decoder(entry->name, *options, out, why);
+    struct build b = build_begin(out, entry->name, why);
+    out->batch = (double)options->batch;
+    build_output(&b, entry->build(&b, options));
+    return build_end(&b);
 }
 
 /* ---- the reader ---- */
@@ -154,6 +188,7 @@ static enum err open_entry(const char *source, struct model *model, struct error
     const struct zoo_entry *entry = zoo_find(source);
     if (!entry)
         return err_set(why, ERR_NOT_FOUND, "unknown architecture %.120s", source);
+    model->state = (void *)entry;
     str_copy(model->name, sizeof model->name, entry->name);
     model->has_phases = zoo_has_phases(entry);
     model->context_length = entry->context_length;
@@ -163,7 +198,7 @@ static enum err open_entry(const char *source, struct model *model, struct error
 static enum err build_entry(const struct model *model, struct graph_options *options,
                             struct graph *out, struct error *why)
 {
-    return zoo_build(zoo_find(model->name), options, out, why);
+    return zoo_build(model->state, options, out, why);
 }
 
 static void close_entry(struct model *model)

@@ -10,15 +10,16 @@
 #include "core/err.h"
 #include "graph/reader.h"
 
+struct build;
+
 struct zoo_entry {
     const char *name;               /* "resnet18" */
     const char *family;             /* "resnet" */
     const char *summary;            /* one line */
     const char *source;             /* whose architecture, names and published figures these are */
     int64_t image, tokens, context; /* defaults; 0: not applicable */
-    /* Builds and finishes a graph of this name; the options are complete. */
-    enum err (*build)(const char *name, const struct graph_options *options, struct graph *out,
-                      struct error *why);
+    /* Adds the nodes of a graph of this name and returns its output; NULL: a decoder of the model catalog. */
+    tensor_id (*build)(struct build *b, const struct graph_options *options);
     int64_t context_length; /* maximum of a decoder; 0: unknown, or no longer one can be built */
 };
 

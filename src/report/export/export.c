@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/json.h"
 #include "core/units.h"
 #include "port/file.h"
 #include "port/json_read.h"
@@ -161,10 +162,12 @@ static enum err gather_metadata(struct exporting *work, struct error *why)
 static enum err take_record(void *context, const struct jv *record)
 {
     struct exporting *work = context;
+    struct export_record given = {.tree = (struct jv *)record}; /* ours alone while it is given */
     if (jv_is_null(jv_get(jv_get(record, "model_metrics"), work->model)))
         return ERR_OK;
     work->taken++;
-    enum err err = work->driver->record(&work->export, record, &work->why);
+    record_from_json(record, work->model, &given.fields);
+    enum err err = work->driver->record(&work->export, &given, &work->why);
     return err ? err : export_pass_on(&work->export, &work->why);
 }
 
@@ -214,15 +217,20 @@ static enum err prepare(struct exporting *work, struct error *why)
 
 static enum err put_all(struct exporting *work, struct error *why)
 {
-    enum err err = work->driver->begin(&work->export, why);
+    const struct export_driver *driver = work->driver;
+    work->export.state = calloc(1, driver->state_size + 1);
+    if (!work->export.state)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    enum err err = driver->begin ? driver->begin(&work->export, why) : ERR_OK;
     if (!err)
         err = give_records(work, why);
-    if (!err)
-        err = work->driver->end(&work->export, why);
+    if (!err && driver->end)
+        err = driver->end(&work->export, why);
     if (!err)
         err = write_away(&work->export, why);
-    if (work->driver->release)
-        work->driver->release(&work->export);
+    if (driver->release)
+        driver->release(&work->export);
+    free(work->export.state);
     return err;
 }
 
@@ -248,16 +256,28 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
     return err;
 }
 
-/* ---- times of a record ---- */
+/* ---- what a record holds ---- */
 
-bool moments_of(const struct export_run *run, const struct jv *record, struct moments *out)
+void export_add_number(struct text *out, double value)
 {
-    const struct jv *metrics = jv_get(jv_get(record, "model_metrics"), run->model);
-    double from = jv_number(jv_path(record, "ipw.started_at"));
-    double latency = jv_number(jv_path(metrics, "latency_metrics.total_query_seconds"));
-    double prefill = jv_number(jv_path(record, "ipw.prefill_s"));
+    struct json json;
+    json_init(&json, out, false);
+    json_number(&json, NULL, value);
+}
+
+const char *export_text(const struct export_run *run, const struct record *record,
+                        const struct record_field *field)
+{
+    if (field->role != ROLE_DERIVED)
+        return json_field_text(&field->at, record);
+    return strcmp(field->export_name, "run") == 0 ? run->name : run->model;
+}
+
+bool moments_of(const struct record *record, struct moments *out)
+{
+    double from = record->started_at, latency = record->latency_s, prefill = record->prefill_s;
     if (!is_known(latency)) /* a query that failed has no latency */
-        latency = fmax(jv_number(jv_path(record, "ipw.decode_s")), 0) + fmax(prefill, 0);
+        latency = fmax(record->decode_s, 0) + fmax(prefill, 0);
     if (!(from > 0 && from < 9e9) || !(latency >= 0 && latency < 1e9))
         return false;
     *out = (struct moments){.from_ns = (int64_t)llround(from * 1e9)};

@@ -1,11 +1,11 @@
-/* A run in another program's format.  The contract of an exporter: one .c file in report/export that
- * exports one `const struct export_driver`, and one line in exports.def.
+/* A run in another program's format.  The contract of an exporter: a `const struct export_driver` in a .c file of
+ * report/export, and one line in exports.def.
  *
  * Records are given one after the other and in constant memory; an exporter adds to export->out, which is
  * written away as it grows.
  *
- * Ownership: the caller owns every struct here; a driver owns only what export->state points to, from a
- * successful begin until release. */
+ * Ownership: the caller owns every struct here, export->state included; a driver owns only what it puts into its
+ * state. */
 #ifndef IPW_REPORT_EXPORT_H
 #define IPW_REPORT_EXPORT_H
 
@@ -15,6 +15,7 @@
 
 #include "core/err.h"
 #include "core/text.h"
+#include "rundir/record.h"
 
 struct jv;
 struct summary;
@@ -35,22 +36,28 @@ struct export
     const struct export_driver *driver;
     const struct export_run *run;
     struct text out;
-    int fd; /* where `out` goes */
-    void *state;
+    int fd;      /* where `out` goes */
+    void *state; /* driver->state_size bytes, zero at first */
+};
+
+struct export_record {
+    struct record fields;
+    struct jv *tree; /* all of it; the driver may change it */
 };
 
 struct export_driver {
     const char *name;
     const char *summary;
-    bool makes_files;                         /* writes run->output itself, which must be given */
-    bool makes_directory;                     /* and that is a directory */
-    bool wants_metadata;                      /* which costs another pass */
-    enum err (*available)(struct error *why); /* NULL: always */
+    bool makes_files;     /* writes run->output itself, which must be given */
+    bool makes_directory; /* and that is a directory */
+    bool wants_metadata;  /* which costs another pass */
+    size_t state_size;
+    enum err (*available)(struct error *why); /* NULL: always; the others may be NULL, too */
     enum err (*begin)(struct export *export, struct error *why);
-    enum err (*record)(struct export *export, const struct jv *record,
-                       struct error *why); /* NULL: wants none */
+    enum err (*record)(struct export *export, const struct export_record *record,
+                       struct error *why);
     enum err (*end)(struct export *export, struct error *why);
-    void (*release)(struct export *export); /* also after a failure; NULL: nothing to give back */
+    void (*release)(struct export *export); /* what the state owns, also after a failure */
 };
 
 /* NULL-terminated, in the order of exports.def. */
@@ -83,6 +90,13 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
 /* For an exporter that writes much at once: what has gathered goes out when it is enough. */
 enum err export_pass_on(struct export *export, struct error *why) MUST_USE;
 
+/* A number with the fewest digits that give it back. */
+void export_add_number(struct text *out, double value);
+
+/* The text of an exported column, which may be in no record (the run, the model); NULL without one. */
+const char *export_text(const struct export_run *run, const struct record *record,
+                        const struct record_field *field);
+
 /* When a query was sent, had its first token and ended, on the wall clock. */
 struct moments {
     int64_t from_ns, to_ns; /* since 1970 */
@@ -90,6 +104,6 @@ struct moments {
 };
 
 /* False where the record does not have them. */
-bool moments_of(const struct export_run *run, const struct jv *record, struct moments *out);
+bool moments_of(const struct record *record, struct moments *out);
 
 #endif

@@ -1,3 +1,4 @@
+/* The list of exporters.  A file of its own: drivers call export.c, which so names none of them. */
 #include <string.h>
 
 #include "core/registry.h"

@@ -1,69 +1,103 @@
-#include "report/export/flat.h"
+/* The flat formats, one row per query with units in the names of the columns: CSV (RFC 4180, but for the line ends,
+ * which are the system's) and JSON lines. */
+#include <inttypes.h>
 
-#include <string.h>
-
+#include "core/csv.h"
 #include "core/json.h"
-#include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
 #include "report/export/export.h"
+#include "rundir/record.h"
 
-const char *flat_name(size_t column)
+static bool is_integer(const struct record_field *field)
 {
-    return record_export(column)->export_name;
+    return field->at.type == FIELD_INTEGER || field->at.type == FIELD_WHOLE;
 }
 
-enum flat_kind flat_kind(size_t column)
+/* ---- CSV ---- */
+
+static enum err csv_begin(struct export *export, struct error *why)
 {
-    switch (record_export(column)->at.type) {
-    case FIELD_TEXT:
-        return FLAT_TEXT;
-    case FIELD_NUMBER:
-        return FLAT_NUMBER;
-    case FIELD_INTEGER:
-    case FIELD_WHOLE:
-        return FLAT_INTEGER;
-    case FIELD_TRUTH:
-        return FLAT_TRUTH;
-    case FIELD_JSON:
-    case FIELD_METADATA:
-        break;
-    }
-    return FLAT_NULL;
+    (void)why;
+    for (size_t i = 0; i < RECORD_EXPORTS; i++)
+        text_addf(&export->out, "%s%s", i ? "," : "", record_export(i)->export_name);
+    text_add(&export->out, "\n");
+    return ERR_OK;
 }
 
-static struct flat_value value_of(const struct record_field *field, const struct record *record,
-                                  enum flat_kind kind)
+/* What is unknown is an empty field, a known but empty text is quoted. */
+static void put_cell(struct text *out, const struct record_field *field, const char *text,
+                     double number)
 {
-    struct flat_value out = {.kind = kind};
-    if (!json_field_is_known(&field->at, record))
-        return (struct flat_value){.kind = FLAT_NULL};
-    out.text = json_field_text(&field->at, record);
-    out.number = json_field_number(&field->at, record);
-    out.integer = kind == FLAT_INTEGER ? (int64_t)out.number : 0;
-    out.truth = out.number != 0;
-    return out;
+    if (text && text[0])
+        csv_add(out, text);
+    else if (text)
+        text_add(out, "\"\"");
+    else if (!is_known(number))
+        return;
+    else if (field->at.type == FIELD_TRUTH)
+        text_add(out, number != 0 ? "true" : "false");
+    else if (is_integer(field))
+        text_addf(out, "%" PRId64, (int64_t)number);
+    else
+        export_add_number(out, number);
 }
 
-void flat_row(const struct export_run *run, const struct jv *tree,
-              struct flat_value row[static FLAT_COLUMNS])
+static enum err csv_record(struct export *export, const struct export_record *record,
+                           struct error *why)
 {
-    struct record record;
-    record_from_json(tree, run->model, &record);
-    for (size_t i = 0; i < FLAT_COLUMNS; i++) {
+    (void)why;
+    for (size_t i = 0; i < RECORD_EXPORTS; i++) {
         const struct record_field *field = record_export(i);
-        if (field->role != ROLE_DERIVED)
-            row[i] = value_of(field, &record, flat_kind(i));
-        else /* what is in no record: the run and the model */
-            row[i] = (struct flat_value){
-                .kind = FLAT_TEXT,
-                .text = strcmp(field->export_name, "run") == 0 ? run->name : run->model};
+        text_add(&export->out, i ? "," : "");
+        put_cell(&export->out, field, export_text(export->run, &record->fields, field),
+                 json_field_number(&field->at, &record->fields));
     }
+    text_add(&export->out, "\n");
+    return ERR_OK;
 }
 
-void flat_add_number(struct text *out, double value)
+const struct export_driver export_csv = {
+    .name = "csv",
+    .summary = "CSV with a header: one row per query, units in the names",
+    .begin = csv_begin,
+    .record = csv_record,
+};
+
+/* ---- JSON lines ---- */
+
+static void put_member(struct json *json, const struct record_field *field, const char *text,
+                       double number)
 {
-    struct json json;
-    json_init(&json, out, false);
-    json_number(&json, NULL, value);
+    const char *key = field->export_name;
+    if (text)
+        json_string(json, key, text);
+    else if (is_known(number) && field->at.type == FIELD_TRUTH)
+        json_bool(json, key, number != 0);
+    else if (is_known(number) && is_integer(field))
+        json_integer(json, key, (int64_t)number);
+    else
+        json_number(json, key, number);
 }
+
+static enum err jsonl_record(struct export *export, const struct export_record *record,
+                             struct error *why)
+{
+    (void)why;
+    struct json json;
+    json_init(&json, &export->out, false);
+    json_object(&json, NULL);
+    for (size_t i = 0; i < RECORD_EXPORTS; i++) {
+        const struct record_field *field = record_export(i);
+        put_member(&json, field, export_text(export->run, &record->fields, field),
+                   json_field_number(&field->at, &record->fields));
+    }
+    json_object_end(&json);
+    text_add(&export->out, "\n");
+    return ERR_OK;
+}
+
+const struct export_driver export_jsonl = {
+    .name = "jsonl",
+    .summary = "JSON lines: one flat object per query, units in the names",
+    .record = jsonl_record,
+};

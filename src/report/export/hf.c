@@ -43,7 +43,7 @@ static enum err make_directory(const char *path, struct error *why)
 static enum err make_constants(const struct export_run *run, struct jv **out, struct error *why)
 {
     static const char *const KEYS[] = {"gpu_info", "system_info"};
-    struct text text = {0}, value = {0};
+    struct text text = {0};
     struct json json;
     enum err err = ERR_OK;
     json_init(&json, &text, false);
@@ -52,11 +52,8 @@ static enum err make_constants(const struct export_run *run, struct jv **out, st
     json_object(&json, run->model);
     for (size_t i = 0; !err && i < sizeof KEYS / sizeof *KEYS; i++) {
         const struct jv *told = jv_get(run->summary ? run->summary->tree : NULL, KEYS[i]);
-        text_clear(&value);
-        if (jv_is_null(told))
-            continue;
-        err = jv_print(told, &value);
-        json_raw(&json, KEYS[i], text_get(&value));
+        if (!jv_is_null(told))
+            err = jv_to_json(told, KEYS[i], &json);
     }
     json_object_end(&json);
     json_object_end(&json);
@@ -66,7 +63,6 @@ static enum err make_constants(const struct export_run *run, struct jv **out, st
     else
         err_set(why, err, "%s", err_text(err));
     text_release(&text);
-    text_release(&value);
     return err;
 }
 
@@ -74,40 +70,34 @@ static enum err hf_begin(struct export *export, struct error *why)
 {
     const struct export_run *run = export->run;
     struct store_run where = {run->output, run->model, run->metadata};
-    struct hf *hf = calloc(1, sizeof *hf);
-    if (!hf)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    export->state = hf;
+    struct hf *hf = export->state;
     enum err err = make_directory(run->output, why);
     if (!err)
         err = make_constants(run, &hf->constants, why);
     return err ? err : store_open(arrow_store(), &where, &hf->store, why);
 }
 
-static enum err hf_record(struct export *export, const struct jv *record, struct error *why)
+static enum err hf_record(struct export *export, const struct export_record *record,
+                          struct error *why)
 {
     struct hf *hf = export->state;
-    /* The record is ours alone while it is given. */
-    enum err err = jv_merge((struct jv *)record, hf->constants);
+    enum err err = jv_merge(record->tree, hf->constants);
     if (err)
         return err_set(why, err, "%s", err_text(err));
-    return hf->store.driver->put(&hf->store, record, why);
+    return store_put(&hf->store, record->tree, why);
 }
 
 static enum err hf_end(struct export *export, struct error *why)
 {
     struct hf *hf = export->state;
-    return hf->store.driver->finish(&hf->store, export->run->summary, why);
+    return store_finish(&hf->store, export->run->summary, why);
 }
 
 static void hf_release(struct export *export)
 {
     struct hf *hf = export->state;
-    if (!hf)
-        return;
     store_close(&hf->store);
     jv_free(hf->constants);
-    free(hf);
 }
 
 const struct export_driver export_hf = {
@@ -116,6 +106,7 @@ const struct export_driver export_hf = {
     .makes_files = true,
     .makes_directory = true,
     .wants_metadata = true,
+    .state_size = sizeof(struct hf),
     .available = hf_available,
     .begin = hf_begin,
     .record = hf_record,

@@ -1,14 +1,12 @@
 /* OpenTelemetry in OTLP's JSON: traces, one batch per line, a span for each query with the names of the GenAI
  * conventions and its prefill and decode below it; and metrics, histograms over the queries. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/hash.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
 #include "report/export/export.h"
 #include "rundir/summary.h"
 
@@ -54,22 +52,21 @@ static void otlp_number(struct json *json, const char *key, double value)
     close_value(json);
 }
 
-static void otlp_integer(struct json *json, const char *key, const struct jv *value)
+static void otlp_integer(struct json *json, const char *key, int64_t value)
 {
-    int64_t integer;
-    if (!jv_integer(value, &integer))
+    if (value == INTEGER_UNKNOWN)
         return;
     open_value(json, key);
-    otlp_digits(json, "intValue", integer);
+    otlp_digits(json, "intValue", value);
     close_value(json);
 }
 
-static void otlp_truth(struct json *json, const char *key, const struct jv *value)
+static void otlp_truth(struct json *json, const char *key, int8_t value)
 {
-    if (!jv_is_bool(value))
+    if (value < 0)
         return;
     open_value(json, key);
-    json_bool(json, "boolValue", jv_bool(value, false));
+    json_bool(json, "boolValue", value);
     close_value(json);
 }
 
@@ -134,7 +131,7 @@ static uint64_t id_of(const struct export_run *run, const char *key, int64_t at,
 
 struct query {
     const struct export_run *run;
-    const struct jv *record, *metrics;
+    const struct record *record;
     struct moments when;
     char trace[33], span[17];
 };
@@ -158,9 +155,7 @@ static void put_reasons(struct json *json, const char *reason)
 {
     if (!reason)
         return;
-    json_object(json, NULL);
-    json_string(json, "key", "gen_ai.response.finish_reasons");
-    json_object(json, "value");
+    open_value(json, "gen_ai.response.finish_reasons");
     json_object(json, "arrayValue");
     json_array(json, "values");
     json_object(json, NULL);
@@ -168,26 +163,24 @@ static void put_reasons(struct json *json, const char *reason)
     json_object_end(json);
     json_array_end(json);
     json_object_end(json);
-    json_object_end(json);
-    json_object_end(json);
+    close_value(json);
 }
 
-static void put_energy(struct json *json, const struct jv *energy)
+static void put_energy(struct json *json, const struct record_energy *energy)
 {
-    otlp_number(json, "ipw.energy.joules", jv_number(jv_get(energy, "joules")));
-    otlp_number(json, "ipw.energy.plus_minus_joules", jv_number(jv_get(energy, "plus_minus")));
-    otlp_text(json, "ipw.energy.method", jv_text(jv_get(energy, "method")));
-    otlp_text(json, "ipw.energy.source", jv_text(jv_get(energy, "source")));
-    otlp_number(json, "ipw.energy.coverage", jv_number(jv_get(energy, "coverage")));
-    otlp_number(json, "ipw.energy.idle_joules", jv_number(jv_get(energy, "idle_joules")));
-    otlp_number(json, "ipw.energy.active_joules", jv_number(jv_get(energy, "active_joules")));
+    otlp_number(json, "ipw.energy.joules", energy->joules);
+    otlp_number(json, "ipw.energy.plus_minus_joules", energy->plus_minus);
+    otlp_text(json, "ipw.energy.method", energy->method);
+    otlp_text(json, "ipw.energy.source", energy->source);
+    otlp_number(json, "ipw.energy.coverage", energy->coverage);
+    otlp_number(json, "ipw.energy.idle_joules", energy->idle_joules);
+    otlp_number(json, "ipw.energy.active_joules", energy->active_joules);
 }
 
 static void put_query(struct json *json, const struct query *query)
 {
-    const struct jv *own = jv_get(query->record, "ipw");
-    const char *status = jv_text(jv_get(own, "status")), *error = jv_text(jv_get(own, "error"));
-    bool failed = status && strcmp(status, "failed") == 0;
+    const struct record *record = query->record;
+    bool failed = record->status && strcmp(record->status, "failed") == 0;
     struct text name = {0};
     text_addf(&name, "chat %s", query->run->model);
     span_begin(json, query, query->span, NULL, text_get(&name), KIND_CLIENT, query->when.from_ns,
@@ -197,47 +190,34 @@ static void put_query(struct json *json, const struct query *query)
     otlp_text(json, "gen_ai.provider.name",
               query->run->summary ? query->run->summary->config_client : NULL);
     otlp_text(json, "gen_ai.request.model", query->run->model);
-    put_reasons(json, jv_text(jv_get(own, "finish_reason")));
-    otlp_integer(json, "gen_ai.usage.input_tokens", jv_path(query->metrics, "token_metrics.input"));
-    otlp_integer(json, "gen_ai.usage.output_tokens",
-                 jv_path(query->metrics, "token_metrics.output"));
-    otlp_integer(json, "http.response.status_code", jv_get(own, "http_status"));
+    put_reasons(json, record->finish_reason);
+    otlp_integer(json, "gen_ai.usage.input_tokens", record->input_tokens);
+    otlp_integer(json, "gen_ai.usage.output_tokens", record->output_tokens);
+    otlp_integer(json, "http.response.status_code", record->http_status);
     otlp_text(json, "error.type", failed ? "request_failed" : NULL);
-    otlp_text(json, "ipw.key", jv_text(jv_get(own, "key")));
-    otlp_text(json, "ipw.subject", jv_text(jv_get(query->record, "subject")));
-    otlp_truth(json, "ipw.correct", jv_path(query->metrics, "evaluation.is_correct"));
-    otlp_number(json, "ipw.time_to_first_token_s",
-                jv_number(jv_path(query->metrics, "latency_metrics.time_to_first_token_seconds")));
-    otlp_number(json, "ipw.company", jv_number(jv_get(own, "company")));
-    put_energy(json, jv_get(own, "energy"));
+    otlp_text(json, "ipw.key", record->key);
+    otlp_text(json, "ipw.subject", record->subject);
+    otlp_truth(json, "ipw.correct", record->correct);
+    otlp_number(json, "ipw.time_to_first_token_s", record->ttft_s);
+    otlp_number(json, "ipw.company", record->company);
+    put_energy(json, &record->energy);
     json_array_end(json);
     json_object(json, "status");
     json_integer(json, "code", failed ? STATUS_ERROR : STATUS_OK);
-    if (failed && error)
-        json_string(json, "message", error);
+    if (failed && record->error)
+        json_string(json, "message", record->error);
     json_object_end(json);
     json_object_end(json);
 }
 
 static void put_phase(struct json *json, const struct query *query, const char *name,
-                      const char *span, int64_t from, int64_t to)
+                      const char *span, int64_t from, int64_t to, double joules, double plus_minus)
 {
-    bool decode = strcmp(name, "decode") == 0;
     span_begin(json, query, span, query->span, name, KIND_INTERNAL, from, to);
-    otlp_number(json, "ipw.energy.joules",
-                jv_number(jv_path(query->metrics, decode ? "phase_metrics.decode_energy_j"
-                                                         : "phase_metrics.prefill_energy_j")));
-    otlp_number(json, "ipw.energy.plus_minus_joules",
-                jv_number(jv_path(query->record,
-                                  decode ? "ipw.decode_plus_minus" : "ipw.prefill_plus_minus")));
+    otlp_number(json, "ipw.energy.joules", joules);
+    otlp_number(json, "ipw.energy.plus_minus_joules", plus_minus);
     json_array_end(json);
     json_object_end(json);
-}
-
-static enum err spans_begin(struct export *export, struct error *why)
-{
-    export->state = calloc(1, sizeof(struct spans));
-    return export->state ? ERR_OK : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
 }
 
 static void end_batch(struct export *export, struct spans *spans)
@@ -250,33 +230,35 @@ static void end_batch(struct export *export, struct spans *spans)
     spans->in_batch = 0;
 }
 
-static enum err spans_record(struct export *export, const struct jv *record, struct error *why)
+static enum err spans_record(struct export *export, const struct export_record *given,
+                             struct error *why)
 {
     (void)why;
     struct spans *spans = export->state;
+    const struct record *record = &given->fields;
     struct query query = {.run = export->run, .record = record};
-    char key[32], prefill[17], decode[17];
-    const char *told = jv_text(jv_path(record, "ipw.key"));
-    query.metrics = jv_get(jv_get(record, "model_metrics"), export->run->model);
-    str_format(key, sizeof key, "%" PRIu64, spans->number++);
-    told = told ? told : key;
-    if (!moments_of(export->run, record, &query.when))
+    char number[32], phases[2][17];
+    str_format(number, sizeof number, "%" PRIu64, spans->number++);
+    const char *key = record->key ? record->key : number;
+    if (!moments_of(record, &query.when))
         return ERR_OK;
-    int64_t at = query.when.from_ns;
+    int64_t at = query.when.from_ns, first = query.when.first_ns;
     str_format(query.trace, sizeof query.trace, "%016" PRIx64 "%016" PRIx64,
-               id_of(export->run, told, at, 0), id_of(export->run, told, at, 1));
-    str_format(query.span, sizeof query.span, "%016" PRIx64, id_of(export->run, told, at, 2));
-    str_format(prefill, sizeof prefill, "%016" PRIx64, id_of(export->run, told, at, 3));
-    str_format(decode, sizeof decode, "%016" PRIx64, id_of(export->run, told, at, 4));
+               id_of(export->run, key, at, 0), id_of(export->run, key, at, 1));
+    str_format(query.span, sizeof query.span, "%016" PRIx64, id_of(export->run, key, at, 2));
+    for (size_t i = 0; i < 2; i++)
+        str_format(phases[i], sizeof *phases, "%016" PRIx64, id_of(export->run, key, at, 3 + i));
     if (!spans->in_batch) {
         json_init(&spans->json, &export->out, false);
         otlp_open(&spans->json, export->run, "resourceSpans", "scopeSpans");
         json_array(&spans->json, "spans");
     }
     put_query(&spans->json, &query);
-    if (query.when.first_ns) {
-        put_phase(&spans->json, &query, "prefill", prefill, at, query.when.first_ns);
-        put_phase(&spans->json, &query, "decode", decode, query.when.first_ns, query.when.to_ns);
+    if (first) {
+        put_phase(&spans->json, &query, "prefill", phases[0], at, first, record->prefill_joules,
+                  record->prefill_plus_minus);
+        put_phase(&spans->json, &query, "decode", phases[1], first, query.when.to_ns,
+                  record->decode_joules, record->decode_plus_minus);
     }
     spans->all++;
     if (++spans->in_batch == BATCH)
@@ -294,18 +276,12 @@ static enum err spans_end(struct export *export, struct error *why)
     return ERR_OK;
 }
 
-static void spans_release(struct export *export)
-{
-    free(export->state);
-}
-
 const struct export_driver export_otlp_json = {
     .name = "otlp-json",
     .summary = "OpenTelemetry traces, a batch a line: queries by the GenAI conventions",
-    .begin = spans_begin,
+    .state_size = sizeof(struct spans),
     .record = spans_record,
     .end = spans_end,
-    .release = spans_release,
 };
 
 /* ---- metrics ---- */
@@ -317,18 +293,43 @@ enum { BOUNDS = 14, HISTOGRAMS = 5, TEMPORALITY_CUMULATIVE = 2 };
 static const struct histogram_info {
     const char *name, *unit, *description, *token_type;
     double first, factor; /* bounds */
-    const char *place;    /* "/": from the top of the record */
+    struct json_field at; /* in a struct record */
 } INFO[HISTOGRAMS] = {
-    {"gen_ai.client.operation.duration", "s", "Latency of a query.", NULL, 0.01, 2,
-     "latency_metrics.total_query_seconds"},
-    {"gen_ai.client.token.usage", "{token}", "Tokens of a query.", "input", 1, 4,
-     "token_metrics.input"},
-    {"gen_ai.client.token.usage", "{token}", "Tokens of a query.", "output", 1, 4,
-     "token_metrics.output"},
-    {"ipw.client.time_to_first_token", "s", "Time to the first token of a query.", NULL, 0.001, 2.5,
-     "latency_metrics.time_to_first_token_seconds"},
-    {"ipw.client.operation.energy", "J", "A query's share of the energy of all counted devices.",
-     NULL, 0.001, 4, "/ipw.energy.joules"},
+    {"gen_ai.client.operation.duration",
+     "s",
+     "Latency of queries.",
+     NULL,
+     0.01,
+     2,
+     {.type = FIELD_NUMBER, .offset = offsetof(struct record, latency_s)}},
+    {"gen_ai.client.token.usage",
+     "{token}",
+     "Tokens per query.",
+     "input",
+     1,
+     4,
+     {.type = FIELD_INTEGER, .offset = offsetof(struct record, input_tokens)}},
+    {"gen_ai.client.token.usage",
+     "{token}",
+     "Tokens per query.",
+     "output",
+     1,
+     4,
+     {.type = FIELD_INTEGER, .offset = offsetof(struct record, output_tokens)}},
+    {"ipw.client.time_to_first_token",
+     "s",
+     "Time to first token.",
+     NULL,
+     0.001,
+     2.5,
+     {.type = FIELD_NUMBER, .offset = offsetof(struct record, ttft_s)}},
+    {"ipw.client.operation.energy",
+     "J",
+     "A query's share of the energy of all counted devices.",
+     NULL,
+     0.001,
+     4,
+     {.type = FIELD_NUMBER, .offset = offsetof(struct record, energy.joules)}},
 };
 
 struct histogram {
@@ -340,12 +341,6 @@ struct metrics {
     struct histogram histograms[HISTOGRAMS];
     int64_t from_ns, to_ns;
 };
-
-static enum err metrics_begin(struct export *export, struct error *why)
-{
-    export->state = calloc(1, sizeof(struct metrics));
-    return export->state ? ERR_OK : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-}
 
 static void count(struct histogram *histogram, const struct histogram_info *info, double value)
 {
@@ -362,20 +357,18 @@ static void count(struct histogram *histogram, const struct histogram_info *info
     histogram->count++;
 }
 
-static enum err metrics_record(struct export *export, const struct jv *record, struct error *why)
+static enum err metrics_record(struct export *export, const struct export_record *record,
+                               struct error *why)
 {
     (void)why;
     struct metrics *metrics = export->state;
-    const struct jv *of_model = jv_get(jv_get(record, "model_metrics"), export->run->model);
     struct moments when;
     for (size_t i = 0; i < HISTOGRAMS; i++) {
-        const char *place = INFO[i].place;
-        double value =
-            jv_number(place[0] == '/' ? jv_path(record, place + 1) : jv_path(of_model, place));
+        double value = json_field_number(&INFO[i].at, &record->fields);
         if (is_known(value))
             count(&metrics->histograms[i], &INFO[i], value);
     }
-    if (moments_of(export->run, record, &when)) {
+    if (moments_of(&record->fields, &when)) {
         if (!metrics->from_ns || when.from_ns < metrics->from_ns)
             metrics->from_ns = when.from_ns;
         if (when.to_ns > metrics->to_ns)
@@ -465,16 +458,10 @@ static enum err metrics_end(struct export *export, struct error *why)
     return ERR_OK;
 }
 
-static void metrics_release(struct export *export)
-{
-    free(export->state);
-}
-
 const struct export_driver export_otlp_metrics = {
     .name = "otlp-metrics",
     .summary = "OpenTelemetry metrics: histograms over the queries by the GenAI conventions",
-    .begin = metrics_begin,
+    .state_size = sizeof(struct metrics),
     .record = metrics_record,
     .end = metrics_end,
-    .release = metrics_release,
 };

@@ -7,13 +7,17 @@
 #include "core/grow.h"
 #include "core/json.h"
 #include "core/units.h"
-#include "port/json_read.h"
 #include "report/export/export.h"
-#include "report/export/lanes.h"
 #include "rundir/samples.h"
 #include "rundir/journal.h"
 
 enum { PID_QUERIES = 1, PID_DEVICES = 10 };
+
+/* Tracks on which spans that overlap stand beside one another. */
+struct lanes {
+    int64_t *ends; /* of the last span on each */
+    size_t count, capacity;
+};
 
 struct counter {
     char name[96], device[64];
@@ -71,65 +75,102 @@ static void name_track(struct tracing *tracing, const char *what, size_t pid, si
     json_object_end(&json);
 }
 
-static void put_raw(struct json *json, const char *key, const struct jv *value)
-{
-    struct text text = {0};
-    if (!jv_is_null(value) && !jv_print(value, &text))
-        json_raw(json, key, text_get(&text));
-    text_release(&text);
-}
-
 /* ---- queries ---- */
 
-static void put_span(struct tracing *tracing, const char *name, size_t lane, int64_t from,
-                     int64_t to, const struct jv *record, const struct jv *metrics)
+/* The lane that was free for the shortest time when the span begins, or a new one; spans come in the order of their
+ * ends, or nearly so. */
+static enum err lanes_take(struct lanes *lanes, int64_t from, int64_t to, size_t *lane)
 {
-    static const char *const OF_QUERY[][2] = {{"status", "ipw.status"},
-                                              {"error", "ipw.error"},
-                                              {"subject", "subject"},
-                                              {"energy_j", "ipw.energy.joules"},
-                                              {"plus_minus_j", "ipw.energy.plus_minus"},
-                                              {"method", "ipw.energy.method"},
-                                              {"source", "ipw.energy.source"},
-                                              {"coverage", "ipw.energy.coverage"},
-                                              {"idle_j", "ipw.energy.idle_joules"},
-                                              {"company", "ipw.company"}};
-    static const char *const OF_PHASE[][4] = {
-        {"prefill", "energy_j", "phase_metrics.prefill_energy_j", ""},
-        {"prefill", "input_tokens", "token_metrics.input", ""},
-        {"decode", "energy_j", "phase_metrics.decode_energy_j", ""},
-        {"decode", "output_tokens", "token_metrics.output", ""}};
-    struct json json;
-    event_begin(tracing, &json, name, "X", PID_QUERIES, lane + 1);
-    put_time(&json, "ts", from - tracing->base_ns);
-    put_time(&json, "dur", to - from);
-    json_object(&json, "args");
-    bool phase = false;
-    for (size_t i = 0; i < sizeof OF_PHASE / sizeof *OF_PHASE; i++)
-        if (strcmp(OF_PHASE[i][0], name) == 0) {
-            put_raw(&json, OF_PHASE[i][1], jv_path(metrics, OF_PHASE[i][2]));
-            phase = true;
-        }
-    for (size_t i = 0; !phase && i < sizeof OF_QUERY / sizeof *OF_QUERY; i++)
-        put_raw(&json, OF_QUERY[i][0], jv_path(record, OF_QUERY[i][1]));
-    if (!phase) {
-        put_raw(&json, "input_tokens", jv_path(metrics, "token_metrics.input"));
-        put_raw(&json, "output_tokens", jv_path(metrics, "token_metrics.output"));
-        put_raw(&json, "correct", jv_path(metrics, "evaluation.is_correct"));
+    size_t best = lanes->count;
+    for (size_t i = 0; i < lanes->count; i++)
+        if (lanes->ends[i] <= from && (best == lanes->count || lanes->ends[i] > lanes->ends[best]))
+            best = i;
+    if (best == lanes->count) {
+        int64_t *ends = grow(lanes->ends, &lanes->capacity, lanes->count, sizeof *ends);
+        if (!ends)
+            return ERR_NO_MEMORY;
+        lanes->ends = ends;
+        lanes->count++;
     }
+    lanes->ends[best] = to;
+    *lane = best;
+    return ERR_OK;
+}
+
+/* Unknown values are not written. */
+static void put_number(struct json *json, const char *key, double value)
+{
+    if (is_known(value))
+        json_number(json, key, value);
+}
+
+static void put_text(struct json *json, const char *key, const char *value)
+{
+    if (value)
+        json_string(json, key, value);
+}
+
+static void put_count(struct json *json, const char *key, int64_t value)
+{
+    if (value != INTEGER_UNKNOWN)
+        json_integer(json, key, value);
+}
+
+static void span_begin(struct tracing *tracing, struct json *json, const char *name, size_t lane,
+                       int64_t from, int64_t to)
+{
+    event_begin(tracing, json, name, "X", PID_QUERIES, lane + 1);
+    put_time(json, "ts", from - tracing->base_ns);
+    put_time(json, "dur", to - from);
+    json_object(json, "args");
+}
+
+static void put_query(struct tracing *tracing, size_t lane, const struct moments *when,
+                      const struct record *record)
+{
+    struct json json;
+    span_begin(tracing, &json, record->key ? record->key : "query", lane, when->from_ns,
+               when->to_ns);
+    put_text(&json, "status", record->status);
+    put_text(&json, "error", record->error);
+    put_text(&json, "subject", record->subject);
+    put_number(&json, "energy_j", record->energy.joules);
+    put_number(&json, "plus_minus_j", record->energy.plus_minus);
+    put_text(&json, "method", record->energy.method);
+    put_text(&json, "source", record->energy.source);
+    put_number(&json, "coverage", record->energy.coverage);
+    put_number(&json, "idle_j", record->energy.idle_joules);
+    put_number(&json, "company", record->company);
+    put_count(&json, "input_tokens", record->input_tokens);
+    put_count(&json, "output_tokens", record->output_tokens);
+    if (record->correct >= 0)
+        json_bool(&json, "correct", record->correct);
     json_object_end(&json);
     json_object_end(&json);
 }
 
-static enum err perfetto_record(struct export *export, const struct jv *record, struct error *why)
+static void put_phase(struct tracing *tracing, const char *name, size_t lane, int64_t from,
+                      int64_t to, double joules, const char *tokens_key, int64_t tokens)
+{
+    struct json json;
+    if (to <= from)
+        return;
+    span_begin(tracing, &json, name, lane, from, to);
+    put_number(&json, "energy_j", joules);
+    put_count(&json, tokens_key, tokens);
+    json_object_end(&json);
+    json_object_end(&json);
+}
+
+static enum err perfetto_record(struct export *export, const struct export_record *given,
+                                struct error *why)
 {
     struct tracing *tracing = export->state;
-    const struct jv *metrics = jv_get(jv_get(record, "model_metrics"), export->run->model);
-    const char *key = jv_text(jv_path(record, "ipw.key"));
+    const struct record *record = &given->fields;
     struct moments when;
     size_t lane;
     char name[64];
-    if (!moments_of(export->run, record, &when)) {
+    if (!moments_of(record, &when)) {
         tracing->out_of_place++;
         return ERR_OK;
     }
@@ -141,11 +182,13 @@ static enum err perfetto_record(struct export *export, const struct jv *record, 
         str_format(name, sizeof name, "lane %zu", tracing->named + 1);
         name_track(tracing, "thread_name", PID_QUERIES, tracing->named + 1, name);
     }
-    put_span(tracing, key ? key : "query", lane, when.from_ns, when.to_ns, record, metrics);
-    if (when.first_ns > when.from_ns)
-        put_span(tracing, "prefill", lane, when.from_ns, when.first_ns, record, metrics);
-    if (when.first_ns && when.to_ns > when.first_ns)
-        put_span(tracing, "decode", lane, when.first_ns, when.to_ns, record, metrics);
+    put_query(tracing, lane, &when, record);
+    if (when.first_ns) {
+        put_phase(tracing, "prefill", lane, when.from_ns, when.first_ns, record->prefill_joules,
+                  "input_tokens", record->input_tokens);
+        put_phase(tracing, "decode", lane, when.first_ns, when.to_ns, record->decode_joules,
+                  "output_tokens", record->output_tokens);
+    }
     return ERR_OK;
 }
 
@@ -242,10 +285,7 @@ static enum err find_first(void *context, const struct sample *row)
 
 static enum err perfetto_begin(struct export *export, struct error *why)
 {
-    struct tracing *tracing = calloc(1, sizeof *tracing);
-    if (!tracing)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    export->state = tracing;
+    struct tracing *tracing = export->state;
     tracing->export = export;
     enum err err = journal_starts_read(export->run->directory, &tracing->starts, why);
     if (!err)
@@ -282,17 +322,15 @@ static enum err perfetto_end(struct export *export, struct error *why)
 static void perfetto_release(struct export *export)
 {
     struct tracing *tracing = export->state;
-    if (!tracing)
-        return;
     journal_starts_release(&tracing->starts);
-    lanes_release(&tracing->lanes);
+    free(tracing->lanes.ends);
     free(tracing->counters);
-    free(tracing);
 }
 
 const struct export_driver export_perfetto = {
     .name = "perfetto",
     .summary = "Chrome's trace format: queries with their phases, and sensors as counters",
+    .state_size = sizeof(struct tracing),
     .begin = perfetto_begin,
     .record = perfetto_record,
     .end = perfetto_end,

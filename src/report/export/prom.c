@@ -3,7 +3,6 @@
 
 #include "core/units.h"
 #include "report/export/export.h"
-#include "report/export/flat.h"
 #include "rundir/summary.h"
 
 /* Backslash, newline and, in a label, the quote. */
@@ -45,7 +44,7 @@ static void add_head(struct text *out, const char *name, const char *help)
 static void add_value(struct text *out, double value)
 {
     text_add(out, "} ");
-    flat_add_number(out, value);
+    export_add_number(out, value);
     text_add(out, "\n");
 }
 

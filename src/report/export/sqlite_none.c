@@ -7,17 +7,9 @@ static enum err missing(struct error *why)
                    "built without SQLite: install libsqlite3-dev and build again");
 }
 
-static enum err refuse(struct export *export, struct error *why)
-{
-    (void)export;
-    return missing(why);
-}
-
 const struct export_driver export_sqlite = {
     .name = "sqlite",
     .summary = "an SQLite database with the tables runs and queries; adds to one that is there",
     .makes_files = true,
     .available = missing,
-    .begin = refuse,
-    .end = refuse,
 };

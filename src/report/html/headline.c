@@ -73,13 +73,8 @@ enum err results_put(struct json *json, const struct results *results)
 {
     enum err err = ERR_OK;
     json_object(json, "analyses");
-    for (size_t i = 0; !err && i < results->count; i++) {
-        struct text text = {0};
-        err = jv_print(results->values[i], &text);
-        if (!err)
-            json_raw(json, results->names[i], text_get(&text));
-        text_release(&text);
-    }
+    for (size_t i = 0; !err && i < results->count; i++)
+        err = jv_to_json(results->values[i], results->names[i], json);
     json_object_end(json);
     return err;
 }
@@ -107,10 +102,8 @@ static void put_figure(const struct top *top, const char *key, const char *label
 }
 
 /* What the summary says, else an analysis; none of these figures can be below 0. */
-static double fact_or(const struct top *top, const char *fact, const char *analysis,
-                      const char *path)
+static double fact_or(const struct top *top, double value, const char *analysis, const char *path)
 {
-    double value = run_fact(top->table, fact);
     return value >= 0 ? value : jv_number(result_at(top->results, analysis, path));
 }
 
@@ -136,8 +129,8 @@ static const char *none_note(const struct top *top, const char *otherwise)
 /* How sure the machine's energy is, relative; what is part of it is as sure as that. */
 static double relative_error(const struct run_table *table)
 {
-    double joules = run_fact(table, "ipw.energy.joules");
-    return joules > 0 ? run_fact(table, "ipw.energy.plus_minus") / joules : UNKNOWN;
+    const struct record_energy *energy = &table->summary.energy;
+    return energy->joules > 0 ? energy->plus_minus / energy->joules : UNKNOWN;
 }
 
 static char *with_error(char *to, double value, double error, const char *unit)
@@ -148,27 +141,27 @@ static char *with_error(char *to, double value, double error, const char *unit)
 static void put_energy(const struct top *top)
 {
     char text[FORMAT_MAX], note[NOTE_MAX], covered[FORMAT_MAX];
-    double joules = fact_or(top, "ipw.energy.joules", "efficiency", "summary.joules");
-    double coverage = run_fact(top->table, "ipw.energy.coverage");
-    const char *method = run_fact_text(top->table, "ipw.energy.method");
-    const char *why = run_fact_text(top->table, "ipw.energy.note");
-    if (!method[0])
+    const struct record_energy *energy = &top->table->summary.energy;
+    double joules = fact_or(top, energy->joules, "efficiency", "summary.joules");
+    const char *method = energy->method, *why = text_or_empty(energy->note);
+    if (!method)
         method = jv_text(result_at(top->results, "efficiency", "summary.method"));
-    format_percent(covered, coverage);
+    format_percent(covered, energy->coverage);
     if (!is_known(joules))
         str_format(note, sizeof note, "not measured%s%s", why[0] ? ": " : "", why);
-    else if (is_known(coverage))
+    else if (is_known(energy->coverage))
         str_format(note, sizeof note, "%s, %s coverage", method ? method : "", covered);
     else
         str_format(note, sizeof note, "sum over queries; %s", method ? method : "method unknown");
-    with_error(text, joules, run_fact(top->table, "ipw.energy.plus_minus"), "J");
+    with_error(text, joules, energy->plus_minus, "J");
     put_figure(top, "joules", "Energy of the run", joules, text, note);
 }
 
 static void put_per_query(const struct top *top)
 {
     char text[FORMAT_MAX], note[NOTE_MAX];
-    double joules = fact_or(top, "ipw.joules_per_query", "efficiency", "summary.joules_per_query");
+    double joules = fact_or(top, top->table->summary.joules_per_query, "efficiency",
+                            "summary.joules_per_query");
     double known = jv_number(result_at(top->results, "efficiency", "summary.energy_known"));
     with_error(text, joules, joules * relative_error(top->table), "J");
     str_format(note, sizeof note, "mean of %.0f queries", known);
@@ -180,7 +173,7 @@ static void put_per_token(const struct top *top)
 {
     char text[FORMAT_MAX], note[NOTE_MAX];
     static const char PATH[] = "summary.joules_per_output_token";
-    double joules = fact_or(top, "ipw.joules_per_output_token", "efficiency", PATH);
+    double joules = fact_or(top, top->table->summary.joules_per_output_token, "efficiency", PATH);
     with_error(text, joules, joules * relative_error(top->table), "J");
     interval_note(
         note, result_at(top->results, "efficiency", "summary.joules_per_output_token_interval_95"),
@@ -192,9 +185,10 @@ static void put_per_token(const struct top *top)
 static void put_watts(const struct top *top)
 {
     char text[FORMAT_MAX];
-    double watts = fact_or(top, "ipw.busy_watts", "efficiency", "data.of_a_query.watts.mean");
+    double known = top->table->summary.busy_watts;
+    double watts = fact_or(top, known, "efficiency", "data.of_a_query.watts.mean");
     with_error(text, watts, watts * relative_error(top->table), "W");
-    bool busy = is_known(run_fact(top->table, "ipw.busy_watts"));
+    bool busy = is_known(known);
     put_figure(top, "busy_watts", busy ? "Power while busy" : "Query power", watts, text,
                busy ? "while requests were in flight" : "mean energy per query / latency");
 }
@@ -205,7 +199,7 @@ static void put_accuracy(const struct top *top)
 {
     char text[FORMAT_MAX], note[NOTE_MAX], low[FORMAT_MAX], high[FORMAT_MAX];
     const struct results *results = top->results;
-    double accuracy = fact_or(top, "ipw.accuracy", "accuracy", "summary.accuracy");
+    double accuracy = fact_or(top, top->table->summary.accuracy, "accuracy", "summary.accuracy");
     double right = jv_number(result_at(results, "accuracy", "summary.correct"));
     double graded = jv_number(result_at(results, "accuracy", "summary.total_scored"));
     const struct jv *interval = result_at(results, "accuracy", "summary.accuracy_interval_95");
@@ -232,14 +226,11 @@ static void plain_with_error(char *to, double value, double error)
 }
 
 static void put_intelligence(const struct top *top, const char *key, const char *label,
-                             const char *note)
+                             double known, double error, const char *note)
 {
-    char text[FORMAT_MAX], path[64], error_path[80], analysis_path[80];
-    str_format(path, sizeof path, "ipw.%s", key);
-    str_format(error_path, sizeof error_path, "ipw.%s_plus_minus", key);
-    str_format(analysis_path, sizeof analysis_path, "summary.%s", key);
-    double value = fact_or(top, path, "accuracy", analysis_path);
-    double error = run_fact(top->table, error_path);
+    char text[FORMAT_MAX], path[80];
+    str_format(path, sizeof path, "summary.%s", key);
+    double value = fact_or(top, known, "accuracy", path);
     plain_with_error(text, value, error);
     put_figure(top, key, label, value, text, note);
 }
@@ -249,8 +240,8 @@ static void put_intelligence(const struct top *top, const char *key, const char 
 static void put_speed(const struct top *top)
 {
     char text[FORMAT_MAX], note[NOTE_MAX], p95[FORMAT_MAX];
-    double rate = run_fact(top->table, "ipw.output_tokens_per_s");
-    double at_once = run_fact(top->table, "profiler_config.max_concurrency");
+    double rate = top->table->summary.output_tokens_per_s;
+    double at_once = integer_number(top->table->summary.config_concurrency);
     str_format(text, sizeof text, "%.4g tok/s", rate);
     str_format(note, sizeof note, "output; up to %.0f concurrent request%s", at_once,
                at_once == 1 ? "" : "s");
@@ -277,12 +268,15 @@ static void put_speed(const struct top *top)
 void headline_put(struct json *json, const struct run_table *table, const struct results *results)
 {
     const struct top top = {json, table, results};
+    const struct summary *summary = &table->summary;
     json_array(json, "headline");
     put_accuracy(&top);
     put_per_query(&top);
     put_per_token(&top);
-    put_intelligence(&top, "ipj", "Intelligence per joule", "accuracy / energy per query");
-    put_intelligence(&top, "ipw", "Intelligence per watt", "accuracy / power while busy");
+    put_intelligence(&top, "ipj", "Intelligence per joule", summary->ipj, summary->ipj_plus_minus,
+                     "accuracy / energy per query");
+    put_intelligence(&top, "ipw", "Intelligence per watt", summary->ipw, summary->ipw_plus_minus,
+                     "accuracy / power while busy");
     put_energy(&top);
     put_watts(&top);
     put_speed(&top);
@@ -294,14 +288,14 @@ void headline_put(struct json *json, const struct run_table *table, const struct
 enum { PREFILL, DECODE, OTHER, FAILED, IDLE, UNATTRIBUTED, PARTS };
 
 static const struct {
-    const char *key, *label, *fact;
+    const char *key, *label;
 } ROWS[PARTS] = {
-    [PREFILL] = {"prefill", "Prefill", "ipw.joules.prefill"},
-    [DECODE] = {"decode", "Decode", "ipw.joules.decode"},
-    [OTHER] = {"queries", "Queries, phase unknown", NULL},
-    [FAILED] = {"failed", "Failed queries", "ipw.joules.failed"},
-    [IDLE] = {"idle", "Idle between queries", "ipw.joules.idle"},
-    [UNATTRIBUTED] = {"unattributed", "Unattributed", "ipw.joules.unattributed"},
+    [PREFILL] = {"prefill", "Prefill"},
+    [DECODE] = {"decode", "Decode"},
+    [OTHER] = {"queries", "Queries, phase unknown"},
+    [FAILED] = {"failed", "Failed queries"},
+    [IDLE] = {"idle", "Idle between queries"},
+    [UNATTRIBUTED] = {"unattributed", "Unattributed"},
 };
 
 /* A rounding error is no part. */
@@ -309,11 +303,15 @@ static const struct {
 
 void shares_put(struct json *json, const struct run_table *table)
 {
-    double parts[PARTS] = {0}, total = 0, queries = run_fact(table, "ipw.joules.queries");
-    for (size_t i = 0; i < PARTS; i++) {
-        double joules = ROWS[i].fact ? run_fact(table, ROWS[i].fact) : UNKNOWN;
-        parts[i] = joules > 0 ? joules : 0;
-    }
+    const struct summary *summary = &table->summary;
+    double total = 0, queries = summary->queries_joules;
+    double parts[PARTS] = {[PREFILL] = summary->prefill_joules,
+                           [DECODE] = summary->decode_joules,
+                           [FAILED] = summary->failed_joules,
+                           [IDLE] = summary->idle_joules,
+                           [UNATTRIBUTED] = summary->unattributed_joules};
+    for (size_t i = 0; i < PARTS; i++)
+        parts[i] = parts[i] > 0 ? parts[i] : 0;
     /* An answer that came in one piece has no phases. */
     parts[OTHER] = fmax(0, queries - parts[PREFILL] - parts[DECODE]);
     for (size_t i = 0; i < PARTS; i++)

@@ -67,7 +67,7 @@ static enum err write_comparison(const char *const *directories, size_t count, c
         err = compare_all(&baseline, directories + 1, count - 1, model, found, why);
         struct compare_report report = {.baseline = baseline.directory,
                                         .model = baseline.model,
-                                        .hardware = run_fact_text(&baseline, "hardware_label"),
+                                        .hardware = run_hardware(&baseline),
                                         .queries = baseline.rows,
                                         .comparisons = found,
                                         .count = count - 1};
@@ -113,7 +113,7 @@ static void put_notes(struct json *json, const struct run_table *table, const st
     json_array(json, "notes");
     for (size_t i = 0; i < table->note_count; i++)
         json_string(json, NULL, table->notes[i].text);
-    if (!table->summary && !table->damaged_summary)
+    if (!table->has_summary && !table->damaged_summary)
         json_string(json, NULL, "no summary.json: the run is unfinished or still running");
     if (spans->damaged) {
         str_format(text, sizeof text, "%llu damaged lines of spans.jsonl skipped",
@@ -123,31 +123,20 @@ static void put_notes(struct json *json, const struct run_table *table, const st
     json_array_end(json);
 }
 
-static enum err put_summary(struct json *json, const struct run_table *table)
-{
-    struct text summary = {0};
-    enum err err = ERR_OK;
-    if (table->summary)
-        err = jv_print(table->summary, &summary);
-    json_raw(json, "summary", table->summary && !err ? text_get(&summary) : "null");
-    text_release(&summary);
-    return err;
-}
-
 static enum err put_facts(struct json *json, const struct run_table *table, const char *page,
                           const struct spans *spans)
 {
     json_string(json, "directory", table->directory);
     json_string(json, "model", table->model);
-    json_string(json, "hardware", run_fact_text(table, "hardware_label"));
-    json_string(json, "dataset", run_fact_text(table, "dataset_name"));
+    json_string(json, "hardware", run_hardware(table));
+    json_string(json, "dataset", text_or_empty(table->summary.dataset_name));
     json_integer(json, "rows", (int64_t)table->rows);
     json_integer(json, "failed", (int64_t)table->failed);
     json_bool(json, "ours", table->ours);
     put_notes(json, table, spans);
-    command_put(json, table->summary);
+    command_put(json, table);
     files_put(json, table->directory, page);
-    return put_summary(json, table);
+    return jv_to_json(table->has_summary ? table->summary.tree : NULL, "summary", json);
 }
 
 /* Of 95 %, as `ipw plot` draws them where runs stand together. */
@@ -422,14 +411,9 @@ static enum err put_model(struct json *json, const struct jv *model)
 {
     enum err err = ERR_OK;
     json_object(json, NULL);
-    for (const struct jv *child = jv_first(model); child && !err; child = jv_next(child)) {
-        struct text value = {0};
-        if (strcmp(jv_key(child), "windows") != 0) {
-            err = jv_print(child, &value);
-            json_raw(json, jv_key(child), err ? "null" : text_get(&value));
-        }
-        text_release(&value);
-    }
+    for (const struct jv *child = jv_first(model); child && !err; child = jv_next(child))
+        if (strcmp(jv_key(child), "windows") != 0)
+            err = jv_to_json(child, jv_key(child), json);
     json_object_end(json);
     return err;
 }

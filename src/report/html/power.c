@@ -6,8 +6,8 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
 #include "rundir/samples.h"
+#include "rundir/summary.h"
 
 /* ---- which channels there are ---- */
 
@@ -61,16 +61,15 @@ static bool source_names(const char *source, const struct power_channel *channel
 }
 
 static bool counts(const struct power *power, const struct power_channel *channel,
-                   const struct jv *devices)
+                   const struct summary *summary)
 {
-    if (devices) {
-        for (const struct jv *device = jv_first(devices); device; device = jv_next(device)) {
-            const char *source = jv_text(jv_path(device, "energy.source"));
-            if (source && source_names(source, channel))
-                return true;
-        }
-        return false;
+    for (size_t i = 0; i < summary->device_count; i++) {
+        const char *source = summary->devices[i].energy.source;
+        if (source && source_names(source, channel))
+            return true;
     }
+    if (summary->device_count)
+        return false;
     if (channel->is_counter)
         return true;
     for (size_t i = 0; i < power->count; i++)
@@ -92,11 +91,11 @@ static struct power_channel *finest_like(struct power *power, struct power_chann
     return finest;
 }
 
-static size_t choose(struct power *power, const struct jv *devices)
+static size_t choose(struct power *power, const struct summary *summary)
 {
     size_t shown = 0;
     for (size_t i = 0; i < power->count; i++)
-        if (counts(power, &power->channels[i], devices))
+        if (counts(power, &power->channels[i], summary))
             finest_like(power, &power->channels[i])->shown = true;
     for (size_t i = 0; i < power->count; i++)
         shown += power->channels[i].shown;
@@ -182,7 +181,7 @@ static enum err add_row(void *context, const struct sample *sample)
     return ERR_OK;
 }
 
-enum err power_read(const char *directory, unsigned start, const struct jv *devices,
+enum err power_read(const char *directory, unsigned start, const struct summary *summary,
                     struct power *out, struct error *why)
 {
     const struct samples_query query = {.kind = SAMPLES_ENERGY};
@@ -191,7 +190,7 @@ enum err power_read(const char *directory, unsigned start, const struct jv *devi
     if (!out->channels)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     enum err err = samples_read(directory, start, &query, note_channel, out, &found, why);
-    if (!err && !choose(out, devices))
+    if (!err && !choose(out, summary))
         err = err_set(why, ERR_NO_DATA, "no reading of energy or power in the samples of start %u",
                       start);
     if (!err && lay_grid(out))

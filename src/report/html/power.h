@@ -12,7 +12,7 @@
 
 #include "core/err.h"
 
-struct jv;
+struct summary;
 
 struct power_channel {
     char sensor[96], device[96], name[96], scope[48];
@@ -40,9 +40,9 @@ struct power {
 
 enum { POWER_BUCKETS_MOST = 6000 };
 
-/* Of a start, from 1.  `devices` is the summary's list, whose sources say which channels count; NULL: every counter, and the
- * power of what has none.  ERR_NOT_FOUND without the file, ERR_NO_DATA when nothing in it is of energy. */
-enum err power_read(const char *directory, unsigned start, const struct jv *devices,
+/* Of a start, from 1.  The sources of the summary's devices say which channels count; without devices, every counter
+ * does, and the power of what has none.  ERR_NOT_FOUND without the file, ERR_NO_DATA when nothing in it is of energy. */
+enum err power_read(const char *directory, unsigned start, const struct summary *summary,
                     struct power *out, struct error *why) MUST_USE;
 void power_release(struct power *power);
 

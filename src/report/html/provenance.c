@@ -143,84 +143,79 @@ static void add_option(struct text *out, const char *option, const char *value)
     add_word(out, value);
 }
 
-/* A value as an option takes it; false for null and what is no plain value. */
-static bool value_text(const struct jv *value, struct text *out)
+/* Texts, numbers and flags; anything else is no parameter that an option takes. */
+static void add_params(struct text *out, const char *option, const struct json_any *params)
 {
-    double number = jv_number(value);
-    text_clear(out);
-    if (jv_text(value))
-        text_add(out, jv_text(value));
-    else if (is_known(number))
-        text_addf(out, "%.15g", number);
-    else if (jv_is_bool(value))
-        text_add(out, jv_bool(value, false) ? "true" : "false");
-    else
-        return false;
-    return true;
-}
-
-static void add_params(struct text *out, const char *option, const struct jv *params)
-{
-    struct text word = {0}, value = {0};
-    for (const struct jv *child = jv_first(params); child; child = jv_next(child)) {
-        if (!jv_key(child) || !value_text(child, &value))
+    struct text word = {0};
+    for (const struct jv *child = jv_first(params->value); child; child = jv_next(child)) {
+        if (!jv_key(child))
             continue;
         text_clear(&word);
-        text_addf(&word, "%s=%s", jv_key(child), text_get(&value));
+        text_addf(&word, "%s=", jv_key(child));
+        if (jv_text(child))
+            text_add(&word, jv_text(child));
+        else if (is_known(jv_number(child)))
+            text_addf(&word, "%.15g", jv_number(child));
+        else if (jv_is_bool(child))
+            text_add(&word, jv_bool(child, false) ? "true" : "false");
+        else
+            continue;
         add_option(out, option, text_get(&word));
     }
     text_release(&word);
-    text_release(&value);
 }
 
 /* Settings that have the default's value are left out. */
-static void add_settings(struct text *out, const struct jv *config)
+static void add_settings(struct text *out, const struct summary *run)
 {
-    static const struct {
-        const char *key, *option, *otherwise;
+    const struct {
+        const char *option, *text;
+        double number, otherwise;
     } ROWS[] = {
-        {"client_id", "--client", ""},
-        {"client_base_url", "--client-base-url", ""},
-        {"model", "--model", ""},
-        {"dataset_id", "--dataset", ""},
-        {"max_queries", "--max-queries", ""},
-        {"max_concurrency", "--concurrency", "1"},
-        {"rate", "--rate", ""},
-        {"seed", "--seed", "0"},
-        {"repeat", "--repeat", "1"},
-        {"warmup_queries", "--warmup-queries", "3"},
-        {"idle_s", "--idle", "2"},
-        {"timeout_s", "--timeout", "600"},
-        {"retries", "--retries", "3"},
-        {"system", "--system", ""},
-        {"template", "--template", ""},
-        {"grader", "--grader", ""},
-        {"decode_weight", "--decode-weight", "64"},
-        {"judge_client", "--eval-client", ""},
-        {"judge_base_url", "--eval-base-url", ""},
-        {"judge_model", "--eval-model", ""},
+        {"--client", .text = run->config_client},
+        {"--client-base-url", .text = run->config_base_url},
+        {"--model", .text = run->config_model},
+        {"--dataset", .text = run->config_dataset},
+        {"--max-queries", NULL, integer_number(run->config_max_queries), UNKNOWN},
+        {"--concurrency", NULL, integer_number(run->config_concurrency), 1},
+        {"--rate", NULL, run->config_rate, UNKNOWN},
+        {"--seed", NULL, integer_number(run->config_seed), 0},
+        {"--repeat", NULL, integer_number(run->config_repeat), 1},
+        {"--warmup-queries", NULL, integer_number(run->config_warmup_queries), 3},
+        {"--idle", NULL, run->config_idle_s, 2},
+        {"--timeout", NULL, run->config_timeout_s, 600},
+        {"--retries", NULL, integer_number(run->config_retries), 3},
+        {"--system", .text = run->config_system},
+        {"--template", .text = run->config_template},
+        {"--grader", .text = run->config_grader},
+        {"--decode-weight", NULL, run->config_decode_weight, 64},
+        {"--eval-client", .text = run->config_judge_client},
+        {"--eval-base-url", .text = run->config_judge_base_url},
+        {"--eval-model", .text = run->config_judge_model},
     };
-    struct text value = {0};
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
-        if (value_text(jv_get(config, ROWS[i].key), &value) &&
-            strcmp(text_get(&value), ROWS[i].otherwise) != 0)
-            add_option(out, ROWS[i].option, text_get(&value));
-    text_release(&value);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        char number[32];
+        str_format(number, sizeof number, "%.15g", ROWS[i].number);
+        if (ROWS[i].text && ROWS[i].text[0])
+            add_option(out, ROWS[i].option, ROWS[i].text);
+        else if (!ROWS[i].text && is_known(ROWS[i].number) && ROWS[i].number != ROWS[i].otherwise)
+            add_option(out, ROWS[i].option, number);
+    }
 }
 
-void command_put(struct json *json, const struct jv *summary)
+void command_put(struct json *json, const struct run_table *table)
 {
-    const struct jv *config = jv_get(summary, "profiler_config");
+    const struct summary *summary = &table->summary;
     struct text command = {0};
-    if (!jv_text(jv_get(config, "client_id")) || !jv_get(summary, "ipw")) {
+    if (!table->has_summary || !table->ours || !summary->config_client) {
         json_null(json, "command");
         return;
     }
     text_add(&command, "ipw profile");
-    add_settings(&command, config);
-    add_params(&command, "--dataset-param", jv_get(config, "dataset_params"));
-    add_params(&command, "--client-param", jv_get(config, "client_params"));
-    add_params(&command, "--param", jv_get(config, "additional_parameters"));
+    add_settings(&command, summary);
+    add_params(&command, "--dataset-param", &summary->config_dataset_params);
+    add_params(&command, "--client-param", &summary->config_client_params);
+    add_params(&command, "--param", &summary->config_request_params);
     json_string(json, "command", text_get(&command));
     text_release(&command);
 }

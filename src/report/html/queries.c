@@ -375,9 +375,7 @@ enum err histograms_put(struct json *json, const struct run_table *table, struct
     for (size_t i = 0; !err && i < sizeof ROWS / sizeof *ROWS; i++) {
         double *values = NULL;
         size_t count = 0;
-        err = ROWS[i].denominator == RUN_NUMBERS
-                  ? known_values(table, ROWS[i].numerator, &values, &count)
-                  : known_ratios(table, ROWS[i].numerator, ROWS[i].denominator, &values, &count);
+        err = known_values(table, ROWS[i].numerator, ROWS[i].denominator, &values, &count);
         if (!err && count)
             put_histogram(json, ROWS[i].key, ROWS[i].label, ROWS[i].unit, values, count);
         free(values);

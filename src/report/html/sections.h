@@ -80,6 +80,6 @@ void predicted_put(struct json *json, const char *directory);
 void files_put(struct json *json, const char *directory, const char *page);
 
 /* "command": text, or null where the summary does not tell how it was made. */
-void command_put(struct json *json, const struct jv *summary);
+void command_put(struct json *json, const struct run_table *table);
 
 #endif

@@ -94,9 +94,7 @@ static enum err put_start(struct json *json, const struct run_table *table,
 {
     struct power power = {0};
     struct error missing = {0};
-    const struct jv *devices = jv_path(table->summary, "ipw.devices");
-    enum err err =
-        power_read(table->directory, start, jv_count(devices) ? devices : NULL, &power, &missing);
+    enum err err = power_read(table->directory, start, &table->summary, &power, &missing);
     if (err == ERR_NO_MEMORY)
         return err;
     power.grid = err ? grid_of_spans(spans, start) : power.grid;
@@ -120,7 +118,7 @@ enum { STARTS_MOST = 16 };
 enum err timeline_put(struct json *json, const struct run_table *table, const struct spans *spans,
                       struct error *why)
 {
-    double told = run_fact(table, "ipw.starts");
+    double told = integer_number(table->summary.starts);
     unsigned starts = spans->starts > 1 ? spans->starts : 1;
     enum err err = ERR_OK;
     starts = told > starts ? (unsigned)fmin(told, STARTS_MOST) : starts;

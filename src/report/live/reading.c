@@ -212,9 +212,8 @@ void reading_to_table(struct reading_table *state, const struct reading *reading
 {
     /* Room for the usual figures from the start, so that a second block does not shift. */
     static const size_t FIRST_WIDTHS[COLUMN_COUNT] = {8, 6, 15, 17, 9};
-    struct table table;
+    struct table table = TABLE(COLUMNS);
     char when[32];
-    table_init(&table, COLUMNS, COLUMN_COUNT);
     if (state->blocks == 0)
         state->tenths = reading->interval_s < 0.95;
     clock_time(reading->wall, state->tenths, when, sizeof when);
@@ -260,9 +259,8 @@ void reading_summary(const struct reading *reading, bool color, struct text *out
         {"device", false}, {"energy", true},  {"mean", true},
         {"peak", true},    {"method", false}, {"from", false},
     };
-    struct table table;
+    struct table table = TABLE(SUMMARY);
     char text[FORMAT_MAX];
-    table_init(&table, SUMMARY, sizeof SUMMARY / sizeof *SUMMARY);
     for (size_t i = 0; i < reading->since.count; i++) {
         const struct ledger_device *device = &reading->since.devices[i];
         if (device->has_energy)
@@ -276,8 +274,7 @@ void reading_summary(const struct reading *reading, bool color, struct text *out
         add_summary_row(&table, "total", &shown, reading_total_power(&reading->since), UNKNOWN);
     }
     text_addf(out, "\nin %s\n", format_duration(text, reading->elapsed_s));
-    table_write(&table, "", color, out);
-    table_release(&table);
+    table_print(&table, "", color, out);
     for (size_t i = 0; i < reading->since.count; i++) {
         const struct ledger_device *device = &reading->since.devices[i];
         if (device->has_energy && device->energy.note[0])

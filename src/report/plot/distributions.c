@@ -50,7 +50,7 @@ static enum err draw_lengths(const struct plot_source *source, struct figure *fi
     const struct run_table *table = source->table;
     double *values;
     size_t count;
-    enum err err = known_values(table, RUN_OUTPUT_TOKENS, &values, &count);
+    enum err err = known_values(table, RUN_OUTPUT_TOKENS, RUN_NUMBERS, &values, &count);
     if (err)
         return err_set(why, err, "%s", err_text(err));
     if (!count)
@@ -154,7 +154,7 @@ static enum err draw_energy(const struct plot_source *source, struct figure *fig
 {
     double *values;
     size_t count;
-    enum err err = known_values(source->table, RUN_JOULES, &values, &count);
+    enum err err = known_values(source->table, RUN_JOULES, RUN_NUMBERS, &values, &count);
     if (err)
         return err_set(why, err, "%s", err_text(err));
     if (!count)

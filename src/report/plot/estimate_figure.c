@@ -1,14 +1,13 @@
 /* Figures of an estimate: energy and time over batch sizes, context and prompt lengths, as `ipw estimate --plot`
  * draws them. */
-#include "report/plot/estimate_figure.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "core/text.h"
 #include "core/units.h"
-#include "report/plot/figure.h"
+#include "report/plot/plot.h"
+#include "report/text/estimate_report.h"
 #include "report/text/estimate_words.h"
 
 /* ---- one estimate ---- */

@@ -191,7 +191,7 @@ void figure_release(struct figure *figure)
 
 void draw_heading(struct figure *figure, const struct run_table *table, const char *what)
 {
-    const char *hardware = run_fact_text(table, "hardware_label");
+    const char *hardware = run_hardware(table);
     size_t completed = table->rows - table->failed;
     str_format(figure->title, sizeof figure->title, "%s: %.100s%s%.60s", what, table->model,
                hardware[0] ? " on " : "", hardware);

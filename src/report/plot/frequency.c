@@ -279,7 +279,7 @@ static enum err read_setting(const struct run_figures *run, struct settings *out
 {
     struct busy_clock clock;
     if (!(run->point.joules_per_query > 0) || !(run->seconds_per_query > 0))
-        return err_set(why, ERR_NO_DATA, "energy or time a query is not known");
+        return err_set(why, ERR_NO_DATA, "energy or time per query is unknown");
     enum err err = busy_clock_read(run->point.directory, &clock, why);
     if (!err)
         out->items[out->count++] = (struct setting){run, clock.mhz, clock.is_cpu};
@@ -301,7 +301,7 @@ static enum err read_settings(const struct plot_source *source, struct settings 
     }
     if (out->count < 2)
         return err_set(why, ERR_NO_DATA,
-                       "%zu of %zu runs have a clock, and energy and time a query; %s: %s",
+                       "%zu of %zu runs have a clock, and energy and time per query; %s: %s",
                        out->count, source->run_count, out->why.text, out->missing);
     qsort(out->items, out->count, sizeof *out->items, by_clock);
     return ERR_OK;
@@ -466,7 +466,7 @@ static enum err draw_frequency(const struct plot_source *source, struct figure *
 
 const struct plot_driver plot_frequency = {
     .name = "frequency",
-    .summary = "several runs: energy, time and EDP of a query against the clock",
+    .summary = "several runs: energy, time and EDP per query against the clock",
     .of = PLOT_OF_RUNS,
     .draw = draw_frequency,
 };

@@ -194,9 +194,11 @@ static const char *whose(const struct pair_plot *plot, const struct run_table *t
                : "of the machine: no GPU or board was measured";
 }
 
-static enum err draw_pairs(const struct pair_plot *plot, const struct run_table *table,
-                           struct figure *figure, struct error *why)
+static enum err draw_pairs(const struct plot_source *source, struct figure *figure,
+                           struct error *why)
 {
+    const struct pair_plot *plot = source->driver->row;
+    const struct run_table *table = source->table;
     struct pairs pairs = {0};
     char words[160];
     enum run_number y = table->numbers[plot->y] ? plot->y : plot->instead;
@@ -218,94 +220,33 @@ static enum err draw_pairs(const struct pair_plot *plot, const struct run_table 
 
 /* ---- the plots, as the Python IPW draws them ---- */
 
-static const struct pair_plot TTFT = {
-    .x = RUN_INPUT_TOKENS,
-    .y = RUN_TTFT,
-    .instead = RUN_TTFT,
-    .what = "Time to first token",
-    .x_label = "prompt (tokens)",
-    .y_label = "time to first token (s)",
-};
-static const struct pair_plot LATENCY = {
-    .x = RUN_TOTAL_TOKENS,
-    .y = RUN_LATENCY,
-    .instead = RUN_LATENCY,
-    .what = "Latency",
-    .x_label = "prompt and output (tokens)",
-    .y_label = "latency (s)",
-};
-static const struct pair_plot ENERGY = {
-    .x = RUN_TOTAL_TOKENS,
-    .y = RUN_BASIS_JOULES,
-    .instead = RUN_JOULES,
-    .what = "Energy",
-    .x_label = "prompt and output (tokens)",
-    .y_label = "energy (J per query)",
-};
-static const struct pair_plot POWER = {
-    .x = RUN_TOTAL_TOKENS,
-    .y = RUN_BASIS_WATTS,
-    .instead = RUN_WATTS,
-    .what = "Power",
-    .x_label = "prompt and output (tokens)",
-    .y_label = "mean power (W)",
-    .log_fit = true,
-};
+#define PAIR_PLOT(name_, summary_, wanted, ...)                                                    \
+    const struct plot_driver plot_##name_ = {                                                      \
+        .name = #name_,                                                                            \
+        .summary = summary_,                                                                       \
+        .of = PLOT_OF_RUN,                                                                         \
+        .needs = {wanted, 0},                                                                      \
+        .row = &(const struct pair_plot){__VA_ARGS__},                                             \
+        .draw = draw_pairs,                                                                        \
+    }
 
-static enum err draw_ttft(const struct plot_source *source, struct figure *figure,
-                          struct error *why)
-{
-    return draw_pairs(&TTFT, source->table, figure, why);
-}
+PAIR_PLOT(ttft, "time to first token against prompt tokens, with the fitted line",
+          RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_TTFT), .x = RUN_INPUT_TOKENS, .y = RUN_TTFT,
+          .instead = RUN_TTFT, .what = "Time to first token", .x_label = "prompt (tokens)",
+          .y_label = "time to first token (s)");
 
-static enum err draw_latency(const struct plot_source *source, struct figure *figure,
-                             struct error *why)
-{
-    return draw_pairs(&LATENCY, source->table, figure, why);
-}
+PAIR_PLOT(latency, "latency against tokens, with the fitted line",
+          RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_LATENCY), .x = RUN_TOTAL_TOKENS,
+          .y = RUN_LATENCY, .instead = RUN_LATENCY, .what = "Latency",
+          .x_label = "prompt and output (tokens)", .y_label = "latency (s)");
 
-static enum err draw_energy(const struct plot_source *source, struct figure *figure,
-                            struct error *why)
-{
-    return draw_pairs(&ENERGY, source->table, figure, why);
-}
+PAIR_PLOT(energy, "energy against tokens, with the fitted line",
+          RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_JOULES),
+          .x = RUN_TOTAL_TOKENS, .y = RUN_BASIS_JOULES, .instead = RUN_JOULES, .what = "Energy",
+          .x_label = "prompt and output (tokens)", .y_label = "energy (J per query)");
 
-static enum err draw_power(const struct plot_source *source, struct figure *figure,
-                           struct error *why)
-{
-    return draw_pairs(&POWER, source->table, figure, why);
-}
-
-const struct plot_driver plot_ttft = {
-    .name = "ttft",
-    .summary = "time to first token against prompt tokens, with the fitted line",
-    .of = PLOT_OF_RUN,
-    .needs = {RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_TTFT), 0},
-    .draw = draw_ttft,
-};
-
-const struct plot_driver plot_latency = {
-    .name = "latency",
-    .summary = "latency against tokens, with the fitted line",
-    .of = PLOT_OF_RUN,
-    .needs = {RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_LATENCY), 0},
-    .draw = draw_latency,
-};
-
-const struct plot_driver plot_energy = {
-    .name = "energy",
-    .summary = "energy against tokens, with the fitted line",
-    .of = PLOT_OF_RUN,
-    .needs = {RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_JOULES), 0},
-    .draw = draw_energy,
-};
-
-const struct plot_driver plot_power = {
-    .name = "power",
-    .summary = "power against tokens, with a line over tokens and one over their logarithm",
-    .of = PLOT_OF_RUN,
-    .needs = {RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_WATTS) | RUN_WANT(RUN_WATTS) |
-                  RUN_WANT(RUN_BASIS_JOULES),
-              0},
-    .draw = draw_power,
-};
+PAIR_PLOT(power, "power against tokens, with a line over tokens and one over their logarithm",
+          RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_WATTS) | RUN_WANT(RUN_WATTS) |
+              RUN_WANT(RUN_BASIS_JOULES),
+          .x = RUN_TOTAL_TOKENS, .y = RUN_BASIS_WATTS, .instead = RUN_WATTS, .what = "Power",
+          .x_label = "prompt and output (tokens)", .y_label = "mean power (W)", .log_fit = true);

@@ -71,7 +71,7 @@ static enum err put_spread_of(struct figure *figure, struct figure_panel *panel,
     double *values, marks[3];
     size_t count;
     char text[64];
-    enum err err = known_ratios(table, joules, tokens, &values, &count);
+    enum err err = known_values(table, joules, tokens, &values, &count);
     if (err)
         return err;
     if (count) {

@@ -41,7 +41,9 @@ const struct plot_driver *plot_driver_find(const char *name, struct error *why)
 enum err plot_draw(const struct plot_driver *driver, const struct plot_source *source,
                    struct figure *figure, struct error *why)
 {
-    enum err err = driver->draw(source, figure, why);
+    struct plot_source given = *source;
+    given.driver = driver;
+    enum err err = driver->draw(&given, figure, why);
     if (err)
         return err;
     if (figure->failed)

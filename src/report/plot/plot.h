@@ -1,7 +1,6 @@
 /* The contract of a plot: a picture of what a run, several runs, or a measurement of layers holds.
  *
- * A driver is one .c file in src/report/plots that exports one `const struct plot_driver` and one line
- * in plots.def: see docs/adding-a-plot.md.  It fills a figure; what it has no data for is ERR_NO_DATA
+ * A driver is a `const struct plot_driver` in a .c file of src/report/plot, and one line in plots.def: see docs/adding-a-plot.md.  It fills a figure; what it has no data for is ERR_NO_DATA
  * with what is missing, and no empty picture is drawn.
  *
  * Ownership: the caller owns every struct here; a driver keeps nothing. */
@@ -24,8 +23,9 @@ struct plot_source {
     const struct run_table *table;
     const struct run_figures *runs; /* two at least */
     size_t run_count;
-    const struct jv *layers; /* a model of `ipw layers --json` */
-    const struct jv *host;   /* with it: the machine; NULL when not told */
+    const struct jv *layers;          /* a model of `ipw layers --json` */
+    const struct jv *host;            /* with it: the machine; NULL when not told */
+    const struct plot_driver *driver; /* which one draws it: set by plot_draw */
 };
 
 struct plot_driver {
@@ -33,6 +33,7 @@ struct plot_driver {
     const char *summary;
     unsigned of;             /* PLOT_OF_RUN ... */
     struct run_wanted needs; /* columns, of a run */
+    const void *row;         /* where several plots share a function: what differs between them */
     enum err (*draw)(const struct plot_source *source, struct figure *figure, struct error *why);
 };
 
@@ -46,5 +47,18 @@ const struct plot_driver *plot_driver_find(const char *name, struct error *why);
  * driver left empty is ERR_NO_DATA, too. */
 enum err plot_draw(const struct plot_driver *driver, const struct plot_source *source,
                    struct figure *figure, struct error *why) MUST_USE;
+
+/* ---- estimates, as `ipw estimate --plot` draws them ---- */
+
+struct estimate_report;
+struct points_report;
+
+/* Where the joules of one go, by subgraph and kind; and activations over time. */
+enum err estimate_figure(const struct estimate_report *report, struct figure *figure,
+                         struct error *why) MUST_USE;
+
+/* Many: energy against prompt or context length where these differ, else against latency. */
+enum err points_figure(const struct points_report *report, struct figure *figure, struct error *why)
+    MUST_USE;
 
 #endif

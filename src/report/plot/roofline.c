@@ -92,7 +92,7 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
 static enum err draw_run(const struct run_table *table, struct figure *figure, struct error *why)
 {
     struct device_peak peak;
-    const char *gpu = run_fact_text(table, "gpu_info.name");
+    const char *gpu = text_or_empty(table->summary.gpu_name);
     double low = INFINITY, high = 0;
     size_t known = 0;
     if (!device_peak_find(gpu, &peak) || !is_known(peak.tflops) || !is_known(peak.gb_per_s))

@@ -209,22 +209,28 @@ static void line_title(const struct plot_source *source, size_t run, bool with_m
         str_format(to, size, "%zu: %s", run + 1, own);
 }
 
-static enum err draw_per_token(const struct plot_source *source,
-                               double (*of)(const struct run_figures *run), const char *what,
-                               const char *x_label, struct figure *figure, struct error *why)
+struct per_token_plot {
+    double (*of)(const struct run_figures *run);
+    const char *what, *x_label;
+};
+
+static enum err draw_per_token(const struct plot_source *source, struct figure *figure,
+                               struct error *why)
 {
+    const struct per_token_plot *plot = source->driver->row;
     size_t lines = 0;
     char name[FIGURE_TEXT_MAX];
     bool several_machines = differ_in(source, offsetof(struct run_point, hardware));
-    enum err err = check_per_token(source, of, what, why);
+    enum err err = check_per_token(source, plot->of, plot->what, why);
     if (err)
         return err;
-    str_format(figure->title, sizeof figure->title, "Energy per output token against %s", what);
+    str_format(figure->title, sizeof figure->title, "Energy per output token against %s",
+               plot->what);
     str_format(figure->note, sizeof figure->note,
                "%zu runs%s%.60s; bars: ±1.96 σ, queries and sensors", source->run_count,
                several_machines ? "" : " on ",
                several_machines ? "" : source->runs[0].point.hardware);
-    struct figure_panel *panel = figure_panel(figure, x_label, "energy (J per output token)");
+    struct figure_panel *panel = figure_panel(figure, plot->x_label, "energy (J per output token)");
     panel->x.log_base = 2;
     panel->y.from_zero = true;
     for (size_t i = 0; i < source->run_count; i++) {
@@ -239,50 +245,35 @@ static enum err draw_per_token(const struct plot_source *source,
         struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, color, "");
         struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_Y, color, name);
         line->round = errors->round = (unsigned)(lines++ / LINE_COLORS);
-        put_token_line(source, i, of, line, errors);
+        put_token_line(source, i, plot->of, line, errors);
     }
     return ERR_OK;
 }
-
-/* ---- concurrency ---- */
 
 static double concurrency(const struct run_figures *run)
 {
     return run->point.concurrency;
 }
 
-static enum err draw_concurrency(const struct plot_source *source, struct figure *figure,
-                                 struct error *why)
-{
-    return draw_per_token(source, concurrency, "concurrency", "concurrent requests", figure, why);
-}
-
 const struct plot_driver plot_concurrency = {
     .name = "concurrency",
     .summary = "several runs: energy per output token against concurrency",
     .of = PLOT_OF_RUNS,
-    .draw = draw_concurrency,
+    .row = &(const struct per_token_plot){concurrency, "concurrency", "concurrent requests"},
+    .draw = draw_per_token,
 };
-
-/* ---- context ---- */
 
 static double mean_prompt(const struct run_figures *run)
 {
     return run->prompt_tokens;
 }
 
-static enum err draw_context(const struct plot_source *source, struct figure *figure,
-                             struct error *why)
-{
-    return draw_per_token(source, mean_prompt, "prompt length", "mean prompt (tokens)", figure,
-                          why);
-}
-
 const struct plot_driver plot_context = {
     .name = "context",
     .summary = "several runs: energy per output token against prompt length",
     .of = PLOT_OF_RUNS,
-    .draw = draw_context,
+    .row = &(const struct per_token_plot){mean_prompt, "prompt length", "mean prompt (tokens)"},
+    .draw = draw_per_token,
 };
 
 /* ---- models: bars side by side ---- */

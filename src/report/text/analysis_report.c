@@ -327,8 +327,7 @@ static void write_table(const struct jv *rows, bool verbose, bool color, struct 
     for (const struct jv *row = jv_first(rows); row; row = jv_next(row))
         if (verbose || shown++ < ROWS_BRIEF)
             add_row(&table, row, &columns, verbose);
-    table_write(&table, "     ", color, out);
-    table_release(&table);
+    table_print(&table, "     ", color, out);
     if (!verbose && all > ROWS_BRIEF)
         text_addf(out, "     ... %zu more: -v shows them\n", all - ROWS_BRIEF);
     write_named(rows, verbose, "     ", out);

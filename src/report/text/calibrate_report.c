@@ -1,4 +1,5 @@
-/* What `ipw estimate calibrate` says: the fitted coefficients with their errors, as text or JSON. */
+/* What `ipw estimate calibrate` says, the fitted coefficients with their errors, and `ipw estimate validate`,
+ * predictions beside measurements; as text or JSON. */
 #include "report/text/calibrate_report.h"
 
 #include <math.h>
@@ -8,17 +9,13 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/calibrate.h"
+#include "estimate/validate.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
 
-/* ---- text ---- */
+/* ---- calibration, as text ---- */
 
 enum { CELL_MAX = 64 };
-
-static const struct table_column COLUMNS[] = {
-    {"", false},    {"fitted", true},   {"95 % CI", true},
-    {"rows", true}, {"attained", true}, {"", false},
-};
 
 /* As many decimals as the uncertainty has meaning: "78.6 ± 6.9", "0.775 ± 0.041". */
 static void value_cell(struct table *table, double value, double error, const char *unit)
@@ -57,9 +54,12 @@ static void add_figure(struct table *table, const char *name, const struct calib
 
 static void figures_to_text(const struct calibration *c, bool color, struct text *out)
 {
-    struct table table;
+    static const struct table_column COLUMNS[] = {
+        {"", false},    {"fitted", true},   {"95 % CI", true},
+        {"rows", true}, {"attained", true}, {"", false},
+    };
+    struct table table = TABLE(COLUMNS);
     char name[CELL_MAX], attained[FORMAT_MAX];
-    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t i = 0; i < c->class_count; i++) {
         const struct calibrate_class *class = &c->classes[i];
         str_format(name, sizeof name, "per FLOP, %s", class->name);
@@ -69,8 +69,7 @@ static void figures_to_text(const struct calibration *c, bool color, struct text
     rate_text(attained, c->bytes_per_s, "B/s");
     add_figure(&table, "per byte", &c->joules_per_byte, false, 0, attained);
     add_figure(&table, "constant", &c->constant_w, true, 0, "");
-    table_write(&table, "   ", color, out);
-    table_release(&table);
+    table_print(&table, "   ", color, out);
 }
 
 static void rows_to_text(const struct calibration *c, struct text *out)
@@ -118,7 +117,7 @@ void calibrate_text(const struct calibrate_report *report, bool color, struct te
                   report->file);
 }
 
-/* ---- JSON ---- */
+/* ---- calibration, as JSON ---- */
 
 static void figure_to_json(struct json *json, const char *name, const char *unit,
                            const struct calibrate_figure *figure)
@@ -203,6 +202,176 @@ void calibrate_json(const struct calibrate_report *report, struct text *out)
     json_number(&json, "graph_launch_s", c->graph_launch_s);
     json_string(&json, "hardware_file", report->file);
     points_to_json(&json, c);
+    json_object_end(&json);
+    text_add(out, "\n");
+}
+
+/* ---- validation, as text ---- */
+
+enum { ROWS_SHOWN = 60 };
+
+static void add_value(struct table *table, double value, const char *unit)
+{
+    char number[FORMAT_MAX];
+    table_add(table, format_si(number, value, unit));
+}
+
+static double off(double measured, double predicted)
+{
+    return measured > 0 ? predicted / measured - 1 : UNKNOWN;
+}
+
+/* Measured, predicted, and "+12 %" of one against the other. */
+static void add_pair(struct table *table, double measured, double predicted, const char *unit)
+{
+    double error = off(measured, predicted);
+    add_value(table, measured, unit);
+    add_value(table, predicted, unit);
+    table_add_known(table, error, "%+.0f %%", 100 * error);
+}
+
+static void measured_to_text(const struct validation *v, bool color, struct text *out)
+{
+    static const struct table_column COLUMNS[] = {
+        {"row", false},  {"bound by", false}, {"measured", true},  {"predicted", true},
+        {"error", true}, {"measured", true},  {"predicted", true}, {"error", true},
+    };
+    struct table table = TABLE(COLUMNS);
+    size_t shown = v->count < ROWS_SHOWN ? v->count : ROWS_SHOWN;
+    for (size_t i = 0; i < shown; i++) {
+        const struct validate_row *row = &v->rows[i];
+        table_add(&table, row->label);
+        table_add(&table, estimate_bound_name(row->predicted.regime));
+        add_pair(&table, row->measured_s, row->predicted.latency_s, "s");
+        add_pair(&table, row->measured_j, row->predicted.joules, "J");
+    }
+    table_print(&table, "   ", color, out);
+    if (shown < v->count)
+        text_addf(out, "   and %zu more (--json has them)\n", v->count - shown);
+}
+
+static void error_cells(struct table *table, const struct validate_error *error)
+{
+    if (error->rows == 0) {
+        table_add(table, "-");
+        table_add(table, "-");
+        table_add(table, "");
+        return;
+    }
+    table_addf(table, "%.1f %%", 100 * error->mape);
+    table_addf(table, "%+.1f %%", 100 * error->bias);
+    table_addf(table, "%zu", error->rows);
+}
+
+static void regimes_to_text(const struct validation *v, bool color, struct text *out)
+{
+    static const struct table_column COLUMNS[] = {
+        {"bound by", false},   {"latency MAPE", true}, {"bias", true}, {"rows", true},
+        {"energy MAPE", true}, {"bias", true},         {"rows", true},
+    };
+    struct table table = TABLE(COLUMNS);
+
+    for (unsigned bound = 0; bound <= BOUND_COUNT; bound++) {
+        struct validate_sums sums = validate_sum(v, (enum estimate_bound)bound);
+        if (sums.rows == 0)
+            continue;
+        table_add(&table,
+                  bound < BOUND_COUNT ? estimate_bound_name((enum estimate_bound)bound) : "all");
+        error_cells(&table, &sums.latency);
+        error_cells(&table, &sums.energy);
+    }
+    table_print(&table, "   ", color, out);
+}
+
+void validate_text(const struct validate_report *report, bool color, struct text *out)
+{
+    const struct validation *v = report->validation;
+    text_addf(out, " %s against %s\n\n", report->hardware->name, report->data);
+    measured_to_text(v, color, out);
+    text_add(out, "\n");
+    regimes_to_text(v, color, out);
+    text_add(out, "\n");
+    if (v->short_rows)
+        text_addf(out, "   energy of %zu rows not compared: under 1 ms, below sensor resolution\n",
+                  v->short_rows);
+    if (v->other_rows)
+        text_addf(out, "   %zu rows excluded by --where\n", v->other_rows);
+    if (v->is_estimated)
+        text_add(out, "   the measured energy is ESTIMATED: by a model, not by a sensor\n");
+    if (is_known(report->most))
+        text_addf(out, "   limit %.4g %%: %s\n", 100 * report->most,
+                  report->verdict == VALIDATE_PASS   ? "PASS"
+                  : report->verdict == VALIDATE_FAIL ? "FAIL"
+                                                     : "UNKNOWN, nothing compared");
+}
+
+/* ---- validation, as JSON ---- */
+
+static void pair_to_json(struct json *json, const char *key, double measured, double predicted)
+{
+    json_object(json, key);
+    json_number(json, "measured", measured);
+    json_number(json, "predicted", predicted);
+    json_number(json, "error", off(measured, predicted));
+    json_object_end(json);
+}
+
+static void measured_to_json(struct json *json, const struct validate_row *row)
+{
+    json_object(json, NULL);
+    json_string(json, "name", row->label);
+    json_string(json, "bound", estimate_bound_name(row->predicted.regime));
+    pair_to_json(json, "latency_s", row->measured_s, row->predicted.latency_s);
+    pair_to_json(json, "energy_j", row->measured_j, row->predicted.joules);
+    json_object_end(json);
+}
+
+static void error_to_json(struct json *json, const char *key, const struct validate_error *error)
+{
+    json_object(json, key);
+    json_integer(json, "rows", (int64_t)error->rows);
+    json_number(json, "mape", error->mape);
+    json_number(json, "bias", error->bias);
+    json_object_end(json);
+}
+
+static void sums_to_json(struct json *json, const char *key, const struct validate_sums *sums)
+{
+    json_object(json, key);
+    error_to_json(json, "latency", &sums->latency);
+    error_to_json(json, "energy", &sums->energy);
+    json_object_end(json);
+}
+
+void validate_json(const struct validate_report *report, struct text *out)
+{
+    const struct validation *v = report->validation;
+    struct json json;
+    json_init(&json, out, true);
+    json_object(&json, NULL);
+    json_string(&json, "hardware", report->hardware->id);
+    json_string(&json, "data", report->data);
+    json_string(&json, "method", v->is_estimated ? "estimated" : "measured");
+    json_integer(&json, "too_short_for_energy", (int64_t)v->short_rows);
+    json_integer(&json, "left_out", (int64_t)v->other_rows);
+    struct validate_sums sums = validate_sum(v, BOUND_COUNT);
+    sums_to_json(&json, "all", &sums);
+    json_object(&json, "regimes");
+    for (unsigned bound = 0; bound < BOUND_COUNT; bound++) {
+        sums = validate_sum(v, (enum estimate_bound)bound);
+        if (sums.rows)
+            sums_to_json(&json, estimate_bound_name((enum estimate_bound)bound), &sums);
+    }
+    json_object_end(&json);
+    json_number(&json, "max_mape", report->most);
+    if (report->verdict != VALIDATE_UNKNOWN)
+        json_bool(&json, "pass", report->verdict == VALIDATE_PASS);
+    else
+        json_null(&json, "pass");
+    json_array(&json, "rows");
+    for (size_t i = 0; i < v->count; i++)
+        measured_to_json(&json, &v->rows[i]);
+    json_array_end(&json);
     json_object_end(&json);
     text_add(out, "\n");
 }

@@ -1,10 +1,11 @@
-/* What `ipw estimate calibrate` reports of a fit.  The caller owns what goes in and the texts that come out. */
+/* What `ipw estimate calibrate` reports of a fit, and `ipw estimate validate` of predictions.  The caller owns
+ * what goes in and the texts that come out. */
 #ifndef IPW_REPORT_CALIBRATE_REPORT_H
 #define IPW_REPORT_CALIBRATE_REPORT_H
 
 #include <stdbool.h>
 
-#include "core/err.h"
+#include "estimate/validate.h"
 
 struct calibration;
 struct hardware;
@@ -21,5 +22,16 @@ struct calibrate_report {
 
 void calibrate_text(const struct calibrate_report *report, bool color, struct text *out);
 void calibrate_json(const struct calibrate_report *report, struct text *out);
+
+struct validate_report {
+    const struct validation *validation;
+    const struct hardware *hardware;
+    const char *data;              /* what was measured: the file or run */
+    double most;                   /* of --max-mape, a share; UNKNOWN without */
+    enum validate_verdict verdict; /* with `most` */
+};
+
+void validate_text(const struct validate_report *report, bool color, struct text *out);
+void validate_json(const struct validate_report *report, struct text *out);
 
 #endif

@@ -212,8 +212,7 @@ static void put_comparison(const struct comparison *comparison, bool color, stru
         text_addf(out, "   warning: %s\n", plain_text(comparison->warnings[i].text).text);
     text_add(out, "\n");
     fill_table(comparison, &table);
-    table_write(&table, "   ", color, out);
-    table_release(&table);
+    table_print(&table, "   ", color, out);
 }
 
 void compare_text(const struct compare_report *report, bool color, struct text *out)

@@ -14,12 +14,12 @@ enum { CONSUMERS = 5 };
 
 /* The row with most joules after `last` in the order of joules, then of rows: few are shown, so nothing is
  * sorted. */
-static const struct subgraph_estimate *next_consumer(const struct pass_estimate *estimate,
-                                                     const struct subgraph_estimate *last)
+static const struct legacy_row *next_consumer(const struct legacy_estimate *estimate,
+                                              const struct legacy_row *last)
 {
-    const struct subgraph_estimate *best = NULL;
-    for (size_t i = 0; i < estimate->partition->count; i++) {
-        const struct subgraph_estimate *row = &estimate->rows[i];
+    const struct legacy_row *best = NULL;
+    for (size_t i = 0; i < estimate->count; i++) {
+        const struct legacy_row *row = &estimate->rows[i];
         double joules = row->joules.total;
         bool is_left =
             !last || joules < last->joules.total || (joules == last->joules.total && row > last);
@@ -29,24 +29,21 @@ static const struct subgraph_estimate *next_consumer(const struct pass_estimate 
     return best;
 }
 
-static void put_consumers(const struct pass_estimate *estimate, struct text *out)
+static void put_consumers(const struct legacy_estimate *estimate, struct text *out)
 {
-    const struct subgraph_estimate *row = NULL;
+    const struct legacy_row *row = NULL;
     for (int i = 0; i < CONSUMERS && (row = next_consumer(estimate, row)); i++)
-        text_addf(out, "   %-12s %-28s ~%.0f µJ\n", i ? "" : "top",
-                  estimate->partition->subgraphs[row - estimate->rows].name,
+        text_addf(out, "   %-12s %-28s ~%.0f µJ\n", i ? "" : "top", row->name,
                   1e6 * row->joules.total);
 }
 
-void compat_text(const struct legacy_estimate *compat, struct text *out)
+void compat_text(const struct legacy_estimate *estimate, struct text *out)
 {
-    const struct pass_estimate *estimate = &compat->estimate;
     const struct estimate_joules *joules = &estimate->joules;
     text_addf(out,
               "\n %s on %s\n   %s, by the legacy model, for comparison only; see "
               "docs/estimate.md\n\n",
-              compat->partition.graph->name, compat->device.name,
-              precision_name(estimate->config.precision));
+              estimate->graph->name, estimate->hardware.name, precision_name(estimate->precision));
     text_addf(out, "   energy       ~%.2f mJ\n", 1e3 * joules->total);
     text_addf(out, "   compute      ~%.0f µJ\n", 1e6 * joules->compute);
     text_addf(out, "   memory       ~%.0f µJ\n", 1e6 * joules->memory);
@@ -56,22 +53,22 @@ void compat_text(const struct legacy_estimate *compat, struct text *out)
     text_addf(out, "   efficiency   %.1f %%\n", 100 * estimate->efficiency);
     text_addf(out, "   utilization  %.1f %%\n", 100 * estimate->utilization);
     text_addf(out, "   wasted       ~%.0f µJ\n", 1e6 * estimate->wasted_j);
-    text_addf(out, "   subgraphs    %zu\n", compat->partition.count);
+    text_addf(out, "   subgraphs    %zu\n", estimate->count);
     put_consumers(estimate, out);
     text_add(out, "\n");
 }
 
 /* ---- JSON ---- */
 
-static void rows_to_json(struct json *json, const struct pass_estimate *estimate)
+static void rows_to_json(struct json *json, const struct legacy_estimate *estimate)
 {
     json_array(json, "subgraphs");
-    for (size_t i = 0; i < estimate->partition->count; i++) {
-        const struct subgraph_estimate *row = &estimate->rows[i];
+    for (size_t i = 0; i < estimate->count; i++) {
+        const struct legacy_row *row = &estimate->rows[i];
         json_object(json, NULL);
-        json_string(json, "name", estimate->partition->subgraphs[i].name);
+        json_string(json, "name", row->name);
         json_array(json, "ops");
-        json_string(json, NULL, estimate->partition->subgraphs[i].pattern);
+        json_string(json, NULL, row->op);
         json_array_end(json);
         json_number(json, "flops", row->flops);
         json_number(json, "bytes", row->bytes);
@@ -88,16 +85,15 @@ static void rows_to_json(struct json *json, const struct pass_estimate *estimate
     json_object_end(json);
 }
 
-static void head_to_json(struct json *json, const struct legacy_estimate *compat)
+static void head_to_json(struct json *json, const struct legacy_estimate *estimate)
 {
-    const struct pass_estimate *estimate = &compat->estimate;
-    json_string(json, "model", compat->partition.graph->name);
-    json_string(json, "hardware", compat->device.id);
-    json_string(json, "hardware_name", compat->device.name);
-    json_string(json, "precision", precision_name(estimate->config.precision));
-    json_number(json, "batch", compat->partition.graph->batch);
-    json_number(json, "params", graph_parameters(compat->partition.graph));
-    json_number(json, "macs", compat->partition.total.macs);
+    json_string(json, "model", estimate->graph->name);
+    json_string(json, "hardware", estimate->hardware.id);
+    json_string(json, "hardware_name", estimate->hardware.name);
+    json_string(json, "precision", precision_name(estimate->precision));
+    json_number(json, "batch", estimate->graph->batch);
+    json_number(json, "params", graph_parameters(estimate->graph));
+    json_number(json, "macs", estimate->macs);
     json_number(json, "flops", estimate->flops);
     json_number(json, "bytes", estimate->bytes);
     json_number(json, "latency_s", estimate->latency_s);
@@ -116,14 +112,14 @@ static void head_to_json(struct json *json, const struct legacy_estimate *compat
     json_number(json, "wasted_j", estimate->wasted_j);
 }
 
-void compat_json(const struct legacy_estimate *compat, struct text *out)
+void compat_json(const struct legacy_estimate *estimate, struct text *out)
 {
     struct json json;
     json_init(&json, out, true);
     json_object(&json, NULL);
-    head_to_json(&json, compat);
+    head_to_json(&json, estimate);
     json_null(&json, "memory_bytes");
-    rows_to_json(&json, &compat->estimate);
+    rows_to_json(&json, estimate);
     json_null(&json, "concurrency");
     json_array(&json, "recommendations");
     json_array_end(&json);

@@ -21,8 +21,8 @@ static void put_summary(const struct workload_estimate *estimate, struct text *o
     char words[WORDS_MAX], each[WORDS_MAX], name[WORDS_MAX + 16], figure[FORMAT_MAX];
     char capacity[FORMAT_MAX];
     double units = estimate->work->units;
-    struct table table;
-    table_init(&table, COLUMNS, 2);
+    struct table table = TABLE(COLUMNS);
+
     str_format(name, sizeof name, "energy %s", words_each(each, estimate->work->unit));
     add_pair(&table, name,
              words_joules(words, all->joules.total / units, all->joules_plus_minus / units));
@@ -60,8 +60,8 @@ static void put_breakdown(const struct workload_estimate *estimate, struct text 
                  {"link", joules->link},
                  {"static", joules->idle}};
     char cell[WORDS_MAX];
-    struct table table;
-    table_init(&table, COLUMNS, 3);
+    struct table table = TABLE(COLUMNS);
+
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!(parts[i].joules <= 0)) { /* also if unknown */
             add_pair(&table, parts[i].name, words_joules(cell, parts[i].joules, UNKNOWN));
@@ -94,10 +94,9 @@ static void put_recommendations(const struct estimate_report *report, struct tex
         {"memory", true},
         {"limits", false},
     };
-    struct table table;
+    struct table table = TABLE(columns);
     if (!report->recommendation_count)
         return;
-    table_init(&table, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < report->recommendation_count; i++) {
         const struct recommendation *row = &report->recommendations[i];
         add_pair(&table, row->options, words_saving(cell, row->saving));
@@ -140,8 +139,8 @@ void estimate_csv(const struct estimate_report *report, struct text *out)
         {"link_j", false},   {"utilisation", false}, {"bound", false},
     };
     bool has_phases = report->estimate->work->spec.model->has_phases;
-    struct table table;
-    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    struct table table = TABLE(COLUMNS);
+
     for (size_t i = 0; i < report->row_count; i++) {
         const struct subgraph_total *row = &report->rows[i];
         const struct subgraph *subgraph = row->subgraph;

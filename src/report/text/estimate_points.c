@@ -321,8 +321,7 @@ void points_text(const struct points_report *report, bool color, struct text *ou
     put_title(report, &layout, color, out);
     table_init(&table, layout.columns, CELLS);
     size_t left = fill_table(report, &layout, true, &table);
-    table_write(&table, "   ", color, out);
-    table_release(&table);
+    table_print(&table, "   ", color, out);
     if (left)
         text_addf(out, "   and %zu more (--top 0 shows all)\n", left);
     text_add(out, "\n");
@@ -442,8 +441,8 @@ static double count_or_unknown(int64_t count)
 void points_csv(const struct points_report *report, struct text *out)
 {
     const struct estimate_grid *points = report->points;
-    struct table table;
-    table_init(&table, CSV_COLUMNS, CSV_CELLS);
+    struct table table = TABLE(CSV_COLUMNS);
+
     for (size_t i = 0; i < points->count; i++) {
         const struct grid_point *point = &points->items[i];
         const struct estimate_config *config = &point->estimate.config;

@@ -191,8 +191,8 @@ static void put_phases(const struct paper *paper, const struct workload_estimate
     const struct workload *work = estimate->work;
     double batch = work->batch, output = (double)work->spec.output_tokens;
     struct estimate_totals part;
-    struct table table;
-    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    struct table table = TABLE(COLUMNS);
+
     workload_estimate_total(estimate, 0, 1, &part);
     phase_row(&table, "prefill", (double)work->spec.setting.tokens, batch, &part);
     if (work->count > 1) {
@@ -201,8 +201,7 @@ static void put_phases(const struct paper *paper, const struct workload_estimate
     }
     phase_row(&table, "request", output, batch, &estimate->total);
     text_add(paper->out, "\n");
-    table_write(&table, "   ", paper->color, paper->out);
-    table_release(&table);
+    table_print(&table, "   ", paper->color, paper->out);
 }
 
 /* ---- energy breakdown ---- */
@@ -296,19 +295,17 @@ static void put_consumers(const struct paper *paper, const struct estimate_repor
     };
     size_t count, shown;
     struct estimate_consumer *rows = estimate_consumers(report, &count);
-    struct table table;
+    struct table table = TABLE(COLUMNS);
     if (!rows) {
         paper->out->failed = true;
         return;
     }
     shown = report->top && report->top < count ? report->top : count;
-    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t i = 0; i < shown; i++)
         consumer_row(&table, &rows[i], report->estimate->work->spec.is_request,
                      report->estimate->total.joules.total);
     text_add(paper->out, "\n");
-    table_write(&table, "   ", paper->color, paper->out);
-    table_release(&table);
+    table_print(&table, "   ", paper->color, paper->out);
     if (shown < count)
         text_addf(paper->out, "   and %zu more (--top 0 shows them)\n", count - shown);
     free(rows);
@@ -375,16 +372,14 @@ static void put_recommendations(const struct paper *paper, const struct estimate
         {"limits", false},
     };
     str_format(rate, sizeof rate, "%ss/s", unit);
-    struct table table;
+    struct table table = TABLE(columns);
     text_add(paper->out, "\n");
     if (!report->recommendation_count) {
         put_no_recommendation(paper, report);
         return;
     }
-    table_init(&table, columns, sizeof columns / sizeof *columns);
     fill_recommendations(report, &table);
-    table_write(&table, "   ", paper->color, paper->out);
-    table_release(&table);
+    table_print(&table, "   ", paper->color, paper->out);
     text_add(paper->out, "   each estimated with that change alone\n");
     for (size_t i = 0; i < report->recommendation_count; i++)
         if (report->recommendations[i].note[0])
@@ -413,8 +408,8 @@ static void put_figures(const struct paper *paper, const struct workload_estimat
         {"device figure", false}, {"value", true}, {"evidence", false}, {"source", false}};
     struct words_figure figures[WORDS_FIGURES_MOST];
     size_t count = words_figures(estimate, figures);
-    struct table table;
-    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    struct table table = TABLE(COLUMNS);
+
     for (size_t i = 0; i < count; i++) {
         const struct hardware_figure *figure = &figures[i].figure;
         bool known = is_known(figure->value);
@@ -425,8 +420,7 @@ static void put_figures(const struct paper *paper, const struct workload_estimat
         table_add(&table, known && figure->source ? figure->source : "");
     }
     text_add(paper->out, "\n");
-    table_write(&table, "   ", paper->color, paper->out);
-    table_release(&table);
+    table_print(&table, "   ", paper->color, paper->out);
 }
 
 static void put_unknown(const struct paper *paper, const struct workload_estimate *estimate)

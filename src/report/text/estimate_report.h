@@ -48,7 +48,7 @@ void points_json(const struct points_report *report, struct text *out);
 void points_csv(const struct points_report *report, struct text *out);
 
 /* The legacy model (`--model-compat`), with the digits of its own reports. */
-void compat_text(const struct legacy_estimate *compat, struct text *out);
-void compat_json(const struct legacy_estimate *compat, struct text *out);
+void compat_text(const struct legacy_estimate *estimate, struct text *out);
+void compat_json(const struct legacy_estimate *estimate, struct text *out);
 
 #endif

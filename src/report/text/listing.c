@@ -241,10 +241,7 @@ void listing_models(struct listing *listing)
 /* Four digits, or "-". */
 static void add_figure_or_dash(struct table *table, double value)
 {
-    if (is_known(value))
-        table_addf(table, "%.4g", value);
-    else
-        table_add(table, "-");
+    table_add_known(table, value, "%.4g", value);
 }
 
 /* bf16, or int8 on accelerators without it. */
@@ -278,9 +275,8 @@ enum err listing_hardware_table(bool color, struct text *out, struct error *why)
         {"id", false},  {"name", false},  {"class", false},  {"TFLOPS", true}, {"dtype", false},
         {"GB/s", true}, {"memory", true}, {"limit W", true}, {"idle W", true}, {"evidence", false},
     };
-    struct table table;
+    struct table table = TABLE(COLUMNS);
     enum err err = ERR_OK;
-    table_init(&table, COLUMNS, COUNT_OF(COLUMNS));
     for (size_t i = 0; i < hardware_count() && !err; i++) {
         struct hardware hardware;
         err = hardware_find(hardware_at(i)->id, &hardware, why);
@@ -289,8 +285,7 @@ enum err listing_hardware_table(bool color, struct text *out, struct error *why)
         hardware_release(&hardware);
     }
     if (!err)
-        table_write(&table, "  ", color, out);
-    table_release(&table);
+        table_print(&table, "  ", color, out);
     return err;
 }
 
@@ -301,10 +296,7 @@ static void add_figure(struct table *table, const char *what, const struct hardw
         return;
     table_add(table, what);
     table_addf(table, "%.5g", figure->value / scale);
-    if (is_known(figure->plus_minus))
-        table_addf(table, "%.2g", figure->plus_minus / scale);
-    else
-        table_add(table, "-");
+    table_add_known(table, figure->plus_minus, "%.2g", figure->plus_minus / scale);
     table_add(table, unit);
     table_add(table, evidence_name(figure->evidence));
     table_add(table, figure->source);
@@ -346,10 +338,9 @@ static void add_modes(const struct hardware *hardware, bool color, struct text *
         {"mode", false},  {"limit W", true}, {"clock", true},   {"memory", true},
         {"energy", true}, {"idle W", true},  {"source", false},
     };
-    struct table table;
+    struct table table = TABLE(COLUMNS);
     if (!hardware->point_count)
         return;
-    table_init(&table, COLUMNS, COUNT_OF(COLUMNS));
     for (size_t i = 0; i < hardware->point_count; i++) {
         const struct hardware_point *point = &hardware->points[i];
         table_addf(&table, "@%s", point->name);
@@ -361,8 +352,7 @@ static void add_modes(const struct hardware *hardware, bool color, struct text *
         table_add(&table, point->source);
     }
     text_add(out, "\n");
-    table_write(&table, "  ", color, out);
-    table_release(&table);
+    table_print(&table, "  ", color, out);
 }
 
 void listing_hardware_details(const struct hardware *hardware, bool color, struct text *out)
@@ -371,7 +361,7 @@ void listing_hardware_details(const struct hardware *hardware, bool color, struc
         {"figure", false}, {"value", true},     {"±", true},
         {"unit", false},   {"evidence", false}, {"source", false},
     };
-    struct table table;
+    struct table table = TABLE(COLUMNS);
     text_addf(out, "%s: %s, %s of %s", hardware->id, hardware->name,
               hardware_class_name(hardware->class), hardware->vendor);
     if (hardware->year)
@@ -380,7 +370,6 @@ void listing_hardware_details(const struct hardware *hardware, bool color, struc
     for (const char *const *alias = hardware->aliases; *alias; alias++)
         text_addf(out, "%s%s%s", alias == hardware->aliases ? "  also: " : ", ", *alias,
                   alias[1] ? "" : "\n");
-    table_init(&table, COLUMNS, COUNT_OF(COLUMNS));
     add_precisions(&table, "matrix", hardware->matrix_flops, hardware->matrix_joules);
     add_precisions(&table, "vector", hardware->vector_flops, hardware->vector_joules);
     add_memories(&table, hardware);
@@ -393,7 +382,6 @@ void listing_hardware_details(const struct hardware *hardware, bool color, struc
     add_figure(&table, "link bandwidth", &hardware->link_bytes_per_s, 1e9, "GB/s");
     add_figure(&table, "link latency", &hardware->link_latency_s, 1e-6, "us");
     text_add(out, "\n");
-    table_write(&table, "  ", color, out);
-    table_release(&table);
+    table_print(&table, "  ", color, out);
     add_modes(hardware, color, out);
 }

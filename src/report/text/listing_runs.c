@@ -58,12 +58,11 @@ static void write_table(const struct run_list *list, bool color, struct text *ou
         {"dataset", false}, {"measured", true}, {"energy", true},
         {"time", true},     {"started", false},
     };
-    struct table table;
-    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    struct table table = TABLE(COLUMNS);
+
     for (size_t i = 0; i < list->count; i++)
         add_run(&table, &list->entries[i]);
-    table_write(&table, "  ", color, out);
-    table_release(&table);
+    table_print(&table, "  ", color, out);
 }
 
 enum err listing_runs(struct listing *listing, const char *parent, struct error *why)

@@ -1,3 +1,4 @@
+/* What `ipw profile` says of a run, from its summary; and of several models side by side, as `ipw demo` runs them. */
 #include "report/text/profile_report.h"
 
 #include <inttypes.h>
@@ -5,24 +6,22 @@
 #include <string.h>
 
 #include "clients/client.h"
+#include "core/energy.h"
+#include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
 #include "rundir/summary.h"
+#include "runner/profile/profile.h"
 
 /* More than rounding can explain. */
 #define CONSERVATION_MAX 1e-6
 
-static const char *word(const char *text)
-{
-    return text ? text : "";
-}
-
 /* Before every figure that contains estimated energy. */
 static const char *mark_of(const struct summary *run)
 {
-    return strcmp(word(run->energy.method), "estimated") == 0 ? "~" : "";
+    return strcmp(text_or_empty(run->energy.method), "estimated") == 0 ? "~" : "";
 }
 
 /* ---- the table ---- */
@@ -73,8 +72,8 @@ static void write_statistics(const struct summary *run, bool color, struct text 
         {"per query", false}, {"mean", true}, {"median", true},
         {"min", true},        {"max", true},  {"std dev", true},
     };
-    struct table table;
-    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    struct table table = TABLE(COLUMNS);
+
     for (int i = 0; i < RECORD_STATISTICS; i++) {
         const struct record_field *field = record_statistic((enum record_statistic)i);
         const struct summary_statistic *row = &run->statistics[i];
@@ -126,7 +125,7 @@ static void write_energy(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
     const struct record_energy *energy = &run->energy;
-    const char *mark = mark_of(run), *note = word(energy->note);
+    const char *mark = mark_of(run), *note = text_or_empty(energy->note);
     if (!energy->method) {
         text_addf(out, "   energy        unknown: %s; see `ipw doctor`\n",
                   note[0] ? note : "no sensor");
@@ -134,8 +133,8 @@ static void write_energy(const struct summary *run, struct text *out)
     }
     text_addf(out, "   energy        %s%s", mark,
               format_with_error(cell, energy->joules, energy->plus_minus, "J"));
-    text_addf(out, ", %s (%s), ", energy->method, word(energy->source));
-    text_addf(out, "%s of the time covered\n", format_percent(cell, energy->coverage));
+    text_addf(out, ", %s (%s), ", energy->method, text_or_empty(energy->source));
+    text_addf(out, "coverage %s\n", format_percent(cell, energy->coverage));
     write_parts(run, out);
     if (run->energy_known >= 0 && run->energy_known < run->completed)
         text_addf(out,
@@ -230,7 +229,7 @@ static void add_amount(struct text *out, double amount, const char *currency, co
 
 static void write_cost(const struct summary *run, struct text *out)
 {
-    const char *currency = word(run->currency);
+    const char *currency = text_or_empty(run->currency);
     if (!is_known(run->cost) && !is_known(run->electricity_cost))
         return;
     text_add(out, "   cost          ");
@@ -248,7 +247,8 @@ static void write_cost(const struct summary *run, struct text *out)
 /* A client that computes in this process makes the model's work ours. */
 static bool has_model_inside(const struct summary *run)
 {
-    const struct client_driver *driver = client_driver_find(word(run->config_client), NULL);
+    const struct client_driver *driver =
+        client_driver_find(text_or_empty(run->config_client), NULL);
     return driver && driver->is_in_process;
 }
 
@@ -259,7 +259,7 @@ static void write_notes(const struct summary *run, struct text *out)
         text_addf(out, "   %" PRId64 " failed: the journal has the reasons\n", run->failed);
     if (run->rows_left_out > 0)
         text_addf(out, "   %" PRId64 " row%s of the dataset skipped: %s\n", run->rows_left_out,
-                  run->rows_left_out == 1 ? "" : "s", word(run->first_row_left_out));
+                  run->rows_left_out == 1 ? "" : "s", text_or_empty(run->first_row_left_out));
     if (run->idle.known)
         text_addf(out, "   idle power measured for %s\n", format_duration(cell, run->idle.seconds));
     text_addf(out, "   %s: %s CPU",
@@ -271,8 +271,8 @@ static void write_notes(const struct summary *run, struct text *out)
 static void write_heading(const struct summary *run, struct text *out)
 {
     text_addf(out, "\n energy of %" PRId64 " quer%s of %s to '%s' (%s)", run->queries,
-              run->queries == 1 ? "y" : "ies", word(run->dataset_name), word(run->model),
-              word(run->config_client));
+              run->queries == 1 ? "y" : "ies", text_or_empty(run->dataset_name),
+              text_or_empty(run->model), text_or_empty(run->config_client));
     if (run->config_rate > 0) {
         char cell[FORMAT_MAX];
         text_addf(out, ", %s per second", format_plain(cell, run->config_rate));
@@ -291,5 +291,137 @@ void profile_text(const struct summary *run, bool color, struct text *out)
     write_score(run, out);
     write_cost(run, out);
     write_notes(run, out);
-    text_addf(out, "\n %s\n\n", word(run->directory));
+    text_addf(out, "\n %s\n\n", text_or_empty(run->directory));
+}
+
+/* ---- several models, as text ---- */
+
+/* "file" of "models/file.gguf". */
+static void add_name(struct table *table, const char *model)
+{
+    const char *slash = strrchr(model, '/');
+    const char *name = slash ? slash + 1 : model;
+    size_t length = strlen(name);
+    if (length > 5 && strcmp(name + length - 5, ".gguf") == 0)
+        length -= 5;
+    table_addf(table, "%.*s", (int)length, name);
+}
+
+static void add_accuracy(struct table *table, const struct profile_member *member)
+{
+    char share[FORMAT_MAX];
+    table_add(table, format_percent(share, member->accuracy));
+    if (is_known(member->accuracy_low))
+        table_addf(table, "%.0f-%.0f %%", 100 * member->accuracy_low, 100 * member->accuracy_high);
+    else
+        table_add(table, "");
+}
+
+static void add_member(struct table *table, const struct profile_member *member)
+{
+    double joules = member->joules_per_query, per_token = member->joules_per_output_token;
+    char cell[FORMAT_MAX];
+    const char *mark = member->energy.method == METHOD_ESTIMATED ? "~" : "";
+    table_add(table, member->on_frontier ? "*" : " ");
+    add_name(table, member->model);
+    add_accuracy(table, member);
+    table_add_known(table, joules, "%s%s", mark,
+                    format_with_error(cell, joules, member->joules_per_query_plus_minus, "J"));
+    table_add_known(table, per_token, "%s%s", mark, format_si(cell, per_token, "J"));
+    table_add_known(table, member->output_tokens_per_s, "%.0f", member->output_tokens_per_s);
+    table_add_known(table, member->ipj, "%s%.3g", mark, member->ipj);
+    table_add_known(table, member->ipw, "%s%.3g", mark, member->ipw);
+}
+
+static void write_members(const struct profile_family *family, bool color, struct text *out)
+{
+    static const struct table_column COLUMNS[] = {
+        {" ", false},       {"model", false},          {"accuracy", true},
+        {"95 % CI", true},  {"per query", true},       {"per token", true},
+        {"tokens/s", true}, {"correct/J (IPJ)", true}, {"IPW", true},
+    };
+    struct table table = TABLE(COLUMNS);
+
+    for (size_t i = 0; i < family->count; i++)
+        add_member(&table, &family->members[i]);
+    table_print(&table, "   ", color, out);
+}
+
+/* The evidence for the energies above. */
+static void write_evidence(const struct profile_family *family, struct text *out)
+{
+    char cell[FORMAT_MAX];
+    for (size_t i = 0; i < family->count; i++) {
+        const struct energy *energy = &family->members[i].energy;
+        if (!is_known(energy->joules))
+            continue;
+        text_addf(out, "   energy   %s (%s), coverage %s\n", method_name(energy->method),
+                  energy->source, format_percent(cell, energy->coverage));
+        if (energy->method == METHOD_ESTIMATED)
+            text_add(
+                out,
+                "            ~ estimated from CPU utilization, not measured: see `ipw doctor`. "
+                "The ± is\n            the power model's and common to all rows: their order is "
+                "more "
+                "certain\n");
+        return;
+    }
+    text_add(out, "   energy   unknown: no sensor\n");
+}
+
+void family_text(const struct profile_family *family, bool color, struct text *out)
+{
+    write_members(family, color, out);
+    text_add(out, "\n   * Pareto-optimal: no other is as accurate for as little energy\n");
+    write_evidence(family, out);
+    for (size_t i = 0; i < family->count; i++)
+        if (family->members[i].why[0])
+            text_addf(out, "   failed   %s: %s\n", family->members[i].model,
+                      family->members[i].why);
+    text_add(out, "\n");
+    for (size_t i = 0; i < family->count; i++)
+        if (family->members[i].directory[0])
+            text_addf(out, " %s\n", family->members[i].directory);
+}
+
+/* ---- several models, as JSON ---- */
+
+static void member_json(struct json *json, const struct profile_member *member)
+{
+    json_object(json, NULL);
+    json_string(json, "model", member->model);
+    json_string(json, "output_dir", member->directory[0] ? member->directory : NULL);
+    json_string(json, "error", member->why[0] ? member->why : NULL);
+    json_integer(json, "queries", member->queries);
+    json_integer(json, "completed", member->completed);
+    json_number(json, "accuracy", member->accuracy);
+    json_array(json, "accuracy_interval_95");
+    json_number(json, NULL, member->accuracy_low);
+    json_number(json, NULL, member->accuracy_high);
+    json_array_end(json);
+    json_number(json, "joules_per_query", member->joules_per_query);
+    json_number(json, "joules_per_query_plus_minus", member->joules_per_query_plus_minus);
+    json_number(json, "joules_per_output_token", member->joules_per_output_token);
+    json_number(json, "output_tokens_per_s", member->output_tokens_per_s);
+    json_number(json, "ipj", member->ipj);
+    json_number(json, "ipj_plus_minus", member->ipj_plus_minus);
+    json_number(json, "ipw", member->ipw);
+    json_number(json, "ipw_plus_minus", member->ipw_plus_minus);
+    energy_to_json(json, "energy", &member->energy);
+    json_bool(json, "on_frontier", member->on_frontier);
+    json_object_end(json);
+}
+
+void family_json(const struct profile_family *family, struct text *out)
+{
+    struct json json;
+    json_init(&json, out, true);
+    json_object(&json, NULL);
+    json_array(&json, "models");
+    for (size_t i = 0; i < family->count; i++)
+        member_json(&json, &family->members[i]);
+    json_array_end(&json);
+    json_bool(&json, "interrupted", family->signal != 0);
+    json_object_end(&json);
+    text_add(out, "\n");
 }

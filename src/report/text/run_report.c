@@ -6,6 +6,7 @@
 
 #include "core/energy.h"
 #include "core/json.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "report/text/format.h"
 #include "report/text/ledger_json.h"
@@ -106,6 +107,7 @@ void run_json(const struct run_report *report, struct text *out)
     host_to_json(&json, "host", report->host);
     json_string(&json, "version", IPW_VERSION);
     json_object_end(&json);
+    secret_hide_json(out);
 }
 
 /* ---- text ---- */
@@ -122,6 +124,7 @@ static void write_command(const struct run_report *report, struct text *out)
     if (result->signal)
         text_add(out, " (interrupted: partial)");
     text_add(out, "\n\n");
+    secret_hide_text(out);
 }
 
 static void add_energy_cells(struct table *table, const struct energy *energy)
@@ -158,9 +161,8 @@ static void write_table(const struct ledger *mean, bool color, struct text *out)
         {"device", false}, {"energy", true}, {"mean", true},    {"max", true},
         {"idle", true},    {"active", true}, {"method", false}, {"coverage", true},
     };
-    struct table table;
+    struct table table = TABLE(COLUMNS);
     size_t counted = 0;
-    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t i = 0; i < mean->count; i++) {
         counted += mean->devices[i].counted;
         if (mean->devices[i].has_energy)
@@ -173,8 +175,7 @@ static void write_table(const struct ledger *mean, bool color, struct text *out)
         table_add(&table, "");
         add_share_cells(&table, &mean->total);
     }
-    table_write(&table, "   ", color, out);
-    table_release(&table);
+    table_print(&table, "   ", color, out);
 }
 
 /* By more than 5 %, and by more than the sampling of the two explains. */

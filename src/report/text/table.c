@@ -50,14 +50,30 @@ void table_add_number(struct table *table, double value)
     table_add(table, cell);
 }
 
-void table_addf(struct table *table, const char *format, ...)
+static void add_formatted(struct table *table, const char *format, va_list args)
 {
     char cell[256];
+    vsnprintf(cell, sizeof cell, format, args);
+    table_add(table, cell);
+}
+
+void table_addf(struct table *table, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    vsnprintf(cell, sizeof cell, format, args);
+    add_formatted(table, format, args);
     va_end(args);
-    table_add(table, cell);
+}
+
+void table_add_known(struct table *table, double value, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (is_known(value))
+        add_formatted(table, format, args);
+    else
+        table_add(table, "-");
+    va_end(args);
 }
 
 size_t display_width(const char *string)
@@ -153,6 +169,12 @@ void table_write(const struct table *table, const char *indent, bool color, stru
     table_widen(table, widths);
     table_write_header(table, widths, indent, color, out);
     table_write_rows(table, widths, indent, out);
+}
+
+void table_print(struct table *table, const char *indent, bool color, struct text *out)
+{
+    table_write(table, indent, color, out);
+    table_release(table);
 }
 
 /* ---- Markdown ---- */

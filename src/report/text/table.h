@@ -25,17 +25,24 @@ struct table {
     bool failed;
 };
 
+/* An empty one of these columns, an array that outlives it. */
+#define TABLE(array) ((struct table){.columns = (array), .width = sizeof(array) / sizeof *(array)})
 void table_init(struct table *table, const struct table_column *columns, size_t width);
 void table_release(struct table *table);
 
 /* The next cell, row by row. */
 void table_add(struct table *table, const char *cell);
 void table_addf(struct table *table, const char *format, ...) PRINTF_LIKE(2, 3);
+/* "-" where the value is unknown. */
+void table_add_known(struct table *table, double value, const char *format, ...) PRINTF_LIKE(3, 4);
 /* A number for CSV: integers with all their digits, others with nine; UNKNOWN is empty. */
 void table_add_number(struct table *table, double value);
 
 /* Header and rows, each behind `indent`; bold header when color.  Empty columns are omitted. */
 void table_write(const struct table *table, const char *indent, bool color, struct text *out);
+
+/* The same, and releases the table. */
+void table_print(struct table *table, const char *indent, bool color, struct text *out);
 
 /* Markdown, with empty columns; special characters are escaped. */
 void table_write_markdown(const struct table *table, struct text *out);

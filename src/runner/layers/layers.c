@@ -140,7 +140,7 @@ static enum err measure_idle(struct campaign *c, struct error *why)
     struct layers_window *window = new_window(model), awake = {0};
     model->idle = model->awake = (struct layers_idle){.watts = UNKNOWN, .sigma = UNKNOWN};
     if (!window)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     if (c->options->idle_s <= 0)
         return ERR_OK;
     report_progress(c, "measuring idle power", NULL);
@@ -309,7 +309,7 @@ static enum err run_window(struct campaign *c, unsigned setting, bool timed, str
     struct layers_model *model = c->model;
     struct layers_window *window = new_window(model);
     if (!window)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     *window = (struct layers_window){.setting = setting, .round = model->rounds, .timed = timed};
     report_progress(c, timed ? "timing components" : "measuring", &model->settings[setting]);
     bool may_lengthen = c->options->window_s <= 0;
@@ -535,7 +535,7 @@ enum err layers_measure(struct session *session, const char *const *models, size
     *out = (struct layers_result){.started_wall = clock_wall()};
     out->models = calloc(count, sizeof *out->models);
     if (!out->models)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     enum err err = listener_start(&listener);
     if (err)
         return err_set(why, err, "cannot start a thread");

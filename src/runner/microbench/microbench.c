@@ -109,7 +109,7 @@ static enum err measure_window(struct bench *b, struct calibrate_row *row, const
     sampler_settle(sampler, to);
     enum err err = ledger_take(sampler, from, to, NULL, &ledger);
     if (err)
-        return err_set(why, err, "%s", err_text(err));
+        return err_explain(why, err);
     err = ledger_select(&ledger, b->options->device, &energy, why);
     ledger_release(&ledger);
     bool has_no_reading = err == ERR_NO_DATA && b->meter->devices[0];

@@ -193,7 +193,7 @@ enum err team_start(const struct team_order *order, struct team **out, struct er
 {
     *out = team_new(order);
     if (!*out)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     enum err err = ERR_OK;
     pthread_mutex_lock(&(*out)->gate);
     for (unsigned i = 0; !err && i < order->threads; i++)

@@ -284,7 +284,7 @@ static enum err run_job(struct judge_worker *worker, struct job *job, struct err
     str_copy(key, sizeof key, job->judgement->key);
     enum err err = sharing_begin(profile->sharing, job->judgement->id, clock_now());
     if (err)
-        return err_set(why, err, "%s", err_text(err));
+        return err_explain(why, err);
     worker->asked = false;
     grade_job(worker, job, &grade);
     bool aborted = atomic_load(&profile->cancel);
@@ -356,7 +356,7 @@ static enum err open_workers(struct judge_pool *pool, size_t count, struct error
         return ERR_NOT_FOUND;
     pool->workers = calloc(count, sizeof *pool->workers);
     if (!pool->workers)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     enum err err = ERR_OK;
     for (; !err && pool->count < count; pool->count++)
         err = open_worker(pool, driver, &pool->workers[pool->count], why);
@@ -415,7 +415,7 @@ static enum err start_pool(struct profile *profile, struct judge_pool **out, str
     struct judge_pool *pool = calloc(1, sizeof *pool);
     size_t count = profile->options->concurrency;
     if (!pool)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     pool->profile = profile;
     pool->grader =
         profile->options->grader ? profile->options->grader : profile->supply.dataset.grader;

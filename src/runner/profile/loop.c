@@ -12,10 +12,13 @@
 /* A kill costs the energies that are not settled yet.  Settling reads the sensors: some answer within a
  * millisecond, others, whose reads cost CPU time, only at their next update.  So at most a tenth of the
  * time goes into it, but it is done once a second at least, and when many requests have ended. */
-#define SETTLE_MIN     (250 * NS_PER_MS)
-#define SETTLE_MAX     NS_PER_S
-#define SETTLE_COST    10
-#define SETTLE_MANY    (WORKERS_PENDING_MAX / 2)
+#define SETTLE_MIN  (250 * NS_PER_MS)
+#define SETTLE_MAX  NS_PER_S
+#define SETTLE_COST 10
+#define SETTLE_MANY (WORKERS_PENDING_MAX / 2)
+
+/* A row that takes longer than this to read does not hold up an interruption. */
+#define DATASET_MOST   NS_PER_S
 
 #define SAMPLES_PERIOD (100 * NS_PER_MS)
 #define COMMIT_PERIOD  (50 * NS_PER_MS)
@@ -98,6 +101,16 @@ static bool is_time_to_settle(const struct profile *profile)
            (ended > 0 && since >= SETTLE_MIN && since >= SETTLE_COST * profile->settle_cost);
 }
 
+bool profile_awaits_dataset(struct profile *profile)
+{
+    unsigned working = atomic_load(&profile->working);
+    if (!atomic_load(&profile->stop) || working == 0 || atomic_load(&profile->reading) < working)
+        profile->stuck_since = 0;
+    else if (profile->stuck_since == 0)
+        profile->stuck_since = clock_now();
+    return profile->stuck_since > 0 && clock_now() - profile->stuck_since > DATASET_MOST;
+}
+
 enum err profile_loop(struct profile *profile)
 {
     enum err err = ERR_OK;
@@ -105,6 +118,8 @@ enum err profile_loop(struct profile *profile)
         int number = proc_poll_signal(TICK);
         if (number)
             err = take_signal(profile, number);
+        if (!err && profile_awaits_dataset(profile))
+            err = ERR_INTERRUPTED;
         if (!err && is_time_to_settle(profile)) {
             err = settle_now(profile);
             if (err)

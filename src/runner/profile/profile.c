@@ -36,7 +36,10 @@ static enum err run_queries(struct profile *profile, struct error *why)
     err = profile_loop(profile);
     profile->abandoned = err == ERR_INTERRUPTED;
     if (err == ERR_INTERRUPTED)
-        return err_set(why, err, "interrupted three times: the queries in flight are lost");
+        return err_set(why, err,
+                       profile->stuck_since
+                           ? "interrupted while the dataset was being read"
+                           : "interrupted three times: the queries in flight are lost");
     workers_join(workers);
     err = settle_rest(profile, why);
     profile_write_samples(profile);
@@ -135,7 +138,7 @@ enum err profile_run(struct session *session, const struct host_report *host,
     *out = (struct profile_result){.energy = energy_unknown("no query was sent"), .state = profile};
     summary_init(&out->summary);
     if (!profile)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     profile->options = options;
     profile->host = host;
     profile->session = session;
@@ -258,7 +261,7 @@ enum err profile_family_run(struct session *session, const struct host_report *h
     size_t profiled = 0;
     *out = (struct profile_family){.members = calloc(options->count + 1, sizeof *out->members)};
     if (!out->members)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     while (out->count < options->count && !out->signal) {
         struct profile_member *member = &out->members[out->count];
         struct error failed = {0};
@@ -278,7 +281,7 @@ enum err profile_family_run(struct session *session, const struct host_report *h
             err_set(&first, err, "%s: %s", member->model, member->why);
     }
     if (mark_frontier(out) != ERR_OK)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     if (profiled == 0 && first.code) {
         *why = first;
         return first.code;

@@ -15,11 +15,6 @@ static double span_s(nanos from, nanos to)
     return from && to ? seconds(to - from) : UNKNOWN;
 }
 
-static double ratio(double a, double b)
-{
-    return is_known(a) && b > 0 ? a / b : UNKNOWN;
-}
-
 double known_count(int64_t count)
 {
     return count >= 0 ? (double)count : UNKNOWN;
@@ -28,11 +23,6 @@ double known_count(int64_t count)
 static int64_t count_or_unknown(int64_t count)
 {
     return count >= 0 ? count : INTEGER_UNKNOWN;
-}
-
-static const char *text_or_null(const char *text)
-{
-    return text && text[0] ? text : NULL;
 }
 
 bool reply_has_phases(const struct completion *reply)
@@ -84,7 +74,7 @@ static void fill_reply(const struct completion *reply, struct record *out)
     if (reply->prompt_tokens >= 0 && reply->output_tokens >= 0)
         out->total_tokens = reply->prompt_tokens + reply->output_tokens;
     out->http_status = reply->status ? reply->status : INTEGER_UNKNOWN;
-    out->finish_reason = text_or_null(reply->finish_reason);
+    out->finish_reason = str_or_null(reply->finish_reason);
     if (reply_has_phases(reply)) {
         out->prefill_s = span_s(reply->sent, reply->first_token);
         out->decode_s = span_s(reply->first_token, reply->done);
@@ -160,7 +150,7 @@ static void fill_query(const struct profile *profile, const struct answer *answe
     const struct query *query = answer->query;
     out->problem = query->item.problem;
     out->expected = query->item.answer;
-    out->dataset_metadata.text = text_or_null(query->item.metadata);
+    out->dataset_metadata.text = str_or_null(query->item.metadata);
     out->subject = query->item.subject;
     out->key = query->key;
     out->id = query->item.id;
@@ -168,7 +158,7 @@ static void fill_query(const struct profile *profile, const struct answer *answe
     out->repeat = query->repeat;
     out->start = profile->start;
     out->status = answer->err ? "failed" : "completed";
-    out->error = text_or_null(answer->why);
+    out->error = str_or_null(answer->why);
     out->attempts = answer->attempts;
     out->started_at = seconds(profile->zero_wall) + seconds(answer->reply->sent - profile->zero);
     if (query->due)

@@ -125,11 +125,6 @@ static const char *basis_of(const struct device_sums *sums)
 
 /* ---- a request ---- */
 
-static double ratio(double a, double b)
-{
-    return is_known(a) && b > 0 ? a / b : UNKNOWN;
-}
-
 static struct record_stats stats_of(const struct value_stats *stats, double scale)
 {
     if (!is_known(stats->avg))

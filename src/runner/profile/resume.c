@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/secret.h"
+#include "core/text.h"
 #include "port/json_read.h"
+#include "port/url.h"
 #include "runner/profile/records.h"
 #include "rundir/journal.h"
 #include "rundir/record.h"
@@ -27,11 +30,21 @@ struct resume resume_nothing(void)
     return (struct resume){.spent = run_energy_unknown("no earlier start measured anything")};
 }
 
-static void put_params(struct json *json, const char *key, const struct params *params)
+void resume_put_params(struct json *json, const char *key, const struct params *params)
 {
     json_object(json, key);
-    for (size_t i = 0; i < params->count; i++)
-        json_string(json, params->items[i].key, params->items[i].value);
+    for (size_t i = 0; i < params->count; i++) {
+        const struct param *item = &params->items[i];
+        char address[1024];
+        if (str_starts(item->key, "header.")) {
+            json_string(json, item->key, "(not kept)"); /* may hold an API key */
+        } else if (strstr(item->value, "://")) {
+            url_hide_login(item->value, address, sizeof address);
+            json_string(json, item->key, address);
+        } else {
+            json_string(json, item->key, item->value);
+        }
+    }
     json_object_end(json);
 }
 
@@ -46,9 +59,10 @@ void resume_settings(const struct profile_options *options, struct text *out)
     json_string(&json, "system", options->system);
     json_string(&json, "template", options->template_text);
     json_integer(&json, "repeat", options->repeat);
-    put_params(&json, "dataset_params", &options->dataset_params);
-    put_params(&json, "request_params", &options->request_params);
+    resume_put_params(&json, "dataset_params", &options->dataset_params);
+    resume_put_params(&json, "request_params", &options->request_params);
     json_object_end(&json);
+    secret_hide_json(out); /* as the journal keeps them, to be compared with it */
 }
 
 struct reading {
@@ -211,7 +225,7 @@ enum err resume_read(const char *journal, const struct profile_options *options,
         out->graded.repeats = out->judge_settled.repeats = options->repeat;
     resume_settings(options, &settings);
     enum err err = settings.failed
-                       ? err_set(why, ERR_NO_MEMORY, "out of memory")
+                       ? err_no_memory(why)
                        : jv_parse(settings.bytes, settings.length, &reading.settings, why);
     if (!err)
         err = journal_read(journal, take_line, &reading, &damaged, why);

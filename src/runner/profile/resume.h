@@ -11,6 +11,8 @@
 #include "runner/profile/profile.h"
 #include "runner/profile/supply.h"
 
+struct json;
+
 /* Energies of one start, or of all; UNKNOWN where nothing was measured. */
 struct run_energy {
     struct energy energy;       /* of the machine while the queries ran, by the ledger */
@@ -41,6 +43,9 @@ struct resume resume_nothing(void);
 
 /* The settings that must not change within one directory, as one JSON object. */
 void resume_settings(const struct profile_options *options, struct text *out);
+
+/* Parameters as they may be kept: headers without their values, addresses without user name and password. */
+void resume_put_params(struct json *json, const char *key, const struct params *params);
 
 /* ERR_USAGE names the setting that differs. */
 enum err resume_read(const char *journal, const struct profile_options *options, struct resume *out,

@@ -33,7 +33,7 @@ enum err settle_begin(struct profile *profile, nanos from, sharing_take *take, s
     sharing_free(profile->sharing);
     profile->take_share = take;
     profile->sharing = sharing_new(profile->session->sampler, &options);
-    return profile->sharing ? ERR_OK : err_set(why, ERR_NO_MEMORY, "out of memory");
+    return profile->sharing ? ERR_OK : err_no_memory(why);
 }
 
 /* What the requests and the machine have spent, over the devices that count. */
@@ -98,7 +98,7 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
     };
     journal_header_line(&header, &line);
     enum err err = line.failed || settings.failed || measuring.failed
-                       ? err_set(why, ERR_NO_MEMORY, "out of memory")
+                       ? err_no_memory(why)
                        : journal_append(&profile->journal, &line, why);
     text_release(&line);
     text_release(&settings);

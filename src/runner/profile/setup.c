@@ -74,7 +74,9 @@ static enum err find_facts(struct profile *profile, struct error *why)
     }
     if (err || !options->price_file)
         return err;
+    proc_end_by_signals();
     err = prices_load(options->price_file, &profile->prices, why);
+    proc_defer_signals();
     return err == ERR_BAD_VALUE ? ERR_USAGE : err; /* as anything else that the user wrote */
 }
 
@@ -90,7 +92,10 @@ static enum err open_supply(struct profile *profile, struct error *why)
         .rate = options->rate,
         .seed = options->seed,
     };
+    /* A FIFO that nobody writes, a hub that does not answer: nothing is written yet. */
+    proc_end_by_signals();
     enum err err = supply_open(&profile->supply, &supply, why);
+    proc_defer_signals();
     profile->has_supply = !err;
     return err;
 }
@@ -184,7 +189,7 @@ static enum err prepare_service(struct profile *profile, struct error *why)
     profile_begin_phase(profile, "preparing", -1);
     struct preparation *work = calloc(1, sizeof *work);
     if (!work)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     work->driver = profile->client_driver;
     work->config = profile->client_config;
     work->model = options->model;
@@ -304,7 +309,7 @@ static enum err open_files(struct profile *profile, struct error *why)
     err = samples_create(&profile->samples_file, profile->samples_path, why);
     if (!err && (err = samples_log_init(&profile->samples, profile->session->sampler, profile->zero,
                                         &profile->samples_file)))
-        err_set(why, err, "%s", err_text(err));
+        err_explain(why, err);
     profile->writes_samples = !err;
     return err;
 }
@@ -340,36 +345,61 @@ static void *warm_up_main(void *argument)
     return NULL;
 }
 
-static enum err warm_up(struct profile *profile, struct error *why)
+/* False when it was interrupted and does not end. */
+static bool await_warm_up(struct profile *profile)
 {
-    unsigned wanted = profile->options->warmup_queries;
-    struct warm_up work = {.profile = profile};
-    int *number = &profile->result->signal;
-    pthread_t thread;
-    if (wanted == 0)
-        return ERR_OK;
-    profile_begin_phase(profile, "warm-up", wanted);
-    atomic_store(&profile->working, 1);
-    enum err err = thread_start(&thread, warm_up_main, &work);
-    if (err)
-        return err_set(why, err, "cannot start a thread: %s", err_text(err));
     while (atomic_load(&profile->working) > 0) {
         int signal = proc_poll_signal(TICK);
         if (signal) {
-            *number = signal;
+            profile->result->signal = signal;
             atomic_store(&profile->stop, true);
             atomic_store(&profile->cancel, true); /* nothing of a warm-up is worth waiting for */
         }
+        if (profile_awaits_dataset(profile))
+            return false;
         profile_show_progress(profile);
+    }
+    return true;
+}
+
+static enum err take_warm_up(const struct profile *profile, const struct warm_up *work,
+                             struct error *why)
+{
+    if (profile->result->signal)
+        return err_set(why, ERR_INTERRUPTED, "interrupted during the warm-up");
+    if (!work->err && work->answered == 0)
+        return err_set(why, ERR_LOST, "no warm-up query was answered: %s", work->why.text);
+    *why = work->why;
+    return work->err;
+}
+
+static enum err warm_up(struct profile *profile, struct error *why)
+{
+    unsigned wanted = profile->options->warmup_queries;
+    pthread_t thread;
+    if (wanted == 0)
+        return ERR_OK;
+    struct warm_up *work = calloc(1, sizeof *work);
+    if (!work)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    work->profile = profile;
+    profile_begin_phase(profile, "warm-up", wanted);
+    atomic_store(&profile->working, 1);
+    enum err err = thread_start(&thread, warm_up_main, work);
+    if (err) {
+        free(work);
+        return err_set(why, err, "cannot start a thread: %s", err_text(err));
+    }
+    if (!await_warm_up(profile)) {
+        pthread_detach(thread);
+        profile->abandoned = true; /* with the work */
+        return err_set(why, ERR_INTERRUPTED, "interrupted while the dataset was being read");
     }
     pthread_join(thread, NULL);
     atomic_store(&profile->done, 0);
-    if (*number)
-        return err_set(why, ERR_INTERRUPTED, "interrupted during the warm-up");
-    if (!work.err && work.answered == 0)
-        return err_set(why, ERR_LOST, "no warm-up query was answered: %s", work.why.text);
-    *why = work.why;
-    return work.err;
+    err = take_warm_up(profile, work, why);
+    free(work);
+    return err;
 }
 
 /* ---- all of it ---- */

@@ -69,6 +69,7 @@ struct profile {
     atomic_uint_fast64_t sent;         /* attempts, aborted ones included */
     atomic_uint_fast64_t next_request; /* id of the next request that attribution learns of */
     atomic_uint working;               /* threads that have not ended */
+    atomic_uint reading;               /* those of them that wait for the dataset */
     pthread_mutex_t lock;              /* guards what follows */
     enum err err;                      /* the first that ends the run: disk full, dataset broken */
     struct error why;
@@ -79,6 +80,7 @@ struct profile {
     nanos phase_began;
     double phase_tokens; /* output tokens when it began */
     unsigned signals;
+    nanos stuck_since; /* when a stopped run was first seen to wait for the dataset alone; 0: not */
     sharing_take *take_share; /* journals the energy of a request */
     bool writes_samples;
     nanos samples_at;               /* when samples were last written */
@@ -120,10 +122,14 @@ void profile_show_progress(const struct profile *profile);
 /* Writes the samples that are new.  When that fails, the run goes on without them. */
 void profile_write_samples(struct profile *profile);
 
-/* Handles signals, settles energies, writes samples and shows progress until every thread has ended, or
- * until the third signal (ERR_INTERRUPTED).  The first signal lets the queries in flight end, the second
+/* Handles signals, settles energies, writes samples and shows progress until every thread has ended, or,
+ * with ERR_INTERRUPTED, until the third signal, or one when only the dataset is waited for.  The first signal lets the queries in flight end, the second
  * aborts them. */
 enum err profile_loop(struct profile *profile) MUST_USE;
+
+/* Whether the run was stopped and every thread that has not ended has waited for the dataset for too long:
+ * a FIFO that nobody writes any more.  To be called again and again. */
+bool profile_awaits_dataset(struct profile *profile);
 
 /* Syncs the journals to disk every few hundredths of a second until stopped. */
 struct committer {

@@ -6,11 +6,13 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/secret.h"
 #include "metrics/efficiency.h"
 #include "metrics/intelligence.h"
 #include "metrics/prices.h"
 #include "port/json_read.h"
 #include "port/proc.h"
+#include "port/url.h"
 #include "rundir/journal.h"
 #include "rundir/run_path.h"
 #include "rundir/store.h"
@@ -22,29 +24,14 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
-static double ratio(double a, double b)
-{
-    return is_known(a) && b > 0 ? a / b : UNKNOWN;
-}
-
-static const char *text_or_null(const char *text)
-{
-    return text && text[0] ? text : NULL;
-}
-
 /* ---- what was asked for ---- */
 
 static const char *write_params(const struct params *params, struct text *out)
 {
     struct json json;
     json_init(&json, out, false);
-    json_object(&json, NULL);
-    for (size_t i = 0; i < params->count; i++) {
-        const struct param *item = &params->items[i];
-        bool secret = str_starts(item->key, "header."); /* may hold an API key */
-        json_string(&json, item->key, secret ? "(not kept)" : item->value);
-    }
-    json_object_end(&json);
+    resume_put_params(&json, NULL, params);
+    secret_hide_json(out);
     return text_get(out);
 }
 
@@ -55,7 +42,7 @@ static void fill_config(struct profile *profile, struct summary *out)
     out->dataset = out->config_dataset = options->dataset;
     out->dataset_name = profile->dataset_name;
     out->config_client = options->client;
-    out->config_base_url = text_or_null(profile->base_url);
+    out->config_base_url = str_or_null(profile->base_url);
     out->config_dataset_params.text =
         write_params(&options->dataset_params, &profile->dataset_params);
     out->config_client_params.text = write_params(&options->client_params, &profile->client_params);
@@ -78,9 +65,9 @@ static void fill_config(struct profile *profile, struct summary *out)
     out->config_decode_weight = options->decode_weight;
     if (options->judge_model) {
         if (options->judge_url)
-            client_url_redact(options->judge_url, profile->judge_url, sizeof profile->judge_url);
+            url_hide_login(options->judge_url, profile->judge_url, sizeof profile->judge_url);
         out->config_judge_client = options->judge_client;
-        out->config_judge_base_url = text_or_null(profile->judge_url);
+        out->config_judge_base_url = str_or_null(profile->judge_url);
         out->config_judge_model = options->judge_model;
     }
 }
@@ -193,7 +180,7 @@ static void fill_run(const struct profile *profile, struct summary *out)
     out->starts = profile->start;
     out->interrupted = profile->result->signal != 0;
     out->rows_left_out = (int64_t)profile->supply.bad_rows;
-    out->first_row_left_out = text_or_null(profile->supply.first_bad.text);
+    out->first_row_left_out = str_or_null(profile->supply.first_bad.text);
     out->own_cpu_s = own.cpu_s - profile->cpu_s_before;
     out->own_rss_mb = own.rss_mb;
     out->own_reads = (int64_t)sampler_reads(profile->session->sampler);
@@ -214,7 +201,7 @@ static enum err fill_summary(struct profile *profile, const struct sums *sums, s
                             profile->has_ledger ? &profile->ledger : NULL, out) != ERR_OK ||
         profile->dataset_params.failed || profile->client_params.failed ||
         profile->request_params.failed)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     return ERR_OK;
 }
 
@@ -249,80 +236,14 @@ static enum err sum_records(const struct profile *profile, struct journal_index 
 
 /* ---- second pass: stores ---- */
 
-enum { STORES_MAX = 8 };
-
-struct storing {
-    struct store stores[STORES_MAX];
-    size_t count;
-    struct jv *machine; /* merged into every record */
-    struct error why;
-};
-
-static void close_stores(struct storing *storing)
-{
-    for (size_t i = 0; i < storing->count; i++)
-        store_close(&storing->stores[i]);
-    jv_free(storing->machine);
-}
-
-static enum err describe_machine(const struct profile *profile, struct storing *storing)
-{
-    struct record record;
-    struct json json;
-    struct text text = {0};
-    record_init(&record);
-    run_record_host(profile->host, &record);
-    json_init(&json, &text, false);
-    json_object(&json, NULL);
-    record_to_json(&record, profile->options->model, &json);
-    json_object_end(&json);
-    enum err err = jv_parse(text_get(&text), text.length, &storing->machine, &storing->why);
-    text_release(&text);
-    return err;
-}
-
-/* A store that this build lacks is skipped with a warning. */
-static enum err open_stores(const struct profile *profile, const struct sums *sums,
-                            struct storing *storing)
-{
-    struct store_run run = {profile->directory, profile->options->model, sums->metadata};
-    enum err err = describe_machine(profile, storing);
-    for (size_t i = 0; !err && STORE_DRIVERS[i] && storing->count < STORES_MAX; i++) {
-        err = store_open(STORE_DRIVERS[i], &run, &storing->stores[storing->count], &storing->why);
-        if (err == ERR_UNSUPPORTED) {
-            log_warn("%s is not written: %s", STORE_DRIVERS[i]->name, storing->why.text);
-            err = ERR_OK;
-        } else if (!err) {
-            storing->count++;
-        }
-    }
-    return err;
-}
-
-static enum err store_record(void *context, const struct jv *record)
-{
-    struct storing *storing = context;
-    enum err err = jv_merge((struct jv *)record, storing->machine);
-    for (size_t i = 0; !err && i < storing->count; i++)
-        err = storing->stores[i].driver->put(&storing->stores[i], record, &storing->why);
-    return err;
-}
-
 static enum err fill_stores(const struct profile *profile, struct journal_index *index,
                             const struct sums *sums, struct error *why)
 {
-    struct storing storing = {0};
-    uint64_t damaged;
-    enum err err = open_stores(profile, sums, &storing);
-    if (!err)
-        err = journal_index_give(index, store_record, &storing, &damaged, &storing.why);
-    for (size_t i = 0; !err && i < storing.count; i++)
-        err = storing.stores[i].driver->finish(&storing.stores[i], &profile->result->summary,
-                                               &storing.why);
-    if (err)
-        err_set(why, err, "%s", storing.why.text[0] ? storing.why.text : err_text(err));
-    close_stores(&storing);
-    return err;
+    const struct store_run run = {profile->directory, profile->options->model, sums->metadata};
+    struct record machine;
+    record_init(&machine);
+    run_record_host(profile->host, &machine);
+    return stores_fill(&run, index, &machine, &profile->result->summary, why);
 }
 
 /* ---- all of it ---- */
@@ -352,7 +273,7 @@ enum err profile_summarize(struct profile *profile, struct error *why)
     profile->result->energy = profile->total.energy;
     enum err err = sums_init(&sums);
     if (err)
-        return err_set(why, err, "%s", err_text(err));
+        return err_explain(why, err);
     err = summarize(profile, &sums, why);
     sums_release(&sums);
     return err;

@@ -34,11 +34,6 @@ void sums_release(struct sums *sums)
 
 /* ---- one record ---- */
 
-static double number_of(int64_t count)
-{
-    return count == INTEGER_UNKNOWN ? UNKNOWN : (double)count;
-}
-
 static void add_time(struct sums *sums, const struct record *record)
 {
     double at = record->started_at;
@@ -88,7 +83,8 @@ static void add_per_token(struct energy_per_token *sum, double joules, double to
 static void add_energy(struct sums *sums, const struct record *record)
 {
     double joules = record->energy.joules;
-    double input = number_of(record->input_tokens), output = number_of(record->output_tokens);
+    double input = integer_number(record->input_tokens),
+           output = integer_number(record->output_tokens);
     sums->failed_joules += failed_attempts(record);
     add_known(&sums->output_tokens, output);
     add_known(&sums->input_tokens, input);
@@ -158,7 +154,7 @@ static enum err add_asked(struct sums *sums, const struct record *record)
         return ERR_NO_MEMORY;
     sums->asked = asked;
     asked[sums->asked_count++] = (struct question){
-        .index = number_of(record->index),
+        .index = integer_number(record->index),
         .right = record->correct == 1,
         .graded = record->correct >= 0,
         .joules = is_known(joules) ? joules : 0,

@@ -163,7 +163,7 @@ static enum err write_span(struct worker *worker, const struct pending *pending,
 static enum err begin_request(struct worker *worker, struct pending *pending, struct error *why)
 {
     enum err err = sharing_begin(worker->profile->sharing, pending->id, clock_now());
-    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
+    return err_explain(why, err);
 }
 
 /* Sends the query once.  *again is set when another attempt should follow, *broken when the run itself
@@ -246,7 +246,7 @@ static enum err write_record(struct worker *worker, struct answer *answer, struc
     if (worker->line.length >= JOURNAL_LONGEST)
         write_without_texts(worker, answer);
     if (worker->line.failed)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return err_no_memory(why);
     return journal_append(&profile->journal, &worker->line, why);
 }
 
@@ -295,6 +295,16 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
     return broken;
 }
 
+/* Counts those that wait for the dataset, which may be a pipe. */
+static enum err next_query(struct profile *profile, struct supply *supply, struct query *out,
+                           bool *end, struct error *why)
+{
+    atomic_fetch_add(&profile->reading, 1);
+    enum err err = supply_next(supply, out, end, why);
+    atomic_fetch_sub(&profile->reading, 1);
+    return err;
+}
+
 static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
@@ -306,7 +316,7 @@ static void *worker_main(void *argument)
         bool end;
         if (!sharing_has_capacity(profile->sharing, WORKERS_PENDING_MAX, NAP))
             continue;
-        enum err err = supply_next(&profile->supply, &query, &end, &why);
+        enum err err = next_query(profile, &profile->supply, &query, &end, &why);
         if (!err && end)
             break;
         if (!err && wait_until(profile, query.due))
@@ -410,12 +420,14 @@ enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *ans
     struct supply supply;
     struct worker worker;
     *answered = 0;
+    atomic_fetch_add(&profile->reading, 1);
     enum err err = supply_open(&supply,
                                &(struct supply_options){.dataset = options->dataset,
                                                         .params = &options->dataset_params,
                                                         .max_items = wanted,
                                                         .repeats = wanted},
                                why);
+    atomic_fetch_sub(&profile->reading, 1);
     if (err)
         return err;
     err = worker_init(&worker, profile, why);
@@ -423,7 +435,7 @@ enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *ans
         struct query query;
         struct completion reply;
         bool end;
-        err = supply_next(&supply, &query, &end, why);
+        err = next_query(profile, &supply, &query, &end, why);
         if (err || end)
             break;
         if (send_request(&worker, &query, &reply, why) == ERR_OK)

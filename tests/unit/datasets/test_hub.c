@@ -188,6 +188,37 @@ static void the_token_goes_where_it_may(void **state)
         ERR_OK);
     assert_string_equal(http_fake.authorizations[0], ""); /* everybody could read it on its way */
     assert_contains(http_fake.urls[0], "http://example.org/rows?");
+    static const struct {
+        const char *base;
+        bool gets;
+    } BASES[] = {
+        {"http://127.0.0.1:9", true},
+        {"http://[::1]:9", true},
+        {"https://hub.example", true},
+        {"http://localhost.example.org", false}, /* only begins like this machine */
+        {"http://127.0.0.1.example.org", false},
+        {"http://127.0.0.1@example.org", false},
+        {"http://127.0.0.1:80@example.org", false},
+        {"http://localhost:9", false}, /* a name, which may be another's */
+    };
+    for (size_t i = 0; i < sizeof BASES / sizeof *BASES; i++) {
+        items_release(&items);
+        http_fake.count = 0;
+        assert_int_equal(items_read(&items, "hub",
+                                    "dataset=o/n, config=c, split=s, refresh=true, base_url=%s",
+                                    BASES[i].base),
+                         ERR_OK);
+        assert_string_equal(http_fake.authorizations[0], BASES[i].gets ? "Bearer secret" : "");
+    }
+    failure = 401;
+    failures = 1;
+    items_release(&items);
+    assert_int_equal(items_read(&items, "hub",
+                                "dataset=o/n, config=c, split=s, refresh=true, "
+                                "base_url=http://me:pass-word@example.org"),
+                     ERR_DENIED);
+    assert_contains(items.why.text, "HF_TOKEN is sent over https");
+    assert_null(strstr(items.why.text, "pass-word"));
     failure = 403;
     failures = 1;
     assert_int_equal(read_hub("refresh=true"), ERR_DENIED);

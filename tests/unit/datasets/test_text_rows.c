@@ -28,16 +28,16 @@ static int tear_down(void **state)
 /* Reads all rows: "LINE:row|LINE:row|", with ! for an invalid one. */
 static void assert_json_rows(const char *bytes, size_t length, size_t most, const char *expected)
 {
-    struct json_rows rows;
+    struct text_rows rows;
     struct text row = {0}, all = {0};
     struct error why = {0};
     tree_remove(&tree, "/rows");
     tree_write_bytes(&tree, "/rows", 0, bytes, length);
-    assert_int_equal(json_rows_open(path, most, &rows, &why), ERR_OK);
+    assert_int_equal(text_rows_open(path, 0, most, &rows, &why), ERR_OK);
     for (int i = 0; i < 20; i++) {
         uint64_t line;
         bool end;
-        enum err err = json_rows_next(&rows, &row, &line, &end, &why);
+        enum err err = text_rows_next(&rows, &row, &line, &end, &why);
         if (end)
             break;
         assert_true(err == ERR_OK || err == ERR_BAD_VALUE);
@@ -46,7 +46,7 @@ static void assert_json_rows(const char *bytes, size_t length, size_t most, cons
     assert_string_equal(text_get(&all), expected);
     text_release(&row);
     text_release(&all);
-    json_rows_close(&rows);
+    text_rows_close(&rows);
 }
 
 #define ASSERT_JSON_ROWS(bytes, most, expected)                                                    \
@@ -92,17 +92,17 @@ static void other_files_are_refused(void **state)
         {"", "is empty"},        {"\xFF\xFEh", "UTF-16"}, {"\x1F\x8B\x08", "compressed"},
         {"PAR1....", "Parquet"}, {"PK\x03\x04", "zip"},
     };
-    struct json_rows rows;
+    struct text_rows rows;
     struct error why;
     for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
         tree_write(&tree, "/rows", "%s", FILES[i].bytes);
-        assert_int_not_equal(json_rows_open(path, 100, &rows, &why), ERR_OK);
+        assert_int_not_equal(text_rows_open(path, 0, 100, &rows, &why), ERR_OK);
         assert_contains(why.text, FILES[i].says);
         assert_contains(why.text, path);
     }
     tree_remove(&tree, "/rows");
-    assert_int_equal(json_rows_open(path, 100, &rows, &why), ERR_NOT_FOUND);
-    assert_int_equal(json_rows_open(tree.root, 100, &rows, &why), ERR_UNSUPPORTED);
+    assert_int_equal(text_rows_open(path, 0, 100, &rows, &why), ERR_NOT_FOUND);
+    assert_int_equal(text_rows_open(tree.root, 0, 100, &rows, &why), ERR_UNSUPPORTED);
     assert_contains(why.text, "directory");
 }
 
@@ -118,15 +118,15 @@ static void write_file(const char *bytes, size_t length)
 static void assert_csv_rows(const char *bytes, size_t length, char separator, size_t most,
                             const char *expected)
 {
-    struct csv_rows rows;
+    struct text_rows rows;
     struct text row = {0}, all = {0};
     struct error why = {0};
     write_file(bytes, length);
-    assert_int_equal(csv_rows_open(path, separator, most, &rows, &why), ERR_OK);
+    assert_int_equal(text_rows_open(path, separator, most, &rows, &why), ERR_OK);
     for (int i = 0; i < 20; i++) {
         uint64_t line;
         bool end;
-        enum err err = csv_rows_next(&rows, &row, &line, &end, &why);
+        enum err err = text_rows_next(&rows, &row, &line, &end, &why);
         if (end)
             break;
         assert_true(err == ERR_OK || err == ERR_BAD_VALUE);
@@ -135,7 +135,7 @@ static void assert_csv_rows(const char *bytes, size_t length, char separator, si
     assert_string_equal(text_get(&all), expected);
     text_release(&row);
     text_release(&all);
-    csv_rows_close(&rows);
+    text_rows_close(&rows);
 }
 
 #define ASSERT_CSV_ROWS(bytes, expected)                                                           \
@@ -188,13 +188,13 @@ static void bad_rows_are_reported_and_skipped(void **state)
 static void files_without_a_header_are_refused(void **state)
 {
     (void)state;
-    struct csv_rows rows;
+    struct text_rows rows;
     struct error why;
     write_file("\n\n", 2);
-    assert_int_equal(csv_rows_open(path, ',', 100, &rows, &why), ERR_BAD_VALUE);
+    assert_int_equal(text_rows_open(path, ',', 100, &rows, &why), ERR_BAD_VALUE);
     assert_contains(why.text, "header: empty");
     write_file("\"a", 2);
-    assert_int_equal(csv_rows_open(path, ',', 100, &rows, &why), ERR_BAD_VALUE);
+    assert_int_equal(text_rows_open(path, ',', 100, &rows, &why), ERR_BAD_VALUE);
     assert_contains(why.text, "header");
     assert_contains(why.text, "not closed");
 }

@@ -3,6 +3,7 @@
 #include "estimate/legacy.h"
 
 #include "core/text.h"
+#include "estimate/pass_estimate.h"
 #include "graph/zoo/zoo.h"
 #include "port/json_read.h"
 #include "support/tree.h"
@@ -30,15 +31,15 @@ static struct legacy_hardware read_device(const char *path)
     return hardware;
 }
 
-static const struct pass_estimate *run(const char *model, const char *device,
-                                       enum precision precision, struct graph *graph,
-                                       struct legacy_estimate *out)
+static const struct legacy_estimate *run(const char *model, const char *device,
+                                         enum precision precision, struct graph *graph,
+                                         struct legacy_estimate *out)
 {
     struct legacy_hardware hardware = read_device(device);
     struct error why = {0};
     *graph = build(model);
     assert_int_equal(legacy_estimate_make(graph, &hardware, precision, out, &why), ERR_OK);
-    return &out->estimate;
+    return out;
 }
 
 static void release(struct graph *graph, struct legacy_estimate *compat)
@@ -57,9 +58,9 @@ static void assert_reads(double value, int digits, const char *expected)
 
 static double total_of(const struct legacy_estimate *compat, const char *name)
 {
-    for (size_t i = 0; i < compat->partition.count; i++)
-        if (strcmp(compat->partition.subgraphs[i].name, name) == 0)
-            return compat->estimate.rows[i].joules.total;
+    for (size_t i = 0; i < compat->count; i++)
+        if (strcmp(compat->rows[i].name, name) == 0)
+            return compat->rows[i].joules.total;
     fail_msg("no subgraph %s", name);
     return 0;
 }
@@ -69,8 +70,8 @@ static void test_resnet18(void **state)
     (void)state;
     struct graph graph;
     struct legacy_estimate compat;
-    const struct pass_estimate *e = run("resnet18", A100, PRECISION_FP32, &graph, &compat);
-    assert_int_equal(compat.partition.count, 68);
+    const struct legacy_estimate *e = run("resnet18", A100, PRECISION_FP32, &graph, &compat);
+    assert_int_equal(compat.count, 68);
     assert_reads(e->flops, 0, "3643625984");
     assert_reads(e->joules.compute * 1e6, 0, "72873");
     assert_reads(e->joules.memory * 1e6, 0, "1170");
@@ -84,7 +85,7 @@ static void test_resnet18(void **state)
     assert_reads(e->wasted_j * 1e6, 0, "73028");
     assert_reads(total_of(&compat, "conv1") * 1e6, 0, "8761");
     assert_reads(total_of(&compat, "layer4.0.conv2") * 1e6, 0, "8665");
-    for (size_t i = 0; i < compat.partition.count; i++)
+    for (size_t i = 0; i < compat.count; i++)
         assert_true(e->rows[i].joules.total <= total_of(&compat, "conv1"));
     release(&graph, &compat);
 }
@@ -94,7 +95,7 @@ static void test_resnet18_in_fp16_costs_four_times_as_much(void **state)
     (void)state;
     struct graph graph;
     struct legacy_estimate compat;
-    const struct pass_estimate *e = run("resnet18", A100, PRECISION_FP16, &graph, &compat);
+    const struct legacy_estimate *e = run("resnet18", A100, PRECISION_FP16, &graph, &compat);
     assert_reads(e->joules.total * 1e3, 2, "814.88");
     assert_reads(e->average_w, 2, "1962.57");
     assert_reads(e->latency_s * 1e3, 2, "0.42");
@@ -106,8 +107,8 @@ static void test_mobilenet_v2(void **state)
     (void)state;
     struct graph graph;
     struct legacy_estimate compat;
-    const struct pass_estimate *e = run("mobilenet_v2", A100, PRECISION_FP32, &graph, &compat);
-    assert_int_equal(compat.partition.count, 151);
+    const struct legacy_estimate *e = run("mobilenet_v2", A100, PRECISION_FP32, &graph, &compat);
+    assert_int_equal(compat.count, 151);
     assert_reads(e->joules.total * 1e3, 0, "219");
     assert_reads(e->joules.compute * 1e6, 0, "12825");
     assert_reads(e->joules.memory * 1e6, 0, "1728");
@@ -120,7 +121,7 @@ static void test_a_device_like_a_jetson(void **state)
     (void)state;
     struct graph graph;
     struct legacy_estimate compat;
-    const struct pass_estimate *e = run("resnet18", JETSON, PRECISION_FP32, &graph, &compat);
+    const struct legacy_estimate *e = run("resnet18", JETSON, PRECISION_FP32, &graph, &compat);
     assert_reads(e->joules.total * 1e3, 0, "667");
     assert_reads(e->joules.compute * 1e6, 0, "364363");
     assert_reads(e->joules.memory * 1e6, 0, "5848");

@@ -3,23 +3,21 @@
 #include "graph/count.h"
 #include "support/unit.h"
 
-enum { BATCH = 2, TOKENS = 10, HIDDEN = 12, HEADS = 4, KV = 2, SIZE = 5, WIDE = 20 };
+enum { BATCH = 2, TOKENS = 10, HIDDEN = 12, HEADS = 4, WIDE = 20 };
 
 static const struct block_names NAMES = {
     .attention = {"norm1", "q", "k", "v", "scores", "o", "add1"},
-    .feed_forward = {"norm2", "up", "gate", "act", "down", "add2"},
+    .feed_forward = {"norm2", "up", "act", "down", "add2"},
 };
 
 static struct block plain(void)
 {
     return (struct block){.hidden = HIDDEN,
                           .heads = HEADS,
-                          .heads_kv = KV,
-                          .head_size = SIZE,
                           .intermediate = WIDE,
-                          .norm = GRAPH_RMS_NORM,
                           .activation = GRAPH_SILU,
-                          .is_causal = true};
+                          .is_causal = true,
+                          .has_no_qkv_bias = true};
 }
 
 static struct graph graph;
@@ -62,20 +60,13 @@ static const struct graph_node *node_called(const char *name)
     return NULL;
 }
 
-static bool has_node(enum graph_op op)
-{
-    for (size_t i = 0; i < graph.node_count; i++)
-        if (graph.nodes[i].op == op)
-            return true;
-    return false;
-}
-
 /* ---- attention ---- */
 
-static const double QKV = HIDDEN * (HEADS + 2.0 * KV) * SIZE, OUT = 1.0 * HEADS * SIZE * HIDDEN;
-static const double ROWS = 1.0 * BATCH * TOKENS, PER_PAIR = 2.0 * SIZE * HEADS * BATCH;
+/* Every norm has a weight and a bias, every output projection a bias. */
+static const double QKV = 3.0 * HIDDEN * HIDDEN, OUT = 1.0 * HIDDEN * HIDDEN, VECTORS = 3 * HIDDEN;
+static const double ROWS = 1.0 * BATCH * TOKENS, PER_PAIR = 2.0 * HIDDEN * BATCH;
 
-static void test_grouped_heads(void **state)
+static void test_self_attention(void **state)
 {
     (void)state;
     struct block block = plain();
@@ -83,14 +74,13 @@ static void test_grouped_heads(void **state)
     struct build b = begin(TOKENS, &x);
     x = block_attention(&b, &block, &NAMES.attention, &(struct block_pass){0}, x);
     struct graph_cost cost = end(&b, x, TOKENS);
-    assert_near(graph_parameters(&graph), QKV + OUT + HIDDEN, 0);
+    assert_near(graph_parameters(&graph), QKV + OUT + VECTORS, 0);
     assert_near(cost.macs, ROWS * (QKV + OUT) + TOKENS * (TOKENS + 1) / 2.0 * PER_PAIR, 0);
     assert_near(cost.out.cached + cost.in.cached, 0, 0);
     assert_int_equal(node_called("norm1")->component, DECODER_NORM);
     assert_int_equal(node_called("k")->component, DECODER_ATTN_QKV);
     assert_int_equal(node_called("scores")->component, DECODER_ATTN_SCORES);
     assert_int_equal(node_called("add1")->component, DECODER_ATTN_OUT);
-    assert_false(has_node(GRAPH_ROTATION));
 }
 
 static void test_biases(void **state)
@@ -98,61 +88,39 @@ static void test_biases(void **state)
     (void)state;
     struct block block = plain();
     tensor_id x;
-    block.has_qkv_bias = block.has_output_bias = block.has_no_key_bias = true;
-    block.norm = GRAPH_LAYER_NORM;
+    block.has_no_qkv_bias = false;
+    block.has_no_key_bias = true;
     struct build b = begin(TOKENS, &x);
     x = block_attention(&b, &block, &NAMES.attention, &(struct block_pass){0}, x);
     (void)end(&b, x, TOKENS);
-    double biases = (HEADS + KV) * SIZE + HIDDEN;
-    assert_near(graph_parameters(&graph), QKV + OUT + biases + 2 * HIDDEN, 0);
+    assert_near(graph_parameters(&graph), QKV + OUT + VECTORS + 2 * HIDDEN, 0);
 }
 
 /* A fused QKV: the same weights and products, and the same KV cache. */
 static void test_fused_qkv_is_the_same(void **state)
 {
     (void)state;
-    struct graph_cost costs[4];
-    double parameters[4];
-    for (int i = 0; i < 4; i++) {
+    struct graph_cost costs[2];
+    double parameters[2];
+    for (int i = 0; i < 2; i++) {
         struct block block = plain();
         tensor_id x;
-        block.has_fused_qkv = i & 1;
-        block.has_rotary = i & 2;
-        block.has_qkv_bias = true;
+        block.has_fused_qkv = i;
+        block.has_no_qkv_bias = false;
         struct build b = begin(TOKENS, &x);
         struct block_pass pass = {.has_cache = true, .cached = 7};
         x = block_attention(&b, &block, &NAMES.attention, &pass, x);
         costs[i] = end(&b, x, TOKENS);
         parameters[i] = graph_parameters(&graph);
-        assert_int_equal(has_node(GRAPH_ROTATION), block.has_rotary);
     }
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 2; i++) {
         assert_near(parameters[i], parameters[0], 0);
         assert_near(costs[i].macs, costs[0].macs, 0);
-        assert_near(costs[i].in.cached, BATCH * 7.0 * 2 * KV * SIZE, 0);
-        assert_near(costs[i].out.cached, ROWS * 2 * KV * SIZE, 0);
+        assert_near(costs[i].in.cached, BATCH * 7.0 * 2 * HIDDEN, 0);
+        assert_near(costs[i].out.cached, ROWS * 2 * HIDDEN, 0);
     }
-    /* Without rotary embedding nothing is split: activations are the same too. */
     assert_near(costs[1].in.activations, costs[0].in.activations - 2 * ROWS * HIDDEN, 0);
     assert_near(costs[1].elementwise, costs[0].elementwise, 0);
-    assert_near(costs[2].elementwise, costs[0].elementwise + 3 * ROWS * (HEADS + KV) * SIZE, 0);
-    assert_near(costs[3].elementwise, costs[2].elementwise, 0);
-}
-
-/* With a window of 4, three cached tokens are read besides the new one. */
-static void test_sliding_window(void **state)
-{
-    (void)state;
-    struct block block = plain();
-    tensor_id x;
-    block.window = 4;
-    struct build b = begin(1, &x);
-    struct block_pass pass = {.has_cache = true, .cached = 100};
-    x = block_attention(&b, &block, &NAMES.attention, &pass, x);
-    struct graph_cost cost = end(&b, x, 1);
-    assert_near(cost.in.cached, BATCH * 3.0 * 2 * KV * SIZE, 0);
-    assert_near(cost.out.cached, BATCH * 2.0 * KV * SIZE, 0);
-    assert_near(cost.macs, BATCH * (QKV + OUT) + 4 * PER_PAIR, 0);
 }
 
 /* K and V of another sequence: computed in this pass and cached, or read from the cache. */
@@ -167,18 +135,18 @@ static void test_cross_attention(void **state)
     struct block_pass pass = {.has_cache = true, .cross_tokens = OTHERS, .cross_states = states};
     x = block_attention(&b, &block, &NAMES.attention, &pass, x);
     struct graph_cost cost = end(&b, x, TOKENS);
-    double query = HIDDEN * 1.0 * HEADS * SIZE, others = FEATURES * 2.0 * KV * SIZE;
-    assert_near(graph_parameters(&graph), query + others + OUT + HIDDEN, 0);
+    double query = 1.0 * HIDDEN * HIDDEN, others = FEATURES * 2.0 * HIDDEN;
+    assert_near(graph_parameters(&graph), query + others + OUT + VECTORS, 0);
     assert_near(cost.macs,
                 ROWS * (query + OUT) + BATCH * OTHERS * others + TOKENS * OTHERS * PER_PAIR, 0);
-    assert_near(cost.out.cached, BATCH * OTHERS * 2.0 * KV * SIZE, 0);
+    assert_near(cost.out.cached, BATCH * OTHERS * 2.0 * HIDDEN, 0);
 
     b = begin(1, &x);
     pass.cross_states = GRAPH_NONE;
     x = block_attention(&b, &block, &NAMES.attention, &pass, x);
     cost = end(&b, x, 1);
     assert_near(cost.macs, BATCH * (query + OUT) + OTHERS * PER_PAIR, 0);
-    assert_near(cost.in.cached, BATCH * OTHERS * 2.0 * KV * SIZE, 0);
+    assert_near(cost.in.cached, BATCH * OTHERS * 2.0 * HIDDEN, 0);
     assert_near(cost.out.cached, 0, 0);
 }
 
@@ -187,21 +155,18 @@ static void test_cross_attention(void **state)
 static void test_feed_forward_with_and_without_a_gate(void **state)
 {
     (void)state;
-    for (int i = 0; i < 3; i++) { /* no gate, a separate one, a fused one */
+    for (int gate = 0; gate < 2; gate++) {
         struct block block = plain();
-        struct block_feed_forward_names names = NAMES.feed_forward;
         tensor_id x;
-        block.is_gated = i > 0;
-        if (i != 1)
-            names.gate = NULL;
+        block.is_gated = gate;
         struct build b = begin(TOKENS, &x);
-        x = block_feed_forward(&b, &block, &names, x);
+        x = block_feed_forward(&b, &block, &NAMES.feed_forward, x);
         struct graph_cost cost = end(&b, x, TOKENS);
-        double matrices = (i > 0 ? 3.0 : 2.0) * HIDDEN * WIDE;
-        double gate = i > 0 ? 1 : 0;
-        assert_near(graph_parameters(&graph), matrices + HIDDEN, 0);
+        double matrices = (2.0 + gate) * HIDDEN * WIDE, biases = (1.0 + gate) * WIDE;
+        assert_near(graph_parameters(&graph), matrices + biases + VECTORS, 0);
         assert_near(cost.macs, ROWS * matrices, 0);
-        assert_near(cost.elementwise, ROWS * ((4 + gate) * WIDE + (4 + 1) * HIDDEN), 0);
+        assert_near(cost.elementwise, ROWS * (biases + (4 + gate) * WIDE + (1 + 7 + 1) * HIDDEN),
+                    0);
         assert_int_equal(node_called("act")->component, DECODER_FFN_GATE_UP);
         assert_int_equal(node_called("down")->component, DECODER_FFN_DOWN);
     }
@@ -246,10 +211,9 @@ static void test_logits_of_the_last_token(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grouped_heads),
+        cmocka_unit_test(test_self_attention),
         cmocka_unit_test(test_biases),
         cmocka_unit_test(test_fused_qkv_is_the_same),
-        cmocka_unit_test(test_sliding_window),
         cmocka_unit_test(test_cross_attention),
         cmocka_unit_test(test_feed_forward_with_and_without_a_gate),
         cmocka_unit_test(test_pre_and_post_norm),

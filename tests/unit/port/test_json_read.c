@@ -82,6 +82,10 @@ static void strings_are_decoded(void **state)
         {"\"a\\u0000b\"", "a\xEF\xBF\xBD"
                           "b"},
         {"\"\\u0000\\u0000\"", "\xEF\xBF\xBD\xEF\xBF\xBD"},
+        {"\"\\ud83d\"", "\xEF\xBF\xBD"}, /* half of a pair */
+        {"\"\\ude00\\ud83d!\"", "\xEF\xBF\xBD\xEF\xBF\xBD!"},
+        {"\"\\ud83d\\ude00\\ud83d\\ud83d\\ude00\"", "\xF0\x9F\x98\x80\xEF\xBF\xBD\xF0\x9F\x98\x80"},
+        {"\"\\\\ud83d\"", "\\ud83d"},
         {"\"\\\\u0000\"", "\\u0000"}, /* an escaped backslash, and then letters */
         {"\"\\\\\\u0000\"", "\\\xEF\xBF\xBD"},
     };

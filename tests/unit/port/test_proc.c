@@ -341,7 +341,7 @@ static void test_failures_of_a_filter_are_reported(void **state)
 
 int main(void)
 {
-    proc_ignore_pipe();
+    proc_ignore_write_signals();
     proc_block_signals();
     proc_adopt_orphans();
     const struct CMUnitTest tests[] = {

@@ -12,6 +12,7 @@
 #include "report/html/column.h"
 #include "report/html/html.h"
 #include "report/html/power.h"
+#include "rundir/summary.h"
 #include "support/tree.h"
 
 /* ---- columns: read back as the page reads them ---- */
@@ -167,7 +168,7 @@ static void joules_of_all_buckets_are_the_counter_s(void **state)
                   "3.7,r:0,cpu0,package,package,energy,J,,80,0,\n"
                   "4.0,r:0,cpu0,package,package,energy,J,10,83,1,\n"
                   "0.5,r:0,cpu0,temp,none,temperature,C,40,60,1,\n");
-    assert_int_equal(power_read(tree.root, 1, NULL, &power, NULL), ERR_OK);
+    assert_int_equal(power_read(tree.root, 1, &(struct summary){0}, &power, NULL), ERR_OK);
     assert_int_equal(power.count, 1);
     const struct power_channel *channel = power.channels;
     assert_true(fabs(total(&power, channel->joules) - 83) < 1e-9);
@@ -183,10 +184,9 @@ static void joules_of_all_buckets_are_the_counter_s(void **state)
 static void the_finest_meter_of_what_counts_is_drawn(void **state)
 {
     (void)state;
-    static const char DEVICES[] =
-        "[{\"id\":\"gpu0\",\"energy\":{\"source\":\"nvml:0 energy + rapl:0 package\"}}]";
+    struct summary_device gpu = {.id = "gpu0", .energy.source = "nvml:0 energy + rapl:0 package"};
+    struct summary summary = {.devices = &gpu, .device_count = 1};
     struct power power;
-    struct jv *devices;
     write_samples("0.0,nvml:0,gpu0,energy,gpu,energy,J,,0,0,\n"
                   "1.0,nvml:0,gpu0,energy,gpu,energy,J,100,100,1,\n"
                   "0.0,nvml:0,gpu0,power.samples,gpu,power,W,90,0,0,\n"
@@ -199,8 +199,7 @@ static void the_finest_meter_of_what_counts_is_drawn(void **state)
                   "0.0,\"odd, \"\"x\"\"\",cpu1,package,package,energy,J,,0,0,\n"
                   "not a time,rapl:0,cpu0,package,package,energy,J,,0,0,\n"
                   "1.0,rapl:0,cpu0,package,package,energy,J,5");
-    assert_int_equal(jv_parse(DEVICES, strlen(DEVICES), &devices, NULL), ERR_OK);
-    assert_int_equal(power_read(tree.root, 1, devices, &power, NULL), ERR_OK);
+    assert_int_equal(power_read(tree.root, 1, &summary, &power, NULL), ERR_OK);
     size_t shown = 0;
     for (size_t i = 0; i < power.count; i++) {
         shown += power.channels[i].shown;
@@ -211,7 +210,6 @@ static void the_finest_meter_of_what_counts_is_drawn(void **state)
     assert_string_equal(power.channels[power.count - 1].sensor, "odd, \"x\"");
     assert_int_equal(power.damaged, 1);
     power_release(&power);
-    jv_free(devices);
 }
 
 static void a_file_of_other_columns_or_of_no_energy_is_told(void **state)
@@ -220,11 +218,11 @@ static void a_file_of_other_columns_or_of_no_energy_is_told(void **state)
     struct power power;
     struct error why = {0};
     write_samples("0.5,r:0,cpu0,temp,none,temperature,C,40,60,1,\n");
-    assert_int_equal(power_read(tree.root, 1, NULL, &power, &why), ERR_NO_DATA);
+    assert_int_equal(power_read(tree.root, 1, &(struct summary){0}, &power, &why), ERR_NO_DATA);
     assert_non_null(strstr(why.text, "start 1"));
     assert_int_equal(power_read(tree.root, 2, NULL, &power, &why), ERR_NOT_FOUND);
     tree_write(&tree, "/samples.csv", "a,b\n");
-    assert_int_equal(power_read(tree.root, 1, NULL, &power, &why), ERR_BAD_VALUE);
+    assert_int_equal(power_read(tree.root, 1, &(struct summary){0}, &power, &why), ERR_BAD_VALUE);
 }
 
 /* ---- the page ---- */

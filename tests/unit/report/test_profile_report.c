@@ -61,7 +61,7 @@ static const char REPORT[] =
     "   latency             1 m 15 s  1.250 s  17.00 µs  2 h 02 m  250.0 ms\n"
     "   output tokens            256    255.5         6     12346         0\n"
     "   requests in flight     7.970        8     7.860         8     0.047\n\n"
-    "   energy        1.234 ± 0.012 kJ, counter (nvml:0 energy), 100 % of the time covered\n"
+    "   energy        1.234 ± 0.012 kJ, counter (nvml:0 energy), coverage 100 %\n"
     "   attributed    1.200 kJ queries (300.0 J of it idle), 34.10 J idle between queries, 400.0 mJ "
     "unattributed\n"
     "   tokens        200.0 mJ per output token, 290.9 output tokens/s\n"
@@ -98,7 +98,7 @@ static const struct {
     {"\"energy\":{\"joules\":5.8,\"plus_minus\":3.5,\"method\":\"estimated\",\"source\":\"cpu_"
      "model "
      "power\",\"coverage\":0.5}," OWN,
-     "energy        ~5.8 ± 3.5 J, estimated (cpu_model power), 50.0 % of the time", "null"},
+     "energy        ~5.8 ± 3.5 J, estimated (cpu_model power), coverage 50.0 %", "null"},
     {"\"energy\":{\"joules\":5.8,\"plus_minus\":3.5,\"method\":\"estimated\"}," OWN,
      "~ estimated from CPU utilization, not measured", "note"},
     {COUNTER "," OWN, "1.234 ± 0.012 kJ, counter", "~"},

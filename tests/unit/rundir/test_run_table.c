@@ -117,7 +117,7 @@ static void test_journal(void **state)
     struct run_table table = loaded(run_with_journal(NULL), NULL, RUN_WANT_ALL);
     hold_rows(&table);
     assert_int_equal(table.source, RUN_FROM_JOURNAL);
-    assert_string_equal(run_fact_text(&table, "hardware_label"), "X9");
+    assert_string_equal(run_hardware(&table), "X9");
     assert_int_equal(table.note_count, 1);
     assert_contains(table.notes[0].text, "4 records are there");
     run_table_release(&table);
@@ -158,7 +158,7 @@ static void test_arrow_says_the_same(void **state)
     struct run_table table = loaded(path, NULL, RUN_WANT_ALL);
     hold_rows(&table);
     assert_int_equal(table.source, RUN_FROM_ARROW);
-    assert_string_equal(run_fact_text(&table, "hardware_label"), "H1");
+    assert_string_equal(run_hardware(&table), "H1");
     assert_int_equal(table.note_count, 0);
     run_table_release(&table);
 }

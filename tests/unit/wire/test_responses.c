@@ -152,15 +152,16 @@ static void the_servers_own_end_counts(void **state)
         enum err transport, expected;
     } CASES[] = {
         {CHUNK("a") REASON DONE, ERR_OK, ERR_OK},
-        {CHUNK("a") DONE, ERR_OK, ERR_OK},
+        {CHUNK("a") DONE, ERR_OK, ERR_LOST}, /* interrupted, as llama-cpp-python does it */
         {CHUNK("a") REASON, ERR_OK, ERR_OK},
         {CHUNK("a") REASON DONE, ERR_LOST, ERR_OK}, /* it hung up after all was said */
-        {CHUNK("a") DONE, ERR_TIMEOUT, ERR_OK},
+        {CHUNK("a") REASON DONE, ERR_TIMEOUT, ERR_OK},
+        {CHUNK("a") DONE, ERR_TIMEOUT, ERR_TIMEOUT},
         {CHUNK("a") REASON, ERR_LOST, ERR_OK},
         {CHUNK("a") REASON, ERR_TIMEOUT, ERR_TIMEOUT},
         {CHUNK("a"), ERR_LOST, ERR_LOST},
         {CHUNK("a"), ERR_INTERRUPTED, ERR_INTERRUPTED},
-        {CHUNK("a") DONE CHUNK("late"), ERR_OK, ERR_OK},
+        {CHUNK("a") REASON DONE CHUNK("late"), ERR_OK, ERR_OK},
         {CHUNK("a") REASON "data: [DONE]", ERR_OK, ERR_OK},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -170,6 +171,76 @@ static void the_servers_own_end_counts(void **state)
                                      &reply, &why),
                          CASES[i].expected);
         assert_string_equal(text_get(&reply.content), "a");
+        completion_release(&reply);
+    }
+}
+
+#define CHOICE(index, text)                                                                        \
+    "data: {\"choices\":[{\"index\":" #index ",\"delta\":{\"content\":\"" text "\"}}]}\n\n"
+
+static void several_answers_to_one_request_are_refused(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const char *const BODIES[] = {
+        CHOICE(0, "a") CHOICE(1, "b") CHOICE(0, "c") REASON DONE,
+        "{\"choices\":[{\"index\":0,\"message\":{\"content\":\"a\"},\"finish_reason\":\"stop\"},"
+        "{\"index\":1,\"message\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}]}",
+    };
+    for (size_t i = 0; i < sizeof BODIES / sizeof *BODIES; i++) {
+        struct completion reply;
+        struct error why;
+        assert_int_equal(read_openai(BODIES[i], strlen(BODIES[i]), 0, 0, ERR_OK, &reply, &why),
+                         ERR_BAD_VALUE);
+        assert_contains(why.text, "several answers");
+        assert_string_equal(text_get(&reply.content), "a"); /* not mixed */
+        completion_release(&reply);
+    }
+}
+
+static void half_an_emoji_is_replaced(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const char BODY[] = CHUNK("a\\ud83d") CHUNK("\\ude00b") REASON DONE;
+    struct completion reply;
+    struct error why;
+    assert_int_equal(read_openai(BODY, sizeof BODY - 1, 0, 0, ERR_OK, &reply, &why), ERR_OK);
+    assert_string_equal(text_get(&reply.content), "a\xEF\xBF\xBD\xEF\xBF\xBD"
+                                                  "b");
+    completion_release(&reply);
+}
+
+static void impossible_counts_are_dropped(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t prompt, output, prompt_kept, output_kept;
+        const char *text, *says;
+    } CASES[] = {
+        {11, 3, 11, 3, "a b c", ""},
+        {11, 1000000, 11, -1, "a b c", "1000000 output tokens"},
+        {11, 0, 11, -1, "a b c", "0 output tokens"},
+        {11, 0, 11, 0, "", ""},
+        {900000, 3, -1, 3, "a b c", "900000 prompt tokens"},
+        {-1, -1, -1, -1, "a b c", ""},
+        {11, 50000, 11, 50000, "", ""}, /* reasoning that is not shown */
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct completion reply;
+        completion_init(&reply);
+        reply.sent = NS_PER_S;
+        reply.done = 2 * NS_PER_S;
+        reply.prompt_tokens = CASES[i].prompt;
+        reply.output_tokens = CASES[i].output;
+        text_add(&reply.content, CASES[i].text);
+        completion_check_counts(&reply, 40);
+        assert_int_equal(reply.prompt_tokens, CASES[i].prompt_kept);
+        assert_int_equal(reply.output_tokens, CASES[i].output_kept);
+        if (CASES[i].says[0])
+            assert_contains(reply.count_problem, CASES[i].says);
+        else
+            assert_string_equal(reply.count_problem, "");
         completion_release(&reply);
     }
 }
@@ -206,7 +277,7 @@ static void content_is_found_in_every_dialect(void **state)
         char body[512];
         struct completion reply;
         struct error why;
-        snprintf(body, sizeof body, "data: {\"choices\":[%s]}\n\n" DONE, CASES[i].choice);
+        snprintf(body, sizeof body, "data: {\"choices\":[%s]}\n\n" REASON DONE, CASES[i].choice);
         assert_int_equal(read_openai(body, strlen(body), 0, 0, ERR_OK, &reply, &why), ERR_OK);
         assert_string_equal(text_get(&reply.content), CASES[i].content);
         assert_string_equal(text_get(&reply.reasoning), CASES[i].reasoning);
@@ -262,7 +333,7 @@ static void counts_are_found_in_every_dialect(void **state)
         char body[512];
         struct completion reply;
         struct error why;
-        snprintf(body, sizeof body, "data: {\"choices\":[],%s}\n\n" DONE, CASES[i].members);
+        snprintf(body, sizeof body, "data: {\"choices\":[],%s}\n\n" REASON DONE, CASES[i].members);
         assert_int_equal(read_openai(body, strlen(body), 0, 0, ERR_OK, &reply, &why), ERR_OK);
         assert_int_equal(reply.prompt_tokens, CASES[i].prompt);
         assert_int_equal(reply.output_tokens, CASES[i].output);
@@ -285,10 +356,10 @@ static void the_last_of_running_counts_stands(void **state)
     NEEDS_JSON();
     static const char *const BODIES[] = {
         "data: {\"choices\":[],\"timings\":{\"predicted_n\":1}}\n\n"
-        "data: {\"choices\":[],\"timings\":{\"predicted_n\":2}}\n\n" DONE,
+        "data: {\"choices\":[],\"timings\":{\"predicted_n\":2}}\n\n" REASON DONE,
         "data: {\"choices\":[],\"usage\":{\"completion_tokens\":1}}\n\n"
         "data: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\n"
-        "data: {\"choices\":[],\"usage\":null}\n\n" DONE,
+        "data: {\"choices\":[],\"usage\":null}\n\n" REASON DONE,
     };
     for (size_t i = 0; i < sizeof BODIES / sizeof *BODIES; i++) {
         struct completion reply;
@@ -386,7 +457,7 @@ static void a_piece_has_the_time_at_which_it_was_complete(void **state)
     NEEDS_JSON();
     struct completion reply;
     struct error why;
-    static const char BODY[] = CHUNK("a") CHUNK("b") DONE;
+    static const char BODY[] = CHUNK("a") CHUNK("b") REASON DONE;
     size_t first = strlen(CHUNK("a"));
     /* 10: the first piece and half of the second, 20: the rest */
     assert_int_equal(read_openai(BODY, strlen(BODY), first + 9, 0, ERR_OK, &reply, &why), ERR_OK);
@@ -461,6 +532,9 @@ int main(void)
         cmocka_unit_test(content_is_the_same_wherever_the_bytes_are_cut),
         cmocka_unit_test(an_answer_that_stops_early_is_lost_not_short),
         cmocka_unit_test(the_servers_own_end_counts),
+        cmocka_unit_test(several_answers_to_one_request_are_refused),
+        cmocka_unit_test(half_an_emoji_is_replaced),
+        cmocka_unit_test(impossible_counts_are_dropped),
         cmocka_unit_test(content_is_found_in_every_dialect),
         cmocka_unit_test(counts_are_found_in_every_dialect),
         cmocka_unit_test(the_last_of_running_counts_stands),

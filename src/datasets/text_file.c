@@ -1,4 +1,5 @@
-/* CSV: RFC 4180, with a header that names the columns. */
+/* Two drivers over text_rows.h: CSV (RFC 4180, with a header that names the columns) and JSON (one object per line, or
+ * one array of objects). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,15 +9,17 @@
 #include "datasets/text_rows.h"
 #include "port/json_read.h"
 
+extern const struct dataset_driver dataset_csv, dataset_jsonl;
+
 static enum err next_row(void *state, struct text *row, uint64_t *number, bool *end,
                          struct error *why)
 {
-    return csv_rows_next(state, row, number, end, why);
+    return text_rows_next(state, row, number, end, why);
 }
 
 static void close_rows(void *state)
 {
-    csv_rows_close(state);
+    text_rows_close(state);
     free(state);
 }
 
@@ -42,20 +45,22 @@ static enum err read_separator(const struct params *params, const char *path, ch
     return err_set(why, ERR_USAGE, "separator=%s: expected comma, semicolon, tab or pipe", word);
 }
 
-static enum err csv_open(const struct dataset_config *config, struct dataset *out,
-                         struct error *why)
+static enum err open_file(const struct dataset_config *config, struct dataset *out,
+                          struct error *why)
 {
-    char separator;
     const char *path = params_get(config->params, "path");
+    char separator = 0;
     if (!path || !*path)
         return err_set(why, ERR_USAGE, "dataset %s needs path=FILE", out->name);
-    enum err err = read_separator(config->params, path, &separator, why);
+    enum err err = ERR_OK;
+    if (out->driver == &dataset_csv)
+        err = read_separator(config->params, path, &separator, why);
     if (err)
         return err;
-    struct csv_rows *rows = malloc(sizeof *rows);
+    struct text_rows *rows = malloc(sizeof *rows);
     if (!rows)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
-    err = csv_rows_open(path, separator, ROW_BYTES_MAX, rows, why);
+        return err_no_memory(why);
+    err = text_rows_open(path, separator, ROW_BYTES_MAX, rows, why);
     if (err) {
         free(rows);
         return err;
@@ -70,7 +75,7 @@ static enum err csv_open(const struct dataset_config *config, struct dataset *ou
     return row_feed_open(config->params, source, path, out, why);
 }
 
-static const struct param_spec PARAMS[] = {
+static const struct param_spec CSV_PARAMS[] = {
     {"path", "FILE", "the file; the first row names the columns"},
     {"separator", "NAME", "comma, semicolon, tab or pipe (comma; tab for *.tsv)"},
     ROW_FEED_PARAMS,
@@ -80,9 +85,25 @@ static const struct param_spec PARAMS[] = {
 const struct dataset_driver dataset_csv = {
     .name = "csv",
     .summary = "a CSV or TSV file with a header",
-    .params = PARAMS,
+    .params = CSV_PARAMS,
     .available = jv_available,
-    .open = csv_open,
+    .open = open_file,
+    .next = row_feed_next,
+    .close = row_feed_close,
+};
+
+static const struct param_spec JSONL_PARAMS[] = {
+    {"path", "FILE", "the file: JSON lines, or one array of objects"},
+    ROW_FEED_PARAMS,
+    {NULL, NULL, NULL},
+};
+
+const struct dataset_driver dataset_jsonl = {
+    .name = "jsonl",
+    .summary = "a file of JSON lines, or one JSON array",
+    .params = JSONL_PARAMS,
+    .available = jv_available,
+    .open = open_file,
     .next = row_feed_next,
     .close = row_feed_close,
 };

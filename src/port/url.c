@@ -1,0 +1,157 @@
+#include "port/url.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <pthread.h>
+#include <string.h>
+#include <curl/curl.h>
+
+#include "core/secret.h"
+#include "core/text.h"
+#include "port/dl.h"
+
+/* ---- the library ---- */
+
+static struct {
+    CURLU *(*init)(void);
+    void (*cleanup)(CURLU *url);
+    CURLUcode (*set)(CURLU *url, CURLUPart what, const char *part, unsigned flags);
+    CURLUcode (*get)(const CURLU *url, CURLUPart what, char **part, unsigned flags);
+    void (*release)(void *part);
+} curl;
+
+static pthread_once_t loaded_once = PTHREAD_ONCE_INIT;
+static enum err load_result;
+static struct error load_error;
+
+/* Once, and never unloaded, as in port/http.c. */
+static void load_library(void)
+{
+    static const char *const NAMES[] = {"libcurl.so.4", "libcurl-gnutls.so.4", NULL};
+    static const struct dl_symbol SYMBOLS[] = {
+        {"curl_url", &curl.init, true},     {"curl_url_cleanup", &curl.cleanup, true},
+        {"curl_url_set", &curl.set, true},  {"curl_url_get", &curl.get, true},
+        {"curl_free", &curl.release, true},
+    };
+    struct dl library;
+    struct error absence;
+    load_result = dl_open(&library, NAMES, &absence)
+                      ? err_set(&load_error, ERR_UNSUPPORTED,
+                                "libcurl is not installed: apt install libcurl4")
+                      : dl_load(&library, SYMBOLS, sizeof SYMBOLS / sizeof *SYMBOLS, &load_error);
+}
+
+/* ---- parts ---- */
+
+/* False when there is none, or it does not fit. */
+static bool get_part(const CURLU *parsed, CURLUPart what, unsigned flags, char *to, size_t size)
+{
+    char *part = NULL;
+    bool fits = curl.get(parsed, what, &part, flags) == CURLUE_OK && str_copy(to, size, part);
+    curl.release(part);
+    return fits;
+}
+
+static void hold_login(const CURLU *parsed, struct url *out)
+{
+    char user[256] = "", password[512] = "", as_given[512] = "";
+    bool has_user = get_part(parsed, CURLUPART_USER, CURLU_URLDECODE, user, sizeof user);
+    bool has_password =
+        get_part(parsed, CURLUPART_PASSWORD, CURLU_URLDECODE, password, sizeof password);
+    out->has_login = has_user || has_password;
+    if (!has_password)
+        return;
+    if (get_part(parsed, CURLUPART_PASSWORD, 0, as_given, sizeof as_given))
+        secret_add(as_given);
+    secret_add_login(user, password);
+}
+
+/* The whole without its login; libcurl adds the slash of an empty path. */
+static bool show(CURLU *parsed, const char *given, struct url *out)
+{
+    static const CURLUPart LOGIN[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS};
+    for (size_t i = 0; i < sizeof LOGIN / sizeof *LOGIN; i++)
+        curl.set(parsed, LOGIN[i], NULL, 0);
+    if (!get_part(parsed, CURLUPART_URL, 0, out->shown, sizeof out->shown))
+        return false;
+    size_t length = strlen(out->shown), end = strlen(given);
+    if (end && given[end - 1] != '/' && out->shown[length - 1] == '/')
+        out->shown[length - 1] = '\0';
+    str_format(out->server, sizeof out->server, "%s://%s", out->scheme, out->host);
+    char port[8];
+    if (get_part(parsed, CURLUPART_PORT, 0, port, sizeof port))
+        str_format(out->server, sizeof out->server, "%s://%s:%s", out->scheme, out->host, port);
+    return true;
+}
+
+static enum err invalid(const char *given, const char *what, struct error *why)
+{
+    return err_set(why, ERR_USAGE, "'%.80s' is not a URL: %s", strchr(given, '@') ? "it" : given,
+                   what); /* there may be a password before an @ */
+}
+
+static enum err read_parts(CURLU *parsed, const char *given, struct url *out, struct error *why)
+{
+    CURLUcode code = curl.set(parsed, CURLUPART_URL, given, CURLU_NON_SUPPORT_SCHEME);
+    bool has_scheme =
+        code == CURLUE_OK && get_part(parsed, CURLUPART_SCHEME, 0, out->scheme, sizeof out->scheme);
+    if (!has_scheme && !str_starts(given, "http://") && !str_starts(given, "https://"))
+        return invalid(given, "expected http:// or https://", why);
+    const char *after = strstr(given, "://");
+    if (after && after[3] == '/') /* libcurl would take what follows for a host */
+        return invalid(given, "it has no host", why);
+    if (code)
+        return invalid(given, "its host or port is invalid", why);
+    if (strcmp(out->scheme, "http") != 0 && strcmp(out->scheme, "https") != 0)
+        return invalid(given, "expected http:// or https://", why);
+    if (!get_part(parsed, CURLUPART_HOST, 0, out->host, sizeof out->host) || !out->host[0])
+        return invalid(given, "it has no host", why);
+    for (char *c = out->host; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    hold_login(parsed, out);
+    if (!get_part(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT, out->port, sizeof out->port) ||
+        !show(parsed, given, out))
+        return invalid(given, "it is too long", why);
+    return ERR_OK;
+}
+
+enum err url_read(const char *given, struct url *out, struct error *why)
+{
+    *out = (struct url){0};
+    pthread_once(&loaded_once, load_library);
+    if (load_result)
+        return err_set(why, load_result, "%s", load_error.text);
+    CURLU *parsed = curl.init();
+    if (!parsed)
+        return err_set(why, ERR_NO_MEMORY, "out of memory for a URL");
+    enum err err = read_parts(parsed, given, out, why);
+    curl.cleanup(parsed);
+    return err;
+}
+
+bool url_same_origin(const struct url *a, const struct url *b)
+{
+    return strcmp(a->scheme, b->scheme) == 0 && strcmp(a->host, b->host) == 0 &&
+           strcmp(a->port, b->port) == 0;
+}
+
+bool url_is_loopback(const struct url *url)
+{
+    struct in_addr address;
+    return strcmp(url->host, "[::1]") == 0 || (inet_pton(AF_INET, url->host, &address) == 1 &&
+                                               ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET);
+}
+
+void url_hide_login(const char *given, char *to, size_t size)
+{
+    struct url url;
+    const char *scheme = strstr(given, "://");
+    char whole[1024];
+    str_format(whole, sizeof whole, "%s%s", scheme ? "" : "http://", given);
+    if (!strchr(scheme ? scheme : given, '@'))
+        str_copy(to, size, given);
+    else if (url_read(whole, &url, NULL))
+        str_copy(to, size, "(invalid URL)");
+    else
+        str_copy(to, size, url.shown + (scheme ? 0 : strlen("http://")));
+}

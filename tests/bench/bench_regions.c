@@ -1,0 +1,52 @@
+/* What a region of libipw costs, with ten before it and with 270 000. */
+#include "ipw.h"
+
+#include "bench/bench.h"
+#include "core/clock.h"
+
+enum { FEW = 10, MANY = 270000, BATCH = 2000, ROUNDS = 9 };
+
+static void run_regions(ipw_session *session, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (ipw_end(session, ipw_begin(session, "token")) != IPW_OK)
+            abort();
+}
+
+static ipw_session *open_with(int regions)
+{
+    ipw_options options = IPW_OPTIONS_INIT;
+    options.sensors = "null";
+    ipw_session *session = ipw_open(&options, NULL);
+    if (!session)
+        abort();
+    run_regions(session, regions);
+    return session;
+}
+
+static double region_us(ipw_session *session)
+{
+    nanos start = clock_now();
+    run_regions(session, BATCH);
+    return 1e6 * seconds(clock_now() - start) / BATCH;
+}
+
+/* The few are few again in every round; the many only become more. */
+int main(void)
+{
+    double few_us[ROUNDS], many_us[ROUNDS], ratio[ROUNDS];
+    ipw_session *many = open_with(MANY);
+    for (int round = 0; round < ROUNDS; round++) {
+        ipw_session *few = open_with(FEW);
+        few_us[round] = region_us(few);
+        many_us[round] = region_us(many);
+        ratio[round] = many_us[round] / few_us[round];
+        ipw_close(few);
+    }
+    ipw_close(many);
+    bench_told("a region of libipw after ten", bench_median(few_us, ROUNDS), "us");
+    bench_told("a region of libipw after 270 000", bench_median(many_us, ROUNDS), "us");
+    bench_at_most("a region of libipw after 270 000 against ten", bench_median(ratio, ROUNDS),
+                  "ratio", 1.2);
+    return 0;
+}

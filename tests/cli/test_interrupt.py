@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Ctrl-C and SIGTERM end ipw whatever it waits for: a dataset that does not come, a driver that does not return."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import Machine, Nvidia  # noqa: E402
+from program import IPW, ipw  # noqa: E402
+
+HANGS = 600_000  # ms: far longer than any test waits
+SOON_S = 60      # what is not over by then never is
+
+
+class Interrupted(unittest.TestCase):
+    def on(self, machine):
+        self.addCleanup(machine.close)
+        return machine
+
+    def start(self, machine, *arguments):
+        process = subprocess.Popen([IPW, *map(str, arguments)], env=machine.environment(), text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def end_by(self, process, number):
+        """Once: no second or third signal is needed."""
+        process.send_signal(number)
+        _, err = process.communicate(timeout=SOON_S)
+        self.assertIn(process.returncode, (128 + number, -number), err)
+        return err
+
+
+class Datasets(Interrupted):
+    def profile(self, machine, *dataset):
+        return self.start(machine, "profile", "--client", "null", "--model", "m", "--sensors", "rapl",
+                          "--output-dir", machine.root / "runs", "--dataset", *dataset)
+
+    def fifo(self, machine):
+        path = machine.root / "questions.jsonl"
+        os.mkfifo(path)
+        return path
+
+    def test_a_fifo_that_nobody_writes(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            machine = self.on(Machine())
+            process = self.profile(machine, self.fifo(machine))
+            time.sleep(0.5)
+            self.assertIsNone(process.poll())
+            self.end_by(process, number)
+            self.assertFalse((machine.root / "runs").exists())
+
+    def test_a_fifo_whose_writer_stops(self):
+        row = json.dumps({"problem": "What is 1 + 1?", "answer": "2"}) + "\n"
+        for rows, number in ((0, signal.SIGINT), (1, signal.SIGTERM), (3, signal.SIGINT)):
+            machine = self.on(Machine())
+            path = self.fifo(machine)
+            process = self.profile(machine, path)
+            with open(path, "w") as writer:  # comes when it is read
+                writer.write(rows * row)
+                writer.flush()
+                time.sleep(0.5)
+                self.assertIsNone(process.poll())
+                self.end_by(process, number)
+
+    def test_a_dataset_that_becomes_silent_later(self):
+        """A file while the run is set up, and a FIFO that nobody writes when its warm-up opens it again."""
+        machine = self.on(Machine())
+        path = machine.root / "questions.jsonl"
+        path.write_text(json.dumps({"problem": "What is 1 + 1?", "answer": "2"}) + "\n")
+        process = self.profile(machine, path, "--idle", 3)
+        deadline = time.monotonic() + SOON_S
+        while not list(machine.root.glob("runs/*/.lock")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(1)
+        path.unlink()
+        os.mkfifo(path)
+        time.sleep(3)
+        self.assertIsNone(process.poll())
+        err = self.end_by(process, signal.SIGTERM)
+        self.assertIn("interrupted while the dataset was being read", err)
+
+    def test_a_hub_that_does_not_answer(self):
+        machine = self.on(Machine())
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            port = silent.getsockname()[1]
+            process = self.profile(machine, "hub", "--dataset-param", "dataset=o/n",
+                                   "--dataset-param", f"base_url=http://127.0.0.1:{port}")
+            caller, _ = silent.accept()
+            with caller:
+                self.end_by(process, signal.SIGINT)
+
+
+class Drivers(Interrupted):
+    COUNTER = f"block nvmlDeviceGetTotalEnergyConsumption 0 {HANGS}"
+
+    def test_a_command_ends_and_is_reported_without_the_sensor_that_hangs(self):
+        machine = self.on(Nvidia(f"power 0 constant 100\n{self.COUNTER} from 1.2\n"))
+        report = machine.root / "report.json"
+        done = ipw(machine, "run", "--sensors", "nvml", "--json", "-o", report, "--", "sleep", "3", timeout=SOON_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("nvml:0: the driver has not returned from a call", done.stderr)
+        energy = json.loads(report.read_text())["devices"][0]["energy"]
+        self.assertIn("driver has not returned", energy["note"])
+        self.assertLess(energy["coverage"], 0.9)
+        self.assertAlmostEqual(energy["joules"], 100 * 3 * energy["coverage"], delta=20)
+
+    def test_a_sensor_that_never_answered_is_unknown(self):
+        machine = self.on(Nvidia(f"power 0 constant 100\n{self.COUNTER} after 2\n"))
+        done = ipw(machine, "run", "--sensors", "nvml", "--", "sleep", "2", timeout=SOON_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("energy unknown", done.stderr)
+        self.assertIn("driver has not returned", done.stderr)
+        done = ipw(machine, "run", "--sensors", "nvml", "--require-energy", "--", "sleep", "2", timeout=SOON_S)
+        self.assertEqual(done.returncode, 3, done.stderr)
+
+    def test_signals_end_what_waits_for_a_driver(self):
+        reads = f"power 0 constant 100\n{self.COUNTER} after 2\n"
+        opens = f"block nvmlDeviceGetUUID 0 {HANGS}\n"
+        for script, number, command in ((reads, signal.SIGINT, ("run", "--", "sleep", "100")),
+                                        (opens, signal.SIGINT, ("run", "--", "true")),
+                                        (opens, signal.SIGTERM, ("energy",))):
+            machine = self.on(Nvidia(script))
+            process = self.start(machine, command[0], "--sensors", "nvml", *command[1:])
+            time.sleep(1)
+            self.assertIsNone(process.poll(), command)
+            self.end_by(process, number)
+        machine = self.on(Nvidia(reads))
+        process = self.start(machine, "energy", "--sensors", "nvml")
+        time.sleep(1.5)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SOON_S)  # a stream ends with its totals, whatever ends it
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Secrets stay where they belong: what each of two servers receives, and what a run leaves behind."""
+
+import json
+import os
+import subprocess
+import unittest
+from pathlib import Path
+
+from machines import Machine
+from profiling import MODEL, Player, ProfileTest, Service
+from program import IPW, MachineTest, ipw
+
+KEY, HEADER, PASSWORD, TOKEN = "sk-api-KEY-1", "hdr-SECRET-2", "url-PASS-3", "hf-TOKEN-4"
+SECRETS = (KEY, HEADER, PASSWORD, TOKEN)
+
+
+class Echo(Player):
+    """Plays that give away what they were sent.
+
+    echo_error   401 with every credential in the message;  echo_answer: all of them as the answer
+    elsewhere    GET is redirected to the other server, named by port=
+    """
+
+    def credentials(self):
+        names = ("Authorization", "X-Api-Key", "X-Other")
+        return " ".join(self.headers.get(name, "-") for name in names) + f" {PASSWORD} {TOKEN}"
+
+    def play_echo_error(self):
+        self.document({"error": {"message": "x" * 60 + f"Incorrect key: {self.credentials()}"}}, 401)
+
+    def play_echo_answer(self):
+        self.stream([self.credentials()])
+
+    def play_elsewhere(self):
+        self.document(b"", 302, Location=f"http://127.0.0.1:{self.options['port']}/normal{self.rest}")
+
+    def look(self):
+        return False if self.play == "elsewhere" else super().look()
+
+
+class EchoService(Service):
+    def __init__(self):
+        super().__init__()
+        self.RequestHandlerClass = Echo
+
+
+def received(service):
+    with service.lock:
+        return json.dumps(service.requests)
+
+
+class Secrets(ProfileTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.service, cls.other = EchoService(), EchoService()
+        for service in (cls.service, cls.other):
+            cls.addClassCleanup(service.server_close)
+            cls.addClassCleanup(service.shutdown)
+
+    def setUp(self):
+        super().setUp()
+        with self.other.lock:
+            self.other.requests.clear()
+
+    def assertNoneIn(self, folder, *texts):
+        """No secret in any file below, nor in what was printed."""
+        files = [path for path in Path(folder).rglob("*") if path.is_file()]
+        self.assertTrue(files)
+        for where, data in [(str(p), p.read_bytes()) for p in files] + [("output", t.encode()) for t in texts]:
+            for secret in SECRETS:
+                self.assertNotIn(secret.encode(), data, where)
+
+    def secret_run(self, play, *more, **options):
+        url = self.service.url(play).replace("://", f"://me:{PASSWORD}@")
+        environment = {"IPW_API_KEY": KEY, "MY_HEADER": HEADER, "HF_TOKEN": TOKEN, "IPW_LOG": "debug"}
+        return self.profile("--client-base-url", url, "--client-param", "header.X-Api-Key=env:MY_HEADER",
+                            "--client-param", f"header.X-Other={HEADER}", *more, env=environment, **options)
+
+    def test_keys_that_the_server_echoes_are_not_kept(self):
+        questions = self.dataset("is it? [echo_error]", "and now? [echo_answer]", "plain")
+        self.secret_run("mixed", dataset=questions)
+        sent = received(self.service)
+        self.assertIn(KEY, sent)
+        self.assertIn(HEADER, sent)
+        records = self.run.records()
+        self.assertIn("Incorrect key: Bearer *** ***", records["q000000"]["ipw"]["error"])
+        self.assertIn("***", records["q000001"]["model_answers"][MODEL])
+        report = ipw(self.on, "report", self.run.path)
+        analyzed = ipw(self.on, "analyze", "--json", self.run.path)
+        exported = ipw(self.on, "export", self.run.path, "--to", "csv", "-o", self.out / "all.csv")
+        texts = [text for done in (self.done, report, analyzed, exported) for text in (done.stdout, done.stderr)]
+        self.assertNoneIn(self.out, *texts)
+
+    def test_a_refusal_before_the_run_says_nothing_of_the_key(self):
+        self.profile("--client-base-url", self.service.url("status:code=401"), code=1, env={"IPW_API_KEY": KEY})
+        self.secret_run("echo_error:all=1", code=1)
+        self.assertIn("Incorrect key", self.done.stderr)
+        for secret in SECRETS:
+            self.assertNotIn(secret, self.done.stderr)
+
+    def test_headers_do_not_follow_to_another_origin(self):
+        port = self.other.server_address[1]
+        self.profile("--client-base-url", self.service.url(f"elsewhere:port={port}"), "--client-param",
+                     f"header.X-Api-Key={HEADER}", env={"IPW_API_KEY": KEY}, code=1)  # asking is not redirected
+        self.assertIn(HEADER, received(self.service))
+        with self.other.lock:
+            self.assertTrue(self.other.requests)
+        for secret in SECRETS:
+            self.assertNotIn(secret, received(self.other))
+
+    def test_headers_follow_on_the_same_origin(self):
+        own = self.service.server_address[1]
+        self.profile("--client-base-url", self.service.url(f"elsewhere:port={own}"), "--client-param",
+                     f"header.X-Api-Key={HEADER}", code=1)
+        with self.service.lock:
+            followed = [r for r in self.service.requests if r["path"].startswith("/normal")]
+        self.assertTrue(followed)
+        self.assertIn(HEADER, json.dumps(followed))
+
+    def test_headers_from_files(self):
+        place = self.on.put("/header.txt", HEADER + "\n")
+        self.profile("--client-param", f"header.X-Api-Key=@{place}")
+        self.assertIn(HEADER, received(self.service))
+        self.assertNoneIn(self.out, self.done.stdout, self.done.stderr)
+        self.profile("--overwrite", "--client-param", "header.X-Api-Key=@/no/such/file", code=2)
+        self.assertIn("/no/such/file", self.done.stderr)
+        self.profile("--overwrite", "--client-param", "header.X-Api-Key=env:IPW_NO_SUCH", code=2)
+        self.assertIn("IPW_NO_SUCH is not set", self.done.stderr)
+
+    def test_a_run_with_headers_can_be_resumed(self):
+        self.secret_run("normal", "--max-queries", 1)
+        report = self.secret_run("normal", "--resume")
+        self.assertEqual(report["completed"], 4)
+        self.assertNoneIn(self.out)
+
+    def test_the_password_of_a_dataset(self):
+        cache = self.on.root / "cache"
+        port = self.other.server_address[1]
+        rows = {"rows": [{"row_idx": 0, "row": {"question": "q", "answer": "a"}}], "num_rows_total": 1}
+        Echo.do_GET = lambda handler: handler.dataset(rows) if "/rows?" in handler.path else handler.answer()
+        Echo.dataset = lambda handler, value: (handler.read_path(), handler.document(value))
+        self.addCleanup(delattr, Echo, "do_GET")
+        self.profile("--dataset", "hub", "--dataset-param", "dataset=a/b,config=c,split=s", "--dataset-param",
+                     f"base_url=http://me:{PASSWORD}@127.0.0.1:{port}",
+                     env={"HF_TOKEN": TOKEN, "XDG_CACHE_HOME": str(cache), "IPW_LOG": "debug"})
+        self.assertEqual(self.run.summary()["profiler_config"]["dataset_params"]["base_url"],
+                         f"http://127.0.0.1:{port}")
+        self.assertNoneIn(self.out, self.done.stdout, self.done.stderr)
+        for path in cache.rglob("*"):
+            self.assertNotIn(PASSWORD, str(path))
+
+
+class Commands(MachineTest):
+    def test_a_measured_command_is_kept_without_its_secrets(self):
+        on = self.machine(Machine)
+        out = on.root / "out"
+        script = ["sh", "-c", 'test "$1" = --api-key && test "$2" = ' + HEADER, "x", "--api-key", HEADER,
+                  f"http://me:{PASSWORD}@127.0.0.1/", f"Bearer {KEY}"]
+        done = subprocess.run([IPW, "run", "--output-dir", str(out), "--", *script], capture_output=True,
+                              text=True, env={**on.environment(), "SERVICE_API_KEY": KEY}, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)  # it got them
+        saved = [path for path in out.rglob("*") if path.is_file()]
+        self.assertTrue(saved)
+        for secret in (KEY, PASSWORD):
+            self.assertNotIn(secret, done.stderr)
+            for path in saved:
+                self.assertNotIn(secret.encode(), path.read_bytes(), path)
+        self.assertNotIn(f"--api-key {HEADER}", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
