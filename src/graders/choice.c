@@ -71,8 +71,7 @@ static const char OPENING[] = "([{*_\"'`$<", CLOSING[] = ")]}*_\"'`$";
 
 static bool is_option_noun(const struct token *token)
 {
-    static const char *const NOUNS[] = {"option", "choice",  "letter", "opción",
-                                        "opção",  "вариант", NULL};
+    static const char NOUNS[] = " option choice letter opción opção вариант ";
     return token->kind == TOKEN_WORD && token_in(token, NOUNS);
 }
 
@@ -89,12 +88,10 @@ static size_t skip_closing(const struct items *items, size_t i)
 /* Could the bare letter be a word of the sentence, "A dog", "I think"? */
 static bool reads_as_word(const struct items *items, size_t i)
 {
-    static const char *const AFTER_LETTER[] = {
-        "because", "since",     "as",     "is",    "and",   "or",      "would", "for",
-        "due",     "not",       "with",   "but",   "if",    "to",      "was",   "are",
-        "can",     "does",      "has",    "makes", "fits",  "matches", "seems", "says",
-        "works",   "states",    "must",   "will",  "gives", "cannot",  "here",  "instead",
-        "best",    "describes", "should", "could", "might", "rather",  "over",  NULL};
+    static const char AFTER_LETTER[] =
+        " because since as is and or would for due not with but if to was are can does has "
+        "makes fits matches seems says works states must will gives cannot here instead best "
+        "describes should could might rather over ";
     int letter = toupper((unsigned char)at(items, i)->text.start[0]);
     const struct token *next = at(items, i + 1);
     if ((letter != 'A' && letter != 'I') || next->kind != TOKEN_WORD)
@@ -157,23 +154,19 @@ static enum err read_items(struct items *items, struct slice text, unsigned opti
 
 static bool links_letters(const struct token *token)
 {
-    static const char *const LINKS[] = {"or",   "and",    "nor",   "&",       ",",        "/",
-                                        "both", "either", "y",     "o",       "und",      "oder",
-                                        "et",   "ou",     "maybe", "perhaps", "possibly", NULL};
+    static const char LINKS[] =
+        " or and nor & , / both either y o und oder et ou maybe perhaps possibly ";
     return token_in(token, LINKS);
 }
 
 /* "not B", "eliminating A, C and D", "rather than B". */
 static bool denied_before(const struct items *items, size_t i)
 {
-    static const char *const DENIALS[] = {
-        "eliminate", "eliminating", "eliminates", "eliminated", "exclude", "excluding",
-        "excludes",  "reject",      "rejecting",  "discard",    "dismiss", "than",
-        "unlike",    "except",      "besides",    "without",    NULL};
-    static const char *const BEFORE_OF[] = {"instead", "rule",  "ruling",   "ruled",
-                                            "rules",   "cross", "crossing", NULL};
-    static const char *const FILLER[] = {"be",        "the",        "likely",  "to",      "answers",
-                                         "statement", "statements", "options", "choices", NULL};
+    static const char DENIALS[] =
+        " eliminate eliminating eliminates eliminated exclude excluding excludes reject "
+        "rejecting discard dismiss than unlike except besides without ";
+    static const char BEFORE_OF[] = " instead rule ruling ruled rules cross crossing ";
+    static const char FILLER[] = " be the likely to answers statement statements options choices ";
     for (size_t j = i; j-- > 0 && i - j < REACH;) {
         const struct token *token = at(items, j);
         if (token_is_negation(token))
@@ -194,13 +187,11 @@ static bool denied_before(const struct items *items, size_t i)
 /* "B is wrong", "B ignores ...", "C is tempting". */
 static bool denied_after(const struct items *items, size_t i)
 {
-    static const char *const WRONG[] = {
-        "wrong",       "incorrect", "false",      "tempting",  "ignores",    "violates",
-        "contradicts", "confuses",  "eliminated", "unrelated", "irrelevant", "impossible",
-        "too",         "invalid",   "misleading", "fails",     "ruled",      "out",
-        "excluded",    "falsch",    "❌",         "✗",         "✘",          NULL};
-    static const char *const STOPS[] = {"because", "since",   "as", "but",
-                                        "while",   "whereas", ";",  NULL};
+    static const char WRONG[] =
+        " wrong incorrect false tempting ignores violates contradicts confuses eliminated "
+        "unrelated irrelevant impossible too invalid misleading fails ruled out excluded "
+        "falsch ❌ ✗ ✘ ";
+    static const char STOPS[] = " because since as but while whereas ; ";
     size_t words = 0;
     for (size_t j = skip_closing(items, i + 1); j < i + REACH && words < 6; j++) {
         const struct token *token = at(items, j);
@@ -231,27 +222,22 @@ struct lead {
 
 static bool is_filler(const struct token *token)
 {
-    static const char *const FILLER[] = {
-        "the",      "would",  "should", "must",       "will", "therefore", "thus",   "clearly",
-        "probably", "most",   "likely", "definitely", "here", "then",      "simply", "indeed",
-        "has",      "have",   "to",     "i",          "we",   "number",    "final",  "correct",
-        "right",    "best",   "la",     "el",         "le",   "die",       "also",   "just",
-        "only",     "either", "both",   "statement",  "be",   "actually",  NULL};
+    static const char FILLER[] =
+        " the would should must will therefore thus clearly probably most likely definitely "
+        "here then simply indeed has have to i we number final correct right best la el le "
+        "die also just only either both statement be actually ";
     return is_option_noun(token) || token_in(token, FILLER);
 }
 
 /* "choose B", "so B", "go with B", "it is B". */
 static bool is_choosing(const struct items *items, size_t j, const struct lead *lead)
 {
-    static const char *const CUES[] = {
-        "choose",    "chose",    "choosing",  "pick",    "picked",      "picking",
-        "select",    "selected", "selecting", "say",     "guess",       "vote",
-        "lean",      "conclude", "leaves",    "leaving", "so",          "thus",
-        "therefore", "hence",    "it's",      "matches", "corresponds", "matching",
-        "that's",    "thinking", "answering", "elijo",   "wähle",       NULL};
-    static const char *const PRONOUNS[] = {"it", "that", "this", NULL};
-    static const char *const BEFORE_WITH[] = {"go",    "going",    "went", "left",
-                                              "stick", "sticking", NULL};
+    static const char CUES[] =
+        " choose chose choosing pick picked picking select selected selecting say guess vote "
+        "lean conclude leaves leaving so thus therefore hence it's matches corresponds "
+        "matching that's thinking answering elijo wähle ";
+    static const char PRONOUNS[] = " it that this ";
+    static const char BEFORE_WITH[] = " go going went left stick sticking ";
     const struct token *token = at(items, j);
     if (lead->far || lead->crossed)
         return false;
@@ -262,17 +248,16 @@ static bool is_choosing(const struct items *items, size_t j, const struct lead *
 /* What one word before the letter says; *done when that decides. */
 static enum evidence lead_word(const struct items *items, size_t j, struct lead *lead, bool *done)
 {
-    static const char *const DOUBTS[] = {"could", "might",    "may",      "if",      "whether",
-                                         "each",  "every",    "possible", "options", "choices",
-                                         "seems", "consider", "been",     "unless",  NULL};
-    static const char *const NOUNS[] = {"selection",   "pick",    "conclusion",
-                                        "alternative", "решение", NULL};
+    static const char DOUBTS[] =
+        " could might may if whether each every possible options choices seems consider been "
+        "unless ";
+    static const char NOUNS[] = " selection pick conclusion alternative решение ";
     const struct token *token = at(items, j);
     *done = true;
     if (items->at[j].letter || token_is_negation(token) || token_in(token, DOUBTS))
         return EVIDENCE_NONE;
     if (token_is_answer(token)) {
-        static const char *const EACH[] = {"each", "every", "possible", NULL};
+        static const char EACH[] = " each every possible ";
         bool near = lead->far <= (lead->crossed ? 2 : 8) && (lead->linked || !lead->far);
         return near && !(j && token_in(at(items, j - 1), EACH)) ? EVIDENCE_STATED : EVIDENCE_NONE;
     }
@@ -315,9 +300,8 @@ static enum evidence evidence_before(const struct items *items, size_t i)
 /* Does a sentence or clause begin with the letter, or does a word before it lead to it? */
 static bool is_subject(const struct items *items, size_t i)
 {
-    static const char *const LEADS[] = {"option", "choice", "answer",    "so",      "thus",
-                                        "hence",  "that",   "therefore", "only",    "but",
-                                        "and",    "then",   "think",     "believe", NULL};
+    static const char LEADS[] =
+        " option choice answer so thus hence that therefore only but and then think believe ";
     while (i && is_mark(at(items, i - 1), OPENING))
         i--;
     const struct token *before = i ? at(items, i - 1) : &NOTHING;
@@ -327,14 +311,11 @@ static bool is_subject(const struct items *items, size_t i)
 /* "B is correct", "(B) is the best answer"; weaker, "B fits best". */
 static enum evidence evidence_after(const struct items *items, size_t i)
 {
-    static const char *const VERBS[] = {"is", "are", "was", "must", "be", NULL};
-    static const char *const FILLER[] = {"the",       "clearly", "definitely", "indeed", "thus",
-                                         "therefore", "a",       "my",         NULL};
-    static const char *const PRAISE[] = {"correct",  "right", "true",        "best",
-                                         "answer",   "most",  "only",        "better",
-                                         "accurate", "valid", "appropriate", NULL};
-    static const char *const FITS[] = {"fits", "matches", "works",   "makes",
-                                       "wins", "holds",   "remains", NULL};
+    static const char VERBS[] = " is are was must be ";
+    static const char FILLER[] = " the clearly definitely indeed thus therefore a my ";
+    static const char PRAISE[] =
+        " correct right true best answer most only better accurate valid appropriate ";
+    static const char FITS[] = " fits matches works makes wins holds remains ";
     size_t j = skip_closing(items, i + 1);
     if (!is_subject(items, i))
         return EVIDENCE_NONE;
@@ -352,27 +333,18 @@ static enum evidence evidence_after(const struct items *items, size_t i)
                                                                               : EVIDENCE_NONE;
 }
 
-/* The first and last item of the line around one. */
-static void line_of(const struct items *items, size_t i, size_t *first, size_t *end)
-{
-    for (*first = i; *first && i - *first < REACH && at(items, *first - 1)->kind != TOKEN_LINE;)
-        (*first)--;
-    for (*end = i; *end < items->count && *end - i < REACH && at(items, *end)->kind != TOKEN_LINE;)
-        (*end)++;
-}
-
 /* The first or last line of the answer, and nothing but the letter in it; "1." may be before it. */
 static bool is_lone(const struct items *items, size_t i)
 {
-    size_t first, end;
-    line_of(items, i, &first, &end);
-    if (end - first >= REACH || (first != 0 && end != items->count))
-        return false;
-    for (size_t j = first; j < end; j++)
-        if (j != i && at(items, j)->kind == TOKEN_WORD &&
-            !(j < i && isdigit((unsigned char)at(items, j)->text.start[0])))
+    size_t first = i, end = i + 1;
+    for (; first && at(items, first - 1)->kind != TOKEN_LINE; first--)
+        if (at(items, first - 1)->kind == TOKEN_WORD &&
+            !isdigit((unsigned char)at(items, first - 1)->text.start[0]))
             return false;
-    return true;
+    for (; end < items->count && at(items, end)->kind != TOKEN_LINE; end++)
+        if (at(items, end)->kind == TOKEN_WORD || end - i > REACH)
+            return false;
+    return (first == 0 || end == items->count) && end - first < REACH;
 }
 
 static enum evidence evidence_of(const struct items *items, size_t i)
@@ -477,8 +449,7 @@ static size_t next_line(const struct items *items, size_t i)
 /* "A) Incorrect ... B) Correct": the one option that is right, when another is wrong. */
 static struct letters find_verdicts(const struct items *items)
 {
-    static const char *const RIGHT[] = {"correct", "right", "true", "yes", "✅",
-                                        "✓",       "✔",     "☑",    NULL};
+    static const char RIGHT[] = " correct right true yes ✅ ✓ ✔ ☑ ";
     struct letters right = {0};
     bool wrong = false;
     for (size_t line = 0; line < items->count; line = next_line(items, line)) {
@@ -508,50 +479,35 @@ static struct letters find_option_lines(const struct items *items)
     return found;
 }
 
-/* Was the answer cut off in the middle of a sentence? */
-static bool is_cut(const struct items *items)
+/* Does the letter name something else, "vitamin C", or begin the line of an option? */
+static bool names_other(const struct items *items, size_t i)
 {
-    static const char *const UNFINISHED[] = {
-        "the",  "a",   "an", "of", "on", "to",  "is",  "and", "or",    "because", "that",
-        "with", "for", "in", "by", "as", "are", "was", "be",  "which", "from",    NULL};
-    const struct token *last = at(items, items->count - 1);
-    return !items->at[items->count - 1].letter && token_in(last, UNFINISHED);
+    static const char NAMED[] =
+        " vitamin vitamins hepatitis type group point points figure plan class grade "
+        "team appendix vector matrix step event line angle ";
+    bool named = i && at(items, i - 1)->kind == TOKEN_WORD && token_in(at(items, i - 1), NAMED);
+    bool begins = i && at(items, i - 1)->kind == TOKEN_LINE && option_of_line(items, i) == i;
+    return named || begins || items->at[i].bare_lower;
 }
 
-/* Letters of the last sentence that are not denied, nor the name of something: "vitamin C". */
-static struct letters find_in_last_sentence(const struct items *items)
+/* The letters of the last sentence, or of all when they are marked: (B), **B**, "option B".  An answer that
+ * was cut off was still discussing them. */
+static struct letters find_mentioned(const struct items *items, struct slice within, bool marked)
 {
-    static const char *const NAMED[] = {"vitamin",  "hepatitis", "type",   "group",    "point",
-                                        "figure",   "plan",      "class",  "grade",    "team",
-                                        "appendix", "vector",    "matrix", "step",     "points",
-                                        "event",    "line",      "angle",  "vitamins", NULL};
+    static const char UNFINISHED[] =
+        " the a an of on to is and or because that with for in by as are was be which from ";
     struct letters found = {0};
-    struct slice rest = text_without_asides(items->text), sentence, last = rest;
-    while (sentence_next(&rest, &sentence))
-        last = sentence;
-    for (size_t i = 0, begins = 1; i < items->count && !is_cut(items); i++) {
-        const char *start = at(items, i)->text.start;
-        if (start < last.start || start >= slice_end(last) || !items->at[i].letter)
-            continue;
-        begins =
-            begins && option_of_line(items, i) == i && i && at(items, i - 1)->kind == TOKEN_LINE;
-        bool named = i && at(items, i - 1)->kind == TOKEN_WORD && token_in(at(items, i - 1), NAMED);
-        if (!begins && !named && !items->at[i].bare_lower && !is_denied(items, i))
-            agree(&found, items->at[i].letter);
-    }
-    return found;
-}
-
-/* (B), **B** and "option B" anywhere. */
-static struct letters find_enclosed(const struct items *items)
-{
-    struct letters found = {0};
-    const struct token *last = at(items, items->count - 1);
-    if (last->kind == TOKEN_WORD && items->at[items->count - 1].letter == '\0')
-        return found; /* cut off: the options were still being discussed */
+    size_t last = items->count - 1;
+    bool cut = at(items, last)->kind == TOKEN_WORD && !items->at[last].letter;
+    if (cut && (marked || token_in(at(items, last), UNFINISHED)))
+        return found;
     for (size_t i = 0; i < items->count; i++) {
-        bool marked = items->at[i].enclosed || (i && is_option_noun(at(items, i - 1)));
-        if (items->at[i].letter && marked && !is_denied(items, i))
+        const char *start = at(items, i)->text.start;
+        bool counts = start >= within.start && start < slice_end(within) && items->at[i].letter &&
+                      !names_other(items, i);
+        if (marked)
+            counts = counts && (items->at[i].enclosed || (i && is_option_noun(at(items, i - 1))));
+        if (counts && !is_denied(items, i))
             agree(&found, items->at[i].letter);
     }
     return found;
@@ -567,10 +523,13 @@ static struct letters find_letters(const struct items *items)
     found = find_option_lines(items);
     if (found.first && !found.second)
         return found;
-    struct letters last = find_in_last_sentence(items);
+    struct slice rest = text_without_asides(items->text), sentence = rest;
+    while (sentence_next(&rest, &sentence))
+        ;
+    struct letters last = find_mentioned(items, sentence, false);
     if (last.first)
         return last;
-    return found.first ? found : find_enclosed(items);
+    return found.first ? found : find_mentioned(items, items->text, true);
 }
 
 /* The letter of an expected answer: "B", "(b)", "B. text"; '\0' when it is not one. */

@@ -60,78 +60,53 @@ struct slice final_sentence(struct slice line)
 
 /* ---- \boxed{...} ---- */
 
-/* Nested boxes; beyond this depth the outermost are forgotten. */
-enum { BOXES_MAX = 32 };
-
-struct boxes {
-    struct {
-        const char *start;
-        unsigned long depth;
-    } open[BOXES_MAX];
-    size_t count;
-    unsigned long depth; /* of braces */
-};
-
-/* The length of "\boxed{" at `at`, 0 for anything else. */
-static size_t box_at(const char *at, const char *end)
+static bool is_escaped(struct slice text, size_t at)
 {
-    static const char *const NAMES[] = {"\\boxed", "\\fbox"};
-    struct slice rest = slice_between(at, end);
-    for (size_t i = 0; i < 2; i++) {
-        if (!slice_starts(rest, NAMES[i]))
+    return at && text.start[at - 1] == '\\';
+}
+
+/* Is the brace at `at` that of "\boxed{" or "\fbox {"? */
+static bool opens_box(struct slice text, size_t at)
+{
+    while (at && text.start[at - 1] == ' ')
+        at--;
+    struct slice before = {text.start, at};
+    return (at >= 6 && slice_is((struct slice){slice_end(before) - 6, 6}, "\\boxed")) ||
+           (at >= 5 && slice_is((struct slice){slice_end(before) - 5, 5}, "\\fbox"));
+}
+
+/* The brace that closes the one at `open`; the text has it. */
+static size_t closing_brace(struct slice text, size_t open)
+{
+    size_t at = open;
+    for (unsigned long depth = 0;; at++) {
+        if (is_escaped(text, at))
             continue;
-        size_t length = strlen(NAMES[i]);
-        while (length < rest.length && rest.start[length] == ' ')
-            length++;
-        return length < rest.length && rest.start[length] == '{' ? length + 1 : 0;
+        depth += text.start[at] == '{';
+        depth -= text.start[at] == '}';
+        if (depth == 0)
+            return at;
     }
-    return 0;
 }
 
-static void box_push(struct boxes *boxes, const char *start)
-{
-    if (boxes->count == BOXES_MAX) {
-        memmove(boxes->open, boxes->open + 1, sizeof boxes->open - sizeof boxes->open[0]);
-        boxes->count--;
-    }
-    boxes->depth++;
-    boxes->open[boxes->count].start = start;
-    boxes->open[boxes->count++].depth = boxes->depth;
-}
-
-/* At a closing brace: true when it closes a box, whose content is then in *box. */
-static bool box_close(struct boxes *boxes, const char *at, struct slice *box)
-{
-    bool closes = boxes->count && boxes->open[boxes->count - 1].depth == boxes->depth;
-    if (closes)
-        *box = slice_between(boxes->open[--boxes->count].start, at);
-    if (boxes->depth)
-        boxes->depth--;
-    return closes;
-}
-
-/* Of the closed boxes, the one that begins last. */
+/* Of the closed boxes, the one that begins last: from the end, the first whose brace is closed. */
 static bool find_boxed(struct slice text, struct slice *out)
 {
-    struct boxes boxes = {0};
-    const char *end = slice_end(text);
-    bool found = false;
-    for (const char *c = text.start; c < end; c++) {
-        size_t opening = *c == '\\' ? box_at(c, end) : 0;
-        struct slice box;
-        if (opening) {
-            box_push(&boxes, c + opening);
-            c += opening - 1;
-        } else if (*c == '\\' && c + 1 < end && (c[1] == '{' || c[1] == '}')) {
-            c++; /* a literal brace, which does not group */
-        } else if (*c == '{') {
-            boxes.depth++;
-        } else if (*c == '}' && box_close(&boxes, c, &box) && (!found || box.start > out->start)) {
-            *out = box;
-            found = true;
+    unsigned long closed = 0; /* braces that are closed but not yet opened */
+    for (size_t at = text.length; at-- > 0;) {
+        if (is_escaped(text, at)) {
+            continue;
+        } else if (text.start[at] == '}') {
+            closed++;
+        } else if (text.start[at] == '{' && closed) {
+            if (opens_box(text, at)) {
+                *out = slice_between(text.start + at + 1, text.start + closing_brace(text, at));
+                return true;
+            }
+            closed--;
         }
     }
-    return found;
+    return false;
 }
 
 /* ---- #### ---- */
@@ -170,7 +145,7 @@ static const char *skip(const char *at, const char *end, const char *set)
 /* The value of "not X but Y"; NULL when the sentence has no such turn. */
 static const char *after_but(struct tokens tokens)
 {
-    static const char *const TURNS[] = {"but", "rather", "sino", "sondern", "mais", NULL};
+    static const char TURNS[] = " but rather sino sondern mais ";
     struct token token, before = {0};
     for (int i = 0; i < STATEMENT_TOKENS && token_next(&tokens, &token); i++, before = token) {
         if (token.kind == TOKEN_LINE || token_ends_sentence(&token, &before))
@@ -184,8 +159,7 @@ static const char *after_but(struct tokens tokens)
 /* What a link leads to; NULL when that is denied. */
 static const char *after_link(struct tokens tokens)
 {
-    static const char *const ADVERBS[] = {"definitely", "certainly", "clearly",
-                                          "probably",   "therefore", NULL};
+    static const char ADVERBS[] = " definitely certainly clearly probably therefore ";
     struct tokens look = tokens;
     struct token token;
     while (token_next(&look, &token) && token.kind != TOKEN_LINE) {
@@ -200,7 +174,7 @@ static const char *after_link(struct tokens tokens)
 /* Does the token end the way from "answer" to the value?  A dash and an arrow do when they stand apart. */
 static bool links(const struct token *token, const struct tokens *after)
 {
-    static const char *const DASHES[] = {"-", "\xE2\x80\x93", "\xE2\x80\x94", NULL};
+    static const char DASHES[] = " - \xE2\x80\x93 \xE2\x80\x94 ";
     if (!token_is_link(token) && !token_is(token, "\xE2\x86\x92"))
         return false;
     bool apart = token->spaced && (after->at == after->end || strchr(" >*", *after->at));
@@ -211,10 +185,9 @@ static bool links(const struct token *token, const struct tokens *after)
  * three words come before the link, or any that follow a preposition: "the answer to the question is". */
 static const char *statement_value(struct tokens tokens, const struct token *noun, bool starts_line)
 {
-    static const char *const PREPOSITIONS[] = {"to", "for", "of", "in", NULL};
-    static const char *const AUXILIARIES[] = {"would", "should", "must", "will", "could",
-                                              "has",   "to",     "have", NULL};
-    static const char *const VALUES[] = {"$", "(", "\\", "\\boxed", "\\frac", NULL};
+    static const char PREPOSITIONS[] = " to for of in ";
+    static const char AUXILIARIES[] = " would should must will could has to have ";
+    static const char VALUES[] = " $ ( \\ \\boxed \\frac ";
     struct token token, before = *noun;
     bool long_way = false;
     for (int i = 0, words = 0; i < STATEMENT_TOKENS && token_next(&tokens, &token);
@@ -280,7 +253,7 @@ static struct slice value_block(struct slice line, const char *end)
 
 static bool find_statement(struct slice text, struct final_answer *out)
 {
-    static const char *const LEADS[] = {"final", "correct", "the", "my", "our", "exact", NULL};
+    static const char LEADS[] = " final correct the my our exact ";
     const char *end = slice_end(text), *found = NULL;
     struct tokens tokens = tokens_of(text);
     struct token token, before = {.kind = TOKEN_LINE};

@@ -90,6 +90,25 @@ bool char_is_cjk(uint32_t c)
            (c >= 0xAC00 && c <= 0xD7FF) || (c >= 0xF900 && c <= 0xFAFF);
 }
 
+size_t char_superscript(struct slice text, double *value)
+{
+    size_t at = 0, digits = 0;
+    double sign = 1;
+    *value = 0;
+    for (size_t length; at < text.length; at += length) {
+        uint32_t c = char_at((struct slice){text.start + at, text.length - at}, &length);
+        bool high = c == 0x2070 || (c >= 0x2074 && c <= 0x2079);
+        bool minus = c == 0x207B && at == 0;
+        if (!high && !minus && c != 0xB2 && c != 0xB3 && c != 0xB9)
+            break;
+        sign = minus ? -1 : sign;
+        digits += !minus;
+        *value = minus ? 0 : *value * 10 + (high ? c - 0x2070 : c == 0xB9 ? 1 : c - 0xB0);
+    }
+    *value *= sign;
+    return digits ? at : 0;
+}
+
 void char_one_line(char *to, size_t size, struct slice from)
 {
     size_t used = 0;

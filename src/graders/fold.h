@@ -30,6 +30,9 @@ bool char_is_punctuation(uint32_t c); /* ASCII, and the general and CJK marks */
 bool char_is_word(uint32_t c);        /* part of a word: not space, punctuation or control */
 bool char_is_cjk(uint32_t c);         /* of a script without spaces between words, or Hangul */
 
+/* The number in superscript at the start, "²³" is 23; returns its length in bytes, 0 when there is none. */
+size_t char_superscript(struct slice text, double *value);
+
 /* Copies as one line of valid UTF-8, truncated at a whole character. */
 void char_one_line(char *to, size_t size, struct slice from);
 

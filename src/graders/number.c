@@ -284,28 +284,14 @@ static bool take_mixed(struct cursor *c, double *value)
 /* ^5, **5, or superscript digits. */
 static bool take_exponentiation(struct cursor *c, bool stars, double *exponent)
 {
-    static const char *const SUPERSCRIPTS[] = {
-        "\xE2\x81\xB0", "\xC2\xB9",     "\xC2\xB2",     "\xC2\xB3",     "\xE2\x81\xB4",
-        "\xE2\x81\xB5", "\xE2\x81\xB6", "\xE2\x81\xB7", "\xE2\x81\xB8", "\xE2\x81\xB9"};
     struct cursor look = *c;
     if ((take(&look, "^") || (stars && take(&look, "**"))) && take_operand(&look, exponent)) {
         *c = look;
         return true;
     }
-    look = *c;
-    bool negative = take(&look, "\xE2\x81\xBB"), any = false;
-    *exponent = 0;
-    for (int digit = 0; digit < 10; digit++)
-        if (take(&look, SUPERSCRIPTS[digit])) {
-            *exponent = *exponent * 10 + digit;
-            any = true;
-            digit = -1;
-        }
-    if (any)
-        *c = look;
-    if (negative)
-        *exponent = -*exponent;
-    return any;
+    size_t length = char_superscript(slice_between(c->at, c->end), exponent);
+    c->at += length;
+    return length > 0;
 }
 
 /* x 10^5, \times 10^{-5} */

@@ -2,39 +2,25 @@
  * seven", "half", "a dozen". */
 #include "graders/number.h"
 
+#include <math.h>
+
 #include "graders/tokens.h"
 
-static const struct name {
-    const char *word;
-    double value;
-} NAMES[] =
-    {
-        {"zero", 0},     {"one", 1},      {"two", 2},        {"three", 3},     {"four", 4},
-        {"five", 5},     {"six", 6},      {"seven", 7},      {"eight", 8},     {"nine", 9},
-        {"ten", 10},     {"eleven", 11},  {"twelve", 12},    {"thirteen", 13}, {"fourteen", 14},
-        {"fifteen", 15}, {"sixteen", 16}, {"seventeen", 17}, {"eighteen", 18}, {"nineteen", 19},
-        {"twenty", 20},  {"thirty", 30},  {"forty", 40},     {"fifty", 50},    {"sixty", 60},
-        {"seventy", 70}, {"eighty", 80},  {"ninety", 90},
-},
-  SCALES[] =
-      {
-          {"hundred", 1e2}, {"thousand", 1e3},  {"million", 1e6},
-          {"billion", 1e9}, {"trillion", 1e12}, {"dozen", 12},
-},
-  PARTS[] = {
-      {"half", 2},     {"halves", 2},  {"third", 3},   {"thirds", 3},  {"quarter", 4},
-      {"quarters", 4}, {"fourth", 4},  {"fourths", 4}, {"fifth", 5},   {"fifths", 5},
-      {"eighth", 8},   {"eighths", 8}, {"tenth", 10},  {"tenths", 10},
-};
+static const char UNITS[] = " zero one two three four five six seven eight nine ten eleven twelve "
+                            "thirteen fourteen fifteen sixteen seventeen eighteen nineteen ";
+static const char TENS[] = " twenty thirty forty fifty sixty seventy eighty ninety ";
+static const char SCALES[] = " hundred dozen thousand million billion trillion ";
+static const double SCALE_VALUES[] = {1e2, 12, 1e3, 1e6, 1e9, 1e12};
+static const char PARTS[] =
+    " half halves third thirds quarter quarters fourth fourths fifth fifths eighth "
+    "eighths tenth tenths ";
+static const double PART_VALUES[] = {2, 3, 4, 4, 5, 8, 10};
 
-#define FIND(table, token) find(table, sizeof(table) / sizeof *(table), token)
-
-static const struct name *find(const struct name *table, size_t count, const struct token *token)
+/* The denominator that the word names; 0 when it does not. */
+static double part_of(const struct token *token)
 {
-    for (size_t i = 0; token->kind == TOKEN_WORD && i < count; i++)
-        if (token_is(token, table[i].word))
-            return &table[i];
-    return NULL;
+    int index = token_index(token, PARTS);
+    return index < 0 ? 0 : PART_VALUES[index / 2];
 }
 
 /* What was read so far: "two hundred and fifty" is 250 in `group`, thousands and more are in `total`. */
@@ -46,27 +32,25 @@ struct words {
 /* Adds one word.  False when it does not continue the number: "one two". */
 static bool add_word(struct words *words, const struct token *token)
 {
-    const struct name *name = FIND(NAMES, token), *scale = name ? NULL : FIND(SCALES, token);
-    double last = words->group - 100 * (double)(long)(words->group / 100);
-    if (name) {
-        bool fits = name->value < 10
-                        ? last == 0 || (last >= 20 && last == 10 * (double)(long)(last / 10))
-                        : last == 0;
-        if (words->any && (!fits || name->value == 0))
+    int unit = token_index(token, UNITS), ten = token_index(token, TENS),
+        scale = token_index(token, SCALES);
+    int last = (int)fmod(words->group, 100);
+    if (unit >= 0 || ten >= 0) {
+        bool fits = last == 0 || (unit > 0 && unit < 10 && last >= 20 && last % 10 == 0);
+        if (words->any && (!fits || unit == 0))
             return false;
-        words->group += name->value;
-    } else if (scale && scale->value <= 100) {
+        words->group += unit >= 0 ? unit : 10 * (ten + 2);
+    } else if (scale >= 0 && scale < 2) {
         if (words->group >= 100)
             return false;
-        words->group = (words->any ? words->group : 1) * scale->value;
-    } else if (scale) {
-        words->total += (words->any ? words->group : 1) * scale->value;
+        words->group = (words->any ? words->group : 1) * SCALE_VALUES[scale];
+    } else if (scale >= 0) {
+        words->total += (words->any ? words->group : 1) * SCALE_VALUES[scale];
         words->group = 0;
-    } else {
-        return false;
     }
-    words->any = true;
-    return true;
+    bool taken = unit >= 0 || ten >= 0 || scale >= 0;
+    words->any = words->any || taken;
+    return taken;
 }
 
 /* The number that begins with `first`; *tokens is then after it. */
@@ -75,10 +59,10 @@ static bool take_words(struct tokens *tokens, const struct token *first, double 
     struct words words = {0};
     struct token token = *first;
     struct tokens at = *tokens;
-    const struct name *part = FIND(PARTS, first);
-    if (part) { /* "half"; "a quarter of" */
-        *value = 1 / part->value;
-        return part->value == 2 || part->value == 4;
+    double part = part_of(first);
+    if (part > 0) { /* "half"; "a quarter of" */
+        *value = 1 / part;
+        return part == 2 || part == 4;
     }
     for (bool more = true; more && add_word(&words, &token);) {
         *tokens = at;
@@ -90,8 +74,8 @@ static bool take_words(struct tokens *tokens, const struct token *first, double 
     struct tokens look = *tokens;
     if (words.any && token_next(&look, &token) &&
         (!token_is(&token, "-") || token_next(&look, &token)) &&
-        (part = FIND(PARTS, &token))) { /* "three quarters" */
-        *value /= part->value;
+        (part = part_of(&token)) > 0) { /* "three quarters" */
+        *value /= part;
         *tokens = look;
     }
     return words.any;
@@ -100,11 +84,9 @@ static bool take_words(struct tokens *tokens, const struct token *first, double 
 /* "One" in "one of them" and "the right one" is not a number. */
 static bool is_pronoun(const struct token *before, const struct token *token, struct tokens after)
 {
-    static const char *const BEFORE[] = {"the",  "this",    "that",    "each",  "every",
-                                         "any",  "another", "no",      "which", "first",
-                                         "last", "right",   "correct", "other", NULL};
-    static const char *const AFTER[] = {"of", "another", "who",   "that", "can",
-                                        "by", "could",   "might", NULL};
+    static const char BEFORE[] =
+        " the this that each every any another no which first last right correct other ";
+    static const char AFTER[] = " of another who that can by could might ";
     struct token next;
     return token_is(token, "one") && slice_end(token->text) == after.at &&
            ((before->kind == TOKEN_WORD && before->text.length && token_in(before, BEFORE)) ||
@@ -113,7 +95,7 @@ static bool is_pronoun(const struct token *before, const struct token *token, st
 
 bool number_in_words(struct slice text, struct number *out)
 {
-    static const char *const MINUS[] = {"minus", "negative", NULL};
+    static const char MINUS[] = " minus negative ";
     struct tokens tokens = tokens_of(text);
     struct token token, before = {0};
     bool found = false;

@@ -17,33 +17,25 @@ bool stated_after_equals(struct slice line, struct number *out)
     return false;
 }
 
-/* Up to a remark in parentheses or the reason, if a number comes before that: "16 (4 * 4)", "9, since". */
+/* Up to the reason or a remark in parentheses, if a number comes before that: "16 (4 * 4)". */
 static struct slice without_remark(struct slice sentence)
 {
-    static const char *const REASONS[] = {"because", "since", "as", NULL};
-    struct tokens tokens = tokens_of(sentence);
-    struct token token;
+    struct slice kept = sentence_without_reason(sentence);
     struct number ignored;
-    while (token_next(&tokens, &token)) {
-        struct slice before = slice_between(sentence.start, token.text.start);
-        bool remark = (token.spaced && token_is(&token, "(")) || token_in(&token, REASONS);
-        if (remark && before.length)
-            return number_first(before, &ignored) || number_in_words(before, &ignored) ? before
-                                                                                       : sentence;
-    }
-    return sentence;
+    for (size_t i = 1; i < kept.length; i++)
+        if (kept.start[i] == '(' && slice_is_space(kept.start[i - 1]))
+            kept.length = i;
+    return number_first(kept, &ignored) || number_in_words(kept, &ignored) ? kept : sentence;
 }
 
 /* Is the number only a circumstance: "in 5 days", "for the 16 glasses", "on day 3", "of 12"? */
 static bool is_circumstance(struct slice sentence, const struct number *number)
 {
-    static const char *const ARTICLES[] = {"the",   "all",   "his",   "her", "their", "those",
-                                           "these", "every", "about", "$",   "(",     NULL};
-    static const char *const LEADS[] = {
-        "in",   "for",   "per",  "over",   "after",   "at",    "each",   "within",  "during",
-        "by",   "on",    "from", "than",   "since",   "until", "across", "among",   "day",
-        "week", "month", "year", "step",   "class",   "grade", "part",   "problem", "question",
-        "case", "page",  "room", "number", "chapter", "if",    "when",   NULL};
+    static const char ARTICLES[] = " the all his her their those these every about $ ( ";
+    static const char LEADS[] =
+        " in for per over after at each within during by on from than since until across "
+        "among day week month year step class grade part problem question case page room "
+        "number chapter if when ";
     enum { REACH = 48 };
     const char *from = number->where.start;
     from = from - sentence.start > REACH ? from - REACH : sentence.start;
@@ -95,24 +87,17 @@ static bool in_sentence(struct slice sentence, const struct number *computed, st
 /* The last number in bold: "**$10**", "**Total: 36**"; not "**Step 2**". */
 static bool in_bold(struct slice text, struct number *out)
 {
-    const char *open = NULL;
+    struct slice bold;
     bool found = false;
-    for (const char *c = text.start; c + 1 < slice_end(text); c++) {
-        if (c[0] != '*' || c[1] != '*')
+    while (bold_next(&text, &bold)) {
+        struct number number;
+        if (!number_first(bold, &number))
             continue;
-        if (open) {
-            struct slice span = slice_trim(slice_between(open, c));
-            struct number number;
-            bool is = number_first(span, &number) &&
-                      (number.where.start - span.start < 3 || stated_after_equals(span, &number) ||
-                       (memchr(span.start, ':', (size_t)(number.where.start - span.start))));
-            if (is) {
-                *out = number;
-                found = true;
-            }
-        }
-        open = open ? NULL : c + 2;
-        c++;
+        size_t before = (size_t)(number.where.start - bold.start);
+        if (before >= 3 && !stated_after_equals(bold, &number) && !memchr(bold.start, ':', before))
+            continue;
+        *out = number;
+        found = true;
     }
     return found;
 }
@@ -129,8 +114,7 @@ static struct slice last_paragraph(struct slice text)
 /* An answer that comes first, "230 miles.  Each train ...", when no conclusion or computation follows. */
 static bool leading(struct slice text, struct number *out)
 {
-    static const char *const CONCLUSIONS[] = {"so",      "therefore", "thus", "hence", "total",
-                                              "finally", "then",      "=",    NULL};
+    static const char CONCLUSIONS[] = " so therefore thus hence total finally then = ";
     struct slice sentence, rest = text;
     if (!sentence_next(&rest, &sentence) || !number_first(sentence, out) ||
         out->where.start - sentence.start > 2)

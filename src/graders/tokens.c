@@ -64,9 +64,9 @@ bool token_next(struct tokens *tokens, struct token *out)
     return true;
 }
 
-bool token_is(const struct token *token, const char *lower)
+static bool token_equals(const struct token *token, struct slice wanted)
 {
-    struct slice text = token->text, wanted = slice_of(lower);
+    struct slice text = token->text;
     while (text.length && wanted.length) {
         size_t length, wanted_length;
         uint32_t c = char_at(text, &length);
@@ -78,24 +78,31 @@ bool token_is(const struct token *token, const char *lower)
     return text.length == wanted.length;
 }
 
-bool token_in(const struct token *token, const char *const *list)
+bool token_is(const struct token *token, const char *lower)
 {
-    if (!token->text.length)
-        return false;
+    return token_equals(token, slice_of(lower));
+}
+
+int token_index(const struct token *token, const char *words)
+{
+    int index = 0;
+    if (!token->text.length || token->kind == TOKEN_LINE)
+        return -1;
     int first = tolower((unsigned char)token->text.start[0]);
-    for (; *list; list++)
-        if ((first >= 0x80 || first == **list) && token_is(token, *list))
-            return true;
-    return false;
+    for (const char *word = words + 1, *end; *word; word = end + 1, index++) {
+        end = strchr(word, ' ');
+        if ((first >= 0x80 || first == *word) && token_equals(token, slice_between(word, end)))
+            return index;
+    }
+    return -1;
 }
 
 /* ---- vocabulary ---- */
 
 bool token_ends_sentence(const struct token *token, const struct token *before)
 {
-    static const char *const ENDS[] = {".", "!", "?", "。", "！", "？", NULL};
-    static const char *const SHORT[] = {"ans", "e",  "g",      "i",  "eq",
-                                        "no",  "vs", "approx", "ca", NULL};
+    static const char ENDS[] = " . ! ? 。 ！ ？ ";
+    static const char SHORT[] = " ans e g i eq no vs approx ca ";
     if (token->kind != TOKEN_MARK || !token_in(token, ENDS))
         return false;
     bool attached = before && before->kind == TOKEN_WORD && !token->spaced;
@@ -104,9 +111,9 @@ bool token_ends_sentence(const struct token *token, const struct token *before)
 
 bool token_is_answer(const struct token *token)
 {
-    static const char *const WORDS[] = {
-        "answer",   "ans",   "answers", "respuesta", "réponse",  "antwort", "lösung",  "risposta",
-        "resposta", "ответ", "cevap",   "odpowiedź", "antwoord", "svar",    "jawaban", NULL};
+    static const char WORDS[] =
+        " answer ans answers respuesta réponse antwort lösung risposta resposta ответ cevap "
+        "odpowiedź antwoord svar jawaban ";
     static const char *const PARTS[] = {"答案", "正解", "答え", "选项",
                                         "選項", "정답", "답은", NULL};
     if (token->kind != TOKEN_WORD)
@@ -124,19 +131,17 @@ bool token_is_answer(const struct token *token)
 
 bool token_is_link(const struct token *token)
 {
-    static const char *const LINKS[] = {"is",      "was", "are",  "be",  "equals", ":",      "：",
-                                        "=",       "es",  "est",  "ist", "sind",   "lautet", "è",
-                                        "é",       "–",   "—",    "-",   "→",      ">",      "been",
-                                        "becomes", "son", "sont", NULL};
+    static const char LINKS[] =
+        " is was are be equals : ： = es est ist sind lautet è é – — - → > been becomes son "
+        "sont ";
     return token_in(token, LINKS);
 }
 
 bool token_is_negation(const struct token *token)
 {
-    static const char *const WORDS[] = {"not",       "neither", "nor",     "never",    "cannot",
-                                        "nicht",     "kein",    "isn't",   "aren't",   "wasn't",
-                                        "can't",     "don't",   "doesn't", "couldn't", "wouldn't",
-                                        "shouldn't", "不",      "не",      NULL};
+    static const char WORDS[] =
+        " not neither nor never cannot nicht kein isn't aren't wasn't can't don't doesn't "
+        "couldn't wouldn't shouldn't 不 не ";
     return token->kind == TOKEN_WORD && token_in(token, WORDS);
 }
 
@@ -166,6 +171,35 @@ bool sentence_next(struct slice *rest, struct slice *sentence)
     return false;
 }
 
+struct slice sentence_without_reason(struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    while (token_next(&tokens, &token))
+        if (token.text.start > sentence.start && token_in(&token, " because since as ")) {
+            struct slice kept = slice_trim(slice_between(sentence.start, token.text.start));
+            kept.length -= kept.length && kept.start[kept.length - 1] == ',';
+            return kept;
+        }
+    return sentence;
+}
+
+bool bold_next(struct slice *rest, struct slice *bold)
+{
+    const char *open = NULL, *end = slice_end(*rest);
+    for (const char *c = rest->start; c + 1 < end; c++) {
+        if (c[0] != '*' || c[1] != '*')
+            continue;
+        if (open) {
+            *bold = slice_trim(slice_between(open, c));
+            *rest = slice_between(c + 2, end);
+            return true;
+        }
+        open = ++c + 1;
+    }
+    return false;
+}
+
 /* The next words of a sentence, without the marks around them; fewer at its end. */
 static size_t leading_words(struct slice sentence, struct token *words, size_t wanted)
 {
@@ -178,18 +212,14 @@ static size_t leading_words(struct slice sentence, struct token *words, size_t w
 
 static bool is_aside(struct slice sentence)
 {
-    static const char *const CHECKS[] = {
-        "verification",  "verify",       "verifying",    "check",       "checking",
-        "double",        "sanity",       "note",         "notes",       "proof",
-        "explanation",   "reasoning",    "reason",       "rationale",   "remark",
-        "justification", "comprobación", "vérification", "probe",       "检验",
-        "验证",          "解释",         "explicación",  "explication", NULL};
-    static const char *const OFFERS[] = {"would", "let", "hope", "feel", "do", "please", NULL};
-    static const char *const LEADS[] = {"let",   "let's", "to",  "we",  "i",
-                                        "quick", "as",    "you", "now", NULL};
-    static const char *const OBJECTS[] = {"you", "me", "free", "it", "know", NULL};
-    static const char *const MORE[] = {"check", "verify",  "double", "like", "know",
-                                       "hope",  "confirm", "want",   NULL};
+    static const char CHECKS[] =
+        " verification verify verifying check checking double sanity note notes proof "
+        "explanation reasoning reason rationale remark justification comprobación "
+        "vérification probe 检验 验证 解释 explicación explication ";
+    static const char OFFERS[] = " would let hope feel do please ";
+    static const char LEADS[] = " let let's to we i quick as you now ";
+    static const char OBJECTS[] = " you me free it know ";
+    static const char MORE[] = " check verify double like know hope confirm want ";
     struct token words[5];
     size_t count = leading_words(sentence, words, 5);
     if (count && token_in(&words[0], CHECKS))

@@ -36,8 +36,13 @@ bool token_next(struct tokens *tokens, struct token *out);
 /* Compares in any case with a word or mark in lower case; a typographic apostrophe is an ASCII one. */
 bool token_is(const struct token *token, const char *lower);
 
-/* Is it one of a list that ends with NULL? */
-bool token_in(const struct token *token, const char *const *list);
+/* Its place among words that are each between two spaces, " is are "; -1 when it is not one of them. */
+int token_index(const struct token *token, const char *words);
+
+static inline bool token_in(const struct token *token, const char *words)
+{
+    return token_index(token, words) >= 0;
+}
 
 /* A mark that ends a sentence: . ! ? and those of Chinese; not the point in "ans." or "e.g.". */
 bool token_ends_sentence(const struct token *token, const struct token *before);
@@ -55,6 +60,12 @@ bool token_is_negation(const struct token *token);
 /* Takes one sentence from the front of *rest, trimmed; false when nothing is left.  A sentence also ends
  * with its line. */
 bool sentence_next(struct slice *rest, struct slice *sentence);
+
+/* Up to the reason: "42" of "42, because ...". */
+struct slice sentence_without_reason(struct slice sentence);
+
+/* Takes the next text in bold, **x**; false when there is no other. */
+bool bold_next(struct slice *rest, struct slice *bold);
 
 /* The text up to what only follows an answer: a check of the result, an explanation, an offer of more help.
  * All of it when it begins with that. */
