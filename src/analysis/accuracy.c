@@ -160,7 +160,7 @@ enum {
     GROUPS_FEW = 256,
     SEED = 1,
     SUBJECTS_MOST = 200,
-    RECORDS_MOST = 2000 /* whose texts are told */
+    RECORDS_MOST = 2000 /* whose texts are written */
 };
 
 /* ---- intervals ---- */
@@ -220,7 +220,7 @@ static enum err terms_close(struct terms *terms, struct questions *questions,
     return question_repeats(questions, terms->columns, terms->count, repeats);
 }
 
-/* Where all or none are right, drawing tells nothing of the accuracy: its own interval does, joined with
+/* Where all or none are right, resampling says nothing about the accuracy: its own interval does, joined with
  * what the joules scatter. */
 static enum err edge_interval(const struct terms *terms, const struct intelligence *score,
                               struct bootstrap what, struct bootstrap_interval *out)

@@ -155,7 +155,7 @@ static double field(const struct run_point *point, size_t offset)
     return value;
 }
 
-/* A group of runs that differ in the axis alone; one whose x is always the same tells nothing. */
+/* A group of runs that differ in the axis alone; one whose x is constant is left out. */
 static void add_group(struct logs *logs, const double *x, const double *y, size_t count)
 {
     double x_mean = 0, y_mean = 0, x_least = INFINITY, x_most = -INFINITY;

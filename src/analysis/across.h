@@ -14,7 +14,7 @@ struct run_point {
     char directory[1024]; /* whole: files in it are read by this name */
     char model[128], hardware[64], dataset[128];
     size_t queries, failed;
-    double concurrency, parameters, bits; /* of a weight, as the model's name tells */
+    double concurrency, parameters, bits; /* of a weight, by the model's name */
     double joules_per_query, joules_per_output_token, output_tokens_per_s, watts;
     double accuracy, ipj;
 };
@@ -24,7 +24,7 @@ struct run_point {
     (RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_LATENCY))
 void run_point_of(const struct run_table *table, struct run_point *out);
 
-/* Bits of a weight that a model's name tells: 16 of "fp16", 4 of "q4_K_M" or "awq"; UNKNOWN. */
+/* Bits of a weight by the model's name: 16 of "fp16", 4 of "q4_K_M" or "awq"; UNKNOWN. */
 double bits_in_name(const char *model);
 
 /* {"analysis": "scaling", "summary", "data": {"runs", "against"}, "warnings"}; ERR_NO_DATA under two. */

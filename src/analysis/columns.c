@@ -108,7 +108,7 @@ double ratio_value(const struct ratio_sums *sums)
 
 /* ---- groups ---- */
 
-/* The group of a row, `count` for none, and the name of a group; `to` has room for a name that is made. */
+/* The group of a row, `count` for none, and the name of a group; `to` is a buffer for it. */
 struct grouping {
     size_t (*of)(const struct run_table *table, int column, size_t row);
     const char *(*name)(const struct run_table *table, int column, size_t group, char *to);

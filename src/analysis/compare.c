@@ -609,7 +609,7 @@ enum compare_outcome compare_check_judge(const struct compare_check *check,
     const struct contrast_figure *figure = check->relative ? &found->relative : &found->difference;
     double value = confident ? check->above ? figure->low : figure->high : figure->value;
     if (check->relative && found->a == 0 && found->b == 0)
-        value = 0; /* no share of nothing can be told, but nothing differs */
+        value = 0; /* a relative difference of 0 and 0 is undefined, but nothing differs */
     else if (!is_known(figure->value))
         return CHECK_UNKNOWN;
     if (!is_known(value))

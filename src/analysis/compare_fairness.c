@@ -85,7 +85,7 @@ static const struct fact {
     {FACT(version, TEXT), true, "version of ipw"},
 };
 
-/* As text; "" for null.  False where it is not told: what a summary of ours lacks is none, what another program's or
+/* As text; "" for null.  False where it is unknown: what a summary of ours lacks is none, what another program's or
  * an unfinished run's lacks is not known. */
 static bool fact_text(const struct run_table *table, const struct fact *fact, char *to, size_t size)
 {
@@ -102,7 +102,7 @@ static bool fact_text(const struct run_table *table, const struct fact *fact, ch
     return to[0] || (table->ours && table->has_summary) || (table->has_header && fact->in_header);
 }
 
-/* "concurrency, client": what one of two does not tell. */
+/* "concurrency, client": what one of the two does not record. */
 struct untold {
     char names[320];
 };

@@ -250,7 +250,7 @@ struct totals {
 };
 
 /* Sensors that are wrong are so in every query, and that adds up as it is; what is statistical differs from
- * query to query, and its squares add up.  A ± whose parts are not told is taken for the sensors'. */
+ * query to query, and its squares add up.  A ± whose parts are unknown is taken as systematic. */
 static void add_uncertainty(const struct run_table *table, size_t row, struct totals *totals)
 {
     double all = run_number(table, RUN_PLUS_MINUS, row);

@@ -183,7 +183,7 @@ static enum err take_sample(void *context, const struct sample *sample)
     return ERR_OK;
 }
 
-/* Files that cannot be read tell nothing. */
+/* Files that cannot be read are ignored. */
 static struct seen look(const char *directory)
 {
     const struct samples_query query = {.quantity = quantity_name(QTY_THROTTLE),
@@ -237,7 +237,7 @@ static enum err check_throttling(struct checks *checks)
 #define RESIDUAL_MOST     0.05
 #define CONSERVATION_MOST 1e-6
 
-/* Of different errors that are listed: thousands tell no more. */
+/* The most errors that are listed. */
 enum { REASONS_MOST = 50 };
 
 /* ---- how it ended ---- */

@@ -16,7 +16,7 @@
 /* What lies under it is taken for no power at all, as the Python IPW does. */
 #define POWER_LEAST 1e-12
 
-/* Ranks of more queries take long and tell nothing more. */
+/* Ranking more queries takes long and adds nothing. */
 enum { RANKED_MOST = 50000 };
 
 static const struct pair_row {
@@ -170,8 +170,8 @@ static enum err put_pair(struct analysis *analysis, const struct pair_row *row, 
     return err;
 }
 
-/* Where neither GPUs nor a board were measured, the machine's joules take their place, and that is
- * told: a line through nothing helps nobody. */
+/* Where neither GPUs nor a board were measured, the machine's joules take their place, with a
+ * warning. */
 static struct pair_row with_basis(struct pair_row row, bool by_machine)
 {
     if (by_machine && row.y == RUN_BASIS_JOULES)

@@ -118,9 +118,10 @@ static enum err scaling_run(struct analysis *analysis, struct error *why)
         json_object_end(json);
         err = put_data(json, table, &energy);
         if (!is_known(fit.a))
-            analysis_warn(analysis,
-                          "energy, prompt and answer do not vary apart from each other: what "
-                          "a token more costs cannot be told");
+            analysis_warn(
+                analysis,
+                "prompt and answer lengths are collinear: the cost of an additional token "
+                "is not identifiable");
     }
     lengths_release(&energy);
     return err;

@@ -61,31 +61,24 @@ static bool is_chosen(const struct analyzing *work, const struct analysis_driver
     return false;
 }
 
-/* Comma-separated names. */
-static int choose(struct analyzing *work, const char *names)
+static int choose(void *context, const char *name)
 {
+    struct analyzing *work = context;
     struct error why = {0};
-    char *copy = strdup(names), *rest = NULL;
-    int code = copy ? -1 : complain(EXIT_FAILED, "out of memory");
-    for (char *name = copy ? strtok_r(copy, ", ", &rest) : NULL; name && code < 0;
-         name = strtok_r(NULL, ", ", &rest)) {
-        const struct analysis_driver *driver = analysis_driver_find(name, &why);
-        if (!driver)
-            code = complain(EXIT_USAGE, "%s", why.text);
-        else if (!is_chosen(work, driver) && work->driver_count < ANALYSES_MOST)
-            work->drivers[work->driver_count++] = driver;
-    }
-    free(copy);
-    if (code < 0 && !work->driver_count)
-        code = complain(EXIT_USAGE, "--analysis is empty; see `ipw list analyses`");
-    return code;
+    const struct analysis_driver *driver = analysis_driver_find(name, &why);
+    if (!driver)
+        return complain(EXIT_USAGE, "%s", why.text);
+    if (!is_chosen(work, driver) && work->driver_count < ANALYSES_MOST)
+        work->drivers[work->driver_count++] = driver;
+    return -1;
 }
 
 static int choose_drivers(struct analyzing *work)
 {
     work->by_name = work->options->analyses != NULL;
     if (work->by_name)
-        return choose(work, work->options->analyses);
+        return each_name(work->options->analyses, choose, work,
+                         "--analysis is empty; see `ipw list analyses`");
     for (size_t i = 0; i < ANALYSES_MOST && ANALYSIS_DRIVERS[i]; i++)
         work->drivers[work->driver_count++] = ANALYSIS_DRIVERS[i];
     return -1;

@@ -84,19 +84,14 @@ static bool is_page(const struct compare_options *options)
 static int put_report(const struct compare_report *report, const struct compare_options *options)
 {
     struct text out = {0};
-    struct error why = {0};
     const char *format = options->json ? "json" : options->format;
-    int code = EXIT_DONE;
     if (strcmp(format, "json") == 0)
         compare_json(report, &out);
     else if (strcmp(format, "md") == 0)
         compare_markdown(report, &out);
     else
         compare_text(report, !options->output && wants_color(STDOUT_FILENO), &out);
-    if (!options->output)
-        code = put_output(&out);
-    else if (write_file(options->output, &out, &why))
-        code = complain(EXIT_FAILED, "%s", why.text);
+    int code = deliver(options->output, &out);
     text_release(&out);
     return code;
 }

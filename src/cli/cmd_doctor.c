@@ -28,17 +28,12 @@ static int write_report(struct session *session, const struct check_row *rows)
 {
     struct host_report host;
     struct text text = {0};
-    struct error why;
-    int code = EXIT_DONE;
     host_report_take(&session->findings, &host);
     if (json)
         doctor_json(&host, &session->findings, rows, &text);
     else
         doctor_text(&host, &session->findings, rows, !output && wants_color(STDOUT_FILENO), &text);
-    if (!output)
-        code = put_output(&text);
-    else if (write_file(output, &text, &why) != ERR_OK)
-        code = complain(EXIT_FAILED, "%s", why.text);
+    int code = deliver(output, &text);
     text_release(&text);
     return code;
 }

@@ -270,17 +270,21 @@ static enum err take_reading(struct show *show, struct reading *out)
                         out);
 }
 
+static void show_reading(struct show *show, const struct reading *reading)
+{
+    reading_release(&show->shown);
+    show->shown = *reading;
+    show->view.shown = show->live.pushed;
+}
+
 /* Shows the newest reading. */
 static enum err refresh(struct show *show)
 {
     struct reading reading;
     enum err err = take_reading(show, &reading);
-    if (err)
-        return err;
-    reading_release(&show->shown);
-    show->shown = reading;
-    show->view.shown = show->live.pushed;
-    return ERR_OK;
+    if (!err)
+        show_reading(show, &reading);
+    return err;
 }
 
 /* After each interval: adds it to the history, and to the screen unless that is paused. */
@@ -292,13 +296,10 @@ static enum err tick(struct show *show)
     if (err)
         return err;
     live_push(&show->live, &reading);
-    if (show->view.paused) {
+    if (show->view.paused)
         reading_release(&reading);
-        return ERR_OK;
-    }
-    reading_release(&show->shown);
-    show->shown = reading;
-    show->view.shown = show->live.pushed;
+    else
+        show_reading(show, &reading);
     return ERR_OK;
 }
 

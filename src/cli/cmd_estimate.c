@@ -81,18 +81,6 @@ static const char *format_of(const struct estimate_options *options)
     return "table";
 }
 
-static int deliver(const struct estimate_options *options, const struct text *text)
-{
-    struct error why = {0};
-    if (!options->output)
-        return put_output(text);
-    if (text->failed)
-        return complain(EXIT_FAILED, "out of memory");
-    if (write_file(options->output, text, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
-    return EXIT_DONE;
-}
-
 static bool is_colored(const struct estimate_options *options)
 {
     return !options->output && wants_color(STDOUT_FILENO);
@@ -133,12 +121,15 @@ static enum err check_plot(const char *path, struct error *why)
     return gnuplot_available(why);
 }
 
-static enum err draw(struct figure *figure, const char *path, struct error *why)
+/* Draws a figure that was made, and releases it. */
+static enum err draw(struct figure *figure, enum err made, const char *path, struct error *why)
 {
     char directory[PATH_LONGEST], name[PATH_LONGEST];
     enum figure_format format = 0;
     (void)split_plot(path, directory, name, &format);
-    return gnuplot_draw(figure, format, false, directory, name, why);
+    enum err err = made ? made : gnuplot_draw(figure, format, false, directory, name, why);
+    figure_release(figure);
+    return err;
 }
 
 /* Devices that replicate most of the work cost as many times the energy, and are no faster. */
@@ -183,17 +174,6 @@ static void write_one(const struct estimate_options *options, const struct estim
     }
 }
 
-static enum err plot_one(const struct estimate_options *options,
-                         const struct estimate_report *report, struct error *why)
-{
-    struct figure figure = {0};
-    enum err err = estimate_figure(report, &figure, why);
-    if (!err)
-        err = draw(&figure, options->plot, why);
-    figure_release(&figure);
-    return err;
-}
-
 static int report_one(const struct estimate_options *options,
                       const struct workload_estimate *estimate, bool is_catalogued)
 {
@@ -214,11 +194,12 @@ static int report_one(const struct estimate_options *options,
     if (!err && !estimate->memory.fits)
         err = recommend_devices_to_fit(estimate, &report.devices_to_fit, &why);
     report.rows = rows;
+    struct figure figure = {0};
     if (!err && options->plot)
-        err = plot_one(options, &report, &why);
+        err = draw(&figure, estimate_figure(&report, &figure, &why), options->plot, &why);
     if (!err)
         write_one(options, &report, &out);
-    int code = err ? fail(err, &why) : deliver(options, &out);
+    int code = err ? fail(err, &why) : deliver(options->output, &out);
     free(rows);
     text_release(&out);
     return code ? code : budget_holds(&budget, estimate) ? EXIT_DONE : EXIT_FAILED;
@@ -242,17 +223,6 @@ static int estimate_one(const struct estimate_options *options, const struct can
 
 /* ---- several estimates ---- */
 
-static enum err plot_grid(const struct estimate_options *options,
-                          const struct points_report *report, struct error *why)
-{
-    struct figure figure = {0};
-    enum err err = points_figure(report, &figure, why);
-    if (!err)
-        err = draw(&figure, options->plot, why);
-    figure_release(&figure);
-    return err;
-}
-
 static int report_grid(const struct estimate_options *options, const struct candidates *candidates,
                        const struct estimate_grid *grid)
 {
@@ -266,7 +236,10 @@ static int report_grid(const struct estimate_options *options, const struct cand
     };
     struct text out = {0};
     struct error why = {0};
-    enum err err = options->plot ? plot_grid(options, &report, &why) : ERR_OK;
+    struct figure figure = {0};
+    enum err err = ERR_OK;
+    if (options->plot)
+        err = draw(&figure, points_figure(&report, &figure, &why), options->plot, &why);
     if (err)
         return fail(err, &why);
     if (strcmp(format, "json") == 0)
@@ -277,7 +250,7 @@ static int report_grid(const struct estimate_options *options, const struct cand
         points_markdown(&report, &out);
     else
         points_text(&report, is_colored(options), &out);
-    int code = deliver(options, &out);
+    int code = deliver(options->output, &out);
     text_release(&out);
     return code ? code : budget_holds_for_all(&budget, grid) ? EXIT_DONE : EXIT_FAILED;
 }
@@ -314,7 +287,7 @@ static int show_graph(const struct estimate_options *options, const struct workl
         graph_write_dot(&work->passes[0].graph, &out);
     else
         graph_write_mermaid(&work->passes[0].graph, &out);
-    int code = deliver(options, &out);
+    int code = deliver(options->output, &out);
     text_release(&out);
     return code;
 }
@@ -483,7 +456,7 @@ static int show_legacy(const struct estimate_options *options)
     if (err)
         return fail(err, &why);
     err = estimate_legacy(options, &model, &device, &out, &why);
-    int code = err ? fail(err, &why) : deliver(options, &out);
+    int code = err ? fail(err, &why) : deliver(options->output, &out);
     model_close(&model);
     text_release(&out);
     return code;

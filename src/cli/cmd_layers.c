@@ -153,7 +153,7 @@ static int complete_options(struct layers_command *command)
 
 /* ---- the report ---- */
 
-static int deliver(const struct layers_command *command, const struct layers_report *report)
+static int write_out(const struct layers_command *command, const struct layers_report *report)
 {
     struct text json = {0}, text = {0};
     struct error why;
@@ -218,7 +218,7 @@ static int write_report(const struct layers_command *command, struct session *se
     }
     host_report_take(&session->findings, &host);
     proc_own_cost(&report.own);
-    int code = deliver(command, &report);
+    int code = write_out(command, &report);
     int saved = save_models(command, session, &report);
     return code ? code : saved;
 }

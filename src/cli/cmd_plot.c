@@ -48,12 +48,6 @@ struct plotting {
 
 /* ---- selection ---- */
 
-/* The next word of a comma-separated list, NULL at its end. */
-static char *next_word(char *list, char **rest)
-{
-    return strtok_r(list, ", ", rest);
-}
-
 static bool is_chosen(const struct plotting *work, const struct plot_driver *driver)
 {
     for (size_t i = 0; i < work->driver_count; i++)
@@ -62,50 +56,41 @@ static bool is_chosen(const struct plotting *work, const struct plot_driver *dri
     return false;
 }
 
-static int choose_plots(struct plotting *work)
+static int choose_plot(void *context, const char *name)
 {
+    struct plotting *work = context;
     struct error why = {0};
-    char *copy, *rest = NULL;
-    int code = -1;
-    work->by_name = work->options->plots != NULL;
-    for (size_t i = 0; !work->by_name && PLOT_DRIVERS[i] && i < PLOTS_MOST; i++)
-        work->drivers[work->driver_count++] = PLOT_DRIVERS[i];
-    if (!work->by_name)
-        return -1;
-    copy = strdup(work->options->plots);
-    if (!copy)
-        return complain(EXIT_FAILED, "out of memory");
-    for (char *name = next_word(copy, &rest); name && code < 0; name = next_word(NULL, &rest)) {
-        const struct plot_driver *driver = plot_driver_find(name, &why);
-        if (!driver)
-            code = complain(EXIT_USAGE, "%s", why.text);
-        else if (!is_chosen(work, driver) && work->driver_count < PLOTS_MOST)
-            work->drivers[work->driver_count++] = driver;
-    }
-    free(copy);
-    if (code < 0 && !work->driver_count)
-        code = complain(EXIT_USAGE, "--plot is empty; see `ipw list plots`");
-    return code;
+    const struct plot_driver *driver = plot_driver_find(name, &why);
+    if (!driver)
+        return complain(EXIT_USAGE, "%s", why.text);
+    if (!is_chosen(work, driver) && work->driver_count < PLOTS_MOST)
+        work->drivers[work->driver_count++] = driver;
+    return -1;
 }
 
-static int choose_formats(struct plotting *work)
+static int choose_format(void *context, const char *name)
 {
-    char *rest = NULL, *copy = strdup(work->options->formats ? work->options->formats : "png");
-    int code = copy ? -1 : complain(EXIT_FAILED, "out of memory");
-    bool any = false;
-    for (char *name = copy ? next_word(copy, &rest) : NULL; name && code < 0;
-         name = next_word(NULL, &rest)) {
-        int format = 0;
-        while (format < FIGURE_FORMATS && strcmp(FIGURE_SUFFIXES[format], name) != 0)
-            format++;
-        if (format == FIGURE_FORMATS)
-            code = complain(EXIT_USAGE, "unknown format '%s': use png, svg or pdf", name);
-        else
-            any = work->formats[format] = true;
-    }
-    free(copy);
-    if (code < 0 && !any)
-        code = complain(EXIT_USAGE, "--format is empty: use png, svg or pdf");
+    struct plotting *work = context;
+    for (int format = 0; format < FIGURE_FORMATS; format++)
+        if (strcmp(FIGURE_SUFFIXES[format], name) == 0) {
+            work->formats[format] = true;
+            return -1;
+        }
+    return complain(EXIT_USAGE, "unknown format '%s': use png, svg or pdf", name);
+}
+
+static int choose(struct plotting *work)
+{
+    int code = -1;
+    work->by_name = work->options->plots != NULL;
+    if (work->by_name)
+        code = each_name(work->options->plots, choose_plot, work,
+                         "--plot is empty; see `ipw list plots`");
+    for (size_t i = 0; !work->by_name && PLOT_DRIVERS[i] && i < PLOTS_MOST; i++)
+        work->drivers[work->driver_count++] = PLOT_DRIVERS[i];
+    if (code < 0)
+        code = each_name(work->options->formats ? work->options->formats : "png", choose_format,
+                         work, "--format is empty: use png, svg or pdf");
     return code;
 }
 
@@ -388,9 +373,7 @@ static int plot_main(const char **words, size_t count)
                             .sources = words,
                             .source_count = count,
                             .runs = malloc(count * sizeof *work.runs)};
-    int code = work.runs ? choose_plots(&work) : complain(EXIT_FAILED, "out of memory");
-    if (code < 0)
-        code = choose_formats(&work);
+    int code = work.runs ? choose(&work) : complain(EXIT_FAILED, "out of memory");
     if (code < 0)
         code = check_parts();
     start_reading_bar(wants_color(STDERR_FILENO));

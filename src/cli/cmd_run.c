@@ -56,7 +56,7 @@ static int write_samples(const char *path, struct session *session, nanos zero)
 
 /* To the file if there is one; a report that cannot be written there is shown on stderr all the
  * same, so that a measurement is never lost to a full disk. */
-static int deliver(const struct run_options *options, const struct text *text)
+static int write_out(const struct run_options *options, const struct text *text)
 {
     struct error why;
     int code = 0;
@@ -105,7 +105,7 @@ static int write_report(const struct run_options *options, struct session *sessi
         run_json(&report, &text);
     else
         run_text(&report, !options->output && wants_color(STDERR_FILENO), &text);
-    int code = deliver(options, &text);
+    int code = write_out(options, &text);
     text_release(&text);
     int saved = save_run(options, session, result, &host, &report.own);
     return code ? code : saved;

@@ -141,6 +141,28 @@ int put_output(const struct text *text)
     return EXIT_DONE;
 }
 
+int deliver(const char *path, const struct text *text)
+{
+    struct error why;
+    if (!path)
+        return put_output(text);
+    return write_file(path, text, &why) ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
+}
+
+int each_name(const char *list, int (*take)(void *context, const char *name), void *context,
+              const char *empty)
+{
+    char *rest = NULL, *copy = strdup(list);
+    if (!copy)
+        return complain(EXIT_FAILED, "out of memory");
+    char *name = strtok_r(copy, ", ", &rest);
+    int code = name ? -1 : complain(EXIT_USAGE, "%s", empty);
+    for (; name && code < 0; name = strtok_r(NULL, ", ", &rest))
+        code = take(context, name);
+    free(copy);
+    return code;
+}
+
 bool wants_color(int fd)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");

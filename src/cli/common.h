@@ -63,8 +63,14 @@ int open_session(const struct measure_options *options, struct session *session)
 enum err write_all(int fd, const struct text *text, struct error *why) MUST_USE;
 enum err write_file(const char *path, const struct text *text, struct error *why) MUST_USE;
 
-/* Writes to stdout; complains and returns EXIT_FAILED when that fails. */
+/* Writes to stdout, or to the file at `path` unless it is NULL; complains and returns EXIT_FAILED when that fails. */
 int put_output(const struct text *text);
+int deliver(const char *path, const struct text *text);
+
+/* The names of a list, separated by commas or spaces, one after the other, until one is refused: take returns -1 to go
+ * on, else the exit code.  A list without any is EXIT_USAGE with `empty`. */
+int each_name(const char *list, int (*take)(void *context, const char *name), void *context,
+              const char *empty);
 
 /* True for a terminal, unless NO_COLOR or TERM=dumb is set. */
 bool wants_color(int fd);

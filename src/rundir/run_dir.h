@@ -16,7 +16,7 @@ enum run_dir_state { RUN_DIR_NEW, RUN_DIR_EMPTY, RUN_DIR_HAS_RUN, RUN_DIR_FOREIG
  * something else, which is never deleted. */
 enum err run_dir_look(const char *path, enum run_dir_state *out, struct error *why) MUST_USE;
 
-/* Makes it with its parents; tells a read-only place or a file in the way. */
+/* Creates it with its parents; the error names a read-only place or a file in the way. */
 enum err run_dir_make(const char *path, struct error *why) MUST_USE;
 
 /* Deletes the files that a run makes, and only those, then the directory when it is empty. */

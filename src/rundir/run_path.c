@@ -5,8 +5,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,6 +254,29 @@ void run_path_name(enum run_kind kind, const char *hardware, const char *subject
     for (char *slash = name; (slash = strchr(slash, '/'));)
         *slash = '_';
     str_copy(to, size, name);
+}
+
+/* ---- keys ---- */
+
+char *query_key(uint64_t index, unsigned repeat, char to[static QUERY_KEY_MAX])
+{
+    str_format(to, QUERY_KEY_MAX, repeat ? "q%06" PRIu64 ".r%u" : "q%06" PRIu64, index, repeat);
+    return to;
+}
+
+bool query_key_parse(const char *key, uint64_t *index, unsigned *repeat)
+{
+    char number[40];
+    uint64_t again = 0;
+    if (!key || key[0] != 'q')
+        return false;
+    const char *dot = strstr(key, ".r");
+    if (!str_format(number, sizeof number, "%.*s", dot ? (int)(dot - key - 1) : 30, key + 1) ||
+        parse_u64(number, index) != ERR_OK || (dot && parse_u64(dot + 2, &again) != ERR_OK) ||
+        again > UINT_MAX)
+        return false;
+    *repeat = (unsigned)again;
+    return true;
 }
 
 /* ---- files ---- */

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/err.h"
 
@@ -72,5 +73,11 @@ struct run_shards {
 /* ERR_NOT_FOUND without the directory.  run_shards_release frees it, also after an error. */
 enum err run_shards_find(const char *directory, struct run_shards *out, struct error *why) MUST_USE;
 void run_shards_release(struct run_shards *shards);
+
+/* The key of a query: "q000012", and "q000012.r1" when it is asked again. */
+enum { QUERY_KEY_MAX = 48 };
+char *query_key(uint64_t index, unsigned repeat, char to[static QUERY_KEY_MAX]);
+/* Into its numbers; false for anything else. */
+bool query_key_parse(const char *key, uint64_t *index, unsigned *repeat);
 
 #endif

@@ -3,7 +3,6 @@
  * columns, run_table_derive.c adds those that are made of others. */
 #include "rundir/run_table.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,12 +20,8 @@
 char *run_key(const struct run_table *table, size_t row, char *to)
 {
     double index = run_number(table, RUN_INDEX, row), repeat = run_number(table, RUN_REPEAT, row);
-    uint64_t place = index >= 0 && index < 1e15 ? (uint64_t)index : row;
-    if (repeat >= 1 && repeat < 1e9)
-        str_format(to, RUN_KEY_MAX, "q%06" PRIu64 ".r%u", place, (unsigned)repeat);
-    else
-        str_format(to, RUN_KEY_MAX, "q%06" PRIu64, place);
-    return to;
+    return query_key(index >= 0 && index < 1e15 ? (uint64_t)index : row,
+                     repeat >= 1 && repeat < 1e9 ? (unsigned)repeat : 0, to);
 }
 
 double run_calibration(const struct run_table *table)
@@ -110,11 +105,11 @@ static enum err no_model(const struct run_table *table, const char *model, struc
 
 static enum err choose_model(struct run_table *table, const char *wanted, struct error *why)
 {
-    const char *told = text_or_empty(table->summary.model);
+    const char *named = text_or_empty(table->summary.model);
     if (wanted && !has_model(table, wanted))
         return no_model(table, wanted, why);
     if (!wanted)
-        wanted = has_model(table, told) ? told : table->model_count ? table->models[0] : NULL;
+        wanted = has_model(table, named) ? named : table->model_count ? table->models[0] : NULL;
     if (!wanted)
         return err_set(why, ERR_NO_DATA, "%s holds a dataset, but no metrics of any model",
                        table->directory);
@@ -185,7 +180,7 @@ static enum err from_arrow(struct run_table *table, const struct run_shards *sha
     enum err err = ERR_OK;
     table->source = RUN_FROM_ARROW;
     for (size_t i = 0; !err && i < shards->count; i++)
-        err = arrow_models(shards->paths[i], &table->models, &table->model_count, why);
+        err = arrow_models(shards->paths[i], table, why);
     if (!err)
         err = choose_model(table, model, why);
     if (err)

@@ -95,7 +95,7 @@ struct run_table {
     uint64_t negative;      /* queries with an energy below 0, which counts as unknown */
     uint64_t damaged;       /* lines of the journal that were skipped */
     uint64_t first_damaged; /* the first of them, from 1 */
-    struct run_note {       /* what a user must be told: damaged files, several models ... */
+    struct run_note {       /* for the user: damaged files, several models ... */
         char text[320];
     } *notes;
     size_t note_count;
@@ -129,7 +129,7 @@ static inline bool run_completed(const struct run_table *table, size_t row)
 }
 
 /* "q000012", "q000012.r1", as the journal names it; RUN_INDEX and RUN_REPEAT must be loaded. */
-enum { RUN_KEY_MAX = 48 };
+enum { RUN_KEY_MAX = QUERY_KEY_MAX };
 char *run_key(const struct run_table *table, size_t row, char *to);
 
 /* "" where it is not known. */
@@ -139,7 +139,7 @@ static inline const char *run_hardware(const struct run_table *table)
 }
 
 /* What the run's sensors are wrong by in every query alike, relative: of the ± of its energy, what is not
- * statistical, and all of it where that is not told; UNKNOWN without a ±. */
+ * statistical, and all of it where that is unknown; UNKNOWN without a ±. */
 double run_calibration(const struct run_table *table);
 
 /* `model` is the one to take, or NULL: the summary's, else the one with most records.  ERR_NOT_FOUND:

@@ -19,8 +19,8 @@ struct loading {
     struct arrow_reader *reader;
     struct builder *builder;
     const char *model;
-    struct arrow_path metrics;              /* the model's struct */
-    struct found problem, expected, answer; /* texts */
+    struct arrow_path metrics; /* the model's struct */
+    struct found row_texts[ROW_TEXTS];
     struct found numbers[RUN_NUMBERS], flags[RUN_FLAGS], words[RUN_WORDS];
     size_t rows, capacity; /* of the batch; of the arrays below */
     double *values, *more;
@@ -29,7 +29,7 @@ struct loading {
     bool all_there;
 };
 
-enum err arrow_models(const char *path, char ***names, size_t *count, struct error *why)
+enum err arrow_models(const char *path, struct run_table *table, struct error *why)
 {
     struct arrow_reader *reader;
     struct arrow_path place;
@@ -38,19 +38,8 @@ enum err arrow_models(const char *path, char ***names, size_t *count, struct err
     if (err)
         return err;
     if (arrow_reader_find(reader, &top, 1, &place))
-        for (size_t i = 0; !err && (name = arrow_reader_child(reader, &place, i)); i++) {
-            bool known = false;
-            for (size_t j = 0; j < *count; j++)
-                known = known || strcmp((*names)[j], name) == 0;
-            char **longer = known ? *names : realloc((void *)*names, (*count + 1) * sizeof *longer);
-            char *copy = known || !longer ? NULL : strdup(name);
-            if (longer)
-                *names = longer;
-            if (copy)
-                longer[(*count)++] = copy;
-            else if (!known)
-                err = err_no_memory(why);
-        }
+        for (size_t i = 0; !err && (name = arrow_reader_child(reader, &place, i)); i++)
+            err = err_explain(why, table_add_model(table, name));
     arrow_reader_close(reader);
     return err;
 }
@@ -209,21 +198,22 @@ static struct arrow_text *texts_of(const struct loading *loading, const struct f
 static enum err add_texts(struct loading *loading)
 {
     struct builder *builder = loading->builder;
-    struct arrow_text *problem = texts_of(loading, &loading->problem);
-    struct arrow_text *expected = texts_of(loading, &loading->expected);
-    struct arrow_text *answer = texts_of(loading, &loading->answer);
-    enum err err = problem && expected && answer ? ERR_OK : ERR_NO_MEMORY;
+    struct arrow_text *texts[ROW_TEXTS];
+    enum err err = ERR_OK;
+    for (size_t t = 0; t < ROW_TEXTS; t++)
+        if (!(texts[t] = texts_of(loading, &loading->row_texts[t])))
+            err = ERR_NO_MEMORY;
     size_t row = builder->table->rows;
     for (size_t i = 0; i < loading->rows && !err; i++) {
         if (!loading->there[i] || !builder_wants_texts(builder, row++))
             continue;
-        struct row_texts texts = {problem[i].bytes,  expected[i].bytes,  answer[i].bytes,
-                                  problem[i].length, expected[i].length, answer[i].length};
-        err = builder_texts(builder, &texts);
+        struct slice slices[ROW_TEXTS];
+        for (size_t t = 0; t < ROW_TEXTS; t++)
+            slices[t] = (struct slice){texts[t][i].bytes, texts[t][i].length};
+        err = builder_texts(builder, slices);
     }
-    free(problem);
-    free(expected);
-    free(answer);
+    for (size_t t = 0; t < ROW_TEXTS; t++)
+        free(texts[t]);
     return err;
 }
 
@@ -296,9 +286,9 @@ enum err arrow_rows(const char *path, const char *model, struct builder *builder
         return err;
     if (arrow_reader_find(loading.reader, names, 2, &loading.metrics)) {
         find_columns(&loading);
-        find_text(&loading, "problem", NULL, &loading.problem);
-        find_text(&loading, "answer", NULL, &loading.expected);
-        find_text(&loading, "model_answers", model, &loading.answer);
+        find_text(&loading, "problem", NULL, &loading.row_texts[ROW_PROBLEM]);
+        find_text(&loading, "answer", NULL, &loading.row_texts[ROW_EXPECTED]);
+        find_text(&loading, "model_answers", model, &loading.row_texts[ROW_ANSWER]);
         builder->table->ours =
             builder->table->ours || arrow_reader_find(loading.reader, &ours, 1, &place);
         err = read_all(&loading, why);

@@ -14,7 +14,7 @@
 #include "port/json_read.h"
 #include "rundir/record.h"
 
-/* More different words than this are no longer told apart: they are no words that many queries share. */
+/* More distinct words than this become "(others)": no group of queries shares them. */
 enum { WORDS_MOST = 65535, SLOTS_FIRST = 64, ROWS_FIRST = 1024 };
 
 _Static_assert(RUN_NUMBERS <= 64 && RUN_WORDS <= 64, "a column is a bit of run_wanted");
@@ -212,7 +212,7 @@ enum err builder_word_inside(struct builder *builder, enum run_word column, cons
         named = places->items[i].inside &&
                 memmem(bytes, length, places->items[i].inside, strlen(places->items[i].inside));
     if (named && jv_parse(bytes, length, &tree, NULL) != ERR_OK)
-        tree = NULL; /* a text that is no JSON tells nothing */
+        tree = NULL; /* not JSON: the value is unknown */
     for (size_t i = 0; i < places->count && jv_is_null(value); i++)
         if (places->items[i].inside)
             value = jv_get(tree, places->items[i].inside);
@@ -230,21 +230,21 @@ bool builder_wants_texts(const struct builder *builder, size_t row)
 }
 
 /* Cut at a letter's end, with a mark that it goes on. */
-static enum err keep_text(const char *bytes, size_t length, char **out)
+static enum err keep_text(struct slice text, char **out)
 {
     static const char MORE[] = " …";
-    bool cut = length > RUN_EXCERPT_MAX;
-    *out = NULL;
-    if (!bytes)
+    bool cut = text.length > RUN_EXCERPT_MAX;
+    if (!text.start)
         return ERR_OK;
     if (cut)
-        for (length = RUN_EXCERPT_MAX; length && utf8_is_continuation(bytes[length]);)
-            length--;
-    *out = malloc(length + sizeof MORE);
+        for (text.length = RUN_EXCERPT_MAX;
+             text.length && utf8_is_continuation(text.start[text.length]);)
+            text.length--;
+    *out = malloc(text.length + sizeof MORE);
     if (!*out)
         return ERR_NO_MEMORY;
-    memcpy(*out, bytes, length);
-    memcpy(*out + length, cut ? MORE : "", cut ? sizeof MORE : 1);
+    memcpy(*out, text.start, text.length);
+    memcpy(*out + text.length, cut ? MORE : "", cut ? sizeof MORE : 1);
     return ERR_OK;
 }
 
@@ -267,7 +267,7 @@ static void thin_out(struct run_excerpts *kept)
     kept->stride *= 2;
 }
 
-enum err builder_texts(struct builder *builder, const struct row_texts *texts)
+enum err builder_texts(struct builder *builder, const struct slice texts[static ROW_TEXTS])
 {
     struct run_excerpts *kept = &builder->table->excerpts;
     if (!kept->items) {
@@ -278,11 +278,10 @@ enum err builder_texts(struct builder *builder, const struct row_texts *texts)
         return ERR_NO_MEMORY;
     struct run_excerpt *excerpt = &kept->items[kept->count];
     *excerpt = (struct run_excerpt){0};
-    enum err err = keep_text(texts->problem, texts->problem_length, &excerpt->problem);
-    if (!err)
-        err = keep_text(texts->expected, texts->expected_length, &excerpt->expected);
-    if (!err)
-        err = keep_text(texts->answer, texts->answer_length, &excerpt->answer);
+    char **const to[ROW_TEXTS] = {&excerpt->problem, &excerpt->expected, &excerpt->answer};
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < ROW_TEXTS; i++)
+        err = keep_text(texts[i], to[i]);
     kept->count++;
     if (kept->count == 2 * builder->excerpts)
         thin_out(kept);
@@ -419,6 +418,22 @@ void excerpts_release(struct run_excerpts *excerpts)
         excerpt_release(&excerpts->items[i]);
     free(excerpts->items);
     *excerpts = (struct run_excerpts){0};
+}
+
+enum err table_add_model(struct run_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->model_count; i++)
+        if (strcmp(table->models[i], name) == 0)
+            return ERR_OK;
+    char **models = realloc((void *)table->models, (table->model_count + 1) * sizeof *models);
+    if (!models)
+        return ERR_NO_MEMORY;
+    table->models = models;
+    models[table->model_count] = strdup(name);
+    if (!models[table->model_count])
+        return ERR_NO_MEMORY;
+    table->model_count++;
+    return ERR_OK;
 }
 
 void table_note(struct run_table *table, const char *format, ...)

@@ -1,7 +1,7 @@
 /* Internal to the loading of a run's table.
  *
  * A run's table while it is filled, a few rows at a time: reserve, give each column its values of the
- * new rows, advance.  A column takes room with its first known value only.
+ * new rows, advance.  A column is allocated with its first known value only.
  * The builder fills the caller's table, which owns the columns; builder_release frees the rest. */
 #ifndef IPW_RUNDIR_RUN_TABLE_BUILDER_H
 #define IPW_RUNDIR_RUN_TABLE_BUILDER_H
@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/slice.h"
 #include "rundir/run_table.h"
 
 struct jv;
@@ -55,10 +56,10 @@ enum err builder_init(struct builder *builder, struct run_table *table, struct r
     MUST_USE;
 void builder_release(struct builder *builder);
 
-/* Room for `more` rows after the table's. */
+/* Capacity for `more` rows after the table's. */
 enum err builder_reserve(struct builder *builder, size_t more) MUST_USE;
 
-/* Values of the rows that follow, which must have room. */
+/* Values of the rows that follow, which must have capacity. */
 enum err builder_numbers(struct builder *builder, enum run_number column, const double *values,
                          size_t count) MUST_USE;
 void builder_flags(struct builder *builder, enum run_flag column, const double *values,
@@ -82,11 +83,9 @@ double builder_fingerprint(const char *bytes, size_t length);
 
 /* Whether the texts of this row are to be kept; then they are, in the order of the rows. */
 bool builder_wants_texts(const struct builder *builder, size_t row);
-struct row_texts {
-    const char *problem, *expected, *answer; /* NULL for not known; need not end in NUL */
-    size_t problem_length, expected_length, answer_length;
-};
-enum err builder_texts(struct builder *builder, const struct row_texts *texts) MUST_USE;
+enum { ROW_PROBLEM, ROW_EXPECTED, ROW_ANSWER, ROW_TEXTS };
+enum err builder_texts(struct builder *builder, const struct slice texts[static ROW_TEXTS])
+    MUST_USE; /* start is NULL for not known */
 
 /* The rows are complete: `count` more. */
 void builder_advance(struct builder *builder, size_t count);
@@ -99,13 +98,16 @@ double *builder_new_column(const struct run_table *table);
 
 void excerpts_release(struct run_excerpts *excerpts);
 
+/* Adds a model to the table's, unless it is there. */
+enum err table_add_model(struct run_table *table, const char *name) MUST_USE;
+
 /* Another line for the user. */
 void table_note(struct run_table *table, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* ---- run_table_arrow.c: rows out of one Arrow file ---- */
 
-/* Adds to names, which it allocates, those of the models in the file that are not there yet. */
-enum err arrow_models(const char *path, char ***names, size_t *count, struct error *why) MUST_USE;
+/* Adds the models in the file to the table's. */
+enum err arrow_models(const char *path, struct run_table *table, struct error *why) MUST_USE;
 
 /* All rows of the model.  ERR_BAD_VALUE names the file and after how many records it broke off. */
 enum err arrow_rows(const char *path, const char *model, struct builder *builder, struct error *why)

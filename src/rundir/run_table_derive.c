@@ -123,7 +123,7 @@ static enum err derive_watts(struct run_table *table)
 /* ---- what is no energy ---- */
 
 /* Nothing gives energy back by answering: a figure below 0 is a broken record's or a counter's that was
- * set back, and tells nothing of what was spent. */
+ * set back, and says nothing about what was spent. */
 static void drop_negative(struct run_table *table)
 {
     static const enum run_number ENERGIES[] = {

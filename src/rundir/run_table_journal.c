@@ -49,38 +49,17 @@ static enum err add_word(struct builder *builder, enum run_word column, const st
     return builder_word(builder, column, NULL, 0);
 }
 
-/* The models that a record names, added to the table's. */
-static enum err note_models(struct run_table *table, const struct jv *all)
-{
-    for (const struct jv *child = jv_first(all); child; child = jv_next(child)) {
-        bool known = false;
-        for (size_t i = 0; i < table->model_count; i++)
-            known = known || strcmp(table->models[i], jv_key(child)) == 0;
-        if (known)
-            continue;
-        char **models = realloc((void *)table->models, (table->model_count + 1) * sizeof *models);
-        if (!models)
-            return ERR_NO_MEMORY;
-        table->models = models;
-        if (!(models[table->model_count] = strdup(jv_key(child))))
-            return ERR_NO_MEMORY;
-        table->model_count++;
-    }
-    return ERR_OK;
-}
-
 static enum err add_texts(struct builder *builder, const struct jv *record)
 {
-    const char *problem = jv_text(jv_get(record, "problem"));
-    const char *expected = jv_text(jv_get(record, "answer"));
-    const char *answer = jv_text(jv_get(jv_get(record, "model_answers"), builder->table->model));
-    struct row_texts texts = {problem,
-                              expected,
-                              answer,
-                              problem ? strlen(problem) : 0,
-                              expected ? strlen(expected) : 0,
-                              answer ? strlen(answer) : 0};
-    return builder_texts(builder, &texts);
+    const struct jv *answers = jv_get(record, "model_answers");
+    const char *texts[ROW_TEXTS] = {jv_text(jv_get(record, "problem")),
+                                    jv_text(jv_get(record, "answer")),
+                                    jv_text(jv_get(answers, builder->table->model))};
+    struct slice slices[ROW_TEXTS] = {{0}};
+    for (size_t i = 0; i < ROW_TEXTS; i++)
+        if (texts[i])
+            slices[i] = slice_of(texts[i]);
+    return builder_texts(builder, slices);
 }
 
 static enum err take_record(void *context, const struct jv *record)
@@ -88,7 +67,9 @@ static enum err take_record(void *context, const struct jv *record)
     struct builder *builder = context;
     struct run_table *table = builder->table;
     const struct jv *all = jv_get(record, "model_metrics");
-    enum err err = note_models(table, all);
+    enum err err = ERR_OK;
+    for (const struct jv *model = jv_first(all); model && !err; model = jv_next(model))
+        err = table_add_model(table, jv_key(model));
     if (!err && !table->model && table->model_count) {
         char *copy = strdup(table->models[0]);
         err = copy ? ERR_OK : ERR_NO_MEMORY;

@@ -56,16 +56,13 @@ void span_to_json(const struct span_line *span, struct text *line)
 
 /* ---- reading ---- */
 
-/* "q000012", "q000012.r1", as run_key writes them. */
 static void read_key(const char *key, struct span *span)
 {
-    char *end;
-    span->index = SPAN_NO_QUERY;
-    if (!key || key[0] != 'q')
-        return;
-    span->index = (uint32_t)strtoul(key + 1, &end, 10);
-    if (str_starts(end, ".r"))
-        span->repeat = (uint32_t)strtoul(end + 2, NULL, 10);
+    uint64_t index;
+    unsigned repeat;
+    bool is_query = query_key_parse(key, &index, &repeat) && index < SPAN_NO_QUERY;
+    span->index = is_query ? (uint32_t)index : SPAN_NO_QUERY;
+    span->repeat = is_query ? repeat : 0;
 }
 
 static bool read_kind(const char *name, struct span *span)

@@ -45,64 +45,70 @@ static void fill_devices(const struct ledger *ledger, struct record *out)
                                                     : NULL;
 }
 
-static void fill_record(const struct exec_result *result, size_t i, const char *command,
-                        struct record *out)
+/* What was measured as one: its place among the others, its times since the first, and its energy. */
+struct unit {
+    unsigned index, repeat;
+    nanos from, to, zero;
+    double started_at; /* of the first, on the wall clock */
+    const struct energy *energy;
+};
+
+/* The record and the span that stand for it; the caller has filled in what is special to its kind. */
+static enum err add_unit(struct run_writer *writer, const struct unit *unit, struct record *record,
+                         struct error *why)
 {
-    const struct exec_run *run = &result->runs[i];
-    nanos since_first = run->from - result->runs[0].from;
-    record_init(out);
-    out->problem = command;
-    out->index = 0;
-    out->repeat = (int64_t)i;
-    out->start = 1;
-    out->attempts = 1;
-    out->status = run->end.exit_code ? "failed" : "completed";
-    out->exit_code = run->end.exit_code;
-    out->user_s = run->end.user_s;
-    out->system_s = run->end.system_s;
-    out->started_at = seconds(result->started_wall) + seconds(since_first);
-    out->latency_s = run->wall_s;
-    out->company = 1;
-    out->alone_s = run->wall_s;
-    out->window_joules = run->ledger.total.joules;
-    out->energy = record_energy_of(&run->ledger.total);
-    fill_devices(&run->ledger, out);
-    out->gpu_watts.avg = ratio(out->gpu_joules, run->wall_s);
-    out->cpu_watts.avg = ratio(out->cpu_joules, run->wall_s);
-    out->soc_watts.avg = ratio(out->soc_joules, run->wall_s);
+    char key[QUERY_KEY_MAX];
+    record->key = query_key(unit->index, unit->repeat, key);
+    record->index = unit->index;
+    record->repeat = unit->repeat;
+    record->start = record->attempts = 1;
+    record->started_at = unit->started_at + seconds(unit->from - unit->zero);
+    record->latency_s = record->alone_s = seconds(unit->to - unit->from);
+    record->company = 1;
+    record->energy = record_energy_of(unit->energy);
+    record->window_joules = unit->energy->joules;
+    struct span_line span = {.key = key,
+                             .kind = SPAN_REQUEST,
+                             .start = 1,
+                             .attempt = 1,
+                             .from_s = seconds(unit->from - unit->zero),
+                             .first_token_s = UNKNOWN,
+                             .to_s = seconds(unit->to - unit->zero),
+                             .input_tokens = -1,
+                             .output_tokens = -1};
+    enum err err = run_writer_add(writer, record, why);
+    return err ? err : run_writer_add_span(writer, &span, why);
 }
 
-static enum err add_runs(struct run_writer *writer, const struct exec_result *result,
-                         const char *command, struct error *why)
+static enum err add_run(struct run_writer *writer, const struct exec_result *result, size_t i,
+                        const char *command, struct error *why)
 {
-    enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < result->count; i++) {
-        const struct exec_run *run = &result->runs[i];
-        struct record record;
-        char key[40], error[64] = "";
-        nanos zero = result->runs[0].from;
-        str_format(key, sizeof key, i ? "q000000.r%zu" : "q000000", i);
-        if (run->end.signal)
-            str_format(error, sizeof error, "ended by signal %d", run->end.signal);
-        else if (run->end.exit_code)
-            str_format(error, sizeof error, "exit status %d", run->end.exit_code);
-        struct span_line span = {.key = key,
-                                 .kind = SPAN_REQUEST,
-                                 .start = 1,
-                                 .attempt = 1,
-                                 .from_s = seconds(run->from - zero),
-                                 .first_token_s = UNKNOWN,
-                                 .to_s = seconds(run->to - zero),
-                                 .input_tokens = -1,
-                                 .output_tokens = -1};
-        fill_record(result, i, command, &record);
-        record.key = key;
-        record.error = error[0] ? error : NULL;
-        err = run_writer_add(writer, &record, why);
-        if (!err)
-            err = run_writer_add_span(writer, &span, why);
-    }
-    return err;
+    const struct exec_run *run = &result->runs[i];
+    const struct unit unit = {0,
+                              (unsigned)i,
+                              run->from,
+                              run->to,
+                              result->runs[0].from,
+                              seconds(result->started_wall),
+                              &run->ledger.total};
+    struct record record;
+    char error[64] = "";
+    if (run->end.signal)
+        str_format(error, sizeof error, "ended by signal %d", run->end.signal);
+    else if (run->end.exit_code)
+        str_format(error, sizeof error, "exit status %d", run->end.exit_code);
+    record_init(&record);
+    record.problem = command;
+    record.status = run->end.exit_code ? "failed" : "completed";
+    record.error = str_or_null(error);
+    record.exit_code = run->end.exit_code;
+    record.user_s = run->end.user_s;
+    record.system_s = run->end.system_s;
+    fill_devices(&run->ledger, &record);
+    record.gpu_watts.avg = ratio(record.gpu_joules, run->wall_s);
+    record.cpu_watts.avg = ratio(record.cpu_joules, run->wall_s);
+    record.soc_watts.avg = ratio(record.soc_joules, run->wall_s);
+    return add_unit(writer, &unit, &record, why);
 }
 
 /* ---- all of them ---- */
@@ -126,13 +132,13 @@ static struct summary_statistic statistic_of(double *values, size_t count)
         online_stddev(&online), found[1], (int64_t)known};
 }
 
-/* What a record is about, as far as the summary needs it. */
-struct unit {
+/* A record as far as the summary needs it. */
+struct figures {
     double joules, seconds;
     bool failed;
 };
 
-static enum err fill_statistics(const struct unit *units, size_t count, struct summary *out)
+static enum err fill_statistics(const struct figures *units, size_t count, struct summary *out)
 {
     double *values = malloc((count + 1) * sizeof *values);
     if (!values)
@@ -154,7 +160,7 @@ static enum err fill_statistics(const struct unit *units, size_t count, struct s
 struct measured {
     enum run_kind kind;
     const struct run_save *save;
-    const struct unit *units;
+    const struct figures *units;
     size_t count;
     struct energy total;
     const struct baseline *idle; /* NULL without one */
@@ -176,7 +182,7 @@ static void fill_figures(const struct measured *measured, struct summary *out)
     out->completed = out->failed = out->energy_known = 0;
     out->seconds = 0;
     for (size_t i = 0; i < measured->count; i++) {
-        const struct unit *unit = &measured->units[i];
+        const struct figures *unit = &measured->units[i];
         out->failed += unit->failed;
         out->completed += !unit->failed;
         out->energy_known += !unit->failed && is_known(unit->joules);
@@ -252,12 +258,12 @@ static enum err finish_runs(const struct run_save *save, const struct exec_resul
                                 .ledger = &result->mean,
                                 .started_at = seconds(result->started_wall),
                                 .interrupted = result->signal != 0};
-    struct unit *units = calloc(result->count + 1, sizeof *units);
+    struct figures *units = calloc(result->count + 1, sizeof *units);
     if (!units)
         return err_no_memory(why);
     for (size_t i = 0; i < result->count; i++) {
         const struct exec_run *run = &result->runs[i];
-        units[i] = (struct unit){run->ledger.total.joules, run->wall_s, run->end.exit_code != 0};
+        units[i] = (struct figures){run->ledger.total.joules, run->wall_s, run->end.exit_code != 0};
         energy_add(&measured.total, &run->ledger.total);
     }
     measured.units = units;
@@ -280,7 +286,8 @@ enum err run_save(const struct run_save *save, const struct exec_result *result,
     enum err err = run_writer_open(&writer, save->parent, text_get(&command), &header, why);
     if (!err) {
         str_copy(directory, size, writer.directory);
-        err = add_runs(&writer, result, text_get(&command), why);
+        for (size_t i = 0; !err && i < result->count; i++)
+            err = add_run(&writer, result, i, text_get(&command), why);
         if (!err)
             err = save_samples(save, &writer, zero, why);
         if (!err)
@@ -305,50 +312,30 @@ static enum err add_window(struct run_writer *writer, const struct layers_model 
                            struct error *why)
 {
     const struct layers_setting *setting = &model->settings[window->setting];
-    nanos zero = model->windows[0].from;
-    double length = seconds(window->to - window->from);
+    const struct unit unit = {window->setting,        repeat,     window->from,   window->to,
+                              model->windows[0].from, started_at, &window->energy};
     int64_t tokens = (int64_t)setting->tokens * (int64_t)window->passes;
-    char key[40], question[64];
+    char question[64];
     struct record record;
-    str_format(key, sizeof key, repeat ? "q%06u.r%u" : "q%06u", window->setting, repeat);
     str_format(question, sizeof question, "%s, %u prompt tokens", layers_phase_name(setting->phase),
                setting->prompt);
     record_init(&record);
-    record.key = key;
     record.problem = question;
     record.subject = layers_phase_name(setting->phase);
-    record.index = window->setting;
-    record.repeat = repeat;
-    record.start = record.attempts = 1;
     record.status = "completed";
     record.passes = (int64_t)window->passes;
-    record.started_at = started_at + seconds(window->from - zero);
-    record.latency_s = record.alone_s = length;
-    record.company = 1;
-    record.energy = record_energy_of(&window->energy);
-    record.window_joules = window->energy.joules;
     if (setting->phase == LAYERS_PREFILL) {
         record.input_tokens = tokens;
     } else {
         record.output_tokens = tokens;
-        record.tokens_per_s = ratio((double)tokens, length);
+        record.tokens_per_s = ratio((double)tokens, seconds(window->to - window->from));
         record.joules_per_output_token = ratio(window->energy.joules, (double)tokens);
     }
-    struct span_line span = {.key = key,
-                             .kind = SPAN_REQUEST,
-                             .start = 1,
-                             .attempt = 1,
-                             .from_s = seconds(window->from - zero),
-                             .first_token_s = UNKNOWN,
-                             .to_s = seconds(window->to - zero),
-                             .input_tokens = -1,
-                             .output_tokens = -1};
-    enum err err = run_writer_add(writer, &record, why);
-    return err ? err : run_writer_add_span(writer, &span, why);
+    return add_unit(writer, &unit, &record, why);
 }
 
 static enum err add_windows(struct run_writer *writer, const struct layers_model *model,
-                            struct measured *measured, struct unit *units, struct error *why)
+                            struct measured *measured, struct figures *units, struct error *why)
 {
     unsigned repeats[LAYERS_SETTINGS_MAX] = {0};
     enum err err = ERR_OK;
@@ -359,7 +346,7 @@ static enum err add_windows(struct run_writer *writer, const struct layers_model
         err = add_window(writer, model, window, repeats[window->setting]++, measured->started_at,
                          why);
         units[measured->count++] =
-            (struct unit){window->energy.joules, seconds(window->to - window->from), false};
+            (struct figures){window->energy.joules, seconds(window->to - window->from), false};
         energy_add(&measured->total, &window->energy);
     }
     return err;
@@ -381,7 +368,7 @@ enum err run_save_layers(const struct run_save *save, const struct layers_model 
                                     .start = 1,
                                     .started_at = measured.started_at,
                                     .hardware_label = save->host->label};
-    struct unit *units = calloc(model->window_count + 1, sizeof *units);
+    struct figures *units = calloc(model->window_count + 1, sizeof *units);
     if (!units)
         return err_no_memory(why);
     enum err err =

@@ -47,8 +47,10 @@ static void hold_figure(const struct figure *figure, const char *name)
     for (int format = 0; format < FIGURE_FORMATS; format++) {
         text_clear(&first);
         text_clear(&again);
-        HOLD(figure_script(figure, (enum figure_format)format, false, &first) == ERR_OK, name);
-        HOLD(figure_script(figure, (enum figure_format)format, false, &again) == ERR_OK, name);
+        HOLD(figure_script(figure, (enum figure_format)format, false, NULL, &first) == ERR_OK,
+             name);
+        HOLD(figure_script(figure, (enum figure_format)format, false, NULL, &again) == ERR_OK,
+             name);
         HOLD(strcmp(text_get(&first), text_get(&again)) == 0, name);
         HOLD(!strstr(text_get(&first), "nan ") && !strstr(text_get(&first), "inf "), name);
         HOLD(!strstr(text_get(&first), ":nan") && !strstr(text_get(&first), ":inf"), name);

@@ -9,10 +9,10 @@
 #include "core/units.h"
 #include "port/json_read.h"
 #include "report/html/column.h"
-#include "report/html/power.h"
+#include "rundir/power.h"
 #include "rundir/spans.h"
 
-enum { COLUMN_BYTES = 2, BUCKETS_OF_SPANS = 2000 };
+enum { COLUMN_BYTES = 2, BUCKETS_OF_SPANS = 2000, BUCKETS_OF_POWER = 6000 };
 
 /* ---- requests in flight ---- */
 
@@ -52,7 +52,7 @@ static enum err put_channel(struct json *json, const struct power_channel *chann
     if (!mean)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
-        mean[i] = channel->covered_s[i] > 0 ? channel->joules[i] / channel->covered_s[i] : UNKNOWN;
+        mean[i] = power_mean(channel, i);
     str_format(source, sizeof source, "%s %s", channel->sensor, channel->name);
     json_object(json, NULL);
     json_string(json, "device", channel->device);
@@ -94,7 +94,8 @@ static enum err put_start(struct json *json, const struct run_table *table,
 {
     struct power power = {0};
     struct error missing = {0};
-    enum err err = power_read(table->directory, start, &table->summary, &power, &missing);
+    enum err err =
+        power_read(table->directory, start, &table->summary, BUCKETS_OF_POWER, &power, &missing);
     if (err == ERR_NO_MEMORY)
         return err;
     power.grid = err ? grid_of_spans(spans, start) : power.grid;

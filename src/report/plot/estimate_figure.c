@@ -2,7 +2,10 @@
  * draws them. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/text.h"
 #include "core/units.h"
@@ -165,20 +168,22 @@ static int compare_lines(const struct grid_point *a, const struct grid_point *b,
     return order;
 }
 
-static int along_context(const void *left, const void *right)
+static int compare_points(const void *left, const void *right, bool of_context)
 {
     const struct grid_point *a = *(const struct grid_point *const *)left,
                             *b = *(const struct grid_point *const *)right;
-    int by_line = compare_lines(a, b, true);
-    return by_line ? by_line : compare(length_of(a, true), length_of(b, true));
+    int by_line = compare_lines(a, b, of_context);
+    return by_line ? by_line : compare(length_of(a, of_context), length_of(b, of_context));
+}
+
+static int along_context(const void *left, const void *right)
+{
+    return compare_points(left, right, true);
 }
 
 static int along_prompt(const void *left, const void *right)
 {
-    const struct grid_point *a = *(const struct grid_point *const *)left,
-                            *b = *(const struct grid_point *const *)right;
-    int by_line = compare_lines(a, b, false);
-    return by_line ? by_line : compare(length_of(a, false), length_of(b, false));
+    return compare_points(left, right, false);
 }
 
 /* Points of one line stand together, from `first` on. */
@@ -256,31 +261,41 @@ static enum err find_lines(const struct points_report *report, struct lines *out
 
 /* ---- drawing ---- */
 
-static void add_word(char *name, const char *word)
+static void add_word(char *name, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Appends to a comma-separated list. */
+static void add_word(char *name, const char *format, ...)
 {
-    char before[NAME_MOST];
-    str_copy(before, sizeof before, name);
-    str_format(name, NAME_MOST, "%s%s%.60s", before, before[0] ? ", " : "", word);
+    size_t length = strlen(name);
+    va_list values;
+    if (length)
+        length += (size_t)snprintf(name + length, NAME_MOST - length, ", ");
+    va_start(values, format);
+    if (length < NAME_MOST)
+        vsnprintf(name + length, NAME_MOST - length, format, values);
+    va_end(values);
+}
+
+/* What a point is of: the device, precision and batch that differ between lines, or those that do not. */
+static void add_setting(const struct lines *lines, const struct grid_point *point, bool differs,
+                        char *name)
+{
+    const struct estimate_config *config = &point->estimate.config;
+    name[0] = '\0';
+    if (lines->devices == differs)
+        add_word(name, "%.60s", lines->report->hardware[point->device].id);
+    if (lines->formats == differs)
+        add_word(name, "%s", config->keeps_stored ? "stored" : precision_name(config->precision));
+    if (lines->batches == differs)
+        add_word(name, "batch %.0f", point->work->batch);
 }
 
 static const char *name_line(const struct lines *lines, const struct line *line, char *name)
 {
     const struct grid_point *point = line->first[0];
-    const struct estimate_config *config = &point->estimate.config;
-    char word[NAME_MOST];
-    name[0] = '\0';
-    if (lines->devices)
-        add_word(name, lines->report->hardware[point->device].id);
-    if (lines->formats)
-        add_word(name, config->keeps_stored ? "stored" : precision_name(config->precision));
-    if (lines->batches) {
-        str_format(word, sizeof word, "batch %.0f", point->work->batch);
-        add_word(name, word);
-    }
-    if (lines->others) {
-        str_format(word, sizeof word, "prompt %" PRId64, other_length(point, lines->of_context));
-        add_word(name, word);
-    }
+    add_setting(lines, point, true, name);
+    if (lines->others)
+        add_word(name, "prompt %" PRId64, other_length(point, lines->of_context));
     return name;
 }
 
@@ -336,24 +351,13 @@ static void set_axes(const struct lines *lines, struct figure_panel *panel)
 /* What all lines have in common: "h200, fp16, batch 8; ". */
 static void put_common(const struct lines *lines, char *to, size_t size)
 {
-    const struct grid_point *point = lines->points[0];
-    const struct estimate_config *config = &point->estimate.config;
-    const struct workload_spec *question = &point->work->spec;
-    char name[NAME_MOST] = "", word[NAME_MOST];
-    if (!lines->devices)
-        add_word(name, lines->report->hardware[point->device].id);
-    if (!lines->formats)
-        add_word(name, config->keeps_stored ? "stored" : precision_name(config->precision));
-    if (!lines->batches) {
-        str_format(word, sizeof word, "batch %.0f", point->work->batch);
-        add_word(name, word);
-    }
+    const struct workload_spec *question = &lines->points[0]->work->spec;
+    char name[NAME_MOST];
+    add_setting(lines, lines->points[0], false, name);
     if (question->model->has_phases)
-        add_word(name, words_phase(question));
-    if (lines->count > LINES_MOST) {
-        str_format(word, sizeof word, "%d of %zu lines", LINES_MOST, lines->count);
-        add_word(name, word);
-    }
+        add_word(name, "%s", words_phase(question));
+    if (lines->count > LINES_MOST)
+        add_word(name, "%d of %zu lines", LINES_MOST, lines->count);
     str_format(to, size, "%s%s; estimated, not measured", name,
                lines->too_large ? "; left out is what does not fit" : "");
 }

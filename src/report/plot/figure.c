@@ -46,7 +46,7 @@ struct figure_series *figure_series(struct figure *figure, struct figure_panel *
     return series;
 }
 
-static void add_row(struct figure_series *series, const double *values, unsigned count)
+void series_add(struct figure_series *series, const double *values, unsigned count)
 {
     if (!series->figure)
         return;
@@ -63,26 +63,6 @@ static void add_row(struct figure_series *series, const double *values, unsigned
     for (unsigned i = 0; i < FIGURE_ROW; i++)
         rows[series->count][i] = i < count ? values[i] : 0;
     series->count++;
-}
-
-void series_add2(struct figure_series *series, double a, double b)
-{
-    add_row(series, (double[]){a, b}, 2);
-}
-
-void series_add3(struct figure_series *series, double a, double b, double c)
-{
-    add_row(series, (double[]){a, b, c}, 3);
-}
-
-void series_add4(struct figure_series *series, double a, double b, double c, double d)
-{
-    add_row(series, (double[]){a, b, c, d}, 4);
-}
-
-void series_add5(struct figure_series *series, double a, double b, double c, double d, double e)
-{
-    add_row(series, (double[]){a, b, c, d, e}, 5);
 }
 
 void figure_name(struct figure *figure, struct figure_axis *axis, const char *name)
@@ -132,34 +112,6 @@ static bool is_empty(const struct figure_panel *panel)
         if (panel->series[i]->count)
             return false;
     return true;
-}
-
-static void each_of_axis(struct figure_axis *axis,
-                         void (*visit)(char text[static FIGURE_TEXT_MAX], void *context),
-                         void *context)
-{
-    visit(axis->label, context);
-    for (size_t i = 0; i < axis->name_count; i++)
-        visit(axis->names[i], context);
-}
-
-void figure_each_text(struct figure *figure,
-                      void (*visit)(char text[static FIGURE_TEXT_MAX], void *context),
-                      void *context)
-{
-    visit(figure->title, context);
-    visit(figure->note, context);
-    for (size_t p = 0; p < figure->panel_count; p++) {
-        struct figure_panel *panel = &figure->panels[p];
-        visit(panel->title, context);
-        visit(panel->heat_label, context);
-        each_of_axis(&panel->x, visit, context);
-        each_of_axis(&panel->y, visit, context);
-        for (size_t s = 0; s < panel->series_count; s++)
-            visit(panel->series[s]->name, context);
-        for (size_t i = 0; i < panel->label_count; i++)
-            visit(panel->labels[i].text, context);
-    }
 }
 
 bool figure_drop_empty(struct figure *figure)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/err.h"
 
@@ -97,19 +98,15 @@ struct figure_series *figure_series(struct figure *figure, struct figure_panel *
                                     const char *name);
 
 /* A row as the style has it; one with a value that is not known (of those that count) is left out. */
-void series_add2(struct figure_series *series, double a, double b);
-void series_add3(struct figure_series *series, double a, double b, double c);
-void series_add4(struct figure_series *series, double a, double b, double c, double d);
-void series_add5(struct figure_series *series, double a, double b, double c, double d, double e);
+void series_add(struct figure_series *series, const double *values, unsigned count);
+#define series_add2(series, ...) series_add(series, (const double[]){__VA_ARGS__}, 2)
+#define series_add3(series, ...) series_add(series, (const double[]){__VA_ARGS__}, 3)
+#define series_add4(series, ...) series_add(series, (const double[]){__VA_ARGS__}, 4)
+#define series_add5(series, ...) series_add(series, (const double[]){__VA_ARGS__}, 5)
 
 void figure_name(struct figure *figure, struct figure_axis *axis, const char *name);
 void figure_label(struct figure *figure, struct figure_panel *panel, double x, double y, bool left,
                   const char *text);
-
-/* Every text of it, one after the other, always in the same order. */
-void figure_each_text(struct figure *figure,
-                      void (*visit)(char text[static FIGURE_TEXT_MAX], void *context),
-                      void *context);
 
 /* Panels without a row are taken out; false when none is left. */
 bool figure_drop_empty(struct figure *figure);
@@ -119,12 +116,13 @@ void figure_release(struct figure *figure);
 enum figure_format { FIGURE_PNG, FIGURE_SVG, FIGURE_PDF, FIGURE_FORMATS };
 extern const char *const FIGURE_SUFFIXES[FIGURE_FORMATS]; /* "png" ... */
 
-/* What gnuplot draws it from.  The same figure gives the same bytes. */
+/* What gnuplot draws it from.  The same figure gives the same bytes.  A character that cannot be shown is replaced
+ * by its code point, since a picture would show a large box over its neighbors; NULL: all can. */
 struct jv;
 struct run_table;
 struct text;
 enum err figure_script(const struct figure *figure, enum figure_format format, bool dark,
-                       struct text *out) MUST_USE;
+                       bool (*can_be_shown)(uint32_t code), struct text *out) MUST_USE;
 
 /* ---- titles ---- */
 

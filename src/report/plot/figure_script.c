@@ -6,6 +6,7 @@
  * Places are given as shares of the page rather than left to gnuplot: then legends stand above the
  * data, never on it, and panels line up. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -48,60 +49,69 @@ struct drawing {
     const struct theme *theme;
     struct text *out;
     double height;
+    bool (*can_be_shown)(uint32_t code); /* NULL: all can */
 };
 
 /* ---- texts ---- */
 
-static size_t letters_in(const char *string)
-{
-    size_t count = 0;
-    for (; *string; string++)
-        count += !utf8_is_continuation(*string);
-    return count;
-}
+/* A character of a text: what is not UTF-8 counts as one, byte by byte. */
+struct letter {
+    size_t length;  /* in bytes */
+    char shown[12]; /* as the script has it */
+    size_t width;   /* in letters */
+};
 
-/* What is no text counts as a letter, byte by byte. */
-static size_t letter_length(const char *string, size_t left)
+static struct letter letter_at(const struct drawing *d, const char *at, size_t left, bool is_format)
 {
-    size_t length = utf8_length(string, left);
-    return length ? length : 1;
-}
-
-static void put_letter(struct text *out, const char *string, size_t left, bool is_format)
-{
-    size_t length = utf8_length(string, left);
-    if (length == 1 && ((unsigned char)*string < 0x20 || *string == 0x7f))
-        text_add(out, " ");
-    else if (length == 1 && *string == '\'')
-        text_add(out, "''");
-    else if (length == 1 && *string == '%' && is_format)
-        text_add(out, "%%");
-    else if (length)
-        text_add_bytes(out, string, length);
+    struct letter letter = {.width = 1};
+    uint32_t code = utf8_decode(at, left, &letter.length);
+    if (code >= UTF8_INVALID)
+        str_copy(letter.shown, sizeof letter.shown, "?");
+    else if (code < 0x20 || code == 0x7f)
+        str_copy(letter.shown, sizeof letter.shown, " ");
+    else if (code == '\'' || (code == '%' && is_format))
+        str_format(letter.shown, sizeof letter.shown, "%c%c", *at, *at);
+    else if (d->can_be_shown && !d->can_be_shown(code))
+        letter.width =
+            (size_t)snprintf(letter.shown, sizeof letter.shown, "[U+%04X]", (unsigned)code);
     else
-        text_add(out, "?");
+        memcpy(letter.shown, at, letter.length);
+    return letter;
+}
+
+static size_t letters_in(const struct drawing *d, const char *string)
+{
+    size_t count = 0, end = strlen(string);
+    for (size_t at = 0; at < end;) {
+        struct letter letter = letter_at(d, string + at, end - at, false);
+        count += letter.width;
+        at += letter.length;
+    }
+    return count;
 }
 
 /* At most `most` letters, in quotes; of a longer text the middle is left out, since the end of a name
  * often tells it from others.  What is no text becomes "?", a line break a space. */
-static void put_quoted(struct text *out, const char *string, size_t most, bool is_format)
+static void put_quoted(const struct drawing *d, const char *string, size_t most, bool is_format)
 {
-    size_t letters = 0, end = strlen(string);
-    for (size_t at = 0; at < end; at += letter_length(string + at, end - at))
-        letters++;
+    size_t letters = letters_in(d, string), end = strlen(string);
     size_t from =
         letters > most ? (most + 1) / 2 : letters; /* of the gap, which takes one letter */
     size_t to = letters > most ? letters - (most - 1 - from) : letters;
+    bool cut = false;
     /* A quote at the very beginning gnuplot would take for the end of an empty text. */
-    text_add(out, string[0] == '\'' ? "' " : "'");
-    for (size_t at = 0, letter = 0; at < end; letter++) {
-        if (letter == from && letters > most)
-            text_add(out, "…");
-        if (letter < from || letter >= to)
-            put_letter(out, string + at, end - at, is_format);
-        at += letter_length(string + at, end - at);
+    text_add(d->out, string[0] == '\'' ? "' " : "'");
+    for (size_t at = 0, passed = 0; at < end;) {
+        struct letter letter = letter_at(d, string + at, end - at, is_format);
+        at += letter.length;
+        passed += letter.width;
+        if (passed <= from || passed > to)
+            text_add(d->out, letter.shown);
+        else if (!cut)
+            text_add(d->out, "…");
+        cut = cut || (passed > from && passed <= to);
     }
-    text_add(out, "'");
+    text_add(d->out, "'");
 }
 
 /* ---- the page ---- */
@@ -223,7 +233,7 @@ static void put_series(struct drawing *d, size_t p, size_t s, const struct figur
                   d->theme->colors[series->color]);
     if (series->name[0]) {
         text_add(d->out, " title ");
-        put_quoted(d->out, series->name, LEGEND_LETTERS, false);
+        put_quoted(d, series->name, LEGEND_LETTERS, false);
     } else if (series->style != FIGURE_POINTS) {
         text_add(d->out, " notitle");
     }
@@ -310,11 +320,11 @@ static struct range range_with_air(const struct figure_panel *panel, bool is_x)
     return range;
 }
 
-static size_t longest_name(const struct figure_axis *axis)
+static size_t longest_name(const struct drawing *d, const struct figure_axis *axis)
 {
     size_t longest = 0;
     for (size_t i = 0; i < axis->name_count; i++) {
-        size_t length = letters_in(axis->names[i]);
+        size_t length = letters_in(d, axis->names[i]);
         longest = length > longest ? length : longest;
     }
     return longest;
@@ -322,20 +332,20 @@ static size_t longest_name(const struct figure_axis *axis)
 
 enum { NAME_LETTERS = 34 };
 
-static bool names_are_turned(const struct figure_axis *axis, double width)
+static bool names_are_turned(const struct drawing *d, const struct figure_axis *axis, double width)
 {
-    return (double)(axis->name_count * (longest_name(axis) + 2)) * LETTER > width;
+    return (double)(axis->name_count * (longest_name(d, axis) + 2)) * LETTER > width;
 }
 
 static void put_names(struct drawing *d, const char *letter, const struct figure_axis *axis,
                       double width)
 {
     text_addf(d->out, "set %stics %s(", letter,
-              letter[0] == 'x' && names_are_turned(axis, width) ? "rotate by 35 right "
-                                                                : "norotate ");
+              letter[0] == 'x' && names_are_turned(d, axis, width) ? "rotate by 35 right "
+                                                                   : "norotate ");
     for (size_t i = 0; i < axis->name_count; i++) {
         text_add(d->out, i ? ", " : "");
-        put_quoted(d->out, axis->names[i], NAME_LETTERS, true);
+        put_quoted(d, axis->names[i], NAME_LETTERS, true);
         text_addf(d->out, " %zu", i);
     }
     text_add(d->out, ")\n");
@@ -398,7 +408,7 @@ static void put_axis(struct drawing *d, const char *letter, const struct figure_
     else
         text_addf(d->out, "set %srange [%.9g:%.9g]\n", letter, range.low, range.high);
     text_addf(d->out, "set %slabel ", letter);
-    put_quoted(d->out, axis->label, 80, false);
+    put_quoted(d, axis->label, 80, false);
     text_addf(d->out, " textcolor rgb '%s'\n", d->theme->ink);
     if (axis->names)
         put_names(d, letter, axis, place.right - place.left);
@@ -408,12 +418,13 @@ static void put_axis(struct drawing *d, const char *letter, const struct figure_
 
 /* ---- where things stand ---- */
 
-static size_t named_series(const struct figure_panel *panel, size_t *longest)
+static size_t named_series(const struct drawing *d, const struct figure_panel *panel,
+                           size_t *longest)
 {
     size_t count = 0;
     *longest = 0;
     for (size_t s = 0; s < panel->series_count; s++) {
-        size_t length = panel->series[s]->count ? letters_in(panel->series[s]->name) : 0;
+        size_t length = panel->series[s]->count ? letters_in(d, panel->series[s]->name) : 0;
         length = length > LEGEND_LETTERS ? LEGEND_LETTERS : length;
         count += length > 0;
         *longest = length > *longest ? length : *longest;
@@ -421,9 +432,10 @@ static size_t named_series(const struct figure_panel *panel, size_t *longest)
     return count;
 }
 
-static size_t legend_columns(const struct figure_panel *panel, double width)
+static size_t legend_columns(const struct drawing *d, const struct figure_panel *panel,
+                             double width)
 {
-    size_t longest, count = named_series(panel, &longest);
+    size_t longest, count = named_series(d, panel, &longest);
     double columns = floor(width / (((double)longest + 6) * LETTER));
     return columns<1 ? 1 : columns>(double) count ? count : (size_t)columns;
 }
@@ -446,9 +458,9 @@ static size_t longest_number(const struct figure_axis *axis, struct range range)
 }
 
 /* Room for the names or numbers of the axis that stands up, and for its label. */
-static double room_at_left(const struct figure_panel *panel)
+static double room_at_left(const struct drawing *d, const struct figure_panel *panel)
 {
-    size_t names = longest_name(&panel->y);
+    size_t names = longest_name(d, &panel->y);
     if (panel->y.names)
         return LETTER * (double)(names < NAME_LETTERS ? names : NAME_LETTERS) +
                (panel->y.label[0] ? 0.055 : 0.025);
@@ -460,20 +472,21 @@ static struct place inside(const struct drawing *d, const struct figure_panel *p
                            struct place cell)
 {
     size_t longest, named;
-    double left = room_at_left(panel), bottom = panel->x.hidden ? 12 : 56, above = 8;
+    double left = room_at_left(d, panel), bottom = panel->x.hidden ? 12 : 56, above = 8;
     for (size_t i = 0; i < d->figure->panel_count && !d->figure->beside; i++)
-        left = fmax(left, room_at_left(&d->figure->panels[i]));
+        left = fmax(left, room_at_left(d, &d->figure->panels[i]));
     struct place place = {cell.left + left, cell.right - (panel->heat_label[0] ? 0.1 : 0.025), 0,
                           0};
-    if (panel->x.names && names_are_turned(&panel->x, place.right - place.left)) {
-        size_t letters = longest_name(&panel->x);
+    if (panel->x.names && names_are_turned(d, &panel->x, place.right - place.left)) {
+        size_t letters = longest_name(d, &panel->x);
         bottom += 5.2 * (double)(letters < NAME_LETTERS ? letters : NAME_LETTERS) - 20;
     }
     place.bottom = cell.bottom + px(d, bottom);
-    named = named_series(panel, &longest);
+    named = named_series(d, panel, &longest);
     if (named)
         above +=
-            20 * ceil((double)named / (double)legend_columns(panel, place.right - place.left)) + 4;
+            20 * ceil((double)named / (double)legend_columns(d, panel, place.right - place.left)) +
+            4;
     above += panel->title[0] ? 22 : 0;
     place.top = cell.top - px(d, above);
     return place;
@@ -487,18 +500,18 @@ static void put_place(struct drawing *d, const struct figure_panel *panel, struc
               "set lmargin at screen %.4f\nset rmargin at screen %.4f\nset bmargin at screen "
               "%.4f\nset tmargin at screen %.4f\n",
               place.left, place.right, place.bottom, place.top);
-    if (named_series(panel, &longest))
+    if (named_series(d, panel, &longest))
         text_addf(d->out,
                   "set key at screen %.4f,%.4f left bottom horizontal Left reverse samplen 1.6 "
                   "spacing 1 maxcols %zu textcolor rgb '%s'\n",
-                  place.left, place.top + px(d, 5), legend_columns(panel, place.right - place.left),
-                  d->theme->ink);
+                  place.left, place.top + px(d, 5),
+                  legend_columns(d, panel, place.right - place.left), d->theme->ink);
     else
         text_add(d->out, "unset key\n");
     text_add(d->out, "unset label\n");
     if (panel->title[0]) {
         text_addf(d->out, "set label ");
-        put_quoted(d->out, panel->title, (size_t)((cell.right - cell.left) / LETTER), false);
+        put_quoted(d, panel->title, (size_t)((cell.right - cell.left) / LETTER), false);
         text_addf(d->out, " at screen %.4f,%.4f left textcolor rgb '%s'\n", place.left,
                   cell.top - px(d, 12), d->theme->ink);
     }
@@ -507,7 +520,7 @@ static void put_place(struct drawing *d, const struct figure_panel *panel, struc
                   "set colorbox user origin screen %.4f,%.4f size screen 0.02,%.4f noborder\n",
                   place.right + 0.015, place.bottom, place.top - place.bottom);
         text_add(d->out, "set label ");
-        put_quoted(d->out, panel->heat_label, 20, false);
+        put_quoted(d, panel->heat_label, 20, false);
         text_addf(d->out, " at screen %.4f,%.4f left font ',%d' textcolor rgb '%s'\n",
                   place.right + 0.01, cell.top - px(d, 12), FONT_SMALL, d->theme->ink);
         text_addf(d->out, "set cbtics textcolor rgb '%s'\n", d->theme->ink);
@@ -577,12 +590,12 @@ static void put_labels(struct drawing *d, const struct figure_panel *panel, stru
     }
     for (size_t i = 0; i < count; i++) {
         const struct figure_label *label = &panel->labels[i];
-        size_t letters = letters_in(label->text);
+        size_t letters = letters_in(d, label->text);
         double width = LETTER_SMALL * (double)(letters < 40 ? letters : 40);
         struct place box = find_room(d, &labels, x[i], y[i], width, label->left, place);
         labels.taken[labels.count++] = box;
         text_add(d->out, "set label ");
-        put_quoted(d->out, label->text, 40, false);
+        put_quoted(d, label->text, 40, false);
         text_addf(d->out, " at screen %.4f,%.4f %s front font ',%d' textcolor rgb '%s'\n",
                   box.left > x[i] ? box.left : box.right, (box.bottom + box.top) / 2,
                   box.left > x[i] ? "left" : "right", FONT_SMALL, d->theme->ink);
@@ -594,13 +607,13 @@ static void put_labels(struct drawing *d, const struct figure_panel *panel, stru
 static void put_heading(struct drawing *d)
 {
     text_add(d->out, "set label ");
-    put_quoted(d->out, d->figure->title, 92, false);
+    put_quoted(d, d->figure->title, 92, false);
     text_addf(d->out, " at screen 0.02,%.4f left font ',%d' textcolor rgb '%s'\n", 1 - px(d, 22),
               FONT + 2, d->theme->ink);
     if (!d->figure->note[0])
         return;
     text_add(d->out, "set label ");
-    put_quoted(d->out, d->figure->note, 128, false);
+    put_quoted(d, d->figure->note, 128, false);
     text_addf(d->out, " at screen 0.02,%.4f left font ',%d' textcolor rgb '%s'\n", 1 - px(d, 44),
               FONT_SMALL, d->theme->faint);
 }
@@ -641,22 +654,24 @@ static void put_panel(struct drawing *d, size_t p)
 }
 
 /* Legends of more than three lines make the page longer, not the panel smaller. */
-static double page_height(const struct figure *figure)
+static double page_height(const struct drawing *d)
 {
+    const struct figure *figure = d->figure;
     double height = figure->height > 0 ? figure->height : 500;
     for (size_t p = 0; p < figure->panel_count; p++) {
-        size_t longest, named = named_series(&figure->panels[p], &longest);
+        size_t longest, named = named_series(d, &figure->panels[p], &longest);
         double width = figure->beside ? 0.85 / (double)figure->panel_count : 0.85;
-        double lines = ceil((double)named / (double)legend_columns(&figure->panels[p], width));
+        double lines = ceil((double)named / (double)legend_columns(d, &figure->panels[p], width));
         height += named && lines > 3 ? 20 * (lines - 3) : 0;
     }
     return height;
 }
 
 enum err figure_script(const struct figure *figure, enum figure_format format, bool dark,
-                       struct text *out)
+                       bool (*can_be_shown)(uint32_t code), struct text *out)
 {
-    struct drawing d = {figure, dark ? &DARK : &LIGHT, out, page_height(figure)};
+    struct drawing d = {figure, dark ? &DARK : &LIGHT, out, 0, can_be_shown};
+    d.height = page_height(&d);
     if (figure->failed)
         return ERR_NO_MEMORY;
     put_terminal(&d, format);

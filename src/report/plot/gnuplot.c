@@ -14,16 +14,14 @@
 
 #include "core/log.h"
 #include "core/text.h"
-#include "core/utf8.h"
 #include "port/proc.h"
 #include "report/plot/figure.h"
 #include "rundir/run_dir.h"
 
-/* ---- characters that no font has ---- */
+/* ---- characters that no font has, as fontconfig reports them ---- */
 
-/* ---- what fontconfig tells ---- */
-
-static struct text covered; /* "20-7e a0-17f 6a21", of one font a line; "" where nobody tells */
+static struct text
+    covered; /* "20-7e a0-17f 6a21", a line per font; "" where fontconfig is missing */
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
 
 static void ask(void)
@@ -63,70 +61,11 @@ static bool some_font_has(uint32_t code)
     return false;
 }
 
-/* ---- texts ---- */
-
-static uint32_t code_of(const char *character, size_t length)
-{
-    static const unsigned char FIRST[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-    uint32_t code = (unsigned char)character[0] & FIRST[length];
-    for (size_t i = 1; i < length; i++)
-        code = code << 6 | ((unsigned char)character[i] & 0x3F);
-    return code;
-}
-
-/* Latin, Greek, Cyrillic and the marks that go with them. */
-static bool is_common(uint32_t code)
-{
-    return code < 0x250 || (code >= 0x370 && code < 0x500) || (code >= 0x2010 && code < 0x2028);
-}
-
+/* Latin, Greek, Cyrillic and the marks that go with them need not be asked for. */
 static bool can_be_shown(uint32_t code)
 {
-    return is_common(code) || some_font_has(code);
-}
-
-static void replace(char text[static FIGURE_TEXT_MAX], void *unused)
-{
-    (void)unused;
-    struct text shown = {0};
-    size_t left = strlen(text), length;
-    for (const char *at = text; left > 0; at += length, left -= length) {
-        size_t character = utf8_length(at, left);
-        length = character ? character : 1;
-        if (!character || can_be_shown(code_of(at, character)))
-            text_add_bytes(&shown, at, length);
-        else
-            text_addf(&shown, "[U+%04X]", (unsigned)code_of(at, character));
-    }
-    if (!shown.failed)
-        str_copy(text, FIGURE_TEXT_MAX, text_get(&shown));
-    text_release(&shown);
-}
-
-static void keep(char text[static FIGURE_TEXT_MAX], void *kept)
-{
-    text_add_bytes(kept, text, FIGURE_TEXT_MAX);
-}
-
-static void restore(char text[static FIGURE_TEXT_MAX], void *from)
-{
-    const char **at = from;
-    memcpy(text, *at, FIGURE_TEXT_MAX);
-    *at += FIGURE_TEXT_MAX;
-}
-
-static void fonts_replace(struct figure *figure, struct text *kept)
-{
-    figure_each_text(figure, keep, kept);
-    if (!kept->failed)
-        figure_each_text(figure, replace, NULL);
-}
-
-static void fonts_restore(struct figure *figure, const struct text *kept)
-{
-    const char *at = text_get(kept);
-    if (!kept->failed && kept->length)
-        figure_each_text(figure, restore, &at);
+    return code < 0x250 || (code >= 0x370 && code < 0x500) || (code >= 0x2010 && code < 0x2028) ||
+           some_font_has(code);
 }
 
 /* ---- gnuplot ---- */
@@ -194,11 +133,11 @@ static enum err draw_file(const char *temporary, const char *final, const char *
     return err;
 }
 
-enum err gnuplot_draw(struct figure *figure, enum figure_format format, bool dark,
+enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bool dark,
                       const char *directory, const char *name, struct error *why)
 {
     char path[PATH_LONGEST], temporary[PATH_LONGEST], final[PATH_LONGEST];
-    struct text script = {0}, kept = {0};
+    struct text script = {0};
     enum err err = find_gnuplot(path, why);
     if (err)
         return err;
@@ -207,11 +146,7 @@ enum err gnuplot_draw(struct figure *figure, enum figure_format format, bool dar
         !str_format(final, sizeof final, "%s/%s.%s", directory, name, FIGURE_SUFFIXES[format]))
         return err_set(why, ERR_BAD_VALUE, "too long a path: %s", directory);
     /* An SVG is drawn by whoever opens it, with the fonts there. */
-    if (format != FIGURE_SVG)
-        fonts_replace(figure, &kept);
-    err = figure_script(figure, format, dark, &script);
-    fonts_restore(figure, &kept);
-    text_release(&kept);
+    err = figure_script(figure, format, dark, format == FIGURE_SVG ? NULL : can_be_shown, &script);
     if (err)
         err_set(why, err, "%s", err_text(err));
     if (!err)

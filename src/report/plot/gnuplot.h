@@ -11,9 +11,8 @@
 /* ERR_UNSUPPORTED, with how to install it, when PATH has none. */
 enum err gnuplot_available(struct error *why) MUST_USE;
 
-/* Writes directory/name.suffix, whole or not at all, and makes the directory where it is missing.  While it
- * is drawn its texts may be changed for the fonts here; afterwards they are as before. */
-enum err gnuplot_draw(struct figure *figure, enum figure_format format, bool dark,
+/* Writes directory/name.suffix, whole or not at all, and makes the directory where it is missing. */
+enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bool dark,
                       const char *directory, const char *name, struct error *why) MUST_USE;
 
 #endif

@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/grow.h"
-#include "core/quantity.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/text/format.h"
 #include "report/plot/plot.h"
+#include "rundir/power.h"
 #include "rundir/samples.h"
 #include "rundir/spans.h"
 #include "rundir/journal.h"
@@ -20,27 +19,11 @@ enum { REQUESTS_DRAWN = 300, LANES_MOST = 64, COLUMNS = 1200 };
 /* Starts that are drawn, the first ones; and of how many each is named. */
 enum { STARTS_DRAWN = 32, STARTS_NAMED = 6 };
 
-/* A channel's power: watts is UNKNOWN after a gap. */
-struct power_sample {
-    double t, watts, sum;
-};
-
-struct power_channel {
-    char device[128], channel[64], scope[32];
-    struct power_sample *samples;
-    size_t count, capacity;
-};
-
-struct power_samples {
-    struct power_channel *channels;
-    size_t count, capacity;
-};
-
 /* A start on the page: its own seconds, and what lies between them and those of the page. */
 struct lap {
     unsigned start;
     double from, to, shift;
-    struct power_samples samples;
+    struct power power;
 };
 
 struct laps {
@@ -49,129 +32,16 @@ struct laps {
     double from, to; /* on the page */
 };
 
-/* ---- reading power ---- */
-
-static struct power_channel *channel_of(struct power_samples *all, const struct sample *sample)
-{
-    for (size_t i = 0; i < all->count; i++) {
-        struct power_channel *channel = &all->channels[i];
-        if (strcmp(channel->device, sample->device) == 0 &&
-            strcmp(channel->channel, sample->channel) == 0)
-            return channel;
-    }
-    struct power_channel *channels =
-        grow(all->channels, &all->capacity, all->count, sizeof *channels);
-    if (!channels)
-        return NULL;
-    all->channels = channels;
-    struct power_channel *channel = &channels[all->count++];
-    *channel = (struct power_channel){0};
-    str_copy(channel->device, sizeof channel->device, sample->device);
-    str_copy(channel->channel, sizeof channel->channel, sample->channel);
-    str_copy(channel->scope, sizeof channel->scope, sample->scope);
-    return channel;
-}
-
-static enum err take_sample(void *context, const struct sample *sample)
-{
-    struct power_samples *all = context;
-    if (strcmp(sample->scope, "none") == 0)
-        return ERR_OK;
-    struct power_channel *channel = channel_of(all, sample);
-    struct power_sample *samples =
-        channel ? grow(channel->samples, &channel->capacity, channel->count, sizeof *samples)
-                : NULL;
-    if (!samples)
-        return ERR_NO_MEMORY;
-    channel->samples = samples;
-    samples[channel->count++] = (struct power_sample){sample->t_s, sample->value, sample->sum};
-    return ERR_OK;
-}
-
-static enum scope scope_named(const char *name)
-{
-    for (int scope = 0; scope < SCOPE_COUNT; scope++)
-        if (strcmp(scope_name((enum scope)scope), name) == 0)
-            return (enum scope)scope;
-    return SCOPE_NONE;
-}
-
-/* Its joules are in another of the same device; or it is the same part, with fewer samples. */
-static bool is_covered(const struct power_samples *all, size_t which)
-{
-    const struct power_channel *channel = &all->channels[which];
-    for (size_t i = 0; i < all->count; i++) {
-        const struct power_channel *other = &all->channels[i];
-        if (i == which || strcmp(other->device, channel->device) != 0 || !other->count)
-            continue;
-        if (strcmp(other->scope, channel->scope) != 0 &&
-            scope_contains(scope_named(other->scope), scope_named(channel->scope)))
-            return true;
-        if (strcmp(other->scope, channel->scope) == 0 &&
-            (other->count > channel->count || (other->count == channel->count && i < which)))
-            return true;
-    }
-    return false;
-}
-
-static void drop_covered(struct power_samples *all)
-{
-    bool *covered = calloc(all->count + 1, sizeof *covered);
-    size_t kept = 0;
-    for (size_t i = 0; covered && i < all->count; i++)
-        covered[i] = is_covered(all, i);
-    for (size_t i = 0; covered && i < all->count; i++)
-        if (covered[i])
-            free(all->channels[i].samples);
-        else
-            all->channels[kept++] = all->channels[i];
-    all->count = covered ? kept : all->count;
-    free(covered);
-}
-
-/* Of every device the outermost part that has a meter, once: no channel's joules are in another's.  ERR_NO_DATA
- * without a sample of power. */
-static enum err power_samples_read(const char *directory, unsigned start, struct power_samples *out,
-                                   struct error *why)
-{
-    const struct samples_query query = {.kind = SAMPLES_ENERGY};
-    struct samples_found found;
-    enum err err = samples_read(directory, start, &query, take_sample, out, &found, why);
-    if (err == ERR_NOT_FOUND)
-        return err_set(why, ERR_NO_DATA, "the run has no samples");
-    if (err)
-        return err;
-    drop_covered(out);
-    return out->count ? ERR_OK : err_set(why, ERR_NO_DATA, "the run has no samples of power");
-}
-
-static void power_samples_release(struct power_samples *samples)
-{
-    for (size_t i = 0; i < samples->count; i++)
-        free(samples->channels[i].samples);
-    free(samples->channels);
-}
-
 /* ---- power ---- */
 
-/* A channel's watts; where there are more than the page has columns, means by its running sum. */
 static void put_channel(struct figure_series *line, const struct power_channel *channel,
-                        const struct lap *lap, double width)
+                        const struct lap *lap)
 {
-    double step = channel->count > COLUMNS ? width / COLUMNS : 0, shift = lap->shift;
-    const struct power_sample *last = NULL;
-    for (size_t i = 0; i < channel->count; i++) {
-        const struct power_sample *sample = &channel->samples[i];
-        if (sample->t < lap->from || sample->t > lap->to)
-            continue;
-        if (step <= 0 && is_known(sample->watts)) {
-            series_add2(line, sample->t + shift, sample->watts);
-        } else if (!last) {
-            last = sample;
-        } else if (sample->t - last->t >= step) {
-            series_add2(line, sample->t + shift, (sample->sum - last->sum) / (sample->t - last->t));
-            last = sample;
-        }
+    const struct time_grid *grid = &lap->power.grid;
+    for (size_t i = 0; i < grid->count; i++) {
+        double t = grid->from + ((double)i + 0.5) * grid->step;
+        if (t >= lap->from && t <= lap->to)
+            series_add2(line, t + lap->shift, power_mean(channel, i));
     }
 }
 
@@ -193,17 +63,19 @@ static size_t line_of(struct lines *lines, const char *name, bool *is_new)
 }
 
 static void put_lap(struct figure *figure, struct figure_panel *panel, const struct lap *lap,
-                    double width, struct lines *lines)
+                    struct lines *lines)
 {
     char name[FIGURE_TEXT_MAX];
-    for (size_t i = 0; i < lap->samples.count; i++) {
-        const struct power_channel *channel = &lap->samples.channels[i];
+    for (size_t i = 0; i < lap->power.count; i++) {
+        const struct power_channel *channel = &lap->power.channels[i];
         bool is_new;
+        if (!channel->shown)
+            continue;
         str_format(name, sizeof name, "%.100s %.60s", channel->device, channel->scope);
         size_t line = line_of(lines, name, &is_new);
         put_channel(figure_series(figure, panel, FIGURE_LINE,
                                   (enum figure_color)(line % FIGURE_INK), is_new ? name : ""),
-                    channel, lap, width);
+                    channel, lap);
     }
 }
 
@@ -217,7 +89,7 @@ static void put_power(struct figure *figure, const struct laps *laps)
     panel->x.high = laps->to;
     panel->y.from_zero = true;
     for (size_t i = 0; i < laps->count; i++)
-        put_lap(figure, panel, &laps->items[i], laps->to - laps->from, &lines);
+        put_lap(figure, panel, &laps->items[i], &lines);
 }
 
 /* ---- requests ---- */
@@ -428,14 +300,16 @@ static void note_starts(struct figure *figure, const char *directory, const stru
 
 /* ---- both ---- */
 
-static enum err read_power(const char *directory, struct laps *laps, struct error *why)
+/* A start without samples leaves the others theirs. */
+static enum err read_power(const struct run_table *table, struct laps *laps, struct error *why)
 {
     bool any = false;
     struct error first = {0};
     for (size_t i = 0; i < laps->count; i++) {
         struct lap *lap = &laps->items[i];
-        enum err err = power_samples_read(directory, lap->start, &lap->samples, i ? NULL : &first);
-        if (err && err != ERR_NO_DATA)
+        enum err err = power_read(table->directory, lap->start, &table->summary, COLUMNS,
+                                  &lap->power, i ? NULL : &first);
+        if (err && err != ERR_NO_DATA && err != ERR_NOT_FOUND)
             return err_set(why, err, "%s", first.text[0] ? first.text : err_text(err));
         any = any || !err;
     }
@@ -470,12 +344,12 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
     if (!err) {
         find_laps(&spans, &laps);
         lay_out(&laps);
-        err = read_power(directory, &laps, why);
+        err = read_power(source->table, &laps, why);
     }
     if (!err)
         err = draw_both(source->table, &laps, &spans, figure);
     for (size_t i = 0; i < laps.count; i++)
-        power_samples_release(&laps.items[i].samples);
+        power_release(&laps.items[i].power);
     spans_release(&spans);
     return err;
 }

@@ -1,4 +1,4 @@
-#include "runner/microbench/kernels.h"
+#include "runner/microbench/team.h"
 
 /* What every processor of the architecture has. */
 #define NAMED(function) plain_##function

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "port/thread.h"
-#include "runner/microbench/kernels.h"
 
 enum {
     BLOCK = 16384, /* floats between two updates of the count */

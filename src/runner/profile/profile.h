@@ -30,7 +30,7 @@ enum profile_existing { EXISTING_REFUSE, EXISTING_RESUME, EXISTING_OVERWRITE };
 struct profile_progress {
     const char *phase;       /* "preparing", "idle", "warm-up", "queries", "judge", "writing" */
     uint64_t done, failed;   /* queries of this start */
-    int64_t total;           /* -1 when only the end of the dataset will tell */
+    int64_t total;           /* -1 when unknown before the end of the dataset */
     double elapsed_s;        /* in this phase */
     double watts;            /* of the machine, lately */
     double joules_per_token; /* output tokens, so far */

@@ -9,6 +9,7 @@
 #include "core/energy.h"
 #include "core/err.h"
 #include "graders/grader.h"
+#include "rundir/run_path.h"
 #include "rundir/spans.h"
 
 struct profile;
@@ -31,7 +32,7 @@ struct answer {
 /* A request until its energy is settled: the context of its trace, freed when its share is taken. */
 struct pending {
     uint64_t id; /* for attribution */
-    char key[40];
+    char key[QUERY_KEY_MAX];
     unsigned attempt;                            /* from 1 */
     bool last;                                   /* the attempt that the query's record is about */
     double input_tokens, output_tokens, seconds; /* UNKNOWN when unknown */
@@ -41,7 +42,7 @@ struct pending {
 /* A judgement until its energy is settled, likewise. */
 struct judgement {
     uint64_t id;
-    char key[40];
+    char key[QUERY_KEY_MAX];
     double gpu_joules, cpu_joules; /* of the query, for the task's total */
     struct energy earlier;         /* of judgements before it without a verdict */
     double earlier_gpu_joules, earlier_cpu_joules;

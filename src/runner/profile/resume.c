@@ -255,10 +255,10 @@ static enum err close_set(struct closing *closing, const struct query_set *ended
     unsigned repeat;
     enum err err = ERR_OK;
     while (!err && query_set_next(ended, &at, &index, &repeat)) {
-        char key[40];
+        char key[QUERY_KEY_MAX];
         if (query_set_has(settled, index, repeat))
             continue;
-        query_key(index, repeat, key, sizeof key);
+        query_key(index, repeat, key);
         records_no_energy(key, judge, "the run was killed before its energy was settled",
                           &closing->line);
         err = journal_append(&closing->journal, &closing->line, closing->why);

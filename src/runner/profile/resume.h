@@ -52,7 +52,7 @@ enum err resume_read(const char *journal, const struct profile_options *options,
                      struct error *why) MUST_USE;
 
 /* Writes an unknown energy with the reason for every query of the last start that ended without its energy,
- * so that the journal tells it once; likewise for a judge's energies.  *unsettled is how many queries that
+ * so that the journal has it once; likewise for a judge's energies.  *unsettled is how many queries that
  * were.  May be killed and repeated. */
 enum err resume_close_unsettled(const struct resume *resume, const char *journal,
                                 uint64_t *unsettled, struct error *why) MUST_USE;

@@ -228,7 +228,7 @@ struct run_energy settle_totals(const struct profile *profile, double *conservat
     struct run_energy total = profile->spent;
     total.energy = total_energy(profile);
     total.busy = total_busy(profile);
-    /* A start that was killed cannot tell how long it was busy. */
+    /* How long a killed start was busy is unknown. */
     total.busy_s = resume->ended == resume->starts ? total.busy_s + resume->spent.busy_s : UNKNOWN;
     add_known(&total.accounted_joules, resume->spent.accounted_joules);
     add_known(&total.idle_joules, resume->spent.idle_joules);

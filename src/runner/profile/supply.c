@@ -74,29 +74,6 @@ void query_set_release(struct query_set *set)
     *set = (struct query_set){.repeats = set->repeats};
 }
 
-void query_key(uint64_t index, unsigned repeat, char *to, size_t size)
-{
-    if (repeat == 0)
-        str_format(to, size, "q%06" PRIu64, index);
-    else
-        str_format(to, size, "q%06" PRIu64 ".r%u", index, repeat);
-}
-
-bool query_key_parse(const char *key, uint64_t *index, unsigned *repeat)
-{
-    char number[40];
-    uint64_t again = 0;
-    if (!key || key[0] != 'q')
-        return false;
-    const char *dot = strstr(key, ".r");
-    if (!str_format(number, sizeof number, "%.*s", dot ? (int)(dot - key - 1) : 30, key + 1) ||
-        parse_u64(number, index) != ERR_OK || (dot && parse_u64(dot + 2, &again) != ERR_OK) ||
-        again > UINT_MAX)
-        return false;
-    *repeat = (unsigned)again;
-    return true;
-}
-
 /* ---- the supply ---- */
 
 static enum err open_dataset(struct supply *supply, struct error *why)
@@ -196,7 +173,7 @@ enum err supply_next(struct supply *supply, struct query *out, bool *end, struct
     if (err)
         supply->ended = true; /* the other workers need not try it too */
     if (usable) {
-        query_key(out->index, out->repeat, out->key, sizeof out->key);
+        query_key(out->index, out->repeat, out->key);
         out->due = next_due(supply);
     }
     *end = !usable;

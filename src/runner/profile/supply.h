@@ -12,6 +12,7 @@
 #include "core/random.h"
 #include "core/units.h"
 #include "datasets/dataset.h"
+#include "rundir/run_path.h"
 
 struct text;
 
@@ -19,8 +20,8 @@ struct query {
     struct item item;
     uint64_t index;  /* in the dataset, from 0 */
     unsigned repeat; /* from 0 */
-    char key[40];    /* names it within the run: "q000012", "q000012.r1" */
-    nanos due;       /* when it should be sent; 0: at once */
+    char key[QUERY_KEY_MAX];
+    nanos due; /* when it should be sent; 0: at once */
 };
 void query_release(struct query *query);
 
@@ -37,10 +38,6 @@ bool query_set_has(const struct query_set *set, uint64_t index, unsigned repeat)
 bool query_set_next(const struct query_set *set, uint64_t *at, uint64_t *index, unsigned *repeat);
 /* Empties it; `repeats` stays. */
 void query_set_release(struct query_set *set);
-
-void query_key(uint64_t index, unsigned repeat, char *to, size_t size);
-/* "q000012.r1" into its numbers; false for anything else. */
-bool query_key_parse(const char *key, uint64_t *index, unsigned *repeat);
 
 struct supply {
     const char *name;

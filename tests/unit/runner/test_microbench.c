@@ -2,7 +2,6 @@
  * it did. */
 #include "core/units.h"
 #include "port/thread.h"
-#include "runner/microbench/kernels.h"
 #include "runner/microbench/team.h"
 #include "support/unit.h"
 

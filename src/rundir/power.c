@@ -1,9 +1,10 @@
-#include "report/html/power.h"
+#include "rundir/power.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/quantity.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "rundir/samples.h"
@@ -60,22 +61,14 @@ static bool source_names(const char *source, const struct power_channel *channel
     return false;
 }
 
-static bool counts(const struct power *power, const struct power_channel *channel,
-                   const struct summary *summary)
+static bool is_source(const struct power_channel *channel, const struct summary *summary)
 {
     for (size_t i = 0; i < summary->device_count; i++) {
         const char *source = summary->devices[i].energy.source;
         if (source && source_names(source, channel))
             return true;
     }
-    if (summary->device_count)
-        return false;
-    if (channel->is_counter)
-        return true;
-    for (size_t i = 0; i < power->count; i++)
-        if (power->channels[i].is_counter && !strcmp(power->channels[i].device, channel->device))
-            return false;
-    return true;
+    return false;
 }
 
 /* A power meter of the same thing that was read more often shows more of its course than the counter. */
@@ -91,20 +84,46 @@ static struct power_channel *finest_like(struct power *power, struct power_chann
     return finest;
 }
 
-static size_t choose(struct power *power, const struct summary *summary)
+static enum scope scope_named(const char *name)
 {
-    size_t shown = 0;
+    for (int scope = 0; scope < SCOPE_COUNT; scope++)
+        if (strcmp(scope_name((enum scope)scope), name) == 0)
+            return (enum scope)scope;
+    return SCOPE_NONE;
+}
+
+/* Its joules are in another of the same device; or it is the same part, with fewer samples. */
+static bool is_covered(const struct power *power, const struct power_channel *channel)
+{
+    enum scope scope = scope_named(channel->scope);
+    for (const struct power_channel *other = power->channels;
+         other < power->channels + power->count; other++) {
+        if (other == channel || strcmp(other->device, channel->device) != 0)
+            continue;
+        bool same = strcmp(other->scope, channel->scope) == 0;
+        if (same ? other->rows > channel->rows || (other->rows == channel->rows && other < channel)
+                 : scope_contains(scope_named(other->scope), scope))
+            return true;
+    }
+    return scope == SCOPE_NONE;
+}
+
+static bool choose(struct power *power, const struct summary *summary)
+{
+    bool any = false;
     for (size_t i = 0; i < power->count; i++)
-        if (counts(power, &power->channels[i], summary))
-            finest_like(power, &power->channels[i])->shown = true;
-    for (size_t i = 0; i < power->count; i++)
-        shown += power->channels[i].shown;
-    return shown;
+        if (is_source(&power->channels[i], summary))
+            finest_like(power, &power->channels[i])->shown = any = true;
+    for (size_t i = 0; i < power->count && !any; i++)
+        power->channels[i].shown = !is_covered(power, &power->channels[i]);
+    for (size_t i = 0; i < power->count && !any; i++)
+        any = power->channels[i].shown;
+    return any;
 }
 
 /* ---- buckets ---- */
 
-static enum err lay_grid(struct power *power)
+static enum err lay_grid(struct power *power, size_t buckets_most)
 {
     double from = INFINITY, to = -INFINITY;
     uint64_t rows = 1;
@@ -115,7 +134,7 @@ static enum err lay_grid(struct power *power)
         to = fmax(to, power->channels[i].last_t);
         rows = power->channels[i].rows > rows ? power->channels[i].rows : rows;
     }
-    size_t count = rows < POWER_BUCKETS_MOST ? (size_t)rows : POWER_BUCKETS_MOST;
+    size_t count = rows < buckets_most ? (size_t)rows : buckets_most;
     double length = fmax(to - from, 1e-3);
     power->grid = (struct time_grid){from, length / (double)count, count};
     for (size_t i = 0; i < power->count; i++) {
@@ -181,8 +200,14 @@ static enum err add_row(void *context, const struct sample *sample)
     return ERR_OK;
 }
 
+double power_mean(const struct power_channel *channel, size_t bucket)
+{
+    double covered = channel->covered_s[bucket];
+    return covered > 0 ? channel->joules[bucket] / covered : UNKNOWN;
+}
+
 enum err power_read(const char *directory, unsigned start, const struct summary *summary,
-                    struct power *out, struct error *why)
+                    size_t buckets_most, struct power *out, struct error *why)
 {
     const struct samples_query query = {.kind = SAMPLES_ENERGY};
     struct samples_found found = {0};
@@ -193,7 +218,7 @@ enum err power_read(const char *directory, unsigned start, const struct summary 
     if (!err && !choose(out, summary))
         err = err_set(why, ERR_NO_DATA, "no reading of energy or power in the samples of start %u",
                       start);
-    if (!err && lay_grid(out))
+    if (!err && lay_grid(out, buckets_most))
         err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     if (!err)
         err = samples_read(directory, start, &query, add_row, out, &found, why);

@@ -1,10 +1,10 @@
 /* The power of a run's devices over its time, out of samples.csv: for each channel that made a figure, the
- * mean, least and largest power in each of a few thousand buckets.  The joules of a bucket are differences
+ * mean, least and largest power in each of some thousand buckets.  The joules of a bucket are differences
  * of the running sum, so what is drawn adds up to what was counted.
  *
- * power_read gives what power_release takes back. */
-#ifndef IPW_REPORT_HTML_POWER_H
-#define IPW_REPORT_HTML_POWER_H
+ * power_read fills what power_release frees. */
+#ifndef IPW_RUNDIR_POWER_H
+#define IPW_RUNDIR_POWER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,12 +38,15 @@ struct power {
     uint64_t damaged; /* lines that could not be read */
 };
 
-enum { POWER_BUCKETS_MOST = 6000 };
-
-/* Of a start, from 1.  The sources of the summary's devices say which channels count; without devices, every counter
- * does, and the power of what has none.  ERR_NOT_FOUND without the file, ERR_NO_DATA when nothing in it is of energy. */
+/* Of a start, from 1, in at most `buckets_most` buckets.  The sources of the summary's devices say which channels
+ * count; where they name none, the outermost metered part of every device does, so that no joule is counted twice.
+ * ERR_NOT_FOUND without the file, ERR_NO_DATA when nothing in it is of energy. */
 enum err power_read(const char *directory, unsigned start, const struct summary *summary,
-                    struct power *out, struct error *why) MUST_USE;
+                    size_t buckets_most, struct power *out, struct error *why) MUST_USE;
+
+/* Mean watts of a bucket; UNKNOWN where no reading covers it. */
+double power_mean(const struct power_channel *channel, size_t bucket);
+
 void power_release(struct power *power);
 
 #endif
