@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rundir/measured_layers.h"
+#include "rundir/layers_result.h"
 #include "core/json.h"
 #include "core/text.h"
 

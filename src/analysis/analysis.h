@@ -18,20 +18,20 @@
 #include "core/text.h"
 
 struct json;
-struct measured_layers;
+struct layers_results;
 
 /* What there is to look at; either may be missing. */
 struct analysis_input {
     const struct run_table *table;
-    const struct measured_layers *layers;
+    const struct layers_results *layers;
 };
 
 struct analysis {
-    const struct run_table *table;        /* NULL for one of layers */
-    const struct measured_layers *layers; /* NULL for one of a run */
-    const struct params *params;          /* checked against the driver's list */
-    struct json *json;                    /* where summary and data go, in this order */
-    struct text *warnings;                /* one a line; by analysis_warn */
+    const struct run_table *table;       /* NULL for one of layers */
+    const struct layers_results *layers; /* NULL for one of a run */
+    const struct params *params;         /* checked against the driver's list */
+    struct json *json;                   /* where summary and data go, in this order */
+    struct text *warnings;               /* one a line; by analysis_warn */
 };
 
 struct analysis_driver {

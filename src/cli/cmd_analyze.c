@@ -16,7 +16,7 @@
 #include "port/file.h"
 #include "port/json_read.h"
 #include "report/text/analysis_report.h"
-#include "rundir/measured_layers.h"
+#include "rundir/layers_result.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_table.h"
 
@@ -34,9 +34,9 @@ struct analyzing {
     const struct analyze_options *options;
     const struct analysis_driver *drivers[ANALYSES_MOST];
     size_t driver_count;
-    bool by_name;                  /* --analysis was given: missing data is reported */
-    struct measured_layers layers; /* of all sources so far */
-    size_t layered;                /* sources that had some */
+    bool by_name;                 /* --analysis was given: missing data is reported */
+    struct layers_results layers; /* of all sources so far */
+    size_t layered;               /* sources that had some */
     struct run_point *points;
     size_t point_count;
     struct text out; /* text, or the members of the JSON object */
@@ -48,7 +48,7 @@ struct subject {
     const char *path;
     struct run_table table;
     bool has_table, is_file;
-    struct measured_layers layers; /* borrowed from struct analyzing */
+    struct layers_results layers; /* borrowed from struct analyzing */
 };
 
 /* ---- selection ---- */
@@ -282,10 +282,8 @@ static enum err put_across(struct analyzing *work, struct json *json, struct err
 static enum err load_layers(struct analyzing *work, struct subject *subject, struct error *why)
 {
     size_t before = work->layers.count;
-    enum err err = measured_layers_load(subject->path, &work->layers, why);
-    if (err)
-        work->layers.count = before;
-    subject->layers = (struct measured_layers){.count = work->layers.count - before};
+    enum err err = layers_results_load(subject->path, &work->layers, why);
+    subject->layers = (struct layers_results){.count = work->layers.count - before};
     if (subject->layers.count) /* else there may be no array to point into */
         subject->layers.models = work->layers.models + before;
     work->layered += subject->layers.count > 0;
@@ -393,7 +391,7 @@ static int analyze_main(const char **words, size_t count)
         code = analyze_all(&work, words, drop_repeated(words, count));
     params_release(&args.params);
     text_release(&work.out);
-    measured_layers_release(&work.layers);
+    layers_results_release(&work.layers);
     free(work.points);
     return code;
 }

@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "core/json.h"
 #include "core/text.h"
 #include "engine/shipped.h"
 #include "port/proc.h"
+#include "report/text/format.h"
 #include "report/text/layers_report.h"
+#include "rundir/layers_result.h"
 #include "runner/host_report.h"
 #include "runner/layers/layers.h"
 #include "runner/run_save.h"
@@ -153,16 +156,16 @@ static int complete_options(struct layers_command *command)
 
 /* ---- the report ---- */
 
-static int write_out(const struct layers_command *command, const struct layers_report *report)
+static int write_out(const struct layers_command *command, const struct layers_results *results)
 {
     struct text json = {0}, text = {0};
     struct error why;
     int code = 0;
-    layers_json(report, &json);
+    layers_results_to_json(results, command->path_count > 1, &json);
     if (command->output && write_file(command->output, &json, &why) != ERR_OK)
         code = complain(EXIT_FAILED, "%s", why.text);
     if (!command->json)
-        layers_text(report, wants_color(STDOUT_FILENO), &text);
+        layers_text(results, wants_color(STDOUT_FILENO), &text);
     int written = put_output(command->json ? &json : &text);
     text_release(&json);
     text_release(&text);
@@ -170,63 +173,61 @@ static int write_out(const struct layers_command *command, const struct layers_r
 }
 
 /* A run directory for each model. */
-static int save_models(const struct layers_command *command, struct session *session,
-                       const struct layers_report *report)
+static int save_models(const struct layers_command *command, const struct run_save *save,
+                       const struct layers_run *run)
 {
-    const struct run_save save = {.parent = command->output_dir,
-                                  .session = session,
-                                  .host = report->host,
-                                  .own = report->own};
     int code = 0;
     if (!command->save && !command->output_dir)
         return 0;
-    for (size_t i = 0; i < report->result->count; i++) {
-        struct layers_result one = *report->result;
-        struct layers_report alone = *report;
-        struct text json = {0};
+    for (size_t i = 0; i < run->count; i++) {
         struct error why = {0};
         char directory[512];
-        one.models = &report->result->models[i];
-        one.count = 1;
-        alone.result = &one;
-        alone.model_count = 1;
-        layers_json(&alone, &json);
-        if (run_save_layers(&save, one.models, &json, directory, sizeof directory, &why))
+        if (run_save_layers(save, &run->models[i], &run->results.models[i], directory,
+                            sizeof directory, &why))
             code = complain(EXIT_FAILED, "cannot save the run: %s", why.text);
         else if (!command->quiet)
             fprintf(stderr, "ipw layers: saved in %s\n", directory);
-        text_release(&json);
     }
     return code;
 }
 
-static int write_report(const struct layers_command *command, struct session *session,
-                        const struct layers_result *result)
+/* What each result says of the measurement as a whole. */
+static void describe(struct layers_result *result, const struct run_save *save, const char *started)
 {
-    struct host_report host;
-    struct layers_report report = {
-        .result = result,
-        .model_count = command->path_count,
-        .options = &command->layers,
-        .host = &host,
-        .reads = sampler_reads(session->sampler),
-    };
-    for (size_t i = 0; i < sampler_count(session->sampler); i++) {
+    struct json json;
+    json_init(&json, &result->host, false);
+    host_to_json(&json, NULL, save->host);
+    result->started = started;
+    result->own = (struct result_own){.cpu_s = save->own.cpu_s,
+                                      .rss_mb = save->own.rss_mb,
+                                      .reads = (double)sampler_reads(save->session->sampler)};
+    for (size_t i = 0; i < sampler_count(save->session->sampler); i++) {
         struct source_state state;
-        sampler_source(session->sampler, i, &state);
-        report.read_s += state.read_s;
+        sampler_source(save->session->sampler, i, &state);
+        result->own.read_s += state.read_s;
     }
+}
+
+static int write_report(const struct layers_command *command, struct session *session,
+                        const struct layers_run *run)
+{
+    char started[FORMAT_MAX];
+    struct host_report host;
+    struct run_save save = {.parent = command->output_dir, .session = session, .host = &host};
     host_report_take(&session->findings, &host);
-    proc_own_cost(&report.own);
-    int code = write_out(command, &report);
-    int saved = save_models(command, session, &report);
+    proc_own_cost(&save.own);
+    format_time(started, run->started_wall);
+    for (size_t i = 0; i < run->results.count; i++)
+        describe(&run->results.models[i], &save, started);
+    int code = write_out(command, &run->results);
+    int saved = save_models(command, &save, run);
     return code ? code : saved;
 }
 
-static int require_energy(const struct layers_result *result)
+static int require_energy(const struct layers_run *run)
 {
-    for (size_t i = 0; i < result->count; i++) {
-        int code = require_measured(&result->models[i].total);
+    for (size_t i = 0; i < run->count; i++) {
+        int code = require_measured(&run->models[i].total);
         if (code)
             return code;
     }
@@ -237,7 +238,7 @@ static int measure(const struct layers_command *command)
 {
     static struct session session; /* not closed: see cmd_run.c */
     const struct engine_library *library;
-    struct layers_result result;
+    struct layers_run run;
     struct error why = {0};
     if (engine_library_open(&library, &why) != ERR_OK)
         return complain(EXIT_FAILED, "%s", why.text);
@@ -245,22 +246,22 @@ static int measure(const struct layers_command *command)
     int code = open_session(&command->measure, &session);
     if (code)
         return code;
-    enum err err = layers_measure(&session, command->paths, command->path_count, &command->layers,
-                                  &result, &why);
+    enum err err =
+        layers_measure(&session, command->paths, command->path_count, &command->layers, &run, &why);
     clear_progress();
     sampler_stop(session.sampler);
     if (err && err != ERR_INTERRUPTED)
         code = complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
     /* Models measured before a failure are reported all the same. */
-    if (result.count > 0) {
-        int delivered = write_report(command, &session, &result);
+    if (run.count > 0) {
+        int delivered = write_report(command, &session, &run);
         code = code ? code : delivered;
     }
-    if (result.signal)
-        code = 128 + result.signal;
+    if (run.signal)
+        code = 128 + run.signal;
     else if (!code && command->measure.require_energy)
-        code = require_energy(&result);
-    layers_result_release(&result);
+        code = require_energy(&run);
+    layers_run_release(&run);
     return code;
 }
 

@@ -15,7 +15,7 @@
 #include "report/plot/figure.h"
 #include "report/plot/gnuplot.h"
 #include "report/plot/plot.h"
-#include "rundir/measured_layers.h"
+#include "rundir/layers_result.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 #include "rundir/run_table.h"
@@ -248,18 +248,16 @@ static void plot_run_directory(struct plotting *work, size_t source, bool may_la
     run_table_release(&table);
 }
 
-static void plot_model(struct plotting *work, size_t source, const struct measured_model *model,
+static void plot_model(struct plotting *work, size_t source, const struct layers_result *model,
                        bool is_file, bool is_one_of_many)
 {
     char place[PATH_LONGEST], folder[256] = "", whole[PATH_LONGEST + 300];
-    const char *name = jv_text(jv_get(model->figures, "model"));
     plot_folder(work, source, is_file, place);
     if (is_one_of_many)
-        model_slug(name ? name : "model", folder, sizeof folder);
+        model_slug(model->model ? model->model : "model", folder, sizeof folder);
     str_format(whole, sizeof whole, "%s%s%s%s", place, is_file ? "" : "/layers",
                folder[0] ? "/" : "", folder);
-    draw_source(work, PLOT_OF_LAYERS,
-                &(struct plot_source){.layers = model->figures, .host = model->host}, whole);
+    draw_source(work, PLOT_OF_LAYERS, &(struct plot_source){.layers = model}, whole);
     report_missed(work, folder[0] ? folder : source_name(work, source));
     work->had_layers = true;
 }
@@ -267,9 +265,9 @@ static void plot_model(struct plotting *work, size_t source, const struct measur
 /* The layers of a file or directory; returns the number of models. */
 static size_t plot_layers(struct plotting *work, size_t source, bool is_file)
 {
-    struct measured_layers layers = {0};
+    struct layers_results layers = {0};
     struct error why = {0};
-    enum err err = measured_layers_load(work->sources[source], &layers, &why);
+    enum err err = layers_results_load(work->sources[source], &layers, &why);
     size_t count = err ? 0 : layers.count;
     for (size_t i = 0; i < count; i++)
         plot_model(work, source, &layers.models[i], is_file, count > 1);
@@ -277,7 +275,7 @@ static size_t plot_layers(struct plotting *work, size_t source, bool is_file)
         complain(EXIT_FAILED, "%s", why.text);
         work->failed = true;
     }
-    measured_layers_release(&layers);
+    layers_results_release(&layers);
     return count;
 }
 

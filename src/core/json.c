@@ -181,3 +181,32 @@ void json_raw(struct json *json, const char *key, const char *value)
     begin_item(json, key);
     text_add(json->out, value);
 }
+
+/* One past the end of a quoted string. */
+static const char *skip_string(const char *at)
+{
+    for (at++; *at && *at != '"'; at++)
+        if (*at == '\\' && at[1])
+            at++;
+    return *at ? at + 1 : at;
+}
+
+void json_raw_indented(struct json *json, const char *key, const char *value)
+{
+    begin_item(json, key);
+    for (const char *at = value; *at;) {
+        const char *end = *at == '"' ? skip_string(at) : at + 1;
+        bool opens = (*at == '{' || *at == '[') && *end != '}' && *end != ']';
+        if ((*at == '}' || *at == ']') && at > value && at[-1] != '{' && at[-1] != '[') {
+            json->depth--;
+            new_line(json);
+        }
+        text_add_bytes(json->out, at, (size_t)(end - at));
+        json->depth += opens;
+        if (opens || *at == ',')
+            new_line(json);
+        else if (*at == ':' && json->pretty)
+            text_add(json->out, " ");
+        at = end;
+    }
+}

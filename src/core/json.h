@@ -34,5 +34,7 @@ void json_null(struct json *json, const char *key);
 
 /* A value that is JSON already, copied unchanged: a number keeps its digits. */
 void json_raw(struct json *json, const char *key, const char *value);
+/* The same, of compact JSON: laid out like the rest. */
+void json_raw_indented(struct json *json, const char *key, const char *value);
 
 #endif

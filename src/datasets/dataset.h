@@ -85,6 +85,10 @@ enum err dataset_next(struct dataset *dataset, struct item *out, bool *end, stru
     MUST_USE;
 void dataset_close(struct dataset *dataset);
 
+/* A hash of the file or directory that the dataset is read from, as hexadecimal digits; "" for one that is not read
+ * from a file. */
+void dataset_hash(const char *name, const struct params *params, char *to, size_t size);
+
 /* ---- for drivers: filling an item, which owns its strings ---- */
 
 /* Replaces *field by a copy; NULL counts as "". */

@@ -1,6 +1,12 @@
 /* Opens a dataset by name: a driver, a preset, or a file or directory. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "core/hash.h"
 #include "core/registry.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
@@ -214,6 +220,53 @@ enum err dataset_open(const char *name, const struct dataset_config *config, str
         *out = (struct dataset){.count = -1};
     }
     return err;
+}
+
+/* ---- its content ---- */
+
+/* Not of a pipe, which can be read once only. */
+static uint64_t hash_file(uint64_t hash, const char *path)
+{
+    enum { BLOCK = 1 << 18 };
+    int fd = file_is_regular(path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    char *block = fd >= 0 ? malloc(BLOCK) : NULL;
+    ssize_t got;
+    while (block && ((got = read(fd, block, BLOCK)) > 0 || (got < 0 && errno == EINTR)))
+        hash = hash_bytes(hash, block, got > 0 ? (size_t)got : 0);
+    free(block);
+    if (fd >= 0)
+        close(fd);
+    return hash;
+}
+
+/* A directory of save_to_disk: its files, and those of its splits. */
+static uint64_t hash_tree(uint64_t hash, const char *path, unsigned depth)
+{
+    if (!file_is_directory(path))
+        return hash_file(hash, path);
+    struct dirent **entries;
+    int count = depth > 1 ? 0 : scandir(path, &entries, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        char inner[FILE_PATH_MAX];
+        const char *name = entries[i]->d_name;
+        if (name[0] != '.' && str_format(inner, sizeof inner, "%s/%s", path, name))
+            hash = hash_tree(hash_string(hash, name), inner, depth + 1);
+        free(entries[i]);
+    }
+    if (count > 0)
+        free(entries);
+    return hash;
+}
+
+void dataset_hash(const char *name, const struct params *params, char *to, size_t size)
+{
+    struct plan plan = {0};
+    to[0] = '\0';
+    const char *path =
+        make_plan(&plan, name, params, NULL) ? NULL : params_get(&plan.params, "path");
+    if (path && (file_is_regular(path) || file_is_directory(path)))
+        str_format(to, size, "%016llx", (unsigned long long)hash_tree(HASH_START, path, 0));
+    params_release(&plan.params);
 }
 
 enum err dataset_next(struct dataset *dataset, struct item *out, bool *end, struct error *why)

@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
-#include "port/json_read.h"
+#include "rundir/layers_result.h"
 #include "rundir/run_table.h"
 
 /* ---- queries of a run directory ---- */
@@ -117,7 +117,7 @@ static enum err add_queries(const char *directory, struct predictor *predictor,
 
 struct layers_file {
     const char *path;
-    struct jv *tree;
+    struct layers_results results;
     struct predictor *predictor;
     struct error *why;
 };
@@ -136,65 +136,37 @@ static enum err refuse(const struct layers_file *file, const char *problem)
                    problem);
 }
 
-/* The models of a result, one after the other: NULL first, NULL after the last. */
-static const struct jv *next_model(const struct layers_file *file, const struct jv *before)
-{
-    const struct jv *models = jv_get(file->tree, "models");
-    if (jv_is_array(models))
-        return before ? jv_next(before) : jv_first(models);
-    return before ? NULL : file->tree;
-}
-
+/* Results are released by the caller, also after an error. */
 static enum err open_layers(const char *path, struct predictor *predictor, struct layers_file *out,
                             struct error *why)
 {
-    struct text bytes = {0};
-    struct error inner = {0};
     *out = (struct layers_file){.path = path, .predictor = predictor, .why = why};
-    enum err err = file_read(path, FILE_SMALL, &bytes, why);
-    if (!err) {
-        err = jv_parse(text_get(&bytes), bytes.length, &out->tree, &inner);
-        if (err)
-            err_set(why, err, "%s: %s", path, inner.text);
-    }
-    text_release(&bytes);
-    for (const struct jv *model = NULL; !err && (model = next_model(out, model));)
-        if (!jv_is_array(jv_get(model, "settings")))
+    enum err err = layers_results_load(path, &out->results, why);
+    for (size_t i = 0; !err && i < out->results.count; i++)
+        if (!out->results.models[i].setting_count)
             err = refuse(out, "no settings");
-    if (err)
-        jv_free(out->tree);
     return err;
 }
 
-static bool is_estimated(const struct jv *model)
+static enum err read_setting(const struct layers_file *file, const struct layers_result *model,
+                             const struct result_setting *setting, struct layers_pass *out)
 {
-    const char *method = jv_text(jv_get(model, "method"));
-    return method && !strcmp(method, "estimated");
-}
-
-static enum err read_setting(const struct layers_file *file, const struct jv *model,
-                             const struct jv *setting, struct layers_pass *out)
-{
-    const char *phase = jv_text(jv_get(setting, "phase"));
-    int64_t prompt, tokens, batch = 1;
-    *out = (struct layers_pass){.pass = {.model = jv_text(jv_get(model, "model"))}, .times = 1};
-    if (!out->pass.model || !phase || !jv_integer(jv_get(setting, "prompt_tokens"), &prompt) ||
-        !jv_integer(jv_get(setting, "tokens"), &tokens) || tokens < 1)
+    double prompt = setting->prompt_tokens, tokens = setting->tokens;
+    double batch = model->batch >= 1 ? model->batch : 1;
+    *out = (struct layers_pass){.pass = {.model = model->model}, .times = 1};
+    if (!model->model || !setting->phase || !is_known(prompt) || !(tokens >= 1))
         return refuse(file, "a setting without model, phase, prompt_tokens or tokens");
-    if (!jv_integer(jv_path(model, "workload.batch"), &batch) || batch < 1)
-        batch = 1;
     struct graph_options *graph = &out->pass.setting;
-    graph->batch = batch;
-    graph->phase = strcmp(phase, "decode") ? GRAPH_PREFILL : GRAPH_DECODE;
+    graph->batch = (int64_t)batch;
+    graph->phase = strcmp(setting->phase, "decode") ? GRAPH_PREFILL : GRAPH_DECODE;
     if (graph->phase == GRAPH_DECODE) { /* its tokens are of all sequences together */
-        out->times = (double)tokens / (double)batch;
-        graph->context = prompt + (tokens / batch + 1) / 2;
+        out->times = tokens / batch;
+        graph->context = (int64_t)prompt + ((int64_t)tokens / (int64_t)batch + 1) / 2;
     } else {
-        graph->tokens = prompt;
+        graph->tokens = (int64_t)prompt;
     }
-    const char *slash = strrchr(out->pass.model, '/');
-    str_format(out->label, sizeof out->label, "%.60s %s at %lld tokens",
-               slash ? slash + 1 : out->pass.model, phase, (long long)prompt);
+    str_format(out->label, sizeof out->label, "%.60s %s at %.0f tokens", layers_result_name(model),
+               setting->phase, prompt);
     return ERR_OK;
 }
 
@@ -207,22 +179,13 @@ static enum err unknown_model(const struct layers_file *file, enum err err,
 
 /* ---- windows: calibration ---- */
 
-static const struct jv *setting_at(const struct jv *model, int64_t index)
-{
-    const struct jv *setting = jv_first(jv_get(model, "settings"));
-    while (setting && index-- > 0)
-        setting = jv_next(setting);
-    return setting;
-}
-
-static enum err count_passes(const struct layers_file *file, const struct jv *model,
-                             const struct jv *window, int64_t index, struct calibrate_row *row)
+static enum err count_passes(const struct layers_file *file, const struct layers_result *model,
+                             const struct result_window *window, struct calibrate_row *row)
 {
     struct layers_pass pass;
     struct error inner = {0};
-    const struct jv *setting = setting_at(model, index);
-    double passes = jv_number(jv_get(window, "passes"));
-    if (!setting || !is_known(passes))
+    const struct result_setting *setting = layers_result_setting(model, window);
+    if (!setting || !is_known(window->passes))
         return err_set(file->why, ERR_BAD_VALUE, "%s: a window without a setting", file->path);
     enum err err = read_setting(file, model, setting, &pass);
     if (err)
@@ -230,35 +193,33 @@ static enum err count_passes(const struct layers_file *file, const struct jv *mo
     err = predictor_count(file->predictor, &pass.pass, &row->flops, &row->bytes, &inner);
     if (err)
         return unknown_model(file, err, &inner);
-    row->flops *= pass.times * passes;
-    row->bytes *= pass.times * passes;
+    row->flops *= pass.times * window->passes;
+    row->bytes *= pass.times * window->passes;
     (void)str_copy(row->label, sizeof row->label, pass.label);
     return ERR_OK;
 }
 
 /* A window that stopped at components was disturbed, and has no energy. */
-static enum err calibrate_window(const struct layers_file *file, const struct jv *model,
-                                 const struct jv *window, struct calibrate_rows *rows)
+static enum err calibrate_window(const struct layers_file *file, const struct layers_result *model,
+                                 const struct result_window *window, struct calibrate_rows *rows)
 {
     const struct predictor *counter = file->predictor;
-    int64_t index;
     struct calibrate_row row = {
         .kind = CALIBRATE_IDLE,
         .precision = counter->has_precision ? counter->precision : PRECISION_FP32,
         .label = "idle",
-        .latency_s = jv_number(jv_get(window, "time_s")),
-        .energy_j = jv_number(jv_get(window, "energy_j")),
-        .window_s = jv_number(jv_get(window, "time_s")),
-        .updates = jv_number(jv_get(window, "updates")),
+        .latency_s = window->time_s,
+        .energy_j = window->energy_j,
+        .window_s = window->time_s,
+        .updates = window->updates,
         .kernels = 1,
-        .is_estimated = is_estimated(model),
+        .is_estimated = layers_result_is_estimated(model),
     };
-    if (jv_bool(jv_get(window, "watched"), false) || !is_known(row.energy_j) ||
-        !(row.latency_s > 0))
+    if (window->watched == 1 || !is_known(row.energy_j) || !(row.latency_s > 0))
         return ERR_OK;
-    if (jv_integer(jv_get(window, "setting"), &index)) {
+    if (is_known(window->setting)) {
         row.kind = CALIBRATE_LOAD;
-        enum err err = count_passes(file, model, window, index, &row);
+        enum err err = count_passes(file, model, window, &row);
         if (err)
             return err;
     }
@@ -272,25 +233,24 @@ enum err measurements_calibrate(const char *path, struct predictor *counter,
     if (file_is_directory(path))
         return add_queries(path, counter, rows, NULL, why);
     enum err err = open_layers(path, counter, &file, why);
-    if (err)
-        return err;
-    for (const struct jv *model = NULL; !err && (model = next_model(&file, model));) {
-        const struct jv *window = jv_first(jv_get(model, "windows"));
-        for (; !err && window; window = jv_next(window))
-            err = calibrate_window(&file, model, window, rows);
+    for (size_t i = 0; !err && i < file.results.count; i++) {
+        const struct layers_result *model = &file.results.models[i];
+        for (size_t w = 0; !err && w < model->window_count; w++)
+            err = calibrate_window(&file, model, &model->windows[w], rows);
     }
-    jv_free(file.tree);
+    layers_results_release(&file.results);
     return err;
 }
 
 /* ---- settings: validation ---- */
 
-static enum err validate_setting(const struct layers_file *file, const struct jv *model,
-                                 const struct jv *setting, struct validation *validation)
+static enum err validate_setting(const struct layers_file *file, const struct layers_result *model,
+                                 const struct result_setting *setting,
+                                 struct validation *validation)
 {
     struct layers_pass pass;
-    struct validate_row row = {.measured_s = jv_number(jv_get(setting, "time_s")),
-                               .measured_j = jv_number(jv_get(setting, "energy_j")),
+    struct validate_row row = {.measured_s = setting->time_s,
+                               .measured_j = setting->energy_j,
                                /* Passes are repeated for as long as the sensors need. */
                                .window_s = VALIDATE_ENERGY_LEAST_S};
     struct error inner = {0};
@@ -317,14 +277,12 @@ enum err measurements_validate(const char *path, const struct params *where,
     if (!dot || strcmp(dot, ".json") != 0)
         return validation_read(validation, path, where, predictor, why);
     enum err err = open_layers(path, predictor, &file, why);
-    if (err)
-        return err;
-    for (const struct jv *model = NULL; !err && (model = next_model(&file, model));) {
-        const struct jv *setting = jv_first(jv_get(model, "settings"));
-        validation->is_estimated |= is_estimated(model);
-        for (; !err && setting; setting = jv_next(setting))
-            err = validate_setting(&file, model, setting, validation);
+    for (size_t i = 0; !err && i < file.results.count; i++) {
+        const struct layers_result *model = &file.results.models[i];
+        validation->is_estimated |= layers_result_is_estimated(model);
+        for (size_t s = 0; !err && s < model->setting_count; s++)
+            err = validate_setting(&file, model, &model->settings[s], validation);
     }
-    jv_free(file.tree);
+    layers_results_release(&file.results);
     return err;
 }

@@ -88,14 +88,6 @@ enum err run_writer_add_span(struct run_writer *writer, const struct span_line *
     return err;
 }
 
-enum err run_writer_put_layers(const struct run_writer *writer, const struct text *json,
-                               struct error *why)
-{
-    char path[600];
-    run_path_file(writer->directory, RUN_FILE_LAYERS, path, sizeof path);
-    return run_dir_put(writer->directory, strrchr(path, '/') + 1, json, why);
-}
-
 enum err run_writer_finish(struct run_writer *writer, const struct summary *summary,
                            struct error *why)
 {

@@ -31,10 +31,6 @@ enum err run_writer_add(struct run_writer *writer, const struct record *record, 
 enum err run_writer_add_span(struct run_writer *writer, const struct span_line *span,
                              struct error *why) MUST_USE;
 
-/* layers.json. */
-enum err run_writer_put_layers(const struct run_writer *writer, const struct text *json,
-                               struct error *why) MUST_USE;
-
 /* Writes summary.json, and the run into the index of its parent where this build has one. */
 enum err run_writer_finish(struct run_writer *writer, const struct summary *summary,
                            struct error *why) MUST_USE;

@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "rundir/layers_result.h"
 #include "rundir/record.h"
 #include "rundir/run_writer.h"
 #include "rundir/spans.h"
@@ -353,7 +354,8 @@ static enum err add_windows(struct run_writer *writer, const struct layers_model
 }
 
 enum err run_save_layers(const struct run_save *save, const struct layers_model *model,
-                         const struct text *json, char *directory, size_t size, struct error *why)
+                         const struct layers_result *result, char *directory, size_t size,
+                         struct error *why)
 {
     const char *slash = strrchr(model->path, '/');
     nanos zero = model->window_count ? model->windows[0].from : clock_now();
@@ -376,7 +378,7 @@ enum err run_save_layers(const struct run_save *save, const struct layers_model 
     if (!err) {
         str_copy(directory, size, writer.directory);
         measured.units = units;
-        err = run_writer_put_layers(&writer, json, why);
+        err = layers_result_save(writer.directory, result, why);
         if (!err)
             err = add_windows(&writer, model, &measured, units, why);
         if (!err)

@@ -11,8 +11,8 @@
 struct exec_result;
 struct host_report;
 struct layers_model;
+struct layers_result;
 struct session;
-struct text;
 
 struct run_save {
     const char *parent; /* of the run directory; NULL: runs */
@@ -26,9 +26,8 @@ struct run_save {
 enum err run_save(const struct run_save *save, const struct exec_result *result, char *directory,
                   size_t size, struct error *why) MUST_USE;
 
-/* `json`: what `ipw layers -o` writes of this model. */
 enum err run_save_layers(const struct run_save *save, const struct layers_model *model,
-                         const struct text *json, char *directory, size_t size, struct error *why)
-    MUST_USE;
+                         const struct layers_result *result, char *directory, size_t size,
+                         struct error *why) MUST_USE;
 
 #endif

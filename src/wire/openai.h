@@ -15,7 +15,8 @@ struct openai_response {
     struct text document;
     nanos last; /* when the last bytes arrived */
     enum openai_format format;
-    bool is_done; /* the stream's [DONE], which an interrupted one has too, or a complete document */
+    bool
+        is_done; /* the stream's [DONE], which an interrupted one has too, or a complete document */
 };
 
 /* What the sink points to is borrowed until the release; the response itself must not move. */

@@ -25,7 +25,7 @@ class Player(Handler):
 
     mixed       each question names its own play: "What is it? [status:code=500]"; normal otherwise
     say         text=TEXT: that answer, in one piece
-    flaky       fails=N: a question is answered by an error N times, then as normal
+    flaky       fails=N, by=PLAY: a question is answered by an error N times, or that play, then as normal
     judge       TRUE when the given answer is the reference answer, FALSE otherwise
     """
 
@@ -61,7 +61,7 @@ class Player(Handler):
     def play_flaky(self):
         asked = self.question().startswith("question")  # and not what a client asks to begin with
         if asked and self.server.times(self.question()) <= int(self.options.get("fails", 1)):
-            self.play_status()
+            getattr(self, "play_" + self.options.get("by", "status"))()
         else:
             self.stream()
 
@@ -217,7 +217,7 @@ class ProfileTest(MachineTest):
         """Those of a quick run; what `more` says is stronger."""
         where = dataset if isinstance(dataset, str) else str(dataset or self.numbered(4))
         return ["profile", "--client", "openai", "--model", MODEL, "--idle", "0", "--warmup-queries",
-                "0", "--retries", "0", "--output-dir", self.out, "--client-base-url",
+                "0", "--retries", "0", "--max-failed", "100%", "--output-dir", self.out, "--client-base-url",
                 self.service.url(play), "--dataset", where, *more]
 
     def profile(self, *more, code=0, machine=None, env=None, timeout=60, **options):

@@ -102,15 +102,57 @@ class OneBadAnswer(ProfileTest):
         for key in ("output_tokens", "input_tokens", "output_tokens_per_s"):
             self.assertIsNone(report[key], key)
         self.assertNotIn("nan", self.done.stderr)
+        self.assertIsNone(report["joules_per_output_token"])
+        self.assertEqual(report["tokens_note"], "the server sent no usage")
+        self.assertEqual(report["chunks"], 4 * TOKENS)  # one piece each, here
+        line, = [line for line in self.done.stderr.split("\n") if "tokens unknown" in line]
+        self.assertIn("--param stream=false", line)
+        self.assertIn(f"{4 * TOKENS}, of one token or more each", self.done.stderr)
+        whole = self.profile("--overwrite", "--param", "stream=false", play="whole")
+        self.assertEqual((whole["output_tokens"], whole["tokens_note"]), (4 * TOKENS, None))
 
-    def test_an_answer_of_nothing(self):
-        report, record = self.mixed("empty", "--grader", "exact")
-        self.assertEqual(report["completed"], 3)
-        metrics = record["model_metrics"][MODEL]
-        self.assertEqual(metrics["token_metrics"]["output"], 0)
-        self.assertEqual(record["model_answers"][MODEL], "")
-        self.assertNotIn("time_to_first_token_seconds", metrics["latency_metrics"])
-        self.assertIs(metrics["evaluation"]["is_correct"], False)
+    def test_an_answer_of_nothing_is_no_answer(self):
+        """Also where the stream ends as an interrupted one does: counted, it would look cheap and wrong."""
+        for fault, reason in (("empty", "empty (finish_reason: stop)"), ("interrupted", "finish"),
+                              ("interrupted:pieces=3", "finish"), ("cut", "finish")):
+            report, record = self.mixed(fault, "--overwrite", "--grader", "exact")
+            self.assertEqual((report["completed"], report["failed"]), (2, 1), fault)
+            self.assertIn(reason, record["ipw"]["error"])
+            self.assertEqual(report["failure_reason"], record["ipw"]["error"])
+            self.assertNotIn("evaluation", record["model_metrics"][MODEL])
+            self.assertEqual(report["statistics"]["latency_s"]["count"], 2)
+            self.assertEqual(report["incorrect"], 2)  # of those that were answered
+            self.assertIn("1 of 3 queries failed", self.done.stderr)
+
+    def test_what_ollama_leaves_unfinished(self):
+        report = self.profile("--client", "ollama", "--model", "tiny-1b", play="mixed",
+                              dataset=self.dataset("first", "second [interrupted:pieces=3]", "third [empty]"))
+        self.assertEqual((report["completed"], report["failed"]), (1, 2))
+
+    def test_an_answer_at_the_limit_is_one(self):
+        report = self.profile("--param", "max_tokens=2", "--max-failed", "0")
+        self.assertEqual((report["completed"], report["failed"], report["cut"]), (4, 0, 4))
+        self.assertIn("4 answers were cut at the token limit", self.done.stderr)
+
+    def test_several_answers_to_one_request(self):
+        self.profile("--param", "n=2", code=1)
+        self.assertIn("n=2", self.run.records()["q000000"]["ipw"]["error"])
+        self.profile("--param", "n=2", "--warmup-queries", 1, "--overwrite", code=1)
+        self.assertIn("n=2", self.done.stderr)
+
+    def test_how_many_may_fail(self):
+        rows = [f"question {n}" for n in range(19)] + ["last [status:code=500]"]
+        for option, code in (("5%", 0), ("4%", 1), ("1", 0), ("0", 1), (None, 0)):
+            limit = ["--max-failed", option] if option else ["--max-failed", "5%"]
+            self.profile("--overwrite", *limit, play="mixed", dataset=self.dataset(*rows), code=code)
+        self.assertEqual(self.done.returncode, 0)
+        arguments = self.arguments("--overwrite", play="mixed", dataset=self.dataset("a", "b [status:code=500]"))
+        at = arguments.index("--max-failed")
+        done = ipw(self.on, *arguments[:at], *arguments[at + 2:])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("1 of 2 queries failed, more than --max-failed 5% allows", done.stderr)
+        for wrong in ("x", "-1", "101%", "%", ""):
+            self.profile("--overwrite", "--max-failed", wrong, code=2)
 
     def test_ways_to_send_an_answer(self):
         for play in ("normal:gzip=1", "normal:frame=close", "normal:split=1", "normal:eol=crlf",
@@ -125,6 +167,16 @@ class OneBadAnswer(ProfileTest):
 
 
 class Retries(ProfileTest):
+    def test_an_interrupted_stream_is_asked_again(self):
+        for play in ("interrupted", "empty", "cut"):
+            report = self.profile("--retries", 2, "--max-failed", 0, "--overwrite",
+                                  play=f"flaky:fails=1,by={play},pieces=2",
+                                  dataset=self.dataset(f"question 1 {play}", f"question 2 {play}"))
+            self.assertEqual((report["completed"], report["failed"]), (2, 0), play)
+            record = self.run.records()["q000001"]
+            self.assertEqual(record["ipw"]["attempts"], 2)
+            self.assertEqual(record["model_answers"][MODEL], TEXT)
+
     def test_a_failure_that_passes(self):
         began = time.monotonic()
         report = self.profile("--retries", 2, "--max-queries", 1,
@@ -192,10 +244,10 @@ class NoService(ProfileTest):
         self.assertEqual(list(self.out.iterdir()), [])  # no run began
 
     def test_a_warm_up_that_fails_leaves_a_run_that_is_there(self):
-        self.profile(play="mixed")
+        rows = self.dataset("question 0 [status:code=500]", "question 1")
+        self.profile(play="mixed", dataset=rows)
         before = {path: path.read_bytes() for path in self.directory().iterdir()}
-        self.profile("--warmup-queries", 1, "--resume", code=1, play="mixed",
-                     dataset=self.dataset("question 0 [status:code=500]"))
+        self.profile("--warmup-queries", 1, "--resume", code=1, play="mixed", dataset=rows)
         self.assertEqual(set(self.directory().iterdir()), set(before))
 
 

@@ -216,6 +216,16 @@ class Resuming(ProfileTest):
             self.assertComplains("cannot resume", word)
         self.assertEqual((self.directory() / "records.jsonl").read_bytes(), before)
 
+    def test_a_changed_dataset_is_refused(self):
+        rows = [f"question {n}" for n in range(6)]
+        self.profile("--max-queries", 2, dataset=self.dataset(*rows))
+        before = (self.directory() / "records.jsonl").read_bytes()
+        self.profile("--resume", dataset=self.dataset(*rows[:5], "another"), code=2)
+        self.assertComplains("cannot resume", "the dataset has changed")
+        self.assertEqual((self.directory() / "records.jsonl").read_bytes(), before)
+        report = self.profile("--resume", dataset=self.dataset(*rows))
+        self.assertEqual(report["completed"], 6)
+
     def test_nothing_to_resume_is_a_new_run(self):
         self.assertEqual(self.profile("--resume")["queries"], 4)
 

@@ -318,7 +318,7 @@ class OurDirectories(PythonTest):
         words = ("profile", "--client", "null", "--model", "echo:1b", "--dataset", file, "--client-param",
                  "answer=echo,ttft_ms=9,tokens_per_s=900" + params, "--idle", "0.3", "--warmup-queries", "0",
                  "--retries", "0", "--grader", "contains", "--concurrency", "2",
-                 "--output-dir", cls.machine.root / name, "--json")
+                 "--output-dir", cls.machine.root / name, "--json", "--overwrite")
         done = while_it_moves(cls.machine, lambda: ipw(cls.machine, *words))
         return Path(json.loads(done.stdout)["output_dir"])
 

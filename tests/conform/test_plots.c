@@ -9,7 +9,9 @@
 #include "port/json_read.h"
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
+#include "rundir/layers_result.h"
 #include "support/tables.h"
+#include "support/tree.h"
 
 #define HOLD(condition, subject)                                                                   \
     do {                                                                                           \
@@ -129,23 +131,29 @@ static void test_any_layers(void **state)
 {
     (void)state;
     static const char *const FILES[] = {
-        "{}",
-        "{\"layers\": []}",
+        "{\"settings\": []}",
         "{\"layers\": [1, null, {}], \"components\": [[], 3]}",
-        "{\"layers\": [{\"time_s\": 1, \"energy_j\": null}]}",
-        "{\"layers\": [{\"time_s\": 1, \"energy_j\": 2}]}",
+        "{\"settings\": [{}], \"layers\": [{\"time_s\": 1, \"energy_j\": null}]}",
+        "{\"settings\": [7], \"layers\": [{\"time_s\": 1, \"energy_j\": 2}]}",
         ("{\"layers\": [{\"time_s\": 1, \"energy_j\": 1e308, \"components\": [{\"name\": \"a\", "
          "\"phase\": \"decode\", \"energy_j\": 1e308}, {\"name\": \"a\", \"phase\": \"decode\", "
          "\"energy_j\": 1e308}]}], \"components\": [{\"name\": \"a\", \"phase\": \"decode\", "
          "\"energy_j\": 1, \"flops\": 1e300, \"bytes\": 1e-300, \"time_s\": 1e-300}]}"),
-        "{\"layers\": \"x\", \"components\": {\"a\": {\"name\": 7, \"energy_j\": 1}}}",
+        "{\"settings\": [], \"layers\": \"x\", \"components\": {\"a\": {\"name\": 7, \"energy_j\": "
+        "1}}}",
     };
+    struct tree tree;
+    tree_new(&tree);
     for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
-        struct jv *value;
-        assert_int_equal(jv_parse(FILES[i], strlen(FILES[i]), &value, NULL), ERR_OK);
-        hold_kind(PLOT_OF_LAYERS, &(struct plot_source){.layers = value});
-        jv_free(value);
+        struct layers_results layers = {0};
+        char path[300];
+        tree_write(&tree, "/layers.json", "%s", FILES[i]);
+        str_format(path, sizeof path, "%s/layers.json", tree.root);
+        assert_int_equal(layers_results_load(path, &layers, NULL), ERR_OK);
+        hold_kind(PLOT_OF_LAYERS, &(struct plot_source){.layers = layers.models});
+        layers_results_release(&layers);
     }
+    tree_free(&tree);
 }
 
 static void test_names(void **state)

@@ -13,6 +13,7 @@ Plays (of asking; the lists of models and the like are answered alike in most):
     normal      an answer in pieces, with its usage
     empty       an answer of zero tokens
     whole       one JSON document, whatever the request says of streaming
+    interrupted pieces=N of them, then [DONE] without a finish_reason: another request came
     no_usage    no counts;  no_done: a finish_reason but no [DONE];  cut: neither
     status      code=503, body=openai|ollama|text|html|none, retry_after=SECONDS
     hang        after=request|headers|content
@@ -226,6 +227,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.start_stream()
         self.piece("Hel")
         self.piece("lo")
+        self.finish_body()
+
+    def play_interrupted(self):
+        self.start_stream()
+        self.event({"choices": [{"index": 0, "delta": {"role": "assistant"}, "finish_reason": None}]})
+        for piece in PIECES[:int(self.options.get("pieces", 0))]:
+            self.piece(piece)
+        if not self.is_ollama():
+            self.event("[DONE]")
         self.finish_body()
 
     def play_whole(self):

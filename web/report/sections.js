@@ -14,7 +14,10 @@ function topFacts(run) {
   const fact = (label, value) => value ? make("span", {}, label + " ", make("b", {}, value)) : null;
   return make("div", { class: "facts" },
     DATA.runs.length > 1 ? fact("on", run.hardware) : null, fact("dataset", run.dataset),
-    make("span", {}, make("b", {}, plural(run.rows, "query", "queries")), run.failed ? ", " + run.failed.toLocaleString("en") + " failed" : ""),
+    make("span", {}, make("b", {}, plural(run.rows, "query", "queries"))),
+    run.failed ? make("b", { class: "failures" }, run.failed.toLocaleString("en") + " failed, not in the means" +
+      (at(summary, "ipw", "failure_reason") ? ": " + summary.ipw.failure_reason : "")) : null,
+    at(summary, "ipw", "tokens_note") ? make("span", {}, "tokens unknown: " + summary.ipw.tokens_note) : null,
     fact("client", at(summary, "profiler_config", "client_id")),
     fact("measured", when ? new Date(when * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC" : ""));
 }

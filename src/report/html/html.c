@@ -20,7 +20,7 @@
 #include "report/html/sections.h"
 #include "report/text/compare_report.h"
 #include "report/text/format.h"
-#include "rundir/measured_layers.h"
+#include "rundir/layers_result.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
 #include "stats/pareto.h"
@@ -406,31 +406,21 @@ static enum err put_across(struct making *making, struct error *why)
 
 /* ---- layers ---- */
 
-/* One model; windows are raw data that the page does not show. */
-static enum err put_model(struct json *json, const struct jv *model)
-{
-    enum err err = ERR_OK;
-    json_object(json, NULL);
-    for (const struct jv *child = jv_first(model); child && !err; child = jv_next(child))
-        if (strcmp(jv_key(child), "windows") != 0)
-            err = jv_to_json(child, jv_key(child), json);
-    json_object_end(json);
-    return err;
-}
-
 /* Of files, and of runs that have layers*.json beside their records. */
 static enum err put_all_layers(struct making *making, struct error *why)
 {
-    struct measured_layers layers = {0};
+    struct layers_results layers = {0};
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < making->report->count; i++)
-        err = measured_layers_load(making->report->inputs[i], &layers, why);
+        err = layers_results_load(making->report->inputs[i], &layers, why);
     json_array(&making->json, "layers");
-    for (size_t i = 0; !err && i < layers.count; i++)
-        if ((err = put_model(&making->json, layers.models[i].figures)))
-            err_set(why, err, "%s", err_text(err));
+    for (size_t i = 0; !err && i < layers.count; i++) {
+        json_object(&making->json, NULL);
+        layers_result_to_json(&layers.models[i], &making->json);
+        json_object_end(&making->json);
+    }
     json_array_end(&making->json);
-    measured_layers_release(&layers);
+    layers_results_release(&layers);
     return err;
 }
 

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "attribute/ledger_json.h"
 #include "core/clock.h"
 #include "core/csv.h"
 #include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "report/text/format.h"
-#include "report/text/ledger_json.h"
 #include "sampler/sampler.h"
 #include "sensors/sensor.h"
 

@@ -7,7 +7,7 @@
 #include "core/grow.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
+#include "rundir/layers_result.h"
 #include "rundir/run_table.h"
 
 /* Nothing that is measured is larger; and spans of what is smaller stay finite. */
@@ -169,22 +169,15 @@ void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figur
     series_add2(line, x, top);
 }
 
-static const char *text_or(const struct jv *value, const char *otherwise)
+void layers_heading(struct figure *figure, const struct layers_result *layers, const char *what)
 {
-    const char *text = jv_text(value);
-    return text ? text : otherwise;
-}
-
-void layers_heading(struct figure *figure, const struct jv *layers, const char *what)
-{
-    const char *model = text_or(jv_get(layers, "model"), "a model");
-    double joules = jv_number(jv_path(layers, "energy.joules"));
-    double plus_minus = jv_number(jv_path(layers, "energy.plus_minus"));
-    str_format(figure->title, sizeof figure->title, "%s: %.160s", what, short_name(model));
-    if (is_known(joules))
+    const struct record_energy *energy = &layers->energy;
+    str_format(figure->title, sizeof figure->title, "%s: %.160s", what,
+               short_name(layers->model ? layers->model : "a model"));
+    if (is_known(energy->joules))
         str_format(figure->note, sizeof figure->note,
-                   "one pass of the workload, %.4g ± %.2g J in total%s; attributed by %s", joules,
-                   plus_minus,
-                   strcmp(text_or(jv_get(layers, "method"), ""), "estimated") ? "" : ", estimated",
-                   text_or(jv_get(layers, "attribution"), "an unknown method"));
+                   "one pass of the workload, %.4g ± %.2g J in total%s; attributed by %s",
+                   energy->joules, energy->plus_minus,
+                   layers_result_is_estimated(layers) ? ", estimated" : "",
+                   layers->attribution ? layers->attribution : "an unknown method");
 }

@@ -118,7 +118,7 @@ extern const char *const FIGURE_SUFFIXES[FIGURE_FORMATS]; /* "png" ... */
 
 /* What gnuplot draws it from.  The same figure gives the same bytes.  A character that cannot be shown is replaced
  * by its code point, since a picture would show a large box over its neighbors; NULL: all can. */
-struct jv;
+struct layers_result;
 struct run_table;
 struct text;
 enum err figure_script(const struct figure *figure, enum figure_format format, bool dark,
@@ -130,7 +130,7 @@ enum err figure_script(const struct figure *figure, enum figure_format format, b
 void draw_heading(struct figure *figure, const struct run_table *table, const char *what);
 
 /* The same of a result of `ipw layers`, with its energy and how that was attributed. */
-void layers_heading(struct figure *figure, const struct jv *layers, const char *what);
+void layers_heading(struct figure *figure, const struct layers_result *layers, const char *what);
 
 /* A vertical line up to `top`, with its name in the legend. */
 void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_color color,

@@ -1,13 +1,12 @@
 /* Plots of a result of `ipw layers`: the energy of every layer and of its components, a heat map of layers by
- * components, and the power of the measured windows over time.  They read the JSON that `ipw layers` writes;
- * everything points into that tree. */
+ * components, and the power of the measured windows over time. */
 #include <math.h>
 #include <string.h>
 
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
 #include "report/plot/plot.h"
+#include "rundir/layers_result.h"
 
 /* ---- what the plots share ---- */
 
@@ -18,10 +17,9 @@ struct layer_parts {
     size_t count;
 };
 
-static const char *text_or(const struct jv *value, const char *otherwise)
+static bool is_same(const char *a, const char *b)
 {
-    const char *text = jv_text(value);
-    return text ? text : otherwise;
+    return a && strcmp(a, b) == 0;
 }
 
 static void add_part(struct layer_parts *parts, const char *name)
@@ -33,51 +31,50 @@ static void add_part(struct layer_parts *parts, const char *name)
         parts->names[parts->count++] = name;
 }
 
-static void add_parts(struct layer_parts *parts, const struct jv *entry)
+static void add_parts(struct layer_parts *parts, const struct result_components *components)
 {
-    for (const struct jv *c = jv_first(jv_get(entry, "components")); c; c = jv_next(c))
-        if (jv_text(jv_get(c, "name")))
-            add_part(parts, jv_text(jv_get(c, "name")));
+    for (size_t i = 0; i < components->count; i++)
+        if (components->items[i].name)
+            add_part(parts, components->items[i].name);
 }
 
 /* `inside`: components of the layers alone. */
-static void layer_parts_of(const struct jv *layers, bool inside, struct layer_parts *out)
+static void layer_parts_of(const struct layers_result *layers, bool inside, struct layer_parts *out)
 {
     *out = (struct layer_parts){0};
-    if (!inside) {
-        add_parts(out, layers);
-        return;
-    }
-    for (const struct jv *l = jv_first(jv_get(layers, "layers")); l; l = jv_next(l))
-        add_parts(out, l);
+    if (!inside)
+        add_parts(out, &layers->components);
+    for (size_t i = 0; inside && i < layers->layers_measured; i++)
+        add_parts(out, &layers->layers[i].components);
 }
 
-/* The joules of a component in one entry; phase NULL is both phases.  0 when it has none. */
-static double layer_joules(const struct jv *entry, const char *component, const char *phase)
+/* The joules of a component in one list; phase NULL is both phases.  0 when it has none. */
+static double layer_joules(const struct result_components *in, const char *component,
+                           const char *phase)
 {
     double sum = 0;
-    for (const struct jv *c = jv_first(jv_get(entry, "components")); c; c = jv_next(c)) {
-        double joules = jv_number(jv_get(c, "energy_j"));
-        if (is_known(joules) && strcmp(text_or(jv_get(c, "name"), ""), component) == 0 &&
-            (!phase || strcmp(text_or(jv_get(c, "phase"), ""), phase) == 0))
-            sum += joules;
+    for (size_t i = 0; i < in->count; i++) {
+        const struct result_component *c = &in->items[i];
+        if (is_known(c->energy_j) && is_same(c->name, component) &&
+            (!phase || is_same(c->phase, phase)))
+            sum += c->energy_j;
     }
     return sum;
 }
 
 static enum err layers_check(const struct plot_source *source, struct error *why)
 {
-    const struct jv *layers = jv_get(source->layers, "layers");
+    const struct layers_result *layers = source->layers;
     bool known = false, timed = false;
-    if (!jv_count(layers))
+    if (!layers->layers_measured)
         return err_set(why, ERR_NO_DATA, "no layers in the file");
-    for (const struct jv *l = jv_first(layers); l; l = jv_next(l)) {
-        known = known || is_known(jv_number(jv_get(l, "energy_j")));
-        timed = timed || jv_number(jv_get(l, "time_s")) > 0;
+    for (size_t i = 0; i < layers->layers_measured; i++) {
+        known = known || is_known(layers->layers[i].energy_j);
+        timed = timed || layers->layers[i].time_s > 0;
     }
     if (!timed)
         return err_set(why, ERR_NO_DATA, "layers were not measured separately (granularity: %s)",
-                       text_or(jv_get(source->layers, "granularity"), "phase"));
+                       layers->granularity ? layers->granularity : "phase");
     return known ? ERR_OK : err_set(why, ERR_NO_DATA, "no layer has a known energy");
 }
 
@@ -91,31 +88,30 @@ static enum figure_color part_color(size_t part)
 
 /* ---- layers: a stacked bar per layer ---- */
 
-static void put_part(struct figure_series *boxes, const struct jv *layers,
+static void put_part(struct figure_series *boxes, const struct layers_result *layers,
                      const struct layer_parts *parts, size_t part)
 {
-    size_t index = 0;
-    for (const struct jv *l = jv_first(jv_get(layers, "layers")); l; l = jv_next(l), index++) {
-        double at = (double)index, below = 0, joules = layer_joules(l, parts->names[part], NULL);
+    for (size_t l = 0; l < layers->layers_measured; l++) {
+        const struct result_components *in = &layers->layers[l].components;
+        double at = (double)l, below = 0, joules = layer_joules(in, parts->names[part], NULL);
         for (size_t i = 0; i < part; i++)
-            below += layer_joules(l, parts->names[i], NULL);
+            below += layer_joules(in, parts->names[i], NULL);
         if (joules > 0)
             series_add4(boxes, at - 0.42, at + 0.42, below, below + joules);
     }
 }
 
 /* What is not divided into components (the layers were looked at as a whole) is one bar. */
-static void put_whole(struct figure *figure, struct figure_panel *panel, const struct jv *layers,
-                      bool divided)
+static void put_whole(struct figure *figure, struct figure_panel *panel,
+                      const struct layers_result *layers, bool divided)
 {
-    size_t index = 0;
     struct figure_series *boxes = NULL, *errors;
     if (!divided)
         boxes = figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "layer");
     errors = figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_INK, "");
-    for (const struct jv *l = jv_first(jv_get(layers, "layers")); l; l = jv_next(l), index++) {
-        double at = (double)index, joules = jv_number(jv_get(l, "energy_j"));
-        double error = jv_number(jv_get(l, "plus_minus"));
+    for (size_t l = 0; l < layers->layers_measured; l++) {
+        double at = (double)l, joules = layers->layers[l].energy_j;
+        double error = layers->layers[l].plus_minus;
         if (boxes)
             series_add4(boxes, at - 0.42, at + 0.42, 0, joules);
         series_add4(errors, at, joules, fmax(joules - error, 0), joules + error);
@@ -137,7 +133,7 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
     panel->y.from_zero = true;
     panel->x.whole = true;
     panel->x.low = -0.7;
-    panel->x.high = (double)jv_count(jv_get(source->layers, "layers")) - 0.3;
+    panel->x.high = (double)source->layers->layers_measured - 0.3;
     for (size_t i = 0; i < parts.count; i++)
         put_part(figure_series(figure, panel, FIGURE_BOXES, part_color(i), parts.names[i]),
                  source->layers, &parts, i);
@@ -154,29 +150,22 @@ const struct plot_driver plot_layers = {
 
 /* ---- components: prefill and decode apart ---- */
 
-static const struct jv *find_component(const struct jv *layers, const char *name, const char *phase)
-{
-    for (const struct jv *c = jv_first(jv_get(layers, "components")); c; c = jv_next(c)) {
-        const char *its = jv_text(jv_get(c, "name")), *in = jv_text(jv_get(c, "phase"));
-        if (its && in && strcmp(its, name) == 0 && strcmp(in, phase) == 0)
-            return c;
-    }
-    return NULL;
-}
-
 static void put_component_bars(struct figure *figure, struct figure_panel *panel,
-                               const struct jv *layers, const struct layer_parts *parts,
+                               const struct layers_result *layers, const struct layer_parts *parts,
                                const char *phase, double shift, enum figure_color color)
 {
     struct figure_series *boxes = figure_series(figure, panel, FIGURE_BOXES, color, phase);
     struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_X, FIGURE_INK, "");
-    for (size_t i = 0; i < parts->count; i++) {
-        const struct jv *c = find_component(layers, parts->names[i], phase);
-        double joules = jv_number(jv_get(c, "energy_j")), at = (double)i + shift;
-        double error = jv_number(jv_get(c, "plus_minus"));
-        series_add4(boxes, 0, joules, at - 0.18, at + 0.18);
-        series_add4(errors, joules, at, fmax(joules - error, 0), joules + error);
-    }
+    for (size_t i = 0; i < parts->count; i++)
+        for (size_t j = 0; j < layers->components.count; j++) {
+            const struct result_component *c = &layers->components.items[j];
+            double at = (double)i + shift;
+            if (!is_same(c->name, parts->names[i]) || !is_same(c->phase, phase))
+                continue;
+            series_add4(boxes, 0, c->energy_j, at - 0.18, at + 0.18);
+            series_add4(errors, c->energy_j, at, fmax(c->energy_j - c->plus_minus, 0),
+                        c->energy_j + c->plus_minus);
+        }
 }
 
 static enum err draw_components(const struct plot_source *source, struct figure *figure,
@@ -186,7 +175,7 @@ static enum err draw_components(const struct plot_source *source, struct figure 
     bool known = false;
     layer_parts_of(source->layers, false, &parts);
     for (size_t i = 0; i < parts.count; i++)
-        known = known || layer_joules(source->layers, parts.names[i], NULL) > 0;
+        known = known || layer_joules(&source->layers->components, parts.names[i], NULL) > 0;
     if (!known)
         return err_set(why, ERR_NO_DATA, "no component has a known energy");
     layers_heading(figure, source->layers, "Energy by component");
@@ -212,34 +201,34 @@ const struct plot_driver plot_components = {
 
 /* ---- layer_heatmap: layer by component ---- */
 
-static void put_heat(struct figure *figure, const struct jv *layers,
+static void put_heat(struct figure *figure, const struct layers_result *layers,
                      const struct layer_parts *parts, const char *phase, double most)
 {
-    size_t index = 0;
     struct figure_panel *panel = figure_panel(figure, "", "layer");
     str_copy(panel->title, sizeof panel->title, phase);
     str_copy(panel->heat_label, sizeof panel->heat_label, "energy (J)");
     panel->weight = 1;
     panel->heat_high = most;
     panel->y.low = -0.5;
-    panel->y.high = (double)jv_count(jv_get(layers, "layers")) - 0.5;
+    panel->y.high = (double)layers->layers_measured - 0.5;
     panel->y.whole = true;
     for (size_t i = 0; i < parts->count; i++)
         figure_name(figure, &panel->x, parts->names[i]);
     struct figure_series *cells = figure_series(figure, panel, FIGURE_HEAT, FIGURE_INK, "");
-    for (const struct jv *l = jv_first(jv_get(layers, "layers")); l; l = jv_next(l), index++)
+    for (size_t l = 0; l < layers->layers_measured; l++)
         for (size_t i = 0; i < parts->count; i++)
-            series_add5(cells, (double)i - 0.5, (double)i + 0.5, (double)index - 0.5,
-                        (double)index + 0.5, layer_joules(l, parts->names[i], phase));
+            series_add5(cells, (double)i - 0.5, (double)i + 0.5, (double)l - 0.5, (double)l + 0.5,
+                        layer_joules(&layers->layers[l].components, parts->names[i], phase));
 }
 
 /* The joules of the dearest place; 0 of a phase that has none. */
-static double hottest(const struct jv *layers, const char *phase, const struct layer_parts *parts)
+static double hottest(const struct layers_result *layers, const char *phase,
+                      const struct layer_parts *parts)
 {
     double most = 0;
-    for (const struct jv *l = jv_first(jv_get(layers, "layers")); l; l = jv_next(l))
+    for (size_t l = 0; l < layers->layers_measured; l++)
         for (size_t i = 0; i < parts->count; i++)
-            most = fmax(most, layer_joules(l, parts->names[i], phase));
+            most = fmax(most, layer_joules(&layers->layers[l].components, parts->names[i], phase));
     return most;
 }
 
@@ -264,8 +253,7 @@ static enum err draw_heatmap(const struct plot_source *source, struct figure *fi
         return err_set(why, ERR_NO_DATA, "no component of a layer has energy");
     layers_heading(figure, source->layers, "Energy by layer and component");
     figure->beside = true;
-    figure->height =
-        fmax(500, fmin(1000, 220 + 14 * (double)jv_count(jv_get(source->layers, "layers"))));
+    figure->height = fmax(500, fmin(1000, 220 + 14 * (double)source->layers->layers_measured));
     return ERR_OK;
 }
 
@@ -279,33 +267,28 @@ const struct plot_driver plot_layer_heatmap = {
 /* ---- layer_power: power of the measured windows ---- */
 
 /* "prefill", "decode", or "idle" where a window belongs to no setting. */
-static const char *what_ran(const struct jv *layers, const struct jv *window)
+static const char *what_ran(const struct layers_result *layers, const struct result_window *window)
 {
-    int64_t index;
-    if (!jv_integer(jv_get(window, "setting"), &index))
-        return "idle";
-    for (const struct jv *s = jv_first(jv_get(layers, "settings")); s; s = jv_next(s))
-        if (index-- == 0)
-            return jv_text(jv_get(s, "phase"));
-    return NULL;
+    const struct result_setting *setting = layers_result_setting(layers, window);
+    return !is_known(window->setting) ? "idle" : setting ? setting->phase : NULL;
 }
 
 /* Windows that were stopped for their times have no energy of their own. */
 static size_t put_windows(struct figure *figure, struct figure_panel *panel,
-                          const struct jv *layers, const char *what, enum figure_color color)
+                          const struct layers_result *layers, const char *what,
+                          enum figure_color color)
 {
     struct figure_series *boxes = figure_series(figure, panel, FIGURE_BOXES, color, what);
     struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_INK, "");
     size_t count = 0;
-    for (const struct jv *w = jv_first(jv_get(layers, "windows")); w; w = jv_next(w)) {
-        const char *ran = what_ran(layers, w);
-        double from = jv_number(jv_get(w, "start_s")), length = jv_number(jv_get(w, "time_s"));
-        double watts = jv_number(jv_get(w, "power_w"));
-        double error = jv_number(jv_get(w, "plus_minus")) / length;
-        if (!ran || strcmp(ran, what) != 0 || !is_known(watts) || !(length > 0))
+    for (size_t i = 0; i < layers->window_count; i++) {
+        const struct result_window *w = &layers->windows[i];
+        double error = w->plus_minus / w->time_s;
+        if (!is_same(what_ran(layers, w), what) || !is_known(w->power_w) || !(w->time_s > 0))
             continue;
-        series_add4(boxes, from, from + length, 0, watts);
-        series_add4(errors, from + length / 2, watts, fmax(watts - error, 0), watts + error);
+        series_add4(boxes, w->start_s, w->start_s + w->time_s, 0, w->power_w);
+        series_add4(errors, w->start_s + w->time_s / 2, w->power_w, fmax(w->power_w - error, 0),
+                    w->power_w + error);
         count++;
     }
     return count;

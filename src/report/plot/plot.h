@@ -13,7 +13,7 @@
 #include "core/err.h"
 #include "report/plot/figure.h"
 
-struct jv;
+struct layers_result;
 
 /* What a driver can draw: bits. */
 enum { PLOT_OF_RUN = 1, PLOT_OF_RUNS = 2, PLOT_OF_LAYERS = 4 };
@@ -23,8 +23,7 @@ struct plot_source {
     const struct run_table *table;
     const struct run_figures *runs; /* two at least */
     size_t run_count;
-    const struct jv *layers;          /* a model of `ipw layers --json` */
-    const struct jv *host;            /* with it: the machine; NULL when not told */
+    const struct layers_result *layers;
     const struct plot_driver *driver; /* which one draws it: set by plot_draw */
 };
 

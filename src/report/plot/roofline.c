@@ -7,8 +7,8 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "catalog/device_peak.h"
-#include "port/json_read.h"
 #include "report/plot/plot.h"
+#include "rundir/layers_result.h"
 
 /* Of more queries every n-th is drawn. */
 enum { POINTS_MOST = 3000 };
@@ -39,18 +39,16 @@ static void put_roof(struct figure *figure, struct figure_panel *panel,
 /* ---- components of a model ---- */
 
 static size_t put_component(struct figure *figure, struct figure_panel *panel,
-                            struct figure_series *series, const struct jv *c, double *low,
-                            double *high)
+                            struct figure_series *series, const struct result_component *c,
+                            double *low, double *high)
 {
-    double flops = jv_number(jv_get(c, "flops")), bytes = jv_number(jv_get(c, "bytes"));
-    double seconds = jv_number(jv_get(c, "time_s"));
-    const char *name = jv_text(jv_get(c, "name"));
-    if (!(flops > 0) || !(bytes > 0) || !(seconds > 0))
+    double intensity = c->flops / c->bytes, gflops = c->flops / c->time_s * 1e-9;
+    if (!(c->flops > 0) || !(c->bytes > 0) || !(c->time_s > 0))
         return 0;
-    series_add3(series, flops / bytes, flops / seconds * 1e-9, 0.9);
-    figure_label(figure, panel, flops / bytes, flops / seconds * 1e-9, false, name ? name : "");
-    *low = fmin(*low, flops / bytes);
-    *high = fmax(*high, flops / bytes);
+    series_add3(series, intensity, gflops, 0.9);
+    figure_label(figure, panel, intensity, gflops, false, text_or_empty(c->name));
+    *low = fmin(*low, intensity);
+    *high = fmax(*high, intensity);
     return 1;
 }
 
@@ -60,22 +58,21 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
     double low = INFINITY, high = 0;
     size_t known = 0;
     struct device_peak peak;
-    const char *gpu = jv_text(jv_get(source->host, "gpu"));
-    int64_t on_gpu = 0;
-    jv_integer(jv_path(source->layers, "workload.gpu_layers"), &on_gpu);
+    const struct layers_result *layers = source->layers;
+    bool on_gpu = layers->gpu && is_known(layers->gpu_layers) && layers->gpu_layers != 0;
     struct figure_panel *panel = begin(figure);
     struct figure_series *series[2] = {
         figure_series(figure, panel, FIGURE_POINTS, FIGURE_ORANGE, "prefill"),
         figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "decode")};
-    for (const struct jv *c = jv_first(jv_get(source->layers, "components")); c; c = jv_next(c)) {
-        const char *phase = jv_text(jv_get(c, "phase"));
-        known += put_component(figure, panel, series[phase && strcmp(phase, "decode") == 0], c,
-                               &low, &high);
+    for (size_t i = 0; i < layers->components.count; i++) {
+        const struct result_component *c = &layers->components.items[i];
+        bool decode = strcmp(text_or_empty(c->phase), "decode") == 0;
+        known += put_component(figure, panel, series[decode], c, &low, &high);
     }
     if (!known)
         return err_set(why, ERR_NO_DATA, "operations and bytes of no component are known");
-    layers_heading(figure, source->layers, "Roofline of the components");
-    if (on_gpu != 0 && gpu && device_peak_find(gpu, &peak) && is_known(peak.gb_per_s) &&
+    layers_heading(figure, layers, "Roofline of the components");
+    if (on_gpu && device_peak_find(layers->gpu, &peak) && is_known(peak.gb_per_s) &&
         is_known(peak.tflops))
         put_roof(figure, panel, &peak, low, high);
     else

@@ -1,78 +1,77 @@
+/* One model after the other: components, layers, settings, the account and its checks; then a comparison. */
 #include "report/text/layers_report.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "core/text.h"
-#include "graph/decoder_cost.h"
+#include "graph/decoder.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
-#include "runner/layers/layers.h"
+#include "rundir/layers_result.h"
 
-static const char *base_name(const char *path)
+/* Instrumentation overhead above this is too much, in percent. */
+#define OVERHEAD_MOST 5
+
+static const char *const PHASES[] = {"prefill", "decode"};
+
+static const char *mark(const struct layers_result *model)
 {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    return layers_result_is_estimated(model) ? "~" : "";
 }
 
-static const char *mark(const struct layers_model *model)
+/* DECODER_COMPONENT_COUNT for one that stands for several. */
+static unsigned component_at(const struct result_component *component)
 {
-    return model->total.method == METHOD_ESTIMATED ? "~" : "";
-}
-
-static double share_of_all(const struct layers_model *model, double joules)
-{
-    return model->component_joules > 0 ? joules / model->component_joules : UNKNOWN;
+    unsigned i = 0;
+    while (i < DECODER_COMPONENT_COUNT &&
+           strcmp(decoder_component_name((enum decoder_component)i), component->name) != 0)
+        i++;
+    return i;
 }
 
 /* ---- what was run ---- */
 
-static void write_head(const struct layers_report *report, const struct layers_model *model,
-                       struct text *out)
+static void write_head(const struct layers_result *model, struct text *out)
 {
-    const struct layers_options *options = report->options;
     char size[FORMAT_MAX];
-    text_addf(out, " energy by layer of %s%s\n", base_name(model->path),
-              model->interrupted ? " (interrupted: partial)" : "");
-    text_addf(out, " %s: %.4g M parameters, %s, %d layers; %d threads\n", model->facts.description,
-              (double)model->facts.parameters * 1e-6,
-              format_bytes(size, (double)model->facts.tensor_bytes), model->facts.layers,
+    text_addf(out, " energy by layer of %s%s\n", layers_result_name(model),
+              model->interrupted == 1 ? " (interrupted: partial)" : "");
+    text_addf(out, " %s: %.4g M parameters, %s, %.0f layers; %.0f threads\n", model->description,
+              model->parameters * 1e-6, format_bytes(size, model->tensor_bytes), model->layer_count,
               model->threads);
     text_add(out, " one pass: prompts of ");
-    for (size_t i = 0; i < options->prompt_count; i++)
-        text_addf(out, "%s%u", i ? ", " : "", options->prompts[i]);
-    text_addf(out, " tokens and %u generated after each", options->generate);
-    if (options->batch > 1)
-        text_addf(out, ", %u sequences together", options->batch);
+    for (size_t i = 0; i < model->prompt_count; i++)
+        text_addf(out, "%s%.0f", i ? ", " : "", model->prompts[i]);
+    text_addf(out, " tokens and %.0f generated after each", model->generated_tokens);
+    if (model->batch > 1)
+        text_addf(out, ", %.0f sequences together", model->batch);
     text_add(out, "\n\n");
 }
 
 /* ---- components ---- */
 
-static void add_component(struct table *table, const struct layers_model *model, unsigned phase,
-                          unsigned c)
+static void add_component(struct table *table, const struct layers_result *model,
+                          const struct result_component *c)
 {
-    struct layers_share sum = layers_component_sum(model, (enum layers_phase)phase, c);
     char cell[FORMAT_MAX];
-    if (sum.time_s <= 0)
-        return;
-    const double *work = model->work[phase][c];
-    const char *method = layers_method(model, (enum layers_phase)phase, c);
-    table_add(table, layers_phase_name((enum layers_phase)phase));
-    table_add(table, layers_component_words(c));
-    table_add(table, format_si(cell, sum.time_s, "s"));
-    table_addf(
-        table, "%s%s", mark(model),
-        format_with_error(cell, sum.joules, layers_plus_minus(model, sum.joules, sum.sigma), "J"));
-    table_add(table, format_percent(cell, share_of_all(model, sum.joules)));
-    table_add(table, format_percent(cell, layers_work_share(model, phase, c, 0)));
-    table_add(table, format_percent(cell, layers_work_share(model, phase, c, 1)));
-    table_add(table, format_si(cell, sum.joules / work[0] * 1e9, "J"));
-    table_add(table, format_si(cell, sum.joules / work[1] * 1e9, "J"));
-    table_add(table, method ? method : "unknown");
+    unsigned at = component_at(c);
+    table_add(table, c->phase);
+    table_add(table, at < DECODER_COMPONENT_COUNT
+                         ? decoder_component_label((enum decoder_component)at)
+                         : "all together");
+    table_add(table, format_si(cell, c->time_s, "s"));
+    table_addf(table, "%s%s", mark(model),
+               format_with_error(cell, c->energy_j, c->plus_minus, "J"));
+    table_add(table, format_percent(cell, c->share));
+    table_add(table, format_percent(cell, c->flops_share));
+    table_add(table, format_percent(cell, c->bytes_share));
+    table_add(table, format_si(cell, c->joules_per_gflop, "J"));
+    table_add(table, format_si(cell, c->joules_per_gb, "J"));
+    table_add(table, c->method ? c->method : "unknown");
 }
 
-static void write_components(const struct layers_model *model, bool color, struct text *out)
+static void write_components(const struct layers_result *model, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false}, {"component", false}, {"time", true},  {"energy", true},
@@ -81,9 +80,8 @@ static void write_components(const struct layers_model *model, bool color, struc
     };
     struct table table;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
-    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
-        for (unsigned c = 0; c < LAYERS_COMPONENTS; c++)
-            add_component(&table, model, phase, c);
+    for (size_t i = 0; i < model->components.count; i++)
+        add_component(&table, model, &model->components.items[i]);
     table_write(&table, "   ", color, out);
     table_release(&table);
     text_add(out, "   share: of the components' joules; FLOPs, bytes: of the phase's, counted from "
@@ -92,49 +90,45 @@ static void write_components(const struct layers_model *model, bool color, struc
 
 /* ---- layers ---- */
 
-static struct layers_share phase_of_layer(const struct layers_model *model, unsigned phase,
-                                          int layer)
-{
-    struct layers_share sum = {0};
-    for (unsigned c = 0; c < LAYERS_COMPONENTS; c++) {
-        const struct layers_share *share =
-            layers_share_of(model, (enum layers_phase)phase, layer, c);
-        sum.time_s += share->time_s;
-        sum.joules += share->time_s > 0 ? share->joules : 0;
-    }
-    return sum;
-}
-
-static void add_layer(struct table *table, const struct layers_model *model, int layer)
+static void add_layer(struct table *table, const struct layers_result *model,
+                      const struct result_layer *layer)
 {
     char cell[FORMAT_MAX];
-    double joules = 0;
-    if (layer == DECODER_OUTSIDE)
+    double all = 0;
+    if (layer == &model->outside)
         table_add(table, "outside");
     else
-        table_addf(table, "%d", layer);
-    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++) {
-        struct layers_share sum = phase_of_layer(model, phase, layer);
-        table_add(table, sum.time_s > 0 ? format_si(cell, sum.time_s, "s") : "");
-        table_add(table, sum.time_s > 0 ? format_si(cell, sum.joules, "J") : "");
-        joules += sum.joules;
+        table_addf(table, "%.0f", layer->index);
+    for (size_t phase = 0; phase < 2; phase++) {
+        double time_s = 0, joules = 0;
+        for (size_t i = 0; i < layer->components.count; i++) {
+            const struct result_component *c = &layer->components.items[i];
+            if (strcmp(c->phase, PHASES[phase]) == 0) {
+                time_s += c->time_s;
+                joules += c->energy_j;
+            }
+        }
+        table_add(table, time_s > 0 ? format_si(cell, time_s, "s") : "");
+        table_add(table, time_s > 0 ? format_si(cell, joules, "J") : "");
+        all += joules;
     }
-    table_add(table, format_percent(cell, share_of_all(model, joules)));
+    double whole = model->components_j;
+    table_add(table, format_percent(cell, whole > 0 ? all / whole : UNKNOWN));
 }
 
-static void write_layers(const struct layers_model *model, bool color, struct text *out)
+static void write_layers(const struct layers_result *model, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"layer", true},       {"prefill time", true}, {"energy", true},
         {"decode time", true}, {"energy", true},       {"share", true},
     };
     struct table table;
-    if (model->granularity == LAYERS_BY_PHASE)
+    if (strcmp(model->granularity, "phase") == 0)
         return;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
-    for (int layer = 0; layer < model->facts.layers; layer++)
-        add_layer(&table, model, layer);
-    add_layer(&table, model, DECODER_OUTSIDE);
+    for (size_t i = 0; i < model->layers_measured; i++)
+        add_layer(&table, model, &model->layers[i]);
+    add_layer(&table, model, &model->outside);
     table_write(&table, "   ", color, out);
     table_release(&table);
     text_add(out, "\n");
@@ -143,42 +137,38 @@ static void write_layers(const struct layers_model *model, bool color, struct te
 /* ---- settings ---- */
 
 /* Of the components' joules in a setting, those of some of them. */
-static double part_of_setting(const struct layers_setting *setting, unsigned from, unsigned to)
+static double part_of_setting(const struct result_setting *setting, unsigned from, unsigned to)
 {
     double sum = 0, part = 0;
-    for (unsigned c = 0; c < LAYERS_COMPONENTS; c++) {
-        if (setting->columns[c].time_s <= 0)
-            continue;
-        sum += setting->columns[c].joules;
-        if (c >= from && c <= to)
-            part += setting->columns[c].joules;
+    for (size_t i = 0; i < setting->components.count; i++) {
+        const struct result_component *c = &setting->components.items[i];
+        unsigned at = component_at(c);
+        sum += c->energy_j;
+        part += at >= from && at <= to ? c->energy_j : 0;
     }
     return sum > 0 && part > 0 ? part / sum : UNKNOWN;
 }
 
-static void add_setting(struct table *table, const struct layers_model *model,
-                        const struct layers_setting *setting)
+static void add_setting(struct table *table, const struct layers_result *model,
+                        const struct result_setting *setting)
 {
+    static const unsigned PARTS[][2] = {{DECODER_ATTN_QKV, DECODER_ATTN_OUT},
+                                        {DECODER_ATTN_SCORES, DECODER_ATTN_SCORES},
+                                        {DECODER_FFN_GATE_UP, DECODER_FFN_DOWN}};
     char cell[FORMAT_MAX];
-    table_add(table, layers_phase_name(setting->phase));
-    table_addf(table, "%u", setting->prompt);
-    table_add(table, format_si(cell, setting->tokens / setting->pass_s, ""));
+    table_add(table, setting->phase);
+    table_addf(table, "%.0f", setting->prompt_tokens);
+    table_add(table, format_si(cell, setting->tokens_per_s, ""));
     table_addf(table, "%s%s", mark(model),
-               format_with_error(cell, setting->joules,
-                                 layers_plus_minus(model, setting->joules, setting->joules_sigma),
-                                 "J"));
-    table_add(table, format_si(cell, setting->joules / setting->tokens, "J"));
-    table_add(table,
-              format_percent(cell, part_of_setting(setting, DECODER_ATTN_QKV, DECODER_ATTN_OUT)));
-    table_add(table, format_percent(
-                         cell, part_of_setting(setting, DECODER_ATTN_SCORES, DECODER_ATTN_SCORES)));
-    table_add(table, format_percent(
-                         cell, part_of_setting(setting, DECODER_FFN_GATE_UP, DECODER_FFN_DOWN)));
-    table_addf(table, "%+.1f %%", 100 * setting->overhead);
-    table_addf(table, "%u", setting->windows);
+               format_with_error(cell, setting->energy_j, setting->plus_minus, "J"));
+    table_add(table, format_si(cell, setting->energy_per_token_j, "J"));
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
+        table_add(table, format_percent(cell, part_of_setting(setting, PARTS[i][0], PARTS[i][1])));
+    table_addf(table, "%+.1f %%", setting->overhead_pct);
+    table_addf(table, "%.0f", setting->windows);
 }
 
-static void write_settings(const struct layers_model *model, bool color, struct text *out)
+static void write_settings(const struct layers_result *model, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false},   {"prompt", true},    {"tokens/s", true}, {"energy", true},
@@ -196,63 +186,64 @@ static void write_settings(const struct layers_model *model, bool color, struct 
 
 /* ---- the account and its checks ---- */
 
-static void write_account(const struct layers_model *model, struct text *out)
+static void write_account(const struct layers_result *model, struct text *out)
 {
     char a[FORMAT_MAX], b[FORMAT_MAX], c[FORMAT_MAX], d[FORMAT_MAX];
-    if (!model->gave_energy) {
-        text_addf(out, "   energy unknown: %s; see `ipw doctor`\n", model->no_energy);
+    if (!model->attribution) {
+        text_addf(out, "   energy unknown: %s; see `ipw doctor`\n",
+                  text_or_empty(model->energy.note));
         return;
     }
     text_addf(out, "   a pass: components %s + idle %s + unattributed %s = all %s%s\n",
-              format_si(a, model->component_joules, "J"),
-              is_known(model->idle_joules) ? format_si(b, model->idle_joules, "J") : "unknown",
-              format_si(c, model->unattributed_joules, "J"), mark(model),
-              format_with_error(d, model->total.joules, model->total.plus_minus, "J"));
+              format_si(a, model->components_j, "J"),
+              is_known(model->idle_j) ? format_si(b, model->idle_j, "J") : "unknown",
+              format_si(c, model->unattributed_j, "J"), mark(model),
+              format_with_error(d, model->energy.joules, model->energy.plus_minus, "J"));
     text_addf(out, "   closure %.1f %%: %s (90 to 110 %%)\n", 100 * model->closure,
-              model->closes ? "passed" : "FAILED");
-    if (is_known(model->null_difference))
+              model->closure_pass == 1 ? "passed" : "FAILED");
+    if (is_known(model->null_test.difference_pct))
         text_addf(out, "   null test: the same work in two halves differs by %+.2f ± %.2f %%: %s\n",
-                  100 * model->null_difference, 100 * model->null_sigma,
-                  model->null_holds ? "passed" : "FAILED");
-    if (is_known(model->idle.watts))
+                  model->null_test.difference_pct, model->null_test.plus_minus,
+                  model->null_test.pass == 1 ? "passed" : "FAILED");
+    if (is_known(model->idle.power_w))
         text_addf(out, "   idle %s",
-                  format_with_error(a, model->idle.watts, model->idle.sigma, "W"));
-    if (is_known(model->awake.watts))
+                  format_with_error(a, model->idle.power_w, model->idle.plus_minus, "W"));
+    if (is_known(model->awake.power_w))
         text_addf(out, ", busy-waiting %s: %s of the components' joules",
-                  format_si(a, model->awake.watts, "W"),
-                  format_percent(b, share_of_all(model, model->awake_joules)));
-    if (is_known(model->idle.watts))
+                  format_si(a, model->awake.power_w, "W"),
+                  format_percent(b, model->components_j > 0 ? model->awake_j / model->components_j
+                                                            : UNKNOWN));
+    if (is_known(model->idle.power_w))
         text_add(out, "\n");
-    if (!model->is_nnls)
+    if (strcmp(model->attribution, "nnls") != 0)
         text_add(out, "   the windows cannot separate components by energy: within a phase, "
                       "joules are in proportion to time\n");
 }
 
-static void write_notes(const struct layers_model *model, struct text *out)
+static void write_notes(const struct layers_result *model, struct text *out)
 {
-    unsigned stride = 1;
+    double stride = 1;
     for (size_t s = 0; s < model->setting_count; s++)
-        stride = model->settings[s].stride > stride ? model->settings[s].stride : stride;
-    text_addf(out, "   granularity %s, ", layers_granularity_name(model->granularity));
+        stride = fmax(stride, model->settings[s].stride);
+    text_addf(out, "   granularity %s, ", model->granularity);
     if (stride > 1)
-        text_addf(out, "one layer in %u at a time, ", stride);
-    text_addf(out, "%u round%s; instrumentation overhead %+.2f", model->rounds,
-              model->rounds == 1 ? "" : "s", 100 * model->overhead);
-    if (is_known(model->overhead_sigma))
-        text_addf(out, " ± %.2f", 100 * model->overhead_sigma);
-    text_addf(out, " %%%s\n", model->overhead > LAYERS_OVERHEAD_MAX ? ": too much" : "");
-    if (model->total.method == METHOD_ESTIMATED)
+        text_addf(out, "one layer in %.0f at a time, ", stride);
+    text_addf(out, "%.0f round%s; instrumentation overhead %+.2f", model->rounds,
+              model->rounds == 1 ? "" : "s", model->overhead_pct);
+    if (is_known(model->overhead_plus_minus))
+        text_addf(out, " ± %.2f", model->overhead_plus_minus);
+    text_addf(out, " %%%s\n", model->overhead_pct > OVERHEAD_MOST ? ": too much" : "");
+    if (layers_result_is_estimated(model))
         text_add(out, "   ~ estimated from CPU utilization, not measured: see `ipw doctor`\n");
-    if (!model->has_decoder)
-        text_addf(out, "   work not counted: %s\n", model->no_decoder);
+    if (model->work_unknown)
+        text_addf(out, "   work not counted: %s\n", model->work_unknown);
     text_add(out, "\n");
 }
 
-static void write_model(const struct layers_report *report, const struct layers_model *model,
-                        bool color, struct text *out)
+static void write_model(const struct layers_result *model, bool color, struct text *out)
 {
     text_add(out, "\n");
-    write_head(report, model, out);
+    write_head(model, out);
     if (model->rounds == 0) {
         text_add(out, "   no round was completed\n\n");
         return;
@@ -266,18 +257,7 @@ static void write_model(const struct layers_report *report, const struct layers_
 
 /* ---- several models ---- */
 
-static double per_token(const struct layers_model *model, enum layers_phase phase)
-{
-    double joules = 0, tokens = 0;
-    for (size_t s = 0; s < model->setting_count; s++)
-        if (model->settings[s].phase == phase) {
-            joules += model->settings[s].joules;
-            tokens += model->settings[s].tokens;
-        }
-    return tokens > 0 ? joules / tokens : UNKNOWN;
-}
-
-static void write_comparison(const struct layers_result *result, bool color, struct text *out)
+static void write_comparison(const struct layers_results *results, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"model", false}, {"parameters", true}, {"bits a weight", true},     {"prefill", true},
@@ -286,17 +266,18 @@ static void write_comparison(const struct layers_result *result, bool color, str
     struct table table;
     char cell[FORMAT_MAX];
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
-    for (size_t i = 0; i < result->count; i++) {
-        const struct layers_model *model = &result->models[i];
-        double parameters = (double)model->facts.parameters;
-        table_add(&table, base_name(model->path));
-        table_add(&table, format_si(cell, parameters, ""));
-        table_addf(&table, "%.2f", 8 * (double)model->facts.tensor_bytes / parameters);
-        table_addf(&table, "%s/token", format_si(cell, per_token(model, LAYERS_PREFILL), "J"));
-        table_addf(&table, "%s/token", format_si(cell, per_token(model, LAYERS_DECODE), "J"));
+    for (size_t i = 0; i < results->count; i++) {
+        const struct layers_result *model = &results->models[i];
+        double error;
+        table_add(&table, layers_result_name(model));
+        table_add(&table, format_si(cell, model->parameters, ""));
+        table_addf(&table, "%.2f", model->bits_per_weight);
+        for (size_t phase = 0; phase < 2; phase++)
+            table_addf(&table, "%s/token",
+                       format_si(cell, layers_result_per_token(model, PHASES[phase], &error), "J"));
         table_addf(&table, "%s%s", mark(model),
-                   format_with_error(cell, model->total.joules, model->total.plus_minus, "J"));
-        double ratio = model->total.joules / result->models[0].total.joules;
+                   format_with_error(cell, model->energy.joules, model->energy.plus_minus, "J"));
+        double ratio = model->energy.joules / results->models[0].energy.joules;
         if (is_known(ratio))
             table_addf(&table, "x %.3g", ratio);
         else
@@ -307,15 +288,16 @@ static void write_comparison(const struct layers_result *result, bool color, str
     text_add(out, "\n");
 }
 
-void layers_text(const struct layers_report *report, bool color, struct text *out)
+void layers_text(const struct layers_results *results, bool color, struct text *out)
 {
+    const struct layers_result *first = &results->models[0];
     char a[FORMAT_MAX], b[FORMAT_MAX];
-    for (size_t i = 0; i < report->result->count; i++)
-        write_model(report, &report->result->models[i], color, out);
-    if (report->result->count > 1)
-        write_comparison(report->result, color, out);
-    text_addf(out, "   ipw itself: %s reading sensors (%lu reads)",
-              format_si(a, report->read_s, "s"), report->reads);
-    text_addf(out, ", %s CPU and %.1f MB with the model\n\n", format_si(b, report->own.cpu_s, "s"),
-              report->own.rss_mb);
+    for (size_t i = 0; i < results->count; i++)
+        write_model(&results->models[i], color, out);
+    if (results->count > 1)
+        write_comparison(results, color, out);
+    text_addf(out, "   ipw itself: %s reading sensors (%.0f reads)",
+              format_si(a, first->own.read_s, "s"), first->own.reads);
+    text_addf(out, ", %s CPU and %.1f MB with the model\n\n", format_si(b, first->own.cpu_s, "s"),
+              first->own.rss_mb);
 }

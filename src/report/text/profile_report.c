@@ -169,6 +169,28 @@ static void write_tokens(const struct summary *run, struct text *out)
     text_add(out, "\n");
 }
 
+/* Why figures per token are missing, what brings them, and what there is instead. */
+static void write_tokens_unknown(const struct summary *run, struct text *out)
+{
+    char cell[FORMAT_MAX];
+    int64_t unknown = run->completed - run->statistics[STATISTIC_OUTPUT].count;
+    if (!run->tokens_note || run->completed <= 0 || unknown <= 0)
+        return;
+    text_addf(out, "   tokens unknown for %" PRId64 " of %" PRId64 " queries: %s", unknown,
+              run->completed, run->tokens_note);
+    if (strcmp(text_or_empty(run->config_client), "openai") == 0 &&
+        strstr(run->tokens_note, "no usage"))
+        text_add(out, " while streaming; --param stream=false brings it, without TTFT");
+    text_add(out, "\n");
+    if (!(run->chunks > 0))
+        return;
+    text_addf(out, "   chunks        %.0f, of one token or more each", run->chunks);
+    if (is_known(run->joules_per_chunk))
+        text_addf(out, ", %s%s per chunk", mark_of(run),
+                  format_si(cell, run->joules_per_chunk, "J"));
+    text_add(out, "\n");
+}
+
 /* Figures far below one per joule are shown per kilojoule or more: "3.54 ± 0.12 per kJ". */
 static void add_ratio(struct text *out, double value, double error, const char *unit)
 {
@@ -252,11 +274,25 @@ static bool has_model_inside(const struct summary *run)
     return driver && driver->is_in_process;
 }
 
+static void write_failures(const struct summary *run, bool color, struct text *out)
+{
+    char cell[FORMAT_MAX];
+    if (run->failed <= 0)
+        return;
+    text_addf(out,
+              "   %s%" PRId64 " of %" PRId64 " queries failed (%s), not in the means: %s%s\n\n",
+              color ? "\033[31m" : "", run->failed, run->queries,
+              format_percent(cell, (double)run->failed / (double)run->queries),
+              run->failure_reason ? run->failure_reason : "records.jsonl has the reasons",
+              color ? "\033[0m" : "");
+}
+
 static void write_notes(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
-    if (run->failed > 0)
-        text_addf(out, "   %" PRId64 " failed: the journal has the reasons\n", run->failed);
+    if (run->cut > 0)
+        text_addf(out, "   %" PRId64 " answer%s cut at the token limit\n", run->cut,
+                  run->cut == 1 ? " was" : "s were");
     if (run->rows_left_out > 0)
         text_addf(out, "   %" PRId64 " row%s of the dataset skipped: %s\n", run->rows_left_out,
                   run->rows_left_out == 1 ? "" : "s", text_or_empty(run->first_row_left_out));
@@ -285,9 +321,11 @@ static void write_heading(const struct summary *run, struct text *out)
 void profile_text(const struct summary *run, bool color, struct text *out)
 {
     write_heading(run, out);
+    write_failures(run, color, out);
     write_statistics(run, color, out);
     write_energy(run, out);
     write_tokens(run, out);
+    write_tokens_unknown(run, out);
     write_score(run, out);
     write_cost(run, out);
     write_notes(run, out);

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attribute/ledger_json.h"
 #include "core/energy.h"
 #include "core/json.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "report/text/format.h"
-#include "report/text/ledger_json.h"
 #include "report/text/table.h"
 #include "runner/exec.h"
 #include "runner/host_report.h"
@@ -97,7 +97,7 @@ void run_json(const struct run_report *report, struct text *out)
     json_number(&json, "max", online_max(&wall));
     json_object_end(&json);
     energy_to_json(&json, "energy", &result->mean.total);
-    devices_to_json(&json, &result->mean);
+    devices_to_json(&json, "devices", &result->mean);
     idle_to_json(&json, result);
     json_object(&json, "own");
     json_number(&json, "cpu_s", report->own.cpu_s);

@@ -510,14 +510,19 @@ static int listener_stop(struct listener *listener)
 
 static enum err measure_all(struct session *session, const char *const *models, size_t count,
                             const struct layers_options *options, const atomic_bool *cancel,
-                            struct layers_result *out, struct error *why)
+                            struct layers_run *out, struct error *why)
 {
     sampler_ready(session->sampler);
     for (size_t i = 0; i < count; i++) {
         struct layers_model *model = &out->models[i];
         model->path = models[i];
         enum err err = measure_model(session, options, cancel, model, why);
-        out->count += !err || model->interrupted;
+        if (!err || model->interrupted) {
+            struct layers_result *result = &out->results.models[out->results.count++];
+            out->count++;
+            if (layers_result_fill(model, options, result))
+                return err_no_memory(why);
+        }
         if (err) {
             if (!model->interrupted)
                 model_release(model);
@@ -528,13 +533,14 @@ static enum err measure_all(struct session *session, const char *const *models, 
 }
 
 enum err layers_measure(struct session *session, const char *const *models, size_t count,
-                        const struct layers_options *options, struct layers_result *out,
+                        const struct layers_options *options, struct layers_run *out,
                         struct error *why)
 {
     struct listener listener;
-    *out = (struct layers_result){.started_wall = clock_wall()};
+    *out = (struct layers_run){.started_wall = clock_wall()};
     out->models = calloc(count, sizeof *out->models);
-    if (!out->models)
+    out->results.models = calloc(count, sizeof *out->results.models);
+    if (!out->models || !out->results.models)
         return err_no_memory(why);
     enum err err = listener_start(&listener);
     if (err)
@@ -544,77 +550,11 @@ enum err layers_measure(struct session *session, const char *const *models, size
     return err;
 }
 
-void layers_result_release(struct layers_result *result)
+void layers_run_release(struct layers_run *run)
 {
-    for (size_t i = 0; i < result->count; i++)
-        model_release(&result->models[i]);
-    free(result->models);
-    *result = (struct layers_result){0};
-}
-
-/* ---- names and results ---- */
-
-const char *layers_granularity_name(enum layers_granularity granularity)
-{
-    static const char *const NAMES[] = {"component", "layer", "phase"};
-    return NAMES[granularity];
-}
-
-const char *layers_component_name(unsigned component)
-{
-    return component == LAYERS_WHOLE ? "all"
-                                     : decoder_component_name((enum decoder_component)component);
-}
-
-const char *layers_component_words(unsigned component)
-{
-    return component == LAYERS_WHOLE ? "all together"
-                                     : decoder_component_label((enum decoder_component)component);
-}
-
-double layers_plus_minus(const struct layers_model *model, double joules, double sigma)
-{
-    return hypot(sigma, model->systematic * joules);
-}
-
-const char *layers_method(const struct layers_model *model, enum layers_phase phase,
-                          unsigned component)
-{
-    const struct fit_power *power = &model->fit.columns[phase * LAYERS_PHASE_COLUMNS + component];
-    if (!model->gave_energy || !is_known(power->watts))
-        return NULL;
-    if (model->total.method == METHOD_ESTIMATED)
-        return "estimated";
-    return power->is_alone ? "nnls" : "time-share";
-}
-
-const struct layers_share *layers_share_of(const struct layers_model *model,
-                                           enum layers_phase phase, int layer, unsigned component)
-{
-    return &model->shares[phase][layer_slot(layer, component)];
-}
-
-struct layers_share layers_component_sum(const struct layers_model *model, enum layers_phase phase,
-                                         unsigned component)
-{
-    struct layers_share sum = {0};
-    for (int layer = -1; layer < model->facts.layers; layer++) {
-        const struct layers_share *share = layers_share_of(model, phase, layer, component);
-        if (share->time_s <= 0)
-            continue;
-        sum.time_s += share->time_s;
-        sum.time_sigma += share->time_sigma;
-        sum.joules += share->joules;
-        sum.sigma += share->sigma; /* one power: their errors are common */
-    }
-    return sum;
-}
-
-double layers_work_share(const struct layers_model *model, unsigned phase, unsigned component,
-                         unsigned kind)
-{
-    double sum = 0;
-    for (unsigned c = 0; c < DECODER_COMPONENT_COUNT; c++)
-        sum += model->work[phase][c][kind];
-    return model->work[phase][component][kind] / sum;
+    layers_results_release(&run->results);
+    for (size_t i = 0; i < run->count; i++)
+        model_release(&run->models[i]);
+    free(run->models);
+    *run = (struct layers_run){0};
 }

@@ -5,7 +5,7 @@
  * half, between them, stop at the ends of components and give the times.  The powers of the components
  * follow from both (attribute/component_fit.h).
  *
- * layers_measure fills a result that layers_result_release frees; after an error or an interruption it
+ * layers_measure fills a struct that layers_run_release frees; after an error or an interruption it
  * holds what was measured until then. */
 #ifndef IPW_RUNNER_LAYERS_LAYERS_H
 #define IPW_RUNNER_LAYERS_LAYERS_H
@@ -21,6 +21,7 @@
 #include "core/units.h"
 #include "engine/engine.h"
 #include "graph/decoder.h"
+#include "rundir/layers_result.h"
 
 struct session;
 
@@ -71,8 +72,6 @@ struct layers_options {
 };
 
 const char *layers_granularity_name(enum layers_granularity granularity); /* "component" */
-const char *layers_component_name(unsigned component);                    /* "attn_qkv", "all" */
-const char *layers_component_words(unsigned component);
 
 static inline const char *layers_phase_name(enum layers_phase phase)
 {
@@ -155,37 +154,23 @@ struct layers_model {
     bool is_nnls; /* at least two powers were separated within a phase */
 };
 
-struct layers_result {
+struct layers_run {
     struct layers_model *models;
     size_t count;
+    struct layers_results results; /* of the models */
     int signal;
     nanos started_wall;
 };
 
-/* The standard uncertainty of joules, calibration included. */
-double layers_plus_minus(const struct layers_model *model, double joules, double sigma);
-
-/* How a component's joules were determined: "estimated" where the power is, else "nnls" for a power of
- * its own and "time-share" for one that it shares with others; NULL when they are unknown. */
-const char *layers_method(const struct layers_model *model, enum layers_phase phase,
-                          unsigned component);
-
-/* layer -1: outside the layers. */
-const struct layers_share *layers_share_of(const struct layers_model *model,
-                                           enum layers_phase phase, int layer, unsigned component);
-
-/* A component in all layers and outside them. */
-struct layers_share layers_component_sum(const struct layers_model *model, enum layers_phase phase,
-                                         unsigned component);
-
-/* A component's share of the counted work of its phase: of operations (kind 0) or of bytes (1). */
-double layers_work_share(const struct layers_model *model, unsigned phase, unsigned component,
-                         unsigned kind);
+/* All that is to be reported of a model; its texts point into the model.  The caller releases *out, also after an
+ * error. */
+enum err layers_result_fill(const struct layers_model *model, const struct layers_options *options,
+                            struct layers_result *out) MUST_USE;
 
 /* The calling thread must have called proc_block_signals before the session was opened. */
 enum err layers_measure(struct session *session, const char *const *models, size_t count,
-                        const struct layers_options *options, struct layers_result *out,
+                        const struct layers_options *options, struct layers_run *out,
                         struct error *why) MUST_USE;
-void layers_result_release(struct layers_result *result);
+void layers_run_release(struct layers_run *run);
 
 #endif

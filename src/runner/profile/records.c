@@ -85,6 +85,10 @@ static void fill_reply(const struct completion *reply, struct record *out)
     out->cached_tokens = count_or_unknown(reply->cached_tokens);
     out->reasoning_tokens = count_or_unknown(reply->reasoning_tokens);
     out->pieces = (int64_t)reply->arrivals.count;
+    if (reply->count_problem[0])
+        out->tokens_note = reply->count_problem;
+    else if (reply->output_tokens < 0 && reply->arrivals.count)
+        out->tokens_note = "the server sent no usage";
 }
 
 static void fill_compute(const struct profile *profile, const struct completion *reply,

@@ -48,7 +48,11 @@ void resume_put_params(struct json *json, const char *key, const struct params *
     json_object_end(json);
 }
 
-void resume_settings(const struct profile_options *options, struct text *out)
+/* Not in the journals of earlier versions. */
+#define DATASET_HASH "dataset_hash"
+
+void resume_settings(const struct profile_options *options, const char *dataset_hash,
+                     struct text *out)
 {
     struct json json;
     json_init(&json, out, false);
@@ -56,6 +60,7 @@ void resume_settings(const struct profile_options *options, struct text *out)
     json_string(&json, "client", options->client);
     json_string(&json, "model", options->model);
     json_string(&json, "dataset", options->dataset);
+    json_string(&json, DATASET_HASH, dataset_hash[0] ? dataset_hash : NULL);
     json_string(&json, "system", options->system);
     json_string(&json, "template", options->template_text);
     json_integer(&json, "repeat", options->repeat);
@@ -74,25 +79,37 @@ struct reading {
     struct error why;
 };
 
+static enum err differs(struct reading *reading, const char *key, const char *then, const char *now)
+{
+    if (strcmp(key, DATASET_HASH) == 0)
+        return err_set(&reading->why, ERR_USAGE,
+                       "cannot resume: the dataset has changed since the run began (hash %s, was "
+                       "%s); --overwrite starts a new run",
+                       now, then);
+    return err_set(&reading->why, ERR_USAGE,
+                   "cannot resume: %s was %s and is now %s; --overwrite starts a new run", key,
+                   then, now);
+}
+
 static enum err same_settings(struct reading *reading, const struct jv *line)
 {
     const struct jv *then = jv_get(line, "settings");
-    for (const struct jv *now = jv_first(reading->settings); now; now = jv_next(now)) {
+    enum err err = ERR_OK;
+    for (const struct jv *now = jv_first(reading->settings); now && !err; now = jv_next(now)) {
         struct text a = {0}, b = {0};
-        const struct jv *earlier = jv_get(then, jv_key(now));
-        enum err err = jv_print(now, &a);
+        const char *key = jv_key(now);
+        const struct jv *earlier = jv_get(then, key);
+        if (!earlier && strcmp(key, DATASET_HASH) == 0)
+            continue;
+        err = jv_print(now, &a);
         if (!err && earlier)
             err = jv_print(earlier, &b);
         if (!err && strcmp(text_get(&a), earlier ? text_get(&b) : "null") != 0)
-            err = err_set(&reading->why, ERR_USAGE,
-                          "cannot resume: %s was %s and is now %s; --overwrite starts a new run",
-                          jv_key(now), earlier ? text_get(&b) : "not set", text_get(&a));
+            err = differs(reading, key, earlier ? text_get(&b) : "not set", text_get(&a));
         text_release(&a);
         text_release(&b);
-        if (err)
-            return err;
     }
-    return ERR_OK;
+    return err;
 }
 
 /* A key that is not ours was damaged and is skipped. */
@@ -214,8 +231,8 @@ static enum err take_line(void *context, const struct jv *line)
     return ERR_OK;
 }
 
-enum err resume_read(const char *journal, const struct profile_options *options, struct resume *out,
-                     struct error *why)
+enum err resume_read(const char *journal, const struct profile_options *options,
+                     const char *dataset_hash, struct resume *out, struct error *why)
 {
     struct reading reading = {.options = options, .resume = out, .spent = energy_unknown("")};
     struct text settings = {0};
@@ -223,7 +240,7 @@ enum err resume_read(const char *journal, const struct profile_options *options,
     *out = resume_nothing();
     out->done.repeats = out->ended_queries.repeats = out->settled_queries.repeats =
         out->graded.repeats = out->judge_settled.repeats = options->repeat;
-    resume_settings(options, &settings);
+    resume_settings(options, dataset_hash, &settings);
     enum err err = settings.failed
                        ? err_no_memory(why)
                        : jv_parse(settings.bytes, settings.length, &reading.settings, why);

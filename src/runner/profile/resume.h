@@ -42,14 +42,15 @@ struct resume {
 struct resume resume_nothing(void);
 
 /* The settings that must not change within one directory, as one JSON object. */
-void resume_settings(const struct profile_options *options, struct text *out);
+void resume_settings(const struct profile_options *options, const char *dataset_hash,
+                     struct text *out);
 
 /* Parameters as they may be kept: headers without their values, addresses without user name and password. */
 void resume_put_params(struct json *json, const char *key, const struct params *params);
 
 /* ERR_USAGE names the setting that differs. */
-enum err resume_read(const char *journal, const struct profile_options *options, struct resume *out,
-                     struct error *why) MUST_USE;
+enum err resume_read(const char *journal, const struct profile_options *options,
+                     const char *dataset_hash, struct resume *out, struct error *why) MUST_USE;
 
 /* Writes an unknown energy with the reason for every query of the last start that ended without its energy,
  * so that the journal has it once; likewise for a judge's energies.  *unsettled is how many queries that

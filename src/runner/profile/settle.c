@@ -82,7 +82,7 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
 {
     struct text line = {0}, settings = {0}, measuring = {0};
     struct json json;
-    resume_settings(profile->options, &settings);
+    resume_settings(profile->options, profile->dataset_hash, &settings);
     json_init(&json, &measuring, false);
     json_object(&json, NULL);
     json_number(&json, "from_s", seconds(from - profile->zero));

@@ -269,7 +269,8 @@ static enum err take_directory(struct profile *profile, struct error *why)
     if (!err && !resume)
         err = run_dir_make(profile->directory, why);
     if (!err && resume)
-        err = resume_read(profile->journal_path, profile->options, &profile->resume, why);
+        err = resume_read(profile->journal_path, profile->options, profile->dataset_hash,
+                          &profile->resume, why);
     if (err)
         return err;
     profile->start = profile->resume.starts + 1;
@@ -411,6 +412,9 @@ enum err profile_setup(struct profile *profile, struct error *why)
         err = find_facts(profile, why);
     if (!err)
         err = open_supply(profile, why);
+    if (!err)
+        dataset_hash(profile->options->dataset, &profile->options->dataset_params,
+                     profile->dataset_hash, sizeof profile->dataset_hash);
     if (!err)
         str_copy(profile->dataset_name, sizeof profile->dataset_name, profile->supply.dataset.name);
     if (!err)

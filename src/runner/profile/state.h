@@ -97,6 +97,8 @@ struct profile {
     double conservation_error;
     struct text dataset_params, client_params, request_params; /* JSON objects */
     char judge_url[512];
+    char failure_reason[200], tokens_note[200];
+    char dataset_hash[24]; /* "" where it has none */
 };
 
 /* setup.c: everything before the first query.  After an error the state holds what was opened. */

@@ -140,13 +140,20 @@ static void fill_energy(const struct profile *profile, const struct sums *sums, 
     out->decode_joules_per_output_token = ratio(sums->decode.joules, sums->decode.tokens);
 }
 
-static void fill_work(const struct profile *profile, const struct sums *sums, struct summary *out)
+static void fill_work(struct profile *profile, const struct sums *sums, struct summary *out)
 {
     const struct efficiency_inputs *facts = &profile->facts;
     const struct summary_statistic *ttft = &out->statistics[STATISTIC_TTFT];
     out->queries = out->total_queries = (int64_t)sums->queries;
     out->completed = (int64_t)sums->completed;
     out->failed = (int64_t)sums->failed;
+    out->cut = (int64_t)sums->cut;
+    if (sums_reason(sums->failures, profile->failure_reason, sizeof profile->failure_reason))
+        out->failure_reason = profile->failure_reason;
+    if (sums_reason(sums->token_notes, profile->tokens_note, sizeof profile->tokens_note))
+        out->tokens_note = profile->tokens_note;
+    out->chunks = sums->chunk_count;
+    out->joules_per_chunk = ratio(sums->chunks.joules, sums->chunks.tokens);
     out->seconds = sums_seconds(sums);
     out->input_tokens = sums->input_tokens;
     out->output_tokens = sums->output_tokens;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/text.h"
 #include "port/json_read.h"
 
 enum err sums_init(struct sums *sums)
@@ -14,11 +15,10 @@ enum err sums_init(struct sums *sums)
                           .cpu_joules = UNKNOWN,
                           .input_tokens = UNKNOWN,
                           .output_tokens = UNKNOWN,
+                          .chunk_count = UNKNOWN,
                           .prefill_joules = UNKNOWN,
                           .decode_joules = UNKNOWN,
                           .cost = UNKNOWN};
-    for (unsigned i = 0; i < SUMS_STARTS_MAX; i++)
-        sums->from[i] = sums->to[i] = UNKNOWN;
     return jv_parse("{}", 2, &sums->metadata, NULL);
 }
 
@@ -28,21 +28,61 @@ void sums_release(struct sums *sums)
         sketch_release(&sums->rows[i]);
     jv_free(sums->metadata);
     free(sums->asked);
+    free(sums->starts);
     sums->metadata = NULL;
     sums->asked = NULL;
+    sums->starts = NULL;
 }
 
 /* ---- one record ---- */
 
-static void add_time(struct sums *sums, const struct record *record)
+/* A number beyond it is no start of ours. */
+enum { STARTS_MAX = 1000000 };
+
+static enum err add_time(struct sums *sums, const struct record *record)
 {
     double at = record->started_at;
-    if (record->start < 1 || record->start > SUMS_STARTS_MAX || !is_known(at) ||
+    if (record->start < 1 || record->start > STARTS_MAX || !is_known(at) ||
         !is_known(record->latency_s))
+        return ERR_OK;
+    while (sums->start_count < (size_t)record->start) {
+        struct start_time *starts =
+            grow(sums->starts, &sums->start_capacity, sums->start_count, sizeof *starts);
+        if (!starts)
+            return ERR_NO_MEMORY;
+        sums->starts = starts;
+        starts[sums->start_count++] = (struct start_time){UNKNOWN, UNKNOWN};
+    }
+    struct start_time *start = &sums->starts[record->start - 1];
+    start->from = fmin(is_known(start->from) ? start->from : at, at);
+    start->to = fmax(is_known(start->to) ? start->to : at, at + record->latency_s);
+    return ERR_OK;
+}
+
+/* Beyond the last place they are only not told apart: the most frequent come early. */
+static void add_reason(struct reason *reasons, const char *text)
+{
+    for (size_t i = 0; text && *text && i < SUMS_REASONS_MAX; i++) {
+        if (!reasons[i].count)
+            str_copy(reasons[i].text, sizeof reasons[i].text, text);
+        if (strncmp(reasons[i].text, text, sizeof reasons[i].text - 1) != 0)
+            continue;
+        reasons[i].count++;
         return;
-    double *from = &sums->from[record->start - 1], *to = &sums->to[record->start - 1];
-    *from = fmin(is_known(*from) ? *from : at, at);
-    *to = fmax(is_known(*to) ? *to : at, at + record->latency_s);
+    }
+}
+
+bool sums_reason(const struct reason *reasons, char *to, size_t size)
+{
+    const struct reason *best = reasons;
+    for (size_t i = 1; i < SUMS_REASONS_MAX; i++)
+        if (reasons[i].count > best->count)
+            best = &reasons[i];
+    if (best->count && reasons[1].count)
+        str_format(to, size, "%llu times: %s", (unsigned long long)best->count, best->text);
+    else if (best->count)
+        str_copy(to, size, best->text);
+    return best->count > 0;
 }
 
 static void add_to_tally(struct sums *sums, const struct record *record, bool completed)
@@ -88,6 +128,7 @@ static void add_energy(struct sums *sums, const struct record *record)
     sums->failed_joules += failed_attempts(record);
     add_known(&sums->output_tokens, output);
     add_known(&sums->input_tokens, input);
+    add_known(&sums->chunk_count, integer_number(record->pieces));
     add_known(&sums->judge_joules, record->judge_energy.joules);
     add_known(&sums->cost, record->cost);
     if (!is_known(joules))
@@ -100,6 +141,7 @@ static void add_energy(struct sums *sums, const struct record *record)
     add_known(&sums->prefill_joules, record->prefill_joules);
     add_known(&sums->decode_joules, record->decode_joules);
     add_per_token(&sums->per_output, joules, output);
+    add_per_token(&sums->chunks, joules, integer_number(record->pieces));
     add_per_token(&sums->per_input, joules, input);
     add_per_token(&sums->prefill, record->prefill_joules, input);
     add_per_token(&sums->decode, record->decode_joules, output);
@@ -175,15 +217,19 @@ enum err sums_add(struct sums *sums, const struct record *record)
     enum err err = add_metadata(sums, record->dataset_metadata.value);
     bool completed = record->status && strcmp(record->status, "completed") == 0;
     sums->queries++;
-    add_time(sums, record);
+    if (!err)
+        err = add_time(sums, record);
     add_to_tally(sums, record, completed);
     if (!completed) {
         sums->failed++;
+        add_reason(sums->failures, record->error);
         double joules = record->energy.joules;
         sums->failed_joules += failed_attempts(record) + (is_known(joules) ? joules : 0);
         return err;
     }
     sums->completed++;
+    sums->cut += record->finish_reason && strcmp(record->finish_reason, "length") == 0;
+    add_reason(sums->token_notes, record->tokens_note);
     add_energy(sums, record);
     if (!err && sums->repeats)
         err = add_asked(sums, record);
@@ -195,8 +241,8 @@ enum err sums_add(struct sums *sums, const struct record *record)
 double sums_seconds(const struct sums *sums)
 {
     double seconds = UNKNOWN;
-    for (unsigned i = 0; i < SUMS_STARTS_MAX; i++)
-        add_known(&seconds, sums->to[i] - sums->from[i]);
+    for (size_t i = 0; i < sums->start_count; i++)
+        add_known(&seconds, sums->starts[i].to - sums->starts[i].from);
     return seconds;
 }
 

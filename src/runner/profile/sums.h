@@ -15,7 +15,17 @@
 
 struct jv;
 
-enum { SUMS_STARTS_MAX = 64 };
+/* Wall clock of the queries of one start, s; UNKNOWN without any. */
+struct start_time {
+    double from, to;
+};
+
+/* Texts that several records share, and how often. */
+struct reason {
+    char text[200];
+    uint64_t count;
+};
+enum { SUMS_REASONS_MAX = 16 };
 
 /* Over the queries that have both an energy and a token count. */
 struct energy_per_token {
@@ -34,7 +44,12 @@ struct sums {
     struct energy_per_token per_output, per_input, prefill, decode;
     double prefill_joules, decode_joules; /* of queries whose phases are known; else UNKNOWN */
     double cost;                          /* UNKNOWN without prices */
-    double from[SUMS_STARTS_MAX], to[SUMS_STARTS_MAX]; /* wall clock of each start's queries, s */
+    struct start_time *starts;            /* by the number of the start, from 1 */
+    size_t start_count, start_capacity;
+    uint64_t cut;                   /* completed queries that reached the token limit */
+    double chunk_count;             /* of completed queries; UNKNOWN without any */
+    struct energy_per_token chunks; /* in place of tokens, which a server may not count */
+    struct reason failures[SUMS_REASONS_MAX], token_notes[SUMS_REASONS_MAX];
     struct sketch rows[RECORD_STATISTICS];
     struct intelligence_tally tally;
     bool repeats; /* set it where questions are asked several times: their answers are kept then */
@@ -49,6 +64,9 @@ void sums_release(struct sums *sums);
 
 /* After the last record: how repeats change the uncertainties. */
 void sums_close(struct sums *sums);
+
+/* Copies the most frequent one, with how often where there are others; false where there is none. */
+bool sums_reason(const struct reason *reasons, char *to, size_t size);
 
 double sums_seconds(const struct sums *sums); /* from the first query to the last, all starts */
 struct summary_statistic sums_statistic(const struct sums *sums, enum record_statistic which);

@@ -151,6 +151,21 @@ static enum err send_request(struct worker *worker, const struct query *query,
     return err;
 }
 
+/* An answer of nothing is no answer, whatever the server calls it: counted as one, it would make queries look cheap.  An
+ * answer cut at the token limit, or one that calls a tool, may have no text. */
+static enum err refuse_empty(struct completion *reply, struct error *why)
+{
+    static const char *const FINE[] = {"length", "tool_calls", "function_call"};
+    if (reply->content.length || reply->reasoning.length)
+        return ERR_OK;
+    for (size_t i = 0; i < sizeof FINE / sizeof *FINE; i++)
+        if (strcmp(reply->finish_reason, FINE[i]) == 0)
+            return ERR_OK;
+    reply->retryable = true;
+    return err_set(why, ERR_NO_DATA, "the answer is empty (finish_reason: %s)",
+                   reply->finish_reason[0] ? reply->finish_reason : "none");
+}
+
 static enum err write_span(struct worker *worker, const struct pending *pending,
                            const struct completion *reply, struct error *why)
 {
@@ -184,6 +199,8 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
     }
     atomic_fetch_add(&profile->sent, 1);
     enum err err = send_request(worker, query, reply, why);
+    if (!err)
+        err = refuse_empty(reply, why);
     if (err == ERR_INTERRUPTED && atomic_load(&profile->cancel)) {
         sharing_forget(profile->sharing, pending->id);
         free(pending);

@@ -39,7 +39,7 @@ static void write_journal(const char *text)
     FILE *file = fopen(path, "w");
     if (!file)
         abort();
-    resume_settings(&OPTIONS, &settings);
+    resume_settings(&OPTIONS, "", &settings);
     for (const char *line = text; *line;) {
         size_t length = strcspn(line, "\n") + 1;
         if (strncmp(line, "RUN", 3) == 0)
@@ -56,7 +56,7 @@ static void write_journal(const char *text)
 static void read_journal(struct resume *out)
 {
     struct error why;
-    assert_int_equal(resume_read(path, &OPTIONS, out, &why), ERR_OK);
+    assert_int_equal(resume_read(path, &OPTIONS, "", out, &why), ERR_OK);
 }
 
 static enum err collect(void *context, const struct jv *line)

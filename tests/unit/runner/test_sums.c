@@ -86,6 +86,54 @@ static void records_are_summed(void **state)
     sums_release(&sums);
 }
 
+static void every_start_counts(void **state)
+{
+    (void)state;
+    enum { STARTS = 80 };
+    struct sums sums;
+    assert_int_equal(sums_init(&sums), ERR_OK);
+    for (int i = 1; i <= STARTS; i++) {
+        char text[400];
+        snprintf(text, sizeof text,
+                 "{" METRICS(
+                     "\"latency_metrics\": {\"total_query_seconds\": 1},"
+                     "\"token_metrics\": {\"output\": 10}") ", " OWN("\"status\": \"completed\", "
+                                                                     "\"start\": %d, "
+                                                                     "\"started_at\": %d") "}",
+                 i, 1000 * i);
+        add(&sums, text);
+    }
+    assert_near(sums_seconds(&sums), STARTS, 1e-9);
+    assert_near(sums.output_tokens / sums_seconds(&sums), 10, 1e-9);
+    sums_release(&sums);
+}
+
+static void why_queries_failed_and_tokens_are_unknown(void **state)
+{
+    (void)state;
+    struct sums sums;
+    char reason[200];
+    assert_int_equal(sums_init(&sums), ERR_OK);
+    assert_false(sums_reason(sums.failures, reason, sizeof reason));
+    for (int i = 0; i < 40; i++) { /* more different ones than are told apart */
+        char text[200];
+        snprintf(text, sizeof text, "{" OWN("\"status\": \"failed\", \"error\": \"%s %d\"") "}",
+                 i % 4 ? "odd" : "common", i % 4 ? i : 0);
+        add(&sums, text);
+    }
+    add(&sums, "{" OWN("\"status\": \"completed\", \"finish_reason\": \"length\", \"pieces\": 6,"
+                       "\"tokens_note\": \"no usage\", \"energy\": {\"joules\": 3}") "}");
+    assert_true(sums_reason(sums.failures, reason, sizeof reason));
+    assert_string_equal(reason, "10 times: common 0");
+    assert_true(sums_reason(sums.token_notes, reason, sizeof reason));
+    assert_string_equal(reason, "no usage");
+    assert_int_equal(sums.cut, 1);
+    assert_near(sums.chunk_count, 6, 0);
+    assert_near(sums.chunks.joules / sums.chunks.tokens, 0.5, 1e-12);
+    assert_false(is_known(sums.output_tokens)); /* a chunk is no token */
+    sums_release(&sums);
+}
+
 static void nothing_is_unknown_not_0(void **state)
 {
     (void)state;
@@ -142,6 +190,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_summed),
+        cmocka_unit_test(every_start_counts),
+        cmocka_unit_test(why_queries_failed_and_tokens_are_unknown),
         cmocka_unit_test(nothing_is_unknown_not_0),
         cmocka_unit_test(statistics_are_of_what_is_known),
         cmocka_unit_test(an_example_of_each_metadata_key_is_kept),

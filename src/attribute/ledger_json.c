@@ -1,4 +1,4 @@
-#include "report/text/ledger_json.h"
+#include "attribute/ledger_json.h"
 
 #include "attribute/ledger.h"
 #include "core/energy.h"
@@ -87,9 +87,9 @@ static void device_to_json(struct json *json, const struct ledger_device *device
     json_object_end(json);
 }
 
-void devices_to_json(struct json *json, const struct ledger *ledger)
+void devices_to_json(struct json *json, const char *key, const struct ledger *ledger)
 {
-    json_array(json, "devices");
+    json_array(json, key);
     for (size_t i = 0; i < ledger->count; i++)
         device_to_json(json, &ledger->devices[i]);
     json_array_end(json);

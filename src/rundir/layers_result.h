@@ -1,0 +1,161 @@
+/* What `ipw layers` measured of a model.  The JSON of `--json`, of `-o` and of layers.json in a run directory is
+ * written and read here alone; anything unknown is UNKNOWN or NULL.
+ *
+ * Ownership: a result owns its lists, the texts `devices` and `host` and, when it was read, the tree that all other
+ * texts point into; otherwise these belong to whoever filled them in.  layers_results_release frees them. */
+#ifndef IPW_RUNDIR_LAYERS_RESULT_H
+#define IPW_RUNDIR_LAYERS_RESULT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+#include "core/text.h"
+#include "rundir/record.h"
+
+struct json;
+struct jv;
+
+/* Members have the names of their keys, which tell the unit, and the types of rundir/json_field.h: X(type, member). */
+/* clang-format off */
+#define RESULT_SHARE(X) /* of the energy of all components; a token's, of its phase */                  \
+    X(TEXT, name) X(TEXT, phase) X(NUMBER, time_s) X(NUMBER, energy_j) X(NUMBER, plus_minus)       \
+    X(NUMBER, share) X(NUMBER, energy_per_token_j) X(TEXT, method)
+#define RESULT_COMPONENT(X) /* over all layers; components of one group share one fitted power */  \
+    RESULT_SHARE(X) X(NUMBER, power_w) X(WHOLE, group) X(NUMBER, flops) X(NUMBER, bytes)           \
+    X(NUMBER, flops_share) X(NUMBER, bytes_share) X(NUMBER, joules_per_gflop)                      \
+    X(NUMBER, joules_per_gb)
+#define RESULT_LAYER_SUM(X)                                                                        \
+    X(NUMBER, time_s) X(NUMBER, energy_j) X(NUMBER, plus_minus) X(NUMBER, share)
+#define RESULT_SETTING(X) /* of a pass; tokens: computed, of all sequences together; refused: windows */ \
+    X(TEXT, phase) X(WHOLE, prompt_tokens) X(WHOLE, tokens) X(NUMBER, time_s)                      \
+    X(NUMBER, tokens_per_s) X(NUMBER, energy_j) X(NUMBER, plus_minus)                              \
+    X(NUMBER, energy_per_token_j) X(WHOLE, passes) X(WHOLE, windows) X(WHOLE, refused)             \
+    X(NUMBER, overhead_pct) X(WHOLE, stride) X(NUMBER, outside_graphs_s)
+#define RESULT_WINDOW(X) /* setting: an index, UNKNOWN when idle; watched: timed, without energy */     \
+    X(WHOLE, setting) X(WHOLE, round) X(TRUTH, watched) X(NUMBER, start_s) X(NUMBER, time_s)       \
+    X(WHOLE, passes) X(NUMBER, energy_j) X(NUMBER, plus_minus) X(NUMBER, power_w)                  \
+    X(NUMBER, coverage) X(WHOLE, updates)
+#define RESULT_IDLE(X) X(NUMBER, seconds) X(NUMBER, power_w) X(NUMBER, plus_minus)
+#define RESULT_MODEL(X) /* model: its path; work_unknown: why FLOPs and bytes are */                \
+    X(TEXT, model) X(TEXT, description) X(WHOLE, parameters) X(WHOLE, tensor_bytes)                \
+    X(NUMBER, bits_per_weight) X(WHOLE, layer_count) X(WHOLE, embedding) X(WHOLE, heads)           \
+    X(WHOLE, heads_kv) X(TEXT, work_unknown)
+#define RESULT_WORKLOAD(X)                                                                         \
+    X(WHOLE, generated_tokens) X(WHOLE, batch) X(WHOLE, context) X(WHOLE, threads)                 \
+    X(WHOLE, gpu_layers) X(WHOLE, seed)
+#define RESULT_CHECKS(X) /* method: "estimated", or as attribution: "nnls", "time-share" */         \
+    X(TEXT, method) X(TEXT, attribution) X(TEXT, granularity) X(WHOLE, rounds)                     \
+    X(TRUTH, interrupted) X(NUMBER, overhead_pct) X(NUMBER, overhead_plus_minus)                   \
+    X(NUMBER, closure) X(TRUTH, closure_pass)
+#define RESULT_NULL_TEST(X) /* between rounds of even and odd number */                            \
+    X(NUMBER, difference_pct) X(NUMBER, plus_minus) X(TRUTH, pass)
+#define RESULT_SUMS(X)                                                                             \
+    X(NUMBER, components_j) X(NUMBER, components_plus_minus) X(NUMBER, idle_j)                     \
+    X(NUMBER, unattributed_j) X(NUMBER, awake_j)
+#define RESULT_OWN(X) X(NUMBER, cpu_s) X(NUMBER, read_s) X(NUMBER, rss_mb) X(WHOLE, reads)
+/* clang-format on */
+
+#define RESULT_MEMBER(type, member) FIELD_C_##type member;
+
+struct result_component {
+    RESULT_COMPONENT(RESULT_MEMBER)
+};
+
+struct result_components {
+    struct result_component *items;
+    size_t count;
+};
+
+struct result_layer {
+    double index;
+    RESULT_LAYER_SUM(RESULT_MEMBER)      /* UNKNOWN when it was not measured by itself */
+    struct result_components components; /* that took time, of both phases */
+};
+
+/* One phase at one prompt length. */
+struct result_setting {
+    RESULT_SETTING(RESULT_MEMBER)
+    struct result_components components; /* without phase, ± and method */
+};
+
+struct result_window {
+    RESULT_WINDOW(RESULT_MEMBER)
+};
+
+/* Mean power while nothing runs, or while threads only wait; seconds UNKNOWN or 0: not measured. */
+struct result_idle {
+    RESULT_IDLE(RESULT_MEMBER)
+};
+
+struct layers_result {
+    RESULT_MODEL(RESULT_MEMBER)
+    double *prompts; /* tokens */
+    size_t prompt_count;
+    RESULT_WORKLOAD(RESULT_MEMBER)
+    RESULT_CHECKS(RESULT_MEMBER)
+    struct result_null_test {
+        RESULT_NULL_TEST(RESULT_MEMBER)
+    } null_test;
+    struct record_energy energy; /* of one pass of the workload */
+    RESULT_SUMS(RESULT_MEMBER)
+    struct result_idle idle, awake; /* nothing runs; threads busy-wait */
+    struct result_components components;
+    struct result_layer *layers;
+    size_t layers_measured;
+    bool has_outside; /* the layers: embedding, output ... */
+    struct result_layer outside;
+    struct result_setting *settings;
+    size_t setting_count;
+    struct result_window *windows;
+    size_t window_count;
+    struct text devices; /* compact JSON */
+
+    /* Of the measurement, which may be of several models. */
+    const char *started, *version, *hardware_label, *gpu;
+    struct result_own {
+        RESULT_OWN(RESULT_MEMBER)
+    } own;
+    struct text host; /* compact JSON */
+    struct jv *tree;  /* of the first model of a file */
+};
+
+/* Models that belong together: of one measurement, or of the files that were loaded. */
+struct layers_results {
+    struct layers_result *models;
+    size_t count;
+};
+
+/* All of it unknown. */
+void layers_result_init(struct layers_result *result);
+
+/* The last part of the model's path; "unnamed model" without one. */
+const char *layers_result_name(const struct layers_result *result);
+bool layers_result_is_estimated(const struct layers_result *result);
+
+/* The setting of a window; NULL for an idle one. */
+const struct result_setting *layers_result_setting(const struct layers_result *result,
+                                                   const struct result_window *window);
+
+/* Joules per token of a phase over all prompt lengths whose energy is known, and their ±; UNKNOWN when there is none.
+ * The ± of the lengths add up, since sensors err alike. */
+double layers_result_per_token(const struct layers_result *result, const char *phase,
+                               double *plus_minus);
+
+/* The members of a model, without its windows, into an open object. */
+void layers_result_to_json(const struct layers_result *result, struct json *json);
+
+/* What `ipw layers --json` prints; `several` models were asked for, even if only one was measured. */
+void layers_results_to_json(const struct layers_results *results, bool several, struct text *out);
+
+/* layers.json in a run directory: one model. */
+enum err layers_result_save(const char *directory, const struct layers_result *result,
+                            struct error *why) MUST_USE;
+
+/* Adds the models of a file, or of every layers*.json in a directory.  A file that is no result of ipw layers is
+ * ERR_BAD_VALUE, with its name; a directory without any adds nothing, and that is no error.  Nor does an error. */
+enum err layers_results_load(const char *path, struct layers_results *into, struct error *why)
+    MUST_USE;
+void layers_results_release(struct layers_results *results);
+
+#endif

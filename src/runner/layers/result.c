@@ -1,0 +1,339 @@
+/* From what was measured of a model to its result: sums over layers and phases, shares, and per-token figures. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "attribute/ledger_json.h"
+#include "core/json.h"
+#include "rundir/layers_result.h"
+#include "runner/layers/layers.h"
+#include "runner/layers/segment_timer.h"
+
+const char *layers_granularity_name(enum layers_granularity granularity)
+{
+    static const char *const NAMES[] = {"component", "layer", "phase"};
+    return NAMES[granularity];
+}
+
+static const char *component_name(unsigned component)
+{
+    return component == LAYERS_WHOLE ? "all"
+                                     : decoder_component_name((enum decoder_component)component);
+}
+
+/* ---- shares ---- */
+
+/* How its joules were determined: "estimated" where the power is, else "nnls" for a power of its own and "time-share" for
+ * one that it shares with others; NULL when they are unknown. */
+static const char *method_of(const struct layers_model *model, enum layers_phase phase,
+                             unsigned component)
+{
+    const struct fit_power *power = &model->fit.columns[phase * LAYERS_PHASE_COLUMNS + component];
+    if (!model->gave_energy || !is_known(power->watts))
+        return NULL;
+    if (model->total.method == METHOD_ESTIMATED)
+        return "estimated";
+    return power->is_alone ? "nnls" : "time-share";
+}
+
+static const struct layers_share *share_of(const struct layers_model *model,
+                                           enum layers_phase phase, int layer, unsigned component)
+{
+    return &model->shares[phase][layer_slot(layer, component)];
+}
+
+static void add_share(struct layers_share *sum, const struct layers_share *share)
+{
+    if (share->time_s <= 0)
+        return;
+    sum->time_s += share->time_s;
+    sum->joules += share->joules;
+    sum->sigma += share->sigma; /* their errors are common: one power, the same sensors */
+}
+
+static struct layers_share component_sum(const struct layers_model *model, enum layers_phase phase,
+                                         unsigned component)
+{
+    struct layers_share sum = {0};
+    for (int layer = DECODER_OUTSIDE; layer < model->facts.layers; layer++)
+        add_share(&sum, share_of(model, phase, layer, component));
+    return sum;
+}
+
+static double plus_minus(const struct layers_model *model, double joules, double sigma)
+{
+    return hypot(sigma, model->systematic * joules); /* calibration included */
+}
+
+static double share_of_all(const struct layers_model *model, double joules)
+{
+    return model->component_joules > 0 ? joules / model->component_joules : UNKNOWN;
+}
+
+static unsigned tokens_of(const struct layers_model *model, enum layers_phase phase)
+{
+    unsigned tokens = 0;
+    for (size_t s = 0; s < model->setting_count; s++)
+        if (model->settings[s].phase == phase)
+            tokens += model->settings[s].tokens;
+    return tokens;
+}
+
+/* A component's share of the counted work of its phase: of operations (kind 0) or of bytes (1). */
+static double work_share(const struct layers_model *model, unsigned phase, unsigned component,
+                         unsigned kind)
+{
+    double sum = 0;
+    for (unsigned c = 0; c < DECODER_COMPONENT_COUNT; c++)
+        sum += model->work[phase][c][kind];
+    return model->work[phase][component][kind] / sum;
+}
+
+/* ---- components and layers ---- */
+
+static enum err allocate(struct result_components *out, size_t most)
+{
+    out->items = calloc(most, sizeof *out->items);
+    return out->items ? ERR_OK : ERR_NO_MEMORY;
+}
+
+/* Adds it if it took time; NULL if not. */
+static struct result_component *add_component(struct result_components *out,
+                                              const struct layers_model *model,
+                                              enum layers_phase phase, unsigned component,
+                                              const struct layers_share *share)
+{
+    if (share->time_s <= 0)
+        return NULL;
+    struct result_component *item = &out->items[out->count++];
+    *item = (struct result_component){
+        .name = component_name(component),
+        .phase = layers_phase_name(phase),
+        .time_s = share->time_s,
+        .energy_j = share->joules,
+        .plus_minus = plus_minus(model, share->joules, share->sigma),
+        .share = share_of_all(model, share->joules),
+        .energy_per_token_j = share->joules / tokens_of(model, phase),
+        .method = method_of(model, phase, component),
+    };
+    return item;
+}
+
+static enum err fill_layer(const struct layers_model *model, int layer, struct result_layer *out)
+{
+    struct layers_share sum = {0};
+    enum err err = allocate(&out->components, LAYERS_PHASES * LAYERS_COMPONENTS);
+    for (unsigned i = 0; !err && i < LAYERS_PHASES * LAYERS_COMPONENTS; i++) {
+        enum layers_phase phase = (enum layers_phase)(i / LAYERS_COMPONENTS);
+        unsigned c = i % LAYERS_COMPONENTS;
+        const struct layers_share *share = share_of(model, phase, layer, c);
+        add_component(&out->components, model, phase, c, share);
+        add_share(&sum, share);
+    }
+    if (sum.time_s <= 0) /* it was not measured by itself */
+        sum = (struct layers_share){.time_s = UNKNOWN, .joules = UNKNOWN, .sigma = UNKNOWN};
+    out->index = layer;
+    out->time_s = sum.time_s;
+    out->energy_j = sum.joules;
+    out->plus_minus = plus_minus(model, sum.joules, sum.sigma);
+    out->share = share_of_all(model, sum.joules);
+    return err;
+}
+
+static enum err fill_layers(const struct layers_model *model, struct layers_result *out)
+{
+    out->layers = calloc((size_t)model->facts.layers + 1, sizeof *out->layers);
+    enum err err = out->layers ? ERR_OK : ERR_NO_MEMORY;
+    for (int layer = 0; !err && layer < model->facts.layers; layer++)
+        err = fill_layer(model, layer, &out->layers[out->layers_measured++]);
+    out->has_outside = true;
+    return err ? err : fill_layer(model, DECODER_OUTSIDE, &out->outside);
+}
+
+static enum err fill_components(const struct layers_model *model, struct layers_result *out)
+{
+    enum err err = allocate(&out->components, LAYERS_PHASES * LAYERS_COMPONENTS);
+    for (unsigned i = 0; !err && i < LAYERS_PHASES * LAYERS_COMPONENTS; i++) {
+        unsigned phase = i / LAYERS_COMPONENTS, c = i % LAYERS_COMPONENTS;
+        struct layers_share sum = component_sum(model, (enum layers_phase)phase, c);
+        const struct fit_power *power = &model->fit.columns[phase * LAYERS_PHASE_COLUMNS + c];
+        struct result_component *item =
+            add_component(&out->components, model, (enum layers_phase)phase, c, &sum);
+        if (!item)
+            continue;
+        item->power_w = power->watts;
+        item->group = (double)power->group;
+        item->flops = model->work[phase][c][0];
+        item->bytes = model->work[phase][c][1];
+        item->flops_share = work_share(model, phase, c, 0);
+        item->bytes_share = work_share(model, phase, c, 1);
+        item->joules_per_gflop = sum.joules / item->flops * 1e9;
+        item->joules_per_gb = sum.joules / item->bytes * 1e9;
+    }
+    return err;
+}
+
+/* ---- settings and windows ---- */
+
+static enum err fill_setting_components(const struct layers_setting *setting,
+                                        struct result_components *out)
+{
+    double sum = 0;
+    enum err err = allocate(out, LAYERS_COMPONENTS);
+    for (unsigned c = 0; c < LAYERS_COMPONENTS; c++)
+        sum += setting->columns[c].time_s > 0 ? setting->columns[c].joules : 0;
+    for (unsigned c = 0; !err && c < LAYERS_COMPONENTS; c++) {
+        const struct layers_share *share = &setting->columns[c];
+        if (share->time_s > 0)
+            out->items[out->count++] = (struct result_component){.name = component_name(c),
+                                                                 .time_s = share->time_s,
+                                                                 .energy_j = share->joules,
+                                                                 .share = share->joules / sum};
+    }
+    return err;
+}
+
+static enum err fill_settings(const struct layers_model *model, struct layers_result *out)
+{
+    out->settings = calloc(model->setting_count + 1, sizeof *out->settings);
+    enum err err = out->settings ? ERR_OK : ERR_NO_MEMORY;
+    for (size_t s = 0; !err && s < model->setting_count; s++) {
+        const struct layers_setting *setting = &model->settings[s];
+        struct result_setting *row = &out->settings[out->setting_count++];
+        *row = (struct result_setting){
+            .phase = layers_phase_name(setting->phase),
+            .prompt_tokens = setting->prompt,
+            .tokens = setting->tokens,
+            .time_s = setting->pass_s,
+            .tokens_per_s = setting->tokens / setting->pass_s,
+            .energy_j = setting->joules,
+            .plus_minus = plus_minus(model, setting->joules, setting->joules_sigma),
+            .energy_per_token_j = setting->joules / setting->tokens,
+            .passes = (double)setting->passes,
+            .windows = setting->windows,
+            .refused = setting->refused,
+            .overhead_pct = 100 * setting->overhead,
+            .stride = setting->stride,
+            .outside_graphs_s = setting->columns[LAYERS_HOST].time_s,
+        };
+        err = fill_setting_components(setting, &row->components);
+    }
+    return err;
+}
+
+static enum err fill_windows(const struct layers_model *model, struct layers_result *out)
+{
+    out->windows = calloc(model->window_count + 1, sizeof *out->windows);
+    if (!out->windows)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < model->window_count; i++) {
+        const struct layers_window *window = &model->windows[i];
+        const struct energy *energy = &window->energy;
+        double length = seconds(window->to - window->from);
+        out->windows[out->window_count++] = (struct result_window){
+            .setting = window->setting < model->setting_count ? window->setting : UNKNOWN,
+            .round = window->round,
+            .watched = window->timed,
+            .start_s = seconds(window->from - model->windows[0].from),
+            .time_s = length,
+            .passes = (double)window->passes,
+            .energy_j = energy->joules,
+            .plus_minus = energy->plus_minus,
+            .power_w = energy->joules / length,
+            .coverage = energy->coverage,
+            .updates = (double)energy->updates,
+        };
+    }
+    return ERR_OK;
+}
+
+/* ---- a model ---- */
+
+static void fill_facts(const struct layers_model *model, struct layers_result *out)
+{
+    const struct engine_model_facts *facts = &model->facts;
+    out->model = model->path;
+    out->description = facts->description;
+    out->parameters = (double)facts->parameters;
+    out->tensor_bytes = (double)facts->tensor_bytes;
+    out->bits_per_weight = 8 * (double)facts->tensor_bytes / (double)facts->parameters;
+    out->layer_count = facts->layers;
+    out->embedding = facts->embedding;
+    out->heads = facts->heads;
+    out->heads_kv = facts->heads_kv;
+    out->work_unknown = model->has_decoder ? NULL : model->no_decoder;
+    out->context = model->context;
+    out->threads = model->threads;
+}
+
+static enum err fill_workload(const struct layers_options *options, struct layers_result *out)
+{
+    out->prompts = calloc(options->prompt_count + 1, sizeof *out->prompts);
+    if (!out->prompts)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < options->prompt_count; i++)
+        out->prompts[out->prompt_count++] = options->prompts[i];
+    out->generated_tokens = options->generate;
+    out->batch = options->batch;
+    out->gpu_layers = options->gpu_layers;
+    out->seed = options->seed;
+    return ERR_OK;
+}
+
+static void fill_checks(const struct layers_model *model, struct layers_result *out)
+{
+    if (model->gave_energy) {
+        out->attribution = model->is_nnls ? "nnls" : "time-share";
+        out->method = model->total.method == METHOD_ESTIMATED ? "estimated" : out->attribution;
+        out->closure_pass = model->closes;
+    }
+    out->granularity = layers_granularity_name(model->granularity);
+    out->rounds = model->rounds;
+    out->interrupted = model->interrupted;
+    out->overhead_pct = 100 * model->overhead;
+    out->overhead_plus_minus = 100 * model->overhead_sigma;
+    out->closure = model->closure;
+    out->null_test.difference_pct = 100 * model->null_difference;
+    out->null_test.plus_minus = 100 * model->null_sigma;
+    if (is_known(model->null_difference))
+        out->null_test.pass = model->null_holds;
+}
+
+static struct result_idle idle_of(const struct layers_idle *idle)
+{
+    return (struct result_idle){idle->seconds, idle->watts, idle->sigma};
+}
+
+static void fill_energy(const struct layers_model *model, struct layers_result *out)
+{
+    out->energy = record_energy_of(&model->total);
+    out->components_j = model->component_joules;
+    out->components_plus_minus = plus_minus(model, model->component_joules, model->component_sigma);
+    out->idle_j = model->idle_joules;
+    out->unattributed_j = model->unattributed_joules;
+    out->awake_j = model->awake_joules;
+    out->idle = idle_of(&model->idle);
+    out->awake = idle_of(&model->awake);
+}
+
+enum err layers_result_fill(const struct layers_model *model, const struct layers_options *options,
+                            struct layers_result *out)
+{
+    struct json json;
+    layers_result_init(out);
+    fill_facts(model, out);
+    fill_checks(model, out);
+    fill_energy(model, out);
+    json_init(&json, &out->devices, false);
+    devices_to_json(&json, NULL, &model->ledger);
+    out->version = IPW_VERSION;
+    enum err err = fill_workload(options, out);
+    if (!err && model->shares[0])
+        err = fill_components(model, out);
+    if (!err && model->shares[0])
+        err = fill_layers(model, out);
+    if (!err)
+        err = fill_settings(model, out);
+    if (!err)
+        err = fill_windows(model, out);
+    return err || out->devices.failed ? ERR_NO_MEMORY : ERR_OK;
+}

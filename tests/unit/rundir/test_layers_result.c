@@ -1,0 +1,109 @@
+/* Results of an earlier version are read and written again: the same bytes. */
+#include "support/unit.h"
+
+#include "core/text.h"
+#include "port/file.h"
+#include "port/json_read.h"
+#include "rundir/layers_result.h"
+#include "support/tree.h"
+
+#define OLD IPW_FIXTURES "/runs/layers/layers-1m.json"
+
+static struct tree tree;
+
+static int set_up(void **state)
+{
+    (void)state;
+    tree_new(&tree);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tree_free(&tree);
+    return 0;
+}
+
+static void read_bytes(const char *path, struct text *out)
+{
+    text_clear(out);
+    assert_int_equal(file_read(path, (size_t)1 << 20, out, NULL), ERR_OK);
+}
+
+static void test_the_same_bytes(void **state)
+{
+    (void)state;
+    struct layers_results results = {0};
+    struct text old = {0}, written = {0};
+    char saved[300];
+    read_bytes(OLD, &old);
+    assert_int_equal(layers_results_load(OLD, &results, NULL), ERR_OK);
+    assert_int_equal(results.count, 1);
+    layers_results_to_json(&results, false, &written);
+    assert_string_equal(text_get(&written), text_get(&old));
+    str_format(saved, sizeof saved, "%s/layers.json", tree.root);
+    assert_int_equal(layers_result_save(tree.root, results.models, NULL), ERR_OK);
+    read_bytes(saved, &written);
+    assert_string_equal(text_get(&written), text_get(&old));
+    layers_results_release(&results);
+    text_release(&old);
+    text_release(&written);
+}
+
+/* "models", and what belongs to the measurement once, behind them. */
+static void test_several_models(void **state)
+{
+    (void)state;
+    struct layers_results results = {0};
+    struct text once = {0}, again = {0};
+    char path[300];
+    assert_int_equal(layers_results_load(OLD, &results, NULL), ERR_OK);
+    assert_int_equal(layers_results_load(OLD, &results, NULL), ERR_OK);
+    results.models[1].model = "models/other.gguf";
+    layers_results_to_json(&results, true, &once);
+    layers_results_release(&results);
+    tree_write_bytes(&tree, "/layers-two.json", 0, text_get(&once), once.length);
+    str_format(path, sizeof path, "%s/layers-two.json", tree.root);
+    assert_int_equal(layers_results_load(path, &results, NULL), ERR_OK);
+    assert_int_equal(results.count, 2);
+    assert_string_equal(layers_result_name(&results.models[0]), "ipw-1m-f16.gguf");
+    assert_string_equal(layers_result_name(&results.models[1]), "other.gguf");
+    assert_string_equal(results.models[1].hardware_label, results.models[0].hardware_label);
+    layers_results_to_json(&results, true, &again);
+    assert_string_equal(text_get(&again), text_get(&once));
+    layers_results_release(&results);
+    text_release(&once);
+    text_release(&again);
+}
+
+/* What could not be read adds nothing, whatever was read before it. */
+static void test_refused(void **state)
+{
+    (void)state;
+    struct layers_results results = {0};
+    struct error why = {0};
+    struct text old = {0};
+    read_bytes(OLD, &old);
+    tree_write_bytes(&tree, "/layers-1.json", 0, text_get(&old), old.length);
+    tree_write(&tree, "/layers-2.json", "{\"layers\": []}");
+    assert_int_equal(layers_results_load(OLD, &results, NULL), ERR_OK);
+    assert_int_equal(layers_results_load(tree.root, &results, &why), ERR_BAD_VALUE);
+    assert_contains(why.text, "layers-2.json is not a result of ipw layers -o");
+    assert_int_equal(results.count, 1);
+    tree_remove(&tree, "/layers-2.json");
+    assert_int_equal(layers_results_load(tree.root, &results, NULL), ERR_OK);
+    assert_int_equal(results.count, 2);
+    layers_results_release(&results);
+    text_release(&old);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_the_same_bytes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_several_models, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
+    };
+    return RUN_TESTS_WITH(jv_available, tests);
+}
