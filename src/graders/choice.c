@@ -71,8 +71,7 @@ static const char OPENING[] = "([{*_\"'`$<", CLOSING[] = ")]}*_\"'`$";
 
 static bool is_option_noun(const struct token *token)
 {
-    static const char NOUNS[] = " option choice letter opción opção вариант ";
-    return token->kind == TOKEN_WORD && token_in(token, NOUNS);
+    return token_in(token, " option choice letter opción opção вариант ");
 }
 
 /* After the marks that close a letter. */
@@ -165,16 +164,16 @@ static bool denied_before(const struct items *items, size_t i)
     static const char DENIALS[] =
         " eliminate eliminating eliminates eliminated exclude excluding excludes reject "
         "rejecting discard dismiss than unlike except besides without ";
-    static const char BEFORE_OF[] = " instead rule ruling ruled rules cross crossing ";
     static const char FILLER[] = " be the likely to answers statement statements options choices ";
     for (size_t j = i; j-- > 0 && i - j < REACH;) {
         const struct token *token = at(items, j);
         if (token_is_negation(token))
             return true;
-        if (token->kind == TOKEN_WORD && token_in(token, DENIALS))
+        if (token_in(token, DENIALS))
             return true;
         if (token_is(token, "of") || token_is(token, "out")) /* "instead of", "rule out" */
-            return j && token_in(at(items, j - 1), BEFORE_OF);
+            return j &&
+                   token_in(at(items, j - 1), " instead rule ruling ruled rules cross crossing ");
         if (ends_sentence(items, j) || token->kind == TOKEN_LINE)
             return false;
         if (token->kind == TOKEN_WORD && !items->at[j].letter && !links_letters(token) &&
@@ -191,11 +190,11 @@ static bool denied_after(const struct items *items, size_t i)
         " wrong incorrect false tempting ignores violates contradicts confuses eliminated "
         "unrelated irrelevant impossible too invalid misleading fails ruled out excluded "
         "falsch ❌ ✗ ✘ ";
-    static const char STOPS[] = " because since as but while whereas ; ";
     size_t words = 0;
     for (size_t j = skip_closing(items, i + 1); j < i + REACH && words < 6; j++) {
         const struct token *token = at(items, j);
-        if (token->kind == TOKEN_LINE || items->at[j].letter || token_in(token, STOPS))
+        if (token->kind == TOKEN_LINE || items->at[j].letter ||
+            token_in(token, " because since as but while whereas ; "))
             return false;
         if (token_in(token, WRONG) || token_is_negation(token))
             return !is_mark(at(items, j - 1), ","); /* "B, not C" */
@@ -236,13 +235,12 @@ static bool is_choosing(const struct items *items, size_t j, const struct lead *
         " choose chose choosing pick picked picking select selected selecting say guess vote "
         "lean conclude leaves leaving so thus therefore hence it's matches corresponds "
         "matching that's thinking answering elijo wähle ";
-    static const char PRONOUNS[] = " it that this ";
-    static const char BEFORE_WITH[] = " go going went left stick sticking ";
     const struct token *token = at(items, j);
     if (lead->far || lead->crossed)
         return false;
-    return token_in(token, CUES) || (lead->linked && token_in(token, PRONOUNS)) ||
-           (token_is(token, "with") && j && token_in(at(items, j - 1), BEFORE_WITH));
+    return token_in(token, CUES) || (lead->linked && token_in(token, " it that this ")) ||
+           (token_is(token, "with") && j &&
+            token_in(at(items, j - 1), " go going went left stick sticking "));
 }
 
 /* What one word before the letter says; *done when that decides. */
@@ -251,17 +249,18 @@ static enum evidence lead_word(const struct items *items, size_t j, struct lead 
     static const char DOUBTS[] =
         " could might may if whether each every possible options choices seems consider been "
         "unless ";
-    static const char NOUNS[] = " selection pick conclusion alternative решение ";
     const struct token *token = at(items, j);
     *done = true;
     if (items->at[j].letter || token_is_negation(token) || token_in(token, DOUBTS))
         return EVIDENCE_NONE;
     if (token_is_answer(token)) {
-        static const char EACH[] = " each every possible ";
         bool near = lead->far <= (lead->crossed ? 2 : 8) && (lead->linked || !lead->far);
-        return near && !(j && token_in(at(items, j - 1), EACH)) ? EVIDENCE_STATED : EVIDENCE_NONE;
+        return near && !(j && token_in(at(items, j - 1), " each every possible ")) ? EVIDENCE_STATED
+                                                                                   : EVIDENCE_NONE;
     }
-    if (lead->linked && !lead->crossed && (is_option_noun(token) || token_in(token, NOUNS)))
+    if (lead->linked && !lead->crossed &&
+        (is_option_noun(token) ||
+         token_in(token, " selection pick conclusion alternative решение ")))
         return EVIDENCE_STATED;
     if (is_choosing(items, j, lead))
         return EVIDENCE_CHOSEN;
@@ -311,26 +310,23 @@ static bool is_subject(const struct items *items, size_t i)
 /* "B is correct", "(B) is the best answer"; weaker, "B fits best". */
 static enum evidence evidence_after(const struct items *items, size_t i)
 {
-    static const char VERBS[] = " is are was must be ";
-    static const char FILLER[] = " the clearly definitely indeed thus therefore a my ";
     static const char PRAISE[] =
         " correct right true best answer most only better accurate valid appropriate ";
-    static const char FITS[] = " fits matches works makes wins holds remains ";
     size_t j = skip_closing(items, i + 1);
     if (!is_subject(items, i))
         return EVIDENCE_NONE;
     j += is_mark(at(items, j), ",");
-    if (at(items, j)->kind == TOKEN_WORD && token_in(at(items, j), FITS))
+    if (token_in(at(items, j), " fits matches works makes wins holds remains "))
         return EVIDENCE_CHOSEN;
     size_t verb = j;
-    while (j < verb + 2 && at(items, j)->kind == TOKEN_WORD && token_in(at(items, j), VERBS))
+    while (j < verb + 2 && token_in(at(items, j), " is are was must be "))
         j++;
     if (j == verb)
         return EVIDENCE_NONE;
-    while (j < verb + 6 && at(items, j)->kind == TOKEN_WORD && token_in(at(items, j), FILLER))
+    while (j < verb + 6 &&
+           token_in(at(items, j), " the clearly definitely indeed thus therefore a my "))
         j++;
-    return at(items, j)->kind == TOKEN_WORD && token_in(at(items, j), PRAISE) ? EVIDENCE_STATED
-                                                                              : EVIDENCE_NONE;
+    return token_in(at(items, j), PRAISE) ? EVIDENCE_STATED : EVIDENCE_NONE;
 }
 
 /* The first or last line of the answer, and nothing but the letter in it; "1." may be before it. */
@@ -379,25 +375,19 @@ static char rival_after(const struct items *items, size_t i)
     return next->kind != TOKEN_WORD || links_letters(next) ? items->at[j].letter : '\0';
 }
 
-static char rival_before(const struct items *items, size_t i)
-{
-    while (i && is_mark(at(items, i - 1), OPENING))
-        i--;
-    if (i < 2 || is_mark(at(items, i - 1), ",") || !links_letters(at(items, i - 1)))
-        return '\0';
-    size_t j = i - 2;
-    while (j && is_mark(at(items, j), CLOSING))
-        j--;
-    return items->at[j].letter;
-}
-
+/* The letter with the one that is joined to it, in the order of the text. */
 static struct letters with_rival(const struct items *items, size_t i)
 {
-    char rival = rival_after(items, i);
-    char earlier = rival ? '\0' : rival_before(items, i);
-    if (earlier && earlier != items->at[i].letter)
-        return (struct letters){earlier, items->at[i].letter};
-    return (struct letters){items->at[i].letter, rival};
+    char letter = items->at[i].letter, rival = rival_after(items, i);
+    while (i && is_mark(at(items, i - 1), OPENING))
+        i--;
+    if (rival || i < 2 || is_mark(at(items, i - 1), ",") || !links_letters(at(items, i - 1)))
+        return (struct letters){letter, rival};
+    for (i -= 2; i && is_mark(at(items, i), CLOSING);)
+        i--;
+    char earlier = items->at[i].letter;
+    return earlier && earlier != letter ? (struct letters){earlier, letter}
+                                        : (struct letters){letter, '\0'};
 }
 
 /* The last letter of the strongest evidence. */
@@ -449,7 +439,6 @@ static size_t next_line(const struct items *items, size_t i)
 /* "A) Incorrect ... B) Correct": the one option that is right, when another is wrong. */
 static struct letters find_verdicts(const struct items *items)
 {
-    static const char RIGHT[] = " correct right true yes ✅ ✓ ✔ ☑ ";
     struct letters right = {0};
     bool wrong = false;
     for (size_t line = 0; line < items->count; line = next_line(items, line)) {
@@ -457,7 +446,7 @@ static struct letters find_verdicts(const struct items *items)
         while (is_mark(at(items, j), ")]}*_.:-( ") || token_is(at(items, j), "–") ||
                token_is(at(items, j), "—"))
             j++;
-        if (i < items->count && token_in(at(items, j), RIGHT))
+        if (i < items->count && token_in(at(items, j), " correct right true yes ✅ ✓ ✔ ☑ "))
             agree(&right, items->at[i].letter);
         else if (i < items->count)
             wrong = wrong || denied_after(items, i);
@@ -485,7 +474,7 @@ static bool names_other(const struct items *items, size_t i)
     static const char NAMED[] =
         " vitamin vitamins hepatitis type group point points figure plan class grade "
         "team appendix vector matrix step event line angle ";
-    bool named = i && at(items, i - 1)->kind == TOKEN_WORD && token_in(at(items, i - 1), NAMED);
+    bool named = i && token_in(at(items, i - 1), NAMED);
     bool begins = i && at(items, i - 1)->kind == TOKEN_LINE && option_of_line(items, i) == i;
     return named || begins || items->at[i].bare_lower;
 }

@@ -145,12 +145,11 @@ static const char *skip(const char *at, const char *end, const char *set)
 /* The value of "not X but Y"; NULL when the sentence has no such turn. */
 static const char *after_but(struct tokens tokens)
 {
-    static const char TURNS[] = " but rather sino sondern mais ";
     struct token token, before = {0};
     for (int i = 0; i < STATEMENT_TOKENS && token_next(&tokens, &token); i++, before = token) {
         if (token.kind == TOKEN_LINE || token_ends_sentence(&token, &before))
             return NULL;
-        if (token_in(&token, TURNS))
+        if (token_in(&token, " but rather sino sondern mais "))
             return tokens.at;
     }
     return NULL;
@@ -159,13 +158,13 @@ static const char *after_but(struct tokens tokens)
 /* What a link leads to; NULL when that is denied. */
 static const char *after_link(struct tokens tokens)
 {
-    static const char ADVERBS[] = " definitely certainly clearly probably therefore ";
     struct tokens look = tokens;
     struct token token;
     while (token_next(&look, &token) && token.kind != TOKEN_LINE) {
         if (token_is_negation(&token))
             return after_but(look);
-        if (token.kind == TOKEN_WORD && !token_in(&token, ADVERBS))
+        if (token.kind == TOKEN_WORD &&
+            !token_in(&token, " definitely certainly clearly probably therefore "))
             break;
     }
     return tokens.at;
@@ -174,20 +173,16 @@ static const char *after_link(struct tokens tokens)
 /* Does the token end the way from "answer" to the value?  A dash and an arrow do when they stand apart. */
 static bool links(const struct token *token, const struct tokens *after)
 {
-    static const char DASHES[] = " - \xE2\x80\x93 \xE2\x80\x94 ";
     if (!token_is_link(token) && !token_is(token, "\xE2\x86\x92"))
         return false;
     bool apart = token->spaced && (after->at == after->end || strchr(" >*", *after->at));
-    return apart || !token_in(token, DASHES);
+    return apart || !token_in(token, " - \xE2\x80\x93 \xE2\x80\x94 ");
 }
 
 /* Where the value of a statement begins, whose "answer" is before `tokens`; NULL when it is not one.  At most
  * three words come before the link, or any that follow a preposition: "the answer to the question is". */
 static const char *statement_value(struct tokens tokens, const struct token *noun, bool starts_line)
 {
-    static const char PREPOSITIONS[] = " to for of in ";
-    static const char AUXILIARIES[] = " would should must will could has to have ";
-    static const char VALUES[] = " $ ( \\ \\boxed \\frac ";
     struct token token, before = *noun;
     bool long_way = false;
     for (int i = 0, words = 0; i < STATEMENT_TOKENS && token_next(&tokens, &token);
@@ -202,11 +197,13 @@ static const char *statement_value(struct tokens tokens, const struct token *nou
             return after_but(tokens);
         if (links(&token, &tokens))
             return after_link(tokens);
-        bool value = isdigit((unsigned char)token.text.start[0]) || token_in(&token, VALUES);
+        bool value = isdigit((unsigned char)token.text.start[0]) ||
+                     token_in(&token, " $ ( \\ \\boxed \\frac ");
         if (starts_line && words == 0 && value && token.spaced)
             return token.text.start; /* "Answer 16" */
-        long_way = long_way || (words == 0 && token_in(&token, PREPOSITIONS));
-        words += token.kind == TOKEN_WORD && !token_in(&token, AUXILIARIES);
+        long_way = long_way || (words == 0 && token_in(&token, " to for of in "));
+        words += token.kind == TOKEN_WORD &&
+                 !token_in(&token, " would should must will could has to have ");
         if (words > 3 && !long_way)
             return NULL;
     }
@@ -236,24 +233,21 @@ static struct slice value_line(const char *at, const char *end, bool *new_line)
     }
 }
 
+/* From the line to the next blank line. */
 static struct slice value_block(struct slice line, const char *end)
 {
     const char *stop = slice_end(line);
-    for (const char *at = stop; at < end;) {
-        const char *next = line_end(at, end);
-        if (next == end)
-            return slice_trim(slice_between(line.start, end));
-        const char *after = line_end(next + 1, end);
-        if (is_blank(slice_between(next + 1, after)))
-            return slice_trim(slice_between(line.start, next));
-        at = next + 1;
+    while (stop < end) {
+        const char *next = line_end(stop + 1, end);
+        if (is_blank(slice_between(stop + 1, next)))
+            break;
+        stop = next;
     }
-    return line;
+    return slice_trim(slice_between(line.start, stop));
 }
 
 static bool find_statement(struct slice text, struct final_answer *out)
 {
-    static const char LEADS[] = " final correct the my our exact ";
     const char *end = slice_end(text), *found = NULL;
     struct tokens tokens = tokens_of(text);
     struct token token, before = {.kind = TOKEN_LINE};
@@ -267,7 +261,8 @@ static bool find_statement(struct slice text, struct final_answer *out)
                 found = value;
         }
         starts_line = token.kind == TOKEN_LINE ||
-                      (starts_line && (token.kind == TOKEN_MARK || token_in(&token, LEADS)));
+                      (starts_line && (token.kind == TOKEN_MARK ||
+                                       token_in(&token, " final correct the my our exact ")));
     }
     if (!found)
         return false;

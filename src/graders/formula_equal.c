@@ -225,18 +225,6 @@ static struct part strip_suffix(struct part part, struct suffix *suffix)
     }
 }
 
-/* Does it only name what is computed: x, f(x), (x, y)? */
-static bool is_name_only(struct part part)
-{
-    bool named = false;
-    for (size_t i = 0; i < part.count; i++) {
-        named = named || part.at[i].kind == MATH_NAME;
-        if (part.at[i].kind == MATH_TEXT && part.count > 1)
-            return false;
-    }
-    return named && part.count <= 12;
-}
-
 /* The right side of "x = 5", "(x, y) = (1, 2)" and "6/8 = 3/4"; used when the other expression is not an
  * equation. */
 static struct part strip_lhs(struct part part)
@@ -250,9 +238,11 @@ static struct part strip_lhs(struct part part)
             return part;
     double complex value;
     bool variables = true;
-    struct part last = sides.items[sides.count - 1];
+    struct part first = sides.items[0], last = sides.items[sides.count - 1];
     bool number = formula_value(last.at, last.count, 0, &value, &variables) && !variables;
-    return number || sides.count > 2 || is_name_only(sides.items[0]) ? last : part;
+    bool named =
+        first.count <= 12 && (first.at[0].kind == MATH_NAME || first.at[0].kind == MATH_OPEN);
+    return number || sides.count > 2 || named ? last : part;
 }
 
 static bool has_relation(struct part part)
@@ -518,24 +508,14 @@ static bool read_list(struct part part, struct part_list *out)
     return out->parts.count > 1 || (out->open == 'S' && out->parts.count == 1);
 }
 
-/* (-2, 1) and "x = -2, y = 1", the names in the order of the alphabet. */
+/* (-2, 1) and "x = -2, y = 1" */
 static bool same_assignments(struct comparison *with, const struct part_list *tuple,
                              const struct part_list *list)
 {
-    char before = '\0';
-    if (tuple->open != '(' || tuple->close != '(' || list->open ||
-        tuple->parts.count != list->parts.count)
-        return false;
-    for (size_t i = 0; i < list->parts.count; i++) {
-        struct part part = list->parts.items[i];
-        if (part.count < 3 || part.at[0].kind != MATH_NAME || !is_sign(&part.at[1], '=') ||
-            part.at[0].text.start[0] <= before)
-            return false;
-        before = part.at[0].text.start[0];
-        if (!same(with, tuple->parts.items[i], (struct part){part.at + 2, part.count - 2}))
-            return false;
-    }
-    return true;
+    bool assigned = tuple->open == '(' && tuple->close == '(' && !list->open;
+    for (size_t i = 0; i < list->parts.count; i++)
+        assigned = assigned && has_relation(list->parts.items[i]);
+    return assigned && same_in_order(with, &tuple->parts, &list->parts);
 }
 
 static bool same_lists(struct comparison *with, const struct part_list *a,

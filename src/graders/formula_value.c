@@ -129,27 +129,10 @@ static double complex operand(struct parser *parser)
     return fail(parser);
 }
 
-/* ---- complex arithmetic: real operands give what real arithmetic gives, infinities included ---- */
-
-static bool are_real(double complex a, double complex b)
-{
-    return cimag(a) == 0 && cimag(b) == 0;
-}
-
-static double complex times(double complex a, double complex b)
-{
-    return are_real(a, b) ? creal(a) * creal(b) : a * b;
-}
-
-static double complex over(double complex a, double complex b)
-{
-    return are_real(a, b) ? creal(a) / creal(b) : a / b;
-}
-
 static double complex raised(double complex base, double complex exponent)
 {
     double n = creal(exponent);
-    if (are_real(base, exponent))
+    if (cimag(base) == 0 && cimag(exponent) == 0)
         return pow(creal(base), n);
     if (cimag(exponent) != 0 || n != floor(n) || fabs(n) > 64)
         return cpow(base, exponent);
@@ -189,29 +172,18 @@ static double factorial(double n)
 
 /* ---- functions ---- */
 
-static double cotangent(double x)
-{
-    return 1 / tan(x);
-}
-
-static double secant(double x)
-{
-    return 1 / cos(x);
-}
-
-static double cosecant(double x)
-{
-    return 1 / sin(x);
-}
-
 static const struct function {
     const char *name;
     double (*of)(double);
+    bool reciprocal;
 } FUNCTIONS[] = {
-    {"sin", sin},      {"cos", cos},     {"tan", tan},     {"cot", cotangent}, {"sec", secant},
-    {"csc", cosecant}, {"arcsin", asin}, {"arccos", acos}, {"arctan", atan},   {"asin", asin},
-    {"acos", acos},    {"atan", atan},   {"sinh", sinh},   {"cosh", cosh},     {"tanh", tanh},
-    {"ln", log},       {"log", log10},   {"lg", log10},    {"exp", exp},       {"abs", fabs},
+    {"sin", sin, false},     {"cos", cos, false},     {"tan", tan, false},
+    {"csc", sin, true},      {"sec", cos, true},      {"cot", tan, true},
+    {"arcsin", asin, false}, {"arccos", acos, false}, {"arctan", atan, false},
+    {"asin", asin, false},   {"acos", acos, false},   {"atan", atan, false},
+    {"sinh", sinh, false},   {"cosh", cosh, false},   {"tanh", tanh, false},
+    {"ln", log, false},      {"log", log10, false},   {"lg", log10, false},
+    {"exp", exp, false},     {"abs", fabs, false},
 };
 
 static const struct function *function_at(const struct parser *parser)
@@ -232,7 +204,7 @@ static double complex argument(struct parser *parser)
         return sign * bracketed(parser);
     double complex value = sign * power(parser);
     while (!parser->bad && (is_kind(parser, MATH_NAME) && !function_at(parser)))
-        value = times(value, power(parser));
+        value *= power(parser);
     return value;
 }
 
@@ -263,7 +235,7 @@ static double complex call(struct parser *parser, const struct function *functio
     if (exponent == -1)
         return inverse(function, x);
     double value = base > 0 ? log(x) / log(base) : function->of(x);
-    return exponent == 1 ? value : pow(value, exponent);
+    return pow(function->reciprocal ? 1 / value : value, exponent);
 }
 
 /* ---- names ---- */
@@ -280,12 +252,11 @@ static double choose(double n, double k)
 
 static double complex constant(const struct parser *parser)
 {
-    return is_name(parser, "pi")  ? PI
-           : is_name(parser, "e") ? EULER
-           : is_name(parser, "i") ? CMPLX(0, 1)
-           : is_name(parser, "inf") || is_name(parser, "oo") || is_name(parser, "infinity")
-               ? INFINITY
-               : 0;
+    if (is_name(parser, "inf") || is_name(parser, "oo") || is_name(parser, "infinity"))
+        return INFINITY;
+    if (is_name(parser, "i"))
+        return CMPLX(0, 1);
+    return is_name(parser, "pi") ? PI : is_name(parser, "e") ? EULER : 0;
 }
 
 static double complex named(struct parser *parser)
@@ -299,7 +270,7 @@ static double complex named(struct parser *parser)
     if (fraction || is_name(parser, "binom")) {
         parser->at++;
         double complex upper = operand(parser), lower = operand(parser);
-        return fraction ? over(upper, lower) : choose(creal(upper), creal(lower));
+        return fraction ? upper / lower : choose(creal(upper), creal(lower));
     }
     bool indexed = parser->at + 1 < parser->end && parser->at[1].kind == MATH_SIGN &&
                    parser->at[1].sign == '_';
@@ -420,11 +391,11 @@ static double complex product(struct parser *parser)
     double complex value = signed_power(parser);
     while (!parser->bad && parser->at < parser->end) {
         if (take_sign(parser, '*'))
-            value = times(value, signed_power(parser));
+            value *= signed_power(parser);
         else if (take_sign(parser, '/'))
-            value = over(value, signed_power(parser));
+            value /= signed_power(parser);
         else if (multiplies(parser))
-            value = times(value, power(parser));
+            value *= power(parser);
         else
             break;
     }

@@ -6,7 +6,6 @@
 #include "graders/answer.h"
 #include "graders/final.h"
 #include "graders/formula.h"
-#include "graders/stated.h"
 #include "graders/tokens.h"
 
 struct math {
@@ -62,11 +61,10 @@ static const char *formula_at(const char *at, const char *end, bool unclosed[DEL
 /* Does the text between two formulas only join them: "and", "or", a comma? */
 static bool joins(struct slice between)
 {
-    static const char WORDS[] = " and or , ; y und et oder ou ";
     struct tokens tokens = tokens_of(between);
     struct token token;
     while (token_next(&tokens, &token))
-        if (!token_in(&token, WORDS))
+        if (!token_in(&token, " and or , ; y und et oder ou "))
             return false;
     return true;
 }

@@ -246,20 +246,33 @@ static bool take_divisor(struct cursor *c, double *value)
     return true;
 }
 
-/* The characters for fractions. */
-static bool take_fraction_character(struct cursor *c, double *value)
+/* One of some spellings, each between two spaces, and its value; 0 when there is none.  No letter follows
+ * one that ends with a letter. */
+static double take_valued(struct cursor *c, const char *spellings, const double *values)
 {
-    static const struct {
-        const char *bytes;
-        double value;
-    } FRACTIONS[] = {{"\xC2\xBD", 0.5},         {"\xC2\xBC", 0.25},        {"\xC2\xBE", 0.75},
-                     {"\xE2\x85\x93", 1.0 / 3}, {"\xE2\x85\x94", 2.0 / 3}, {"\xE2\x85\x9B", 0.125}};
-    for (size_t i = 0; i < sizeof FRACTIONS / sizeof *FRACTIONS; i++)
-        if (take(c, FRACTIONS[i].bytes)) {
-            *value = FRACTIONS[i].value;
-            return true;
-        }
-    return false;
+    for (const char *at = spellings + 1, *end; *at; at = end + 1, values++) {
+        struct slice spelling = slice_between(at, end = strchr(at, ' ')),
+                     rest = slice_between(c->at, c->end);
+        if (rest.length < spelling.length ||
+            memcmp(rest.start, spelling.start, spelling.length) != 0)
+            continue;
+        bool letters = isalpha((unsigned char)end[-1]);
+        if (letters && isalnum((unsigned char)peek(c, spelling.length)))
+            continue;
+        c->at += spelling.length;
+        return *values;
+    }
+    return 0;
+}
+
+/* \frac{1}{2}, or a character such as that for a half. */
+static bool take_fraction(struct cursor *c, double *value)
+{
+    static const double VALUES[] = {0.5, 0.25, 0.75, 1.0 / 3, 2.0 / 3, 0.125};
+    if (take_latex_fraction(c, value))
+        return true;
+    *value = take_valued(c, " ½ ¼ ¾ ⅓ ⅔ ⅛ ", VALUES);
+    return *value > 0;
 }
 
 /* The " 1/2" of 1 1/2, and the \frac{1}{2} of 1\frac{1}{2}. */
@@ -270,7 +283,7 @@ static bool take_mixed(struct cursor *c, double *value)
     if (*value != floor(*value))
         return false;
     skip_blanks(&look);
-    if (!take_latex_fraction(&look, &part) && !take_fraction_character(&look, &part)) {
+    if (!take_fraction(&look, &part)) {
         bool apart = look.at > c->at;
         if (!apart || !take_decimal(&look, false, &part, NULL) || part != floor(part) ||
             !take_divisor(&look, &part))
@@ -297,8 +310,7 @@ static bool take_exponentiation(struct cursor *c, bool stars, double *exponent)
 /* x 10^5, \times 10^{-5} */
 static bool take_scientific(struct cursor *c, double *value)
 {
-    static const char *const TIMES[] = {"\xC3\x97", "\\times", "\\cdot", "\xC2\xB7",
-                                        "x",        "X",       "*",      NULL};
+    static const char *const TIMES[] = {"×", "\\times", "\\cdot", "·", "x", "X", "*", NULL};
     struct cursor look = *c;
     double exponent;
     skip_blanks(&look);
@@ -312,38 +324,16 @@ static bool take_scientific(struct cursor *c, double *value)
     return true;
 }
 
-static void take_power(struct cursor *c, double *value)
-{
-    double exponent;
-    if (take_exponentiation(c, false, &exponent))
-        *value = pow(*value, exponent);
-}
-
 /* %, percent, million, and attached k, M, bn */
 static void take_scale(struct cursor *c, struct number *out)
 {
-    static const char *const PERCENT[] = {"%", "\\%", "\xEF\xBC\x85", NULL};
-    static const struct {
-        const char *word;
-        double factor;
-    } WORDS[] = {
-        {"percent", 0.01}, {"per cent", 0.01}, {"thousand", 1e3},
-        {"million", 1e6},  {"billion", 1e9},   {"trillion", 1e12},
-    };
-    static const struct {
-        const char *bytes;
-        double factor;
-    } LETTERS[] = {{"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"bn", 1e9}};
+    static const double WORDS[] = {0.01, 0.01, 0.01, 0.01, 1e3, 1e6, 1e9, 1e12},
+                        LETTERS[] = {1e3, 1e3, 1e6, 1e9};
     struct cursor look = *c;
-    skip_blanks(&look);
-    double factor = take_any(&look, PERCENT) ? 0.01 : 0;
-    for (size_t i = 0; factor == 0 && i < sizeof WORDS / sizeof *WORDS; i++)
-        if (take_word(&look, WORDS[i].word))
-            factor = WORDS[i].factor;
-    for (size_t i = 0; factor == 0 && i < sizeof LETTERS / sizeof *LETTERS; i++) {
-        look = *c;
-        if (take(&look, LETTERS[i].bytes) && !isalnum((unsigned char)peek(&look, 0)))
-            factor = LETTERS[i].factor;
+    double factor = take_valued(&look, " k K M bn ", LETTERS);
+    if (factor == 0) {
+        skip_blanks(&look);
+        factor = take_valued(&look, " % \\% ％ percent thousand million billion trillion ", WORDS);
     }
     if (factor == 0)
         return;
@@ -389,11 +379,13 @@ static bool take_number(struct cursor *c, uint32_t before, struct number *out)
     bool may_comma = !before || !strchr(",([{", (int)(before < 0x80 ? before : 'a'));
     double value;
     int digits = 0;
-    if (!take_latex_fraction(&look, &value) && !take_fraction_character(&look, &value)) {
+    if (!take_fraction(&look, &value)) {
         if (!take_decimal(&look, may_comma, &value, &digits))
             return false;
         if (!take_mixed(&look, &value) && (before == '/' || !take_divisor(&look, &value))) {
-            take_power(&look, &value);
+            double exponent;
+            if (take_exponentiation(&look, false, &exponent))
+                value = pow(value, exponent);
             take_scientific(&look, &value);
         }
     }

@@ -62,4 +62,16 @@ bool number_whole(struct slice text, struct number *out);
 bool number_equal(const struct tolerance *tolerance, const struct number *expected,
                   const struct number *value);
 
+/* ---- the number that an answer states: stated.c ---- */
+
+/* The number after the last equals sign, as in "x = 3 * 4 = 12 apples". */
+bool stated_after_equals(struct slice line, struct number *out);
+
+/* Of the line after a marker (final.h): the result of its first equation, or its first number. */
+bool stated_after_marker(struct slice line, struct number *out);
+
+/* Of an answer without a marker, in this order: a number in bold in the last paragraph; an answer that comes
+ * first; what the last sentence with a number states.  A check of the result at the end does not count. */
+bool stated_in_conclusion(struct slice answer, struct number *out);
+
 #endif

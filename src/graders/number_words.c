@@ -86,16 +86,15 @@ static bool is_pronoun(const struct token *before, const struct token *token, st
 {
     static const char BEFORE[] =
         " the this that each every any another no which first last right correct other ";
-    static const char AFTER[] = " of another who that can by could might ";
     struct token next;
     return token_is(token, "one") && slice_end(token->text) == after.at &&
            ((before->kind == TOKEN_WORD && before->text.length && token_in(before, BEFORE)) ||
-            (token_next(&after, &next) && token_in(&next, AFTER)));
+            (token_next(&after, &next) &&
+             token_in(&next, " of another who that can by could might ")));
 }
 
 bool number_in_words(struct slice text, struct number *out)
 {
-    static const char MINUS[] = " minus negative ";
     struct tokens tokens = tokens_of(text);
     struct token token, before = {0};
     bool found = false;
@@ -104,7 +103,7 @@ bool number_in_words(struct slice text, struct number *out)
         if (token.kind != TOKEN_WORD || !take_words(&tokens, &token, &value) ||
             is_pronoun(&before, &token, tokens))
             continue;
-        bool negative = before.text.length && token_in(&before, MINUS);
+        bool negative = before.text.length && token_in(&before, " minus negative ");
         *out = (struct number){.value = negative ? -value : value};
         out->plain = out->value;
         out->where = slice_between(negative ? before.text.start : token.text.start, tokens.at);

@@ -4,7 +4,6 @@
 #include "graders/answer.h"
 #include "graders/final.h"
 #include "graders/number.h"
-#include "graders/stated.h"
 
 struct numeric {
     enum final_rule final;

@@ -1,8 +1,7 @@
 /* A hand-written reading of sentences that state a result: which of their numbers is it?  Linear in the text. */
-#include "graders/stated.h"
+#include "graders/number.h"
 
 #include "graders/final.h"
-#include "graders/number.h"
 #include "graders/tokens.h"
 
 /* ---- one sentence ---- */
@@ -31,7 +30,6 @@ static struct slice without_remark(struct slice sentence)
 /* Is the number only a circumstance: "in 5 days", "for the 16 glasses", "on day 3", "of 12"? */
 static bool is_circumstance(struct slice sentence, const struct number *number)
 {
-    static const char ARTICLES[] = " the all his her their those these every about $ ( ";
     static const char LEADS[] =
         " in for per over after at each within during by on from than since until across "
         "among day week month year step class grade part problem question case page room "
@@ -44,7 +42,8 @@ static bool is_circumstance(struct slice sentence, const struct number *number)
     while (token_next(&tokens, &token)) {
         if (token.kind == TOKEN_MARK && token_is(&token, "*"))
             continue;
-        if (token.kind == TOKEN_MARK || !token_in(&token, ARTICLES)) {
+        if (token.kind == TOKEN_MARK ||
+            !token_in(&token, " the all his her their those these every about $ ( ")) {
             before = last;
             last = token;
         }
@@ -114,7 +113,6 @@ static struct slice last_paragraph(struct slice text)
 /* An answer that comes first, "230 miles.  Each train ...", when no conclusion or computation follows. */
 static bool leading(struct slice text, struct number *out)
 {
-    static const char CONCLUSIONS[] = " so therefore thus hence total finally then = ";
     struct slice sentence, rest = text;
     if (!sentence_next(&rest, &sentence) || !number_first(sentence, out) ||
         out->where.start - sentence.start > 2)
@@ -131,7 +129,7 @@ static bool leading(struct slice text, struct number *out)
         return false;
     tokens = tokens_of(rest);
     while (token_next(&tokens, &token))
-        if (token_in(&token, CONCLUSIONS))
+        if (token_in(&token, " so therefore thus hence total finally then = "))
             return false;
     return true;
 }

@@ -101,12 +101,11 @@ int token_index(const struct token *token, const char *words)
 
 bool token_ends_sentence(const struct token *token, const struct token *before)
 {
-    static const char ENDS[] = " . ! ? 。 ！ ？ ";
-    static const char SHORT[] = " ans e g i eq no vs approx ca ";
-    if (token->kind != TOKEN_MARK || !token_in(token, ENDS))
+    if (token->kind != TOKEN_MARK || !token_in(token, " . ! ? 。 ！ ？ "))
         return false;
     bool attached = before && before->kind == TOKEN_WORD && !token->spaced;
-    return !(attached && token_is(token, ".") && token_in(before, SHORT));
+    return !(attached && token_is(token, ".") &&
+             token_in(before, " ans e g i eq no vs approx ca "));
 }
 
 bool token_is_answer(const struct token *token)
@@ -216,9 +215,6 @@ static bool is_aside(struct slice sentence)
         " verification verify verifying check checking double sanity note notes proof "
         "explanation reasoning reason rationale remark justification comprobación "
         "vérification probe 检验 验证 解释 explicación explication ";
-    static const char OFFERS[] = " would let hope feel do please ";
-    static const char LEADS[] = " let let's to we i quick as you now ";
-    static const char OBJECTS[] = " you me free it know ";
     static const char MORE[] = " check verify double like know hope confirm want ";
     struct token words[5];
     size_t count = leading_words(sentence, words, 5);
@@ -226,11 +222,12 @@ static bool is_aside(struct slice sentence)
         return true;
     if (count < 2)
         return false;
-    if (token_in(&words[0], OFFERS) && token_in(&words[1], OBJECTS))
+    if (token_in(&words[0], " would let hope feel do please ") &&
+        token_in(&words[1], " you me free it know "))
         for (size_t i = 1; i < count; i++)
             if (token_in(&words[i], MORE) || token_is(&words[i], "free"))
                 return true;
-    if (!token_in(&words[0], LEADS))
+    if (!token_in(&words[0], " let let's to we i quick as you now "))
         return false;
     for (size_t i = 1; i < 4 && i < count; i++)
         if (token_in(&words[i], MORE))
@@ -239,17 +236,12 @@ static bool is_aside(struct slice sentence)
 }
 
 /* Does a blank line follow the sentence? */
-static bool ends_paragraph(struct slice sentence, struct slice rest)
+static bool ends_paragraph(struct slice sentence, const char *end)
 {
-    const char *newline = slice_end(sentence), *end = slice_end(rest);
-    while (newline < end && slice_is_space(*newline) && *newline != '\n')
-        newline++;
-    if (newline == end || *newline != '\n')
-        return false;
-    struct slice after = slice_between(newline + 1, end);
-    while (after.length && slice_is_space(after.start[0]) && after.start[0] != '\n')
-        after = (struct slice){after.start + 1, after.length - 1};
-    return after.length && after.start[0] == '\n';
+    unsigned lines = 0;
+    for (const char *c = slice_end(sentence); c < end && slice_is_space(*c); c++)
+        lines += *c == '\n';
+    return lines > 1;
 }
 
 struct slice text_without_asides(struct slice text)
@@ -263,7 +255,7 @@ struct slice text_without_asides(struct slice text)
             cut = NULL;
         else if (!cut)
             cut = sentence.start;
-        if (inside && ends_paragraph(sentence, rest))
+        if (inside && ends_paragraph(sentence, slice_end(text)))
             inside = false;
     }
     struct slice kept = cut ? slice_trim(slice_between(text.start, cut)) : text;
