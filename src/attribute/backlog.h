@@ -18,7 +18,8 @@ enum phase { PHASE_PREFILL, PHASE_DECODE, PHASE_COUNT };
 
 /* What a request has been given of one device so far. */
 struct portion {
-    double active[PHASE_COUNT], idle[PHASE_COUNT]; /* J */
+    double joules[PHASE_COUNT];
+    double baseline[PHASE_COUNT]; /* J: its share of the baseline's power x time */
     double covered_s[PHASE_COUNT];
     double window_joules; /* the whole device while the request was in flight */
     bool counted;         /* at some time in the total */
@@ -29,8 +30,8 @@ struct portion {
 /* A request that shares in the energy. */
 struct sharer {
     struct request_trace trace;
-    double counted_active[PHASE_COUNT], counted_idle[PHASE_COUNT]; /* over the counted devices, J */
-    double shared_s, alone_s;                                      /* in flight; without another */
+    double counted_joules[PHASE_COUNT], counted_baseline[PHASE_COUNT]; /* of the counted devices */
+    double shared_s, alone_s;  /* in flight; without another */
     double concurrent_s;       /* in flight, times the number of requests in flight */
     struct portion portions[]; /* one per device */
 };

@@ -22,9 +22,6 @@
  * the same however the run is advanced. */
 #define GRID NS_PER_MS
 
-/* An active part that is smaller than this share of a slice's energy is rounding. */
-#define RESIDUE 1e-9
-
 /* Slices are processed in rows of this many. */
 enum { ROW_SLICES = 256 };
 
@@ -49,7 +46,10 @@ struct share_device {
     nanos covered[ROW_SLICES + 1];
 
     /* From the beginning on, J. */
-    double requests, idle, unattributed;
+    double requests;
+    double between;      /* in time without requests */
+    double between_idle; /* baseline power x that time */
+    double late;         /* known only after its time was settled */
     double covered_s;
     bool was_counted;
 
@@ -61,6 +61,7 @@ struct share_device {
 /* One device in one slice. */
 struct slice_device {
     double joules, active, idle; /* J; active and idle add up to joules */
+    double baseline;             /* J: idle before it is limited to joules; 0 without a baseline */
     double covered_s;            /* 0: unknown, and then joules is 0 and given to no one */
     unsigned key;                /* the channel that measured it */
     bool counted;
@@ -142,7 +143,7 @@ static enum err load_row(struct share_device *device, struct sampler *sampler, n
                               &before, &covered);
     if (err)
         return err;
-    device->unattributed += device->sums[0] - before;
+    device->late += device->sums[0] - before;
     device->settled_key = device->key;
     device->settled_joules = device->sums[0];
     return ERR_OK;
@@ -157,12 +158,14 @@ static struct slice_device slice_of(const struct share_device *device, size_t k)
     out.covered_s = seconds(device->covered[k + 1] - device->covered[k]);
     out.joules = fmax(0, device->sums[k + 1] - device->sums[k]);
     if (is_known(device->idle_w))
-        out.idle = fmin(out.joules, device->idle_w * out.covered_s);
+        out.baseline = device->idle_w * out.covered_s;
+    out.idle = fmin(out.joules, out.baseline);
     out.active = out.joules - out.idle;
     /* Running sums are rounded, the more the longer the run: the difference of two equal ones is no
      * energy.  Its joules count as idle, so that nothing is lost. */
     if (is_known(device->idle_w) &&
-        out.active <= fmax(RESIDUE * out.joules, 8 * DBL_EPSILON * fabs(device->sums[k + 1]))) {
+        out.active <=
+            fmax(SHARE_ROUNDING * out.joules, 8 * DBL_EPSILON * fabs(device->sums[k + 1]))) {
         out.idle = out.joules;
         out.active = 0;
     }
@@ -189,8 +192,8 @@ static void settle_device(struct share_device *device, size_t k, const struct sl
     if (given) {
         device->requests += given->active * slice->active + given->idle * slice->idle;
     } else {
-        device->idle += slice->idle;
-        device->unattributed += slice->active;
+        device->between += slice->joules;
+        device->between_idle += slice->baseline;
     }
 }
 
@@ -234,15 +237,16 @@ static void give(const struct sharing *sharing, struct sharer *sharer, nanos fro
         struct portion *portion = &sharer->portions[d];
         if (device->covered_s <= 0)
             continue;
-        portion->active[phase] += active * device->active;
-        portion->idle[phase] += idle * device->idle;
+        double joules = active * device->active + idle * device->idle;
+        portion->joules[phase] += joules;
+        portion->baseline[phase] += idle * device->baseline;
         portion->covered_s[phase] += device->covered_s;
         portion->window_joules += device->joules;
         note_channel(portion, device);
         if (!device->counted)
             continue;
-        sharer->counted_active[phase] += active * device->active;
-        sharer->counted_idle[phase] += idle * device->idle;
+        sharer->counted_joules[phase] += joules;
+        sharer->counted_baseline[phase] += idle * device->baseline;
     }
 }
 
@@ -609,13 +613,13 @@ size_t sharing_sums(const struct sharing *sharing, struct sharing_device_sum *ou
             continue;
         struct sharing_device_sum *sum = &out[count++];
         bool known = device->covered_s > 0, split = is_known(device->idle_w);
+        double idle = share_idle_part(device->between, device->between_idle);
         *sum = (struct sharing_device_sum){
             .counted = device->was_counted,
             .requests_joules = known ? device->requests : UNKNOWN,
-            .idle_joules = known && split ? device->idle : UNKNOWN,
-            .unattributed_joules = known ? device->unattributed : UNKNOWN,
-            .settled_joules =
-                known ? device->requests + device->idle + device->unattributed : UNKNOWN,
+            .idle_joules = known && split ? idle : UNKNOWN,
+            .unattributed_joules = known ? device->between - idle + device->late : UNKNOWN,
+            .settled_joules = known ? device->requests + device->between + device->late : UNKNOWN,
         };
         str_copy(sum->id, sizeof sum->id, device->id);
     }

@@ -6,9 +6,10 @@
  * power x time, at most all of it) and active.  The active part is attributed to the requests in
  * flight by the tokens they processed in the slice: prefill tokens count 1, decode tokens
  * `decode_weight`; where the tokens of one of them are unknown, or none processed any, by equal shares.
- * The idle part is attributed to them by equal shares and kept apart.  Where no request is in flight,
- * the idle part is the run's idle energy, and what exceeds it is unattributed.  Without a baseline the
- * idle share is unknown, and all energy is shared as if it were active.
+ * The idle part is attributed to them by equal shares.  What is reported as a request's idle energy is
+ * its share of baseline power x time, limited once to all of its joules; so too where no request is in
+ * flight, and what exceeds it there is unattributed.  Without a baseline the idle share is unknown, and
+ * all energy is shared as if it were active.
  *
  * So for each device: sum of the requests' joules + idle + unattributed = what the ledger says of the
  * same window, to rounding; `conservation error` is how far that fails, and is reported.  Time that no

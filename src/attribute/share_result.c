@@ -21,6 +21,11 @@ static void key_parts(unsigned key, size_t *source, size_t *channel)
     *channel = (key - 1) % SENSOR_CHANNELS_MAX;
 }
 
+double share_idle_part(double joules, double baseline)
+{
+    return joules - baseline > SHARE_ROUNDING * joules ? baseline : joules;
+}
+
 /* ---- setup ---- */
 
 static size_t device_named(const struct ledger *ledger, const char *id)
@@ -142,19 +147,19 @@ static void name_source(const struct share_result *result, const struct portion 
 
 /* The energy of a share over [from, to] with the evidence of the device over that time. */
 static void set_energy(const struct share_result *result, size_t d, const struct portion *portion,
-                       nanos from, nanos to, double active, double idle, double covered_s,
+                       nanos from, nanos to, double joules, double baseline, double covered_s,
                        struct energy *out)
 {
     struct evidence evidence = find_evidence(result, portion, from, to);
     bool split = result->has_idle[d];
-    double joules = active + idle;
+    double idle = share_idle_part(joules, baseline);
     *out = (struct energy){
         .joules = joules,
         .plus_minus = evidence.relative * joules,
         .statistical = evidence.statistical * joules,
         .coverage = fmin(1, covered_s / seconds(to - from)),
         .idle_joules = split ? idle : UNKNOWN,
-        .active_joules = split ? active : UNKNOWN,
+        .active_joules = split ? joules - idle : UNKNOWN,
         .method = evidence.method,
         .updates = evidence.updates,
         .low_confidence = evidence.updates < ENERGY_CONFIDENT_UPDATES,
@@ -222,15 +227,16 @@ static void fill_device(const struct share_result *result, const struct sharer *
     }
     for (size_t phase = 0; phase < PHASE_COUNT; phase++)
         if (portion->covered_s[phase] > 0)
-            set_energy(result, d, portion, edges[phase], edges[phase + 1], portion->active[phase],
-                       portion->idle[phase], portion->covered_s[phase],
+            set_energy(result, d, portion, edges[phase], edges[phase + 1], portion->joules[phase],
+                       portion->baseline[phase], portion->covered_s[phase],
                        &result->phase_energies[phase][d]);
-    out->prefill_joules = portion->active[PHASE_PREFILL] + portion->idle[PHASE_PREFILL];
-    out->decode_joules = portion->active[PHASE_DECODE] + portion->idle[PHASE_DECODE];
+    out->prefill_joules = portion->joules[PHASE_PREFILL];
+    out->decode_joules = portion->joules[PHASE_DECODE];
     out->window_joules = portion->window_joules;
     set_energy(result, d, portion, trace->from, trace->to,
-               portion->active[PHASE_PREFILL] + portion->active[PHASE_DECODE],
-               portion->idle[PHASE_PREFILL] + portion->idle[PHASE_DECODE], covered_s, &out->energy);
+               portion->joules[PHASE_PREFILL] + portion->joules[PHASE_DECODE],
+               portion->baseline[PHASE_PREFILL] + portion->baseline[PHASE_DECODE], covered_s,
+               &out->energy);
     set_watts(result, portion, trace, covered_s, &out->watts);
 }
 
@@ -280,19 +286,20 @@ static size_t collect_terms(const struct share_result *result, const struct shar
  * those that were counted, and the ± is scaled with them. */
 static void scale_to_counted(const struct sharer *sharer, size_t part, struct energy *total)
 {
-    double active = 0, idle = 0;
+    double joules = 0, baseline = 0;
     for (size_t phase = 0; phase < PHASE_COUNT; phase++)
         if (part == WHOLE || part == phase) {
-            active += sharer->counted_active[phase];
-            idle += sharer->counted_idle[phase];
+            joules += sharer->counted_joules[phase];
+            baseline += sharer->counted_baseline[phase];
         }
-    double ratio = total->joules > 0 ? (active + idle) / total->joules : 1;
-    total->joules = active + idle;
+    double ratio = total->joules > 0 ? joules / total->joules : 1;
+    double idle = share_idle_part(joules, baseline);
+    total->joules = joules;
     total->plus_minus *= ratio;
     total->statistical *= ratio;
     if (is_known(total->idle_joules)) {
         total->idle_joules = idle;
-        total->active_joules = active;
+        total->active_joules = joules - idle;
     }
 }
 
@@ -360,10 +367,8 @@ void share_result_make(struct share_result *result, const struct ledger *ledger,
         .devices = result->shares,
     };
     if (is_known(share.total.joules)) {
-        share.prefill_joules =
-            sharer->counted_active[PHASE_PREFILL] + sharer->counted_idle[PHASE_PREFILL];
-        share.decode_joules =
-            sharer->counted_active[PHASE_DECODE] + sharer->counted_idle[PHASE_DECODE];
+        share.prefill_joules = sharer->counted_joules[PHASE_PREFILL];
+        share.decode_joules = sharer->counted_joules[PHASE_DECODE];
     }
     share.count = pack_shares(result);
     take(context, &share);

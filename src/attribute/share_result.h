@@ -30,6 +30,14 @@ struct share_result {
     struct energy_term *terms;                  /* likewise */
 };
 
+/* An active part that is smaller than this share of the energy is rounding. */
+#define SHARE_ROUNDING 1e-9
+
+/* The idle part of joules whose time had `baseline` joules by the baseline.  To be asked once for all of a
+ * window: power that rises and falls about the baseline has an idle part in every slice, and limited
+ * slice by slice these would not add up to it. */
+double share_idle_part(double joules, double baseline);
+
 /* One number for a source and channel of the sampler; never 0. */
 unsigned share_key(size_t source, size_t channel);
 

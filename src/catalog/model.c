@@ -120,12 +120,9 @@ void model_name_normalize(const char *name, char *to, size_t size)
     }
 }
 
-/* Not by strspn: names are compared by the hundred, and it sets up a table each time. */
 static const char *skip_marks(const char *name)
 {
-    while (*name == '-' || *name == '_' || *name == '.' || *name == ' ')
-        name++;
-    return name;
+    return name + strspn(name, "-_. ");
 }
 
 bool model_name_equal(const char *a, const char *b)

@@ -5,7 +5,7 @@
 
 #include "cli/common.h"
 #include "core/text.h"
-#include "report/text/doctor_report.h"
+#include "report/doctor_report.h"
 #include "runner/host_report.h"
 #include "runner/check.h"
 #include "sampler/session.h"

@@ -17,7 +17,7 @@
 #include "report/export/export.h"
 #include "report/plot/gnuplot.h"
 #include "report/text/listing.h"
-#include "report/parts.h"
+#include "report/doctor_report.h"
 #include "report/plot/plot.h"
 #include "sensors/registry.h"
 #include "rundir/store.h"

@@ -371,3 +371,21 @@ void estimate_grid_release(struct estimate_grid *grid)
     free(grid->items);
     *grid = (struct estimate_grid){0};
 }
+
+struct grid_differences estimate_grid_differences(const struct estimate_grid *grid)
+{
+    const struct workload *first = &grid->works[0];
+    struct workload_demand demand = workload_demand(&first->spec);
+    struct grid_differences found = {0};
+    for (size_t i = 1; i < grid->work_count; i++) {
+        const struct workload *work = &grid->works[i];
+        struct workload_demand other = workload_demand(&work->spec);
+        found.batches |= work->batch != first->batch;
+        found.units |= work->units != first->units;
+        found.prompts |= other.prompt != demand.prompt;
+        found.outputs |= other.context - other.prompt != demand.context - demand.prompt;
+        found.contexts |= other.context != demand.context;
+    }
+    found.contexts = found.contexts && (found.outputs || !found.prompts);
+    return found;
+}

@@ -97,4 +97,12 @@ enum err estimate_grid_make(const struct grid_spec *spec, struct estimate_grid *
                             struct error *why) MUST_USE;
 void estimate_grid_release(struct estimate_grid *grid);
 
+/* In what the workloads of a grid differ. */
+struct grid_differences {
+    bool batches, units, prompts, outputs;
+    bool
+        contexts; /* by more than their prompts, which determine them when all outputs are equally long */
+};
+struct grid_differences estimate_grid_differences(const struct estimate_grid *grid);
+
 #endif

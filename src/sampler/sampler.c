@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "sampler/identity.h"
+#include "sampler/shaped.h"
 #include "sampler/source.h"
 
 /* Rings are drained this often; they hold several times what the fastest source produces in it. */
@@ -16,6 +17,7 @@
  * of those whose ticks are followed, which may take a tenth of a second each. */
 #define READY_CHEAP  (40 * NS_PER_MS)
 #define READY_FOLLOW (330 * NS_PER_MS)
+#define READY_MOST   (3 * NS_PER_S)
 /* The assumed period of a followed sensor until it is learned: the slowest common one. */
 #define UPDATE_UNKNOWN (100 * NS_PER_MS)
 #define SETTLE_MOST    (400 * NS_PER_MS)
@@ -177,6 +179,23 @@ static bool follows_ticks(const struct source *source, size_t channel)
     return source->described.groups[source->described.channels[channel].group].follow_ticks;
 }
 
+/* How long the driver has not returned from a read; 0 unless that is too long. */
+static nanos blocked_for(const struct source *source)
+{
+    nanos began = atomic_load(&source->counts.reading);
+    nanos took = began ? clock_now() - began : 0;
+    return took > READ_MOST ? took : 0;
+}
+
+/* Whether a sensor had its time.  On a busy machine that counts from when its thread came to read, not
+ * from when we began to wait: else what is measured next would begin without a reading. */
+static bool had_its_time(const struct source *source, nanos waited, nanos limit)
+{
+    nanos began = clock_now() - waited;
+    return waited > limit && (atomic_load(&source->counts.last_read) > began + limit ||
+                              waited > READY_MOST || blocked_for(source) > 0);
+}
+
 static bool has_begun(const struct source *source, size_t channel, nanos waited)
 {
     const struct series *series = &source->series[channel];
@@ -186,8 +205,9 @@ static bool has_begun(const struct source *source, size_t channel, nanos waited)
     if (series->channel->secondary)
         return true; /* only the primary channel is worth waiting for */
     if (series->channel->quantity != QTY_ENERGY)
-        return series->missing > 0 || waited > READY_FOLLOW;
-    return waited > (follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
+        return series->missing > 0 || had_its_time(source, waited, READY_FOLLOW);
+    return had_its_time(source, waited,
+                        follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
 }
 
 /* How long a channel may take to show what happened at an instant. */
@@ -222,14 +242,6 @@ static nanos tick_after(const struct source *source, nanos t)
     return t;
 }
 
-/* How long the driver has not returned from a read; 0 unless that is too long. */
-static nanos blocked_for(const struct source *source)
-{
-    nanos began = atomic_load(&source->counts.reading);
-    nanos took = began ? clock_now() - began : 0;
-    return took > READ_MOST ? took : 0;
-}
-
 static bool reaches(const struct source *source, size_t channel, nanos t, nanos waited)
 {
     const struct series *series = &source->series[channel];
@@ -253,7 +265,8 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
 static bool responds_at_once(const struct source *source, size_t channel)
 {
     const struct sensor_channel *row = &source->described.channels[channel];
-    return !follows_ticks(source, channel) && (row->quantity == QTY_ENERGY || row->interval_mean);
+    return !follows_ticks(source, channel) && !row->secondary &&
+           (row->quantity == QTY_ENERGY || row->interval_mean);
 }
 
 enum wait_kind { WAIT_BEGIN, WAIT_MARK, WAIT_SETTLE };
@@ -288,7 +301,7 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
                 if (quantity_gives_joules(source->described.channels[c].quantity))
                     done = done && is_done(source, c, kind, t, waited);
             all = all && done;
-            if (!done && kind != WAIT_BEGIN)
+            if (!done && (kind != WAIT_BEGIN || waited > READY_CHEAP))
                 source_poke(source);
         }
         pthread_mutex_unlock(&sampler->lock);
@@ -399,8 +412,8 @@ enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t ch
                                size_t power_channel, nanos from, nanos to, struct window *out)
 {
     struct source *locked = lock_drained(sampler, source);
-    enum err err = window_read_shaped(&locked->series[channel].timeline,
-                                      &locked->series[power_channel].timeline, from, to, out);
+    enum err err = shaped_window(&locked->series[channel].timeline,
+                                 &locked->series[power_channel].timeline, from, to, out);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
@@ -424,8 +437,8 @@ enum err sampler_running(struct sampler *sampler, size_t source, size_t channel,
     for (size_t i = 0; i < count && !err; i++)
         err = power_channel < 0
                   ? window_running(timeline, &cursor.counter, times[i], &sums[i], &covered[i])
-                  : window_running_shaped(timeline, &locked->series[power_channel].timeline,
-                                          &cursor, times[i], &sums[i], &covered[i]);
+                  : shaped_running(timeline, &locked->series[power_channel].timeline, &cursor,
+                                   times[i], &sums[i], &covered[i]);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }

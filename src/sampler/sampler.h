@@ -29,7 +29,8 @@ enum err sampler_start(struct sampler *sampler, struct error *why) MUST_USE;
 void sampler_stop(struct sampler *sampler);
 
 /* Waits until every sensor has a first reading and, where they come soon, its first two updates: what
- * is measured after this has a known beginning.  At most a third of a second. */
+ * is measured after this has a known beginning.  At most a third of a second, except on a machine so busy
+ * that a sensor was not read in that time. */
 void sampler_ready(struct sampler *sampler);
 
 /* Requests a read now and waits, a few milliseconds at most, for the sensors that respond at once:
@@ -73,7 +74,7 @@ void sampler_source(struct sampler *sampler, size_t source, struct source_state 
 
 enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, nanos from,
                         nanos to, struct window *out) MUST_USE;
-/* A counter's window with its edges shaped by a power channel of the same source (window.h). */
+/* A counter's window with its edges placed by a power channel of the same source (shaped.h). */
 enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t channel,
                                size_t power_channel, nanos from, nanos to, struct window *out)
     MUST_USE;

@@ -1,10 +1,5 @@
 /* Questions about windows of time: the integral of a channel, its running sum, its values.
  *
- * A counter says how many joules were spent between two of its ticks, not when.  Where finer power
- * samples of the same thing cover that interval, a shaped window distributes the joules as the
- * samples do: the counter gives the amount, the samples the shape, and the sum over adjacent windows
- * is still the counter's.
- *
  * Pure over timelines; the caller owns every struct. */
 #ifndef IPW_SAMPLER_WINDOW_H
 #define IPW_SAMPLER_WINDOW_H
@@ -30,10 +25,6 @@ struct window {
 enum err window_read(const struct timeline *timeline, nanos from, nanos to, struct window *out)
     MUST_USE;
 
-/* Like window_read(counter, ...); an edge that the samples do not cover stays a straight line. */
-enum err window_read_shaped(const struct timeline *counter, const struct timeline *power,
-                            nanos from, nanos to, struct window *out) MUST_USE;
-
 /* ---- running sums ---- */
 
 /* The position of the last call of window_running: zero it before the first. */
@@ -47,20 +38,6 @@ struct running_cursor {
  * between the same two points as the last one. */
 enum err window_running(const struct timeline *timeline, struct running_cursor *cursor, nanos t,
                         double *sum, nanos *covered) MUST_USE;
-
-/* The position of the last call of window_running_shaped: zero it before the first. */
-struct shaped_cursor {
-    struct running_cursor counter, power;
-    bool known, shaped;            /* whether samples shape the counter's interval, once known */
-    nanos interval_from;           /* the interval that this is known for */
-    double power_sum, power_whole; /* the samples' sum where it begins, and over all of it */
-    nanos power_covered;           /* what they cover before it begins */
-};
-
-/* Like window_running(counter, ...): a shaped window's sum is the difference of two of these. */
-enum err window_running_shaped(const struct timeline *counter, const struct timeline *power,
-                               struct shaped_cursor *cursor, nanos t, double *sum, nanos *covered)
-    MUST_USE;
 
 /* ---- values ---- */
 

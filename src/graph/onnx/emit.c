@@ -72,43 +72,6 @@ static int32_t layer_of(const struct step *step)
 
 /* ---- tensors ---- */
 
-static enum graph_dtype dtype_of(int32_t dtype)
-{
-    if (dtype == 0 || onnx_dtype_is_float(dtype))
-        return GRAPH_FLOAT;
-    switch (dtype) {
-    case ONNX_INT64:
-    case ONNX_UINT64:
-        return GRAPH_INT64;
-    case ONNX_BOOL:
-    case ONNX_INT8:
-    case ONNX_UINT8:
-    case ONNX_INT4:
-    case ONNX_UINT4:
-        return GRAPH_INT8;
-    default:
-        return GRAPH_INT32;
-    }
-}
-
-/* Bytes of one element where the file decides, 0 where the requested precision does. */
-static double stored_width(int32_t dtype)
-{
-    switch (dtype) {
-    case ONNX_INT8:
-    case ONNX_UINT8:
-        return 1;
-    case ONNX_INT4:
-    case ONNX_UINT4:
-    case ONNX_FLOAT4:
-        return 0.5;
-    case ONNX_INT32:
-        return 4;
-    default:
-        return dtype >= ONNX_FLOAT8_FIRST && dtype <= ONNX_FLOAT8_LAST ? 1 : 0;
-    }
-}
-
 /* Frameworks name parameters by their place in the model ("head.bias"), exporters' own constants have no dot. */
 static bool has_dot(struct slice name)
 {
@@ -172,7 +135,8 @@ static enum graph_role role_of(const struct step *step, size_t index, struct ope
         return GRAPH_BUFFER;
     bool is_quantized = operand->is_quantized || (row && (row->quantized & bit));
     if (!onnx_dtype_is_float(tensor->dtype))
-        return is_quantized && stored_width(tensor->dtype) > 0 ? GRAPH_PARAMETER : GRAPH_CONSTANT;
+        return is_quantized && onnx_dtype_stored_width(tensor->dtype) > 0 ? GRAPH_PARAMETER
+                                                                          : GRAPH_CONSTANT;
     /* Constants that are subtracted, compared or divided by. */
     bool is_plain_constant =
         row && (row->op == GRAPH_SUB || row->op == GRAPH_DIV || row->op == GRAPH_POW ||
@@ -189,13 +153,13 @@ static enum err add_tensor(struct infer *infer, struct operand *operand, enum gr
     struct name_text text = text_of(name);
     struct graph_tensor tensor = {.name = text.text,
                                   .role = role,
-                                  .dtype = dtype_of(operand->dtype),
+                                  .dtype = onnx_dtype_in_graph(operand->dtype),
                                   .rank = operand->shape.rank};
     memcpy(tensor.dims, operand->shape.dims, sizeof tensor.dims);
     if (role == GRAPH_PARAMETER)
-        tensor.stored_bytes = operand->stored_bytes > 0
-                                  ? operand->stored_bytes
-                                  : stored_width(operand->dtype) * graph_elements(&tensor);
+        tensor.stored_bytes = operand->stored_bytes > 0 ? operand->stored_bytes
+                                                        : onnx_dtype_stored_width(operand->dtype) *
+                                                              graph_elements(&tensor);
     return graph_add_tensor(infer->graph, &tensor, &operand->id, infer->why);
 }
 

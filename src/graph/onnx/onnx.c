@@ -16,8 +16,8 @@
 /* ---- operators ---- */
 
 static const struct onnx_operator OPERATORS[] = {
-#define OPERATOR(name, rule, fold, op, shape_inputs, buffers, quantized)                           \
-    {name, rule_##rule, fold_##fold, GRAPH_##op, shape_inputs, buffers, quantized},
+#define OPERATOR(name, rule, shapes, fold, op, shape_inputs, buffers, quantized)                   \
+    {name, rule_##rule, shapes, fold_##fold, GRAPH_##op, shape_inputs, buffers, quantized},
 #include "graph/onnx/operators.def"
 #undef OPERATOR
 };
@@ -448,12 +448,20 @@ static bool has_guessed_input(const struct step *step)
     return false;
 }
 
+static enum err apply_rule(struct step *step)
+{
+    for (size_t i = 0; i < step->row->shapes; i++)
+        if (!step_shape(step, i))
+            return ERR_OK;
+    return step->row->rule(step);
+}
+
 static enum err walk_operator(struct step *step)
 {
     bool is_guess = has_guessed_input(step);
     step->row = operator_find(step->node->domain, step->node->op);
     step->emitted.op = step->row ? step->row->op : GRAPH_UNKNOWN;
-    enum err err = step->row ? step->row->rule(step) : ERR_OK;
+    enum err err = step->row ? apply_rule(step) : ERR_OK;
     /* A contradiction between guesses is not an error of the file. */
     if (err && !(err == ERR_BAD_VALUE && is_guess))
         return err;

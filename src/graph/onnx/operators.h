@@ -14,6 +14,8 @@ typedef bool fold_function(struct step *step, size_t index, double *out, int64_t
 struct onnx_operator {
     const char *name;
     rule_function *rule;
+    uint8_t
+        shapes; /* the rule is for inputs of which so many, from the first on, have known shapes */
     fold_function *fold;
     enum graph_op op;
     uint16_t shape_inputs; /* bit masks of inputs: those that decide shapes and are no data, */

@@ -111,14 +111,7 @@ struct slice wire_bytes(struct slice message, uint32_t number)
     return found;
 }
 
-/* ---- dtypes ---- */
-
-bool onnx_dtype_is_float(int32_t dtype)
-{
-    return dtype == ONNX_FLOAT || dtype == ONNX_FLOAT16 || dtype == ONNX_DOUBLE ||
-           dtype == ONNX_BFLOAT16 || (dtype >= ONNX_FLOAT8_FIRST && dtype <= ONNX_FLOAT8_LAST) ||
-           dtype == ONNX_FLOAT4;
-}
+/* ---- bits ---- */
 
 static double float_of(uint64_t bits)
 {
@@ -153,6 +146,50 @@ enum {
     ENTRY_KEY = 1,
     ENTRY_VALUE = 2,
 };
+
+/* ---- dtypes ---- */
+
+static const struct dtype {
+    int32_t number;
+    bool is_float, is_signed;
+    uint8_t bytes;
+    uint32_t field;
+    enum wire_type type;
+    enum graph_dtype in_graph;
+    double stored_width;
+} DTYPES[] = {
+#define DTYPE(constant, number, is_float, is_signed, bytes, field, type, in_graph, stored_width)   \
+    {number,         is_float,    is_signed,        bytes,                                         \
+     TENSOR_##field, WIRE_##type, GRAPH_##in_graph, stored_width},
+#include "graph/onnx/dtypes.def"
+#undef DTYPE
+};
+
+static const struct dtype *dtype_of(int32_t number)
+{
+    static const struct dtype OTHER = {.field = TENSOR_INT32S, .in_graph = GRAPH_INT32};
+    for (size_t i = 0; i < sizeof DTYPES / sizeof *DTYPES; i++)
+        if (DTYPES[i].number == number)
+            return &DTYPES[i];
+    return &OTHER;
+}
+
+bool onnx_dtype_is_float(int32_t dtype)
+{
+    return dtype_of(dtype)->is_float;
+}
+
+double onnx_dtype_stored_width(int32_t dtype)
+{
+    return dtype_of(dtype)->stored_width;
+}
+
+enum graph_dtype onnx_dtype_in_graph(int32_t dtype)
+{
+    return dtype ? dtype_of(dtype)->in_graph : GRAPH_FLOAT;
+}
+
+/* ---- tensors ---- */
 
 /* Exact in a double, and so are the bytes of any dtype. */
 #define MAX_ELEMENTS (INT64_C(1) << 50)
@@ -248,95 +285,33 @@ const char *onnx_tensor_decode_sparse(struct slice message, struct onnx_tensor *
     return end_tensor(&wire, wrong, out);
 }
 
-static size_t dtype_bytes(int32_t dtype)
+static double element_of(const struct dtype *dtype, uint64_t bits)
 {
-    switch (dtype) {
-    case ONNX_UINT8:
-    case ONNX_INT8:
-    case ONNX_BOOL:
-        return 1;
-    case ONNX_INT16:
-    case ONNX_UINT16:
-        return 2;
-    case ONNX_FLOAT:
-    case ONNX_INT32:
-    case ONNX_UINT32:
-        return 4;
-    case ONNX_INT64:
-    case ONNX_UINT64:
-    case ONNX_DOUBLE:
-        return 8;
-    default:
-        return 0; /* no shape or index is stored in it */
-    }
-}
-
-static double element_of(int32_t dtype, uint64_t bits)
-{
-    switch (dtype) {
-    case ONNX_FLOAT:
-        return float_of(bits);
-    case ONNX_DOUBLE:
-        return double_of(bits);
-    case ONNX_INT8:
-        return (int8_t)bits;
-    case ONNX_INT16:
-        return (int16_t)bits;
-    case ONNX_INT32:
-        return (int32_t)bits;
-    case ONNX_INT64:
-        return (double)(int64_t)bits;
-    default:
-        return (double)bits;
-    }
-}
-
-static bool raw_data(const struct onnx_tensor *tensor, double *out, size_t count)
-{
-    size_t size = dtype_bytes(tensor->dtype);
-    if (size == 0 || tensor->raw.length / size < count)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        out[i] = element_of(tensor->dtype, little_endian(tensor->raw.start + i * size, size));
-    return true;
-}
-
-/* The field that holds the elements of a dtype, and how each is encoded there. */
-static unsigned typed_field(int32_t dtype, enum wire_type *type)
-{
-    *type = dtype == ONNX_FLOAT ? WIRE_FIXED32 : dtype == ONNX_DOUBLE ? WIRE_FIXED64 : WIRE_VARINT;
-    switch (dtype) {
-    case ONNX_FLOAT:
-        return TENSOR_FLOATS;
-    case ONNX_DOUBLE:
-        return TENSOR_DOUBLES;
-    case ONNX_INT64:
-        return TENSOR_INT64S;
-    case ONNX_UINT32:
-    case ONNX_UINT64:
-        return TENSOR_UINT64S;
-    default:
-        return TENSOR_INT32S;
-    }
+    int above = 64 - 8 * dtype->bytes;
+    if (dtype->is_float)
+        return dtype->bytes == 4 ? float_of(bits) : double_of(bits);
+    return dtype->is_signed ? (double)((int64_t)(bits << above) >> above) : (double)bits;
 }
 
 bool onnx_tensor_data(const struct onnx_tensor *tensor, double *out, size_t count)
 {
-    if (tensor->raw.length > 0)
-        return raw_data(tensor, out, count);
-    if (!tensor->message.start || dtype_bytes(tensor->dtype) == 0)
+    const struct dtype *dtype = dtype_of(tensor->dtype);
+    size_t taken = 0, size = dtype->bytes;
+    if (size == 0)
         return false;
-    enum wire_type type;
-    unsigned wanted = typed_field(tensor->dtype, &type);
-    size_t taken = 0;
+    if (tensor->raw.length > 0) {
+        for (; taken < count && taken < tensor->raw.length / size; taken++)
+            out[taken] = element_of(dtype, little_endian(tensor->raw.start + taken * size, size));
+        return taken == count;
+    }
     uint64_t bits;
     struct wire wire = wire_of(tensor->message);
     struct wire_field field;
     while (taken < count && wire_next(&wire, &field))
-        if (field.number == wanted)
-            while (taken < count && wire_scalar(&field, type, &bits))
-                out[taken++] = element_of(tensor->dtype, bits);
-    return taken == count;
+        if (field.number == dtype->field)
+            while (taken < count && wire_scalar(&field, dtype->type, &bits))
+                out[taken++] = element_of(dtype, bits);
+    return tensor->message.start && taken == count;
 }
 
 /* ---- AttributeProto ---- */

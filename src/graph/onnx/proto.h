@@ -51,29 +51,16 @@ enum { ONNX_NONE = -1 };
 
 /* ---- dtypes ---- */
 
-enum onnx_dtype { /* TensorProto.DataType */
-                  ONNX_FLOAT = 1,
-                  ONNX_UINT8 = 2,
-                  ONNX_INT8 = 3,
-                  ONNX_UINT16 = 4,
-                  ONNX_INT16 = 5,
-                  ONNX_INT32 = 6,
-                  ONNX_INT64 = 7,
-                  ONNX_STRING = 8,
-                  ONNX_BOOL = 9,
-                  ONNX_FLOAT16 = 10,
-                  ONNX_DOUBLE = 11,
-                  ONNX_UINT32 = 12,
-                  ONNX_UINT64 = 13,
-                  ONNX_BFLOAT16 = 16,
-                  ONNX_FLOAT8_FIRST = 17, /* four kinds of one byte */
-                  ONNX_FLOAT8_LAST = 20,
-                  ONNX_UINT4 = 21,
-                  ONNX_INT4 = 22,
-                  ONNX_FLOAT4 = 23,
+enum onnx_dtype { /* 0: not known */
+#define DTYPE(constant, number, ...) ONNX_##constant = (number),
+#include "graph/onnx/dtypes.def"
+#undef DTYPE
 };
 
 bool onnx_dtype_is_float(int32_t dtype);
+/* For weights whose precision the file decides, the bytes of one element; else 0. */
+double onnx_dtype_stored_width(int32_t dtype);
+enum graph_dtype onnx_dtype_in_graph(int32_t dtype);
 
 /* ---- tensors ---- */
 

@@ -5,13 +5,13 @@
 enum err rule_same(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    return in ? step_set_output(step, 0, 0, in) : ERR_OK;
+    return step_set_output(step, 0, 0, in);
 }
 
 enum err rule_predicate(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    return in ? step_set_output(step, 0, ONNX_BOOL, in) : ERR_OK;
+    return step_set_output(step, 0, ONNX_BOOL, in);
 }
 
 /* ---- broadcasting ---- */
@@ -19,8 +19,6 @@ enum err rule_predicate(struct step *step)
 static enum err broadcast(struct step *step, int32_t dtype)
 {
     const struct shape *first = step_shape(step, 0);
-    if (!first)
-        return ERR_OK;
     struct shape joined = *first;
     bool is_old = step_int(step, "broadcast", 0) != 0; /* before version 7: shaped like the first */
     for (size_t i = 1; i < step->node->input_count && !is_old; i++) {
@@ -69,37 +67,35 @@ enum err rule_cast(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
     int64_t to = step_int(step, "to", 0);
-    return in ? step_set_output(step, 0, to > 0 && to < 64 ? (int32_t)to : 0, in) : ERR_OK;
+    return step_set_output(step, 0, to > 0 && to < 64 ? (int32_t)to : 0, in);
 }
 
 enum err rule_cast_like(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
     const struct operand *like = step_input(step, 1);
-    return in ? step_set_output(step, 0, like ? like->dtype : 0, in) : ERR_OK;
+    return step_set_output(step, 0, like ? like->dtype : 0, in);
 }
 
 enum err rule_eye_like(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
     int64_t dtype = step_int(step, "dtype", 0);
-    return in ? step_set_output(step, 0, dtype > 0 && dtype < 64 ? (int32_t)dtype : 0, in) : ERR_OK;
+    return step_set_output(step, 0, dtype > 0 && dtype < 64 ? (int32_t)dtype : 0, in);
 }
 
 enum err rule_quantize(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
     const struct operand *zero = step_input(step, 2);
-    return in ? step_set_output(step, 0, zero && zero->dtype ? zero->dtype : ONNX_UINT8, in)
-              : ERR_OK;
+    return step_set_output(step, 0, zero && zero->dtype ? zero->dtype : ONNX_UINT8, in);
 }
 
 enum err rule_dequantize(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
     const struct operand *scale = step_input(step, 1);
-    return in ? step_set_output(step, 0, scale && scale->dtype ? scale->dtype : ONNX_FLOAT, in)
-              : ERR_OK;
+    return step_set_output(step, 0, scale && scale->dtype ? scale->dtype : ONNX_FLOAT, in);
 }
 
 enum err rule_dynamic_quantize(struct step *step)
@@ -115,8 +111,6 @@ enum err rule_dynamic_quantize(struct step *step)
 enum err rule_dropout(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    if (!in)
-        return ERR_OK;
     enum err err = step_set_output(step, 0, 0, in);
     return err ? err : step_set_output(step, 1, ONNX_BOOL, in);
 }
@@ -136,8 +130,6 @@ enum err rule_layer_norm(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
     int axis;
-    if (!in)
-        return ERR_OK;
     if (!resolve_axis(step_int(step, "axis", -1), in->rank, &axis))
         return step_fail(step, "axis out of range");
     struct shape means = *in;
@@ -187,7 +179,7 @@ enum err rule_reduce(struct step *step)
     bool is_reduced[GRAPH_MAX_RANK] = {0};
     bool is_given = step_attribute(step, "axes") || step_input(step, 1);
     int count = is_given ? step_ints_or_input(step, "axes", 1, axes, GRAPH_MAX_RANK) : 0;
-    if (!in || count < 0)
+    if (count < 0)
         return ERR_OK;
     if (count == 0 && step_int(step, "noop_with_empty_axes", 0))
         return step_set_output(step, 0, 0, in);
@@ -207,8 +199,6 @@ enum err rule_arg_reduce(struct step *step)
     const struct shape *in = step_shape(step, 0);
     bool is_reduced[GRAPH_MAX_RANK] = {0};
     int axis;
-    if (!in)
-        return ERR_OK;
     if (!resolve_axis(step_int(step, "axis", 0), in->rank, &axis))
         return step_fail(step, "axis out of range");
     is_reduced[axis] = true;
@@ -219,7 +209,7 @@ enum err rule_arg_reduce(struct step *step)
 enum err rule_det(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    if (!in || in->rank < 2)
+    if (in->rank < 2)
         return ERR_OK;
     struct shape out = *in;
     out.rank -= 2;

@@ -49,7 +49,7 @@ enum err rule_split_to_sequence(struct step *step)
     const struct shape *in = step_shape(step, 0);
     int64_t parts[MAX_PARTS];
     int axis, count = step_input_ints(step, 1, parts, MAX_PARTS);
-    if (!in || (step_input(step, 1) && count < 1))
+    if (step_input(step, 1) && count < 1)
         return ERR_OK;
     if (!resolve_axis(step_int(step, "axis", 0), in->rank, &axis))
         return step_fail(step, "axis out of range");
@@ -69,8 +69,6 @@ enum err rule_split(struct step *step)
     const struct shape *in = step_shape(step, 0);
     int64_t parts[MAX_PARTS];
     int axis, count = step_ints_or_input(step, "split", 1, parts, MAX_PARTS);
-    if (!in)
-        return ERR_OK;
     if (!resolve_axis(step_int(step, "axis", 0), in->rank, &axis))
         return step_fail(step, "axis out of range");
     bool is_given = step_attribute(step, "split") || step_input(step, 1);
@@ -117,7 +115,7 @@ enum err rule_slice(struct step *step)
     int axis_count = step_ints_or_input(step, "axes", 3, axes, GRAPH_MAX_RANK);
     int step_count = step_input_ints(step, 4, steps, GRAPH_MAX_RANK);
     bool is_given = count >= 0 && end_count == count;
-    if (!in || !is_given || (axis_count < 0 && step_input(step, 3)) ||
+    if (!is_given || (axis_count < 0 && step_input(step, 3)) ||
         (step_count < 0 && step_input(step, 4)))
         return ERR_OK;
     struct shape out = *in;
@@ -150,8 +148,6 @@ enum err rule_gather(struct step *step)
 {
     const struct shape *in = step_shape(step, 0), *which = step_shape(step, 1);
     int axis;
-    if (!in || !which)
-        return ERR_OK;
     if (!resolve_axis(step_int(step, "axis", 0), in->rank, &axis))
         return step_fail(step, "axis out of range");
     if (in->rank - 1 + which->rank > GRAPH_MAX_RANK)
@@ -181,7 +177,7 @@ enum err rule_gather_nd(struct step *step)
 {
     const struct shape *in = step_shape(step, 0), *which = step_shape(step, 1);
     int64_t batches = step_int(step, "batch_dims", 0);
-    if (!in || !which || which->rank < 1)
+    if (which->rank < 1)
         return ERR_OK;
     int64_t deep = which->dims[which->rank - 1];
     if (batches < 0 || batches >= which->rank || deep > in->rank - batches)
@@ -206,7 +202,7 @@ enum err rule_pad(struct step *step)
     const char *name = step_attribute(step, "paddings") ? "paddings" : "pads";
     int count = step_ints_or_input(step, name, 1, pads, 2 * GRAPH_MAX_RANK);
     int axis_count = step_input_ints(step, 3, axes, GRAPH_MAX_RANK);
-    if (!in || count < 0 || (axis_count < 0 && step_input(step, 3)))
+    if (count < 0 || (axis_count < 0 && step_input(step, 3)))
         return ERR_OK;
     int touched = axis_count < 0 ? in->rank : axis_count;
     if (count != 2 * touched)
@@ -281,8 +277,6 @@ enum err rule_resize(struct step *step)
     const struct shape *in = step_shape(step, 0);
     int64_t listed[GRAPH_MAX_RANK];
     int axes[GRAPH_MAX_RANK];
-    if (!in)
-        return ERR_OK;
     int count = step_ints(step, "axes", listed, GRAPH_MAX_RANK);
     for (int i = 0; i < in->rank || i < count; i++)
         if (!resolve_axis(count ? (i < count ? listed[i] : 0) : i, in->rank, &axes[i]))
@@ -301,7 +295,7 @@ enum err rule_center_crop_pad(struct step *step)
     int64_t sizes[GRAPH_MAX_RANK], axes[GRAPH_MAX_RANK];
     int count = step_input_ints(step, 1, sizes, GRAPH_MAX_RANK);
     int axis_count = step_ints(step, "axes", axes, GRAPH_MAX_RANK);
-    if (!in || count < 0)
+    if (count < 0)
         return ERR_OK;
     struct shape out = *in;
     for (int i = 0, axis; i < count; i++) {
@@ -320,7 +314,7 @@ enum err rule_one_hot(struct step *step)
     const struct operand *values = step_input(step, 2);
     int64_t depth;
     int axis;
-    if (!in || step_input_ints(step, 1, &depth, 1) != 1)
+    if (step_input_ints(step, 1, &depth, 1) != 1)
         return ERR_OK;
     if (in->rank == GRAPH_MAX_RANK)
         return step_fail(step, "its output has more than 8 dimensions");
@@ -337,7 +331,7 @@ enum err rule_top_k(struct step *step)
     const struct shape *in = step_shape(step, 0);
     int64_t k = step_int(step, "k", -1);
     int axis;
-    if (!in || (k < 0 && step_input_ints(step, 1, &k, 1) != 1))
+    if (k < 0 && step_input_ints(step, 1, &k, 1) != 1)
         return ERR_OK;
     if (!resolve_axis(step_int(step, "axis", -1), in->rank, &axis))
         return step_fail(step, "axis out of range");
@@ -352,7 +346,7 @@ enum err rule_non_max_suppression(struct step *step)
 {
     const struct shape *boxes = step_shape(step, 0), *scores = step_shape(step, 1);
     int64_t most = 0;
-    if (!boxes || !scores || boxes->rank != 3 || scores->rank != 3)
+    if (boxes->rank != 3 || scores->rank != 3)
         return ERR_OK;
     if (step_input_ints(step, 2, &most, 1) != 1 || most > boxes->dims[1] || most < 0)
         most = boxes->dims[1];
@@ -365,8 +359,6 @@ enum err rule_non_max_suppression(struct step *step)
 enum err rule_non_zero(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    if (!in)
-        return ERR_OK;
     struct shape out = {.rank = 2, .dims = {in->rank, shape_elements(in)}};
     step->is_guessed = true;
     return step_set_output(step, 0, ONNX_INT64, &out);
@@ -375,8 +367,6 @@ enum err rule_non_zero(struct step *step)
 enum err rule_compress(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    if (!in)
-        return ERR_OK;
     step->is_guessed = true;
     struct shape flat = {.rank = 1, .dims = {shape_elements(in)}};
     return step_set_output(step, 0, 0, step_attribute(step, "axis") ? in : &flat);
@@ -385,8 +375,6 @@ enum err rule_compress(struct step *step)
 enum err rule_unique(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    if (!in)
-        return ERR_OK;
     step->is_guessed = true;
     struct shape flat = {.rank = 1, .dims = {shape_elements(in)}};
     int axis = 0;
@@ -402,7 +390,7 @@ enum err rule_unique(struct step *step)
 enum err rule_multinomial(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    if (!in || in->rank != 2)
+    if (in->rank != 2)
         return ERR_OK;
     struct shape out = {.rank = 2, .dims = {in->dims[0], step_int(step, "sample_size", 1)}};
     return step_set_output(step, 0, ONNX_INT32, &out);

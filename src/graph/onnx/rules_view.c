@@ -46,7 +46,7 @@ enum err rule_reshape(struct step *step)
     int64_t wanted[GRAPH_MAX_RANK];
     struct shape out = {0};
     int count = step_ints_or_input(step, "shape", 1, wanted, GRAPH_MAX_RANK);
-    if (!in || count < 0)
+    if (count < 0)
         return ERR_OK;
     enum err err = fill_shape(step, in, wanted, count, &out);
     return err ? err : step_set_output(step, 0, 0, &out);
@@ -55,8 +55,6 @@ enum err rule_reshape(struct step *step)
 enum err rule_flatten(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    if (!in)
-        return ERR_OK;
     int64_t axis = step_int(step, "axis", 1);
     struct shape out = {.rank = 2, .dims = {1, 1}};
     if (axis < -in->rank || axis > in->rank)
@@ -86,7 +84,7 @@ enum err rule_squeeze(struct step *step)
     bool is_given = step_attribute(step, "axes") || step_input(step, 1);
     int count = is_given ? step_ints_or_input(step, "axes", 1, axes, GRAPH_MAX_RANK) : 0;
     struct shape out = {0};
-    if (!in || count < 0)
+    if (count < 0)
         return ERR_OK;
     if (!mark_axes(axes, count, in->rank, is_removed))
         return step_fail(step, "axis out of range");
@@ -107,7 +105,7 @@ enum err rule_unsqueeze(struct step *step)
     int64_t axes[GRAPH_MAX_RANK];
     bool is_new[GRAPH_MAX_RANK] = {0};
     int count = step_ints_or_input(step, "axes", 1, axes, GRAPH_MAX_RANK);
-    if (!in || count < 0)
+    if (count < 0)
         return ERR_OK;
     if (in->rank + count > GRAPH_MAX_RANK)
         return step_fail(step, "its output has more than 8 dimensions");
@@ -127,8 +125,6 @@ enum err rule_transpose(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
     int64_t order[GRAPH_MAX_RANK];
-    if (!in)
-        return ERR_OK;
     int count = step_ints(step, "perm", order, GRAPH_MAX_RANK);
     struct shape out = {.rank = in->rank};
     if (step_attribute(step, "perm") && count != in->rank)
@@ -147,8 +143,6 @@ enum err rule_transpose(struct step *step)
 enum err rule_shape(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    if (!in)
-        return ERR_OK;
     int64_t begin = step_int(step, "start", 0), end = step_int(step, "end", in->rank);
     begin = begin < 0 ? begin + in->rank : begin;
     end = end < 0 ? end + in->rank : end;
@@ -247,7 +241,7 @@ enum err rule_expand(struct step *step)
     const struct shape *in = step_shape(step, 0);
     int64_t wanted[GRAPH_MAX_RANK];
     int count = step_input_ints(step, 1, wanted, GRAPH_MAX_RANK);
-    if (!in || count < 0)
+    if (count < 0)
         return ERR_OK;
     struct shape out = {.rank = (uint8_t)(in->rank > count ? in->rank : count)};
     for (int i = 1; i <= out.rank; i++) {
@@ -265,7 +259,7 @@ enum err rule_tile(struct step *step)
     const struct shape *in = step_shape(step, 0);
     int64_t times[GRAPH_MAX_RANK];
     int count = step_input_ints(step, 1, times, GRAPH_MAX_RANK);
-    if (!in || count < 0)
+    if (count < 0)
         return ERR_OK;
     if (count != in->rank)
         return step_fail(step, "repeats must have one entry per input dimension");
@@ -282,7 +276,7 @@ enum err rule_depth_to_space(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
     int64_t size = step_int(step, "blocksize", 1);
-    if (!in || in->rank != 4)
+    if (in->rank != 4)
         return ERR_OK;
     if (size < 1 || size > 64 || in->dims[1] % (size * size))
         return step_fail(step, "channels are not a multiple of blocksize squared");
@@ -296,7 +290,7 @@ enum err rule_space_to_depth(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
     int64_t size = step_int(step, "blocksize", 1);
-    if (!in || in->rank != 4)
+    if (in->rank != 4)
         return ERR_OK;
     if (size < 1 || size > 64)
         return step_fail(step, "invalid blocksize");

@@ -164,8 +164,6 @@ enum err rule_conv_transpose(struct step *step)
     const struct shape *in = step_shape(step, 0), *filters = step_shape(step, 1);
     struct window window;
     int64_t extra[MAX_SPACE], wanted[MAX_SPACE];
-    if (!in || !filters)
-        return ERR_OK;
     if (filters->rank != in->rank || filters->dims[0] != in->dims[1])
         return step_fail(step, "its weight does not match its input");
     enum err err = read_window(step, in, filters->dims + 2, &window);
@@ -197,8 +195,6 @@ enum err rule_pool(struct step *step)
     const struct shape *in = step_shape(step, 0);
     struct window window;
     struct shape out;
-    if (!in)
-        return ERR_OK;
     enum err err = read_window(step, in, NULL, &window);
     if (!err)
         err = slide(step, in, &window, in->dims[1], &out);
@@ -210,8 +206,6 @@ enum err rule_pool(struct step *step)
 enum err rule_global_pool(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    if (!in)
-        return ERR_OK;
     struct shape out = *in;
     for (int i = 2; i < out.rank; i++)
         out.dims[i] = 1;
@@ -223,8 +217,6 @@ enum err rule_max_unpool(struct step *step)
     const struct shape *in = step_shape(step, 0);
     struct window window;
     int64_t wanted[GRAPH_MAX_RANK];
-    if (!in)
-        return ERR_OK;
     enum err err = read_window(step, in, NULL, &window);
     if (err)
         return err;
@@ -246,7 +238,7 @@ enum err rule_max_unpool(struct step *step)
 enum err rule_roi_align(struct step *step)
 {
     const struct shape *in = step_shape(step, 0), *boxes = step_shape(step, 1);
-    if (!in || !boxes || in->rank < 2 || boxes->rank < 1)
+    if (in->rank < 2 || boxes->rank < 1)
         return ERR_OK;
     struct shape out = {.rank = 4,
                         .dims = {boxes->dims[0], in->dims[1], step_int(step, "output_height", 1),
@@ -258,8 +250,7 @@ enum err rule_max_roi_pool(struct step *step)
 {
     const struct shape *in = step_shape(step, 0), *boxes = step_shape(step, 1);
     int64_t size[2];
-    if (!in || !boxes || in->rank < 2 || boxes->rank < 1 ||
-        step_ints(step, "pooled_shape", size, 2) != 2)
+    if (in->rank < 2 || boxes->rank < 1 || step_ints(step, "pooled_shape", size, 2) != 2)
         return ERR_OK;
     struct shape out = {.rank = 4, .dims = {boxes->dims[0], in->dims[1], size[0], size[1]}};
     return step_set_output(step, 0, 0, &out);
@@ -268,7 +259,7 @@ enum err rule_max_roi_pool(struct step *step)
 enum err rule_grid_sample(struct step *step)
 {
     const struct shape *in = step_shape(step, 0), *grid = step_shape(step, 1);
-    if (!in || !grid || in->rank < 3 || grid->rank != in->rank)
+    if (in->rank < 3 || grid->rank != in->rank)
         return ERR_OK;
     struct shape out = *in;
     for (int i = 2; i < out.rank; i++)

@@ -467,27 +467,6 @@ static void put_frontier(const struct estimate_grid *points, struct figure *figu
     }
 }
 
-/* Do prompts or contexts differ?  Then what they cost is the question. */
-static bool differ(const struct estimate_grid *points, bool in_context)
-{
-    struct workload_demand first = workload_demand(&points->works[0].spec);
-    for (size_t i = 1; i < points->work_count; i++) {
-        struct workload_demand demand = workload_demand(&points->works[i].spec);
-        if (in_context ? demand.context != first.context : demand.prompt != first.prompt)
-            return true;
-    }
-    return false;
-}
-
-/* Do answers differ in length?  If not, a longer prompt is all that a longer context is. */
-static bool answers_differ(const struct estimate_grid *points)
-{
-    for (size_t i = 1; i < points->work_count; i++)
-        if (points->works[i].spec.output_tokens != points->works[0].spec.output_tokens)
-            return true;
-    return false;
-}
-
 static enum err latency_figure(const struct points_report *report, struct figure *figure,
                                struct error *why)
 {
@@ -509,12 +488,11 @@ static enum err latency_figure(const struct points_report *report, struct figure
     return ERR_OK;
 }
 
+/* Where prompts or contexts differ, what they cost is the question. */
 enum err points_figure(const struct points_report *report, struct figure *figure, struct error *why)
 {
-    const struct estimate_grid *points = report->points;
-    bool prompts = differ(points, false), contexts = differ(points, true);
-    if (prompts || contexts)
-        return points_length_figure(report, contexts && (!prompts || answers_differ(points)),
-                                    figure, why);
+    struct grid_differences differ = estimate_grid_differences(report->points);
+    if (differ.prompts || differ.contexts)
+        return points_length_figure(report, differ.contexts, figure, why);
     return latency_figure(report, figure, why);
 }

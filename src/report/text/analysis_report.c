@@ -23,63 +23,41 @@ static bool ends_with(const char *text, const char *end)
 
 /* ---- numbers ---- */
 
-enum unit { UNIT_NONE, UNIT_JOULE, UNIT_WATT, UNIT_SECOND, UNIT_MILLISECOND, UNIT_SHARE };
+#define MILLISECONDS "ms"
 
-static enum unit unit_of(const char *key)
+static const char *unit_of(const char *key)
 {
     if (strcmp(key, "accuracy") == 0 || strcmp(key, "coverage") == 0 || ends_with(key, "share"))
-        return UNIT_SHARE;
+        return "%";
     if (strstr(key, "joules") && !strstr(key, "_of_"))
-        return UNIT_JOULE;
+        return "J";
     if (strstr(key, "watts"))
-        return UNIT_WATT;
+        return "W";
     if (ends_with(key, "_ms"))
-        return UNIT_MILLISECOND;
+        return MILLISECONDS;
     if ((ends_with(key, "_s") && !ends_with(key, "per_s")) || strstr(key, "_s_per_"))
-        return UNIT_SECOND;
-    return UNIT_NONE;
+        return "s";
+    return "";
 }
 
 /* Columns that count or compare have no unit, whatever their row is of. */
-static enum unit unit_in(const char *row, const char *column)
+static const char *unit_in(const char *row, const char *column)
 {
     static const char *const PLAIN[] = {"count",   "queries",  "r2",
                                         "z",       "beyond_z", "beyond_fences",
                                         "p_value", "spearman", "exponent"};
     for (size_t i = 0; i < sizeof PLAIN / sizeof *PLAIN; i++)
         if (strcmp(column, PLAIN[i]) == 0)
-            return UNIT_NONE;
-    enum unit own = unit_of(column);
-    return own != UNIT_NONE || !row ? own : unit_of(row);
+            return "";
+    const char *own = unit_of(column);
+    return own[0] || !row ? own : unit_of(row);
 }
 
-static void plain_number(char *to, double value)
+static void number_text(char *to, double value, double error, const char *unit)
 {
-    if (value == floor(value) && fabs(value) < 1e15)
-        str_format(to, CELL_MAX, "%.0f", value);
-    else
-        str_format(to, CELL_MAX, "%.4g", value);
-}
-
-static void number_text(char *to, double value, double error, enum unit unit)
-{
-    static const char *const NAMES[] = {
-        [UNIT_JOULE] = "J", [UNIT_WATT] = "W", [UNIT_SECOND] = "s", [UNIT_MILLISECOND] = "s"};
-    double scale = unit == UNIT_MILLISECOND ? 1e-3 : 1;
-    if (!is_known(value))
-        str_copy(to, CELL_MAX, "-");
-    else if (unit == UNIT_SHARE && error > 0)
-        str_format(to, CELL_MAX, "%.1f ± %.1f %%", 100 * value, 100 * error);
-    else if (unit == UNIT_SHARE)
-        format_percent(to, value);
-    else if (unit != UNIT_NONE && error > 0)
-        format_with_error(to, scale * value, scale * error, NAMES[unit]);
-    else if (unit != UNIT_NONE)
-        format_si(to, scale * value, NAMES[unit]);
-    else if (error > 0)
-        str_format(to, CELL_MAX, "%.4g ± %.2g", value, error);
-    else
-        plain_number(to, value);
+    bool is_ms = strcmp(unit, MILLISECONDS) == 0; /* in seconds, with the prefix that fits */
+    double scale = is_ms ? 1e-3 : 1;
+    format_figure(to, scale * value, scale * error, is_ms ? "s" : unit);
 }
 
 /* The member named KEY + suffix beside a figure; NULL without one. */
@@ -95,7 +73,7 @@ static bool has_sensors(const char *key)
     return strstr(key, "joule") || str_starts(key, "ipj") || str_starts(key, "ipw");
 }
 
-static void add_interval(char *to, const char *key, const struct jv *interval, enum unit unit)
+static void add_interval(char *to, const char *key, const struct jv *interval, const char *unit)
 {
     char low[CELL_MAX], high[CELL_MAX];
     size_t used = strlen(to);
@@ -139,7 +117,7 @@ static void value_text(char *to, const struct jv *object, const struct jv *value
                        bool interval)
 {
     const char *key = jv_key(value);
-    enum unit unit = unit_in(row, key);
+    const char *unit = unit_in(row, key);
     if (jv_text(value))
         str_copy(to, CELL_MAX, plain_text(jv_text(value)).text);
     else if (jv_is_bool(value))
@@ -158,10 +136,8 @@ static void drop_unit(char *key)
     char *within = strstr(key, "_s_per_") ? strstr(key, "_s_per_") : strstr(key, "_s_of_");
     if (within)
         memmove(within, within + 2, strlen(within + 2) + 1);
-    else if (unit_of(key) == UNIT_SECOND)
-        key[strlen(key) - 2] = '\0';
-    else if (unit_of(key) == UNIT_MILLISECOND)
-        key[strlen(key) - 3] = '\0';
+    else if (strcmp(unit_of(key), "s") == 0 || strcmp(unit_of(key), MILLISECONDS) == 0)
+        key[strlen(key) - 1 - strlen(unit_of(key))] = '\0';
 }
 
 static void label_text(char *to, const char *key)

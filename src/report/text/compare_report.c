@@ -21,27 +21,10 @@ static const struct table_column COLUMNS[CELLS] = {
 
 /* ---- cells ---- */
 
-static bool has_prefixes(const char *unit)
-{
-    return unit[0] && !strchr(unit, '/');
-}
-
+/* What has no unit here is a share. */
 static void value_text(char *to, const struct compare_metric_info *info, double value, double error)
 {
-    if (!is_known(value))
-        str_copy(to, CELL_MAX, "-");
-    else if (!info->unit[0] && is_known(error))
-        str_format(to, CELL_MAX, "%.1f ± %.1f %%", 100 * value, 100 * error);
-    else if (!info->unit[0])
-        str_format(to, CELL_MAX, "%.1f %%", 100 * value);
-    else if (has_prefixes(info->unit) && error > 0)
-        format_with_error(to, value, error, info->unit);
-    else if (has_prefixes(info->unit))
-        format_si(to, value, info->unit);
-    else if (error > 0)
-        str_format(to, CELL_MAX, "%.4g ± %.2g %s", value, error, info->unit);
-    else
-        str_format(to, CELL_MAX, "%.4g %s", value, info->unit);
+    format_figure(to, value, error, info->unit[0] ? info->unit : "%");
 }
 
 /* With its sign, always; a share in points. */

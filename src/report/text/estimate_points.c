@@ -33,30 +33,12 @@ enum column {
 
 /* What differs between the workloads has a column; the rest is in the title. */
 struct layout {
-    bool batches, prompts, contexts, outputs, units;
+    struct grid_differences works;
     bool confidences, devices;
     size_t rows_each; /* of every demand; 0: all */
     char each[WORDS_MAX], rate[WORDS_MAX];
     struct table_column columns[CELLS];
 };
-
-static void compare_works(const struct estimate_grid *points, struct layout *layout)
-{
-    const struct workload *first = &points->works[0];
-    struct workload_demand demand = workload_demand(&first->spec);
-    bool contexts = false;
-    for (size_t i = 1; i < points->work_count; i++) {
-        const struct workload *work = &points->works[i];
-        struct workload_demand other = workload_demand(&work->spec);
-        layout->batches |= work->batch != first->batch;
-        layout->units |= work->units != first->units;
-        layout->prompts |= other.prompt != demand.prompt;
-        layout->outputs |= other.context - other.prompt != demand.context - demand.prompt;
-        contexts |= other.context != demand.context;
-    }
-    /* With equal output lengths, the prompt determines the context. */
-    layout->contexts = contexts && (layout->outputs || !layout->prompts);
-}
 
 /* A confidence that all share is a note below the table, not a column. */
 static void compare_points(const struct estimate_grid *points, struct layout *layout)
@@ -83,8 +65,7 @@ static void lay_out(const struct points_report *report, struct layout *layout)
         [DOUBT] = {"", false},           [LIMITS] = {"limits", false},
         [CONFIDENCE] = {"conf", false},
     };
-    *layout = (struct layout){0};
-    compare_works(points, layout);
+    *layout = (struct layout){.works = estimate_grid_differences(points)};
     compare_points(points, layout);
     words_each(layout->each, unit);
     str_format(layout->rate, sizeof layout->rate, "%ss/s", unit);
@@ -192,18 +173,18 @@ static void put_lengths(const struct workload_spec *question, const struct layou
 {
     bool decodes = question->setting.phase == GRAPH_DECODE;
     if (!question->is_request) {
-        if (question->model->has_phases && (layout->prompts || layout->contexts))
+        if (question->model->has_phases && (layout->works.prompts || layout->works.contexts))
             text_add(out, decodes ? ", one decode step" : ", prefill");
         return;
     }
-    text_add(out, layout->prompts && layout->outputs ? ", requests" : ", requests of ");
-    if (!layout->prompts)
+    text_add(out, layout->works.prompts && layout->works.outputs ? ", requests" : ", requests of ");
+    if (!layout->works.prompts)
         text_addf(out, "%" PRId64 " prompt", question->setting.tokens);
-    if (!layout->prompts && !layout->outputs)
+    if (!layout->works.prompts && !layout->works.outputs)
         text_add(out, " and ");
-    if (!layout->outputs)
+    if (!layout->works.outputs)
         text_addf(out, "%" PRId64 " output", question->output_tokens);
-    text_add(out, layout->prompts && layout->outputs ? "" : " tokens");
+    text_add(out, layout->works.prompts && layout->works.outputs ? "" : " tokens");
 }
 
 static void put_title(const struct points_report *report, const struct layout *layout, bool color,
@@ -214,7 +195,7 @@ static void put_title(const struct points_report *report, const struct layout *l
     text_addf(out, "\n %s%s%s: %zu estimate%s", color ? "\033[1m" : "", question->model->name,
               color ? "\033[0m" : "", report->points->able,
               words_plural((double)report->points->able));
-    if (!layout->batches)
+    if (!layout->works.batches)
         text_addf(out, ", batch %.0f", work->batch);
     put_lengths(question, layout, out);
     text_add(out, "\n\n");
@@ -228,11 +209,11 @@ static void put_frontier(const struct estimate_grid *points, const struct layout
     size_t size = frontier_size(points);
     if (!size)
         return;
-    if (layout->prompts || layout->contexts)
+    if (layout->works.prompts || layout->works.contexts)
         text_addf(out, "%s* Pareto-optimal in energy and latency for its %s (%zu of %zu)\n", indent,
-                  !layout->contexts  ? layout->columns[PROMPT].title
-                  : !layout->prompts ? "context"
-                                     : "prompt and context",
+                  !layout->works.contexts  ? layout->columns[PROMPT].title
+                  : !layout->works.prompts ? "context"
+                                           : "prompt and context",
                   size, points->able);
     else
         text_addf(out, "%s* Pareto-optimal in energy %s and latency (%zu of %zu)\n", indent,
@@ -264,15 +245,15 @@ static bool is_column(const struct layout *layout, enum column column)
 {
     switch (column) {
     case BATCH:
-        return layout->batches;
+        return layout->works.batches;
     case PROMPT:
-        return layout->prompts;
+        return layout->works.prompts;
     case CONTEXT:
-        return layout->contexts;
+        return layout->works.contexts;
     case DEVICES:
         return layout->devices;
     case RATE:
-        return layout->units;
+        return layout->works.units;
     default:
         return true;
     }

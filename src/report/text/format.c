@@ -1,6 +1,7 @@
 #include "report/text/format.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 #include "core/text.h"
@@ -88,6 +89,36 @@ char *format_with_error(char *to, double value, double error, const char *unit)
     decimals = decimals < 0 ? 0 : decimals > 6 ? 6 : decimals;
     str_format(to, FORMAT_MAX, "%.*f ± %.*f %s%s", decimals, scaled, decimals, scaled_error,
                prefix.text, unit);
+    return to;
+}
+
+/* Counts with all their digits, other numbers with four. */
+static void format_plain(char *to, double value, double error, const char *unit)
+{
+    const char *space = unit[0] ? " " : "";
+    if (error > 0)
+        str_format(to, FORMAT_MAX, "%.4g ± %.2g%s%s", value, error, space, unit);
+    else if (!unit[0] && value == floor(value) && fabs(value) < 1e15)
+        str_format(to, FORMAT_MAX, "%.0f", value);
+    else
+        str_format(to, FORMAT_MAX, "%.4g%s%s", value, space, unit);
+}
+
+char *format_figure(char *to, double value, double error, const char *unit)
+{
+    bool is_share = strcmp(unit, "%") == 0;
+    if (!is_known(value))
+        str_copy(to, FORMAT_MAX, "-");
+    else if (is_share && error > 0)
+        str_format(to, FORMAT_MAX, "%.1f ± %.1f %%", 100 * value, 100 * error);
+    else if (is_share)
+        format_percent(to, value);
+    else if (!unit[0] || strchr(unit, '/'))
+        format_plain(to, value, error, unit);
+    else if (error > 0)
+        format_with_error(to, value, error, unit);
+    else
+        format_si(to, value, unit);
     return to;
 }
 

@@ -19,6 +19,10 @@ char *format_rough(char *to, double value, const char *unit);
  * "12.35 ± 0.36 kJ". */
 char *format_with_error(char *to, double value, double error, const char *unit);
 
+/* A figure of any unit, without ± where the error is unknown or 0: prefixes for "J", a share in "%", "12.3 1/J" for
+ * what has no prefixes, and a plain number for "". */
+char *format_figure(char *to, double value, double error, const char *unit);
+
 /* 0.9934 -> "99.3 %". */
 char *format_percent(char *to, double share);
 

@@ -347,6 +347,8 @@ static void add_samples(struct sensor *sensor, enum scope scope)
 {
     struct state *state = sensor->state;
     state->samples_channel = (int)add_power(sensor, "power.samples", QTY_POWER, scope, SLOW);
+    /* Cards average over about as long as samples are apart, and stamp the end of that. */
+    sensor->channels[state->samples_channel].interval_mean = true;
 }
 
 static int read_field(struct state *state, struct nvml_field *field)

@@ -344,6 +344,36 @@ static void test_idle_is_at_most_what_was_measured(void **state)
     release(&f);
 }
 
+/* Power that rises and falls about the baseline: the idle part is the baseline's in every window, not what
+ * is left of it where each slice is limited to its own joules. */
+static void test_idle_is_limited_once_for_a_window(void **state)
+{
+    (void)state;
+    static double profile[SCRIPTED_POINTS];
+    for (size_t i = 0; i < SCRIPTED_POINTS; i++)
+        profile[i] = i / 2 % 2 ? 200 : 20;
+    const struct scripted_channel wave[] = {{.name = "energy",
+                                             .device = "gpu0",
+                                             .quantity = QTY_ENERGY,
+                                             .scope = SCOPE_GPU,
+                                             .profile = profile},
+                                            {0}};
+    struct fixture f;
+    begin(&f, wave, 90);
+    run(&f, (const struct scripted_request[]){
+                {1, 1, 1.2, 2, 10, 9, NULL, 0}, {2, 1.4, 1.6, 1.8, 10, 9, NULL, 0}, {0}});
+    const struct kept_share *one = shares_of(&f.shares, 1), *two = shares_of(&f.shares, 2);
+    assert_near(one->share.total.idle_joules, 90 * (0.6 + 0.4 / 2), 0.001);
+    assert_near(two->share.total.idle_joules, 90 * 0.4 / 2, 0.001);
+    assert_near(one->share.total.joules + two->share.total.joules, 110, 2);
+    assert_near(one->share.prefill.idle_joules, 90 * 0.2, 0.001);
+    struct sharing_device_sum sum = sum_of(&f, "gpu0");
+    assert_near(sum.idle_joules, 90 * 2, 0.001);
+    assert_near(sum.unattributed_joules, 20 * 2, 2);
+    assert_conserved(&f, "gpu0");
+    release(&f);
+}
+
 /* At rest as at work: what rounding leaves of the two is not energy. */
 static void test_no_residue_is_left_above_idle(void **state)
 {
@@ -838,6 +868,7 @@ int main(void)
         cmocka_unit_test(test_time_without_requests_is_idle_or_nobodys),
         cmocka_unit_test(test_without_a_baseline_idle_is_unknown),
         cmocka_unit_test(test_idle_is_at_most_what_was_measured),
+        cmocka_unit_test(test_idle_is_limited_once_for_a_window),
         cmocka_unit_test(test_no_residue_is_left_above_idle),
         cmocka_unit_test(test_gap_is_not_covered_and_not_invented),
         cmocka_unit_test(test_dead_sensor_is_unknown_beside_a_living_one),

@@ -257,6 +257,55 @@ static void first_reading_makes_no_peak(void **state)
     assert_true(high < 2 * WATTS);
 }
 
+/* A thread that comes to read late, as on a busy machine, is waited for: what is measured next begins with
+ * a reading. */
+static void what_begins_waits_for_a_late_first_reading(void **state)
+{
+    (void)state;
+    struct script *script = add(sampler, 0, MS, 10 * MS);
+    script->block = 150 * MS;
+    start();
+    script->block = 0;
+    struct channel_state channel;
+    sampler_channel(sampler, 0, 0, &channel);
+    assert_true(channel.t > 0);
+    nanos from = clock_now();
+    nap(30 * MS);
+    nanos to = clock_now();
+    struct window w;
+    sampler_settle(sampler, to);
+    assert_int_equal(sampler_window(sampler, 0, 0, from, to, &w), ERR_OK);
+    assert_near(w.coverage, 1, 1e-9);
+}
+
+/* A driver that does not return: the sampler ends without its thread, which finds everything it uses when
+ * the call ends after all. */
+static void a_driver_that_does_not_return_is_left_behind(void **state)
+{
+    (void)state;
+    struct script *script = add(sampler, 0, MS, 10 * MS);
+    start();
+    nanos from = clock_now();
+    nap(20 * MS);
+    script->block = 3 * NS_PER_S;
+    while (script->block && source_state().is_lost == false)
+        nap(50 * MS);
+    sampler_settle(sampler, clock_now()); /* without waiting for it */
+    struct channel_state channel;
+    sampler_channel(sampler, 0, 0, &channel);
+    assert_true(channel.blocked_s >= 1);
+    struct window w;
+    assert_int_equal(sampler_window(sampler, 0, 0, from, clock_now(), &w), ERR_OK);
+    assert_true(w.coverage < 0.9);
+    sampler_free(sampler);
+    sampler = NULL;
+    assert_true(script->closed == 0);
+    unsigned reads = script->reads;
+    nap(3 * NS_PER_S);
+    assert_true(script->reads == reads); /* it has ended meanwhile */
+    script->closed = script->opened;     /* what was left behind stays open */
+}
+
 static void lost_device_comes_back(void **state)
 {
     (void)state;
@@ -475,6 +524,8 @@ int main(void)
         SAMPLER_TEST(windows_during_and_after_the_run),
         SAMPLER_TEST(ticks_are_followed_through_blocking_reads),
         SAMPLER_TEST(first_reading_makes_no_peak),
+        SAMPLER_TEST(what_begins_waits_for_a_late_first_reading),
+        SAMPLER_TEST(a_driver_that_does_not_return_is_left_behind),
         SAMPLER_TEST(lost_device_comes_back),
         SAMPLER_TEST(another_device_is_not_taken_for_the_lost_one),
         SAMPLER_TEST(stop_while_lost),

@@ -17,4 +17,8 @@ void doctor_json(const struct host_report *host, const struct sensor_findings *f
 /* Does any sensor here measure (not estimate) energy, so that a run gets a total? */
 bool doctor_is_measured(const struct sensor_findings *findings, const struct check_row *rows);
 
+/* The parts of the program that need a library: a line for each that is missing, with how to install it.  The
+ * measuring commands need none of them. */
+void parts_text(struct text *out);
+
 #endif

@@ -1,0 +1,305 @@
+/* The uncertainty of an edge inside an interval of the counter has five parts.  A straight line misses
+ * what the samples show; the samples miss what happens between two of them; they may be late, by an
+ * unknown part of their spacing; counter and samples disagree, and where in the interval is unknown;
+ * and the time of the counter's ticks is known only so well. */
+#include "sampler/shaped.h"
+
+#include <math.h>
+
+/* Samples that cover less than this of a counter's interval say too little about its shape. */
+#define COVERS_ENOUGH 0.98
+
+/* Samples of an interval that its shape is judged by. */
+enum { JUDGED_MOST = 256 };
+
+/* A sample is a mean over some part of its spacing, at a time that drivers do not document: its date is
+ * uncertain by this share of the spacing. */
+#define LAG_SHARE 0.25
+
+/* Steps that are shorter than a sample show in it in part only: what samples differ by is less than
+ * what the power does. */
+#define STEPS_SHOWN 0.8
+
+static double square(double x)
+{
+    return x * x;
+}
+
+/* ---- one interval ---- */
+
+/* The two points of the counter around t; ERR_NO_DATA outside of it. */
+static enum err find_interval(const struct timeline *counter, nanos t, struct shaped *out)
+{
+    struct timeline_point around[2];
+    size_t after;
+    enum err err = timeline_after(counter, t, &after);
+    if (err)
+        return err;
+    if (after == 0 || after == timeline_count(counter))
+        return ERR_NO_DATA;
+    err = timeline_read(counter, after - 1, 2, around);
+    *out = (struct shaped){.from = around[0], .to = around[1]};
+    return err;
+}
+
+struct judged {
+    double steps;      /* sum of the squares of the steps between samples, J^2 */
+    double deviations; /* of the running sum from a straight line, J^2 */
+    double powers;     /* of the power from its mean, W^2 */
+    double spacing;    /* s */
+    unsigned count;
+};
+
+static void judge_point(const struct shaped *shape, const struct timeline_point *before,
+                        const struct timeline_point *p, struct judged *out)
+{
+    double length = seconds(shape->to.t - shape->from.t), dt = seconds(p->t - before->t);
+    double f = seconds(p->t - shape->from.t) / length;
+    if (!is_known(p->value) || !is_known(before->value))
+        return;
+    out->steps += square((p->value - before->value) * dt);
+    out->deviations += square(p->sum - shape->power_sum - f * shape->whole);
+    out->powers += square(p->value - shape->whole / length);
+    out->spacing += dt;
+    out->count++;
+}
+
+/* What the samples show inside the interval. */
+static enum err judge_samples(const struct timeline *power, const struct shaped *shape,
+                              struct judged *out)
+{
+    enum { CHUNK = 32 };
+    struct timeline_point chunk[CHUNK + 1];
+    size_t at, end, capacity = CHUNK;
+    *out = (struct judged){0};
+    enum err err = timeline_after(power, shape->from.t, &at);
+    if (!err)
+        err = timeline_after(power, shape->to.t, &end);
+    if (err || at == 0)
+        return err;
+    if (end - at > JUDGED_MOST)
+        end = at + JUDGED_MOST;
+    for (; at < end && !err; at += capacity) {
+        if (capacity > end - at)
+            capacity = end - at;
+        err = timeline_read(power, at - 1, capacity + 1, chunk);
+        for (size_t i = 1; i <= capacity && !err; i++)
+            judge_point(shape, &chunk[i - 1], &chunk[i], out);
+    }
+    return err;
+}
+
+static double watts_at(const struct timeline *power, nanos t)
+{
+    struct timeline_point p;
+    size_t after;
+    if (timeline_after(power, t - 1, &after) != ERR_OK || after >= timeline_count(power) ||
+        timeline_read(power, after, 1, &p) != ERR_OK)
+        return UNKNOWN;
+    return p.value;
+}
+
+/* Each answer counts by the other's variance, over the interval as a whole, where f(1-f) is 1/6 in the
+ * mean.  Of n deviations from the line one is that of its end. */
+static void weigh(struct shaped *shape, const struct judged *judged)
+{
+    double n = judged->count, ratio = shape->joules / shape->whole;
+    shape->disagreement = shape->joules - shape->whole;
+    shape->lag = LAG_SHARE * judged->spacing / n;
+    shape->deviation = ratio * sqrt(judged->powers / n);
+    shape->line_variance = square(ratio) * judged->deviations / fmax(1, n - 1);
+    shape->steps = judged->steps / n / STEPS_SHOWN;
+    double missed = square(ratio) * (shape->steps + shape->steps / 3);
+    double samples = (missed + square(shape->disagreement)) / 6;
+    shape->weight = samples > 0 ? shape->line_variance / (shape->line_variance + samples) : 1;
+}
+
+/* Fills the rest of an interval that was found. */
+static void take_samples(const struct timeline *power, struct running_cursor *cursor,
+                         struct shaped *shape)
+{
+    struct window whole;
+    struct judged judged;
+    if (shape->from.covered == shape->to.covered ||
+        window_read(power, shape->from.t, shape->to.t, &whole) != ERR_OK ||
+        whole.coverage < COVERS_ENOUGH || whole.sum <= 0)
+        return;
+    shape->joules = shape->to.sum - shape->from.sum;
+    shape->whole = whole.sum;
+    if (window_running(power, cursor, shape->from.t, &shape->power_sum, &shape->power_covered) !=
+            ERR_OK ||
+        judge_samples(power, shape, &judged) != ERR_OK || judged.count == 0)
+        return;
+    weigh(shape, &judged);
+    shape->watts[0] = watts_at(power, shape->from.t);
+    shape->watts[1] = watts_at(power, shape->to.t);
+    shape->usable = true;
+}
+
+/* ---- one edge ---- */
+
+struct placed {
+    double sum;    /* running sum of the counter there, J */
+    double share;  /* of the interval's joules before it, by the samples */
+    double line;   /* variance of the straight line */
+    double inside; /* of what happens between two samples */
+    double
+        ahead; /* power there above what it is at the interval's ends: what being late costs, W */
+};
+
+/* The variance of a straight line through the sample around t.  The power may have stepped there from one
+ * neighbor's level to the other's, at any time; and it may have risen and fallen as it does elsewhere in
+ * the interval, in one burst on either side of t, as between the ticks of a counter. */
+static double step_missed(const struct timeline *power, double mean_step, nanos t)
+{
+    struct timeline_point p[3];
+    size_t after;
+    if (timeline_after(power, t, &after) != ERR_OK || after == 0 || after >= timeline_count(power))
+        return 0;
+    size_t n = after + 1 < timeline_count(power) ? 3 : 2;
+    if (timeline_read(power, after - 1, n, p) != ERR_OK)
+        return 0;
+    double dt = seconds(p[1].t - p[0].t), f = seconds(t - p[0].t) / dt;
+    double step = fmax(0, fabs(p[1].value - p[0].value));
+    if (n == 3)
+        step = fmax(step, fabs(p[2].value - p[1].value));
+    return (square(step * dt) / 3 + mean_step) * f * (1 - f);
+}
+
+/* The sum of the counter at t, within the interval; false where the samples do not reach. */
+static bool place_sum(const struct shaped *shape, double power_sum, nanos power_covered, nanos t,
+                      double *share, double *sum)
+{
+    double reach = (double)(power_covered - shape->power_covered);
+    if (t > shape->from.t && (reach <= 0 || reach < COVERS_ENOUGH * (double)(t - shape->from.t)))
+        return false;
+    double f = (double)(t - shape->from.t) / (double)(shape->to.t - shape->from.t);
+    *share = (power_sum - shape->power_sum) / shape->whole;
+    *sum = shape->from.sum + shape->joules * (f + shape->weight * (*share - f));
+    return true;
+}
+
+static bool place(const struct shaped *shape, const struct timeline *power, nanos t,
+                  struct placed *out)
+{
+    struct running_cursor cursor = {0};
+    double power_sum;
+    nanos covered;
+    if (!shape->usable || window_running(power, &cursor, t, &power_sum, &covered) != ERR_OK ||
+        !place_sum(shape, power_sum, covered, t, &out->share, &out->sum))
+        return false;
+    double s = fmin(1, fmax(0, out->share)), ratio = shape->joules / shape->whole;
+    double near =
+        seconds(t - shape->from.t < shape->to.t - t ? t - shape->from.t : shape->to.t - t);
+    out->inside = square(ratio) * step_missed(power, shape->steps, t);
+    /* Close to a tick there is little that could have been missed. */
+    out->line = fmin(shape->line_variance, square(shape->deviation * near)) + out->inside;
+    double ahead = watts_at(power, t) - (1 - s) * shape->watts[0] - s * shape->watts[1];
+    out->ahead = is_known(ahead) ? ratio * ahead : 0;
+    return true;
+}
+
+static double shaped_variance(const struct shaped *shape, const struct placed *at)
+{
+    double s = fmin(1, fmax(0, at->share));
+    return square(1 - shape->weight) * at->line +
+           square(shape->weight) * (at->inside + square(shape->disagreement) * s * (1 - s));
+}
+
+/* When the ticks around it were, at the power of that interval, and the counter's last digit. */
+static double tick_variance(const struct timeline *counter, const struct shaped *shape,
+                            double share)
+{
+    double power = shape->joules / seconds(shape->to.t - shape->from.t);
+    double timing = power * (shape->from.t_sigma * (1 - share) + shape->to.t_sigma * share);
+    return square(timing) + square(counter->resolution) / 12;
+}
+
+/* ---- windows ---- */
+
+/* A window inside one interval of the counter: its share of the interval's joules.  The uncertainty
+ * of the interval (when its ticks were, its last digits) then counts by that share only, where two
+ * separate edges would count it twice in full. */
+static void set_inside(const struct timeline *counter, const struct shaped *shape,
+                       const struct placed at[2], double length, struct window *out)
+{
+    double share = (at[1].sum - at[0].sum) / shape->joules;
+    double power = shape->joules / seconds(shape->to.t - shape->from.t);
+    double timing = hypot(shape->from.t_sigma, shape->to.t_sigma) * power;
+    double apart = square(1 - shape->weight) *
+                   fmax(0, at[0].line + at[1].line - square(shape->deviation * length));
+    out->sum = at[1].sum - at[0].sum;
+    out->variance =
+        fmax(0, shaped_variance(shape, &at[0]) + shaped_variance(shape, &at[1]) - apart) +
+        square(shape->weight * shape->lag * (at[1].ahead - at[0].ahead)) +
+        square(share) * (square(timing) + square(counter->resolution) / 6);
+}
+
+static void set_across(const struct timeline *counter, const struct shaped shapes[2],
+                       const struct placed at[2], const bool is_placed[2], const double line[2],
+                       struct window *out)
+{
+    double late[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        if (!is_placed[i])
+            continue;
+        out->sum += (i ? 1 : -1) * (at[i].sum - line[i]);
+        out->variance += shaped_variance(&shapes[i], &at[i]) +
+                         tick_variance(counter, &shapes[i], at[i].share) - out->edge_variance[i];
+        late[i] = shapes[i].weight * shapes[i].lag * at[i].ahead;
+    }
+    out->variance = fmax(0, out->variance) + square(late[1] - late[0]);
+}
+
+enum err shaped_window(const struct timeline *counter, const struct timeline *power, nanos from,
+                       nanos to, struct window *out)
+{
+    struct shaped shapes[2];
+    struct placed at[2];
+    bool is_placed[2];
+    double line[2];
+    nanos covered, edges[2] = {from, to};
+    enum err err = window_read(counter, from, to, out);
+    if (err)
+        return err;
+    for (int i = 0; i < 2; i++) {
+        struct running_cursor cursor = {0}, power_cursor = {0};
+        is_placed[i] = find_interval(counter, edges[i], &shapes[i]) == ERR_OK &&
+                       edges[i] > shapes[i].from.t; /* on a tick there is nothing to place */
+        if (is_placed[i])
+            take_samples(power, &power_cursor, &shapes[i]);
+        is_placed[i] = is_placed[i] && place(&shapes[i], power, edges[i], &at[i]) &&
+                       window_running(counter, &cursor, edges[i], &line[i], &covered) == ERR_OK;
+    }
+    if (is_placed[0] && is_placed[1] && shapes[0].from.t == shapes[1].from.t)
+        set_inside(counter, &shapes[0], at, seconds(to - from), out);
+    else
+        set_across(counter, shapes, at, is_placed, line, out);
+    /* With both edges placed by the samples, their updates are the ones that count. */
+    struct window fine;
+    if (is_placed[0] && is_placed[1] && window_read(power, from, to, &fine) == ERR_OK &&
+        fine.updates > out->updates)
+        out->updates = fine.updates;
+    return ERR_OK;
+}
+
+enum err shaped_running(const struct timeline *counter, const struct timeline *power,
+                        struct shaped_cursor *cursor, nanos t, double *sum, nanos *covered)
+{
+    enum err err = window_running(counter, &cursor->counter, t, sum, covered);
+    const struct timeline_point *a = &cursor->counter.before;
+    if (err || !cursor->counter.between || t == a->t)
+        return err;
+    if (!cursor->known || cursor->shape.from.t != a->t) { /* once for each interval */
+        cursor->known = true;
+        cursor->shape = (struct shaped){.from = *a, .to = cursor->counter.after};
+        take_samples(power, &cursor->power, &cursor->shape);
+    }
+    double power_sum, share, placed;
+    nanos power_covered;
+    if (cursor->shape.usable &&
+        window_running(power, &cursor->power, t, &power_sum, &power_covered) == ERR_OK &&
+        place_sum(&cursor->shape, power_sum, power_covered, t, &share, &placed))
+        *sum = placed;
+    return ERR_OK;
+}

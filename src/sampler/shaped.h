@@ -1,0 +1,52 @@
+/* Windows of a counter whose joules are placed by finer power samples of the same thing.
+ *
+ * A counter says how many joules were spent between two of its ticks, not when.  Where samples cover
+ * that interval, an edge of a window inside it is placed between two answers, each weighted by the
+ * other's variance: a straight line, and the shape of the samples.  The counter gives the amount, so
+ * the sum over adjacent windows is still the counter's.
+ *
+ * Pure over timelines; the caller owns every struct. */
+#ifndef IPW_SAMPLER_SHAPED_H
+#define IPW_SAMPLER_SHAPED_H
+
+#include <stdbool.h>
+
+#include "core/err.h"
+#include "core/units.h"
+#include "sampler/timeline.h"
+#include "sampler/window.h"
+
+/* Like window_read(counter, ...); an edge that the samples do not cover stays on the straight line. */
+enum err shaped_window(const struct timeline *counter, const struct timeline *power, nanos from,
+                       nanos to, struct window *out) MUST_USE;
+
+/* One interval of a counter and the samples in it. */
+struct shaped {
+    struct timeline_point from, to;
+    bool usable;          /* the samples cover it */
+    double joules;        /* by the counter */
+    double whole;         /* by the samples */
+    double power_sum;     /* running sum of the samples where it begins */
+    nanos power_covered;  /* and what they cover before */
+    double watts[2];      /* by the samples, at its ends */
+    double weight;        /* of the samples' shape; the rest is the straight line's */
+    double line_variance; /* of a straight line inside it, J^2 */
+    double steps;         /* between samples in it, mean square, J^2 */
+    double deviation;     /* of the power from its mean, root mean square, W */
+    double lag;           /* how far the samples may be off in time, s */
+    double disagreement;  /* of counter and samples, J */
+};
+
+/* The position of the last call of shaped_running: zero it before the first. */
+struct shaped_cursor {
+    struct running_cursor counter, power;
+    bool known; /* shape is that of the counter's interval */
+    struct shaped shape;
+};
+
+/* Like window_running(counter, ...): a shaped window's sum is the difference of two of these. */
+enum err shaped_running(const struct timeline *counter, const struct timeline *power,
+                        struct shaped_cursor *cursor, nanos t, double *sum, nanos *covered)
+    MUST_USE;
+
+#endif
