@@ -127,7 +127,8 @@ static void read_letter(const struct items *items, size_t i, unsigned options)
     bool opened = i && attached(&item->token) && is_mark(at(items, i - 1), OPENING);
     bool closed = attached(next) && is_mark(next, CLOSING);
     item->enclosed = opened && closed;
-    item->bare_lower = islower(letter) && !item->enclosed && !is_mark(next, ")");
+    item->bare_lower = islower(letter) && !item->enclosed && !is_mark(next, ")") &&
+                       !(i && is_option_noun(at(items, i - 1)));
     if (item->enclosed || closed || !reads_as_word(items, i))
         item->letter = (char)('A' + index);
 }
@@ -164,7 +165,8 @@ static bool denied_before(const struct items *items, size_t i)
     static const char DENIALS[] =
         " eliminate eliminating eliminates eliminated exclude excluding excludes reject "
         "rejecting discard dismiss than unlike except besides without ";
-    static const char FILLER[] = " be the likely to answers statement statements options choices ";
+    static const char FILLER[] =
+        " be with in for by the likely to answers statement statements options choices ";
     for (size_t j = i; j-- > 0 && i - j < REACH;) {
         const struct token *token = at(items, j);
         if (token_is_negation(token))
@@ -198,7 +200,7 @@ static bool denied_after(const struct items *items, size_t i)
             return false;
         if (token_in(token, WRONG) || token_is_negation(token))
             return !is_mark(at(items, j - 1), ","); /* "B, not C" */
-        if (ends_sentence(items, j) && words)
+        if (ends_sentence(items, j) && (words || j > i + 1))
             return false;
         words += token->kind == TOKEN_WORD;
     }
@@ -234,7 +236,8 @@ static bool is_choosing(const struct items *items, size_t j, const struct lead *
     static const char CUES[] =
         " choose chose choosing pick picked picking select selected selecting say guess vote "
         "lean conclude leaves leaving so thus therefore hence it's matches corresponds "
-        "matching that's thinking answering elijo wähle ";
+        "matching favors favours suggests indicates supports that's thinking answering elijo "
+        "wähle ";
     const struct token *token = at(items, j);
     if (lead->far || lead->crossed)
         return false;
@@ -441,15 +444,16 @@ static struct letters find_verdicts(const struct items *items)
 {
     struct letters right = {0};
     bool wrong = false;
-    for (size_t line = 0; line < items->count; line = next_line(items, line)) {
-        size_t i = option_of_line(items, line), j = i + 1;
-        while (is_mark(at(items, j), ")]}*_.:-( ") || token_is(at(items, j), "–") ||
-               token_is(at(items, j), "—"))
+    for (size_t i = 0; i < items->count; i++) {
+        size_t j = i + 1;
+        while (items->at[i].letter &&
+               (is_mark(at(items, j), ")]}*_.:-(") || token_in(at(items, j), " – — ")))
             j++;
-        if (i < items->count && token_in(at(items, j), " correct right true yes ✅ ✓ ✔ ☑ "))
+        if (j == i + 1)
+            continue;
+        if (token_in(at(items, j), " correct right true yes ✅ ✓ ✔ ☑ "))
             agree(&right, items->at[i].letter);
-        else if (i < items->count)
-            wrong = wrong || denied_after(items, i);
+        wrong = wrong || token_in(at(items, j), " incorrect wrong false no not ❌ ✗ ✘ ");
     }
     return wrong ? right : (struct letters){0};
 }
@@ -475,7 +479,11 @@ static bool names_other(const struct items *items, size_t i)
         " vitamin vitamins hepatitis type group point points figure plan class grade "
         "team appendix vector matrix step event line angle ";
     bool named = i && token_in(at(items, i - 1), NAMED);
-    bool begins = i && at(items, i - 1)->kind == TOKEN_LINE && option_of_line(items, i) == i;
+    size_t line = i;
+    while (line && is_mark(at(items, line - 1), OPENING))
+        line--;
+    bool begins =
+        line && at(items, line - 1)->kind == TOKEN_LINE && option_of_line(items, line) == i;
     return named || begins || items->at[i].bare_lower;
 }
 
@@ -483,12 +491,10 @@ static bool names_other(const struct items *items, size_t i)
  * was cut off was still discussing them. */
 static struct letters find_mentioned(const struct items *items, struct slice within, bool marked)
 {
-    static const char UNFINISHED[] =
-        " the a an of on to is and or because that with for in by as are was be which from ";
     struct letters found = {0};
     size_t last = items->count - 1;
     bool cut = at(items, last)->kind == TOKEN_WORD && !items->at[last].letter;
-    if (cut && (marked || token_in(at(items, last), UNFINISHED)))
+    if (cut && (marked || text_is_cut(items->text)))
         return found;
     for (size_t i = 0; i < items->count; i++) {
         const char *start = at(items, i)->text.start;

@@ -22,8 +22,12 @@ static inline uint32_t char_at(struct slice text, size_t *length)
     return utf8_decode(text.start, text.length, length);
 }
 
-/* The lower-case letter of an upper-case one: Latin, Greek, Cyrillic, Armenian.  Others are unchanged. */
+/* The lower-case letter of an upper-case one: Latin, Greek, Cyrillic, Armenian.  Others are unchanged.  That
+ * of the Turkish I with a dot is an i, followed by CHAR_LOWER_MARK. */
 uint32_t char_lower(uint32_t c);
+
+enum { CHAR_DOTTED_I = 0x130 };
+#define CHAR_LOWER_MARK "\xCC\x87"
 
 bool char_is_space(uint32_t c);
 bool char_is_punctuation(uint32_t c); /* ASCII, and the general and CJK marks */

@@ -79,10 +79,14 @@ static size_t grouping(const struct lexer *lexer)
 }
 
 /* The "\overline{3}" of 0.\overline{3}, in units of the last decimal before it; 0 when there is none. */
-static double read_repetend(struct lexer *lexer)
+static double read_repetend(struct lexer *lexer, size_t decimals)
 {
     double digits = 0, nines = 0;
     const char *start = lexer->at;
+    if (take(lexer, "...") || take(lexer, "…") || take(lexer, "\\ldots") || take(lexer, "\\dots"))
+        return decimals >= 3 && start[-1] == start[-2] && start[-1] == start[-3]
+                   ? (start[-1] - '0') / 9.0
+                   : 0; /* 0.333... */
     if (!take(lexer, "\\overline{") && !take(lexer, "\\bar{"))
         return 0;
     for (; isdigit((unsigned char)peek(lexer, 0)) && nines < 1e15; lexer->at++) {
@@ -123,10 +127,10 @@ static enum err read_number(struct lexer *lexer)
     }
     digits[count] = '\0';
     const char *decimal = strchr(digits, '.');
-    double unit = decimal ? pow(10, -(double)strlen(decimal + 1)) : 0;
+    size_t decimals = decimal ? strlen(decimal + 1) : 0;
+    double repeated = decimal ? pow(10, -(double)decimals) * read_repetend(lexer, decimals) : 0;
     return add(lexer, (struct math_token){.kind = MATH_NUMBER,
-                                          .value = strtod(digits, NULL) +
-                                                   (decimal ? unit * read_repetend(lexer) : 0),
+                                          .value = strtod(digits, NULL) + repeated,
                                           .text = slice_between(start, lexer->at)});
 }
 
@@ -235,8 +239,8 @@ static const struct command {
     {" lt ", MATH_SIGN, '<', NULL},
     {" gt ", MATH_SIGN, '>', NULL},
     {" ne neq != ≠ ", MATH_SIGN, SIGN_NOT_EQUAL, NULL},
-    /* x \in S is compared as S, as x = 5 is compared as 5 */
-    {" in approx simeq ∈ ≈ ", MATH_SIGN, '=', NULL},
+    {" approx simeq ≈ ", MATH_SIGN, SIGN_APPROXIMATE, NULL},
+    {" in ∈ ", MATH_SIGN, SIGN_ELEMENT, NULL},
     {" cup ∪ ", MATH_SIGN, SIGN_UNION, NULL},
     {" cap ∩ ", MATH_SIGN, SIGN_INTERSECTION, NULL},
     {" circ degree ^{\\circ} ^\\circ ^{\\degree} ^\\degree ^{°} ^° ° ", MATH_SIGN, SIGN_DEGREE,

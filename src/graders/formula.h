@@ -30,6 +30,8 @@ enum math_sign {
     SIGN_NOT_EQUAL = 'N',
     SIGN_PLUS_MINUS = 'P',
     SIGN_MINUS_PLUS = 'M',
+    SIGN_APPROXIMATE = '~',
+    SIGN_ELEMENT = 'E',
     SIGN_UNION = 'U',
     SIGN_INTERSECTION = 'I',
     SIGN_DEGREE = 'o',

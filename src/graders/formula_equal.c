@@ -245,6 +245,27 @@ static struct part strip_lhs(struct part part)
     return number || sides.count > 2 || named ? last : part;
 }
 
+static bool is_approximate(const struct math_token *token)
+{
+    return is_sign(token, SIGN_APPROXIMATE);
+}
+
+static bool is_element(const struct math_token *token)
+{
+    return is_sign(token, SIGN_ELEMENT);
+}
+
+/* S of "x \in S"; of "5/12 \approx 0.42" the exact side, of "x \approx 3" the right one. */
+static struct part strip_sides(struct part part)
+{
+    struct parts sides;
+    if (split(part, is_element, &sides) && sides.count == 2 && sides.items[0].count == 1)
+        part = sides.items[1];
+    if (split(part, is_approximate, &sides) && sides.count == 2)
+        part = sides.items[sides.items[0].count == 1 && sides.items[0].at[0].kind == MATH_NAME];
+    return part;
+}
+
 static bool has_relation(struct part part)
 {
     struct parts sides;
@@ -642,8 +663,8 @@ static bool same_compound(struct comparison *with, struct part a, struct part b,
 static bool same_expression(struct comparison *with, struct part a, struct part b)
 {
     struct suffix a_suffix = {0}, b_suffix = {0};
-    a = strip_suffix(a, &a_suffix);
-    b = strip_suffix(b, &b_suffix);
+    a = strip_suffix(strip_sides(a), &a_suffix);
+    b = strip_suffix(strip_sides(b), &b_suffix);
     if (has_relation(a) != has_relation(b)) {
         a = strip_suffix(strip_lhs(a), &a_suffix);
         b = strip_suffix(strip_lhs(b), &b_suffix);

@@ -100,54 +100,82 @@ struct candidates {
     unsigned count;
 };
 
-/* Adds a text without the Markdown and quotes around it. */
+/* Adds a text without the Markdown, quotes and article around it. */
 static void add(struct candidates *to, struct slice text)
 {
     text = slice_trim(text);
+    size_t article = slice_starts(text, "a ") ? 2 : slice_starts(text, "the ") ? 4 : 0;
+    text = (struct slice){text.start + article, text.length - article};
     while (text.length && strchr("*`\"> ", text.start[0]))
         text = (struct slice){text.start + 1, text.length - 1};
-    while (text.length && strchr("*`\" .", text.start[text.length - 1]))
+    while (text.length && strchr("*`\" ", text.start[text.length - 1]))
         text.length--;
     if (text.length && to->count < CANDIDATES_MAX)
         to->at[to->count++] = text;
 }
 
+/* The expression at the end of a sentence, "the point (3, -1)": all after the last word.  After "and" it is
+ * only a part. */
+static void add_tail(struct candidates *to, struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    const char *start = NULL;
+    while (token_next(&tokens, &token))
+        if (token.kind == TOKEN_WORD && token.text.length > 1 &&
+            !isdigit((unsigned char)token.text.start[0]))
+            start = token_in(&token, " and or ") ? NULL : tokens.at;
+    if (start)
+        add(to, slice_between(start, slice_end(sentence)));
+}
+
 /* What follows the last verbs of a sentence: "the length is 2", "which simplifies to 3", "x = 4". */
 static void add_suffixes(struct candidates *to, struct slice sentence)
 {
-    static const char VERBS[] =
-        " is are equals equal to gives get yields obtain be was becomes only by ";
     const char *starts[SUFFIXES_MAX];
     size_t count = 0;
     struct tokens tokens = tokens_of(sentence);
     struct token token, before = {0};
-    for (; token_next(&tokens, &token); before = token) {
-        bool colon = token_is(&token, ":") && before.kind == TOKEN_WORD;
-        if (!colon && !token_is(&token, "=") &&
-            !(token.kind == TOKEN_WORD && token_in(&token, VERBS)))
-            continue;
-        if (token_is_negation(&before))
-            continue;
-        starts[count++ % SUFFIXES_MAX] = tokens.at;
-    }
+    for (; token_next(&tokens, &token); before = token)
+        if (token_in(&token,
+                     " is are equals equal to gives get yields obtain be was becomes by : = ") &&
+            !(before.text.length && token_is_negation(&before)))
+            starts[count++ % SUFFIXES_MAX] = tokens.at;
     for (size_t i = 0; i < SUFFIXES_MAX && i < count; i++)
         add(to, slice_between(starts[(count - 1 - i) % SUFFIXES_MAX], slice_end(sentence)));
+    add_tail(to, sentence);
+}
+
+/* The last formula, unless a number after it is the result: "$\sqrt{16}$, which is 4". */
+static bool is_result(struct slice text, struct slice formula)
+{
+    struct number number;
+    return !number_first(slice_between(slice_end(formula), slice_end(text)), &number);
 }
 
 static void add_sentence(struct candidates *to, struct slice sentence, bool marked)
 {
-    struct slice formula, bold, kept = sentence_without_reason(sentence);
-    unsigned formulas = last_formula(kept, &formula);
+    struct slice formula, bold;
+    unsigned formulas = last_formula(sentence, &formula);
     add(to, sentence);
-    if (kept.length < sentence.length)
-        add(to, kept);
-    if (formulas == 1 || (formulas && !marked))
+    bool one = marked ? formulas == 1 : formulas && is_result(sentence, formula);
+    if (one)
         add(to, formula);
-    if (formulas == 0)
-        add_suffixes(to, kept);
-    while (formulas == 0 && bold_next(&kept, &bold))
-        if (kept.length < 3) /* "The fastest is **Evelyn**." */
+    else if (!marked || !formulas)
+        add_suffixes(to, sentence);
+    while (formulas == 0 && bold_next(&sentence, &bold))
+        if (sentence.length < 3) /* "The fastest is **Evelyn**." */
             add(to, bold);
+}
+
+/* The main clause of a sentence if it may have the answer, else all of it. */
+static void add_clause(struct candidates *to, struct slice sentence, bool marked)
+{
+    struct slice clause = sentence_without_reason(sentence), ignored;
+    struct number number;
+    bool full = number_first(clause, &number) || last_formula(clause, &ignored);
+    add(to, sentence);
+    add_sentence(to, full ? clause : sentence, marked);
 }
 
 /* The texts that may be the answer: after a marker its line and first sentence; without one the last line,
@@ -162,15 +190,21 @@ static void find_candidates(const struct math *math, struct slice answer,
     }
     if (final->marker != FINAL_NONE || math->final != FINAL_AUTO) {
         add(to, final->line);
-        add_sentence(to, final_sentence(final->line), true);
+        add_clause(to, final_sentence(final->line), true);
         return;
     }
     struct slice text = text_without_asides(answer), last = final_last_line(text);
+    struct tokens tokens = tokens_of(text);
+    struct token first;
+    if (token_next(&tokens, &first) && token_in(&first, " yes no true false "))
+        add(to, first.text); /* "Yes, it converges." */
+    if (text_is_cut(text))
+        return;
     add(to, last);
     for (rest = last; sentence_next(&rest, &sentence);)
         last = sentence;
-    add_sentence(to, last, false);
-    if (last_formula(text, &formula))
+    add_clause(to, last, false);
+    if (!last_formula(last, &formula) && last_formula(text, &formula) && is_result(text, formula))
         add(to, formula);
 }
 
@@ -188,9 +222,11 @@ static bool same_number(const struct math *math, struct slice expected, struct s
         return false;
     if (final->marker ? !stated_after_marker(text, value) : !stated_in_conclusion(text, value))
         return false;
-    const char *after = slice_end(value->where);
+    const char *after = slice_end(value->where), *before = value->where.start;
     bool apart = after >= slice_end(text) || strchr(" \t\n.,;:!?*)%", *after);
-    return apart && number_equal(&math->tolerance, &wanted, value);
+    bool listed = slice_between(text.start, before).length > 5 && /* "1 and 2" */
+                  (memcmp(before - 5, " and ", 5) == 0 || memcmp(before - 4, " or ", 4) == 0);
+    return apart && !listed && number_equal(&math->tolerance, &wanted, value);
 }
 
 static enum err compare_all(const struct math *math, struct slice expected,

@@ -78,6 +78,13 @@ static bool take_words(struct tokens *tokens, const struct token *first, double 
         *value /= part;
         *tokens = look;
     }
+    look = *tokens;
+    if (words.any && token_next(&look, &token) && token_is(&token, "and") &&
+        token_next(&look, &token) && token_is(&token, "a") && token_next(&look, &token) &&
+        (part = part_of(&token)) > 0) {
+        *value += 1 / part; /* "two and a half" */
+        *tokens = look;
+    }
     return words.any;
 }
 

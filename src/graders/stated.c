@@ -11,7 +11,13 @@ bool stated_after_equals(struct slice line, struct number *out)
     for (size_t i = line.length; i > 0; i--)
         if (line.start[i - 1] == '=') {
             struct slice rest = {line.start + i, line.length - i};
-            return number_first(rest, out);
+            struct tokens tokens;
+            struct token next;
+            if (!number_first(rest, out))
+                return false;
+            tokens = tokens_of(slice_between(slice_end(out->where), slice_end(line)));
+            return !token_next(&tokens, &next) ||
+                   !token_in(&next, " + - * / × ÷ · "); /* 17 = 8 + 9 */
         }
     return false;
 }
@@ -22,38 +28,53 @@ static struct slice without_remark(struct slice sentence)
     struct slice kept = sentence_without_reason(sentence);
     struct number ignored;
     for (size_t i = 1; i < kept.length; i++)
-        if (kept.start[i] == '(' && slice_is_space(kept.start[i - 1]))
+        if ((kept.start[i] == '(' && slice_is_space(kept.start[i - 1])) ||
+            slice_starts((struct slice){kept.start + i, kept.length - i}, ", or "))
             kept.length = i;
     return number_first(kept, &ignored) || number_in_words(kept, &ignored) ? kept : sentence;
 }
 
-/* Is the number only a circumstance: "in 5 days", "for the 16 glasses", "on day 3", "of 12"? */
-static bool is_circumstance(struct slice sentence, const struct number *number)
+/* What a number is in its sentence. */
+enum role {
+    ROLE_LABEL,        /* "step 2" */
+    ROLE_CIRCUMSTANCE, /* "in 5 days", "for the 16 glasses", "on day 3", "of 12" */
+    ROLE_RESULT,       /* anything else */
+};
+
+static enum role role_of(struct slice sentence, const struct number *number)
 {
     static const char LEADS[] =
         " in for per over after at each within during by on from than since until across "
-        "among day week month year step class grade part problem question case page room "
-        "number chapter if when ";
+        "among day week month year class grade room number if when ";
     enum { REACH = 48 };
     const char *from = number->where.start;
     from = from - sentence.start > REACH ? from - REACH : sentence.start;
     struct tokens tokens = {from, number->where.start};
-    struct token token, last = {0}, before = {0};
+    struct token token, last = {0}, before = {0}, third = {0};
     while (token_next(&tokens, &token)) {
         if (token.kind == TOKEN_MARK && token_is(&token, "*"))
             continue;
         if (token.kind == TOKEN_MARK ||
             !token_in(&token, " the all his her their those these every about $ ( ")) {
+            third = before;
             before = last;
             last = token;
         }
     }
-    if (last.kind != TOKEN_WORD || !last.text.start)
-        return false;
+    if (last.kind == TOKEN_WORD &&
+        token_in(&last, " step part problem question case page chapter figure "))
+        return ROLE_LABEL;
     bool of_number =
         token_is(&last, "of") && before.text.start &&
         (token_is(&before, "out") || (before.text.start[0] >= '0' && before.text.start[0] <= '9'));
-    return of_number || token_in(&last, LEADS);
+    bool after_verb = last.text.length > 4 &&
+                      slice_is((struct slice){slice_end(last.text) - 3, 3}, "ing") &&
+                      token_in(&before, LEADS); /* "after selling 3" */
+    bool purpose =
+        token_is(&before, "to") && last.kind == TOKEN_WORD &&
+        !token_in(&third, " needs need has have had able going wants get "); /* "to fill 4 bags" */
+    return of_number || after_verb || purpose || token_in(&last, LEADS) ? ROLE_CIRCUMSTANCE
+                                                                        : ROLE_RESULT;
 }
 
 /* The number that a sentence states: the result of its equation, the number that was just computed, or the
@@ -66,19 +87,19 @@ static bool in_sentence(struct slice sentence, const struct number *computed, st
         return true;
     struct numbers numbers = {.text = sentence};
     struct number number;
-    bool any = false, chosen = false;
+    enum role best = ROLE_LABEL;
     while (number_next(&numbers, &number)) {
         if (computed && number_equal(&SAME, computed, &number)) {
             *out = number;
             return true;
         }
-        bool circumstance = is_circumstance(sentence, &number);
-        if (!circumstance || !chosen)
+        enum role role = role_of(sentence, &number);
+        if (role > ROLE_LABEL && role >= best) {
             *out = number;
-        chosen = chosen || !circumstance;
-        any = true;
+            best = role;
+        }
     }
-    return any || number_in_words(sentence, out);
+    return best > ROLE_LABEL || number_in_words(sentence, out);
 }
 
 /* ---- the whole answer ---- */
@@ -138,6 +159,8 @@ static bool leading(struct slice text, struct number *out)
 bool stated_in_conclusion(struct slice answer, struct number *out)
 {
     struct slice text = text_without_asides(answer), rest = text, sentence;
+    if (text_is_cut(answer))
+        return false;
     if (in_bold(last_paragraph(text), out) || leading(text, out))
         return true;
     bool found = false, computed_any = false;

@@ -174,8 +174,11 @@ struct slice sentence_without_reason(struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
     struct token token;
+    static const char WORDS[] =
+        " because since as when where if while whereas assuming given attained "
+        "achieved occurring about approximately roughly ≈ ";
     while (token_next(&tokens, &token))
-        if (token.text.start > sentence.start && token_in(&token, " because since as ")) {
+        if (token.text.start > sentence.start && token_in(&token, WORDS)) {
             struct slice kept = slice_trim(slice_between(sentence.start, token.text.start));
             kept.length -= kept.length && kept.start[kept.length - 1] == ',';
             return kept;
@@ -197,6 +200,17 @@ bool bold_next(struct slice *rest, struct slice *bold)
         open = ++c + 1;
     }
     return false;
+}
+
+bool text_is_cut(struct slice text)
+{
+    static const char UNFINISHED[] =
+        " the a an of on to is and or because that with for in by as are was be which from ";
+    struct tokens tokens = tokens_of(text);
+    struct token token = {0};
+    while (token_next(&tokens, &token))
+        ;
+    return token_in(&token, UNFINISHED);
 }
 
 /* The next words of a sentence, without the marks around them; fewer at its end. */

@@ -61,11 +61,14 @@ bool token_is_negation(const struct token *token);
  * with its line. */
 bool sentence_next(struct slice *rest, struct slice *sentence);
 
-/* Up to the reason: "42" of "42, because ...". */
+/* The main clause: "42" of "42, because ...", "is 4" of "is 4 when x = 2", "1/3" of "1/3, about 0.33". */
 struct slice sentence_without_reason(struct slice sentence);
 
 /* Takes the next text in bold, **x**; false when there is no other. */
 bool bold_next(struct slice *rest, struct slice *bold);
+
+/* Was the text cut off in the middle of a sentence? */
+bool text_is_cut(struct slice text);
 
 /* The text up to what only follows an answer: a check of the result, an explanation, an offer of more help.
  * All of it when it begins with that. */
