@@ -368,8 +368,7 @@ static struct analyze_options args;
 static const struct option_row ROWS[] = {
     {.name = "analysis", .type = OPTION_TEXT, .target = &args.analyses, .value = "NAMES",
      .help = "comma-separated analyses to run (default: all)"},
-    {.name = "model", .type = OPTION_TEXT, .target = &args.model, .value = "NAME",
-     .help = "select one model's records"},
+    MODEL_OPTION_ROW(args.model),
     {.name = "option", .type = OPTION_PARAMS, .target = &args.params, .value = "K=V",
      .help = "parameter of an analysis; may be repeated"},
     {.name = "json", .type = OPTION_FLAG, .target = &args.json,

@@ -17,8 +17,7 @@ static const char *output;
 /* clang-format off */
 static const struct option_row ROWS[] = {
     {.name = "json", .type = OPTION_FLAG, .target = &json, .help = "report as JSON"},
-    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &output, .value = "FILE",
-     .help = "write to FILE instead of stdout"},
+    OUTPUT_OPTION_ROW(output),
     MEASURE_OPTION_ROWS(measure, "rate"),
     {0},
 };

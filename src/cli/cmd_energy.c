@@ -535,10 +535,8 @@ static const struct option_row ROWS[] = {
      .value = "N", .help = "stop after N intervals", .least = 1, .most = 1e9},
     {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "NAME",
      .help = "table, csv or json", .choices = FORMATS},
-    {.name = "json", .type = OPTION_FLAG, .target = &args.json,
-     .help = "same as --format json"},
-    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
-     .value = "FILE", .help = "write to FILE instead of stdout"},
+    JSON_FORMAT_OPTION_ROW(args.json),
+    OUTPUT_OPTION_ROW(args.output),
     MEASURE_OPTION_ROWS(args.measure, "rate"),
     {0},
 };

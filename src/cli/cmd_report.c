@@ -17,8 +17,7 @@ static const char *model, *output;
 static const struct option_row ROWS[] = {
     {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &output, .value = "FILE",
      .help = "output file (default: report.html in the first DIR)"},
-    {.name = "model", .type = OPTION_TEXT, .target = &model, .value = "NAME",
-     .help = "select one model's records"},
+    MODEL_OPTION_ROW(model),
     {0},
 };
 /* clang-format on */

@@ -43,6 +43,25 @@ struct measure_options {
      .help = "sampling rate (default: what suits each sensor)", .least = 0.01, .most = 1000},      \
     {.name = "require-energy", .type = OPTION_FLAG, .target = &(m).require_energy,                 \
      .help = "exit 3 unless the energy was measured"}
+
+/* Options that mean the same in every command that has them; `text` and `flag` are the targets. */
+#define MODEL_OPTION_ROW(text)                                                                     \
+    {.name = "model", .type = OPTION_TEXT, .target = &(text), .value = "NAME",                     \
+     .help = "select one model's records"}
+#define OUTPUT_OPTION_ROW(text)                                                                    \
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &(text), .value = "FILE",     \
+     .help = "write to FILE instead of stdout"}
+#define JSON_FORMAT_OPTION_ROW(flag)                                                               \
+    {.name = "json", .type = OPTION_FLAG, .target = &(flag), .help = "same as --format json"}
+
+/* Of commands that report progress while they run and write their result at the end. */
+#define RESULT_OPTION_ROWS(o, quiet_help)                                                          \
+    {.name = "json", .type = OPTION_FLAG, .target = &(o).json,                                     \
+     .help = "print one JSON object to stdout at the end"},                                        \
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &(o).output, .value = "FILE", \
+     .help = "write that object to FILE"},                                                         \
+    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &(o).quiet,                    \
+     .help = quiet_help}
 /* clang-format on */
 
 /* "PROBLEM; usage: ipw COMMAND ..."; returns EXIT_USAGE. */

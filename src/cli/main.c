@@ -26,10 +26,11 @@ static const struct command *const COMMANDS[] = {
 };
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
 
+static const char *const LEVELS[] = {"error", "warning", "note", "debug"};
+
 static void log_to_stderr(enum log_level level, const char *line)
 {
-    static const char *const WORDS[] = {"error", "warning", "note", "debug"};
-    fprintf(stderr, "ipw: %s: %s\n", WORDS[level], line);
+    fprintf(stderr, "ipw: %s: %s\n", LEVELS[level], line);
 }
 
 static int show_help(void)
@@ -69,9 +70,8 @@ static int show_version(void)
 
 static enum log_level wanted_level(const char *word)
 {
-    static const char *const WORDS[] = {"error", "warning", "note", "debug"};
     for (unsigned i = 0; word && i < 4; i++)
-        if (!strcmp(word, WORDS[i]))
+        if (!strcmp(word, LEVELS[i]))
             return (enum log_level)i;
     return LOG_WARN;
 }

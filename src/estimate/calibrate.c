@@ -9,7 +9,6 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/linear_system.h"
 #include "stats/least_squares.h"
 #include "stats/quantile.h"
 
@@ -18,7 +17,7 @@ enum {
     LAUNCH_ROWS_LEAST = 3,
     SHORT_LOAD = 20, /* at most so many times the dispatch time */
 };
-_Static_assert(CALIBRATE_CLASSES_MOST + 2 <= LINEAR_COLUMNS_MAX,
+_Static_assert(CALIBRATE_CLASSES_MOST + 2 <= LEAST_SQUARES_COLUMNS_MAX,
                "a column per class, bytes, constant");
 
 /* ---- rows ---- */
@@ -107,12 +106,12 @@ static enum err find_classes(struct calibration *out, struct error *why)
 /* Figures are numbered: the classes, then bytes, then the constant.  A given figure has no column: its part of
  * the power is subtracted. */
 struct design {
-    struct linear_system system;
-    double *a, *b;                     /* of the system: weighted and scaled; W, weighted */
-    double *weight;                    /* by row; 1 where errors count in watts */
-    size_t *first;                     /* rows by class; those without a class are last */
-    double scale[LINEAR_COLUMNS_MAX];  /* by column: what it was divided by */
-    size_t figure[LINEAR_COLUMNS_MAX]; /* by column: which figure it is */
+    struct least_squares_system system;
+    double *a, *b;                            /* of the system: weighted and scaled; W, weighted */
+    double *weight;                           /* by row; 1 where errors count in watts */
+    size_t *first;                            /* rows by class; those without a class are last */
+    double scale[LEAST_SQUARES_COLUMNS_MAX];  /* by column: what it was divided by */
+    size_t figure[LEAST_SQUARES_COLUMNS_MAX]; /* by column: which figure it is */
 };
 
 /* "pJ/FLOP of fp16 matrix", "pJ/byte", "the constant power". */
@@ -226,7 +225,7 @@ static void design_release(struct design *design)
 static enum err design_make(struct calibration *calibration, struct design *out, struct error *why)
 {
     *out = (struct design){.system = {.rows = calibration->point_count}};
-    struct linear_system *system = &out->system;
+    struct least_squares_system *system = &out->system;
     choose_columns(calibration, out);
     system->a = out->a = calloc(system->rows * system->columns + 1, sizeof *out->a);
     system->b = out->b = calloc(system->rows, sizeof *out->b);
@@ -285,14 +284,14 @@ static enum err refuse_flat(const struct calibration *c, struct error *why)
 }
 
 static enum err refuse_collinear(struct calibration *c, const struct design *d,
-                                 const struct linear_spectrum *spectrum, struct error *why)
+                                 const struct least_squares_spectrum *spectrum, struct error *why)
 {
     char a[NAME_SIZE], b[NAME_SIZE];
     size_t first, second;
-    c->condition = linear_spectrum_condition(spectrum);
+    c->condition = least_squares_spectrum_condition(spectrum);
     if (c->condition <= CALIBRATE_CONDITION_MOST)
         return ERR_OK;
-    linear_spectrum_worst_pair(spectrum, &first, &second);
+    least_squares_spectrum_worst_pair(spectrum, &first, &second);
     figure_name(c, d->figure[first], a, sizeof a);
     figure_name(c, d->figure[second], b, sizeof b);
     return err_set(
@@ -327,7 +326,7 @@ static void take_given(const struct calibrate_options *options, struct calibrati
 
 /* Fitted and held-out power of every row and their errors; returns the weighted sum of squared residuals. */
 static double fill_points(struct calibration *c, const struct design *d,
-                          const struct linear_spectrum *spectrum, const double *x)
+                          const struct least_squares_spectrum *spectrum, const double *x)
 {
     double weighted = 0, squares = 0, total = 0, mean = 0, count = (double)d->system.rows;
     for (size_t i = 0; i < d->system.rows; i++)
@@ -340,7 +339,7 @@ static double fill_points(struct calibration *c, const struct design *d,
         for (size_t j = 0; j < d->system.columns; j++)
             p->fitted_w += line[j] * x[j] / d->weight[i];
         double rest = p->measured_w - p->fitted_w;
-        double leverage = fmin(linear_spectrum_leverage(spectrum, line), 1);
+        double leverage = fmin(least_squares_spectrum_leverage(spectrum, line), 1);
         p->held_out_w = leverage < 1 ? p->measured_w - rest / (1 - leverage) : UNKNOWN;
         weighted += d->weight[i] * rest * d->weight[i] * rest;
         squares += rest * rest;
@@ -353,11 +352,11 @@ static double fill_points(struct calibration *c, const struct design *d,
 }
 
 static enum err fit(struct calibration *c, const struct design *d,
-                    const struct linear_spectrum *spectrum, const struct calibrate_options *options,
-                    struct error *why)
+                    const struct least_squares_spectrum *spectrum,
+                    const struct calibrate_options *options, struct error *why)
 {
-    double x[LINEAR_COLUMNS_MAX], sigmas[LINEAR_COLUMNS_MAX];
-    struct linear_intervals interval;
+    double x[LEAST_SQUARES_COLUMNS_MAX], sigmas[LEAST_SQUARES_COLUMNS_MAX];
+    struct least_squares_intervals interval;
     enum err err = least_squares(d->a, d->b, d->system.rows, d->system.columns, x);
     if (!err)
         err = least_squares_sigmas(d->a, d->system.rows, d->system.columns, sigmas);
@@ -365,7 +364,7 @@ static enum err fit(struct calibration *c, const struct design *d,
         return err_set(why, err, "refused: the rows are linearly dependent");
     double squares = fill_points(c, d, spectrum, x);
     double sigma = sqrt(squares / (double)(d->system.rows - d->system.columns));
-    err = linear_bootstrap(&d->system, options->draws, options->seed, &interval);
+    err = least_squares_bootstrap(&d->system, options->draws, options->seed, &interval);
     if (err)
         return err_set(why, err, "out of memory");
     if (interval.singular > CALIBRATE_SINGULAR_MOST)
@@ -551,11 +550,11 @@ static enum err fit_design(struct calibration *out, const struct calibrate_optio
                            struct error *why)
 {
     struct design design;
-    struct linear_spectrum spectrum;
+    struct least_squares_spectrum spectrum;
     enum err err = design_make(out, &design, why);
     if (err)
         return err;
-    linear_spectrum_of(&design.system, &spectrum);
+    least_squares_spectrum_of(&design.system, &spectrum);
     err = refuse_collinear(out, &design, &spectrum, why);
     if (!err)
         err = fit(out, &design, &spectrum, options, why);

@@ -9,7 +9,7 @@
 #include "core/grow.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/file.h"
+#include "estimate/measured_csv.h"
 
 const char *calibrate_unit_name(enum calibrate_unit unit)
 {
@@ -35,33 +35,6 @@ void calibrate_rows_release(struct calibrate_rows *rows)
 }
 
 /* ---- reading ---- */
-
-struct reader {
-    const char *path;
-    struct csv_grid grid;
-    long hardware, op, shape, dtype, unit, latency, energy, flops, bytes, window, updates, method;
-    size_t row;
-};
-
-static enum err wrong(const struct reader *r, const char *column, const char *value,
-                      const char *rule, struct error *why)
-{
-    return err_set(why, ERR_BAD_VALUE, "%s:%zu: %s '%.40s': %s", r->path, r->grid.lines[r->row],
-                   column, value, rule);
-}
-
-/* A number of 0 or more; UNKNOWN where the cell is empty or the column missing. */
-static enum err read_number(const struct reader *r, long column, const char *name, double *out,
-                            struct error *why)
-{
-    const char *cell = csv_grid_cell(&r->grid, r->row, column);
-    *out = UNKNOWN;
-    if (!*cell)
-        return ERR_OK;
-    if (parse_double(cell, out) != ERR_OK || !(*out >= 0))
-        return wrong(r, name, cell, "not a number of 0 or more", why);
-    return ERR_OK;
-}
 
 /* Parses "64x64x64" into sizes; returns their number, 0 when it is not a shape. */
 static size_t read_shape(const char *shape, double *sizes, size_t most)
@@ -103,17 +76,14 @@ static bool count_known_op(const char *op, const char *shape, enum precision pre
     return true;
 }
 
-static enum err read_work(const struct reader *r, struct calibrate_row *row, struct error *why)
+static void read_work(struct measured_csv *csv, struct calibrate_row *row)
 {
-    const char *op = csv_grid_cell(&r->grid, r->row, r->op);
-    const char *shape = csv_grid_cell(&r->grid, r->row, r->shape);
-    const char *dtype = csv_grid_cell(&r->grid, r->row, r->dtype);
+    const char *op = measured_csv_cell(csv, "op"), *shape = measured_csv_cell(csv, "shape");
     str_format(row->label, sizeof row->label, "%.40s%s%.20s", *op ? op : "load", *shape ? " " : "",
                shape);
     str_plain(row->label);
     row->precision = PRECISION_FP32;
-    if (*dtype && precision_find(dtype, &row->precision, why) != ERR_OK)
-        return wrong(r, "dtype", dtype, "unknown precision", why);
+    measured_csv_precision(csv, "dtype", &row->precision);
     if (!strcmp(op, "idle"))
         row->kind = CALIBRATE_IDLE;
     else if (!strcmp(op, "launch"))
@@ -122,112 +92,71 @@ static enum err read_work(const struct reader *r, struct calibrate_row *row, str
         row->kind = CALIBRATE_GRAPH;
     row->kernels = 1;
     if (row->kind == CALIBRATE_GRAPH && read_shape(shape, &row->kernels, 1) != 1)
-        return wrong(r, "shape", shape, "not the number of kernels in the graph", why);
-    enum err err = read_number(r, r->flops, "flops", &row->flops, why);
-    if (!err)
-        err = read_number(r, r->bytes, "bytes", &row->bytes, why);
-    if (err || (is_known(row->flops) && is_known(row->bytes)))
-        return err;
+        measured_csv_fail(csv, "shape", "not the number of kernels in the graph");
+    row->flops = measured_csv_number(csv, "flops");
+    row->bytes = measured_csv_number(csv, "bytes");
+    if (is_known(row->flops) && is_known(row->bytes))
+        return;
     if (row->kind == CALIBRATE_IDLE)
         row->flops = row->bytes = 0;
     else if (!count_known_op(op, shape, row->precision, row))
-        return wrong(r, "op", op,
-                     "unknown cost: use matmul MxNxK, vector_add N, copy N, or columns flops and "
-                     "bytes",
-                     why);
-    return ERR_OK;
+        measured_csv_fail(csv, "op",
+                          "unknown cost: use matmul MxNxK, vector_add N, copy N, or columns flops "
+                          "and bytes");
 }
 
-static enum err read_unit(const struct reader *r, struct calibrate_row *row, struct error *why)
+static void read_row(struct measured_csv *csv, struct calibrate_row *row)
 {
-    const char *unit = csv_grid_cell(&r->grid, r->row, r->unit);
-    for (unsigned i = 0; i < CALIBRATE_UNITS; i++)
-        if (!strcmp(unit, calibrate_unit_name((enum calibrate_unit)i))) {
-            row->unit = (enum calibrate_unit)i;
-            return ERR_OK;
-        }
-    return wrong(r, "unit", unit, "not matrix, vector or empty", why);
+    const char *unit = measured_csv_cell(csv, "unit");
+    unsigned number = 0;
+    *row = (struct calibrate_row){.line = csv->grid.lines[csv->row]};
+    read_work(csv, row);
+    while (number < CALIBRATE_UNITS &&
+           strcmp(unit, calibrate_unit_name((enum calibrate_unit)number)) != 0)
+        number++;
+    if (number == CALIBRATE_UNITS)
+        measured_csv_fail(csv, "unit", "not matrix, vector or empty");
+    row->unit = (enum calibrate_unit)number;
+    row->latency_s = measured_csv_number(csv, "latency_s");
+    if (!(row->latency_s > 0))
+        measured_csv_fail(csv, "latency_s", "not above 0");
+    row->energy_j = measured_csv_number(csv, "energy_j");
+    row->window_s = measured_csv_number(csv, "window_s");
+    row->updates = measured_csv_number(csv, "updates");
+    row->is_estimated = !strcmp(measured_csv_cell(csv, "method"), "estimated");
 }
 
-static enum err read_row(const struct reader *r, struct calibrate_row *row, struct error *why)
+static void check_columns(struct measured_csv *csv)
 {
-    *row = (struct calibrate_row){.line = r->grid.lines[r->row]};
-    enum err err = read_work(r, row, why);
-    if (!err)
-        err = read_unit(r, row, why);
-    if (!err)
-        err = read_number(r, r->latency, "latency_s", &row->latency_s, why);
-    if (!err && !(row->latency_s > 0))
-        err =
-            wrong(r, "latency_s", csv_grid_cell(&r->grid, r->row, r->latency), "not above 0", why);
-    if (!err)
-        err = read_number(r, r->energy, "energy_j", &row->energy_j, why);
-    if (!err)
-        err = read_number(r, r->window, "window_s", &row->window_s, why);
-    if (!err)
-        err = read_number(r, r->updates, "updates", &row->updates, why);
-    row->is_estimated = !strcmp(csv_grid_cell(&r->grid, r->row, r->method), "estimated");
-    return err;
-}
-
-static enum err find_columns(struct reader *r, struct error *why)
-{
-    const struct csv_grid *grid = &r->grid;
-    r->hardware = csv_grid_column(grid, "hardware");
-    r->op = csv_grid_column(grid, "op");
-    r->shape = csv_grid_column(grid, "shape");
-    r->dtype = csv_grid_column(grid, "dtype");
-    r->unit = csv_grid_column(grid, "unit");
-    r->latency = csv_grid_column(grid, "latency_s");
-    r->energy = csv_grid_column(grid, "energy_j");
-    r->flops = csv_grid_column(grid, "flops");
-    r->bytes = csv_grid_column(grid, "bytes");
-    r->window = csv_grid_column(grid, "window_s");
-    r->updates = csv_grid_column(grid, "updates");
-    r->method = csv_grid_column(grid, "method");
-    if (r->latency < 0 || r->energy < 0)
-        return err_set(why, ERR_BAD_VALUE, "%s: missing column %s", r->path,
-                       r->latency < 0 ? "latency_s" : "energy_j");
-    if (r->op < 0 && (r->flops < 0 || r->bytes < 0))
-        return err_set(why, ERR_BAD_VALUE, "%s: missing column op, or columns flops and bytes",
-                       r->path);
-    return ERR_OK;
-}
-
-static enum err add_rows(struct reader *r, struct calibrate_rows *rows, struct error *why)
-{
-    enum err err = find_columns(r, why);
-    for (r->row = 0; !err && r->row < r->grid.rows; r->row++) {
-        struct calibrate_row row;
-        const char *hardware = csv_grid_cell(&r->grid, r->row, r->hardware);
-        err = read_row(r, &row, why);
-        if (!err)
-            err = calibrate_rows_add(rows, &row, why);
-        if (!err && !*rows->hardware)
-            (void)str_copy(rows->hardware, sizeof rows->hardware, hardware);
-        else if (!err && *hardware && strcmp(rows->hardware, hardware))
-            err = wrong(r, "hardware", hardware, "the rows before are of another device", why);
-    }
-    return err;
+    const char *missing = !measured_csv_has(csv, "latency_s")  ? "latency_s"
+                          : !measured_csv_has(csv, "energy_j") ? "energy_j"
+                          : measured_csv_has(csv, "op") ||
+                                  (measured_csv_has(csv, "flops") && measured_csv_has(csv, "bytes"))
+                              ? NULL
+                              : "op, or columns flops and bytes";
+    if (missing && !csv->err)
+        csv->err = err_set(csv->why, ERR_BAD_VALUE, "%s: missing column %s", csv->path, missing);
 }
 
 enum err calibrate_rows_read(const char *path, struct calibrate_rows *rows, struct error *why)
 {
-    struct text bytes = {0};
-    struct reader r = {.path = path};
-    struct error inner = {0};
-    enum err err = file_read(path, FILE_SMALL, &bytes, why);
-    if (!err) {
-        err =
-            csv_grid_read(bytes.bytes ? bytes.bytes : (char[]){""}, bytes.length, &r.grid, &inner);
-        if (err)
-            err_set(why, err, "%s: %s", path, inner.text);
-        else
-            err = add_rows(&r, rows, why);
-        csv_grid_release(&r.grid);
+    struct measured_csv csv;
+    measured_csv_open(&csv, path, why);
+    if (!csv.err)
+        check_columns(&csv);
+    for (; !csv.err && csv.row < csv.grid.rows; csv.row++) {
+        struct calibrate_row row;
+        const char *hardware = measured_csv_cell(&csv, "hardware");
+        read_row(&csv, &row);
+        if (!csv.err)
+            csv.err = calibrate_rows_add(rows, &row, why);
+        if (!*rows->hardware)
+            (void)str_copy(rows->hardware, sizeof rows->hardware, hardware);
+        else if (*hardware && strcmp(rows->hardware, hardware))
+            measured_csv_fail(&csv, "hardware", "the rows before are of another device");
     }
-    text_release(&bytes);
-    return err;
+    measured_csv_close(&csv);
+    return csv.err;
 }
 
 /* ---- writing ---- */

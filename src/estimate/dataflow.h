@@ -2,7 +2,7 @@
  * view reads the tensor behind it, its root.  Where kernels are fused, transposes and slices are resolved too:
  * a fused kernel reads such an operand in place.
  *
- * Ownership: dataflow_make and sharding_make fill structs that their release functions free; a dataflow points
+ * Ownership: dataflow_make, sharding_make and fusion_make fill structs that their release functions free; a dataflow points
  * into the graph, a sharding into the dataflow. */
 #ifndef IPW_ESTIMATE_DATAFLOW_H
 #define IPW_ESTIMATE_DATAFLOW_H
@@ -75,5 +75,17 @@ bool sharding_is_sharded_matrix(const struct sharding *sharding, const struct gr
 
 /* Elements of its results that are all-reduced; 0: none. */
 double sharding_all_reduced(const struct sharding *sharding, const struct graph_node *node);
+
+/* ---- fusion (fusion.c) ---- */
+
+/* Which nodes run as one kernel (docs/estimate.md, "Partition"). */
+struct fusion {
+    int32_t *kernel_of; /* by node: the number of its kernel; GRAPH_NONE for views */
+    size_t count;       /* kernels, numbered so that each comes after those it depends on */
+};
+
+/* is_fused false: every node that is not a view is a kernel of its own. */
+enum err fusion_make(const struct dataflow *flow, bool is_fused, struct fusion *out) MUST_USE;
+void fusion_release(struct fusion *fusion);
 
 #endif

@@ -7,7 +7,7 @@
  * last node is read from outside, so that it may run where that node stands.  The second, siblings, reads a
  * single tensor, so that it may run where its first node stands.  `position` is that node, and in the order
  * of positions every group comes after those it depends on. */
-#include "estimate/fusion.h"
+#include "estimate/dataflow.h"
 
 #include <stdlib.h>
 

@@ -9,7 +9,6 @@
 
 #include "core/text.h"
 #include "estimate/dataflow.h"
-#include "estimate/fusion.h"
 
 struct builder {
     struct partition *out;

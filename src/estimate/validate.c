@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/csv.h"
 #include "core/grow.h"
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/file.h"
+#include "estimate/measured_csv.h"
 
 enum err validation_add(struct validation *validation, const struct validate_row *row,
                         struct error *why)
@@ -41,80 +40,53 @@ void validation_release(struct validation *validation)
 /* ---- cells of a CSV file ---- */
 
 struct reader {
-    const char *path;
+    struct measured_csv csv;
     const struct params *where;
-    struct csv_grid grid;
     struct predictor *predictor;
     struct validation *out;
-    size_t row;
-    struct error *why;
 };
 
 static const char *cell(const struct reader *r, const char *column)
 {
-    return csv_grid_cell(&r->grid, r->row, csv_grid_column(&r->grid, column));
-}
-
-static bool has(const struct reader *r, const char *column)
-{
-    return csv_grid_column(&r->grid, column) >= 0;
-}
-
-static enum err wrong(const struct reader *r, const char *column, const char *rule)
-{
-    return err_set(r->why, ERR_BAD_VALUE, "%s:%zu: %s '%.40s': %s", r->path, r->grid.lines[r->row],
-                   column, cell(r, column), rule);
-}
-
-/* UNKNOWN where the cell is empty or the column missing. */
-static enum err read_number(const struct reader *r, const char *column, double *out)
-{
-    *out = UNKNOWN;
-    if (!*cell(r, column))
-        return ERR_OK;
-    if (parse_double(cell(r, column), out) != ERR_OK || !(*out >= 0))
-        return wrong(r, column, "not a number of 0 or more");
-    return ERR_OK;
+    return measured_csv_cell(&r->csv, column);
 }
 
 /* A measured time or energy: 0 is not a measurement. */
-static enum err read_measured(const struct reader *r, const char *column, double *out)
+static double read_measured(struct reader *r, const char *column)
 {
-    enum err err = read_number(r, column, out);
-    return !err && *out <= 0 ? wrong(r, column, "not a number above 0, or empty") : err;
+    double number = measured_csv_number(&r->csv, column);
+    if (number <= 0)
+        measured_csv_fail(&r->csv, column, "not a number above 0, or empty");
+    return number;
 }
 
 /* 0 where the cell is empty or the column missing. */
-static enum err read_count(const struct reader *r, const char *column, int64_t *out)
+static int64_t read_count(struct reader *r, const char *column)
 {
     uint64_t count = 0;
     if (*cell(r, column) && (parse_u64(cell(r, column), &count) != ERR_OK || count > INT32_MAX))
-        return wrong(r, column, "not a whole number");
-    *out = (int64_t)count;
-    return ERR_OK;
+        measured_csv_fail(&r->csv, column, "not a whole number");
+    return (int64_t)count;
 }
 
-static enum err read_precision(const struct reader *r, const char *column, bool *has_it,
-                               enum precision *out)
+static void add(struct reader *r, const struct validate_row *row)
 {
-    *has_it = *cell(r, column) != '\0';
-    if (*has_it && precision_find(cell(r, column), out, r->why) != ERR_OK)
-        return wrong(r, column, "unknown precision");
-    return ERR_OK;
+    if (!r->csv.err)
+        r->csv.err = validation_add(r->out, row, r->csv.why);
 }
 
 /* Rows of two devices would be predicted as one. */
-static enum err read_device(const struct reader *r, const char *column)
+static void read_device(struct reader *r, const char *column)
 {
     const char *name = cell(r, column);
     struct validation *out = r->out;
     if (!*out->hardware)
         (void)str_copy(out->hardware, sizeof out->hardware, name);
     else if (*name && strcmp(out->hardware, name))
-        return err_set(r->why, ERR_BAD_VALUE,
-                       "%s:%zu: rows of several devices (%s, %s): select one with --where %s=NAME",
-                       r->path, r->grid.lines[r->row], out->hardware, name, column);
-    return ERR_OK;
+        r->csv.err =
+            err_set(r->csv.why, ERR_BAD_VALUE,
+                    "%s:%zu: rows of several devices (%s, %s): select one with --where %s=NAME",
+                    r->csv.path, r->csv.grid.lines[r->csv.row], out->hardware, name, column);
 }
 
 static bool is_selected(const struct reader *r)
@@ -127,7 +99,7 @@ static bool is_selected(const struct reader *r)
 
 /* ---- passes of models ---- */
 
-static enum err read_phase(const struct reader *r, struct graph_options *setting)
+static void read_phase(struct reader *r, struct graph_options *setting)
 {
     const char *phase = cell(r, "phase");
     if (!strcmp(phase, "decode"))
@@ -135,8 +107,7 @@ static enum err read_phase(const struct reader *r, struct graph_options *setting
     else if (!strcmp(phase, "prefill"))
         setting->phase = GRAPH_PREFILL;
     else if (*phase)
-        return wrong(r, "phase", "not prefill, decode or empty");
-    return ERR_OK;
+        measured_csv_fail(&r->csv, "phase", "not prefill, decode or empty");
 }
 
 static void name_pass(const struct reader *r, const struct measured_pass *pass,
@@ -161,77 +132,62 @@ static void name_pass(const struct reader *r, const struct measured_pass *pass,
     text_release(&name);
 }
 
-static enum err read_model_row(const struct reader *r)
+static void read_model_row(struct reader *r)
 {
     struct measured_pass pass = {.model = cell(r, "model")};
     struct graph_options *setting = &pass.setting;
     struct validate_row row = {0};
     struct error inner = {0};
-    enum err err = read_phase(r, setting);
     if (!*pass.model)
-        return wrong(r, "model", "missing model");
-    if (!err)
-        err = read_precision(r, "precision", &pass.has_precision, &pass.precision);
-    if (!err)
-        err = read_count(r, "batch", &setting->batch);
-    if (!err)
-        err = read_count(r, "prompt_tokens", &setting->tokens);
-    if (!err)
-        err = read_count(r, "context", &setting->context);
-    if (!err)
-        err = read_count(r, "image", &setting->image);
-    if (!err)
-        err = read_count(r, "output_tokens", &pass.output_tokens);
-    if (!err)
-        err = read_measured(r, "latency_s", &row.measured_s);
-    if (!err)
-        err = read_measured(r, "energy_j", &row.measured_j);
-    if (!err)
-        err = read_number(r, "window_s", &row.window_s);
-    if (err)
-        return err;
+        measured_csv_fail(&r->csv, "model", "missing model");
+    read_phase(r, setting);
+    pass.has_precision = measured_csv_precision(&r->csv, "precision", &pass.precision);
+    setting->batch = read_count(r, "batch");
+    setting->tokens = read_count(r, "prompt_tokens");
+    setting->context = read_count(r, "context");
+    setting->image = read_count(r, "image");
+    pass.output_tokens = read_count(r, "output_tokens");
+    row.measured_s = read_measured(r, "latency_s");
+    row.measured_j = read_measured(r, "energy_j");
+    row.window_s = measured_csv_number(&r->csv, "window_s");
+    if (r->csv.err)
+        return;
     name_pass(r, &pass, &row);
-    err = predictor_predict(r->predictor, &pass, &row.predicted, &inner);
+    enum err err = predictor_predict(r->predictor, &pass, &row.predicted, &inner);
     if (err)
-        return err_set(r->why, err, "%s:%zu: %s", r->path, r->grid.lines[r->row], inner.text);
-    return validation_add(r->out, &row, r->why);
+        r->csv.err = err_set(r->csv.why, err, "%s:%zu: %s", r->csv.path,
+                             r->csv.grid.lines[r->csv.row], inner.text);
+    add(r, &row);
 }
 
 /* ---- subgraphs: time alone ---- */
 
-static enum err read_subgraph_row(const struct reader *r)
+static void read_subgraph_row(struct reader *r)
 {
     static const char *const PRODUCTS[] = {"conv", "linear", "matmul", "attention"};
     struct calibrate_row load = {.precision = PRECISION_FP32};
     struct validate_row row = {.measured_j = UNKNOWN, .window_s = UNKNOWN};
-    bool has_precision, is_product = false;
-    const char *kind = cell(r, "operation_type");
-    enum err err = read_precision(r, "precision", &has_precision, &load.precision);
-    if (!err)
-        err = read_number(r, "flops", &load.flops);
-    if (!err)
-        err = read_number(r, "total_bytes", &load.bytes);
-    if (!err)
-        err = read_measured(r, "lat_mean_ms", &row.measured_s);
-    if (err)
-        return err;
+    bool is_product = false;
+    measured_csv_precision(&r->csv, "precision", &load.precision);
+    load.flops = measured_csv_number(&r->csv, "flops");
+    load.bytes = measured_csv_number(&r->csv, "total_bytes");
+    row.measured_s = 1e-3 * read_measured(r, "lat_mean_ms");
     if (!is_known(load.flops) || !is_known(load.bytes))
-        return wrong(r, "flops", "flops and total_bytes are both needed");
+        measured_csv_fail(&r->csv, "flops", "flops and total_bytes are both needed");
     for (size_t i = 0; i < sizeof PRODUCTS / sizeof *PRODUCTS; i++)
-        is_product |= str_contains_nocase(kind, PRODUCTS[i]);
-    row.measured_s *= 1e-3;
+        is_product |= str_contains_nocase(cell(r, "operation_type"), PRODUCTS[i]);
     str_format(row.label, sizeof row.label, "%.30s %.12s %.48s", cell(r, "model"),
                cell(r, "subgraph_id"), cell(r, "fusion_pattern"));
-    err = predictor_predict_load(r->predictor, &load, is_product, &row.predicted, r->why);
-    if (err)
-        return err;
+    if (!r->csv.err)
+        r->csv.err =
+            predictor_predict_load(r->predictor, &load, is_product, &row.predicted, r->csv.why);
     row.predicted.joules = UNKNOWN;
-    return validation_add(r->out, &row, r->why);
+    add(r, &row);
 }
 
 /* ---- single loads ---- */
 
-static enum err add_load(const struct reader *r, const struct calibrate_row *load)
+static void add_load(struct reader *r, const struct calibrate_row *load)
 {
     struct validate_row row = {
         .measured_s = load->latency_s, .measured_j = load->energy_j, .window_s = load->window_s};
@@ -239,98 +195,88 @@ static enum err add_load(const struct reader *r, const struct calibrate_row *loa
                       str_starts(load->label, "gemm");
     double window = is_known(load->window_s) ? load->window_s : load->latency_s;
     if (load->kind == CALIBRATE_IDLE)
-        return ERR_OK;
+        return;
     /* A window shorter than a meter resolves may show 0; its energy is not compared anyway. */
     if (load->energy_j <= 0 && window >= VALIDATE_ENERGY_LEAST_S)
-        return wrong(r, "energy_j", "not a number above 0, or empty");
+        measured_csv_fail(&r->csv, "energy_j", "not a number above 0, or empty");
     str_format(row.label, sizeof row.label, "%s %s", load->label, precision_name(load->precision));
-    enum err err = predictor_predict_load(r->predictor, load, is_product, &row.predicted, r->why);
-    if (err)
-        return err;
+    if (!r->csv.err)
+        r->csv.err =
+            predictor_predict_load(r->predictor, load, is_product, &row.predicted, r->csv.why);
     r->out->is_estimated |= load->is_estimated;
-    return validation_add(r->out, &row, r->why);
+    add(r, &row);
 }
 
-static enum err read_loads(struct reader *r)
+static void read_loads(struct reader *r)
 {
     struct calibrate_rows rows = {0};
-    enum err err = calibrate_rows_read(r->path, &rows, r->why);
-    for (r->row = 0; !err && r->row < rows.count; r->row++) {
+    r->csv.err = calibrate_rows_read(r->csv.path, &rows, r->csv.why);
+    for (r->csv.row = 0; !r->csv.err && r->csv.row < rows.count; r->csv.row++) {
         if (is_selected(r))
-            err = add_load(r, &rows.items[r->row]);
+            add_load(r, &rows.items[r->csv.row]);
         else
             r->out->other_rows++;
     }
-    if (!err && !*r->out->hardware)
+    if (!r->csv.err && !*r->out->hardware)
         (void)str_copy(r->out->hardware, sizeof r->out->hardware, rows.hardware);
     calibrate_rows_release(&rows);
-    return err;
 }
 
 /* ---- the file ---- */
 
 /* A mistyped column would silently match no row. */
-static enum err check_where(const struct reader *r)
+static void check_where(struct reader *r)
 {
-    struct text columns = {0};
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < r->where->count && !err; i++) {
-        if (has(r, r->where->items[i].key))
+    const struct csv_grid *grid = &r->csv.grid;
+    for (size_t i = 0; i < r->where->count && !r->csv.err; i++) {
+        struct text columns = {0};
+        if (measured_csv_has(&r->csv, r->where->items[i].key))
             continue;
-        for (size_t c = 0; c < r->grid.columns; c++)
-            text_addf(&columns, "%s%s", c ? ", " : "", r->grid.cells[c]);
-        err = err_set(r->why, ERR_USAGE, "--where %.60s: unknown column of %.100s (known: %s)",
-                      r->where->items[i].key, r->path, text_get(&columns));
+        for (size_t c = 0; c < grid->columns; c++)
+            text_addf(&columns, "%s%s", c ? ", " : "", grid->cells[c]);
+        r->csv.err =
+            err_set(r->csv.why, ERR_USAGE, "--where %.60s: unknown column of %.100s (known: %s)",
+                    r->where->items[i].key, r->csv.path, text_get(&columns));
+        text_release(&columns);
     }
-    text_release(&columns);
-    return err;
 }
 
-static enum err read_rows(struct reader *r)
+static void read_rows(struct reader *r)
 {
-    bool are_subgraphs = has(r, "lat_mean_ms");
-    enum err err = check_where(r);
-    if (err)
-        return err;
-    if (!are_subgraphs && !(has(r, "model") && has(r, "latency_s")))
-        return read_loads(r);
-    for (r->row = 0; !err && r->row < r->grid.rows; r->row++) {
+    bool are_subgraphs = measured_csv_has(&r->csv, "lat_mean_ms");
+    bool are_passes = measured_csv_has(&r->csv, "model") && measured_csv_has(&r->csv, "latency_s");
+    check_where(r);
+    if (!r->csv.err && !are_subgraphs && !are_passes) {
+        read_loads(r);
+        return;
+    }
+    for (; !r->csv.err && r->csv.row < r->csv.grid.rows; r->csv.row++) {
         if (!is_selected(r)) {
             r->out->other_rows++;
             continue;
         }
-        err = read_device(r, are_subgraphs ? "hardware_id" : "hardware");
-        if (!err)
-            err = are_subgraphs ? read_subgraph_row(r) : read_model_row(r);
+        read_device(r, are_subgraphs ? "hardware_id" : "hardware");
+        if (are_subgraphs)
+            read_subgraph_row(r);
+        else
+            read_model_row(r);
     }
-    return err;
 }
 
 enum err validation_read(struct validation *validation, const char *path,
                          const struct params *where, struct predictor *predictor, struct error *why)
 {
-    struct text bytes = {0};
-    struct error inner = {0};
-    struct reader r = {
-        .path = path, .where = where, .predictor = predictor, .out = validation, .why = why};
-    enum err err = file_read(path, FILE_SMALL, &bytes, why);
-    if (!err && bytes.length == 0)
-        err = err_set(why, ERR_BAD_VALUE, "%s: empty", path);
-    else if (!err) {
-        err = csv_grid_read(bytes.bytes, bytes.length, &r.grid, &inner);
-        if (err)
-            err_set(why, err, "%s: %s", path, inner.text);
-        else
-            err = read_rows(&r);
-        csv_grid_release(&r.grid);
-    }
-    text_release(&bytes);
-    return err;
+    struct reader r = {.where = where, .predictor = predictor, .out = validation};
+    measured_csv_open(&r.csv, path, why);
+    if (!r.csv.err)
+        read_rows(&r);
+    measured_csv_close(&r.csv);
+    return r.csv.err;
 }
 
 /* ---- sums ---- */
 
-static void add(struct validate_error *sum, double measured, double predicted)
+static void add_error(struct validate_error *sum, double measured, double predicted)
 {
     if (!is_known(measured) || !is_known(predicted) || !(measured > 0))
         return;
@@ -354,8 +300,8 @@ struct validate_sums validate_sum(const struct validation *validation, enum esti
         if (regime != BOUND_COUNT && row->predicted.regime != regime)
             continue;
         sums.rows++;
-        add(&sums.latency, row->measured_s, row->predicted.latency_s);
-        add(&sums.energy, row->measured_j, row->predicted.joules);
+        add_error(&sums.latency, row->measured_s, row->predicted.latency_s);
+        add_error(&sums.energy, row->measured_j, row->predicted.joules);
     }
     divide(&sums.latency);
     divide(&sums.energy);

@@ -517,19 +517,14 @@ static int probe(const char *source, const unsigned char *head, size_t length)
 static enum err open_file(const char *source, struct model *model, struct error *why)
 {
     struct gguf gguf;
-    struct decoder *decoder = malloc(sizeof *decoder);
-    if (!decoder)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    struct decoder *decoder = model->state;
     enum err err = gguf_open(source, &gguf, why);
-    if (!err) {
-        err = decoder_read(&gguf, decoder, why);
-        gguf_close(&gguf);
-    }
-    if (err) {
-        free(decoder);
+    if (err)
         return err;
-    }
-    model->state = decoder;
+    err = decoder_read(&gguf, decoder, why);
+    gguf_close(&gguf);
+    if (err)
+        return err;
     model->has_phases = true;
     model->context_length = (int64_t)decoder->context;
     if (decoder->name[0])
@@ -546,13 +541,13 @@ static enum err build(const struct model *model, struct graph_options *options, 
 static void close_file(struct model *model)
 {
     decoder_release(model->state);
-    free(model->state);
 }
 
 const struct graph_reader graph_reader_gguf = {
     .name = "gguf",
     .summary = "GGUF files with a decoder of the Llama kind, as used by llama.cpp and Ollama",
     .probe = probe,
+    .state_size = sizeof(struct decoder),
     .open = open_file,
     .build = build,
     .close = close_file,

@@ -2,6 +2,7 @@
 #include "graph/reader.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "core/text.h"
 
@@ -71,15 +72,24 @@ static enum err not_found(const char *source, struct error *why)
 
 enum err model_open(const char *source, struct model *out, struct error *why)
 {
-    *out = (struct model){.reader = reader_for(source)};
-    if (!out->reader)
-        return not_found(source, why);
+    const struct graph_reader *reader = reader_for(source);
+    *out = (struct model){0};
+    return reader ? model_open_with(reader, source, out, why) : not_found(source, why);
+}
+
+enum err model_open_with(const struct graph_reader *reader, const char *source, struct model *out,
+                         struct error *why)
+{
+    *out = (struct model){.reader = reader,
+                          .state = reader->state_size ? calloc(1, reader->state_size) : NULL};
     str_copy(out->source, sizeof out->source, source);
     str_copy(out->name, sizeof out->name, source);
-    enum err err = out->reader->open(source, out, why);
+    enum err err = reader->state_size && !out->state
+                       ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY))
+                       : reader->open(source, out, why);
     str_plain(out->name);
     if (err)
-        *out = (struct model){0};
+        model_close(out);
     return err;
 }
 
@@ -96,7 +106,9 @@ enum err model_graph(const struct model *model, struct graph_options *options, s
 
 void model_close(struct model *model)
 {
-    if (model->reader)
+    if (model->state && model->reader->close)
         model->reader->close(model);
+    if (model->state && model->reader->state_size)
+        free(model->state);
     *model = (struct model){0};
 }

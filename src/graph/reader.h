@@ -11,24 +11,7 @@
 
 #include "core/err.h"
 #include "graph/graph.h"
-
-struct params;
-
-enum graph_phase {
-    GRAPH_FORWARD, /* one pass over the input; of a decoder: prefill */
-    GRAPH_PREFILL, /* `tokens` of a prompt in one pass, logits of the last token */
-    GRAPH_DECODE,  /* one token that attends to `context` tokens, itself included */
-};
-
-/* 0 means the model's default, which model_graph writes back. */
-struct graph_options {
-    enum graph_phase phase;
-    int64_t batch;             /* samples or sequences */
-    int64_t tokens;            /* of a prompt, or of a text that is encoded whole */
-    int64_t context;           /* tokens that a decoded token attends to, itself included */
-    int64_t image;             /* height and width in pixels */
-    const struct params *dims; /* "batch=8": dynamic dimensions of an ONNX file; NULL: none */
-};
+#include "graph/options.h"
 
 struct model;
 
@@ -38,11 +21,14 @@ struct graph_reader {
     /* How sure it is that this source is for it, 0 (no) to 100, from the path or name and the first bytes of the
      * file; head is NULL without a file. */
     int (*probe)(const char *source, const unsigned char *head, size_t length);
-    /* Sets state, name, has_phases and context_length of a zeroed model. */
+    size_t
+        state_size; /* of what `state` of a model points to; 0: the driver sets the pointer itself */
+    /* Fills the zeroed state, and sets name, has_phases and context_length of a zeroed model. */
     enum err (*open)(const char *source, struct model *model, struct error *why);
     /* Fills a zeroed graph and finishes it. */
     enum err (*build)(const struct model *model, struct graph_options *options, struct graph *out,
                       struct error *why);
+    /* Optional: releases what the state owns, also after a failed open. */
     void (*close)(struct model *model);
     /* Optional: the name that was most likely meant; NULL: none is near. */
     const char *(*nearest)(const char *source);
@@ -58,6 +44,9 @@ struct model {
 };
 
 enum err model_open(const char *source, struct model *out, struct error *why) MUST_USE;
+/* The same with a given driver. */
+enum err model_open_with(const struct graph_reader *reader, const char *source, struct model *out,
+                         struct error *why) MUST_USE;
 enum err model_graph(const struct model *model, struct graph_options *options, struct graph *out,
                      struct error *why) MUST_USE;
 void model_close(struct model *model);

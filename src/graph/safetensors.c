@@ -578,26 +578,15 @@ static enum err open_tensors(const char *file, struct opened *out, struct error 
     return err;
 }
 
-static void free_opened(struct opened *opened)
-{
-    hf_config_release(&opened->config);
-    free(opened);
-}
-
 static enum err open_model(const char *source, struct model *model, struct error *why)
 {
     char file[FILE_PATH_MAX];
     if (!find_file(source, file, sizeof file))
         return err_set(why, ERR_NOT_FOUND, "%.200s: no safetensors file found", source);
-    struct opened *opened = calloc(1, sizeof *opened);
-    if (!opened)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    struct opened *opened = model->state;
     enum err err = open_tensors(file, opened, why);
-    if (err) {
-        free_opened(opened);
+    if (err)
         return err;
-    }
-    model->state = opened;
     model->has_phases = hf_config_has_phases(&opened->config);
     model->context_length = hf_config_context(&opened->config);
     str_copy(model->name, sizeof model->name, opened->config.name);
@@ -616,13 +605,15 @@ static enum err build_graph(const struct model *model, struct graph_options *opt
 
 static void close_model(struct model *model)
 {
-    free_opened(model->state);
+    struct opened *opened = model->state;
+    hf_config_release(&opened->config);
 }
 
 const struct graph_reader graph_reader_safetensors = {
     .name = "safetensors",
     .summary = "safetensors files with a config.json beside them; without it, decoders are guessed",
     .probe = probe,
+    .state_size = sizeof(struct opened),
     .open = open_model,
     .build = build_graph,
     .close = close_model,

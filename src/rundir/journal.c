@@ -24,7 +24,8 @@ static enum err failed(const struct journal *journal, const char *what, int prob
                        struct error *why)
 {
     return err_set(why, err_from_errno(problem), "cannot %s %s: %s", what, journal->path,
-                   strerror(problem));
+                   problem == EFBIG ? "the file would be too large (ulimit -f)"
+                                    : strerror(problem));
 }
 
 /* Where the last whole line ends: 0 when there is none. */
@@ -98,8 +99,10 @@ static enum err append_whole(struct journal *journal, const struct text *line, s
         journal->dirty = true;
         return ERR_OK;
     }
-    int problem = n < 0 ? errno : ENOSPC; /* a file takes less than all when there is no room */
-    if (n > 0 && ftruncate(journal->fd, before.st_size))
+    int problem = errno;
+    if (n >= 0) /* less than all: the next byte is refused with the reason */
+        problem = write(journal->fd, "\n", 1) < 0 ? errno : ENOSPC;
+    if (n >= 0 && ftruncate(journal->fd, before.st_size))
         problem = errno;
     return failed(journal, "write", problem, why);
 }

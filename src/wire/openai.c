@@ -256,20 +256,33 @@ static enum err end_stream(struct openai_response *response)
     return err == ERR_BAD_VALUE && is_partial ? completion_sink_truncated(&response->sink) : err;
 }
 
+/* [DONE] without a finish_reason: llama-cpp-python ends a stream so to serve the next request. */
+static enum err interrupted(struct completion_sink *sink)
+{
+    sink->completion->retryable = true;
+    return err_set(sink->why, ERR_LOST,
+                   "%s interrupted the stream (no finish_reason): does it serve one request at a "
+                   "time?",
+                   sink->server);
+}
+
 enum err openai_response_end(struct openai_response *response, enum err transport)
 {
     const char *reason = response->sink.completion->finish_reason;
+    bool is_whole = response->format == OPENAI_DOCUMENT;
+    if (transport && *reason && (response->is_done || transport == ERR_LOST))
+        return ERR_OK;
     if (transport)
-        return *reason && (response->is_done || transport == ERR_LOST) ? ERR_OK : transport;
+        return response->is_done ? interrupted(&response->sink) : transport;
     enum err err = ERR_OK;
-    if (response->format == OPENAI_DOCUMENT)
+    if (is_whole)
         err = read_document(response);
     else if (response->format == OPENAI_STREAM)
         err = end_stream(response);
-    if (err || *reason || (response->is_done && response->format == OPENAI_DOCUMENT))
+    if (err || *reason || (response->is_done && is_whole))
         return err;
-    /* llama-cpp-python ends an interrupted stream like this, to serve the next request. */
-    return completion_sink_truncated(&response->sink);
+    return response->is_done ? interrupted(&response->sink)
+                             : completion_sink_truncated(&response->sink);
 }
 
 void openai_response_release(struct openai_response *response)

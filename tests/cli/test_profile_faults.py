@@ -97,6 +97,14 @@ class OneBadAnswer(ProfileTest):
         self.assertEqual(report["statistics"]["output_tokens"]["count"], 2)
         self.assertEqual(report["output_tokens"], 2 * TOKENS)
 
+    def test_impossible_counts_are_unknown(self):
+        for count, words in ((0, "0 output tokens"), (10**6, "1000000 output tokens")):
+            report, record = self.mixed(f"miscounted:count={count}", "--overwrite")
+            self.assertEqual(report["completed"], 3)
+            self.assertIn(words, record["ipw"]["tokens_note"])
+            self.assertEqual(report["output_tokens"], 2 * TOKENS)
+            self.assertIn("tokens unknown for 1 of 3 queries", self.done.stderr)
+
     def test_no_counts_at_all(self):
         report = self.profile(play="no_usage")
         for key in ("output_tokens", "input_tokens", "output_tokens_per_s"):
@@ -108,6 +116,8 @@ class OneBadAnswer(ProfileTest):
         line, = [line for line in self.done.stderr.split("\n") if "tokens unknown" in line]
         self.assertIn("--param stream=false", line)
         self.assertIn(f"{4 * TOKENS}, of one token or more each", self.done.stderr)
+        quality = json.loads(ipw(self.on, "analyze", "--json", "--analysis", "quality", self.run.path).stdout)
+        self.assertIn("the server sent no usage", json.dumps(quality))
         whole = self.profile("--overwrite", "--param", "stream=false", play="whole")
         self.assertEqual((whole["output_tokens"], whole["tokens_note"]), (4 * TOKENS, None))
 
@@ -327,6 +337,14 @@ class Directories(ProfileTest):
         self.profile("--overwrite")
         self.assertFalse((self.directory() / "samples-2.csv").exists())
 
+    def test_one_that_is_deleted_meanwhile_is_named(self):
+        process = self.start(dataset=self.numbered(40), play="normal:gap_ms=10")
+        self.until(lambda: self.service.times("question 1"), "a second question")
+        shutil.rmtree(self.directory())
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("was deleted or moved while the run was writing to it", err)
+
     def test_foreign_files_are_refused_and_left_alone(self):
         self.profile()
         where = self.directory()
@@ -386,11 +404,11 @@ class FullDisks(ProfileTest):
     def long(self):
         return self.dataset(*(f"{n} " + "long " * 200 for n in range(self.ROWS)))
 
-    def check(self, process, dataset):
+    def check(self, process, dataset, cause="(?i)no space|full"):
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1, err)
         self.assertIn("ipw profile: ", err)
-        self.assertRegex(err, "(?i)no space|too large|full")
+        self.assertRegex(err, cause)
         for name in ("records.jsonl", "spans.jsonl"):
             text = (self.directory() / name).read_text()
             self.assertTrue(text.endswith("\n"))
@@ -423,10 +441,9 @@ class FullDisks(ProfileTest):
             [IPW, *map(str, self.arguments("--json", dataset=dataset))], text=True,
             env=self.on.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            restore_signals=False,  # SIGXFSZ stays ignored, so that a write tells
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000)))
         self.addCleanup(self.stop, process)
-        self.check(process, dataset)
+        self.check(process, dataset, "ulimit -f")
 
     def test_nowhere_to_put_the_report(self):
         done = ipw(self.on, *self.arguments("-o", "/dev/full"))

@@ -548,7 +548,7 @@ class ItsDirectories(PythonTest):
         for name in ("perfetto", "otlp-json"):  # its records have no times of day
             done = ipw(None, "export", path, "--to", name)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
-            self.assertIn("do not say when they were asked", done.stderr)
+            self.assertIn("do not say when queries were sent", done.stderr)
 
     def test_comparing(self):
         a, b = self.rows(seed=3), self.rows(seed=4)

@@ -14,7 +14,7 @@ Plays (of asking; the lists of models and the like are answered alike in most):
     empty       an answer of zero tokens
     whole       one JSON document, whatever the request says of streaming
     interrupted pieces=N of them, then [DONE] without a finish_reason: another request came
-    no_usage    no counts;  no_done: a finish_reason but no [DONE];  cut: neither
+    miscounted  count=N: an answer with that count, whatever it has;  no_usage: no counts;  no_done: a finish_reason but no [DONE];  cut: neither
     status      code=503, body=openai|ollama|text|html|none, retry_after=SECONDS
     hang        after=request|headers|content
     die         how=rst|close, after=request|headers|content
@@ -25,6 +25,7 @@ Plays (of asking; the lists of models and the like are answered alike in most):
     old         refuses stream_options;  new: refuses max_tokens
     llama       llama.cpp: timings, one model under a file's name;  thinking: reasoning apart
     no_list     no list of models;  loading: 503 to all
+    long_header kb=1024: a header of that length, before the answer
     moved       a redirection to the play normal;  garbage: not HTTP
 
 Options of every play: head_ms before the headers, first_ms between headers and content, gap_ms
@@ -220,6 +221,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def play_no_usage(self):
         self.stream(usage=False)
 
+    def play_miscounted(self):
+        self.start_stream()
+        for piece in PIECES:
+            self.piece(piece)
+        self.ending(int(self.options["count"]))
+        self.finish_body()
+
     def play_no_done(self):
         self.stream(done=False)
 
@@ -345,6 +353,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def play_loading(self):
         self.document({"error": {"message": "Loading model", "code": 503}}, 503)
 
+    def play_long_header(self):
+        self.document({"status": "ok"}, X_Long="x" * (1024 * int(self.options.get("kb", 1024))))
+
     def play_moved(self):
         self.document(b"", 307, Location=f"/normal{self.rest}")
 
@@ -358,7 +369,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def look(self):
         """GET, and Ollama's show; true when answered."""
         name = self.play
-        if name in ("status", "loading", "moved", "garbage") or self.options.get("all"):
+        if name in ("status", "loading", "moved", "long_header", "garbage") or self.options.get("all"):
             return False
         if name == "no_list" and self.rest in ("/v1/models", "/api/tags"):
             self.document({"detail": "Not Found"}, 404)

@@ -603,20 +603,15 @@ static void warn_of_missing_weights(const struct onnx_file *file)
 
 static enum err open_file(const char *source, struct model *model, struct error *why)
 {
-    struct onnx_file *file = calloc(1, sizeof *file);
-    if (!file)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    struct onnx_file *file = model->state;
     enum err err = onnx_open(source, file, why);
-    if (err) {
-        free(file);
+    if (err)
         return err;
-    }
     warn_of_missing_weights(file);
     const char *slash = strrchr(source, '/');
     str_copy(model->name, sizeof model->name, slash ? slash + 1 : source);
     if (model_path_ends(model->name, ".onnx"))
         model->name[strlen(model->name) - strlen(".onnx")] = '\0';
-    model->state = file;
     return ERR_OK;
 }
 
@@ -630,13 +625,13 @@ static enum err build(const struct model *model, struct graph_options *options, 
 static void close_file(struct model *model)
 {
     onnx_close(model->state);
-    free(model->state);
 }
 
 const struct graph_reader graph_reader_onnx = {
     .name = "onnx",
     .summary = "ONNX files: shapes are inferred; weights inside, external or in Constant nodes",
     .probe = probe,
+    .state_size = sizeof(struct onnx_file),
     .open = open_file,
     .build = build,
     .close = close_file,

@@ -271,14 +271,14 @@ static enum err spans_end(struct export *export, struct error *why)
     struct spans *spans = export->state;
     end_batch(export, spans);
     if (!spans->all)
-        return err_set(why, ERR_NO_DATA, "the records of %s do not say when they were asked",
+        return err_set(why, ERR_NO_DATA, "the records of %s do not say when queries were sent",
                        export->run->directory);
     return ERR_OK;
 }
 
 const struct export_driver export_otlp_json = {
     .name = "otlp-json",
-    .summary = "OpenTelemetry traces, a batch a line: queries by the GenAI conventions",
+    .summary = "OpenTelemetry traces, one batch per line: queries by the GenAI conventions",
     .state_size = sizeof(struct spans),
     .record = spans_record,
     .end = spans_end,
@@ -409,7 +409,7 @@ static void put_point(struct json *json, const struct export *export, size_t i)
     json_object_end(json);
 }
 
-/* Neighbours of the same name are points of one metric. */
+/* Neighbors of the same name are points of one metric. */
 static void put_histograms(struct json *json, const struct export *export)
 {
     const struct metrics *metrics = export->state;
@@ -446,7 +446,7 @@ static enum err metrics_end(struct export *export, struct error *why)
     const struct metrics *metrics = export->state;
     struct json json;
     if (!metrics->to_ns)
-        return err_set(why, ERR_NO_DATA, "the records of %s do not say when they were asked",
+        return err_set(why, ERR_NO_DATA, "the records of %s do not say when queries were sent",
                        export->run->directory);
     json_init(&json, &export->out, false);
     otlp_open(&json, export->run, "resourceMetrics", "scopeMetrics");

@@ -1,5 +1,5 @@
 /* Chrome's trace format, which Perfetto and chrome://tracing open: queries on lanes, with their phases, and
- * what the sensors read as counters of each device. */
+ * sensor readings as counters of each device. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,7 +194,7 @@ static enum err perfetto_record(struct export *export, const struct export_recor
 
 /* ---- counters ---- */
 
-/* Of a start, from 1; nothing where it has none. */
+/* The samples of a start, from 1; none is no error. */
 static enum err each_sample(struct tracing *tracing, unsigned start, samples_take *take,
                             struct error *why)
 {
@@ -302,7 +302,7 @@ static enum err perfetto_end(struct export *export, struct error *why)
     struct tracing *tracing = export->state;
     struct json json;
     if (!tracing->lanes.count)
-        return err_set(why, ERR_NO_DATA, "the records of %s do not say when they were asked",
+        return err_set(why, ERR_NO_DATA, "the records of %s do not say when queries were sent",
                        export->run->directory);
     enum err err = put_counters(tracing, why);
     if (err)

@@ -1,4 +1,4 @@
-/* An SQLite database with two tables: `runs`, one row a run, and `queries`, one flat row a query.  All in
+/* An SQLite database with two tables: `runs`, one row per run, and `queries`, one flat row per query.  All in
  * one transaction; a database that has other runs keeps them, and one of the same name too unless it is to be replaced. */
 #include <sqlite3.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static int with_name(sqlite3 *db, const char *sql, const char *name, bool *found
     return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* Another run of that name is lost only to who said so. */
+/* A run of that name is replaced only with --replace. */
 static int prepare(struct database *database, const struct export_run *run, bool *taken)
 {
     struct text table = {0}, insert = {0};

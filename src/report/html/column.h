@@ -1,5 +1,5 @@
-/* A column of many numbers as a short text: quantised to a few bytes each, in base64.  The page shows
- * three or four digits of a query, and a hundred thousand queries must stay a small file.
+/* A column of many numbers as a short text: quantized to a few bytes each, in base64.  The page shows
+ * three or four digits of a figure, and a hundred thousand queries must stay a small file.
  *
  *   {"same": x}                                   every value is x, or null
  *   {"first": a, "by": d}                         a, a + d, a + 2 d ...

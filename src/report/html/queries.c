@@ -34,7 +34,7 @@ static size_t row_at(const struct listing *listing, size_t place)
     return place * listing->stride;
 }
 
-/* ---- from the name of a query to its row ---- */
+/* ---- from index and round of a span to the row of its query ---- */
 
 #define NO_ROW UINT32_MAX
 
@@ -198,7 +198,7 @@ static double other_value(const struct listing *listing, size_t i, enum other_co
     return UNKNOWN;
 }
 
-/* Those that there are, at most as many as there is room for. */
+/* As many as the column has capacity for. */
 static void put_others(struct json *json, const struct listing *listing)
 {
     static const char *const KEYS[] = {"kind", "row", "from_s", "length_s", "lane", "start"};

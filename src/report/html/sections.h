@@ -33,7 +33,7 @@ enum err results_put(struct json *json, const struct results *results) MUST_USE;
 void headline_put(struct json *json, const struct run_table *table, const struct results *results);
 
 /* "shares": [{"key", "label", "joules", "share"}], each joule in one of them; empty when the summary
- * does not tell. */
+ * lacks them. */
 void shares_put(struct json *json, const struct run_table *table);
 
 /* What the columns are made of. */
@@ -79,7 +79,7 @@ void predicted_put(struct json *json, const char *directory);
 /* "files": [{"name", "href", "bytes"}] of what is there; href leads from the page's folder. */
 void files_put(struct json *json, const char *directory, const char *page);
 
-/* "command": text, or null where the summary does not tell how it was made. */
+/* "command": text, or null where the summary lacks the options. */
 void command_put(struct json *json, const struct run_table *table);
 
 #endif

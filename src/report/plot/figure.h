@@ -1,7 +1,7 @@
 /* A picture before it is drawn: panels with axes, and series of numbers in them.  Texts may hold any
- * bytes; whoever draws makes labels of them and nothing else.
+ * bytes, and are drawn as labels, nothing else.
  *
- * A struct figure owns all that was added to it: zero-initialise, figure_release.  A failed allocation
+ * A struct figure owns all that was added to it: zero-initialize, figure_release.  A failed allocation
  * is remembered in `failed`, so that filling needs no checks. */
 #ifndef IPW_REPORT_FIGURE_H
 #define IPW_REPORT_FIGURE_H
@@ -89,7 +89,7 @@ struct figure {
     bool failed;
 };
 
-/* Axes are linear, by the data, until they are told otherwise.  There are FIGURE_PANELS_MOST. */
+/* Axes are linear and scaled to the data by default.  There are FIGURE_PANELS_MOST. */
 struct figure_panel *figure_panel(struct figure *figure, const char *x_label, const char *y_label);
 
 /* Never NULL: a failed figure has one that takes nothing. */
@@ -103,6 +103,13 @@ void series_add(struct figure_series *series, const double *values, unsigned cou
 #define series_add3(series, ...) series_add(series, (const double[]){__VA_ARGS__}, 3)
 #define series_add4(series, ...) series_add(series, (const double[]){__VA_ARGS__}, 4)
 #define series_add5(series, ...) series_add(series, (const double[]){__VA_ARGS__}, 5)
+
+/* Marks with their ±, and a line through the mean of those at the same place; sorts the points.  `line` may be NULL. */
+struct figure_point {
+    double x, y, plus_minus; /* plus_minus UNKNOWN: without one */
+};
+void figure_points(struct figure_series *line, struct figure_series *marks,
+                   struct figure_point *points, size_t count);
 
 void figure_name(struct figure *figure, struct figure_axis *axis, const char *name);
 void figure_label(struct figure *figure, struct figure_panel *panel, double x, double y, bool left,

@@ -159,7 +159,7 @@ static bool is_cpu(const struct gauge *gauge)
     return strcmp(gauge->device, "host") == 0 || str_starts(gauge->device, "cpu");
 }
 
-/* UNKNOWN where the device does not tell. */
+/* UNKNOWN where no sensor reports it. */
 static double utilisation(const struct gauges *all, const char *device)
 {
     double most = UNKNOWN;
@@ -171,7 +171,7 @@ static double utilisation(const struct gauges *all, const char *device)
 
 static enum err choose(const struct gauges *all, struct busy_clock *out, struct error *why)
 {
-    double busiest = -1; /* below what is not told, which is below what is */
+    double busiest = -1; /* below unknown (-0.5), which is below any known utilization */
     size_t clocks = 0, idle = 0;
     *out = (struct busy_clock){.mhz = UNKNOWN};
     for (size_t i = 0; i < all->count; i++) {

@@ -145,7 +145,7 @@ enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bo
                     FIGURE_SUFFIXES[format]) ||
         !str_format(final, sizeof final, "%s/%s.%s", directory, name, FIGURE_SUFFIXES[format]))
         return err_set(why, ERR_BAD_VALUE, "too long a path: %s", directory);
-    /* An SVG is drawn by whoever opens it, with the fonts there. */
+    /* An SVG is rendered by its viewer, with the fonts there. */
     err = figure_script(figure, format, dark, format == FIGURE_SVG ? NULL : can_be_shown, &script);
     if (err)
         err_set(why, err, "%s", err_text(err));

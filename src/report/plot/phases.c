@@ -7,7 +7,7 @@
 #include "report/plot/plot.h"
 #include "stats/quantile.h"
 
-/* More bars than this cannot be told apart: neighbours are put together. */
+/* More bars than this cannot be told apart: neighbors are averaged. */
 enum { BARS_MOST = 80 };
 
 static size_t count_rows(const struct run_table *table)

@@ -19,7 +19,7 @@ enum { REQUESTS_DRAWN = 300, LANES_MOST = 64, COLUMNS = 1200 };
 /* Starts that are drawn, the first ones; and of how many each is named. */
 enum { STARTS_DRAWN = 32, STARTS_NAMED = 6 };
 
-/* A start on the page: its own seconds, and what lies between them and those of the page. */
+/* A start on the page: its own seconds, and their offset on the page. */
 struct lap {
     unsigned start;
     double from, to, shift;
@@ -118,9 +118,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many are under way, as it changes; over the page's columns the most of each. */
-static enum err put_alive(struct figure *figure, struct figure_panel *panel,
-                          const struct spans *spans, double from, double to)
+/* Requests in flight over time: the maximum in each column of the page. */
+static enum err put_in_flight(struct figure *figure, struct figure_panel *panel,
+                              const struct spans *spans, double from, double to)
 {
     size_t count = spans->count, sent = 0, ended = 0;
     double *starts = malloc(count * sizeof *starts), *ends = malloc(count * sizeof *ends);
@@ -148,7 +148,7 @@ static enum err put_alive(struct figure *figure, struct figure_panel *panel,
             ended++;
     }
     struct figure_series *boxes =
-        figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "requests under way");
+        figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "requests in flight");
     for (int c = 0; c < COLUMNS; c++)
         if (most[c] > 0)
             series_add4(boxes, from + (to - from) * c / COLUMNS,
@@ -167,7 +167,7 @@ static enum err put_spans(struct figure *figure, struct spans *spans, double fro
     panel->x.high = to;
     if (!one_by_one) {
         panel->y.from_zero = true;
-        return put_alive(figure, panel, spans, from, to);
+        return put_in_flight(figure, panel, spans, from, to);
     }
     size_t lanes = put_requests(figure, panel, spans);
     panel->y.low = 0.4;
@@ -241,7 +241,7 @@ static void shift_spans(struct spans *spans, const struct laps *laps)
     spans->count = kept;
 }
 
-/* What lies between the starts' requests on the wall clock; UNKNOWN where the journal does not tell. */
+/* Wall-clock time between the requests of successive starts; UNKNOWN where the journal lacks it. */
 static double time_between(const char *directory, const struct laps *laps)
 {
     struct journal_starts starts;
@@ -327,7 +327,7 @@ static enum err draw_both(const struct run_table *table, const struct laps *laps
     put_power(figure, laps);
     shift_spans(spans, laps);
     enum err err = put_spans(figure, spans, laps->from, laps->to,
-                             several ? "time under way (s)" : "time since the start (s)");
+                             several ? "time without the gaps (s)" : "time since the start (s)");
     if (!err && several)
         mark_starts(figure, laps);
     return err;

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "metrics/prices.h"
+#include "port/file.h"
 #include "port/proc.h"
 #include "rundir/run_dir.h"
 #include "runner/profile/settle.h"
@@ -100,6 +101,10 @@ static enum err run_phases(struct profile *profile, struct error *why)
         err = profile->err;
     }
     enum err late_err = summarize(profile, &late);
+    if (late_err && !file_is_directory(profile->directory))
+        late_err =
+            err_set(&late, ERR_LOST, "%s was deleted or moved while the run was writing to it",
+                    profile->directory);
     if (!err && late_err) {
         *why = late;
         err = late_err;

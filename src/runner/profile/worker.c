@@ -12,6 +12,7 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "port/json_read.h"
+#include "port/proc.h"
 #include "port/thread.h"
 #include "runner/profile/grading.h"
 #include "runner/profile/records.h"
@@ -20,6 +21,9 @@
 /* Between attempts: half a second, doubled each time, a minute at most. */
 #define RETRY_FIRST_S 0.5
 #define RETRY_MAX_S   60.0
+
+/* A suspend shorter than this is indistinguishable from the skew of two clock reads. */
+#define SUSPEND_LEAST (100 * NS_PER_MS)
 
 /* How often a sleeping worker checks whether it should stop. */
 #define NAP (20 * NS_PER_MS)
@@ -295,7 +299,10 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
     for (;;) {
         answer.attempts++;
         bool again;
+        unsigned stops = proc_stops();
+        nanos suspended = clock_suspended();
         answer.err = attempt(worker, query, answer.attempts, &reply, &reason, &again, &broken, why);
+        answer.paused = proc_stops() != stops || clock_suspended() - suspended > SUSPEND_LEAST;
         if (answer.attempts == 1)
             answer.first_sent = reply.sent;
         if (!again || broken)

@@ -1,9 +1,12 @@
 /* The HTTP client against a server with scripted faults: bodies, times, errors, cancelling. */
 #include "support/unit.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/clock.h"
 #include "port/http.h"
@@ -452,6 +455,47 @@ static void a_get_follows_and_a_post_does_not(void **state)
     http_close(http);
 }
 
+static void a_header_beyond_the_limit_is_named(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    struct taken taken = {0};
+    struct http_response response;
+    struct error why;
+    assert_int_equal(get(url_of("long_header:kb=1024", "/health"), NULL, &taken, &response, &why),
+                     ERR_BAD_VALUE);
+    assert_contains(why.text, "headers that are too long");
+    http_response_release(&response);
+    text_release(&taken.body);
+}
+
+/* With every descriptor in use no connection can be made: that is not the server's fault. */
+static void a_lack_of_descriptors_is_named(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    struct http *http = open_http();
+    struct http_response response;
+    struct error why;
+    struct rlimit before, few;
+    int taken[64], count = 0;
+    const char *url = url_of("normal", "/health");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){.rlim_cur = 48, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    while (count < 64 && (taken[count] = open("/dev/null", O_RDONLY)) >= 0)
+        count++;
+    const struct http_request request = {.method = "GET", .url = url, .timeout = 30 * NS_PER_S};
+    enum err err = http_perform(http, &request, &response, &why);
+    for (int i = 0; i < count; i++)
+        close(taken[i]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(err, ERR_TOO_MANY_FILES);
+    assert_contains(why.text, "too many open files");
+    http_response_release(&response);
+    http_close(http);
+}
+
 static void a_fetch_has_its_limit(void **state)
 {
     (void)state;
@@ -554,6 +598,8 @@ int main(void)
         cmocka_unit_test(a_header_cannot_bring_another),
         cmocka_unit_test(a_connection_is_used_again),
         cmocka_unit_test(a_get_follows_and_a_post_does_not),
+        cmocka_unit_test(a_header_beyond_the_limit_is_named),
+        cmocka_unit_test(a_lack_of_descriptors_is_named),
         cmocka_unit_test(a_fetch_has_its_limit),
         cmocka_unit_test(this_machine_is_never_behind_a_proxy),
     };

@@ -64,7 +64,7 @@ static const char LINES[] =
     "{\"key\":\"q000000\",\"start\":1,\"span\":\"sent\",\"from_s\":0}\n"
     "{\"key\":\"q000000\",\"start\":1,\"span\":\"request\",\"from_s\":1,\"to_s\":3}\n"
     "{\"key\":\"q000000\",\"start\":1,\"span\":\"request\",\"from_s\":1,\"to_s\":0.5}\n"
-    "{\"key\":\"other\",\"start\":1,\"span\":\"judge\",\"from_s\":3,\"to_s\":5}\n";
+    "{\"key\":\"q00001x\",\"start\":1,\"span\":\"judge\",\"from_s\":3,\"to_s\":5}\n";
 
 static void test_all_that_have_ended(void **state)
 {
@@ -79,7 +79,7 @@ static void test_all_that_have_ended(void **state)
     assert_int_equal(spans.items[0].index, 0);
     assert_true(isnan(spans.items[0].first_token) && spans.items[1].first_token == 2.5);
     assert_int_equal(spans.items[2].kind, SPAN_JUDGE);
-    assert_true(spans.items[2].index == SPAN_NO_QUERY);
+    assert_true(spans.items[2].index == SPAN_NO_QUERY); /* a damaged key is no query's */
     assert_int_equal(spans.items[3].index, 2);
     assert_int_equal(spans.items[3].repeat, 1);
     assert_int_equal(spans.items[3].start, 2);

@@ -117,46 +117,6 @@ static void far_places_are_kept(void **state)
     assert_null(done.bits);
 }
 
-static void keys_are_read_back(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *key;
-        bool good;
-        uint64_t index;
-        unsigned repeat;
-    } CASES[] = {
-        {"q000000", true, 0, 0},
-        {"q000012.r1", true, 12, 1},
-        {"q1234567890", true, 1234567890, 0},
-        {"q000003.r100", true, 3, 100},
-        {NULL, false, 0, 0},
-        {"", false, 0, 0},
-        {"q", false, 0, 0},
-        {"000012", false, 0, 0},
-        {"qx", false, 0, 0},
-        {"q12x", false, 0, 0},
-        {"q12.r", false, 0, 0},
-        {"q.r1", false, 0, 0},
-        {"q1.rx", false, 0, 0},
-        {"q-1", false, 0, 0},
-        {"q1.r4294967296", false, 0, 0},
-        {"q99999999999999999999999999999999999999", false, 0, 0},
-    };
-    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        uint64_t index = 77;
-        unsigned repeat = 77;
-        bool good = query_key_parse(CASES[i].key, &index, &repeat);
-        if (good != CASES[i].good)
-            print_error("%s\n", CASES[i].key);
-        assert_true(good == CASES[i].good);
-        if (good) {
-            assert_int_equal(index, CASES[i].index);
-            assert_int_equal(repeat, CASES[i].repeat);
-        }
-    }
-}
-
 enum { ARRIVALS = 4000 };
 
 static void arrivals_of(uint64_t seed, double *gaps)
@@ -228,7 +188,6 @@ int main(void)
         cmocka_unit_test(what_is_done_is_left_out),
         cmocka_unit_test(all_done_is_an_empty_supply),
         cmocka_unit_test(far_places_are_kept),
-        cmocka_unit_test(keys_are_read_back),
         cmocka_unit_test(arrivals_are_a_poisson_process),
         cmocka_unit_test(a_dataset_that_is_not_there),
     };

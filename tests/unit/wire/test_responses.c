@@ -156,7 +156,8 @@ static void the_servers_own_end_counts(void **state)
         {CHUNK("a") REASON, ERR_OK, ERR_OK},
         {CHUNK("a") REASON DONE, ERR_LOST, ERR_OK}, /* it hung up after all was said */
         {CHUNK("a") REASON DONE, ERR_TIMEOUT, ERR_OK},
-        {CHUNK("a") DONE, ERR_TIMEOUT, ERR_TIMEOUT},
+        {CHUNK("a") DONE, ERR_TIMEOUT, ERR_LOST},
+        {CHUNK("a") DONE, ERR_LOST, ERR_LOST}, /* and it hangs up after it */
         {CHUNK("a") REASON, ERR_LOST, ERR_OK},
         {CHUNK("a") REASON, ERR_TIMEOUT, ERR_TIMEOUT},
         {CHUNK("a"), ERR_LOST, ERR_LOST},
