@@ -42,36 +42,20 @@ static bool is_word(const struct math_token *token, const char *word)
     return token->kind == MATH_TEXT && slice_equal(token->text, slice_of(word));
 }
 
-static bool is_list_sign(const struct math_token *token)
+/* What separates parts: signs, 'A' for the word "and", 'O' for "or". */
+static const char LIST[] = ",;AO", RELATIONS[] = "=<>LGN", UNIONS[] = "UO", CELLS[] = "&R";
+
+static bool separates(const struct math_token *token, const char *set)
 {
-    return is_sign(token, ',') || is_sign(token, ';') || is_word(token, "or") ||
-           is_word(token, "and");
+    char sign = token->kind == MATH_SIGN ? token->sign
+                : is_word(token, "and")  ? 'A'
+                : is_word(token, "or")   ? 'O'
+                                         : '\0';
+    return sign && strchr(set, sign);
 }
 
-static bool is_relation(const struct math_token *token)
-{
-    return token->kind == MATH_SIGN && token->sign && strchr("=<>LGN", token->sign);
-}
-
-static bool is_or(const struct math_token *token)
-{
-    return is_word(token, "or");
-}
-
-/* "x < 1 or x > 2" is a union too */
-static bool is_union(const struct math_token *token)
-{
-    return is_sign(token, SIGN_UNION) || is_or(token);
-}
-
-static bool is_cell_sign(const struct math_token *token)
-{
-    return is_sign(token, '&') || is_sign(token, SIGN_ROW);
-}
-
-/* Splits at tokens that `separates` accepts, outside all brackets.  False when there are too many parts. */
-static bool split(struct part whole, bool (*separates)(const struct math_token *),
-                  struct parts *out)
+/* Splits at tokens of the set, outside all brackets.  False when there are too many parts. */
+static bool split(struct part whole, const char *set, struct parts *out)
 {
     int depth = 0;
     size_t from = 0;
@@ -83,7 +67,7 @@ static bool split(struct part whole, bool (*separates)(const struct math_token *
             depth += whole.at[i].kind == MATH_OPEN;
             depth -= whole.at[i].kind == MATH_CLOSE;
         }
-        if (!ends && (depth > 0 || !separates(&whole.at[i])))
+        if (!ends && (depth > 0 || !separates(&whole.at[i], set)))
             continue;
         if (out->count == PARTS_MAX)
             return false;
@@ -178,7 +162,7 @@ static size_t unit_start(struct part part)
     for (size_t i = part.count; i-- > 1;) {
         const struct math_token *token = &part.at[i];
         bool exponent = token->kind == MATH_NUMBER && is_sign(&part.at[i - 1], '^');
-        if (token->kind == MATH_TEXT && !is_list_sign(token))
+        if (token->kind == MATH_TEXT && !separates(token, LIST))
             start = i;
         else if (!exponent && !is_sign(token, '^') && !is_sign(token, '.') && !is_sign(token, '/'))
             break;
@@ -230,7 +214,7 @@ static struct part strip_suffix(struct part part, struct suffix *suffix)
 static struct part strip_lhs(struct part part)
 {
     struct parts sides, list;
-    if (!split(part, is_list_sign, &list) || list.count != 1 || !split(part, is_relation, &sides) ||
+    if (!split(part, LIST, &list) || list.count != 1 || !split(part, RELATIONS, &sides) ||
         sides.count < 2)
         return part;
     for (size_t i = 1; i < sides.count; i++)
@@ -245,23 +229,13 @@ static struct part strip_lhs(struct part part)
     return number || sides.count > 2 || named ? last : part;
 }
 
-static bool is_approximate(const struct math_token *token)
-{
-    return is_sign(token, SIGN_APPROXIMATE);
-}
-
-static bool is_element(const struct math_token *token)
-{
-    return is_sign(token, SIGN_ELEMENT);
-}
-
 /* S of "x \in S"; of "5/12 \approx 0.42" the exact side, of "x \approx 3" the right one. */
 static struct part strip_sides(struct part part)
 {
     struct parts sides;
-    if (split(part, is_element, &sides) && sides.count == 2 && sides.items[0].count == 1)
+    if (split(part, "E", &sides) && sides.count == 2 && sides.items[0].count == 1)
         part = sides.items[1];
-    if (split(part, is_approximate, &sides) && sides.count == 2)
+    if (split(part, "~", &sides) && sides.count == 2)
         part = sides.items[sides.items[0].count == 1 && sides.items[0].at[0].kind == MATH_NAME];
     return part;
 }
@@ -269,7 +243,7 @@ static struct part strip_sides(struct part part)
 static bool has_relation(struct part part)
 {
     struct parts sides;
-    return split(part, is_relation, &sides) && sides.count > 1;
+    return split(part, RELATIONS, &sides) && sides.count > 1;
 }
 
 /* ---- comparing values ---- */
@@ -490,7 +464,7 @@ static struct parts reversed(const struct parts *chain)
 static bool same_relations(struct comparison *with, struct part a, struct part b)
 {
     struct parts first, second;
-    if (!split(a, is_relation, &first) || !split(b, is_relation, &second))
+    if (!split(a, RELATIONS, &first) || !split(b, RELATIONS, &second))
         return false;
     struct parts turned = reversed(&second);
     if (same_in_order(with, &first, &second) || same_in_order(with, &first, &turned))
@@ -503,7 +477,7 @@ static bool same_relations(struct comparison *with, struct part a, struct part b
 static bool same_matrices(struct comparison *with, struct part a, struct part b)
 {
     struct parts first, second;
-    return split(inside(a), is_cell_sign, &first) && split(inside(b), is_cell_sign, &second) &&
+    return split(inside(a), CELLS, &first) && split(inside(b), CELLS, &second) &&
            same_in_order(with, &first, &second);
 }
 
@@ -523,7 +497,7 @@ static bool read_list(struct part part, struct part_list *out)
     } else {
         out->close = '\0';
     }
-    if (!split(part, is_list_sign, &out->parts))
+    if (!split(part, LIST, &out->parts))
         return false;
     /* (5) is a number in parentheses, {5} a set of one element */
     return out->parts.count > 1 || (out->open == 'S' && out->parts.count == 1);
@@ -554,7 +528,7 @@ static bool same_lists(struct comparison *with, const struct part_list *a,
 static bool same_alternatives(struct comparison *with, struct part one, struct part several)
 {
     struct parts forms;
-    if (!split(several, is_or, &forms) || forms.count < 2)
+    if (!split(several, "O", &forms) || forms.count < 2)
         return false;
     for (size_t i = 0; i < forms.count; i++)
         if (!same(with, one, forms.items[i]))
@@ -596,7 +570,7 @@ static bool read_inequality(struct part part, struct range *out)
 {
     struct parts sides;
     *out = (struct range){.low_closed = false};
-    if (!split(part, is_relation, &sides) || sides.count < 2 || sides.count > 3)
+    if (!split(part, RELATIONS, &sides) || sides.count < 2 || sides.count > 3)
         return false;
     size_t middle =
         sides.count == 3 || sides.items[0].count != 1 || sides.items[0].at[0].kind != MATH_NAME;
@@ -646,7 +620,7 @@ static bool same_compound(struct comparison *with, struct part a, struct part b,
         return same_matrices(with, a, b);
     if (same_ranges(with, a, b))
         return true;
-    if (split(a, is_union, &a_union) && split(b, is_union, &b_union) && a_union.count > 1 &&
+    if (split(a, UNIONS, &a_union) && split(b, UNIONS, &b_union) && a_union.count > 1 &&
         b_union.count > 1)
         return same_in_any_order(with, &a_union, &b_union);
     bool a_is_list = read_list(a, &a_list), b_is_list = read_list(b, &b_list);
@@ -711,7 +685,7 @@ static size_t item_end(const struct formula *formula, size_t from)
         const struct math_token *token = &formula->items[i];
         depth += token->kind == MATH_OPEN;
         depth -= token->kind == MATH_CLOSE;
-        if (depth < 0 || (depth == 0 && is_list_sign(token)))
+        if (depth < 0 || (depth == 0 && separates(token, LIST)))
             return i;
     }
     return formula->count;

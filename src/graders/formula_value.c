@@ -152,7 +152,7 @@ static double complex root(const struct parser *parser, double complex value, do
     if (real < 0 && degree == floor(degree) && fmod(degree, 2) != 0)
         return -pow(-real, 1 / degree);
     if (real < 0 && degree == 2 && !parser->variables)
-        return CMPLX(0, sqrt(-real));
+        return sqrt(-real) * _Complex_I;
     return degree == 2 ? sqrt(real) : pow(real, 1 / degree);
 }
 
@@ -255,7 +255,7 @@ static double complex constant(const struct parser *parser)
     if (is_name(parser, "inf") || is_name(parser, "oo") || is_name(parser, "infinity"))
         return INFINITY;
     if (is_name(parser, "i"))
-        return CMPLX(0, 1);
+        return _Complex_I;
     return is_name(parser, "pi") ? PI : is_name(parser, "e") ? EULER : 0;
 }
 

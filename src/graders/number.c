@@ -66,22 +66,18 @@ static bool take_word(struct cursor *c, const char *word)
 
 /* ---- digits ---- */
 
-/* Digits for strtod.  Those beyond its precision are counted, not stored. */
+/* Digits for strtod; no answer has more than these. */
 struct digits {
-    char kept[48];
+    char kept[400];
     size_t count;
-    long dropped;    /* of the integer part */
     int significant; /* without leading zeros */
 };
 
-static void keep(struct digits *digits, char c, bool fraction)
+static void keep(struct digits *digits, char c)
 {
-    enum { CAPACITY = sizeof digits->kept - 2 };
     digits->significant += is_digit(c) && (digits->significant || c != '0');
-    if (digits->count < CAPACITY)
+    if (digits->count < sizeof digits->kept - 1)
         digits->kept[digits->count++] = c;
-    else if (!fraction)
-        digits->dropped++;
 }
 
 /* How many digits follow, up to 4. */
@@ -127,7 +123,7 @@ static bool take_integer(struct cursor *c, struct digits *digits)
 {
     size_t first = 0;
     for (; is_digit(peek(c, 0)); c->at++, first++)
-        keep(digits, *c->at, false);
+        keep(digits, *c->at);
     bool points = first && first <= 3 && is_grouping_point(c);
     while (first && first <= 3) {
         size_t step = points ? peek(c, 0) == '.' && digits_ahead(c, 1) == 3 : grouping(c);
@@ -135,30 +131,21 @@ static bool take_integer(struct cursor *c, struct digits *digits)
             break;
         c->at += step;
         for (size_t i = 0; i < 3; i++, c->at++)
-            keep(digits, *c->at, false);
+            keep(digits, *c->at);
     }
     return points;
 }
 
-/* A decimal exponent, limited beyond the range of a double. */
-static long take_exponent(struct cursor *c)
+/* A decimal exponent: e-5 */
+static void take_exponent(struct cursor *c, struct digits *digits)
 {
-    struct cursor look = *c;
-    if ((peek(c, 0) | 32) != 'e')
-        return 0;
-    look.at++;
-    bool negative = peek(&look, 0) == '-';
-    if (negative || peek(&look, 0) == '+')
-        look.at++;
-    if (!is_digit(peek(&look, 0)))
-        return 0;
-    long exponent = 0;
-    for (; is_digit(peek(&look, 0)); look.at++)
-        exponent = exponent < 100000 ? exponent * 10 + (*look.at - '0') : exponent;
-    if (isalpha((unsigned char)peek(&look, 0)))
-        return 0;
-    *c = look;
-    return negative ? -exponent : exponent;
+    size_t end = peek(c, 1) == '-' || peek(c, 1) == '+' ? 2 : 1;
+    if ((peek(c, 0) | 32) != 'e' || !is_digit(peek(c, end)))
+        return;
+    while (is_digit(peek(c, end)))
+        end++;
+    for (bool word = isalpha((unsigned char)peek(c, end)); end && !word; end--, c->at++)
+        keep(digits, *c->at);
 }
 
 /* 12, 1,234.5, .5, 1e-5; unsigned.  `significant`, which may be NULL, is that of a number with decimals. */
@@ -170,19 +157,16 @@ static bool take_decimal(struct cursor *c, bool may_comma, double *value, int *s
     bool whole = look.at > c->at;
     bool comma = whole && may_comma && is_decimal_comma(&look, 0);
     bool decimals = comma || (peek(&look, 0) == '.' && is_digit(peek(&look, 1)));
-    if (decimals) {
-        keep(&digits, '.', true);
-        for (look.at++; is_digit(peek(&look, 0)); look.at++)
-            keep(&digits, *look.at, true);
-    } else if (!whole) {
+    if (!whole && !decimals)
         return false;
-    }
-    long exponent = take_exponent(&look) + digits.dropped;
-    char number[96];
-    str_format(number, sizeof number, "%s%se%ld", whole ? "" : "0", digits.kept, exponent);
-    *value = strtod(number, NULL);
+    if (decimals)
+        keep(&digits, '.');
+    for (look.at += decimals; decimals && is_digit(peek(&look, 0)); look.at++)
+        keep(&digits, *look.at);
     if (significant)
         *significant = decimals ? digits.significant : 0;
+    take_exponent(&look, &digits);
+    *value = strtod(digits.kept, NULL);
     *c = look;
     return true;
 }
