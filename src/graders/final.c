@@ -6,7 +6,6 @@
 
 #include "core/params.h"
 #include "core/text.h"
-#include "graders/fold.h"
 #include "graders/number.h"
 #include "graders/tokens.h"
 
@@ -253,9 +252,8 @@ static bool find_statement(struct slice text, struct final_answer *out)
     struct token token, before = {.kind = TOKEN_LINE};
     for (bool starts_line = true; token_next(&tokens, &token); before = token) {
         if (token_is_answer(&token) && !token_is(&before, "/")) {
-            size_t length;
             const char *value = statement_value(tokens, &token, starts_line);
-            if (!value && char_is_cjk(char_at(token.text, &length)))
+            if (!value && token_is_cjk(&token))
                 value = tokens.at; /* the run has the link in it */
             if (value && skip(value, end, " \t\r\n*_:>\"'`") < end)
                 found = value;

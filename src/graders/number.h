@@ -52,9 +52,6 @@ struct numbers {
 };
 bool number_next(struct numbers *numbers, struct number *out);
 
-/* The last number in words: "forty-two", "minus seven", "three quarters". */
-bool number_in_words(struct slice text, struct number *out);
-
 /* The text is one number and nothing else. */
 bool number_whole(struct slice text, struct number *out);
 
@@ -63,6 +60,9 @@ bool number_equal(const struct tolerance *tolerance, const struct number *expect
                   const struct number *value);
 
 /* ---- the number that an answer states: stated.c ---- */
+
+/* The last number in words: "forty-two", "minus seven", "three quarters". */
+bool number_in_words(struct slice text, struct number *out);
 
 /* The number after the last equals sign, as in "x = 3 * 4 = 12 apples". */
 bool stated_after_equals(struct slice line, struct number *out);

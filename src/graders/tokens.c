@@ -108,6 +108,12 @@ bool token_ends_sentence(const struct token *token, const struct token *before)
              token_in(before, " ans e g i eq no vs approx ca "));
 }
 
+bool token_is_cjk(const struct token *token)
+{
+    size_t length;
+    return token->kind == TOKEN_WORD && char_is_cjk(char_at(token->text, &length));
+}
+
 bool token_is_answer(const struct token *token)
 {
     static const char WORDS[] =
@@ -117,8 +123,7 @@ bool token_is_answer(const struct token *token)
                                         "選項", "정답", "답은", NULL};
     if (token->kind != TOKEN_WORD)
         return false;
-    size_t length;
-    if (!char_is_cjk(char_at(token->text, &length)))
+    if (!token_is_cjk(token))
         return token_in(token, WORDS);
     for (const char *const *part = PARTS; *part; part++)
         for (size_t at = 0; at + strlen(*part) <= token->text.length; at++)

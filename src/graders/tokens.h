@@ -50,6 +50,9 @@ bool token_ends_sentence(const struct token *token, const struct token *before);
 /* "Answer" in several languages; in Chinese, Japanese and Korean within a run of characters. */
 bool token_is_answer(const struct token *token);
 
+/* A run of Chinese, Japanese or Korean characters. */
+bool token_is_cjk(const struct token *token);
+
 /* "is" in several languages: what links a statement with its value. */
 bool token_is_link(const struct token *token);
 
