@@ -124,7 +124,7 @@ bench: ## what our own work costs, against its bounds
 FUZZ_SECONDS ?= 60
 
 fuzz: test-setup ## feed the fuzzers for FUZZ_SECONDS (60) each; what they learn stays in build-fuzz
-	$(call configure,build-fuzz,-DCMAKE_C_COMPILER=clang -DIPW_FUZZ=ON -DIPW_TESTS=OFF -DIPW_SANITIZE=address$(comma)undefined)
+	$(call configure,build-fuzz,$(QUICK) -DCMAKE_C_COMPILER=clang -DIPW_FUZZ=ON -DIPW_TESTS=OFF -DIPW_SANITIZE=address$(comma)undefined)
 	$(call compile,build-fuzz)
 	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
 

@@ -273,6 +273,9 @@ static void check_answers(struct checks *checks)
                   "%zu answers reached the token limit", cut);
     else
         check_put(checks, "cut_answers", CHECK_UNKNOWN, "finish reasons are unknown");
+    if (table->has_summary && table->summary.tokens_note)
+        check_put(checks, "token_counts", CHECK_WARNING, "unknown for some queries: %s",
+                  table->summary.tokens_note);
     for (size_t i = 0; i < table->rows; i++)
         again += run_number(table, RUN_ATTEMPTS, i) > 1;
     if (again)

@@ -242,9 +242,12 @@ class BadRuns(unittest.TestCase):
         text[4] = text[4].replace('"dataset_metadata": {', '"dataset_metadata": [1], "y": {')
         (path / "records.jsonl").write_text("".join(text))
         self.assertTaken(path)
-        self.assertEqual(json.loads(ipw(None, "compare", path, path, "--json").stdout)["queries"], 11)
-        (path / "records.jsonl").write_text("".join(text).replace('"model_metrics": {', '"model_metrics": [1], "x": {'))
-        (path / "summary.json").unlink()
+        self.assertIn("11 queries", ipw(None, "analyze", path).stdout)
+
+    def test_no_metrics_but_lists(self):
+        path = self.run_of("lists", whole=False)
+        text = (path / "records.jsonl").read_text()
+        (path / "records.jsonl").write_text(text.replace('"model_metrics": {', '"model_metrics": [1], "x": {'))
         self.assertRefused(path, "no record")
 
     def test_times_that_no_clock_shows(self):

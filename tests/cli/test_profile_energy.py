@@ -349,6 +349,14 @@ class Figures(EnergyTest):
                 self.assertGreater(one, 0.08 * 50 * 0.8)
             self.assertGreater(both[key]["plus_minus"], energy["plus_minus"])
 
+    def test_what_interrupted_streams_spend_is_not_lost(self):
+        rows = self.dataset("question 0", "question 1 [interrupted:first_ms=80,pieces=2]", "question 2")
+        report = self.profile(machine=self.machine(Intel, 50), play="mixed:gap_ms=20", dataset=rows)
+        self.assertEqual((report["completed"], report["failed"]), (2, 1))
+        self.assertGreater(report["joules"]["failed"], 0.08 * 50 * 0.8)
+        self.assertAlmostEqual(report["joules_per_query"], report["joules"]["queries"] / 2)
+        self.assertAddsUp(report)
+
     def test_a_start_that_asks_nothing_adds_nothing(self):
         machine = self.machine(Intel, 50)
         first = self.profile("--idle", 0.3, machine=machine, play="normal:gap_ms=40")
