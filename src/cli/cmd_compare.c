@@ -11,6 +11,7 @@
 #include "analysis/compare.h"
 #include "cli/common.h"
 #include "core/text.h"
+#include "port/output.h"
 #include "report/text/compare_report.h"
 #include "report/html/html.h"
 
@@ -70,7 +71,9 @@ static int put_page(const struct compare_options *options, const char **director
     if (!err)
         err = write_file(options->output, &page, &why);
     text_addf(&said, "%s\n", options->output);
-    int code = err ? complain(EXIT_FAILED, "%s", why.text) : put_output(&said);
+    int code = err ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
+    if (!err && !output_is_stdout(options->output))
+        code = put_output(&said);
     text_release(&page);
     text_release(&said);
     return code;

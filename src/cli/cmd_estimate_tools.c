@@ -21,6 +21,7 @@
 #include "estimate/measurements.h"
 #include "estimate/predictor.h"
 #include "estimate/validate.h"
+#include "port/output.h"
 #include "port/proc.h"
 #include "report/text/calibrate_report.h"
 #include "runner/microbench/microbench.h"
@@ -167,7 +168,8 @@ static int report_calibration(const struct calibrate_command *command,
         calibrate_json(&report, &out);
     else
         calibrate_text(&report, wants_color(STDOUT_FILENO), &out);
-    int written = put_output(&out);
+    bool taken = command->output && output_is_stdout(command->output); /* by the file */
+    int written = taken ? EXIT_DONE : put_output(&out);
     text_release(&file);
     text_release(&out);
     return written ? written : code;

@@ -9,7 +9,9 @@
 
 #include "cli/common.h"
 #include "core/text.h"
+#include "port/output.h"
 #include "report/html/html.h"
+#include "rundir/run_dir.h"
 
 static const char *model, *output;
 
@@ -21,6 +23,14 @@ static const struct option_row ROWS[] = {
     {0},
 };
 /* clang-format on */
+
+/* Without -o, in the first run directory. */
+static enum err put_page(const char *run, const char *path, const struct text *page,
+                         struct error *why)
+{
+    return run && !output ? run_dir_put(run, "report.html", page, why)
+                          : write_file(path, page, why);
+}
 
 static int make_report(const struct html_report *wanted)
 {
@@ -36,10 +46,10 @@ static int make_report(const struct html_report *wanted)
     report.page = text_get(&path);
     enum err err = html_write(&report, &page, &why);
     if (!err)
-        err = write_file(report.page, &page, &why);
+        err = put_page(first, report.page, &page, &why);
     int code = err ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
     text_addf(&said, "%s\n", report.page);
-    if (!err)
+    if (!err && !output_is_stdout(report.page))
         code = put_output(&said);
     text_release(&page);
     text_release(&path);
