@@ -21,7 +21,6 @@
 #include "estimate/measurements.h"
 #include "estimate/predictor.h"
 #include "estimate/validate.h"
-#include "port/output.h"
 #include "port/proc.h"
 #include "report/text/calibrate_report.h"
 #include "runner/microbench/microbench.h"
@@ -168,8 +167,7 @@ static int report_calibration(const struct calibrate_command *command,
         calibrate_json(&report, &out);
     else
         calibrate_text(&report, wants_color(STDOUT_FILENO), &out);
-    bool taken = command->output && output_is_stdout(command->output); /* by the file */
-    int written = taken ? EXIT_DONE : put_output(&out);
+    int written = is_dash(command->output) ? EXIT_DONE : put_output(&out);
     text_release(&file);
     text_release(&out);
     return written ? written : code;

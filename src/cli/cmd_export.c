@@ -8,7 +8,6 @@
 
 #include "cli/common.h"
 #include "core/log.h"
-#include "port/output.h"
 #include "report/export/export.h"
 #include "rundir/journal.h"
 
@@ -32,7 +31,7 @@ static int export_with(const struct export_options *options, const char *directo
                                         : "%s writes a file: use -o FILE instead of --output-dir",
                         driver->name);
     const char *output = options->directory ? options->directory : options->output;
-    if (driver->makes_files && output_is_stdout(output))
+    if (driver->makes_files && (!output || is_dash(output)))
         return complain(EXIT_USAGE, "%s needs %s", driver->name,
                         driver->makes_directory ? "--output-dir DIR" : "-o FILE");
     struct export_request request = {.directory = directory,

@@ -145,12 +145,27 @@ int deliver(const char *path, const struct text *text)
     return write_file(path, text, &why) ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
 }
 
+bool is_dash(const char *path)
+{
+    return path && output_is_stdout(path);
+}
+
+int deliver_page(const char *path, const struct text *page)
+{
+    struct text said = {0};
+    int code = deliver(path, page);
+    text_addf(&said, "%s\n", path);
+    if (!code && !is_dash(path))
+        code = put_output(&said);
+    text_release(&said);
+    return code;
+}
+
 int deliver_result(const char *path, bool json, const struct text *object,
                    const struct text *otherwise)
 {
-    bool dash = path && output_is_stdout(path);
-    const struct text *shown = json || dash ? object : otherwise;
-    int code = path && !dash ? deliver(path, object) : EXIT_DONE;
+    const struct text *shown = json || is_dash(path) ? object : otherwise;
+    int code = path && !is_dash(path) ? deliver(path, object) : EXIT_DONE;
     int written = shown ? put_output(shown) : EXIT_DONE;
     return written ? written : code;
 }

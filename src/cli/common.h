@@ -86,6 +86,12 @@ enum err write_file(const char *path, const struct text *text, struct error *why
 int put_output(const struct text *text);
 int deliver(const char *path, const struct text *text);
 
+/* The same of a page, whose path is then printed, unless it went to stdout. */
+int deliver_page(const char *path, const struct text *page);
+
+/* "-" as the name of an output. */
+bool is_dash(const char *path);
+
 /* What RESULT_OPTION_ROWS ask for: the object to the file of -o, and to stdout with --json or -o -.  Without those two
  * stdout gets `otherwise`, unless it is NULL. */
 int deliver_result(const char *path, bool json, const struct text *object,

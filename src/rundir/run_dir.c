@@ -28,26 +28,40 @@ static bool is_waited_for(mode_t mode)
     return S_ISFIFO(mode) || S_ISSOCK(mode) || S_ISCHR(mode) || S_ISBLK(mode);
 }
 
-enum err run_dir_check_files(const char *path, struct error *why)
+/* Calls `check` for each entry until one is refused.  An unreadable directory is reported by whoever uses it. */
+static enum err each_entry(const char *path,
+                           enum err (*check)(const char *path, const char *name, int folder,
+                                             struct error *why),
+                           struct error *why)
 {
     const struct dirent *entry;
-    struct stat status;
     enum err err = ERR_OK;
     DIR *dir = opendir(path);
     int folder = dir ? dirfd(dir) : -1;
     while (folder >= 0 && !err && (entry = readdir(dir)))
-        if ((!fnmatch("*.json*", entry->d_name, 0) || !fnmatch("*.csv", entry->d_name, 0) ||
-             !fnmatch("*.arrow", entry->d_name, 0)) &&
-            fstatat(folder, entry->d_name, &status, 0) == 0 && is_waited_for(status.st_mode))
-            err = err_set(why, ERR_BAD_VALUE,
-                          "%s/%s is a %s, no regular file: write into a file what comes from it",
-                          path, entry->d_name,
-                          S_ISFIFO(status.st_mode)   ? "pipe"
-                          : S_ISSOCK(status.st_mode) ? "socket"
-                                                     : "device");
+        err = check(path, entry->d_name, folder, why);
     if (dir)
         closedir(dir);
-    return err; /* an unreadable directory is reported by its reader */
+    return err;
+}
+
+static enum err check_file(const char *path, const char *name, int folder, struct error *why)
+{
+    struct stat status;
+    if ((fnmatch("*.json*", name, 0) && fnmatch("*.csv", name, 0) && fnmatch("*.arrow", name, 0)) ||
+        fstatat(folder, name, &status, 0) || !is_waited_for(status.st_mode))
+        return ERR_OK;
+    return err_set(why, ERR_BAD_VALUE,
+                   "%s/%s is a %s, no regular file: write into a file what comes from it", path,
+                   name,
+                   S_ISFIFO(status.st_mode)   ? "pipe"
+                   : S_ISSOCK(status.st_mode) ? "socket"
+                                              : "device");
+}
+
+enum err run_dir_check_files(const char *path, struct error *why)
+{
+    return each_entry(path, check_file, why);
 }
 
 /* ---- what a path holds ---- */
@@ -161,23 +175,20 @@ static bool is_made(const char *folder, const char *name)
     return false;
 }
 
+static enum err check_link(const char *path, const char *name, int folder, struct error *why)
+{
+    struct stat status;
+    if (!is_made("", name) || fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) ||
+        !S_ISLNK(status.st_mode))
+        return ERR_OK;
+    return err_set(why, ERR_BAD_VALUE,
+                   "%s/%s is a symbolic link: remove it; a run writes its own files only", path,
+                   name);
+}
+
 enum err run_dir_check_links(const char *path, struct error *why)
 {
-    const struct dirent *entry;
-    struct stat status;
-    enum err err = ERR_OK;
-    DIR *dir = opendir(path);
-    int folder = dir ? dirfd(dir) : -1;
-    while (folder >= 0 && !err && (entry = readdir(dir)))
-        if (is_made("", entry->d_name) &&
-            fstatat(folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISLNK(status.st_mode))
-            err = err_set(why, ERR_BAD_VALUE,
-                          "%s/%s is a symbolic link: remove it; a run writes its own files only",
-                          path, entry->d_name);
-    if (dir)
-        closedir(dir);
-    return err; /* an unreadable directory is reported by whoever writes there */
+    return each_entry(path, check_link, why);
 }
 
 /* Takes `fd` over.  What is a directory under a name of ours is not ours: unlinkat leaves it. */

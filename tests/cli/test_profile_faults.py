@@ -367,7 +367,7 @@ class Directories(ProfileTest):
 
     def test_nothing_is_written_through_a_link(self):
         """What an attacker puts into a run directory does not lead the next start out of it."""
-        outside = self.scratch / "outside"
+        outside = self.on.root / "outside"
         outside.mkdir()
         victim = outside / "precious"
         for name, words in ((".lock", ()), (".lock", ("--resume",)), (".lock", ("--overwrite",)),

@@ -104,6 +104,13 @@ void series_add(struct figure_series *series, const double *values, unsigned cou
 #define series_add4(series, ...) series_add(series, (const double[]){__VA_ARGS__}, 4)
 #define series_add5(series, ...) series_add(series, (const double[]){__VA_ARGS__}, 5)
 
+/* Marks with their ±, and a line through the mean of those at the same place; sorts the points.  `line` may be NULL. */
+struct figure_point {
+    double x, y, plus_minus; /* plus_minus UNKNOWN: without one */
+};
+void figure_points(struct figure_series *line, struct figure_series *marks,
+                   struct figure_point *points, size_t count);
+
 void figure_name(struct figure *figure, struct figure_axis *axis, const char *name);
 void figure_label(struct figure *figure, struct figure_panel *panel, double x, double y, bool left,
                   const char *text);

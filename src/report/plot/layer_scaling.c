@@ -9,19 +9,13 @@
 #include "report/plot/plot.h"
 #include "rundir/layers_result.h"
 
-static const char *const PHASES[] = {"prefill", "decode"};
-
 /* More than this between the largest and the smallest figure, and only a logarithmic axis shows both. */
 #define LINEAR_MOST 30
 
 /* ---- points ---- */
 
-struct point {
-    double x, joules, plus_minus; /* per token */
-};
-
 struct points {
-    struct point *items;
+    struct figure_point *items; /* of joules per token */
     size_t count;
 };
 
@@ -57,39 +51,14 @@ static bool is_one_line(const struct layers_result *a, const struct layers_resul
 
 static bool in_phase(const struct result_setting *setting, size_t phase)
 {
-    return same_text(setting->phase, PHASES[phase]) && setting->energy_j > 0 &&
+    return same_text(setting->phase, RESULT_PHASE[phase]) && setting->energy_j > 0 &&
            setting->tokens > 0 && setting->prompt_tokens > 0;
 }
 
 static void add_point(struct points *points, double x, const struct result_setting *setting)
 {
-    points->items[points->count++] = (struct point){x, setting->energy_j / setting->tokens,
-                                                    setting->plus_minus / setting->tokens};
-}
-
-static int by_x(const void *a, const void *b)
-{
-    double x = ((const struct point *)a)->x, y = ((const struct point *)b)->x;
-    return (x > y) - (x < y);
-}
-
-/* Marks with their ±, and a line through the mean of those at the same place. */
-static void put_points(struct figure_series *line, struct figure_series *marks,
-                       struct points *points)
-{
-    qsort(points->items, points->count, sizeof *points->items, by_x);
-    for (size_t i = 0; i < points->count;) {
-        double sum = 0, x = points->items[i].x;
-        size_t first = i;
-        for (; i < points->count && points->items[i].x == x; i++) {
-            double y = points->items[i].joules, error = points->items[i].plus_minus;
-            error = is_known(error) ? error : 0;
-            series_add4(marks, x, y, y > error ? y - error : y / 100, y + error);
-            sum += y;
-        }
-        if (line)
-            series_add2(line, x, sum / (double)(i - first));
-    }
+    points->items[points->count++] = (struct figure_point){x, setting->energy_j / setting->tokens,
+                                                           setting->plus_minus / setting->tokens};
 }
 
 /* ---- what is there ---- */
@@ -185,7 +154,7 @@ static void put_line(const struct plot_source *source, struct figure *figure,
     const struct layers_result *model = &source->layers[first];
     char name[FIGURE_TEXT_MAX], label[FIGURE_TEXT_MAX + 16];
     name_of(source, model, name);
-    for (size_t phase = 0; phase < 2; phase++) {
+    for (size_t phase = 0; phase < RESULT_PHASES; phase++) {
         /* One model: the colors of the phases in the other plots.  Several: a color each. */
         enum figure_color color = name[0]      ? (enum figure_color)(line % FIGURE_INK)
                                   : phase == 0 ? FIGURE_ORANGE
@@ -199,11 +168,12 @@ static void put_line(const struct plot_source *source, struct figure *figure,
             }
         if (!points->count)
             continue;
-        str_format(label, sizeof label, "%.200s%s%s", name, name[0] ? ", " : "", PHASES[phase]);
+        str_format(label, sizeof label, "%.200s%s%s", name, name[0] ? ", " : "",
+                   RESULT_PHASE[phase]);
         struct figure_series *drawn = figure_series(figure, panel, FIGURE_LINE, color, "");
         struct figure_series *marks = figure_series(figure, panel, FIGURE_ERRORS_Y, color, label);
         drawn->round = marks->round = (unsigned)(2 * (line / FIGURE_INK) + (name[0] ? phase : 0));
-        put_points(drawn, marks, points);
+        figure_points(drawn, marks, points->items, points->count);
     }
 }
 
@@ -261,7 +231,7 @@ static void put_sizes(const struct plot_source *source, const struct extent *ext
     fit_axis(panel, extent);
     for (size_t i = 1; i < source->layer_count; i++)
         alike = alike && is_alike(&source->layers[i], &source->layers[0]);
-    for (size_t phase = 0; phase < 2; phase++) {
+    for (size_t phase = 0; phase < RESULT_PHASES; phase++) {
         enum figure_color color = phase == 0 ? FIGURE_ORANGE : FIGURE_BLUE;
         double prompt = common_prompt(source, phase);
         char label[64], name[FIGURE_TEXT_MAX];
@@ -274,14 +244,15 @@ static void put_sizes(const struct plot_source *source, const struct extent *ext
             name_of(source, model, name);
             if (phase == 1 || common_prompt(source, 1) == 0) /* once for each model */
                 figure_label(figure, panel, model->parameters / unit,
-                             points->items[points->count - 1].joules, true, name);
+                             points->items[points->count - 1].y, true, name);
         }
         if (!points->count)
             continue;
-        str_format(label, sizeof label, "%s, prompt of %.0f tokens", PHASES[phase], prompt);
+        str_format(label, sizeof label, "%s, prompt of %.0f tokens", RESULT_PHASE[phase], prompt);
         struct figure_series *line =
             alike ? figure_series(figure, panel, FIGURE_LINE, color, "") : NULL;
-        put_points(line, figure_series(figure, panel, FIGURE_ERRORS_Y, color, label), points);
+        figure_points(line, figure_series(figure, panel, FIGURE_ERRORS_Y, color, label),
+                      points->items, points->count);
     }
 }
 
