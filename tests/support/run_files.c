@@ -211,15 +211,16 @@ static const char *report(void)
 static const char *export_all(void)
 {
     const char *wrong = NULL;
-    int nowhere = open("/dev/null", O_WRONLY);
+    char path[128];
+    snprintf(path, sizeof path, "%s.exported", directory);
     for (size_t i = 0; EXPORT_DRIVERS[i] && !wrong; i++) {
-        struct export_request request = {.directory = directory, .fd = nowhere};
+        struct export_request request = {.directory = directory, .output = path};
         struct export_done done;
         struct error why = {0};
         if (!EXPORT_DRIVERS[i]->makes_files)
             wrong = wrong_with(export_run(EXPORT_DRIVERS[i], &request, &done, &why), &why);
     }
-    close(nowhere);
+    unlink(path);
     return wrong;
 }
 
