@@ -24,13 +24,25 @@ char *run_key(const struct run_table *table, size_t row, char *to)
                      repeat >= 1 && repeat < 1e9 ? (unsigned)repeat : 0, to);
 }
 
-double run_calibration(const struct run_table *table)
+/* The word of all queries that have one; "several" when they differ, "" when none has one. */
+static const char *common_word(const struct run_table *table, enum run_word word)
 {
-    const struct record_energy *energy = &table->summary.energy;
-    double statistical = is_known(energy->statistical) ? energy->statistical : 0;
-    double square = energy->plus_minus * energy->plus_minus - statistical * statistical;
-    return energy->joules > 0 && is_known(square) ? sqrt(fmax(square, 0)) / energy->joules
-                                                  : UNKNOWN;
+    const char *found = "";
+    for (uint32_t id = 1; id < table->words[word].count; id++)
+        found = found[0] ? "several" : table->words[word].texts[id];
+    return found;
+}
+
+const char *run_energy_source(const struct run_table *table)
+{
+    const char *source = table->summary.energy.source;
+    return source ? source : common_word(table, RUN_SOURCE);
+}
+
+const char *run_energy_method(const struct run_table *table)
+{
+    const char *method = table->summary.energy.method;
+    return method ? method : common_word(table, RUN_METHOD);
 }
 
 enum { PATH_MOST = FILE_PATH_MAX };

@@ -253,31 +253,13 @@ static void widen(struct range *range, double value, bool logarithmic)
     range->high = fmax(range->high, value);
 }
 
-/* Which of a row's values lie on this axis: bits. */
-static unsigned values_on(enum figure_style style, bool is_x)
-{
-    switch (style) {
-    case FIGURE_BAND:
-        return is_x ? 1 : 2 | 4;
-    case FIGURE_BOXES:
-    case FIGURE_HEAT:
-        return is_x ? 1 | 2 : 4 | 8;
-    case FIGURE_ERRORS_Y:
-        return is_x ? 1 : 2 | 4 | 8;
-    case FIGURE_ERRORS_X:
-        return is_x ? 1 | 4 | 8 : 2;
-    default:
-        return is_x ? 1 : 2;
-    }
-}
-
 static struct range range_of(const struct figure_panel *panel, bool is_x)
 {
     const struct figure_axis *axis = is_x ? &panel->x : &panel->y;
     struct range range = {INFINITY, -INFINITY};
     for (size_t s = 0; s < panel->series_count; s++) {
         const struct figure_series *series = panel->series[s];
-        unsigned on = values_on(series->style, is_x);
+        unsigned on = figure_values_on(series->style, is_x);
         for (size_t i = 0; i < series->count; i++)
             for (unsigned v = 0; v < FIGURE_ROW; v++)
                 if (on >> v & 1)
