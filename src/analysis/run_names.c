@@ -1,6 +1,5 @@
 #include "analysis/run_names.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,16 +18,6 @@ struct naming {
     size_t family; /* letters at the beginning that all models share */
     bool models, hardware, datasets, concurrency; /* differ */
 };
-
-const char *short_name(const char *name)
-{
-    /* Letters beyond ASCII may stand in a path, too; quotes and brackets say that it is something else. */
-    for (const char *at = name; *at; at++)
-        if ((unsigned char)*at < 0x80 && !isalnum((unsigned char)*at) && !strchr("/._-+:@~ ", *at))
-            return name;
-    const char *slash = strrchr(name, '/');
-    return slash && slash[1] ? slash + 1 : name;
-}
 
 /* ---- what differs ---- */
 
@@ -52,10 +41,10 @@ static bool concurrency_differs(const struct naming *naming)
 /* Without its path or organization, unless another model then has the same name. */
 static const char *model_name(const struct naming *naming, size_t run)
 {
-    const char *model = naming->points[run]->model, *name = short_name(model);
+    const char *model = naming->points[run]->model, *name = str_last_part(model);
     for (size_t i = 0; i < naming->count; i++) {
         const char *other = naming->points[i]->model;
-        if (strcmp(other, model) != 0 && strcmp(short_name(other), name) == 0)
+        if (strcmp(other, model) != 0 && strcmp(str_last_part(other), name) == 0)
             return model;
     }
     return name;
@@ -119,7 +108,7 @@ static void name_run(const struct naming *naming, size_t run, size_t letters, ch
                   rest.length + MODEL_LETTERS < letters ? letters - rest.length : MODEL_LETTERS);
     if (rest.length)
         text_add(&name, text_get(&rest) + (name.length ? 0 : strlen(", ")));
-    str_copy(to, RUN_NAME_MAX, name.length ? text_get(&name) : short_name(point->directory));
+    str_copy(to, RUN_NAME_MAX, name.length ? text_get(&name) : str_last_part(point->directory));
     text_release(&name);
     text_release(&rest);
 }

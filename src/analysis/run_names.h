@@ -23,7 +23,4 @@ enum err run_names_of(const struct run_point *const *points, size_t count, size_
                       struct run_names *out) MUST_USE;
 void run_names_release(struct run_names *names);
 
-/* The last part of a path or of "organization/name"; any other name is returned whole. */
-const char *short_name(const char *name);
-
 #endif

@@ -24,27 +24,6 @@ char *run_key(const struct run_table *table, size_t row, char *to)
                      repeat >= 1 && repeat < 1e9 ? (unsigned)repeat : 0, to);
 }
 
-/* The word of all queries that have one; "several" when they differ, "" when none has one. */
-static const char *common_word(const struct run_table *table, enum run_word word)
-{
-    const char *found = "";
-    for (uint32_t id = 1; id < table->words[word].count; id++)
-        found = found[0] ? "several" : table->words[word].texts[id];
-    return found;
-}
-
-const char *run_energy_source(const struct run_table *table)
-{
-    const char *source = table->summary.energy.source;
-    return source ? source : common_word(table, RUN_SOURCE);
-}
-
-const char *run_energy_method(const struct run_table *table)
-{
-    const char *method = table->summary.energy.method;
-    return method ? method : common_word(table, RUN_METHOD);
-}
-
 enum { PATH_MOST = FILE_PATH_MAX };
 
 /* data-00000-of-00003.arrow says that there are three. */

@@ -161,8 +161,7 @@ static enum err draw_energy(const struct plot_source *source, struct figure *fig
         err = err_set(why, ERR_NO_DATA, "a distribution needs three queries of known energy");
     else {
         draw_heading(figure, source->table, "Energy per query", count, "energy");
-        figure_note_energy(figure, run_energy_method(source->table),
-                           uncertainty_of(source->table).common);
+        figure_note_energy_of(figure, source->table);
         put_bins(figure, values, count);
     }
     free(values);

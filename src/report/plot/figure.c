@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/run_names.h"
 #include "core/grow.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "metrics/uncertainty.h"
 #include "report/text/format.h"
 #include "rundir/layers_result.h"
 #include "rundir/run_table.h"
@@ -257,16 +257,21 @@ void figure_note_energy(struct figure *figure, const char *method, double common
         figure_note(figure, "energies %s", words);
 }
 
+void figure_note_energy_of(struct figure *figure, const struct run_table *table)
+{
+    figure_note_energy(figure, run_energy_method(table), uncertainty_of(table).common);
+}
+
 void draw_heading(struct figure *figure, const struct run_table *table, const char *what,
                   size_t drawn, const char *lacking)
 {
-    const char *hardware = run_hardware(table), *unit = run_kind_unit(table->kind, true);
+    const char *hardware = run_hardware(table);
     size_t without = table->rows - table->failed - drawn;
     char counts[96] = "";
     str_format(figure->title, sizeof figure->title, "%s: %.100s%s%.60s", what, table->model,
                hardware[0] ? " on " : "", hardware);
     if (drawn == table->rows) {
-        figure_note(figure, "%zu %s", drawn, run_kind_unit(table->kind, drawn != 1));
+        figure_note(figure, "%zu quer%s", drawn, drawn == 1 ? "y" : "ies");
         return;
     }
     if (table->failed)
@@ -274,7 +279,7 @@ void draw_heading(struct figure *figure, const struct run_table *table, const ch
     if (without)
         str_format(counts + strlen(counts), sizeof counts - strlen(counts), "%zu without %.40s",
                    without, lacking);
-    figure_note(figure, "%zu of %zu %s; %s", drawn, table->rows, unit, counts);
+    figure_note(figure, "%zu of %zu queries; %s", drawn, table->rows, counts);
 }
 
 void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_color color,
@@ -289,7 +294,7 @@ void layers_heading(struct figure *figure, const struct layers_result *layers, c
 {
     const struct record_energy *energy = &layers->energy;
     str_format(figure->title, sizeof figure->title, "%s: %.160s", what,
-               short_name(layers->model ? layers->model : "a model"));
+               str_last_part(layers->model ? layers->model : "a model"));
     if (is_known(energy->joules))
         str_format(figure->note, sizeof figure->note,
                    "one pass of the workload, %.4g ± %.2g J in total%s; attributed by %s",

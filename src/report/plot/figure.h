@@ -142,6 +142,7 @@ void figure_note(struct figure *figure, const char *format, ...) PRINTF_LIKE(2, 
 /* How the energies of a picture were obtained, and their common relative error, which may be UNKNOWN: every
  * picture of energy or power says so. */
 void figure_note_energy(struct figure *figure, const char *method, double common);
+void figure_note_energy_of(struct figure *figure, const struct run_table *table);
 
 /* The same of a result of `ipw layers`, with its energy and how that was attributed. */
 void layers_heading(struct figure *figure, const struct layers_result *layers, const char *what);

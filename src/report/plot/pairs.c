@@ -8,7 +8,6 @@
 #include "analysis/columns.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "metrics/uncertainty.h"
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
 #include "report/text/format.h"
@@ -212,7 +211,7 @@ static enum err draw_pairs(const struct plot_source *source, struct figure *figu
         if (whose(plot, table, y)[0])
             figure_note(figure, "%s", whose(plot, table, y));
         if (plot->of_energy)
-            figure_note_energy(figure, run_energy_method(table), uncertainty_of(table).common);
+            figure_note_energy_of(figure, table);
         err = put_pairs(plot, y, &pairs, figure);
     }
     free(pairs.x);

@@ -117,7 +117,7 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
     if (!count)
         return lacks(table, "the energies of prefill and decode are", why);
     draw_heading(figure, table, "Prefill and decode", count, "separate phases");
-    figure_note_energy(figure, run_energy_method(table), uncertainty_of(table).common);
+    figure_note_energy_of(figure, table);
     figure->beside = true;
     put_bars(figure, table, count);
     enum err err = put_tokens(figure, table);

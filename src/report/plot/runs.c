@@ -15,7 +15,7 @@ enum { LINE_COLORS = FIGURE_INK }; /* of lines: without the one of the text */
 
 /* ---- notes ---- */
 
-/* "6 runs of ipw on H100; energies estimated, ±60 % common to all; bars: 95 % CI of queries". */
+/* "6 runs of ipw on H100; energies estimated, ±60 % common; bars: 95 % CI of queries". */
 static void note_runs(struct figure *figure, const struct plot_source *source, size_t drawn)
 {
     const struct run_figures *first = &source->runs[0];
@@ -141,7 +141,7 @@ static enum err lines_of(const struct plot_source *source, struct lines *out)
                        ? run_names_of(each, out->count, LETTERS, &out->names)
                        : ERR_NO_MEMORY;
     if (!err && out->count == 1)
-        str_copy(out->names.names[0], RUN_NAME_MAX, short_name(points[0].model));
+        str_copy(out->names.names[0], RUN_NAME_MAX, str_last_part(points[0].model));
     free(points);
     free((void *)each);
     return err;

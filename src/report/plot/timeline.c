@@ -318,7 +318,7 @@ static enum err draw_both(const struct run_table *table, const struct laps *laps
 {
     bool several = laps->count > 1;
     draw_heading(figure, table, "Power over time", table->rows - table->failed, "");
-    figure_note_energy(figure, run_energy_method(table), UNKNOWN);
+    figure_note_energy_of(figure, table);
     if (several)
         note_starts(figure, table->directory, laps);
     figure->height = 560;

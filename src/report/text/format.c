@@ -157,8 +157,7 @@ char *format_method(char *to, const char *method)
 
 char *format_common(char *to, double share)
 {
-    str_format(to, FORMAT_MAX, share < 0.0995 ? "±%.1f %% common to all" : "±%.0f %% common to all",
-               100 * share);
+    str_format(to, FORMAT_MAX, share < 0.0995 ? "±%.1f %% common" : "±%.0f %% common", 100 * share);
     return to;
 }
 

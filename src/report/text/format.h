@@ -29,7 +29,7 @@ char *format_percent(char *to, double share);
 /* How an energy was obtained: "estimated", "measured (counter)", "measured"; of "" "by an unknown method". */
 char *format_method(char *to, const char *method);
 
-/* The relative error that all rows share: "±60 % common to all". */
+/* The relative error that all rows share: "±60 % common". */
 char *format_common(char *to, double share);
 
 /* Bytes with binary prefixes: "1.5 GiB". */
