@@ -45,8 +45,7 @@ demo: ## set up, build and run the embedded default; MODEL=smollm2 for a larger 
 install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
-# Tests that watch the clock have the processor first, those that compare figures one at a time, and mostly
-# sleep.  In the time that is left the other configurations are compiled, and the patient tests of all of them
+# Tests that watch the clock have the processor first, and mostly sleep.  In the time that is left the other configurations are compiled, and the patient tests of all of them
 # run: tests/CMakeLists.txt says which is which.  Two rounds, because the second needs what is compiled beside
 # the first.  Gcc compiles while set-up waits for the network, and is configured again with what that brought.
 test: ## set up, and every test in every configuration
@@ -69,6 +68,11 @@ test-memcheck: test-setup compile-gcc run-memcheck ## valgrind over the unit and
 test-setup:
 	@tools/setup test
 
+# What is compiled for its tests alone: quick to compile, yet not so slow to run as code that nobody optimized; with
+# asserts, and with the lines of a stack trace.
+QUICK = -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS='-O1 -g1'
+CLANG = $(QUICK) -DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON
+
 compile-gcc:
 	$(call headline,gcc: build)
 	$(call configure,build,-DIPW_TESTS=ON -DIPW_MEMCHECK=ON)
@@ -76,17 +80,17 @@ compile-gcc:
 
 compile-clang:
 	$(call headline,clang: build)
-	$(call configure,build-clang,-DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON)
+	$(call configure,build-clang,$(CLANG))
 	$(call compile,build-clang)
 
 compile-asan:
 	$(call headline,asan+ubsan: build)
-	$(call configure,build-asan,-DCMAKE_BUILD_TYPE=Debug -DIPW_SANITIZE=address$(comma)undefined)
+	$(call configure,build-asan,$(QUICK) -DIPW_SANITIZE=address$(comma)undefined)
 	$(call compile,build-asan)
 
 compile-tsan:
 	$(call headline,tsan: build what has threads)
-	$(call configure,build-tsan,-DIPW_SANITIZE=thread)
+	$(call configure,build-tsan,$(QUICK) -DIPW_SANITIZE=thread)
 	@rm -f build-tsan/works
 	@if tools/tsan-prefix >build-tsan/prefix; then touch build-tsan/works; fi
 	@cmake --build build-tsan --parallel $(JOBS) --target threaded_tests
@@ -137,7 +141,7 @@ lint-format: lint-setup ## clang-format changes nothing
 
 lint-tidy: lint-setup ## clang-tidy
 	$(call headline,clang-tidy)
-	$(call configure,build-clang,-DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON)
+	$(call configure,build-clang,$(CLANG))
 	$(call compile,build-clang)
 	@run-clang-tidy-19 -quiet -j $(JOBS) -p build-clang -warnings-as-errors='*' 2>&1 | \
 		sed -n '/warnings\? generated/d; /warning:\|error:/,$$p'

@@ -14,14 +14,9 @@
 
 enum { POINTS_MOST = 256 };
 
-static const char *const PHASES[] = {"prefill", "decode"};
-
-/* What counts as much as the checks of docs/metrics.md, "Energy of layers". */
-static const double OVERHEAD_MOST_PCT = 5;
-
 static bool is_phase(const char *phase, size_t which)
 {
-    return phase && strcmp(phase, PHASES[which]) == 0;
+    return phase && strcmp(phase, RESULT_PHASE[which]) == 0;
 }
 
 static bool has_energy(const struct layers_result *model)
@@ -38,10 +33,10 @@ static void put_model(struct json *json, const struct layers_result *model)
     json_string(json, "method", model->method);
     json_number(json, "joules", model->energy.joules);
     json_number(json, "joules_error", model->energy.plus_minus);
-    for (size_t phase = 0; phase < 2; phase++) {
+    for (size_t phase = 0; phase < RESULT_PHASES; phase++) {
         char key[64], error_key[80];
-        double error, joules = layers_result_per_token(model, PHASES[phase], &error);
-        str_format(key, sizeof key, "%s_joules_per_token", PHASES[phase]);
+        double error, joules = layers_result_per_token(model, RESULT_PHASE[phase], &error);
+        str_format(key, sizeof key, "%s_joules_per_token", RESULT_PHASE[phase]);
         str_format(error_key, sizeof error_key, "%s_error", key);
         json_number(json, key, joules);
         json_number(json, error_key, error);
@@ -170,7 +165,7 @@ static void put_law_of(struct json *json, const struct layers_result *model, siz
         return;
     json_object(json, NULL);
     json_string(json, "model", layers_result_name(model));
-    json_string(json, "phase", PHASES[phase]);
+    json_string(json, "phase", RESULT_PHASE[phase]);
     put_law(json, &fit);
     json_object_end(json);
 }
@@ -186,11 +181,11 @@ static void put_across(struct json *json, const struct layers_results *layers, s
     for (; count < layers->count && count < POINTS_MOST; count++) {
         const struct layers_result *model = &layers->models[count];
         x[count] = of_bits ? model->bits_per_weight : model->parameters;
-        y[count] = layers_result_per_token(model, PHASES[phase], &error);
+        y[count] = layers_result_per_token(model, RESULT_PHASE[phase], &error);
     }
     if (!linear_fit_logs(x, y, count, LINEAR_LOG_LOG, &fit))
         return;
-    str_format(key, sizeof key, "%s_joules_per_token_of_%s", PHASES[phase],
+    str_format(key, sizeof key, "%s_joules_per_token_of_%s", RESULT_PHASE[phase],
                of_bits ? "bits_per_weight" : "parameters");
     json_object(json, key);
     put_law(json, &fit);
@@ -201,11 +196,11 @@ static void put_laws(struct json *json, const struct layers_results *layers)
 {
     json_array(json, "joules_per_token_of_prompt_tokens");
     for (size_t i = 0; i < layers->count; i++)
-        for (size_t phase = 0; phase < 2; phase++)
+        for (size_t phase = 0; phase < RESULT_PHASES; phase++)
             put_law_of(json, &layers->models[i], phase);
     json_array_end(json);
     json_object(json, "against");
-    for (size_t phase = 0; phase < 2; phase++) {
+    for (size_t phase = 0; phase < RESULT_PHASES; phase++) {
         put_across(json, layers, phase, false);
         put_across(json, layers, phase, true);
     }
@@ -229,7 +224,7 @@ static void warn_of_checks(struct analysis *analysis, const struct layers_result
                       name, model->null_test.difference_pct, model->null_test.plus_minus);
     if (model->interrupted == 1)
         analysis_warn(analysis, "%s: the measurement was interrupted", name);
-    if (model->overhead_pct > OVERHEAD_MOST_PCT)
+    if (model->overhead_pct > RESULT_OVERHEAD_PCT_MAX)
         analysis_warn(analysis, "%s: instrumentation overhead %.1f %%", name, model->overhead_pct);
 }
 

@@ -273,6 +273,9 @@ static void check_answers(struct checks *checks)
                   "%zu answers reached the token limit", cut);
     else
         check_put(checks, "cut_answers", CHECK_UNKNOWN, "finish reasons are unknown");
+    if (table->has_summary && table->summary.tokens_note)
+        check_put(checks, "token_counts", CHECK_WARNING, "unknown for some queries: %s",
+                  table->summary.tokens_note);
     for (size_t i = 0; i < table->rows; i++)
         again += run_number(table, RUN_ATTEMPTS, i) > 1;
     if (again)
@@ -285,6 +288,13 @@ static void check_answers(struct checks *checks)
         check_put(checks, "negative_energy", CHECK_WARNING,
                   "%llu of %zu queries have a negative energy, which counts as unknown",
                   (unsigned long long)table->negative, table->rows);
+    size_t paused = 0;
+    for (size_t i = 0; i < table->rows; i++)
+        paused += run_flag(table, RUN_PAUSED, i) == 1;
+    if (paused)
+        check_put(checks, "paused", CHECK_WARNING,
+                  "%zu of %zu queries span a stop of ipw or a suspend: their latencies include it",
+                  paused, table->rows);
     if (table->damaged)
         check_put(checks, "damaged_lines", CHECK_WARNING, "%llu lines of the journal",
                   (unsigned long long)table->damaged);

@@ -22,24 +22,30 @@ static void name_source(const struct sensor *sensor, const struct sensor_channel
     str_format(energy->source, sizeof energy->source, "%s %s", sensor->id, channel->name);
 }
 
+/* What is wrong with a channel now; "" where nothing is known. */
+static void explain(const struct channel_state *state, char *why, size_t size)
+{
+    *why = '\0';
+    if (state->blocked_s > 0)
+        str_format(why, size, "the driver has not returned from a call for %.0f s",
+                   state->blocked_s);
+    else if (state->zeros > 0)
+        str_copy(why, size, "reads 0 W: a dead sensor");
+}
+
 /* Why a channel that is open has no energy for a window. */
 static struct energy no_energy(const struct sensor *sensor, const struct sensor_channel *channel,
                                const struct channel_state *state)
 {
-    char note[160];
-    if (state->blocked_s > 0)
-        str_format(note, sizeof note, "%s %s: the driver has not returned from a call for %.0f s",
-                   sensor->id, channel->name, state->blocked_s);
-    else if (channel->quantity == QTY_ENERGY && state->updates == 0 && state->missing == 0)
-        str_format(note, sizeof note,
-                   "%s %s: counter did not change (a dead sensor, or too short a window)",
-                   sensor->id, channel->name);
-    else if (state->last_error)
-        str_format(note, sizeof note, "%s %s: no reading: %s", sensor->id, channel->name,
-                   err_text(state->last_error));
-    else
-        str_format(note, sizeof note, "%s %s: no reading in this window", sensor->id,
-                   channel->name);
+    char note[160], why[96];
+    explain(state, why, sizeof why);
+    if (channel->quantity == QTY_ENERGY && state->updates == 0 && state->missing == 0 && !why[0])
+        str_copy(why, sizeof why, "counter did not change (a dead sensor, or too short a window)");
+    else if (!why[0] && state->last_error)
+        str_format(why, sizeof why, "no reading: %s", err_text(state->last_error));
+    else if (!why[0])
+        str_copy(why, sizeof why, "no reading in this window");
+    str_format(note, sizeof note, "%s %s: %s", sensor->id, channel->name, why);
     struct energy energy = energy_unknown(note);
     name_source(sensor, channel, &energy);
     return energy;
@@ -82,22 +88,21 @@ static enum err take_window(struct sampler *sampler, size_t source, size_t chann
     return sampler_extremes(sampler, source, channel, from, to, &low, power_max);
 }
 
-void energy_note_coverage(struct energy *energy)
+void energy_note_coverage(struct energy *energy, const struct channel_state *state)
 {
-    if (energy->coverage < 0.995)
-        str_format(energy->note, sizeof energy->note,
-                   "%.1f %% of the window was not covered; its joules are not included",
-                   100 * (1 - energy->coverage));
+    char why[96] = "";
+    if (energy->coverage >= 0.995)
+        return;
+    if (state)
+        explain(state, why, sizeof why);
+    str_format(energy->note, sizeof energy->note,
+               "%.1f %% of the window was not covered%s%s; its joules are not included",
+               100 * (1 - energy->coverage), why[0] ? ": " : "", why);
 }
 
 static void add_notes(const struct channel_state *state, struct energy *energy)
 {
-    energy_note_coverage(energy);
-    if (energy->note[0] && state->blocked_s > 0)
-        str_format(energy->note, sizeof energy->note,
-                   "%.1f %% of the window was not covered: the driver has not returned from a call "
-                   "for %.0f s",
-                   100 * (1 - energy->coverage), state->blocked_s);
+    energy_note_coverage(energy, state);
     if (energy->note[0] == '\0' && state->thinned)
         str_copy(energy->note, sizeof energy->note,
                  "older samples were thinned for lack of scratch space");
@@ -120,7 +125,7 @@ void channel_energy_take(struct sampler *sampler, size_t source, size_t channel,
         out->energy = no_energy(sensor, row, &state);
         if (flat_zero)
             str_format(out->energy.note, sizeof out->energy.note,
-                       "%s %s: reads 0 W throughout: a dead sensor", sensor->id, row->name);
+                       "%s %s: reads 0 W: a dead sensor", sensor->id, row->name);
         out->power_max = UNKNOWN;
         return;
     }

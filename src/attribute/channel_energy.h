@@ -11,6 +11,7 @@
 #include "core/quantity.h"
 #include "core/units.h"
 
+struct channel_state;
 struct sampler;
 struct sensor;
 struct sensor_channel;
@@ -41,8 +42,9 @@ enum err channel_energy_window(struct sampler *sampler, size_t source, size_t ch
 
 enum method channel_energy_method(const struct sensor_channel *channel);
 
-/* Notes that part of the window is not covered, if so. */
-void energy_note_coverage(struct energy *energy);
+/* Notes that part of the window is not covered, if so, and why, where the channel's state says it; NULL
+ * without one. */
+void energy_note_coverage(struct energy *energy, const struct channel_state *state);
 
 /* Whether its energy is known, and whether that is a measurement; false for NULL. */
 bool channel_energy_is_known(const struct channel_energy *of);

@@ -165,7 +165,13 @@ static void set_energy(const struct share_result *result, size_t d, const struct
         .low_confidence = evidence.updates < ENERGY_CONFIDENT_UPDATES,
     };
     name_source(result, portion, out);
-    energy_note_coverage(out);
+    if (out->coverage < 1) {
+        struct channel_state state;
+        size_t source, channel;
+        key_parts(portion->key, &source, &channel);
+        sampler_channel(result->sampler, source, channel, &state);
+        energy_note_coverage(out, &state);
+    }
 }
 
 /* Why a device has no energy for a request. */
@@ -326,7 +332,10 @@ static struct energy add_up(const struct share_result *result, const struct shar
     energy_sum(result->terms, count, &total);
     scale_to_counted(sharer, part, &total);
     str_copy(total.note, sizeof total.note, result->ledger->total.note);
-    energy_note_coverage(&total);
+    energy_note_coverage(&total, NULL);
+    for (size_t i = 0; i < count && total.coverage < 1; i++)
+        if (result->terms[i].energy->coverage == total.coverage && result->terms[i].energy->note[0])
+            str_copy(total.note, sizeof total.note, result->terms[i].energy->note);
     return total;
 }
 

@@ -38,7 +38,9 @@ struct plotting {
     bool formats[FIGURE_FORMATS];
     struct run_figures *runs;
     size_t run_count; /* drawn together */
-    bool had_run, had_layers;
+    bool had_run;
+    struct layers_results layers;    /* of all sources */
+    char layers_place[PATH_LONGEST]; /* where all of them are drawn: beside the first */
     bool drawn[PLOTS_MOST];          /* by driver */
     struct error missed[PLOTS_MOST]; /* why not, by driver, for the current source */
     struct text paths;
@@ -257,25 +259,26 @@ static void plot_model(struct plotting *work, size_t source, const struct layers
         model_slug(model->model ? model->model : "model", folder, sizeof folder);
     str_format(whole, sizeof whole, "%s%s%s%s", place, is_file ? "" : "/layers",
                folder[0] ? "/" : "", folder);
-    draw_source(work, PLOT_OF_LAYERS, &(struct plot_source){.layers = model}, whole);
+    draw_source(work, PLOT_OF_LAYERS, &(struct plot_source){.layers = model, .layer_count = 1},
+                whole);
     report_missed(work, folder[0] ? folder : source_name(work, source));
-    work->had_layers = true;
+    if (!work->layers_place[0])
+        str_format(work->layers_place, PATH_LONGEST, "%s%s", place, is_file ? "" : "/layers");
 }
 
 /* The layers of a file or directory; returns the number of models. */
 static size_t plot_layers(struct plotting *work, size_t source, bool is_file)
 {
-    struct layers_results layers = {0};
     struct error why = {0};
-    enum err err = layers_results_load(work->sources[source], &layers, &why);
-    size_t count = err ? 0 : layers.count;
-    for (size_t i = 0; i < count; i++)
-        plot_model(work, source, &layers.models[i], is_file, count > 1);
+    size_t before = work->layers.count;
+    enum err err = layers_results_load(work->sources[source], &work->layers, &why);
+    size_t count = work->layers.count - before;
+    for (size_t i = before; i < work->layers.count; i++)
+        plot_model(work, source, &work->layers.models[i], is_file, count > 1);
     if (err) {
         complain(EXIT_FAILED, "%s", why.text);
         work->failed = true;
     }
-    layers_results_release(&layers);
     return count;
 }
 
@@ -290,10 +293,17 @@ static void plot_one(struct plotting *work, size_t source)
         plot_run_directory(work, source, false);
 }
 
-/* All runs in one plot, in the folder of the first. */
+/* All results of layers in one plot, and all runs, in the folder of the first. */
 static void plot_together(struct plotting *work)
 {
     char place[PATH_LONGEST];
+    if (work->layers.count && !work->broken) {
+        draw_source(
+            work, PLOT_OF_ALL_LAYERS,
+            &(struct plot_source){.layers = work->layers.models, .layer_count = work->layers.count},
+            work->options->output ? work->options->output : work->layers_place);
+        report_missed(work, NULL);
+    }
     if (work->run_count < 2 || work->broken)
         return;
     if (work->options->output)
@@ -313,9 +323,9 @@ static void report_sourceless(struct plotting *work)
         unsigned of = work->drivers[i]->of;
         if (of == PLOT_OF_RUNS && work->run_count < 2)
             err_set(&work->missed[i], ERR_NO_DATA, "needs two runs");
-        else if (of == PLOT_OF_LAYERS && !work->had_layers)
+        else if ((of == PLOT_OF_LAYERS || of == PLOT_OF_ALL_LAYERS) && !work->layers.count)
             err_set(&work->missed[i], ERR_NO_DATA, "needs a result of `ipw layers`");
-        else if (of == PLOT_OF_RUN && !work->had_run && work->had_layers)
+        else if (of == PLOT_OF_RUN && !work->had_run && work->layers.count)
             err_set(&work->missed[i], ERR_NO_DATA, "needs a run directory");
     }
     report_missed(work, NULL);
@@ -328,7 +338,7 @@ static int plot_all(struct plotting *work)
     for (size_t i = 0; i < work->source_count && !work->broken; i++)
         plot_one(work, i);
     plot_together(work);
-    if (!work->broken && (work->had_run || work->had_layers))
+    if (!work->broken && (work->had_run || work->layers.count))
         report_sourceless(work);
     bool none = !work->paths.length, missing = false;
     for (size_t i = 0; i < work->driver_count; i++)
@@ -377,6 +387,7 @@ static int plot_main(const char **words, size_t count)
     if (code < 0)
         code = plot_all(&work);
     text_release(&work.paths);
+    layers_results_release(&work.layers);
     free(work.runs);
     return code;
 }
@@ -389,8 +400,9 @@ const struct command command_plot = {
         "Plots run directories (also of the Python IPW) and results of `ipw layers`, given as a\n"
         "FILE or as layers*.json in a DIR. Every plot that the data allow goes to\n"
         "DIR/plots/NAME.png, those of layers to DIR/plots/layers, and those of FILE.json to\n"
-        "FILE-plots. Several runs are also plotted together, in the folder of the first. Prints\n"
-        "the paths, and the plots that were skipped with the reason.\n\n"
+        "FILE-plots. Several runs are also plotted together, in the folder of the first, and\n"
+        "so are several results of `ipw layers`. Prints the paths, and the plots that were\n"
+        "skipped with the reason.\n\n"
         "Needs gnuplot. `ipw list plots` shows the plots.",
     .rows = ROWS,
     .words = WORDS_ANY,

@@ -109,6 +109,7 @@ int open_session(const struct measure_options *options, struct session *session)
         .period = options->rate_hz > 0 ? from_seconds(1 / options->rate_hz) : 0,
     };
     struct error why;
+    proc_watch_stops();
     proc_end_by_signals(); /* a driver may not return */
     enum err err = session_open(session, &wanted, &why);
     proc_defer_signals();

@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 #include "graph/build.h"
-#include "graph/reader.h"
+#include "graph/options.h"
 
 /* ---- tensors by component ---- */
 
@@ -449,37 +449,17 @@ static tensor_id feed_forward(struct pass *pass, tensor_id x)
     return build_binary(build, GRAPH_ADD, "experts_add", experts, dense);
 }
 
-/* Products of such sizes stay far below 2^63. */
-enum { MAX_TOKENS = 1 << 28, MAX_SEQUENCES = 1 << 20 };
-
 /* ---- options ---- */
 
-static int64_t default_tokens(const struct decoder *decoder)
+static enum err complete_options(const struct decoder *decoder, const char *name,
+                                 struct graph_options *options, struct error *why)
 {
     bool is_small = decoder->context && decoder->context < DECODER_DEFAULT_TOKENS;
-    return is_small ? (int64_t)decoder->context : DECODER_DEFAULT_TOKENS;
-}
-
-static enum err complete_options(const struct decoder *decoder, struct graph_options *options,
-                                 struct error *why)
-{
+    int64_t tokens = is_small ? (int64_t)decoder->context : DECODER_DEFAULT_TOKENS;
     if (options->phase == GRAPH_FORWARD)
         options->phase = GRAPH_PREFILL;
-    if (options->batch == 0)
-        options->batch = 1;
-    if (options->tokens == 0)
-        options->tokens = default_tokens(decoder);
-    if (options->context == 0)
-        options->context = default_tokens(decoder);
-    if (options->batch < 0 || options->batch > MAX_SEQUENCES)
-        return err_set(why, ERR_USAGE, "batch of %lld: must be 1 to %d", (long long)options->batch,
-                       MAX_SEQUENCES);
-    int64_t tokens = options->phase == GRAPH_DECODE ? options->context : options->tokens;
-    if (tokens < 0 || tokens > MAX_TOKENS)
-        return err_set(why, ERR_USAGE, "%s of %lld tokens: must be 1 to %d",
-                       options->phase == GRAPH_DECODE ? "context" : "prompt", (long long)tokens,
-                       MAX_TOKENS);
-    return ERR_OK;
+    return graph_options_complete(
+        options, name, true, &(struct graph_options){.tokens = tokens, .context = tokens}, why);
 }
 
 /* Tensors that a graph needs and a file may lack. */
@@ -584,14 +564,15 @@ static void add_model(struct pass *pass)
 enum err decoder_graph(const struct decoder *decoder, struct graph_options *options,
                        struct graph *out, struct error *why)
 {
-    enum err err = complete_options(decoder, options, why);
+    const char *name = decoder->name[0] ? decoder->name : decoder->architecture;
+    enum err err = complete_options(decoder, name, options, why);
     for (size_t i = 0; i < decoder->layer_count && !err; i++)
         err = check_layer(decoder, i, why);
     if (err)
         return err;
     bool is_decode = options->phase == GRAPH_DECODE;
     struct pass pass = {
-        .build = build_begin(out, decoder->name[0] ? decoder->name : decoder->architecture, why),
+        .build = build_begin(out, name, why),
         .decoder = decoder,
         .sequences = options->batch,
         .tokens = is_decode ? 1 : options->tokens,

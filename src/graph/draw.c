@@ -18,13 +18,25 @@ enum {
     LONGEST_NAME = 80,
 };
 
+/* What the two languages write around a label: of a node, of an input or output. */
+static const struct language {
+    const char *begin[2], *end[2];
+    const char *new_line, *comment;
+} DOT = {{" [label=\"", " [label=\""}, {"\"];\n", "\", shape=ellipse];\n"}, "\\n", "  // "},
+  MERMAID = {{"[\"", "([\""}, {"\"]\n", "\"])\n"}, "<br/>", "  %% "};
+
 struct drawing {
     const struct graph *graph;
     struct text *out;
-    bool is_mermaid;
+    const struct language *language;
     size_t run;      /* nodes in a box */
     node_id *joined; /* of each run, the last one that it has an arrow to */
 };
+
+static bool is_mermaid(const struct drawing *draw)
+{
+    return draw->language == &MERMAID;
+}
 
 /* ---- labels ---- */
 
@@ -39,7 +51,7 @@ static void add_character(struct drawing *draw, const char *character, size_t le
                    {'&', "&amp;", "#amp;"}, {';', ";", "#59;"}};
     for (size_t i = 0; i < sizeof SPECIAL / sizeof SPECIAL[0] && length == 1; i++)
         if (*character == SPECIAL[i].character) {
-            text_add(draw->out, draw->is_mermaid ? SPECIAL[i].mermaid : SPECIAL[i].dot);
+            text_add(draw->out, is_mermaid(draw) ? SPECIAL[i].mermaid : SPECIAL[i].dot);
             return;
         }
     bool is_control = length == 1 && ((unsigned char)*character < ' ' || *character == 0x7f);
@@ -64,11 +76,6 @@ static void add_name(struct drawing *draw, const char *name)
         text_add(draw->out, "...");
 }
 
-static void add_line(struct drawing *draw)
-{
-    text_add(draw->out, draw->is_mermaid ? "<br/>" : "\\n");
-}
-
 static void add_shape(struct drawing *draw, const struct graph_tensor *tensor)
 {
     for (unsigned i = 0; i < tensor->rank; i++)
@@ -79,21 +86,14 @@ static void add_shape(struct drawing *draw, const struct graph_tensor *tensor)
 
 /* ---- boxes ---- */
 
-enum box { BOX_NODE, BOX_INPUT, BOX_OUTPUT };
-
-static void begin_box(struct drawing *draw, enum box box, long long number)
+static void begin_box(struct drawing *draw, char letter, long long number)
 {
-    static const char LETTERS[] = {'n', 'i', 'o'};
-    text_addf(draw->out, draw->is_mermaid ? "  %c%lld%s\"" : "  %c%lld%s [label=\"", LETTERS[box],
-              number, draw->is_mermaid ? (box == BOX_NODE ? "[" : "([") : "");
+    text_addf(draw->out, "  %c%lld%s", letter, number, draw->language->begin[letter != 'n']);
 }
 
-static void end_box(struct drawing *draw, enum box box)
+static void end_box(struct drawing *draw, char letter)
 {
-    if (draw->is_mermaid)
-        text_add(draw->out, box == BOX_NODE ? "\"]\n" : "\"])\n");
-    else
-        text_add(draw->out, box == BOX_NODE ? "\"];\n" : "\", shape=ellipse];\n");
+    text_add(draw->out, draw->language->end[letter != 'n']);
 }
 
 static bool is_weight(const struct graph_tensor *tensor)
@@ -105,7 +105,7 @@ static bool is_weight(const struct graph_tensor *tensor)
 static void add_node(struct drawing *draw, const struct graph_node *node)
 {
     add_name(draw, node->name);
-    add_line(draw);
+    text_add(draw->out, draw->language->new_line);
     add_name(draw, node->label);
     for (size_t i = 0; i < node->input_count; i++) {
         const struct graph_tensor *tensor = graph_input(draw->graph, node, i);
@@ -128,35 +128,35 @@ static void draw_boxes(struct drawing *draw)
     const struct graph *graph = draw->graph;
     for (size_t i = 0; i < graph->node_count; i += draw->run) {
         size_t last = i + draw->run < graph->node_count ? i + draw->run - 1 : graph->node_count - 1;
-        begin_box(draw, BOX_NODE, (long long)(i / draw->run));
+        begin_box(draw, 'n', (long long)(i / draw->run));
         if (draw->run == 1) {
             add_node(draw, &graph->nodes[i]);
         } else {
             text_addf(draw->out, "%zu nodes", last - i + 1);
-            add_line(draw);
+            text_add(draw->out, draw->language->new_line);
             add_name(draw, graph->nodes[i].name);
             text_add(draw->out, " ... ");
             add_name(draw, graph->nodes[last].name);
         }
-        end_box(draw, BOX_NODE);
+        end_box(draw, 'n');
     }
+}
+
+static void draw_end(struct drawing *draw, char letter, size_t tensor)
+{
+    begin_box(draw, letter, (long long)tensor);
+    add_name(draw, draw->graph->tensors[tensor].name);
+    end_box(draw, letter);
 }
 
 static void draw_ends(struct drawing *draw)
 {
     size_t inputs = 0, outputs = 0;
     for (size_t i = 0; i < draw->graph->tensor_count; i++) {
-        const struct graph_tensor *tensor = &draw->graph->tensors[i];
-        if (is_model_input(tensor) && inputs++ < MAX_ENDS) {
-            begin_box(draw, BOX_INPUT, (long long)i);
-            add_name(draw, tensor->name);
-            end_box(draw, BOX_INPUT);
-        }
-        if (tensor->is_output && outputs++ < MAX_ENDS) {
-            begin_box(draw, BOX_OUTPUT, (long long)i);
-            add_name(draw, tensor->name);
-            end_box(draw, BOX_OUTPUT);
-        }
+        if (is_model_input(&draw->graph->tensors[i]) && inputs++ < MAX_ENDS)
+            draw_end(draw, 'i', i);
+        if (draw->graph->tensors[i].is_output && outputs++ < MAX_ENDS)
+            draw_end(draw, 'o', i);
     }
 }
 
@@ -165,15 +165,15 @@ static void draw_ends(struct drawing *draw)
 static void draw_arrow(struct drawing *draw, char from, long long from_number, char to,
                        long long to_number, const struct graph_tensor *tensor)
 {
-    text_addf(draw->out, "  %c%lld %s", from, from_number, draw->is_mermaid ? "-- \"" : "-> ");
-    if (draw->is_mermaid) {
-        add_shape(draw, tensor);
+    if (is_mermaid(draw))
+        text_addf(draw->out, "  %c%lld -- \"", from, from_number);
+    else
+        text_addf(draw->out, "  %c%lld -> %c%lld [label=\"", from, from_number, to, to_number);
+    add_shape(draw, tensor);
+    if (is_mermaid(draw))
         text_addf(draw->out, "\" --> %c%lld\n", to, to_number);
-    } else {
-        text_addf(draw->out, "%c%lld [label=\"", to, to_number);
-        add_shape(draw, tensor);
+    else
         text_add(draw->out, "\"];\n");
-    }
 }
 
 /* One arrow between two runs, with the shape of the first tensor. */
@@ -208,8 +208,7 @@ static void draw_arrows(struct drawing *draw, size_t limit)
         }
     }
     if (omitted)
-        text_addf(draw->out, "%s%zu arrows omitted\n", draw->is_mermaid ? "  %% " : "  // ",
-                  omitted);
+        text_addf(draw->out, "%s%zu arrows omitted\n", draw->language->comment, omitted);
 }
 
 /* Only for inputs and outputs that have a box. */
@@ -258,8 +257,8 @@ static void draw_graph(struct drawing *draw, size_t limit)
     for (size_t i = 0; i < boxes; i++)
         draw->joined[i] = GRAPH_NONE;
     if (draw->run > 1)
-        text_addf(draw->out, "%s%zu nodes, in runs of %zu\n", draw->is_mermaid ? "  %% " : "  // ",
-                  count, draw->run);
+        text_addf(draw->out, "%s%zu nodes, in runs of %zu\n", draw->language->comment, count,
+                  draw->run);
     draw_boxes(draw);
     draw_ends(draw);
     draw_arrows(draw, MAX_ARROWS * limit);
@@ -269,7 +268,7 @@ static void draw_graph(struct drawing *draw, size_t limit)
 
 void graph_write_dot(const struct graph *graph, struct text *out)
 {
-    struct drawing draw = {.graph = graph, .out = out};
+    struct drawing draw = {.graph = graph, .out = out, .language = &DOT};
     text_add(out, "digraph \"");
     add_name(&draw, graph->name);
     text_add(out, "\" {\n  node [shape=box, fontname=\"sans-serif\"];\n  edge [fontsize=10];\n");
@@ -279,7 +278,7 @@ void graph_write_dot(const struct graph *graph, struct text *out)
 
 void graph_write_mermaid(const struct graph *graph, struct text *out)
 {
-    struct drawing draw = {.graph = graph, .out = out, .is_mermaid = true};
+    struct drawing draw = {.graph = graph, .out = out, .language = &MERMAID};
     text_add(out, "flowchart TD\n");
     draw_graph(&draw, MAX_BOXES_MERMAID);
 }

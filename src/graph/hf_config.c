@@ -332,34 +332,22 @@ static struct transformer_gpt2 read_gpt2(struct keys *keys)
     return gpt2;
 }
 
-static struct transformer_bert read_bert(struct keys *keys)
+static struct transformer_bert read_bert(struct keys *keys, bool is_distilled)
 {
+    const char *hidden = is_distilled ? "dim" : "hidden_size";
     struct transformer_bert bert = {
         .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
         .positions = size(keys, "max_position_embeddings", MAX_POSITIONS, 512),
-        .types = (int64_t)optional_size(keys, "type_vocab_size", MAX_SIZE),
-        .hidden = size(keys, "hidden_size", MAX_SIZE, 0),
-        .intermediate = size(keys, "intermediate_size", MAX_SIZE, 0),
-        .layers = (int)size(keys, "num_hidden_layers", MAX_LAYERS, 0),
-        .activation = activation(keys, "hidden_act"),
-        .has_pooler = true,
+        .hidden = size(keys, hidden, MAX_SIZE, 0),
+        .intermediate = size(keys, is_distilled ? "hidden_dim" : "intermediate_size", MAX_SIZE, 0),
+        .layers = (int)size(keys, is_distilled ? "n_layers" : "num_hidden_layers", MAX_LAYERS, 0),
+        .activation = activation(keys, is_distilled ? "activation" : "hidden_act"),
+        .has_pooler = !is_distilled,
+        .is_distilled = is_distilled,
     };
-    bert.heads = heads(keys, "num_attention_heads", bert.hidden, "hidden_size");
-    return bert;
-}
-
-static struct transformer_bert read_distilbert(struct keys *keys)
-{
-    struct transformer_bert bert = {
-        .vocabulary = size(keys, "vocab_size", UINT32_MAX, 0),
-        .positions = size(keys, "max_position_embeddings", MAX_POSITIONS, 512),
-        .hidden = size(keys, "dim", MAX_SIZE, 0),
-        .intermediate = size(keys, "hidden_dim", MAX_SIZE, 0),
-        .layers = (int)size(keys, "n_layers", MAX_LAYERS, 0),
-        .activation = activation(keys, "activation"),
-        .is_distilled = true,
-    };
-    bert.heads = heads(keys, "n_heads", bert.hidden, "dim");
+    if (!is_distilled)
+        bert.types = (int64_t)optional_size(keys, "type_vocab_size", MAX_SIZE);
+    bert.heads = heads(keys, is_distilled ? "n_heads" : "num_attention_heads", bert.hidden, hidden);
     return bert;
 }
 
@@ -396,7 +384,7 @@ static struct transformer_vit read_vit(struct keys *keys)
 
 /* ---- any model_type ---- */
 
-enum { DEFAULT_TOKENS = 128, MAX_BATCH = 1000000, MAX_IMAGE = 100000 }; /* as in the zoo */
+enum { DEFAULT_TOKENS = 128 };
 
 /* model_types other than those of decoders (decoder_shape.c). */
 static const struct {
@@ -435,10 +423,8 @@ static void read_transformer(struct keys *keys, const char *type, struct hf_conf
         out->as.gpt2 = read_gpt2(keys);
     else if (out->kind == HF_VIT)
         out->as.vit = read_vit(keys);
-    else if (strcmp(type, "distilbert") == 0)
-        out->as.bert = read_distilbert(keys);
     else
-        out->as.bert = read_bert(keys);
+        out->as.bert = read_bert(keys, strcmp(type, "distilbert") == 0);
 }
 
 enum err hf_config_parse(const char *file, const char *name, const struct jv *json,
@@ -507,42 +493,19 @@ static int64_t tokens_at_most(const struct hf_config *config)
     return positions < DEFAULT_TOKENS ? positions : DEFAULT_TOKENS;
 }
 
-static void set_defaults(const struct hf_config *config, struct graph_options *options)
-{
-    if (options->batch == 0)
-        options->batch = 1;
-    if (config->kind == HF_VIT && options->image == 0)
-        options->image = config->as.vit.image;
-    if (config->kind != HF_VIT && options->tokens == 0)
-        options->tokens = tokens_at_most(config);
-    if (config->kind == HF_GPT2 && options->context == 0)
-        options->context = tokens_at_most(config);
-}
-
-static enum err complete_options(const struct hf_config *config, struct graph_options *options,
-                                 struct error *why)
-{
-    set_defaults(config, options);
-    if (options->batch < 0 || options->batch > MAX_BATCH)
-        return err_set(why, ERR_USAGE, "batch of %lld: must be 1 to %d", (long long)options->batch,
-                       MAX_BATCH);
-    if (options->tokens < 0 || options->context < 0)
-        return err_set(why, ERR_USAGE, "token count must not be negative");
-    if (config->kind == HF_VIT && (options->image < 0 || options->image > MAX_IMAGE))
-        return err_set(why, ERR_USAGE, "image size of %lld pixels: must be 1 to %d",
-                       (long long)options->image, MAX_IMAGE);
-    if (options->phase == GRAPH_DECODE && !hf_config_has_phases(config))
-        return err_set(why, ERR_UNSUPPORTED, "%s is not a decoder: it has no decode phase",
-                       config->name);
-    return ERR_OK;
-}
-
 enum err hf_config_graph(const struct hf_config *config, struct graph_options *options,
                          struct graph *out, struct error *why)
 {
     if (config->kind == HF_DECODER)
         return decoder_graph(&config->as.decoder, options, out, why);
-    enum err err = complete_options(config, options, why);
+    int64_t tokens = tokens_at_most(config);
+    const struct graph_options defaults = {
+        .image = config->kind == HF_VIT ? config->as.vit.image : 0,
+        .tokens = config->kind == HF_VIT ? 0 : tokens,
+        .context = config->kind == HF_GPT2 ? tokens : 0,
+    };
+    enum err err =
+        graph_options_complete(options, config->name, hf_config_has_phases(config), &defaults, why);
     if (err)
         return err;
     struct build b = build_begin(out, config->name, why);

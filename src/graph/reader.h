@@ -11,24 +11,7 @@
 
 #include "core/err.h"
 #include "graph/graph.h"
-
-struct params;
-
-enum graph_phase {
-    GRAPH_FORWARD, /* one pass over the input; of a decoder: prefill */
-    GRAPH_PREFILL, /* `tokens` of a prompt in one pass, logits of the last token */
-    GRAPH_DECODE,  /* one token that attends to `context` tokens, itself included */
-};
-
-/* 0 means the model's default, which model_graph writes back. */
-struct graph_options {
-    enum graph_phase phase;
-    int64_t batch;             /* samples or sequences */
-    int64_t tokens;            /* of a prompt, or of a text that is encoded whole */
-    int64_t context;           /* tokens that a decoded token attends to, itself included */
-    int64_t image;             /* height and width in pixels */
-    const struct params *dims; /* "batch=8": dynamic dimensions of an ONNX file; NULL: none */
-};
+#include "graph/options.h"
 
 struct model;
 

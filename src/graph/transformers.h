@@ -10,7 +10,7 @@
 
 #include "core/err.h"
 #include "graph/build.h"
-#include "graph/reader.h"
+#include "graph/options.h"
 
 /* Text encoders: BERT, RoBERTa, DistilBERT. */
 struct transformer_bert {

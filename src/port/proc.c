@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -84,6 +85,29 @@ void proc_end_by_signals(void)
 void proc_defer_signals(void)
 {
     let_signals_end(false);
+}
+
+static atomic_uint continued;
+
+static void count_continue(int number)
+{
+    (void)number;
+    atomic_fetch_add(&continued, 1);
+}
+
+void proc_watch_stops(void)
+{
+    struct sigaction action = {.sa_handler = count_continue, .sa_flags = SA_RESTART};
+    sigaction(SIGCONT, &action, NULL);
+}
+
+/* Threads go on together: a query may end before the one that handles signals has run. */
+unsigned proc_stops(void)
+{
+    sigset_t pending;
+    unsigned counted = atomic_load(&continued);
+    bool waits = sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
+    return counted + waits;
 }
 
 void proc_ignore_write_signals(void)

@@ -63,6 +63,11 @@ void proc_block_signals(void);
 void proc_end_by_signals(void);
 void proc_defer_signals(void);
 
+/* Counts from now on how often this process is stopped and continued (SIGSTOP, Ctrl-Z, fg). */
+void proc_watch_stops(void);
+/* How often it was.  A thread that blocks all signals, as those of thread_start do, sees it at once. */
+unsigned proc_stops(void);
+
 /* Makes a closed pipe, and a file at the limit of its size (ulimit -f), a failed write for us; a child gets SIGPIPE and
  * SIGXFSZ as we found them.  Call once. */
 void proc_ignore_write_signals(void);

@@ -15,6 +15,8 @@
 
 #define FILE_MOST ((size_t)256 << 20)
 
+const char *const RESULT_PHASE[] = {"prefill", "decode"};
+
 /* ---- the tables ---- */
 
 #define ROW(of, type_, member)  {#member, FIELD_##type_, offsetof(struct of, member)},

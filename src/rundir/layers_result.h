@@ -16,46 +16,14 @@
 struct json;
 struct jv;
 
-/* Members have the names of their keys, which tell the unit, and the types of rundir/json_field.h: X(type, member). */
-/* clang-format off */
-#define RESULT_SHARE(X) /* of the energy of all components; a token's, of its phase */                  \
-    X(TEXT, name) X(TEXT, phase) X(NUMBER, time_s) X(NUMBER, energy_j) X(NUMBER, plus_minus)       \
-    X(NUMBER, share) X(NUMBER, energy_per_token_j) X(TEXT, method)
-#define RESULT_COMPONENT(X) /* over all layers; components of one group share one fitted power */  \
-    RESULT_SHARE(X) X(NUMBER, power_w) X(WHOLE, group) X(NUMBER, flops) X(NUMBER, bytes)           \
-    X(NUMBER, flops_share) X(NUMBER, bytes_share) X(NUMBER, joules_per_gflop)                      \
-    X(NUMBER, joules_per_gb)
-#define RESULT_LAYER_SUM(X)                                                                        \
-    X(NUMBER, time_s) X(NUMBER, energy_j) X(NUMBER, plus_minus) X(NUMBER, share)
-#define RESULT_SETTING(X) /* of a pass; tokens: computed, of all sequences together; refused: windows */ \
-    X(TEXT, phase) X(WHOLE, prompt_tokens) X(WHOLE, tokens) X(NUMBER, time_s)                      \
-    X(NUMBER, tokens_per_s) X(NUMBER, energy_j) X(NUMBER, plus_minus)                              \
-    X(NUMBER, energy_per_token_j) X(WHOLE, passes) X(WHOLE, windows) X(WHOLE, refused)             \
-    X(NUMBER, overhead_pct) X(WHOLE, stride) X(NUMBER, outside_graphs_s)
-#define RESULT_WINDOW(X) /* setting: an index, UNKNOWN when idle; watched: timed, without energy */     \
-    X(WHOLE, setting) X(WHOLE, round) X(TRUTH, watched) X(NUMBER, start_s) X(NUMBER, time_s)       \
-    X(WHOLE, passes) X(NUMBER, energy_j) X(NUMBER, plus_minus) X(NUMBER, power_w)                  \
-    X(NUMBER, coverage) X(WHOLE, updates)
-#define RESULT_IDLE(X) X(NUMBER, seconds) X(NUMBER, power_w) X(NUMBER, plus_minus)
-#define RESULT_MODEL(X) /* model: its path; work_unknown: why FLOPs and bytes are */                \
-    X(TEXT, model) X(TEXT, description) X(WHOLE, parameters) X(WHOLE, tensor_bytes)                \
-    X(NUMBER, bits_per_weight) X(WHOLE, layer_count) X(WHOLE, embedding) X(WHOLE, heads)           \
-    X(WHOLE, heads_kv) X(TEXT, work_unknown)
-#define RESULT_WORKLOAD(X)                                                                         \
-    X(WHOLE, generated_tokens) X(WHOLE, batch) X(WHOLE, context) X(WHOLE, threads)                 \
-    X(WHOLE, gpu_layers) X(WHOLE, seed)
-#define RESULT_CHECKS(X) /* method: "estimated", or as attribution: "nnls", "time-share" */         \
-    X(TEXT, method) X(TEXT, attribution) X(TEXT, granularity) X(WHOLE, rounds)                     \
-    X(TRUTH, interrupted) X(NUMBER, overhead_pct) X(NUMBER, overhead_plus_minus)                   \
-    X(NUMBER, closure) X(TRUTH, closure_pass)
-#define RESULT_NULL_TEST(X) /* between rounds of even and odd number */                            \
-    X(NUMBER, difference_pct) X(NUMBER, plus_minus) X(TRUTH, pass)
-#define RESULT_SUMS(X)                                                                             \
-    X(NUMBER, components_j) X(NUMBER, components_plus_minus) X(NUMBER, idle_j)                     \
-    X(NUMBER, unattributed_j) X(NUMBER, awake_j)
-#define RESULT_OWN(X) X(NUMBER, cpu_s) X(NUMBER, read_s) X(NUMBER, rss_mb) X(WHOLE, reads)
-/* clang-format on */
+/* The phases of a setting and of a component. */
+enum { RESULT_PHASES = 2 };
+extern const char *const RESULT_PHASE[RESULT_PHASES]; /* "prefill", "decode" */
 
+/* More instrumentation overhead than this is too much. */
+#define RESULT_OVERHEAD_PCT_MAX 5.0
+
+#include "rundir/layers_result.def"
 #define RESULT_MEMBER(type, member) FIELD_C_##type member;
 
 struct result_component {
@@ -69,7 +37,7 @@ struct result_components {
 
 struct result_layer {
     double index;
-    RESULT_LAYER_SUM(RESULT_MEMBER)      /* UNKNOWN when it was not measured by itself */
+    RESULT_LAYER_SUM(RESULT_MEMBER)
     struct result_components components; /* that took time, of both phases */
 };
 

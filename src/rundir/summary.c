@@ -219,12 +219,93 @@ static void read_devices(const struct jv *value, struct summary *out)
     }
 }
 
+/* ---- conditions ---- */
+
+static const char *finding_severity_name(enum finding_severity severity)
+{
+    static const char *const NAMES[] = {"note", "warning", "breaks"};
+    return NAMES[severity];
+}
+
+static void put_condition_devices(struct json *json, const char *key, const struct summary *summary)
+{
+    const struct summary_conditions *conditions = &summary->conditions;
+    json_array(json, key);
+    for (size_t i = 0; i < conditions->device_count; i++) {
+        const struct summary_condition *device = &conditions->devices[i];
+        json_object(json, NULL);
+        json_string(json, "id", device->id);
+        json_number(json, "idle_w", device->idle_w);
+        json_number(json, "idle_after_w", device->idle_after_w);
+        json_number(json, "temperature_begin_c", device->temperature_begin_c);
+        json_number(json, "temperature_end_c", device->temperature_end_c);
+        json_number(json, "clock_mhz", device->clock_mhz);
+        json_number(json, "throttled_share", device->throttled_share);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void put_findings(struct json *json, const char *key, const struct summary *summary)
+{
+    const struct summary_conditions *conditions = &summary->conditions;
+    json_array(json, key);
+    for (size_t i = 0; i < conditions->finding_count; i++) {
+        const struct summary_finding *finding = &conditions->findings[i];
+        json_object(json, NULL);
+        json_string(json, "code", finding->code);
+        json_string(json, "severity", finding_severity_name(finding->severity));
+        json_string(json, "text", finding->text);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void read_condition_devices(const struct jv *value, struct summary *out)
+{
+    struct summary_conditions *conditions = &out->conditions;
+    for (const struct jv *item = jv_first(value);
+         item && conditions->device_count < SUMMARY_CONDITIONS_MAX; item = jv_next(item)) {
+        struct summary_condition *device = &conditions->devices[conditions->device_count++];
+        str_copy(device->id, sizeof device->id, text_or_empty(jv_text(jv_get(item, "id"))));
+        device->idle_w = jv_number(jv_get(item, "idle_w"));
+        device->idle_after_w = jv_number(jv_get(item, "idle_after_w"));
+        device->temperature_begin_c = jv_number(jv_get(item, "temperature_begin_c"));
+        device->temperature_end_c = jv_number(jv_get(item, "temperature_end_c"));
+        device->clock_mhz = jv_number(jv_get(item, "clock_mhz"));
+        device->throttled_share = jv_number(jv_get(item, "throttled_share"));
+    }
+}
+
+/* A severity that we do not know is that of a later version: it may matter. */
+static enum finding_severity severity_named(const char *name)
+{
+    for (int i = FINDING_NOTE; name && i <= FINDING_BREAKS; i++)
+        if (strcmp(finding_severity_name((enum finding_severity)i), name) == 0)
+            return (enum finding_severity)i;
+    return FINDING_WARNING;
+}
+
+static void read_findings(const struct jv *value, struct summary *out)
+{
+    struct summary_conditions *conditions = &out->conditions;
+    for (const struct jv *item = jv_first(value);
+         item && conditions->finding_count < SUMMARY_FINDINGS_MAX; item = jv_next(item)) {
+        struct summary_finding *finding = &conditions->findings[conditions->finding_count++];
+        finding->severity = severity_named(jv_text(jv_get(item, "severity")));
+        str_copy(finding->code, sizeof finding->code, text_or_empty(jv_text(jv_get(item, "code"))));
+        str_copy(finding->text, sizeof finding->text, text_or_empty(jv_text(jv_get(item, "text"))));
+    }
+}
+
 static const struct summary_list {
     const char *path;
     void (*put)(struct json *json, const char *key, const struct summary *summary);
     void (*read)(const struct jv *value, struct summary *out);
 } LISTS[] = {
     {"ipw.accuracy_interval_95", put_interval, read_interval},
+    {"ipw.conditions.devices", put_condition_devices, read_condition_devices},
+    {"ipw.conditions.findings", put_findings, read_findings},
     {"ipw.statistics", put_statistics, read_statistics},
     {"ipw.idle", put_idle, read_idle},
     {"ipw.devices", put_devices, read_devices},
@@ -238,13 +319,13 @@ static const struct summary_list *list_at(const char *path)
     return NULL;
 }
 
-/* ---- writing ---- */
-
 static bool is_below(const char *path, const char *object)
 {
     size_t length = strlen(object);
     return strncmp(path, object, length) == 0 && path[length] == '.';
 }
+
+/* ---- writing ---- */
 
 /* How many rows of the object follow; *known when one of them is. */
 static size_t rows_below(const struct summary_field *object, const struct summary *summary,

@@ -38,6 +38,49 @@ struct summary_device {
     double power_mean_w, power_max_w, residual; /* residual: of the cross-check */
 };
 
+/* What the machine was like while it was measured (runner/conditions.h), and what of it may have changed the
+ * figures.  Plain data without pointers: it may be copied. */
+enum finding_severity {
+    FINDING_NOTE,    /* to know */
+    FINDING_WARNING, /* figures are less certain than their ± says */
+    FINDING_BREAKS,  /* figures say little of what was measured: not to be compared */
+};
+
+struct summary_finding {
+    char code[32]; /* "background_cpu" ... (docs/formats.md) */
+    enum finding_severity severity;
+    char text[240]; /* one sentence */
+};
+
+struct summary_condition { /* of one device; UNKNOWN where it has no such sensor */
+    char id[24];
+    double idle_w, idle_after_w;
+    double temperature_begin_c, temperature_end_c;
+    double clock_mhz;       /* mean */
+    double throttled_share; /* of the time */
+};
+
+enum { SUMMARY_FINDINGS_MAX = 8, SUMMARY_CONDITIONS_MAX = 32 };
+
+struct summary_conditions {
+    double seconds; /* measured */
+    int64_t cpus;
+    double cpu_busy_s, cpu_own_s; /* CPU time of all processes; of what was measured, with ipw */
+    double background_cpus,
+        background_cpus_plus_minus; /* mean number that other processes kept busy */
+    double background_gpu_pct;      /* mean utilization by other processes, of the most used GPU */
+    int64_t background_gpu_processes;
+    double background_joules; /* that other processes used on the CPUs, above idle */
+    double idle_w, idle_plus_minus, idle_after_w,
+        idle_after_plus_minus; /* of the counted devices */
+    double idle_cpus;          /* busy CPUs while idle power was measured */
+    int64_t idle_tries;        /* measurements of idle power until one was accepted, or none was */
+    struct summary_condition devices[SUMMARY_CONDITIONS_MAX];
+    size_t device_count;
+    struct summary_finding findings[SUMMARY_FINDINGS_MAX];
+    size_t finding_count;
+};
+
 struct summary {
 #define SUMMARY(member, type, path, unit, views) FIELD_C_##type member;
 #define SUMMARY_GROUP(type, member)              struct type member;

@@ -75,7 +75,9 @@ static void check_sensor(struct session *session, size_t index, nanos from, nano
                                     : "the device went away during the check");
     } else {
         finding->status = SENSOR_DEAD;
-        if (!answered && (last.missing || last.refused))
+        if (last.zeros)
+            str_copy(finding->reason, sizeof finding->reason, "opens, but reads 0 W under load");
+        else if (!answered && (last.missing || last.refused))
             str_format(finding->reason, sizeof finding->reason,
                        "opens, but every reading failed: %s", err_text(last.last_error));
         else

@@ -51,6 +51,7 @@ struct channel_state {
     nanos period;          /* learned update period; 0 unknown */
     unsigned long updates; /* new values so far */
     unsigned long missing, gaps, refused;
+    unsigned long zeros; /* refused because the meter of a whole device reads 0 W */
     enum err last_error; /* of the newest missing one */
     bool has_value;
     double value; /* newest; for counters the mean power over the newest interval */

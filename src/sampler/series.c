@@ -114,18 +114,38 @@ static enum err take_count(struct series *series, const struct channel_sample *s
 
 /* ---- sampled values ---- */
 
+/* A meter of a whole device never reads exactly 0 W while it works; a rail or a part may. */
+static bool may_be_zero(const struct sensor_channel *channel)
+{
+    switch (channel->scope) {
+    case SCOPE_NODE:
+    case SCOPE_BOARD:
+    case SCOPE_MODULE:
+    case SCOPE_GRACE:
+    case SCOPE_PLATFORM:
+    case SCOPE_PACKAGE:
+    case SCOPE_GPU:
+        return channel->estimated;
+    default:
+        return true;
+    }
+}
+
 static bool is_plausible(const struct sensor_channel *channel, double value)
 {
     if (!is_known(value))
         return false;
     if (channel->quantity != QTY_POWER)
         return true;
+    if (value == 0 && !may_be_zero(channel))
+        return false;
     return value >= 0 && (channel->watts_max <= 0 || value <= channel->watts_max);
 }
 
 static enum err refuse(struct series *series, const struct channel_sample *sample)
 {
     series->refused++;
+    series->zeros += sample->value == 0;
     if (!series->channel->interval_mean) {
         series->last_error = ERR_BAD_VALUE;
         return ERR_OK; /* the readings on both sides of it still cover the time */

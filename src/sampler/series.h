@@ -22,6 +22,7 @@ struct series {
     unsigned long missing; /* reads without a value */
     unsigned long gaps;    /* intervals between two readings of which nothing is known */
     unsigned long refused; /* readings that cannot be true */
+    unsigned long zeros;   /* those of them that are 0 W: a meter that is dead */
     enum err last_error;   /* of the newest missing one */
 };
 

@@ -123,8 +123,8 @@ const char *regions_path(struct regions *regions, long number)
         return region->name;
     if (region->path)
         return region->path;
-    size_t length = 0;
-    for (long at = number; at != REGION_NONE; at = regions->items[at].parent)
+    size_t length = strlen(region->name) + 1;
+    for (long at = region->parent; at != REGION_NONE; at = regions->items[at].parent)
         length += strlen(regions->items[at].name) + 1;
     char *end = malloc(length);
     if (!end)

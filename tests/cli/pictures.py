@@ -85,7 +85,7 @@ def run_at(path, mhz, rows=({},) * 6, **options):
                      [(-30, 210), (0, 210), (1, mhz), (2.5, mhz), (4, mhz), (90, 210)])
 
 
-def layers_of(model="some/tiny.gguf", layers=6):
+def layers_of(model="some/tiny.gguf", layers=6, parameters=1e9, prompts=(32, 128)):
     """As `ipw layers --json` writes it, as far as pictures need it."""
     parts = {"attention.qkv": 2.0, "attention.scores": 0.5, "ffn.gate_up": 3.0, "ffn.down": 1.5}
 
@@ -103,11 +103,14 @@ def layers_of(model="some/tiny.gguf", layers=6):
         inside = both(1 + index / 10)
         entries.append({"index": index, "time_s": 1, "plus_minus": 1, "components": inside,
                         "energy_j": sum(part["energy_j"] for part in inside)})
+    settings = [{"phase": phase, "prompt_tokens": n, "tokens": tokens, "energy_j": joules, "plus_minus": joules / 20}
+                for n in prompts for phase, tokens, joules in (("prefill", n, parameters * n / 1e10),
+                                                               ("decode", 16, parameters * (n + 500) / 1e10))]
     windows = [{"setting": setting, "start_s": at, "time_s": 1.5, "power_w": watts,
                 "plus_minus": 3, "watched": watts is None}
                for at, (setting, watts) in enumerate([(None, 60), (0, 300), (1, None), (1, 180)])]
     return {"model": model, "method": "nnls", "attribution": "nnls", "windows": windows,
-            "settings": [{"phase": "prefill"}, {"phase": "decode"}], "granularity": "component",
+            "settings": settings, "granularity": "component", "parameters": parameters,
             "workload": {"gpu_layers": 99}, "energy": {"joules": 200, "plus_minus": 4},
             "components": both(layers), "layers": entries, "host": {"gpu": GPU}}
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import unittest
@@ -9,6 +10,10 @@ import unittest
 IPW = os.environ.get("IPW", "build/ipw")
 # A little less than ctest's for tests that watch the clock, so that what hangs is named; others may wait.
 PATIENCE_S = float(os.environ.get("IPW_PATIENCE_S", 170))
+
+
+# A shell that starts something in the background has it ignore SIGINT, which ipw and its commands would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def ipw(machine, *arguments, env=None, **options):

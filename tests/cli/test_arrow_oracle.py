@@ -116,7 +116,7 @@ def ipw_type():
         + fields(DOUBLE, """started_at queue_s prefill_s decode_s server_load_s
                             server_prefill_s server_decode_s""")
         + fields(INTEGER, "prompt_cached_tokens reasoning_tokens pieces") + fields(TEXT, "tokens_note")
-        + fields(DOUBLE, "company alone_s") + [("energy", energy_type())]
+        + fields(TRUTH, "paused") + fields(DOUBLE, "company alone_s") + [("energy", energy_type())]
         + fields(DOUBLE, "window_joules prefill_plus_minus decode_plus_minus")
         + fields(TEXT, "devices") + [("judge_energy", energy_type())]
         + fields(TEXT, "failed_attempts") + fields(TRUTH, "restored"))

@@ -44,6 +44,7 @@ OF_LAYERS = {
     "components": ("energy (J)", "prefill", "decode", "attention.scores"),
     "layer_heatmap": ("layer", "energy (J)", "prefill", "decode", "ffn.gate_up"),
     "layer_power": ("time since the start (s)", "power (W)", "idle", "prefill", "decode"),
+    "layer_scaling": ("prompt (tokens)", "energy (J per token)", "prefill", "decode", "energy measured; bars: ±"),
     "roofline": ("arithmetic intensity (FLOP per byte)", "performance (GFLOP/s)", "ffn.gate_up"),
 }
 FORMATS = ("png", "svg", "pdf")
@@ -77,13 +78,13 @@ class PlotTest(unittest.TestCase):
         path.write_text(json.dumps(layers_of(**options)))
         return path
 
-    def blocks(self, *runs, plot="frequency"):
+    def drawn(self, *sources, plot):
         """What gnuplot gets: rows of numbers by panel and series, and all of the script."""
         program, script = self.root / "bin/gnuplot", self.root / "script"
         program.parent.mkdir(exist_ok=True)
         program.write_text(f"#!/bin/sh\ncat > {script}; echo drawn\n")
         program.chmod(0o755)
-        self.plot(*runs, "--plot", plot, "-o", self.root / "out",
+        self.plot(*sources, "--plot", plot, "-o", self.root / "out",
                   env={"PATH": f"{program.parent}:/usr/bin:/bin"})
         said = script.read_text()
         found = re.findall(r"^\$p(\d)s(\d) << END\n(.*?)^END$", said, re.M | re.S)
@@ -256,28 +257,28 @@ class WhatIsDrawn(PlotTest):
                 summary["ipw"]["energy"]["method"] = method
                 (run / "summary.json").write_text(json.dumps(summary))
             for plot in ("energy", "power", "energy_distribution", "phases", "timeline"):
-                self.assertIn(words, self.blocks(runs[0], plot=plot)[1], plot)
+                self.assertIn(words, self.drawn(runs[0], plot=plot)[1], plot)
             for plot in ("pareto", "models"):
-                self.assertIn(words, self.blocks(*runs, plot=plot)[1], plot)
+                self.assertIn(words, self.drawn(*runs, plot=plot)[1], plot)
 
     def test_units_suit_their_figures(self):
         for joules, unit, scale in ((0.004, "mJ", 1e3), (3e-6, "µJ", 1e6), (12.0, "J", 1), (45e3, "kJ", 1e-3)):
             rows = [{"joules": joules * (1 + n / 10), "latency": 0.002} for n in range(6)]
-            blocks, said = self.blocks(run_directory(self.root / unit, rows), plot="energy")
+            blocks, said = self.drawn(run_directory(self.root / unit, rows), plot="energy")
             self.assertIn(f"'energy ({unit} per query)'", said)
             self.assertAlmostEqual(blocks[0, 0][0][1], joules * scale, delta=1e-6 * joules * scale)
-            self.assertIn(" (ms)'", self.blocks(self.root / unit, plot="latency")[1])
+            self.assertIn(" (ms)'", self.drawn(self.root / unit, plot="latency")[1])
 
     def test_what_is_left_out_is_counted(self):
         rows = [{}] * 165 + [{"joules": None}] * 30 + [{"status": "failed"}] * 5
         run = run_directory(self.root / "run", rows)
-        blocks, said = self.blocks(run, plot="phases")
+        blocks, said = self.drawn(run, plot="phases")
         self.assertIn("165 of 200 queries; 5 failed, 30 without separate phases; energies", said)
         widths = [row[3] - row[2] for row in blocks[0, 0]]
         self.assertEqual(len(widths), 80)
         self.assertGreater(min(widths), 0.6 * max(widths))  # no slivers
-        self.assertIn("165 of 200 queries; 5 failed, 30 without tokens or energy; ", self.blocks(run, plot="energy")[1])
-        self.assertIn("'195 of 200 queries; 5 failed; ", self.blocks(run, plot="latency")[1])
+        self.assertIn("165 of 200 queries; 5 failed, 30 without tokens or energy; ", self.drawn(run, plot="energy")[1])
+        self.assertIn("'195 of 200 queries; 5 failed; ", self.drawn(run, plot="latency")[1])
 
     def test_bars_show_what_can_differ(self):
         """The sensors' error is common to runs of one machine; of different machines it is in the bars."""
@@ -286,7 +287,7 @@ class WhatIsDrawn(PlotTest):
         spread = 1.96 * math.sqrt(sum((10 + n % 3 - 11) ** 2 for n in range(9)) / 8 / 9)
 
         def width():
-            low, high = self.blocks(*runs, plot="pareto")[0][0, 3][0][2:]
+            low, high = self.drawn(*runs, plot="pareto")[0][0, 3][0][2:]
             return (high - low) / 2
 
         self.assertAlmostEqual(width(), spread, delta=1e-6)
@@ -396,6 +397,9 @@ class WhatIsDrawn(PlotTest):
 
 class Frequency(PlotTest):
     """Energy, time and EDP against the clock, of runs that differ in nothing else."""
+
+    def blocks(self, *runs):
+        return self.drawn(*runs, plot="frequency")
 
     def why_not(self, *runs):
         done = self.plot(*runs, "--plot", "frequency", "-o", self.root / "out", code=1)
@@ -638,6 +642,86 @@ class TextsStayTexts(PlotTest):
         self.assertIn("100%s1", Picture(self.root / "models.svg").texts())
 
 
+class LayerScaling(PlotTest):
+    """Energy per token of layers results against prompt length and model size."""
+
+    def put(self, name, **options):
+        path = self.root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(layers_of(**options)))
+        return path
+
+    def expected(self, *paths, phase):
+        """(prompt, J per token, less ±, with ±) by prompt, and the parameters."""
+        rows = []
+        for path in paths:
+            result = json.loads(path.read_text())
+            for s in result["settings"]:
+                if s["phase"] == phase:
+                    each, off = s["energy_j"] / s["tokens"], s["plus_minus"] / s["tokens"]
+                    rows.append((s["prompt_tokens"], each, each - off, each + off, result["parameters"]))
+        return sorted(rows)
+
+    def assertRows(self, got, wanted):
+        for row, expected in zip(got, wanted, strict=True):
+            for a, b in zip(row, expected, strict=True):
+                self.assertAlmostEqual(a, b, delta=1e-9 * abs(b))
+
+    def test_prompts_and_sizes(self):
+        small = self.put("small.json", model="a/small.gguf", parameters=5e8)
+        large = self.put("large/layers.json", model="a/large.gguf", parameters=8e9, prompts=(128, 512))
+        blocks, said = self.drawn(large.parent, small, plot="layer_scaling")
+        # Panel 0: large and small, each prefill and decode: a line, and marks with ±.
+        for series, (path, phase) in enumerate([(large, "prefill"), (large, "decode"), (small, "prefill"),
+                                                (small, "decode")]):
+            wanted = [row[:4] for row in self.expected(path, phase=phase)]
+            self.assertRows(blocks[0, 2 * series + 1], wanted)
+            self.assertRows(blocks[0, 2 * series], [row[:2] for row in wanted])
+        for name in ("large.gguf, prefill", "large.gguf, decode", "small.gguf, prefill", "small.gguf, decode"):
+            self.assertIn(f"title '{name}'", said)
+        # Panel 1: at 128 tokens, which both have, from the smaller model to the larger one.
+        for series, phase in enumerate(("prefill", "decode")):
+            wanted = [(row[4] / 1e9, *row[1:4]) for path in (small, large)
+                      for row in self.expected(path, phase=phase) if row[0] == 128]
+            self.assertRows(blocks[1, 2 * series + 1], wanted)
+            self.assertIn(f"title '{phase}, prompt of 128 tokens'", said)
+        self.assertIn("'parameters (billions)'", said)
+        self.assertIn("2 results, energy measured; bars: ±", said)
+
+    def test_one_line_of_several_results(self):
+        """Of the same model, measured alike; on another machine it is another line."""
+        parts = [self.put("1.json", model="here/m.gguf", prompts=(512, 32)),
+                 self.put("2.json", model="there/m.gguf", prompts=(128,))]
+        blocks, said = self.drawn(*parts, plot="layer_scaling")
+        self.assertEqual(set(blocks), {(0, series) for series in range(4)})
+        self.assertRows(blocks[0, 1], [row[:4] for row in self.expected(*parts, phase="prefill")])
+        self.assertRegex(said, "against prompt length: m.gguf'")
+        self.assertIn("title 'prefill'", said)
+        other = json.loads(parts[1].read_text())
+        other.update(host={"hardware_label": "M4"}, method="estimated")
+        parts[1].write_text(json.dumps(other))
+        blocks, said = self.drawn(*parts, plot="layer_scaling")
+        self.assertRows(blocks[0, 1], [row[:4] for row in self.expected(parts[0], phase="prefill")])
+        self.assertIn("title 'M4, decode'", said)
+        self.assertIn("energy measured or estimated", said)
+
+    def test_one_point(self):
+        path = self.put("one.json", prompts=(32,))
+        done = self.plot(path, "--plot", "layer_scaling", code=1)
+        self.assertIn("one prompt length (32 tokens) and one model size", done.stderr)
+        self.assertIn("--prompt-tokens", done.stderr)
+        # Two sizes at one length: nothing against prompt length.
+        other = self.put("other.json", model="b.gguf", parameters=2e9, prompts=(32,))
+        blocks, said = self.drawn(path, other, plot="layer_scaling")
+        self.assertEqual([row[0] for row in blocks[0, 1]], [1, 2])
+        self.assertNotIn("'prompt (tokens)'", said)
+
+    def test_where_it_goes(self):
+        folder = self.put("run/layers.json").parent
+        done = self.plot(folder, self.put("f.json", parameters=3e9), "--plot", "layer_scaling")
+        self.assertEqual(done.stdout, f"{folder}/plots/layers/layer_scaling.png\n")
+
+
 class WithoutData(PlotTest):
     def test_no_energy(self):
         run = run_directory(self.root / "run", [{"joules": None}] * 5, timeline=False)
@@ -689,7 +773,7 @@ class WithoutData(PlotTest):
     def test_layers_without_energy(self):
         measured = layers_of()
         measured["energy"]["joules"] = None
-        for part in [*measured["components"], *measured["layers"], *measured["windows"]]:
+        for part in [*measured["components"], *measured["layers"], *measured["windows"], *measured["settings"]]:
             part["energy_j"] = part["power_w"] = None
         path = self.root / "m.json"
         path.write_text(json.dumps(measured))

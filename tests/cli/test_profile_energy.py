@@ -116,9 +116,8 @@ class Conservation(EnergyTest):
         process = self.start(machine=machine, play="mixed", dataset=self.dataset("question [hang]"))
         self.until(lambda: any("hang" in q for q in self.service.questions()), "the query")
         time.sleep(0.5)  # joules to speak of
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.3)  # two signals at once would be one
-        process.send_signal(signal.SIGINT)
+        for number in (signal.SIGINT, signal.SIGTERM):  # two of a kind would be one
+            process.send_signal(number)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, err)
         report = json.loads(out)
@@ -349,6 +348,14 @@ class Figures(EnergyTest):
             for one in (energy["joules"], both[key]["joules"] - energy["joules"]):
                 self.assertGreater(one, 0.08 * 50 * 0.8)
             self.assertGreater(both[key]["plus_minus"], energy["plus_minus"])
+
+    def test_what_interrupted_streams_spend_is_not_lost(self):
+        rows = self.dataset("question 0", "question 1 [interrupted:first_ms=80,pieces=2]", "question 2")
+        report = self.profile(machine=self.machine(Intel, 50), play="mixed:gap_ms=20", dataset=rows)
+        self.assertEqual((report["completed"], report["failed"]), (2, 1))
+        self.assertGreater(report["joules"]["failed"], 0.08 * 50 * 0.8)
+        self.assertAlmostEqual(report["joules_per_query"], report["joules"]["queries"] / 2)
+        self.assertAddsUp(report)
 
     def test_a_start_that_asks_nothing_adds_nothing(self):
         machine = self.machine(Intel, 50)

@@ -97,6 +97,14 @@ class OneBadAnswer(ProfileTest):
         self.assertEqual(report["statistics"]["output_tokens"]["count"], 2)
         self.assertEqual(report["output_tokens"], 2 * TOKENS)
 
+    def test_impossible_counts_are_unknown(self):
+        for count, words in ((0, "0 output tokens"), (10**6, "1000000 output tokens")):
+            report, record = self.mixed(f"miscounted:count={count}", "--overwrite")
+            self.assertEqual(report["completed"], 3)
+            self.assertIn(words, record["ipw"]["tokens_note"])
+            self.assertEqual(report["output_tokens"], 2 * TOKENS)
+            self.assertIn("tokens unknown for 1 of 3 queries", self.done.stderr)
+
     def test_no_counts_at_all(self):
         report = self.profile(play="no_usage")
         for key in ("output_tokens", "input_tokens", "output_tokens_per_s"):
@@ -108,6 +116,8 @@ class OneBadAnswer(ProfileTest):
         line, = [line for line in self.done.stderr.split("\n") if "tokens unknown" in line]
         self.assertIn("--param stream=false", line)
         self.assertIn(f"{4 * TOKENS}, of one token or more each", self.done.stderr)
+        quality = json.loads(ipw(self.on, "analyze", "--json", "--analysis", "quality", self.run.path).stdout)
+        self.assertIn("the server sent no usage", json.dumps(quality))
         whole = self.profile("--overwrite", "--param", "stream=false", play="whole")
         self.assertEqual((whole["output_tokens"], whole["tokens_note"]), (4 * TOKENS, None))
 

@@ -21,8 +21,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel  # noqa: E402
-from profiling import TEXT, ProfileTest, Run  # noqa: E402
-from program import IPW  # noqa: E402
+from profiling import MODEL, TEXT, ProfileTest, Run  # noqa: E402
+from program import IPW, ipw  # noqa: E402
 
 
 class Signals(ProfileTest):
@@ -64,9 +64,9 @@ class Signals(ProfileTest):
         hanging = self.dataset(*(f"question {n} [hang]" for n in range(9)))
         process = self.begin("mixed", dataset=hanging)
         process.send_signal(signal.SIGINT)
-        time.sleep(0.3)  # two signals at once would be one
+        time.sleep(0.3)
         self.assertIsNone(process.poll())
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)  # two of a kind would be one, where the first is still pending
         report = self.ended(process)
         self.assertEqual((report["queries"], report["failed"]), (0, 0))  # as if never asked
 
@@ -106,6 +106,24 @@ class Signals(ProfileTest):
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, err)
         self.assertFalse(self.out.exists())
+
+    def test_a_query_that_spans_a_stop_is_marked(self):
+        process = self.start("--concurrency", 1, play="normal:gap_ms=60", dataset=self.numbered(8))
+        self.until(lambda: self.asked() >= 3, "the third query")
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGCONT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        records = Run(self.directory()).records()
+        paused = [r for r in records.values() if r["ipw"]["paused"]]
+        self.assertEqual(len(paused), 1, [r["ipw"]["paused"] for r in records.values()])
+        latency = {r["ipw"]["key"]: r["model_metrics"][MODEL]["latency_metrics"]["total_query_seconds"]
+                   for r in records.values()}
+        self.assertEqual(max(latency, key=latency.get), paused[0]["ipw"]["key"])
+        self.assertGreater(latency[paused[0]["ipw"]["key"]], 1.4)
+        quality = ipw(None, "analyze", self.directory(), "--analysis", "quality")
+        self.assertIn("1 of 8 queries span a stop of ipw", quality.stdout)
 
     def test_an_interrupted_run_is_resumed(self):
         process = self.begin("normal:gap_ms=50")

@@ -274,7 +274,7 @@ class Reports(MachineTest):
 
     def test_samples_are_kept_even_when_the_report_is_not(self):
         samples = self.intel.root / "s.csv"
-        done = ipw(self.intel, "run", "-o", "/dev/full", "--samples", samples, "--", "true")
+        done = ipw(self.intel, "run", "-o", "/dev/full", "--samples", samples, "--", "sleep", "0.3")
         self.assertEqual(done.returncode, 1)
         self.assertGreater(len(samples.read_text().splitlines()), 2)
         done = ipw(self.intel, "run", "--samples", "/dev/full", "--", "true")
@@ -432,6 +432,20 @@ class Figures(MachineTest):
                 del machine.says[0]
             report, inside = self.measure(machine, during, 0.2)
             self.assertNear(self.whole(report["energy"]), inside * 0.9, inside + WATTS)
+
+    def test_a_meter_that_turns_to_0_w_is_dead(self):
+        machine = self.machine(Machine)
+        machine.put("/sys/class/hwmon/hwmon0/name", "power_meter")
+        meter = machine.put("/sys/class/hwmon/hwmon0/power1_average", 50_000_000)
+        run = Led(machine, "--sensors", "hwmon")
+        time.sleep(1)
+        meter.write_text("0\n")
+        time.sleep(2)
+        report = run.end()
+        energy = report["devices"][0]["energy"]
+        self.assertNear(energy["coverage"], 0.1, 0.6)
+        self.assertIn("reads 0 W: a dead sensor", energy["note"])
+        self.assertAlmostEqual(energy["joules"], 50 * energy["coverage"] * report["wall_s"]["mean"], delta=0.1)
 
     def test_nonsense_to_the_end_is_not_covered(self):
         machine = self.machine(Intel, WATTS)

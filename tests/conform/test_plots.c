@@ -132,6 +132,12 @@ static void test_any_layers(void **state)
     (void)state;
     static const char *const FILES[] = {
         "{\"settings\": []}",
+        ("{\"models\": [{\"parameters\": 1, \"settings\": [{\"phase\": \"decode\", \"tokens\": 1, "
+         "\"prompt_tokens\": 9, \"energy_j\": 1e-308}, {\"phase\": \"prefill\", \"tokens\": 1, "
+         "\"prompt_tokens\": 1e300, \"energy_j\": 1}]}, {\"settings\": [{}]}, {\"parameters\": "
+         "1e300, "
+         "\"settings\": [{\"phase\": \"decode\", \"tokens\": 1e-300, \"prompt_tokens\": 9, "
+         "\"energy_j\": 1, \"plus_minus\": 1e300}, {\"phase\": 7}]}]}"),
         "{\"layers\": [1, null, {}], \"components\": [[], 3]}",
         "{\"settings\": [{}], \"layers\": [{\"time_s\": 1, \"energy_j\": null}]}",
         "{\"settings\": [7], \"layers\": [{\"time_s\": 1, \"energy_j\": 2}]}",
@@ -150,7 +156,8 @@ static void test_any_layers(void **state)
         tree_write(&tree, "/layers.json", "%s", FILES[i]);
         str_format(path, sizeof path, "%s/layers.json", tree.root);
         assert_int_equal(layers_results_load(path, &layers, NULL), ERR_OK);
-        hold_kind(PLOT_OF_LAYERS, &(struct plot_source){.layers = layers.models});
+        hold_kind(PLOT_OF_LAYERS | PLOT_OF_ALL_LAYERS,
+                  &(struct plot_source){.layers = layers.models, .layer_count = layers.count});
         layers_results_release(&layers);
     }
     tree_free(&tree);

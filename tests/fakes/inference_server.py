@@ -14,7 +14,7 @@ Plays (of asking; the lists of models and the like are answered alike in most):
     empty       an answer of zero tokens
     whole       one JSON document, whatever the request says of streaming
     interrupted pieces=N of them, then [DONE] without a finish_reason: another request came
-    no_usage    no counts;  no_done: a finish_reason but no [DONE];  cut: neither
+    miscounted  count=N: an answer with that count, whatever it has;  no_usage: no counts;  no_done: a finish_reason but no [DONE];  cut: neither
     status      code=503, body=openai|ollama|text|html|none, retry_after=SECONDS
     hang        after=request|headers|content
     die         how=rst|close, after=request|headers|content
@@ -220,6 +220,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def play_no_usage(self):
         self.stream(usage=False)
+
+    def play_miscounted(self):
+        self.start_stream()
+        for piece in PIECES:
+            self.piece(piece)
+        self.ending(int(self.options["count"]))
+        self.finish_body()
 
     def play_no_done(self):
         self.stream(done=False)

@@ -18,6 +18,9 @@ uint32_t chance_below(struct chance *chance, uint32_t limit); /* 0 to limit - 1 
  * middle, weights that two nodes share, integers, a cache. */
 void graphs_random(struct chance *chance, uint32_t nodes, struct graph *out);
 
+/* How many of so many random graphs to try: all, or a tenth under valgrind, where a graph takes thirty times as long. */
+int graphs_tries(int all);
+
 /* What the tests ask instead of the code that they test: where kernels are fused (in_place), what is only
  * rearranged is read where it lies, like a view, unless it goes out of the model. */
 bool graphs_is_view(const struct graph *graph, const struct graph_node *node, bool in_place);

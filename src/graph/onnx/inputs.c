@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "graph/model_files.h"
 #include "graph/onnx/infer.h"
-#include "graph/reader.h"
+#include "graph/options.h"
 
 enum { MAX_RECURRENT_CHECKED = 8 };
 

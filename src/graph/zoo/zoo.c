@@ -135,35 +135,15 @@ static enum err build_decoder(const char *name, struct graph_options options, st
     return err;
 }
 
-/* ---- options ---- */
-
-/* Products of such sizes stay far below 2^63. */
-enum { MAX_BATCH = 1000000, MAX_IMAGE = 100000, MAX_TOKENS = 10000000 };
-
-static enum err complete(const struct zoo_entry *entry, const char *what, int64_t *value,
-                         int64_t otherwise, int64_t limit, struct error *why)
-{
-    if (*value == 0)
-        *value = otherwise;
-    if (*value < 0 || *value > limit)
-        return err_set(why, ERR_BAD_VALUE, "%s: %s of %lld: must be 1 to %lld", entry->name, what,
-                       (long long)*value, (long long)limit);
-    return ERR_OK;
-}
+/* ---- graphs ---- */
 
 enum err zoo_build(const struct zoo_entry *entry, struct graph_options *options, struct graph *out,
                    struct error *why)
 {
-    enum err err = complete(entry, "batch", &options->batch, 1, MAX_BATCH, why);
-    if (!err)
-        err = complete(entry, "image size", &options->image, entry->image, MAX_IMAGE, why);
-    if (!err)
-        err = complete(entry, "token count", &options->tokens, entry->tokens, MAX_TOKENS, why);
-    if (!err)
-        err = complete(entry, "context", &options->context, entry->context, MAX_TOKENS, why);
-    if (!err && options->phase == GRAPH_DECODE && !zoo_has_phases(entry))
-        err = err_set(why, ERR_UNSUPPORTED, "%s is not a decoder: it has no decode phase",
-                      entry->name);
+    const struct graph_options defaults = {
+        .image = entry->image, .tokens = entry->tokens, .context = entry->context};
+    enum err err =
+        graph_options_complete(options, entry->name, zoo_has_phases(entry), &defaults, why);
     if (err || !entry->build)
         return err ? err : build_decoder(entry->name, *options, out, why);
     struct build b = build_begin(out, entry->name, why);

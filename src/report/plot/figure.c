@@ -69,6 +69,31 @@ void series_add(struct figure_series *series, const double *values, unsigned cou
     series->count++;
 }
 
+static int by_x(const void *a, const void *b)
+{
+    double x = ((const struct figure_point *)a)->x, y = ((const struct figure_point *)b)->x;
+    return (x > y) - (x < y);
+}
+
+void figure_points(struct figure_series *line, struct figure_series *marks,
+                   struct figure_point *points, size_t count)
+{
+    if (count)
+        qsort(points, count, sizeof *points, by_x);
+    for (size_t i = 0; i < count;) {
+        double sum = 0, x = points[i].x;
+        size_t first = i;
+        for (; i < count && points[i].x == x; i++) {
+            double y = points[i].y, error = points[i].plus_minus;
+            error = is_known(error) ? error : 0;
+            series_add4(marks, x, y, y - error > 0 ? y - error : y / 100, y + error);
+            sum += y;
+        }
+        if (line)
+            series_add2(line, x, sum / (double)(i - first));
+    }
+}
+
 void figure_name(struct figure *figure, struct figure_axis *axis, const char *name)
 {
     char(*names)[FIGURE_TEXT_MAX] =
@@ -137,23 +162,6 @@ static bool drop_empty(struct figure *figure)
 }
 
 /* ---- units ---- */
-
-unsigned figure_values_on(enum figure_style style, bool is_x)
-{
-    switch (style) {
-    case FIGURE_BAND:
-        return is_x ? 1 : 2 | 4;
-    case FIGURE_BOXES:
-    case FIGURE_HEAT:
-        return is_x ? 1 | 2 : 4 | 8;
-    case FIGURE_ERRORS_Y:
-        return is_x ? 1 : 2 | 4 | 8;
-    case FIGURE_ERRORS_X:
-        return is_x ? 1 | 4 | 8 : 2;
-    default:
-        return is_x ? 1 : 2;
-    }
-}
 
 /* Calls for every value that lies on an axis. */
 static void each_value(struct figure_panel *panel, bool is_x, void (*visit)(double *, double *),

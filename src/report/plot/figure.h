@@ -106,7 +106,29 @@ void series_add(struct figure_series *series, const double *values, unsigned cou
 #define series_add5(series, ...) series_add(series, (const double[]){__VA_ARGS__}, 5)
 
 /* Which of a row's values lie on this axis: bits. */
-unsigned figure_values_on(enum figure_style style, bool is_x);
+static inline unsigned figure_values_on(enum figure_style style, bool is_x)
+{
+    switch (style) {
+    case FIGURE_BAND:
+        return is_x ? 1 : 2 | 4;
+    case FIGURE_BOXES:
+    case FIGURE_HEAT:
+        return is_x ? 1 | 2 : 4 | 8;
+    case FIGURE_ERRORS_Y:
+        return is_x ? 1 : 2 | 4 | 8;
+    case FIGURE_ERRORS_X:
+        return is_x ? 1 | 4 | 8 : 2;
+    default:
+        return is_x ? 1 : 2;
+    }
+}
+
+/* Marks with their ±, and a line through the mean of those at the same place; sorts the points.  `line` may be NULL. */
+struct figure_point {
+    double x, y, plus_minus; /* plus_minus UNKNOWN: without one */
+};
+void figure_points(struct figure_series *line, struct figure_series *marks,
+                   struct figure_point *points, size_t count);
 
 void figure_name(struct figure *figure, struct figure_axis *axis, const char *name);
 void figure_label(struct figure *figure, struct figure_panel *panel, double x, double y, bool left,

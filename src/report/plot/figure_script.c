@@ -551,7 +551,7 @@ static void put_place(struct drawing *d, const struct figure_panel *panel, struc
 static double on_page(double value, const struct figure_axis *axis, struct range range, double from,
                       double to)
 {
-    double share = axis->log_base > 0 ? log(value / range.low) / log(range.high / range.low)
+    double share = axis->log_base > 0 ? (log(value) - log(range.low)) / log(range.high / range.low)
                                       : (value - range.low) / (range.high - range.low);
     return from + (axis->down ? 1 - share : share) * (to - from);
 }

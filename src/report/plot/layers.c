@@ -233,7 +233,6 @@ static double hottest(const struct layers_result *layers, const char *phase,
 static enum err draw_heatmap(const struct plot_source *source, struct figure *figure,
                              struct error *why)
 {
-    static const char *const PHASES[] = {"prefill", "decode"};
     struct layer_parts parts;
     enum err err = layers_check(source, why);
     if (err)
@@ -242,11 +241,11 @@ static enum err draw_heatmap(const struct plot_source *source, struct figure *fi
     if (!parts.count)
         return err_set(why, ERR_NO_DATA, "the layers were not divided into components");
     /* One scale: the same color is the same energy in both. */
-    double most = fmax(hottest(source->layers, PHASES[0], &parts),
-                       hottest(source->layers, PHASES[1], &parts));
+    double most = fmax(hottest(source->layers, RESULT_PHASE[0], &parts),
+                       hottest(source->layers, RESULT_PHASE[1], &parts));
     for (int i = 0; i < 2; i++)
-        if (hottest(source->layers, PHASES[i], &parts) > 0)
-            put_heat(figure, source->layers, &parts, PHASES[i], most);
+        if (hottest(source->layers, RESULT_PHASE[i], &parts) > 0)
+            put_heat(figure, source->layers, &parts, RESULT_PHASE[i], most);
     if (!figure->panel_count)
         return err_set(why, ERR_NO_DATA, "no component of a layer has energy");
     layers_heading(figure, source->layers, "Energy by layer and component");

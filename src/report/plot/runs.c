@@ -48,40 +48,22 @@ static bool has_token_energy(const struct run_figures *run, double x)
     return x > 0 && run->point.joules_per_output_token > 0;
 }
 
-/* The runs of one line, from the least x to the largest. */
+/* The runs that are on the line of the first. */
 static void put_token_line(const struct plot_source *source, size_t first,
                            double (*of)(const struct run_figures *run), struct figure_series *line,
-                           struct figure_series *errors)
+                           struct figure_series *marks)
 {
-    double last = -1;
-    for (;;) {
-        const struct run_figures *next = NULL;
-        for (size_t i = first; i < source->run_count; i++) {
-            const struct run_figures *run = &source->runs[i];
-            double x = of(run);
-            if (same_line(&run->point, &source->runs[first].point) && has_token_energy(run, x) &&
-                x > last && (!next || x < of(next)))
-                next = run;
-        }
-        if (!next)
-            return;
-        last = of(next);
-        /* Several at the same place: each has its mark, and the line goes through their mean. */
-        double sum = 0, count = 0;
-        for (size_t i = first; i < source->run_count; i++) {
-            const struct run_figures *run = &source->runs[i];
-            double y = run->point.joules_per_output_token;
-            double error = run->joules_per_output_token_error;
-            if (!same_line(&run->point, &next->point) || !has_token_energy(run, of(run)) ||
-                of(run) != last)
-                continue;
-            sum += y;
-            count++;
-            error = is_known(error) ? error : 0;
-            series_add4(errors, last, y, y - error > 0 ? y - error : y / 100, y + error);
-        }
-        series_add2(line, last, sum / count);
+    struct figure_point *points = calloc(source->run_count, sizeof *points);
+    size_t count = 0;
+    marks->figure->failed = marks->figure->failed || !points;
+    for (size_t i = first; i < source->run_count && points; i++) {
+        const struct run_figures *run = &source->runs[i];
+        if (same_line(&run->point, &source->runs[first].point) && has_token_energy(run, of(run)))
+            points[count++] = (struct figure_point){of(run), run->point.joules_per_output_token,
+                                                    run->joules_per_output_token_error};
     }
+    figure_points(line, marks, points, count);
+    free(points);
 }
 
 static enum err check_per_token(const struct plot_source *source,

@@ -10,11 +10,6 @@
 #include "report/text/table.h"
 #include "rundir/layers_result.h"
 
-/* Instrumentation overhead above this is too much, in percent. */
-#define OVERHEAD_MOST 5
-
-static const char *const PHASES[] = {"prefill", "decode"};
-
 static const char *mark(const struct layers_result *model)
 {
     return layers_result_is_estimated(model) ? "~" : "";
@@ -99,11 +94,11 @@ static void add_layer(struct table *table, const struct layers_result *model,
         table_add(table, "outside");
     else
         table_addf(table, "%.0f", layer->index);
-    for (size_t phase = 0; phase < 2; phase++) {
+    for (size_t phase = 0; phase < RESULT_PHASES; phase++) {
         double time_s = 0, joules = 0;
         for (size_t i = 0; i < layer->components.count; i++) {
             const struct result_component *c = &layer->components.items[i];
-            if (strcmp(c->phase, PHASES[phase]) == 0) {
+            if (strcmp(c->phase, RESULT_PHASE[phase]) == 0) {
                 time_s += c->time_s;
                 joules += c->energy_j;
             }
@@ -232,7 +227,7 @@ static void write_notes(const struct layers_result *model, struct text *out)
               model->rounds == 1 ? "" : "s", model->overhead_pct);
     if (is_known(model->overhead_plus_minus))
         text_addf(out, " ± %.2f", model->overhead_plus_minus);
-    text_addf(out, " %%%s\n", model->overhead_pct > OVERHEAD_MOST ? ": too much" : "");
+    text_addf(out, " %%%s\n", model->overhead_pct > RESULT_OVERHEAD_PCT_MAX ? ": too much" : "");
     if (layers_result_is_estimated(model))
         text_add(out, "   ~ estimated from CPU utilization, not measured: see `ipw doctor`\n");
     if (model->work_unknown)
@@ -272,9 +267,10 @@ static void write_comparison(const struct layers_results *results, bool color, s
         table_add(&table, layers_result_name(model));
         table_add(&table, format_si(cell, model->parameters, ""));
         table_addf(&table, "%.2f", model->bits_per_weight);
-        for (size_t phase = 0; phase < 2; phase++)
-            table_addf(&table, "%s/token",
-                       format_si(cell, layers_result_per_token(model, PHASES[phase], &error), "J"));
+        for (size_t phase = 0; phase < RESULT_PHASES; phase++)
+            table_addf(
+                &table, "%s/token",
+                format_si(cell, layers_result_per_token(model, RESULT_PHASE[phase], &error), "J"));
         table_addf(&table, "%s%s", mark(model),
                    format_with_error(cell, model->energy.joules, model->energy.plus_minus, "J"));
         double ratio = model->energy.joules / results->models[0].energy.joules;

@@ -42,7 +42,7 @@ enum {
 enum { LAYERS_PROMPTS_MAX = 8, LAYERS_SETTINGS_MAX = LAYERS_PHASES * LAYERS_PROMPTS_MAX };
 
 /* More instrumentation overhead than this share is too much. */
-#define LAYERS_OVERHEAD_MAX 0.05
+#define LAYERS_OVERHEAD_MAX (RESULT_OVERHEAD_PCT_MAX / 100)
 
 struct layers_progress {
     const char *model;
@@ -75,7 +75,7 @@ const char *layers_granularity_name(enum layers_granularity granularity); /* "co
 
 static inline const char *layers_phase_name(enum layers_phase phase)
 {
-    return phase == LAYERS_PREFILL ? "prefill" : "decode";
+    return RESULT_PHASE[phase];
 }
 
 /* Seconds and joules of one component, in one pass of the workload or of a setting. */

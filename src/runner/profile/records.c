@@ -164,6 +164,7 @@ static void fill_query(const struct profile *profile, const struct answer *answe
     out->status = answer->err ? "failed" : "completed";
     out->error = str_or_null(answer->why);
     out->attempts = answer->attempts;
+    out->paused = answer->paused;
     out->started_at = seconds(profile->zero_wall) + seconds(answer->reply->sent - profile->zero);
     if (query->due)
         out->queue_s = seconds(answer->first_sent - query->due);

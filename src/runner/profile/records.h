@@ -25,6 +25,7 @@ struct answer {
     const char *why;                /* one line; "" when it went well */
     unsigned attempts;
     nanos first_sent;   /* of the first attempt */
+    bool paused;        /* this process or the machine stood still during the last attempt */
     const char *grader; /* NULL when it was not graded */
     struct grade grade;
 };

@@ -12,6 +12,7 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "port/json_read.h"
+#include "port/proc.h"
 #include "port/thread.h"
 #include "runner/profile/grading.h"
 #include "runner/profile/records.h"
@@ -20,6 +21,9 @@
 /* Between attempts: half a second, doubled each time, a minute at most. */
 #define RETRY_FIRST_S 0.5
 #define RETRY_MAX_S   60.0
+
+/* A suspend shorter than this is indistinguishable from the skew of two clock reads. */
+#define SUSPEND_LEAST (100 * NS_PER_MS)
 
 /* How often a sleeping worker checks whether it should stop. */
 #define NAP (20 * NS_PER_MS)
@@ -153,7 +157,8 @@ static enum err send_request(struct worker *worker, const struct query *query,
 
 /* An answer of nothing is no answer, whatever the server calls it: counted as one, it would make queries look cheap.  An
  * answer cut at the token limit, or one that calls a tool, may have no text. */
-static enum err refuse_empty(struct completion *reply, struct error *why)
+static enum err refuse_empty(const struct client *client, struct completion *reply,
+                             struct error *why)
 {
     static const char *const FINE[] = {"length", "tool_calls", "function_call"};
     if (reply->content.length || reply->reasoning.length)
@@ -161,7 +166,7 @@ static enum err refuse_empty(struct completion *reply, struct error *why)
     for (size_t i = 0; i < sizeof FINE / sizeof *FINE; i++)
         if (strcmp(reply->finish_reason, FINE[i]) == 0)
             return ERR_OK;
-    reply->retryable = true;
+    reply->retryable = !client->driver->is_in_process; /* nothing there could interrupt it */
     return err_set(why, ERR_NO_DATA, "the answer is empty (finish_reason: %s)",
                    reply->finish_reason[0] ? reply->finish_reason : "none");
 }
@@ -200,7 +205,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
     atomic_fetch_add(&profile->sent, 1);
     enum err err = send_request(worker, query, reply, why);
     if (!err)
-        err = refuse_empty(reply, why);
+        err = refuse_empty(&worker->client, reply, why);
     if (err == ERR_INTERRUPTED && atomic_load(&profile->cancel)) {
         sharing_forget(profile->sharing, pending->id);
         free(pending);
@@ -295,7 +300,10 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
     for (;;) {
         answer.attempts++;
         bool again;
+        unsigned stops = proc_stops();
+        nanos suspended = clock_suspended();
         answer.err = attempt(worker, query, answer.attempts, &reply, &reason, &again, &broken, why);
+        answer.paused = proc_stops() != stops || clock_suspended() - suspended > SUSPEND_LEAST;
         if (answer.attempts == 1)
             answer.first_sent = reply.sent;
         if (!again || broken)

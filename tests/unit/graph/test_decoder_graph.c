@@ -292,9 +292,9 @@ static void test_options_out_of_range(void **state)
     } CASES[] = {
         {{.batch = -1}, "batch of -1"},
         {{.batch = INT64_MAX}, "batch of 9223372036854775807"},
-        {{.tokens = -5}, "prompt of -5 tokens"},
-        {{.tokens = INT64_MAX}, "prompt of 9223372036854775807"},
-        {{.phase = GRAPH_DECODE, .context = -5}, "context of -5 tokens"},
+        {{.tokens = -5}, "token count of -5"},
+        {{.tokens = INT64_MAX}, "token count of 9223372036854775807"},
+        {{.phase = GRAPH_DECODE, .context = -5}, "context of -5"},
     };
     struct decoder decoder = small_decoder(0, 0);
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {

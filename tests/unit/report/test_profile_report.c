@@ -177,6 +177,22 @@ static void what_is_said_and_what_is_not(void **state)
     }
 }
 
+static void failures_are_red(void **state)
+{
+    (void)state;
+    struct summary summary;
+    struct text out = {0};
+    summary_init(&summary);
+    summary.queries = 40;
+    summary.completed = 37;
+    summary.failed = 3;
+    summary.failure_reason = "the answer is empty";
+    profile_text(&summary, true, &out);
+    assert_contains(text_get(&out), "\033[31m3 of 40 queries failed");
+    assert_contains(text_get(&out), "the answer is empty\033[0m\n");
+    text_release(&out);
+}
+
 static void the_heading_says_how_it_ended(void **state)
 {
     (void)state;
@@ -215,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_report),
         cmocka_unit_test(what_is_said_and_what_is_not),
+        cmocka_unit_test(failures_are_red),
         cmocka_unit_test(the_heading_says_how_it_ended),
     };
     if (jv_available(&why) != ERR_OK) /* a build without a JSON reader has no profiles either */

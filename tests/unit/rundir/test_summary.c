@@ -27,6 +27,12 @@ static void fill(struct summary *summary)
     summary->interrupted = 0;
     summary->accuracy_interval = (struct summary_interval){0.25, 0.75};
     summary->statistics[STATISTIC_TTFT] = (struct summary_statistic){1, 2, 3, 4, 5, 6, 7};
+    summary->conditions.background_cpus = 1.9;
+    summary->conditions.cpus = 2;
+    summary->conditions.devices[summary->conditions.device_count++] =
+        (struct summary_condition){"gpu0", 20.5, UNKNOWN, 40, 61, 1410, 0.25};
+    summary->conditions.findings[summary->conditions.finding_count++] = (struct summary_finding){
+        "background_cpu", FINDING_BREAKS, "other processes used 1.9 of 2 CPUs"};
     summary->idle.known = true;
     summary->idle.seconds = 2;
     summary->idle.devices = calloc(1, sizeof *summary->idle.devices);
@@ -71,6 +77,14 @@ static void test_what_is_written_is_read(void **state)
                 again.statistics[STATISTIC_TTFT].count == 7);
     assert_int_equal(again.statistics[STATISTIC_ENERGY].count, 0);
     assert_true(again.idle.known && again.idle.count == 1 && again.idle.devices[0].watts == 20.5);
+    assert_true(again.conditions.background_cpus == 1.9 && again.conditions.cpus == 2);
+    assert_false(is_known(again.conditions.background_joules));
+    assert_int_equal(again.conditions.device_count, 1);
+    assert_true(again.conditions.devices[0].clock_mhz == 1410 &&
+                !is_known(again.conditions.devices[0].idle_after_w));
+    assert_int_equal(again.conditions.finding_count, 1);
+    assert_int_equal(again.conditions.findings[0].severity, FINDING_BREAKS);
+    assert_string_equal(again.conditions.findings[0].text, "other processes used 1.9 of 2 CPUs");
     assert_int_equal(again.device_count, 1);
     assert_true(again.devices[0].in_total && again.devices[0].power_max_w == 40);
     assert_string_equal(again.devices[0].energy.method, "counter");

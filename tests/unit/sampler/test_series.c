@@ -292,6 +292,35 @@ static void readings_too_far_apart_do_not_cover(void **state)
     end();
 }
 
+/* The meter of a whole machine that turns to 0 W is dead: one such reading is bridged, more are not
+ * covered.  A rail may be switched off. */
+static void zero_watts_are_no_reading_of_a_whole_device(void **state)
+{
+    (void)state;
+    static const enum scope WHOLE[] = {SCOPE_NODE, SCOPE_BOARD, SCOPE_PACKAGE, SCOPE_GPU};
+    struct sensor_channel meter = POWER;
+    double coverage;
+    for (size_t i = 0; i < sizeof WHOLE / sizeof *WHOLE; i++) {
+        meter.scope = WHOLE[i];
+        begin(meter, 500 * MS);
+        for (int k = 0; k <= 20; k++)
+            value_at(k * 100 * MS, k == 5 || k > 10 ? 0 : 50);
+        assert_near(joules(0, 1000 * MS, &coverage), 50, 1e-9);
+        assert_near(coverage, 1, 1e-9);
+        assert_near(joules(0, 2000 * MS, &coverage), 50, 1e-9);
+        assert_near(coverage, 0.5, 1e-9);
+        assert_int_equal(series.zeros, 11);
+        end();
+    }
+    meter.scope = SCOPE_RAIL;
+    begin(meter, 500 * MS);
+    for (int k = 0; k <= 20; k++)
+        value_at(k * 100 * MS, k > 10 ? 0 : 50);
+    assert_near(joules(0, 2000 * MS, &coverage), 50 + 2.5, 1e-9);
+    assert_near(coverage, 1, 1e-9);
+    end();
+}
+
 static void interval_mean_begins_at_its_first_empty_read(void **state)
 {
     (void)state;
@@ -397,6 +426,7 @@ int main(void)
         cmocka_unit_test(readings_that_cannot_be_true_are_refused),
         cmocka_unit_test(negative_temperature_is_fine),
         cmocka_unit_test(readings_too_far_apart_do_not_cover),
+        cmocka_unit_test(zero_watts_are_no_reading_of_a_whole_device),
         cmocka_unit_test(interval_mean_begins_at_its_first_empty_read),
         cmocka_unit_test(interval_mean_begins_again_after_a_gap),
         cmocka_unit_test(interval_mean_without_an_empty_read_loses_the_first),

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""ipw estimate calibrate on loads of its own: how fast they go is the figure, so nothing else may run meanwhile."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import Intel, Machine  # noqa: E402
+from program import IPW, MachineTest, ipw  # noqa: E402
+
+
+class Obedient(Intel):
+    """One package that draws what it is told to, from one moment to the next."""
+
+    def __init__(self, watts):
+        self.watts, self.joules, self.until = watts, 0.0, 0.0
+        super().__init__(1)
+
+    def advance(self, elapsed):
+        self.joules += self.watts * (elapsed - self.until)
+        self.until = elapsed
+        fd, start, _ = self.zones[0]
+        os.pwrite(fd, b"%012d\n" % (start + int(self.joules * 1e6)), 0)
+
+
+# What a machine might draw: arithmetic more than memory, half of the threads less than all.
+DRAWS = {"idle": 10, "compute": 60, "gemm": 58, "triad": 45, "mix 1": 46, "mix 4": 48, "mix 16": 52,
+         "mix 64": 57, "mix 256": 60, "compute half": 35, "triad half": 28}
+# What the machine that is fitted draws all the time, for full arithmetic and for full memory.
+ALWAYS_W, ARITHMETIC_W, MEMORY_W = 12, 40, 60
+
+
+class Here(MachineTest):
+    """Loads that run on this machine, measured by the sensors of a fake one."""
+
+    def setUp(self):
+        self.root = self.machine(Machine).root
+
+    def draw_as_told(self, machine, process, draws):
+        """Sets the watts by the load that is announced; gives all lines."""
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            load = line.rpartition(": ")[2].strip()
+            machine.watts = draws.get(load, machine.watts)
+        return lines
+
+    def calibrated(self, draws, *options):
+        machine = self.machine(Obedient, draws["idle"])
+        with subprocess.Popen([IPW, "estimate", "calibrate", "--seconds", "10", "--threads", "2",
+                               "--json", *map(str, options)], env=machine.environment(), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            lines = self.draw_as_told(machine, process, draws)
+            said = process.stdout.read()
+        return process.returncode, said, lines
+
+    def rates(self, path):
+        """Operations and bytes a second of each load, the means of its windows."""
+        found = {}
+        with open(path, newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if row["op"] not in ("idle", "launch"):
+                    found.setdefault(row["op"], []).append(
+                        [float(row[key]) / float(row["latency_s"]) for key in ("flops", "bytes")])
+        return {load: [sum(column) / len(column) for column in zip(*rows)] for load, rows in found.items()}
+
+    def test_its_own_loads_are_fitted(self):
+        """A machine whose joules are those of operations and bytes is found out: how fast the loads go
+        here is measured first, then it draws what such a machine would.  Where they went at another pace the
+        second time, because something else runs here, the rows tell nothing and are refused; then once more."""
+        rows, file = self.root / "rows.csv", self.root / "here.json"
+        self.calibrated(DRAWS, "--rows", rows)
+        for _ in range(6):
+            rates = self.rates(rows)
+            self.assertEqual(set(rates), set(DRAWS) - {"idle"})
+            flop, byte = ARITHMETIC_W / rates["compute"][0], MEMORY_W / rates["triad"][1]
+            draws = {load: ALWAYS_W + flop * flops + byte * moved for load, (flops, moved) in rates.items()}
+            draws["idle"] = 10
+            code, said, lines = self.calibrated(draws, "-o", file, "--rows", rows)
+            if code == 0:
+                break
+            self.assertRegex(lines[-1], "refused: (not identified|negative)")
+        self.assertEqual(code, 0, lines)
+        report = json.loads(said)
+        self.assertEqual(report["method"], "measured")
+        for point in report["points"]:
+            self.assertAlmostEqual(point["measured_w"] / draws[point["name"]], 1, delta=0.1, msg=point)
+        self.assertAlmostEqual(report["idle_w"] / 10, 1, delta=0.1)
+        self.assertEqual([row["unit"] for row in report["coefficients"]], ["J/FLOP", "J/B", "W"])
+        for row, wanted in zip(report["coefficients"], (flop, byte, ALWAYS_W)):
+            with self.subTest(row["name"]):
+                self.assertLess(abs(row["value"] - wanted), 3 * row["plus_minus"] + 0.2 * wanted, row)
+        done = ipw(None, "estimate", "--model", "resnet18", "--hardware-file", file, "--json")
+        self.assertEqual(json.loads(done.stdout)["model"], "resnet18")
+        again = json.loads(ipw(None, "estimate", "calibrate", "--csv", rows, "--json").stdout)
+        self.assertEqual([row["value"] for row in again["coefficients"]],
+                         [row["value"] for row in report["coefficients"]])
+
+
+if __name__ == "__main__":
+    unittest.main()
