@@ -553,6 +553,7 @@ static double on_page(double value, const struct figure_axis *axis, struct range
 {
     double share = axis->log_base > 0 ? (log(value) - log(range.low)) / log(range.high / range.low)
                                       : (value - range.low) / (range.high - range.low);
+    share = fmax(fmin(share, 1), 0); /* what lies beyond the range stands at its edge */
     return from + (axis->down ? 1 - share : share) * (to - from);
 }
 
