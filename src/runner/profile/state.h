@@ -18,6 +18,7 @@
 #include "metrics/efficiency.h"
 #include "rundir/journal.h"
 #include "rundir/samples.h"
+#include "runner/conditions.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
 #include "runner/profile/resume.h"
@@ -41,6 +42,7 @@ struct profile {
     char base_url[512];      /* as the client uses it */
     struct text client_info; /* what the service says of itself: one JSON object */
     char dataset_name[96];
+    struct conditions conditions;
     struct baseline idle;
     bool has_idle;
     unsigned start; /* 1 for the first start in this directory, 2 for the first that resumes ... */
