@@ -127,6 +127,26 @@ static bool names_secret(const char *name, size_t length)
     return false;
 }
 
+/* In a command, narrower: sort has a --key, and tokenizers an --eos-token. */
+static bool word_names_secret(const char *name, size_t length)
+{
+    static const char *const KINDS[] = {"api", "secret", "access", "auth", "private", "x-"};
+    static const char *const TOKENS[] = {"eos-token", "eos_token", "bos-token",  "bos_token",
+                                         "pad-token", "pad_token", "stop-token", "stop_token",
+                                         "per-token", "per_token"};
+    char copy[128];
+    if (!names_secret(name, length) || !str_format(copy, sizeof copy, "%.*s", (int)length, name))
+        return false;
+    for (size_t i = 0; i < sizeof TOKENS / sizeof *TOKENS; i++)
+        if (ends_nocase(name, length, TOKENS[i]))
+            return false;
+    bool is_key = ends_nocase(name, length, "key");
+    for (size_t i = 0; is_key && i < sizeof KINDS / sizeof *KINDS; i++)
+        if (str_contains_nocase(copy, KINDS[i]))
+            return true;
+    return !is_key;
+}
+
 void secret_add_environment(char *const *environment)
 {
     for (; environment && *environment; environment++) {
@@ -158,7 +178,7 @@ void secret_add_words(char *const *words)
         size_t name = strcspn(word, "=: ");
         const char *value = word + name + (word[name] ? 1 : 0);
         add_url_login(word);
-        if (!names_secret(word, name) || (word[name] == ':' && word[name + 1] == '/'))
+        if (!word_names_secret(word, name) || (word[name] == ':' && word[name + 1] == '/'))
             continue;
         if (*value)
             secret_add_header(value + strspn(value, " "));

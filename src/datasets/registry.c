@@ -249,7 +249,8 @@ static uint64_t hash_tree(uint64_t hash, const char *path, unsigned depth)
     for (int i = 0; i < count; i++) {
         char inner[FILE_PATH_MAX];
         const char *name = entries[i]->d_name;
-        if (name[0] != '.' && str_format(inner, sizeof inner, "%s/%s", path, name))
+        bool is_other = name[0] == '.' || str_starts(name, "cache-"); /* of Python's datasets */
+        if (!is_other && str_format(inner, sizeof inner, "%s/%s", path, name))
             hash = hash_tree(hash_string(hash, name), inner, depth + 1);
         free(entries[i]);
     }

@@ -1,291 +1,411 @@
 /* The choice grader: the letter of a multiple-choice answer.
  *
- * 1. Definite statements: \boxed{B}; "answer: B", "answer is B" (also option, choice); "B is correct",
- *    "(B) is the right answer"; and a last line that is nothing but a letter.  The last of them wins.
- * 2. Without one, lines that begin with a letter as options are written, "B.", "(B)", "B) text":
- *    they must agree.
- * 3. Without those, letters in brackets or bold and "option B" anywhere: they must agree.
+ * Each letter of the answer that may name an option has evidence, by the words around it:
+ *   stated   \boxed{B}; "answer: B", "the correct option is B"; "B is correct"; a first or last line that is
+ *            only a letter
+ *   chosen   "I'd go with B", "so B", "that leaves B", "it must be B", "B fits best"
+ *   none     anything else, and whatever is denied or doubted: "not B", "B is wrong", "it could be B"
+ * The last letter that is stated wins, else the last that is chosen.  Without either, in this order: lines
+ * of verdicts ("A) Incorrect ... B) Correct"), lines that begin with a letter as options are written, the
+ * last sentence, and letters in brackets or bold or after "option"; these must agree on one letter.
  *
  * An "A" before another word is the article, and "I" the pronoun. */
 #include <ctype.h>
+#include <stdlib.h>
 
+#include "core/grow.h"
 #include "graders/answer.h"
+#include "graders/tokens.h"
+
+/* A token, and the option that it may name. */
+struct item {
+    struct token token;
+    char letter;   /* 'A'..'Z'; '\0' for anything else */
+    bool enclosed; /* in brackets, bold or quotes */
+    bool bare_lower;
+};
+
+struct items {
+    struct item *at;
+    size_t count, capacity;
+    struct slice text;
+};
+
+enum evidence { EVIDENCE_NONE, EVIDENCE_CHOSEN, EVIDENCE_STATED };
 
 struct letters {
-    char first;  /* 'A'..'Z'; '\0' when none was found */
+    char first;  /* '\0' when none was found */
     char second; /* another one with equal evidence; '\0' when there is none */
 };
 
-/* The text that is searched; beyond its end it reads as '\0'. */
-struct scan {
-    const char *start, *end;
-    unsigned count; /* options: 4 means A to D */
-};
+/* How far the words around a letter are read, in tokens. */
+enum { REACH = 24 };
 
-static char at(const struct scan *scan, const char *c)
+/* ---- tokens around a letter ---- */
+
+static const struct token NOTHING = {.kind = TOKEN_LINE};
+
+static const struct token *at(const struct items *items, size_t i)
 {
-    if (c >= scan->end)
-        return '\0';
-    return *c;
+    return i < items->count ? &items->at[i].token : &NOTHING;
 }
 
-static bool is_word_byte(char c)
+static bool is_mark(const struct token *token, const char *set)
 {
-    return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
+    return token->kind == TOKEN_MARK && token->text.length == 1 &&
+           strchr(set, token->text.start[0]);
 }
 
-static bool starts(const struct scan *scan, const char *c, const char *literal)
+/* Directly attached to what is before it. */
+static bool attached(const struct token *token)
 {
-    return c < scan->end && slice_starts(slice_between(c, scan->end), literal);
+    return token->kind != TOKEN_LINE && !token->spaced;
 }
 
-/* The lower-case `word` in any case, and no letter after it. */
-static bool word_at(const struct scan *scan, const char *c, const char *word)
+static bool ends_sentence(const struct items *items, size_t i)
 {
-    for (; *word; word++, c++)
-        if (tolower((unsigned char)at(scan, c)) != *word)
-            return false;
-    return !is_word_byte(at(scan, c));
+    return token_ends_sentence(at(items, i), i ? at(items, i - 1) : NULL);
 }
 
-static bool any_word_at(const struct scan *scan, const char *c, const char *const *words,
-                        const char **after)
+static const char OPENING[] = "([{*_\"'`$<", CLOSING[] = ")]}*_\"'`$";
+
+static bool is_option_noun(const struct token *token)
 {
-    for (; *words; words++)
-        if (word_at(scan, c, *words)) {
-            *after = c + strlen(*words);
-            return true;
-        }
-    return false;
+    return token_in(token, " option choice letter opción opção вариант ");
 }
 
-/* Limit of each skip: a letter might begin at any of a million brackets or blanks, and the search must
- * stay linear. */
-enum { SKIP_MAX = 64 };
-
-static const char *skip(const struct scan *scan, const char *c, const char *set)
+/* After the marks that close a letter. */
+static size_t skip_closing(const struct items *items, size_t i)
 {
-    for (int i = 0; i < SKIP_MAX && at(scan, c) && strchr(set, *c); i++)
-        c++;
-    return c;
+    while (is_mark(at(items, i), CLOSING))
+        i++;
+    return i;
 }
 
-/* ---- one letter ---- */
+/* ---- which tokens are letters ---- */
 
-struct letter {
-    char name;     /* in upper case */
-    bool enclosed; /* enclosed in brackets, bold, quotes or a LaTeX command */
-    const char *after;
-};
-
-/* Skips what may precede a letter: ( [ * _ " ' ` $ { and \text{, \textbf{, \mathrm{, \boxed{ */
-static const char *skip_opening(const struct scan *scan, const char *c)
+/* Could the bare letter be a word of the sentence, "A dog", "I think"? */
+static bool reads_as_word(const struct items *items, size_t i)
 {
-    static const char *const COMMANDS[] = {"\\text{",   "\\textbf{", "\\mathrm{", "\\mathbf{",
-                                           "\\mathit{", "\\boxed{",  "\\fbox{",   NULL};
-    for (int i = 0; i < 4; i++) {
-        const char *from = c;
-        c = skip(scan, c, "([*_\"'`${");
-        for (const char *const *command = COMMANDS; *command; command++)
-            if (starts(scan, c, *command))
-                c += strlen(*command);
-        if (c == from)
-            break;
-    }
-    return c;
-}
-
-/* Typographic signs that may follow a letter: dashes, quotes, full stops of other scripts. */
-static bool sign_follows(const struct scan *scan, const char *c)
-{
-    return starts(scan, c, "\xE2\x80") || starts(scan, c, "\xC2\xA0") ||
-           starts(scan, c, "\xE3\x80") || starts(scan, c, "\xEF\xBC");
-}
-
-/* Could the bare letter before `c` be a word of the sentence, "A dog", "I think"? */
-static bool reads_as_word(const struct scan *scan, char letter, const char *c)
-{
-    static const char *const LINKS[] = {"because", "since", "as",  "is",  "and",  "or",
-                                        "would",   "for",   "due", "not", "with", NULL};
-    const char *after;
-    if (letter != 'A' && letter != 'a' && letter != 'I' && letter != 'i')
+    static const char AFTER_LETTER[] =
+        " because since as is and or would for due not with but if to was are can does has "
+        "makes fits matches seems says works states must will gives cannot here instead best "
+        "describes should could might rather over ";
+    int letter = toupper((unsigned char)at(items, i)->text.start[0]);
+    const struct token *next = at(items, i + 1);
+    if ((letter != 'A' && letter != 'I') || next->kind != TOKEN_WORD)
         return false;
-    const char *next = skip(scan, c, " \t");
-    bool word_follows = next > c && is_word_byte(at(scan, next)) && !sign_follows(scan, next);
-    return word_follows &&
-           (toupper((unsigned char)letter) == 'I' || !any_word_at(scan, next, LINKS, &after));
+    return letter == 'I' || !token_in(next, AFTER_LETTER);
 }
 
-/* The letter at `c`, perhaps enclosed.  False for anything else: words, B-cells, C++, article A. */
-static bool read_letter(const struct scan *scan, const char *c, struct letter *out)
+/* Part of a formula or a compound: B-cells, C++, A/B, 20 °C, x_A, B = 5. */
+static bool is_part(const struct items *items, size_t i)
 {
-    const char *inside = skip_opening(scan, c);
-    char letter = at(scan, inside);
-    int index = toupper((unsigned char)letter) - 'A';
-    if (!isalpha((unsigned char)letter) || index >= (int)scan->count)
-        return false;
-    const char *after = inside + 1;
-    char next = at(scan, after);
-    if (isalnum((unsigned char)next) || ((unsigned char)next >= 0x80 && !sign_follows(scan, after)))
-        return false;
-    if ((next == '-' || next == '\'') && is_word_byte(at(scan, after + 1)))
-        return false;
-    if (next == '+' || next == '#' || next == '=' || next == '/' || next == '^')
-        return false;
-    bool enclosed = inside > c;
-    const char *closed = skip(scan, after, ")]*_\"'`}$");
-    if (!enclosed && closed == after && reads_as_word(scan, letter, after))
-        return false;
-    *out = (struct letter){(char)('A' + index), enclosed && closed > after, closed};
-    return true;
-}
-
-/* After "A": "or B", "and (C)", ", D" with no word after it.  '\0' when nothing of the kind. */
-static char rival_after(const struct scan *scan, const struct letter *first)
-{
-    static const char *const LINKS[] = {"or", "and", "&", NULL};
-    const char *c = skip(scan, first->after, " \t,/");
-    bool comma = c > first->after && memchr(first->after, ',', (size_t)(c - first->after));
-    bool linked = any_word_at(scan, c, LINKS, &c);
-    if (!comma && !linked)
-        return '\0';
-    c = skip(scan, c, " \t");
-    struct letter second;
-    static const char *const OPTION[] = {"option", "choice", NULL};
-    if (any_word_at(scan, c, OPTION, &c))
-        c = skip(scan, c, " \t");
-    if (!read_letter(scan, c, &second) || second.name == first->name)
-        return '\0';
-    const char *next = skip(scan, second.after, " \t");
-    bool ends = !is_word_byte(at(scan, next)) || any_word_at(scan, next, LINKS, &next);
-    if (!ends)
-        return '\0';
-    return second.name;
-}
-
-static struct letters with_rival(const struct scan *scan, const struct letter *letter)
-{
-    return (struct letters){letter->name, rival_after(scan, letter)};
-}
-
-/* ---- definite statements ---- */
-
-static const char *skip_filler(const struct scan *scan, const char *c)
-{
-    static const char *const FILLER[] = {"option",   "choice",    "letter", "answer",
-                                         "clearly",  "therefore", "thus",   "most likely",
-                                         "probably", NULL};
-    for (int i = 0; i < 4; i++) {
-        c = skip(scan, c, " \t\r\n:*_>");
-        any_word_at(scan, c, FILLER, &c);
-    }
-    return c;
-}
-
-/* "answer is B", "correct option: B".  `c` is at "answer", "option" or "choice". */
-static bool read_statement(const struct scan *scan, const char *c, struct letters *out)
-{
-    static const char *const NOUNS[] = {"answer", "option", "choice", NULL};
-    static const char *const VERBS[] = {"is",      "was",     "would be", "should be",
-                                        "must be", "will be", NULL};
-    if (!any_word_at(scan, c, NOUNS, &c))
-        return false;
-    const char *verb = skip(scan, c, " \t*_");
-    bool colon = at(scan, verb) == ':' || at(scan, verb) == '=';
-    if (colon)
-        c = verb + 1;
-    else if (verb == c || !any_word_at(scan, verb, VERBS, &c))
-        return false;
-    struct letter letter;
-    c = skip_filler(scan, at(scan, c) == ':' ? c + 1 : c);
-    if (!read_letter(scan, c, &letter)) {
-        c = skip(scan, c, "*_"); /* "**answer:** B" */
-        if (!read_letter(scan, c, &letter))
-            return false;
-    }
-    *out = with_rival(scan, &letter);
-    return true;
-}
-
-static bool read_box(const struct scan *scan, const char *c, struct letters *out)
-{
-    struct letter letter;
-    if ((!starts(scan, c, "\\boxed{") && !starts(scan, c, "\\fbox{")) ||
-        !read_letter(scan, c, &letter))
-        return false;
-    *out = with_rival(scan, &letter);
-    return true;
-}
-
-/* Does a sentence begin at `c`, or does a word before it lead to a letter? */
-static bool is_opening(const struct scan *scan, const char *c)
-{
-    static const char *const LEADS[] = {"option", "choice", "answer", "so",
-                                        "thus",   "hence",  "that",   "therefore"};
-    const char *back = c;
-    while (back > scan->start && c - back < SKIP_MAX && (back[-1] == ' ' || back[-1] == '\t'))
-        back--;
-    if (back == scan->start || !is_word_byte(back[-1]))
+    const struct token *next = at(items, i + 1), *before = i ? at(items, i - 1) : &NOTHING;
+    const struct token *beyond = at(items, i + 2);
+    bool word_beyond = beyond->kind == TOKEN_WORD && attached(beyond);
+    if (attached(next) && (is_mark(next, "+#/^'") || (is_mark(next, "-_.") && word_beyond)))
         return true;
-    for (size_t i = 0; i < sizeof LEADS / sizeof *LEADS; i++) {
-        size_t length = strlen(LEADS[i]);
-        if ((size_t)(back - scan->start) >= length && word_at(scan, back - length, LEADS[i]))
+    if (is_mark(next, "=") && !is_mark(beyond, ">"))
+        return true;
+    if (!attached(at(items, i)))
+        return false;
+    bool compound =
+        is_mark(before, "-_") && attached(before) && i > 1 && at(items, i - 2)->kind == TOKEN_WORD;
+    return compound || is_mark(before, "/^") || token_is(before, "°");
+}
+
+static void read_letter(const struct items *items, size_t i, unsigned options)
+{
+    struct item *item = &items->at[i];
+    int letter = (unsigned char)item->token.text.start[0];
+    int index = toupper(letter) - 'A';
+    if (item->token.text.length != 1 || !isalpha(letter) || index >= (int)options ||
+        is_part(items, i))
+        return;
+    const struct token *next = at(items, i + 1);
+    bool opened = i && attached(&item->token) && is_mark(at(items, i - 1), OPENING);
+    bool closed = attached(next) && is_mark(next, CLOSING);
+    item->enclosed = opened && closed;
+    item->bare_lower = islower(letter) && !item->enclosed && !is_mark(next, ")") &&
+                       !(i && is_option_noun(at(items, i - 1)));
+    if (item->enclosed || closed || !reads_as_word(items, i))
+        item->letter = (char)('A' + index);
+}
+
+static enum err read_items(struct items *items, struct slice text, unsigned options)
+{
+    struct tokens tokens = tokens_of(text);
+    struct item item = {0};
+    items->text = text;
+    while (token_next(&tokens, &item.token)) {
+        struct item *grown = grow(items->at, &items->capacity, items->count, sizeof item);
+        if (!grown)
+            return ERR_NO_MEMORY;
+        items->at = grown;
+        grown[items->count++] = item;
+    }
+    for (size_t i = 0; i < items->count; i++)
+        read_letter(items, i, options);
+    return ERR_OK;
+}
+
+/* ---- denial ---- */
+
+static bool links_letters(const struct token *token)
+{
+    static const char LINKS[] =
+        " or and nor & , / both either y o und oder et ou maybe perhaps possibly ";
+    return token_in(token, LINKS);
+}
+
+/* "not B", "eliminating A, C and D", "rather than B". */
+static bool denied_before(const struct items *items, size_t i)
+{
+    static const char DENIALS[] =
+        " eliminate eliminating eliminates eliminated exclude excluding excludes reject "
+        "rejecting discard dismiss than unlike except besides without ";
+    static const char FILLER[] =
+        " be with in for by the likely to answers statement statements options choices ";
+    for (size_t j = i; j-- > 0 && i - j < REACH;) {
+        const struct token *token = at(items, j);
+        if (token_is_negation(token))
             return true;
+        if (token_in(token, DENIALS))
+            return true;
+        if (token_is(token, "of") || token_is(token, "out")) /* "instead of", "rule out" */
+            return j &&
+                   token_in(at(items, j - 1), " instead rule ruling ruled rules cross crossing ");
+        if (ends_sentence(items, j) || token->kind == TOKEN_LINE)
+            return false;
+        if (token->kind == TOKEN_WORD && !items->at[j].letter && !links_letters(token) &&
+            !is_option_noun(token) && !token_in(token, FILLER))
+            return false;
     }
     return false;
 }
 
-/* "B is correct", "(B) is the best answer". */
-static bool read_praise(const struct scan *scan, const char *c, struct letters *out)
+/* "B is wrong", "B ignores ...", "C is tempting". */
+static bool denied_after(const struct items *items, size_t i)
 {
-    static const char *const PRAISE[] = {"correct",    "right",       "true",
-                                         "the answer", "the correct", "the right",
-                                         "the best",   "the most",    NULL};
-    struct letter letter;
-    const char *after;
-    if (!read_letter(scan, c, &letter) || !is_opening(scan, c))
-        return false;
-    const char *verb = skip(scan, letter.after, " \t");
-    if (verb == letter.after || !word_at(scan, verb, "is"))
-        return false;
-    if (!any_word_at(scan, skip(scan, verb + 2, " \t"), PRAISE, &after))
-        return false;
-    *out = (struct letters){letter.name, '\0'};
-    return true;
-}
-
-/* The line is a letter with its enclosure, nothing else. */
-static bool read_lone_line(const struct scan *scan, struct slice line, struct letters *out)
-{
-    line = slice_trim(line);
-    struct scan inside = {line.start, slice_end(line), scan->count};
-    struct letter letter;
-    if (!line.length || !read_letter(&inside, skip(&inside, line.start, "#> \t"), &letter) ||
-        skip(&inside, letter.after, ".:;, \t*_)") != inside.end)
-        return false;
-    *out = (struct letters){letter.name, '\0'};
-    return true;
-}
-
-static struct slice last_line(const struct scan *scan)
-{
-    const char *c = scan->end;
-    while (c > scan->start && c[-1] != '\n')
-        c--;
-    return slice_between(c, scan->end);
-}
-
-static bool find_definite(const struct scan *scan, struct letters *out)
-{
-    bool found = false;
-    char before = '\0';
-    for (const char *c = scan->start; c < scan->end; before = *c++) {
-        if (is_word_byte(before))
-            continue;
-        if (read_box(scan, c, out) || read_statement(scan, c, out) || read_praise(scan, c, out))
-            found = true;
+    static const char WRONG[] =
+        " wrong incorrect false tempting ignores violates contradicts confuses eliminated "
+        "unrelated irrelevant impossible too invalid misleading fails ruled out excluded "
+        "falsch ❌ ✗ ✘ ";
+    size_t words = 0;
+    for (size_t j = skip_closing(items, i + 1); j < i + REACH && words < 6; j++) {
+        const struct token *token = at(items, j);
+        if (token->kind == TOKEN_LINE || items->at[j].letter ||
+            token_in(token, " because since as but while whereas ; "))
+            return false;
+        if (token_in(token, WRONG) || token_is_negation(token))
+            return !is_mark(at(items, j - 1), ","); /* "B, not C" */
+        if (ends_sentence(items, j) && (words || j > i + 1))
+            return false;
+        words += token->kind == TOKEN_WORD;
     }
-    return read_lone_line(scan, last_line(scan), out) || found;
+    return false;
+}
+
+static bool is_denied(const struct items *items, size_t i)
+{
+    return denied_before(items, i) || denied_after(items, i);
+}
+
+/* ---- evidence ---- */
+
+/* One step back from the letter: the words that lead to it. */
+struct lead {
+    bool linked;  /* passed "is", ":" or the like */
+    bool crossed; /* passed the end of a line */
+    unsigned far; /* words that are not filler */
+};
+
+static bool is_filler(const struct token *token)
+{
+    static const char FILLER[] =
+        " the would should must will therefore thus clearly probably most likely definitely "
+        "here then simply indeed has have to i we number final correct right best la el le "
+        "die also just only either both statement be actually ";
+    return is_option_noun(token) || token_in(token, FILLER);
+}
+
+/* "choose B", "so B", "go with B", "it is B". */
+static bool is_choosing(const struct items *items, size_t j, const struct lead *lead)
+{
+    static const char CUES[] =
+        " choose chose choosing pick picked picking select selected selecting say guess vote "
+        "lean conclude leaves leaving so thus therefore hence it's matches corresponds "
+        "matching favors favours suggests indicates supports that's thinking answering elijo "
+        "wähle ";
+    const struct token *token = at(items, j);
+    if (lead->far || lead->crossed)
+        return false;
+    return token_in(token, CUES) || (lead->linked && token_in(token, " it that this ")) ||
+           (token_is(token, "with") && j &&
+            token_in(at(items, j - 1), " go going went left stick sticking "));
+}
+
+/* What one word before the letter says; *done when that decides. */
+static enum evidence lead_word(const struct items *items, size_t j, struct lead *lead, bool *done)
+{
+    static const char DOUBTS[] =
+        " could might may if whether each every possible options choices seems consider been "
+        "unless ";
+    const struct token *token = at(items, j);
+    *done = true;
+    if (items->at[j].letter || token_is_negation(token) || token_in(token, DOUBTS))
+        return EVIDENCE_NONE;
+    if (token_is_answer(token)) {
+        bool near = lead->far <= (lead->crossed ? 2 : 8) && (lead->linked || !lead->far);
+        return near && !(j && token_in(at(items, j - 1), " each every possible ")) ? EVIDENCE_STATED
+                                                                                   : EVIDENCE_NONE;
+    }
+    if (lead->linked && !lead->crossed &&
+        (is_option_noun(token) ||
+         token_in(token, " selection pick conclusion alternative решение ")))
+        return EVIDENCE_STATED;
+    if (is_choosing(items, j, lead))
+        return EVIDENCE_CHOSEN;
+    *done = false;
+    if (token_is_link(token))
+        lead->linked = true;
+    else if (lead->far || !is_filler(token))
+        lead->far++;
+    *done = lead->far > 8 || (lead->far && !lead->linked);
+    return EVIDENCE_NONE;
+}
+
+static enum evidence evidence_before(const struct items *items, size_t i)
+{
+    struct lead lead = {0};
+    for (size_t j = i; j-- > 0 && i - j < REACH;) {
+        const struct token *token = at(items, j);
+        bool done = false;
+        if (token_is(token, "\\boxed") || token_is(token, "\\fbox"))
+            return lead.far || lead.linked ? EVIDENCE_NONE : EVIDENCE_STATED;
+        if (ends_sentence(items, j))
+            return EVIDENCE_NONE;
+        if (token->kind == TOKEN_LINE) {
+            lead.crossed = true;
+        } else if (token->kind == TOKEN_MARK) {
+            lead.linked = lead.linked || token_is_link(token);
+        } else {
+            enum evidence found = lead_word(items, j, &lead, &done);
+            if (done)
+                return found;
+        }
+    }
+    return EVIDENCE_NONE;
+}
+
+/* Does a sentence or clause begin with the letter, or does a word before it lead to it? */
+static bool is_subject(const struct items *items, size_t i)
+{
+    static const char LEADS[] =
+        " option choice answer so thus hence that therefore only but and then think believe ";
+    while (i && is_mark(at(items, i - 1), OPENING))
+        i--;
+    const struct token *before = i ? at(items, i - 1) : &NOTHING;
+    return before->kind != TOKEN_WORD || token_in(before, LEADS);
+}
+
+/* "B is correct", "(B) is the best answer"; weaker, "B fits best". */
+static enum evidence evidence_after(const struct items *items, size_t i)
+{
+    static const char PRAISE[] =
+        " correct right true best answer most only better accurate valid appropriate ";
+    size_t j = skip_closing(items, i + 1);
+    if (!is_subject(items, i))
+        return EVIDENCE_NONE;
+    j += is_mark(at(items, j), ",");
+    if (token_in(at(items, j), " fits matches works makes wins holds remains "))
+        return EVIDENCE_CHOSEN;
+    size_t verb = j;
+    while (j < verb + 2 && token_in(at(items, j), " is are was must be "))
+        j++;
+    if (j == verb)
+        return EVIDENCE_NONE;
+    while (j < verb + 6 &&
+           token_in(at(items, j), " the clearly definitely indeed thus therefore a my "))
+        j++;
+    return token_in(at(items, j), PRAISE) ? EVIDENCE_STATED : EVIDENCE_NONE;
+}
+
+/* The first or last line of the answer, and nothing but the letter in it; "1." may be before it. */
+static bool is_lone(const struct items *items, size_t i)
+{
+    size_t first = i, end = i + 1;
+    for (; first && at(items, first - 1)->kind != TOKEN_LINE; first--)
+        if (at(items, first - 1)->kind == TOKEN_WORD &&
+            !isdigit((unsigned char)at(items, first - 1)->text.start[0]))
+            return false;
+    for (; end < items->count && at(items, end)->kind != TOKEN_LINE; end++)
+        if (at(items, end)->kind == TOKEN_WORD || end - i > REACH)
+            return false;
+    return (first == 0 || end == items->count) && end - first < REACH;
+}
+
+static enum evidence evidence_of(const struct items *items, size_t i)
+{
+    if (is_lone(items, i))
+        return EVIDENCE_STATED;
+    if (is_denied(items, i))
+        return EVIDENCE_NONE;
+    enum evidence before = evidence_before(items, i), after = EVIDENCE_NONE;
+    bool clause_ends = at(items, i + 1)->kind != TOKEN_WORD;
+    if (items->at[i].bare_lower && !(before == EVIDENCE_STATED && clause_ends))
+        return EVIDENCE_NONE;
+    if (before != EVIDENCE_STATED)
+        after = evidence_after(items, i);
+    return before > after ? before : after;
+}
+
+/* ---- rivals ---- */
+
+/* The letter that a link joins to this one: "A or B", "A, (B)"; '\0' when there is none. */
+static char rival_after(const struct items *items, size_t i)
+{
+    size_t j = skip_closing(items, i + 1);
+    if (!links_letters(at(items, j)))
+        return '\0';
+    while (j < i + REACH && (links_letters(at(items, j)) || is_option_noun(at(items, j)) ||
+                             is_mark(at(items, j), OPENING)))
+        j++;
+    if (j >= items->count || !items->at[j].letter || items->at[j].letter == items->at[i].letter)
+        return '\0';
+    const struct token *next = at(items, skip_closing(items, j + 1));
+    return next->kind != TOKEN_WORD || links_letters(next) ? items->at[j].letter : '\0';
+}
+
+/* The letter with the one that is joined to it, in the order of the text. */
+static struct letters with_rival(const struct items *items, size_t i)
+{
+    char letter = items->at[i].letter, rival = rival_after(items, i);
+    while (i && is_mark(at(items, i - 1), OPENING))
+        i--;
+    if (rival || i < 2 || is_mark(at(items, i - 1), ",") || !links_letters(at(items, i - 1)))
+        return (struct letters){letter, rival};
+    for (i -= 2; i && is_mark(at(items, i), CLOSING);)
+        i--;
+    char earlier = items->at[i].letter;
+    return earlier && earlier != letter ? (struct letters){earlier, letter}
+                                        : (struct letters){letter, '\0'};
+}
+
+/* The last letter of the strongest evidence. */
+static struct letters find_evident(const struct items *items)
+{
+    enum evidence best = EVIDENCE_CHOSEN;
+    struct letters found = {0};
+    for (size_t i = 0; i < items->count; i++) {
+        enum evidence evidence = items->at[i].letter ? evidence_of(items, i) : EVIDENCE_NONE;
+        if (evidence < best)
+            continue;
+        best = evidence;
+        found = with_rival(items, i);
+    }
+    return found;
 }
 
 /* ---- weaker evidence, which must agree ---- */
@@ -298,87 +418,122 @@ static void agree(struct letters *out, char letter)
         out->second = letter;
 }
 
-/* A line that begins as options are written: B. text, (B) text, B) text, **B**: text, B, because */
-static void read_option_line(const struct scan *scan, struct slice line, struct letters *out)
+/* The letter that a line begins with, as options are written: "B.", "(B)", "- B:"; its index, or `count`. */
+static size_t option_of_line(const struct items *items, size_t line)
 {
-    struct scan inside = {line.start, slice_end(line), scan->count};
-    const char *c = skip(&inside, line.start, " \t#>-");
-    struct letter letter;
-    struct letters lone;
-    if (read_lone_line(scan, line, &lone)) {
-        agree(out, lone.first);
-        return;
-    }
-    if (!read_letter(&inside, c, &letter))
-        return;
-    char next = at(&inside, letter.after);
-    bool bracket = letter.after > c + 1; /* something closes it */
-    bool comma = next == ',' && letter.name != 'I';
-    if (bracket || comma || next == '.' || next == ':')
-        agree(out, letter.name);
+    size_t i = line;
+    while (at(items, i)->kind == TOKEN_MARK || is_option_noun(at(items, i)))
+        i++;
+    if (i >= items->count || !items->at[i].letter)
+        return items->count;
+    const struct token *next = at(items, i + 1);
+    bool closes = is_mark(next, ".:,-)]") || token_is(next, "–") || token_is(next, "—") ||
+                  token_is(next, "：");
+    return items->at[i].enclosed || closes ? i : items->count;
 }
 
-static struct letters find_option_lines(const struct scan *scan)
+static size_t next_line(const struct items *items, size_t i)
+{
+    while (i < items->count && at(items, i)->kind != TOKEN_LINE)
+        i++;
+    return i + 1;
+}
+
+/* "A) Incorrect ... B) Correct": the one option that is right, when another is wrong. */
+static struct letters find_verdicts(const struct items *items)
+{
+    struct letters right = {0};
+    bool wrong = false;
+    for (size_t i = 0; i < items->count; i++) {
+        size_t j = i + 1;
+        while (items->at[i].letter &&
+               (is_mark(at(items, j), ")]}*_.:-(") || token_in(at(items, j), " – — ")))
+            j++;
+        if (j == i + 1)
+            continue;
+        if (token_in(at(items, j), " correct right true yes ✅ ✓ ✔ ☑ "))
+            agree(&right, items->at[i].letter);
+        wrong = wrong || token_in(at(items, j), " incorrect wrong false no not ❌ ✗ ✘ ");
+    }
+    return wrong ? right : (struct letters){0};
+}
+
+static struct letters find_option_lines(const struct items *items)
 {
     struct letters found = {0};
-    for (const char *line = scan->start; line < scan->end;) {
-        const char *end = memchr(line, '\n', (size_t)(scan->end - line));
-        end = end ? end : scan->end;
-        read_option_line(scan, slice_between(line, end), &found);
-        line = end + 1;
+    for (size_t line = 0; line < items->count; line = next_line(items, line)) {
+        size_t i = option_of_line(items, line);
+        if (i < items->count && !is_denied(items, i)) {
+            agree(&found, items->at[i].letter);
+            if (rival_after(items, i))
+                agree(&found, rival_after(items, i));
+        }
     }
     return found;
 }
 
-/* (B), **B** and "option B" anywhere. */
-static struct letters find_enclosed(const struct scan *scan)
+/* Does the letter name something else, "vitamin C", or begin the line of an option? */
+static bool names_other(const struct items *items, size_t i)
 {
-    static const char *const NOUNS[] = {"option", "choice", NULL};
-    struct letters found = {0};
-    char before = '\0';
-    for (const char *c = scan->start; c < scan->end; before = *c++) {
-        const char *after = c;
-        struct letter letter;
-        if (is_word_byte(before))
-            continue;
-        bool named = any_word_at(scan, c, NOUNS, &after);
-        const char *place = named ? skip(scan, after, " \t") : c;
-        if (!read_letter(scan, place, &letter) || (named ? place == after : !letter.enclosed))
-            continue;
-        agree(&found, letter.name);
-        c = letter.after - 1;
-    }
-    return found;
+    static const char NAMED[] =
+        " vitamin vitamins hepatitis type group point points figure plan class grade "
+        "team appendix vector matrix step event line angle ";
+    bool named = i && token_in(at(items, i - 1), NAMED);
+    size_t line = i;
+    while (line && is_mark(at(items, line - 1), OPENING))
+        line--;
+    bool begins =
+        line && at(items, line - 1)->kind == TOKEN_LINE && option_of_line(items, line) == i;
+    return named || begins || items->at[i].bare_lower;
 }
 
-static struct letters find_letters(struct slice answer, unsigned count)
+/* The letters of the last sentence, or of all when they are marked: (B), **B**, "option B".  An answer that
+ * was cut off was still discussing them. */
+static struct letters find_mentioned(const struct items *items, struct slice within, bool marked)
 {
-    struct scan scan = {answer.start, slice_end(answer), count};
     struct letters found = {0};
-    if (find_definite(&scan, &found))
+    size_t last = items->count - 1;
+    bool cut = at(items, last)->kind == TOKEN_WORD && !items->at[last].letter;
+    if (cut && (marked || text_is_cut(items->text)))
         return found;
-    found = find_option_lines(&scan);
-    return found.first ? found : find_enclosed(&scan);
+    for (size_t i = 0; i < items->count; i++) {
+        const char *start = at(items, i)->text.start;
+        bool counts = start >= within.start && start < slice_end(within) && items->at[i].letter &&
+                      !names_other(items, i);
+        if (marked)
+            counts = counts && (items->at[i].enclosed || (i && is_option_noun(at(items, i - 1))));
+        if (counts && !is_denied(items, i))
+            agree(&found, items->at[i].letter);
+    }
+    return found;
+}
+
+static struct letters find_letters(const struct items *items)
+{
+    struct letters found = find_evident(items);
+    if (!found.first)
+        found = find_verdicts(items);
+    if (found.first)
+        return found;
+    found = find_option_lines(items);
+    if (found.first && !found.second)
+        return found;
+    struct slice rest = text_without_asides(items->text), sentence = rest;
+    while (sentence_next(&rest, &sentence))
+        ;
+    struct letters last = find_mentioned(items, sentence, false);
+    if (last.first)
+        return last;
+    return found.first ? found : find_mentioned(items, items->text, true);
 }
 
 /* The letter of an expected answer: "B", "(b)", "B. text"; '\0' when it is not one. */
-static char expected_letter(struct slice expected, unsigned count)
+static char expected_letter(const struct items *items)
 {
-    expected = slice_trim(expected);
-    struct scan scan = {expected.start, slice_end(expected), count};
-    struct letters found = {0};
-    struct letter letter;
-    if (read_lone_line(&scan, expected, &found))
-        return found.first;
-    if (read_letter(&scan, expected.start, &letter) && rival_after(&scan, &letter))
-        return '\0';
-    found = (struct letters){0};
-    read_option_line(&scan, expected, &found);
-    if (!found.first && !find_definite(&scan, &found))
-        return '\0';
-    if (found.second)
-        return '\0';
-    return found.first;
+    struct letters found = find_option_lines(items);
+    if (!found.first)
+        found = find_evident(items);
+    return found.second ? '\0' : found.first;
 }
 
 /* ---- the grader ---- */
@@ -399,19 +554,8 @@ static enum err choice_configure(const struct grader_config *config, void *state
     return err;
 }
 
-static enum err choice_grade(const void *state, const struct grading *what, struct grade *out,
-                             struct error *why)
+static void compare(char wanted, struct letters found, char last, struct grade *out)
 {
-    (void)why;
-    unsigned options = ((const struct choice *)state)->options;
-    char last = (char)('A' + (int)options - 1);
-    char wanted = expected_letter(slice_of(what->expected), options);
-    if (!wanted) {
-        grade_null(out, "the expected answer is not a letter from A to %c: %.80s", last,
-                   what->expected);
-        return ERR_OK;
-    }
-    struct letters found = find_letters(slice_of(what->answer), options);
     if (!found.first) {
         grade_false(out, "no letter from A to %c in the answer", last);
     } else if (found.second) {
@@ -425,7 +569,28 @@ static enum err choice_grade(const void *state, const struct grading *what, stru
         else
             grade_false(out, "%c, expected %c", found.first, wanted);
     }
-    return ERR_OK;
+}
+
+static enum err choice_grade(const void *state, const struct grading *what, struct grade *out,
+                             struct error *why)
+{
+    unsigned options = ((const struct choice *)state)->options;
+    char last = (char)('A' + (int)options - 1);
+    struct items expected = {0}, answer = {0};
+    enum err err = read_items(&expected, slice_trim(slice_of(what->expected)), options);
+    if (!err)
+        err = read_items(&answer, slice_trim(slice_of(what->answer)), options);
+    char wanted = err ? '\0' : expected_letter(&expected);
+    if (err)
+        grade_no_memory(why);
+    else if (!wanted)
+        grade_null(out, "the expected answer is not a letter from A to %c: %.80s", last,
+                   what->expected);
+    else
+        compare(wanted, find_letters(&answer), last, out);
+    free(expected.at);
+    free(answer.at);
+    return err;
 }
 
 static const struct param_spec PARAMS[] = {

@@ -1,6 +1,7 @@
 /* The exact grader: the answer equals the expected text except for case, white space and punctuation at
  * the ends, or what its parameters ignore. */
 #include "graders/answer.h"
+#include "graders/final.h"
 #include "graders/fold.h"
 
 struct exact {

@@ -20,6 +20,8 @@ static enum err read_words(struct words *words, struct slice from)
             continue;
         char bytes[UTF8_BYTES_MAX];
         text_add_bytes(&words->text, bytes, utf8_encode(char_lower(c), bytes));
+        if (c == CHAR_DOTTED_I)
+            text_add(&words->text, CHAR_LOWER_MARK);
     }
     enum err err = words_split(words);
     size_t kept = 0;

@@ -14,11 +14,11 @@ static bool alternates(uint32_t c, uint32_t *parity)
     static const struct {
         uint32_t first, last, parity;
     } BLOCKS[] = {
-        {0x100, 0x12F, 0},   {0x132, 0x137, 0}, {0x139, 0x148, 1}, {0x14A, 0x177, 0},
-        {0x179, 0x17E, 1},   {0x1CD, 0x1DC, 1}, {0x1DE, 0x1EF, 0}, {0x200, 0x21F, 0},
-        {0x222, 0x233, 0},   {0x370, 0x373, 0}, {0x3D8, 0x3EF, 0}, {0x460, 0x481, 0},
-        {0x48A, 0x4BF, 0},   {0x4C1, 0x4CE, 1}, {0x4D0, 0x52F, 0}, {0x1E00, 0x1E95, 0},
-        {0x1EA0, 0x1EFF, 0},
+        {0x100, 0x12F, 0}, {0x132, 0x137, 0},   {0x139, 0x148, 1},   {0x14A, 0x177, 0},
+        {0x179, 0x17E, 1}, {0x1A0, 0x1A5, 0},   {0x1AF, 0x1B0, 1},   {0x1CD, 0x1DC, 1},
+        {0x1DE, 0x1EF, 0}, {0x200, 0x21F, 0},   {0x222, 0x233, 0},   {0x370, 0x373, 0},
+        {0x3D8, 0x3EF, 0}, {0x460, 0x481, 0},   {0x48A, 0x4BF, 0},   {0x4C1, 0x4CE, 1},
+        {0x4D0, 0x52F, 0}, {0x1E00, 0x1E95, 0}, {0x1EA0, 0x1EFF, 0},
     };
     for (size_t i = 0; i < sizeof BLOCKS / sizeof *BLOCKS; i++)
         if (c >= BLOCKS[i].first && c <= BLOCKS[i].last) {
@@ -42,6 +42,8 @@ uint32_t char_lower(uint32_t c)
         if (c >= SHIFTS[i].first && c <= SHIFTS[i].last)
             return c + SHIFTS[i].distance;
     switch (c) {
+    case CHAR_DOTTED_I:
+        return 'i';
     case 0x178: /* Y with diaeresis, whose lower case is in Latin-1 */
         return 0xFF;
     case 0x1E9E: /* capital sharp s */
@@ -82,6 +84,31 @@ bool char_is_punctuation(uint32_t c)
 bool char_is_word(uint32_t c)
 {
     return c > ' ' && c != 0x7F && !char_is_space(c) && !char_is_punctuation(c);
+}
+
+bool char_is_cjk(uint32_t c)
+{
+    return (c >= 0x2E80 && c <= 0x2FFF) || (c >= 0x3040 && c <= 0x9FFF) ||
+           (c >= 0xAC00 && c <= 0xD7FF) || (c >= 0xF900 && c <= 0xFAFF);
+}
+
+size_t char_superscript(struct slice text, double *value)
+{
+    size_t at = 0, digits = 0;
+    double sign = 1;
+    *value = 0;
+    for (size_t length; at < text.length; at += length) {
+        uint32_t c = char_at((struct slice){text.start + at, text.length - at}, &length);
+        bool high = c == 0x2070 || (c >= 0x2074 && c <= 0x2079);
+        bool minus = c == 0x207B && at == 0;
+        if (!high && !minus && c != 0xB2 && c != 0xB3 && c != 0xB9)
+            break;
+        sign = minus ? -1 : sign;
+        digits += !minus;
+        *value = minus ? 0 : *value * 10 + (high ? c - 0x2070 : c == 0xB9 ? 1 : c - 0xB0);
+    }
+    *value *= sign;
+    return digits ? at : 0;
 }
 
 void char_one_line(char *to, size_t size, struct slice from)
@@ -197,12 +224,15 @@ void fold_add(struct text *out, const struct fold *fold, struct slice from)
         }
         if (fold->strip >= FOLD_PUNCTUATION && char_is_punctuation(c))
             continue;
+        bool marked = !fold->keep_case && c == CHAR_DOTTED_I;
         c = char_ascii(fold->keep_case ? c : char_lower(c));
         char bytes[UTF8_BYTES_MAX];
         size_t length = utf8_encode(c, bytes);
         if (gap)
             text_add_bytes(out, " ", 1);
         text_add_bytes(out, bytes, length);
+        if (marked)
+            text_add(out, CHAR_LOWER_MARK);
         gap = false;
         begun = true;
     }

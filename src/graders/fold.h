@@ -22,12 +22,20 @@ static inline uint32_t char_at(struct slice text, size_t *length)
     return utf8_decode(text.start, text.length, length);
 }
 
-/* The lower-case letter of an upper-case one: Latin, Greek, Cyrillic, Armenian.  Others are unchanged. */
+/* The lower-case letter of an upper-case one: Latin, Greek, Cyrillic, Armenian.  Others are unchanged.  That
+ * of the Turkish I with a dot is an i, followed by CHAR_LOWER_MARK. */
 uint32_t char_lower(uint32_t c);
+
+enum { CHAR_DOTTED_I = 0x130 };
+#define CHAR_LOWER_MARK "\xCC\x87"
 
 bool char_is_space(uint32_t c);
 bool char_is_punctuation(uint32_t c); /* ASCII, and the general and CJK marks */
 bool char_is_word(uint32_t c);        /* part of a word: not space, punctuation or control */
+bool char_is_cjk(uint32_t c);         /* of a script without spaces between words, or Hangul */
+
+/* The number in superscript at the start, "²³" is 23; returns its length in bytes, 0 when there is none. */
+size_t char_superscript(struct slice text, double *value);
 
 /* Copies as one line of valid UTF-8, truncated at a whole character. */
 void char_one_line(char *to, size_t size, struct slice from);

@@ -3,11 +3,13 @@
 #include "graders/formula.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "core/grow.h"
 #include "core/text.h"
 #include "core/utf8.h"
+#include "graders/fold.h"
 
 struct lexer {
     const char *at, *end;
@@ -76,6 +78,27 @@ static size_t grouping(const struct lexer *lexer)
     return 0;
 }
 
+/* The "\overline{3}" of 0.\overline{3}, in units of the last decimal before it; 0 when there is none. */
+static double read_repetend(struct lexer *lexer, size_t decimals)
+{
+    double digits = 0, nines = 0;
+    const char *start = lexer->at;
+    if (take(lexer, "...") || take(lexer, "…") || take(lexer, "\\ldots") || take(lexer, "\\dots"))
+        return decimals >= 3 && start[-1] == start[-2] && start[-1] == start[-3]
+                   ? (start[-1] - '0') / 9.0
+                   : 0; /* 0.333... */
+    if (!take(lexer, "\\overline{") && !take(lexer, "\\bar{"))
+        return 0;
+    for (; isdigit((unsigned char)peek(lexer, 0)) && nines < 1e15; lexer->at++) {
+        digits = 10 * digits + (*lexer->at - '0');
+        nines = 10 * nines + 9;
+    }
+    if (nines > 0 && take(lexer, "}"))
+        return digits / nines;
+    lexer->at = start;
+    return 0;
+}
+
 static enum err read_number(struct lexer *lexer)
 {
     char digits[400];
@@ -87,7 +110,8 @@ static enum err read_number(struct lexer *lexer)
         char c = peek(lexer, 0);
         if (isdigit((unsigned char)c)) {
             whole += !point;
-        } else if (c == '.' && !point && isdigit((unsigned char)peek(lexer, 1))) {
+        } else if (c == '.' && !point &&
+                   (isdigit((unsigned char)peek(lexer, 1)) || peek(lexer, 1) == '\\')) {
             point = true;
         } else if (step && whole) {
             lexer->at += step;
@@ -102,8 +126,11 @@ static enum err read_number(struct lexer *lexer)
         lexer->at++;
     }
     digits[count] = '\0';
+    const char *decimal = strchr(digits, '.');
+    size_t decimals = decimal ? strlen(decimal + 1) : 0;
+    double repeated = decimal ? pow(10, -(double)decimals) * read_repetend(lexer, decimals) : 0;
     return add(lexer, (struct math_token){.kind = MATH_NUMBER,
-                                          .value = strtod(digits, NULL),
+                                          .value = strtod(digits, NULL) + repeated,
                                           .text = slice_between(start, lexer->at)});
 }
 
@@ -120,19 +147,20 @@ static enum err read_bare_digits(struct lexer *lexer)
 
 /* ---- names and words ---- */
 
-static const char *const KNOWN[] = {
-    "sqrt",   "sin",  "cos",  "tan",  "cot",  "sec",   "csc",  "arcsin",   "arccos",
-    "arctan", "asin", "acos", "atan", "sinh", "cosh",  "tanh", "ln",       "log",
-    "exp",    "lg",   "pi",   "inf",  "frac", "binom", "abs",  "infinity", "oo",
-};
-
-static bool is_known(struct slice run)
+/* Is it one of the names, each between two spaces? */
+static bool is_among(struct slice name, const char *names)
 {
-    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
-        if (slice_equal(run, slice_of(KNOWN[i])))
+    for (const char *at = names + 1, *end; *at; at = end + 1) {
+        end = strchr(at, ' ');
+        if (slice_equal(name, slice_between(at, end)))
             return true;
+    }
     return false;
 }
+
+static const char KNOWN[] = " sqrt sin cos tan cot sec csc arcsin arccos arctan asin acos atan "
+                            "sinh cosh tanh ln log exp lg pi inf "
+                            "frac binom abs infinity oo ";
 
 /* Is it a word or unit rather than a product of two variables? */
 static bool is_short_word(struct slice run)
@@ -151,7 +179,7 @@ static enum err read_letters(struct lexer *lexer)
     for (; isalpha((unsigned char)peek(lexer, 0)); lexer->at++)
         only_xyz = only_xyz && strchr("xyz", *lexer->at);
     struct slice run = slice_between(start, lexer->at);
-    if (is_known(run))
+    if (is_among(run, KNOWN))
         return add_name(lexer, run);
     if (run.length > 1 && !only_xyz && (run.length > 2 || is_short_word(run)))
         return add(lexer, (struct math_token){.kind = MATH_TEXT, .text = run});
@@ -179,7 +207,7 @@ static enum err read_text(struct lexer *lexer)
         lexer->at++;
     if (inside.length == 0)
         return ERR_OK;
-    if (is_known(inside) ||
+    if (is_among(inside, KNOWN) ||
         (inside.length == 1 && islower((unsigned char)inside.start[0]) && lexer->out->count == 0))
         return add_name(lexer, inside);
     return add(lexer, (struct math_token){.kind = MATH_TEXT, .text = inside});
@@ -187,84 +215,51 @@ static enum err read_text(struct lexer *lexer)
 
 /* ---- LaTeX ---- */
 
-/* LaTeX commands.  A meaning of NULL is the name itself; MATH_TEXT takes the braces after it as words; what
- * only changes the appearance is skipped. */
+/* LaTeX commands and other spellings, several in a row.  MATH_TEXT takes the braces after it as words; a
+ * MATH_SIGN without a sign only changes the appearance. */
 static const struct command {
-    const char *name;
+    const char *names;
     enum math_kind kind;
     char sign;
     const char *meaning;
-    bool skip;
 } COMMANDS[] = {
-    {"frac", MATH_NAME, 0, "frac", false},
-    {"dfrac", MATH_NAME, 0, "frac", false},
-    {"tfrac", MATH_NAME, 0, "frac", false},
-    {"cfrac", MATH_NAME, 0, "frac", false},
-    {"binom", MATH_NAME, 0, "binom", false},
-    {"dbinom", MATH_NAME, 0, "binom", false},
-    {"tbinom", MATH_NAME, 0, "binom", false},
-    {"infty", MATH_NAME, 0, "inf", false},
-    {"cdot", MATH_SIGN, '*', NULL, false},
-    {"times", MATH_SIGN, '*', NULL, false},
-    {"ast", MATH_SIGN, '*', NULL, false},
-    {"div", MATH_SIGN, '/', NULL, false},
-    {"pm", MATH_SIGN, SIGN_PLUS_MINUS, NULL, false},
-    {"mp", MATH_SIGN, SIGN_MINUS_PLUS, NULL, false},
-    {"le", MATH_SIGN, SIGN_LESS_EQUAL, NULL, false},
-    {"leq", MATH_SIGN, SIGN_LESS_EQUAL, NULL, false},
-    {"leqslant", MATH_SIGN, SIGN_LESS_EQUAL, NULL, false},
-    {"ge", MATH_SIGN, SIGN_GREATER_EQUAL, NULL, false},
-    {"geq", MATH_SIGN, SIGN_GREATER_EQUAL, NULL, false},
-    {"geqslant", MATH_SIGN, SIGN_GREATER_EQUAL, NULL, false},
-    {"lt", MATH_SIGN, '<', NULL, false},
-    {"gt", MATH_SIGN, '>', NULL, false},
-    {"ne", MATH_SIGN, SIGN_NOT_EQUAL, NULL, false},
-    {"neq", MATH_SIGN, SIGN_NOT_EQUAL, NULL, false},
-    {"in", MATH_SIGN, '=', NULL, false}, /* x \in S is compared as S, as x = 5 is compared as 5 */
-    {"cup", MATH_SIGN, SIGN_UNION, NULL, false},
-    {"cap", MATH_SIGN, SIGN_INTERSECTION, NULL, false},
-    {"circ", MATH_SIGN, SIGN_DEGREE, NULL, false},
-    {"degree", MATH_SIGN, SIGN_DEGREE, NULL, false},
-    {"ldots", MATH_SIGN, '.', NULL, false},
-    {"cdots", MATH_SIGN, '.', NULL, false},
-    {"dots", MATH_SIGN, '.', NULL, false},
-    {"lbrace", MATH_OPEN, 'S', NULL, false},
-    {"rbrace", MATH_CLOSE, 'S', NULL, false},
-    {"langle", MATH_OPEN, '(', NULL, false},
-    {"rangle", MATH_CLOSE, '(', NULL, false},
-    {"lfloor", MATH_OPEN, 'F', NULL, false},
-    {"rfloor", MATH_CLOSE, 'F', NULL, false},
-    {"lceil", MATH_OPEN, 'C', NULL, false},
-    {"rceil", MATH_CLOSE, 'C', NULL, false},
-    {"vert", MATH_SIGN, '|', NULL, false},
-    {"lvert", MATH_SIGN, '|', NULL, false},
-    {"rvert", MATH_SIGN, '|', NULL, false},
-    {"text", MATH_TEXT, 0, NULL, false},
-    {"textbf", MATH_TEXT, 0, NULL, false},
-    {"textit", MATH_TEXT, 0, NULL, false},
-    {"textrm", MATH_TEXT, 0, NULL, false},
-    {"mbox", MATH_TEXT, 0, NULL, false},
-    {"hbox", MATH_TEXT, 0, NULL, false},
-    {"mathrm", MATH_TEXT, 0, NULL, false},
-    {"mathbf", MATH_TEXT, 0, NULL, false},
-    {"mathit", MATH_TEXT, 0, NULL, false},
-    {"mathsf", MATH_TEXT, 0, NULL, false},
-    {"mathbb", MATH_TEXT, 0, NULL, false},
-    {"boldsymbol", MATH_TEXT, 0, NULL, false},
-    {"operatorname", MATH_TEXT, 0, NULL, false},
-    {"left", MATH_SIGN, 0, NULL, true},
-    {"right", MATH_SIGN, 0, NULL, true},
-    {"big", MATH_SIGN, 0, NULL, true},
-    {"Big", MATH_SIGN, 0, NULL, true},
-    {"bigg", MATH_SIGN, 0, NULL, true},
-    {"Bigg", MATH_SIGN, 0, NULL, true},
-    {"bigl", MATH_SIGN, 0, NULL, true},
-    {"bigr", MATH_SIGN, 0, NULL, true},
-    {"displaystyle", MATH_SIGN, 0, NULL, true},
-    {"textstyle", MATH_SIGN, 0, NULL, true},
-    {"limits", MATH_SIGN, 0, NULL, true},
-    {"quad", MATH_SIGN, 0, NULL, true},
-    {"qquad", MATH_SIGN, 0, NULL, true},
+    {" frac dfrac tfrac cfrac ", MATH_NAME, 0, "frac"},
+    {" binom dbinom tbinom ", MATH_NAME, 0, "binom"},
+    {" infty ∞ ", MATH_NAME, 0, "inf"},
+    {" π ", MATH_NAME, 0, "pi"},
+    {" √ ", MATH_NAME, 0, "sqrt"},
+    {" ** ", MATH_SIGN, '^', NULL},
+    {" − – ", MATH_SIGN, '-', NULL},
+    {" cdot times ast × · ⋅ ", MATH_SIGN, '*', NULL},
+    {" div ÷ ", MATH_SIGN, '/', NULL},
+    {" pm ± ", MATH_SIGN, SIGN_PLUS_MINUS, NULL},
+    {" mp ∓ ", MATH_SIGN, SIGN_MINUS_PLUS, NULL},
+    {" le leq leqslant <= ≤ ", MATH_SIGN, SIGN_LESS_EQUAL, NULL},
+    {" ge geq geqslant >= ≥ ", MATH_SIGN, SIGN_GREATER_EQUAL, NULL},
+    {" lt ", MATH_SIGN, '<', NULL},
+    {" gt ", MATH_SIGN, '>', NULL},
+    {" ne neq != ≠ ", MATH_SIGN, SIGN_NOT_EQUAL, NULL},
+    {" approx simeq ≈ ", MATH_SIGN, SIGN_APPROXIMATE, NULL},
+    {" in ∈ ", MATH_SIGN, SIGN_ELEMENT, NULL},
+    {" cup ∪ ", MATH_SIGN, SIGN_UNION, NULL},
+    {" cap ∩ ", MATH_SIGN, SIGN_INTERSECTION, NULL},
+    {" circ degree ^{\\circ} ^\\circ ^{\\degree} ^\\degree ^{°} ^° ° ", MATH_SIGN, SIGN_DEGREE,
+     NULL},
+    {" ldots cdots dots ", MATH_SIGN, '.', NULL},
+    {" lbrace ", MATH_OPEN, 'S', NULL},
+    {" rbrace ", MATH_CLOSE, 'S', NULL},
+    {" langle ", MATH_OPEN, '(', NULL},
+    {" rangle ", MATH_CLOSE, '(', NULL},
+    {" lfloor ", MATH_OPEN, 'F', NULL},
+    {" rfloor ", MATH_CLOSE, 'F', NULL},
+    {" lceil ", MATH_OPEN, 'C', NULL},
+    {" rceil ", MATH_CLOSE, 'C', NULL},
+    {" vert lvert rvert ", MATH_SIGN, '|', NULL},
+    {" text textbf textit textrm mbox hbox mathrm mathbf mathit mathsf mathbb boldsymbol "
+     "operatorname ",
+     MATH_TEXT, 0, NULL},
+    {" left right big Big bigg Bigg bigl bigr displaystyle textstyle limits quad qquad ", MATH_SIGN,
+     0, NULL},
 };
 
 /* Skips up to and including a closing brace. */
@@ -294,9 +289,9 @@ static enum err read_environment(struct lexer *lexer, bool begins)
     return matrix ? add_sign(lexer, begins ? MATH_OPEN : MATH_CLOSE, 'X') : ERR_OK;
 }
 
-static enum err run_command(struct lexer *lexer, const struct command *command, struct slice name)
+static enum err run_command(struct lexer *lexer, const struct command *command)
 {
-    if (command->skip) {
+    if (command->kind == MATH_SIGN && !command->sign) {
         if (peek(lexer, 0) == '.') /* \left. has no bracket */
             lexer->at++;
         return ERR_OK;
@@ -305,7 +300,7 @@ static enum err run_command(struct lexer *lexer, const struct command *command, 
     case MATH_TEXT:
         return read_text(lexer);
     case MATH_NAME: {
-        enum err err = add_name(lexer, command->meaning ? slice_of(command->meaning) : name);
+        enum err err = add_name(lexer, slice_of(command->meaning));
         return err ? err : read_bare_digits(lexer);
     }
     default:
@@ -337,79 +332,44 @@ static enum err read_command(struct lexer *lexer)
     if (slice_equal(name, slice_of("begin")) || slice_equal(name, slice_of("end")))
         return read_environment(lexer, name.length == 5);
     for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++)
-        if (slice_equal(name, slice_of(COMMANDS[i].name)))
-            return run_command(lexer, &COMMANDS[i], name);
+        if (is_among(name, COMMANDS[i].names))
+            return run_command(lexer, &COMMANDS[i]);
     return add_name(lexer, name);
 }
 
 /* ---- other characters ---- */
 
-/* Unicode signs, and those that ASCII writes with two characters. */
-static const struct spelling {
-    const char *bytes;
-    enum math_kind kind;
-    char sign;
-    const char *name;
-} SPELLINGS[] = {
-    {"**", MATH_SIGN, '^', NULL},
-    {"<=", MATH_SIGN, SIGN_LESS_EQUAL, NULL},
-    {">=", MATH_SIGN, SIGN_GREATER_EQUAL, NULL},
-    {"!=", MATH_SIGN, SIGN_NOT_EQUAL, NULL},
-    {"\xE2\x88\x92", MATH_SIGN, '-', NULL},
-    {"\xE2\x80\x93", MATH_SIGN, '-', NULL},
-    {"\xC3\x97", MATH_SIGN, '*', NULL},
-    {"\xC2\xB7", MATH_SIGN, '*', NULL},
-    {"\xE2\x8B\x85", MATH_SIGN, '*', NULL},
-    {"\xC3\xB7", MATH_SIGN, '/', NULL},
-    {"\xC2\xB1", MATH_SIGN, SIGN_PLUS_MINUS, NULL},
-    {"\xE2\x89\xA4", MATH_SIGN, SIGN_LESS_EQUAL, NULL},
-    {"\xE2\x89\xA5", MATH_SIGN, SIGN_GREATER_EQUAL, NULL},
-    {"\xE2\x89\xA0", MATH_SIGN, SIGN_NOT_EQUAL, NULL},
-    {"\xE2\x88\x88", MATH_SIGN, '=', NULL},
-    {"\xE2\x88\xAA", MATH_SIGN, SIGN_UNION, NULL},
-    {"\xE2\x88\xA9", MATH_SIGN, SIGN_INTERSECTION, NULL},
-    {"\xC2\xB0", MATH_SIGN, SIGN_DEGREE, NULL},
-    {"\xCF\x80", MATH_NAME, 0, "pi"},
-    {"\xE2\x88\x9E", MATH_NAME, 0, "inf"},
-    {"\xE2\x88\x9A", MATH_NAME, 0, "sqrt"},
-};
-
-/* The superscript digits 2 and 3. */
 static bool read_superscript(struct lexer *lexer, enum err *err)
 {
-    double value = take(lexer, "\xC2\xB2") ? 2 : take(lexer, "\xC2\xB3") ? 3 : 0;
-    if (value == 0)
+    double value;
+    struct slice rest = slice_between(lexer->at, lexer->end);
+    rest.length = char_superscript(rest, &value);
+    if (!rest.length)
         return false;
+    lexer->at += rest.length;
     *err = add_sign(lexer, MATH_SIGN, '^');
     if (!*err)
-        *err = add(lexer, (struct math_token){.kind = MATH_NUMBER,
-                                              .value = value,
-                                              .text = slice_of(value == 2 ? "2" : "3")});
+        *err = add(lexer, (struct math_token){.kind = MATH_NUMBER, .value = value, .text = rest});
     return true;
 }
 
+/* Unicode signs, and those that ASCII writes with two characters. */
 static bool read_spelling(struct lexer *lexer, enum err *err)
 {
-    for (size_t i = 0; i < sizeof SPELLINGS / sizeof *SPELLINGS; i++) {
-        const struct spelling *spelling = &SPELLINGS[i];
-        if (!take(lexer, spelling->bytes))
-            continue;
-        *err = spelling->name ? add_name(lexer, slice_of(spelling->name))
-                              : add_sign(lexer, spelling->kind, spelling->sign);
-        return true;
-    }
-    return read_superscript(lexer, err);
-}
-
-/* ^\circ and ^{\circ} are degree signs. */
-static bool take_degree(struct lexer *lexer)
-{
-    static const char *const DEGREES[] = {"^{\\circ}", "^\\circ",     "^{\\degree}",
-                                          "^\\degree", "^{\xC2\xB0}", "^\xC2\xB0"};
-    for (size_t i = 0; i < sizeof DEGREES / sizeof *DEGREES; i++)
-        if (take(lexer, DEGREES[i]))
+    for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++)
+        for (const char *name = COMMANDS[i].names + 1, *end; *name; name = end + 1) {
+            end = strchr(name, ' ');
+            struct slice rest = slice_between(lexer->at, lexer->end);
+            size_t length = (size_t)(end - name);
+            if (*name != *lexer->at || rest.length < length ||
+                memcmp(name, rest.start, length) != 0)
+                continue;
+            lexer->at += length;
+            *err = COMMANDS[i].kind == MATH_NAME ? add_name(lexer, slice_of(COMMANDS[i].meaning))
+                                                 : run_command(lexer, &COMMANDS[i]);
             return true;
-    return false;
+        }
+    return read_superscript(lexer, err);
 }
 
 static enum err read_one(struct lexer *lexer)
@@ -426,8 +386,6 @@ static enum err read_one(struct lexer *lexer)
         return read_letters(lexer);
     if (c == '\\')
         return read_command(lexer);
-    if (take_degree(lexer))
-        return add_sign(lexer, MATH_SIGN, SIGN_DEGREE);
     if (read_spelling(lexer, &err))
         return err;
     const char *start = lexer->at++;

@@ -4,6 +4,7 @@
 #ifndef IPW_GRADERS_FORMULA_H
 #define IPW_GRADERS_FORMULA_H
 
+#include <complex.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -29,6 +30,8 @@ enum math_sign {
     SIGN_NOT_EQUAL = 'N',
     SIGN_PLUS_MINUS = 'P',
     SIGN_MINUS_PLUS = 'M',
+    SIGN_APPROXIMATE = '~',
+    SIGN_ELEMENT = 'E',
     SIGN_UNION = 'U',
     SIGN_INTERSECTION = 'I',
     SIGN_DEGREE = 'o',
@@ -61,8 +64,8 @@ enum { FORMULA_SIGNED_POINT = 4, FORMULA_POINTS = 8 };
 /* Evaluates with values for the variables that follow from their names and the number of the point: two
  * expressions that agree at every point are equal for the purpose of grading.  False when the tokens are
  * not an expression.  The value may be NaN or infinite. */
-bool formula_value(const struct math_token *tokens, size_t count, unsigned point, double *value,
-                   bool *has_variables);
+bool formula_value(const struct math_token *tokens, size_t count, unsigned point,
+                   double complex *value, bool *has_variables);
 
 /* ---- equality: formula_equal.c ---- */
 

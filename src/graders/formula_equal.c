@@ -42,30 +42,20 @@ static bool is_word(const struct math_token *token, const char *word)
     return token->kind == MATH_TEXT && slice_equal(token->text, slice_of(word));
 }
 
-static bool is_list_sign(const struct math_token *token)
+/* What separates parts: signs, 'A' for the word "and", 'O' for "or". */
+static const char LIST[] = ",;AO", RELATIONS[] = "=<>LGN", UNIONS[] = "UO", CELLS[] = "&R";
+
+static bool separates(const struct math_token *token, const char *set)
 {
-    return is_sign(token, ',') || is_sign(token, ';') || is_word(token, "or") ||
-           is_word(token, "and");
+    char sign = token->kind == MATH_SIGN ? token->sign
+                : is_word(token, "and")  ? 'A'
+                : is_word(token, "or")   ? 'O'
+                                         : '\0';
+    return sign && strchr(set, sign);
 }
 
-static bool is_relation(const struct math_token *token)
-{
-    return token->kind == MATH_SIGN && token->sign && strchr("=<>LGN", token->sign);
-}
-
-static bool is_union(const struct math_token *token)
-{
-    return is_sign(token, SIGN_UNION);
-}
-
-static bool is_cell_sign(const struct math_token *token)
-{
-    return is_sign(token, '&') || is_sign(token, SIGN_ROW);
-}
-
-/* Splits at tokens that `separates` accepts, outside all brackets.  False when there are too many parts. */
-static bool split(struct part whole, bool (*separates)(const struct math_token *),
-                  struct parts *out)
+/* Splits at tokens of the set, outside all brackets.  False when there are too many parts. */
+static bool split(struct part whole, const char *set, struct parts *out)
 {
     int depth = 0;
     size_t from = 0;
@@ -77,7 +67,7 @@ static bool split(struct part whole, bool (*separates)(const struct math_token *
             depth += whole.at[i].kind == MATH_OPEN;
             depth -= whole.at[i].kind == MATH_CLOSE;
         }
-        if (!ends && (depth > 0 || !separates(&whole.at[i])))
+        if (!ends && (depth > 0 || !separates(&whole.at[i], set)))
             continue;
         if (out->count == PARTS_MAX)
             return false;
@@ -119,40 +109,24 @@ static struct part inside(struct part part)
 
 /* ---- units and suffixes ---- */
 
-/* One unit per row, with its spellings. */
-static const char *const UNITS[] = {
-    " mm millimeter millimeters millimetre millimetres ",
-    " cm centimeter centimeters centimetre centimetres ",
-    " m meter meters metre metres ",
-    " km kilometer kilometers kilometre kilometres ",
-    " in inch inches ",
-    " ft foot feet ",
-    " yd yard yards ",
-    " mi mile miles ",
-    " mg milligram milligrams ",
-    " g gram grams ",
-    " kg kilogram kilograms ",
-    " oz ounce ounces ",
-    " lb lbs pound pounds ",
-    " ton tons tonne tonnes ",
-    " ml milliliter milliliters millilitre millilitres ",
-    " l liter liters litre litres ",
-    " s sec secs second seconds ",
-    " min mins minute minutes ",
-    " h hr hrs hour hours ",
-    " day days ",
-    " week weeks ",
-    " month months ",
-    " yr year years ",
-    " cent cents ",
-    " dollar dollars ",
-    " degree degrees ",
-    " percent ",
-    " mph ",
-};
+/* The spellings of units; a bar separates units. */
+static const char UNITS[] =
+    " mm millimeter millimeters millimetre millimetres | cm centimeter centimeters centimetre "
+    "centimetres | m meter meters metre metres | km kilometer kilometers kilometre kilometres | in "
+    "inch "
+    "inches | ft foot feet | yd yard yards | mi mile miles | mg milligram milligrams | g gram "
+    "grams | kg "
+    "kilogram kilograms | oz ounce ounces | lb lbs pound pounds | ton tons tonne tonnes | ml "
+    "milliliter "
+    "milliliters millilitre millilitres | l liter liters litre litres | s sec secs second seconds "
+    "| min "
+    "mins minute minutes | h hr hrs hour hours | day days | week weeks | month months | yr year "
+    "years | "
+    "cent cents | dollar dollars | degree degrees | percent ";
 
 enum { UNKNOWN_UNIT = -1 };
 
+/* The number of the unit. */
 static int unit_of(struct slice word)
 {
     char padded[20] = " ";
@@ -161,10 +135,11 @@ static int unit_of(struct slice word)
     for (size_t i = 0; i < word.length; i++)
         padded[i + 1] = (char)tolower((unsigned char)word.start[i]);
     padded[word.length + 1] = ' ';
-    for (size_t i = 0; i < sizeof UNITS / sizeof *UNITS; i++)
-        if (strstr(UNITS[i], padded))
-            return (int)i;
-    return UNKNOWN_UNIT;
+    const char *found = strchr(padded, '|') ? NULL : strstr(UNITS, padded);
+    int unit = 0;
+    for (const char *c = UNITS; found && c < found; c++)
+        unit += *c == '|';
+    return found ? unit : UNKNOWN_UNIT;
 }
 
 /* Two known, different units?  With an unknown one nothing can be said. */
@@ -187,7 +162,7 @@ static size_t unit_start(struct part part)
     for (size_t i = part.count; i-- > 1;) {
         const struct math_token *token = &part.at[i];
         bool exponent = token->kind == MATH_NUMBER && is_sign(&part.at[i - 1], '^');
-        if (token->kind == MATH_TEXT && !is_list_sign(token))
+        if (token->kind == MATH_TEXT && !separates(token, LIST))
             start = i;
         else if (!exponent && !is_sign(token, '^') && !is_sign(token, '.') && !is_sign(token, '/'))
             break;
@@ -234,45 +209,72 @@ static struct part strip_suffix(struct part part, struct suffix *suffix)
     }
 }
 
-/* The right side of "x = 5" and "f(x) = ..."; used when the other expression is not an equation. */
+/* The right side of "x = 5", "(x, y) = (1, 2)" and "6/8 = 3/4"; used when the other expression is not an
+ * equation. */
 static struct part strip_lhs(struct part part)
 {
-    struct parts sides;
-    if (!split(part, is_relation, &sides) || sides.count != 2 || sides.signs[1] != '=' ||
-        sides.items[0].at[0].kind != MATH_NAME || sides.items[0].count > 6)
+    struct parts sides, list;
+    if (!split(part, LIST, &list) || list.count != 1 || !split(part, RELATIONS, &sides) ||
+        sides.count < 2)
         return part;
-    return sides.items[1];
+    for (size_t i = 1; i < sides.count; i++)
+        if (sides.signs[i] != '=')
+            return part;
+    double complex value;
+    bool variables = true;
+    struct part first = sides.items[0], last = sides.items[sides.count - 1];
+    bool number = formula_value(last.at, last.count, 0, &value, &variables) && !variables;
+    bool named =
+        first.count <= 12 && (first.at[0].kind == MATH_NAME || first.at[0].kind == MATH_OPEN);
+    return number || sides.count > 2 || named ? last : part;
+}
+
+/* S of "x \in S"; of "5/12 \approx 0.42" the exact side, of "x \approx 3" the right one. */
+static struct part strip_sides(struct part part)
+{
+    struct parts sides;
+    if (split(part, "E", &sides) && sides.count == 2 && sides.items[0].count == 1)
+        part = sides.items[1];
+    if (split(part, "~", &sides) && sides.count == 2)
+        part = sides.items[sides.items[0].count == 1 && sides.items[0].at[0].kind == MATH_NAME];
+    return part;
 }
 
 static bool has_relation(struct part part)
 {
     struct parts sides;
-    return split(part, is_relation, &sides) && sides.count > 1;
+    return split(part, RELATIONS, &sides) && sides.count > 1;
 }
 
 /* ---- comparing values ---- */
 
+static bool is_unknown(double complex x)
+{
+    return isnan(creal(x)) || isnan(cimag(x));
+}
+
 /* Do both have a value, not NaN, at this point? */
-static bool values_at(struct part a, struct part b, unsigned point, double *x, double *y)
+static bool values_at(struct part a, struct part b, unsigned point, double complex *x,
+                      double complex *y)
 {
     bool ignored;
     return formula_value(a.at, a.count, point, x, &ignored) &&
-           formula_value(b.at, b.count, point, y, &ignored) && !isnan(*x) && !isnan(*y);
+           formula_value(b.at, b.count, point, y, &ignored) && !is_unknown(*x) && !is_unknown(*y);
 }
 
-static bool near(double x, double y)
+static bool near(double complex x, double complex y)
 {
     if (x == y)
         return true;
-    double scale = fmax(1, fmax(fabs(x), fabs(y)));
-    return isfinite(scale) && fabs(x - y) <= 1e-9 * scale;
+    double scale = fmax(1, fmax(cabs(x), cabs(y)));
+    return isfinite(scale) && cabs(x - y) <= 1e-9 * scale;
 }
 
 static bool same_at_points(struct part a, struct part b)
 {
     unsigned compared = 0;
     for (unsigned point = 0; point < FORMULA_POINTS; point++) {
-        double x, y;
+        double complex x, y;
         if (!values_at(a, b, point, &x, &y))
             continue;
         if (!near(x, y))
@@ -285,15 +287,15 @@ static bool same_at_points(struct part a, struct part b)
 /* Is one equation, as left side minus right side, a multiple of the other? */
 static bool proportional(const struct parts *a, const struct parts *b)
 {
-    double ratio = 0;
+    double complex ratio = 0;
     unsigned compared = 0;
     for (unsigned point = 0; point < FORMULA_POINTS; point++) {
-        double left, right, other_left, other_right;
+        double complex left, right, other_left, other_right;
         if (!values_at(a->items[0], a->items[1], point, &left, &right) ||
             !values_at(b->items[0], b->items[1], point, &other_left, &other_right))
             continue;
-        double x = left - right, y = other_left - other_right;
-        if (fabs(x) < 1e-9 || fabs(y) < 1e-9 || !isfinite(x) || !isfinite(y))
+        double complex x = left - right, y = other_left - other_right;
+        if (cabs(x) < 1e-9 || cabs(y) < 1e-9 || !isfinite(cabs(x)) || !isfinite(cabs(y)))
             continue;
         if (compared++ == 0)
             ratio = x / y;
@@ -303,23 +305,40 @@ static bool proportional(const struct parts *a, const struct parts *b)
     return compared >= 3;
 }
 
+/* The significant digits of a part that is one decimal number and its sign; 0 for any other. */
+static int decimal_digits(struct part part)
+{
+    if (part.count && (is_sign(part.at, '-') || is_sign(part.at, '+')))
+        part = (struct part){part.at + 1, part.count - 1};
+    if (part.count != 1 || part.at[0].kind != MATH_NUMBER ||
+        !memchr(part.at[0].text.start, '.', part.at[0].text.length))
+        return 0;
+    struct number number;
+    return number_whole(part.at[0].text, &number) ? number.digits : 0;
+}
+
 static bool same_value(const struct comparison *with, struct part a, const struct suffix *a_suffix,
                        struct part b, const struct suffix *b_suffix)
 {
-    double x, y;
+    double complex first, second;
     bool x_variables, y_variables;
-    if (!formula_value(a.at, a.count, 0, &x, &x_variables) ||
-        !formula_value(b.at, b.count, 0, &y, &y_variables))
+    if (!formula_value(a.at, a.count, 0, &first, &x_variables) ||
+        !formula_value(b.at, b.count, 0, &second, &y_variables))
         return false;
     if (x_variables || y_variables)
         return same_at_points(a, b);
-    if (tolerance_holds(with->tolerance, x, y))
+    double x = creal(first), y = creal(second);
+    if (fabs(cimag(first)) > 1e-12 * fabs(x) || fabs(cimag(second)) > 1e-12 * fabs(y))
+        return near(first, second);
+    int digits = decimal_digits(a), b_digits = decimal_digits(b);
+    digits = digits && b_digits ? 0 : digits + b_digits;
+    if (tolerance_holds(with->tolerance, x, y, digits))
         return true;
     /* If only one has a percent sign, both readings count. */
     if (a_suffix->percent == b_suffix->percent)
         return false;
     return tolerance_holds(with->tolerance, a_suffix->percent ? x / 100 : x,
-                           b_suffix->percent ? y / 100 : y);
+                           b_suffix->percent ? y / 100 : y, digits);
 }
 
 /* ---- comparing text ---- */
@@ -445,7 +464,7 @@ static struct parts reversed(const struct parts *chain)
 static bool same_relations(struct comparison *with, struct part a, struct part b)
 {
     struct parts first, second;
-    if (!split(a, is_relation, &first) || !split(b, is_relation, &second))
+    if (!split(a, RELATIONS, &first) || !split(b, RELATIONS, &second))
         return false;
     struct parts turned = reversed(&second);
     if (same_in_order(with, &first, &second) || same_in_order(with, &first, &turned))
@@ -458,7 +477,7 @@ static bool same_relations(struct comparison *with, struct part a, struct part b
 static bool same_matrices(struct comparison *with, struct part a, struct part b)
 {
     struct parts first, second;
-    return split(inside(a), is_cell_sign, &first) && split(inside(b), is_cell_sign, &second) &&
+    return split(inside(a), CELLS, &first) && split(inside(b), CELLS, &second) &&
            same_in_order(with, &first, &second);
 }
 
@@ -478,19 +497,115 @@ static bool read_list(struct part part, struct part_list *out)
     } else {
         out->close = '\0';
     }
-    if (!split(part, is_list_sign, &out->parts))
+    if (!split(part, LIST, &out->parts))
         return false;
     /* (5) is a number in parentheses, {5} a set of one element */
     return out->parts.count > 1 || (out->open == 'S' && out->parts.count == 1);
 }
 
+/* (-2, 1) and "x = -2, y = 1" */
+static bool same_assignments(struct comparison *with, const struct part_list *tuple,
+                             const struct part_list *list)
+{
+    bool assigned = tuple->open == '(' && tuple->close == '(' && !list->open;
+    for (size_t i = 0; i < list->parts.count; i++)
+        assigned = assigned && has_relation(list->parts.items[i]);
+    return assigned && same_in_order(with, &tuple->parts, &list->parts);
+}
+
 static bool same_lists(struct comparison *with, const struct part_list *a,
                        const struct part_list *b)
 {
+    if (same_assignments(with, a, b) || same_assignments(with, b, a))
+        return true;
     bool a_loose = !a->open || a->open == 'S', b_loose = !b->open || b->open == 'S';
     if (a_loose && b_loose)
         return same_in_any_order(with, &a->parts, &b->parts);
     return a->open == b->open && a->close == b->close && same_in_order(with, &a->parts, &b->parts);
+}
+
+/* "7/2 or 3.5": one answer in several forms. */
+static bool same_alternatives(struct comparison *with, struct part one, struct part several)
+{
+    struct parts forms;
+    if (!split(several, "O", &forms) || forms.count < 2)
+        return false;
+    for (size_t i = 0; i < forms.count; i++)
+        if (!same(with, one, forms.items[i]))
+            return false;
+    return true;
+}
+
+/* ---- intervals and inequalities ---- */
+
+/* [low, high), or low <= x < high; an infinite bound is left out. */
+struct range {
+    struct part low, high; /* of no tokens: none */
+    bool low_closed, high_closed;
+};
+
+static bool is_infinite(struct part part)
+{
+    double complex value;
+    bool ignored;
+    return formula_value(part.at, part.count, 0, &value, &ignored) && isinf(creal(value));
+}
+
+static bool read_interval(struct part part, struct range *out)
+{
+    struct part_list list;
+    if (!read_list(part, &list) || list.parts.count != 2 || !list.open || list.open == 'S')
+        return false;
+    *out = (struct range){list.parts.items[0], list.parts.items[1], list.open == '[',
+                          list.close == '['};
+    if (is_infinite(out->low))
+        out->low.count = 0;
+    if (is_infinite(out->high))
+        out->high.count = 0;
+    return true;
+}
+
+/* x < 3, 3 > x, 1 < x <= 3 */
+static bool read_inequality(struct part part, struct range *out)
+{
+    struct parts sides;
+    *out = (struct range){.low_closed = false};
+    if (!split(part, RELATIONS, &sides) || sides.count < 2 || sides.count > 3)
+        return false;
+    size_t middle =
+        sides.count == 3 || sides.items[0].count != 1 || sides.items[0].at[0].kind != MATH_NAME;
+    if (sides.items[middle].count != 1 || sides.items[middle].at[0].kind != MATH_NAME)
+        return false;
+    for (size_t i = 0; i < sides.count; i++) {
+        if (i == middle)
+            continue;
+        char sign = i < middle ? sides.signs[middle] : flipped(sides.signs[i]);
+        if (!sign || !strchr("<>LG", sign))
+            return false;
+        bool closed = sign == SIGN_LESS_EQUAL || sign == SIGN_GREATER_EQUAL;
+        bool low = sign == '<' || sign == SIGN_LESS_EQUAL; /* bound < x */
+        *(low ? &out->low : &out->high) = sides.items[i];
+        *(low ? &out->low_closed : &out->high_closed) = closed;
+    }
+    return sides.count == 2 || (out->low.count && out->high.count);
+}
+
+static bool same_bound(struct comparison *with, struct part a, bool a_closed, struct part b,
+                       bool b_closed)
+{
+    if (!a.count || !b.count)
+        return a.count == b.count;
+    return a_closed == b_closed && same(with, a, b);
+}
+
+/* An interval and an inequality. */
+static bool same_ranges(struct comparison *with, struct part a, struct part b)
+{
+    struct range x, y;
+    bool read = (read_interval(a, &x) && read_inequality(b, &y)) ||
+                (read_inequality(a, &x) && read_interval(b, &y));
+    return read && same_bound(with, x.low, x.low_closed, y.low, y.low_closed) &&
+           same_bound(with, x.high, x.high_closed, y.high, y.high_closed);
 }
 
 /* ---- any expression ---- */
@@ -503,12 +618,16 @@ static bool same_compound(struct comparison *with, struct part a, struct part b,
     *compound = true;
     if (brackets_around(a, &ignored) == 'X' && brackets_around(b, &ignored) == 'X')
         return same_matrices(with, a, b);
-    bool a_is_list = read_list(a, &a_list), b_is_list = read_list(b, &b_list);
-    if (a_is_list || b_is_list)
-        return a_is_list && b_is_list && same_lists(with, &a_list, &b_list);
-    if (split(a, is_union, &a_union) && split(b, is_union, &b_union) &&
-        (a_union.count > 1 || b_union.count > 1))
+    if (same_ranges(with, a, b))
+        return true;
+    if (split(a, UNIONS, &a_union) && split(b, UNIONS, &b_union) && a_union.count > 1 &&
+        b_union.count > 1)
         return same_in_any_order(with, &a_union, &b_union);
+    bool a_is_list = read_list(a, &a_list), b_is_list = read_list(b, &b_list);
+    if (a_is_list != b_is_list)
+        return b_is_list ? same_alternatives(with, a, b) : same_alternatives(with, b, a);
+    if (a_is_list)
+        return same_lists(with, &a_list, &b_list);
     if (has_relation(a) && has_relation(b))
         return same_relations(with, a, b);
     *compound = false;
@@ -518,8 +637,8 @@ static bool same_compound(struct comparison *with, struct part a, struct part b,
 static bool same_expression(struct comparison *with, struct part a, struct part b)
 {
     struct suffix a_suffix = {0}, b_suffix = {0};
-    a = strip_suffix(a, &a_suffix);
-    b = strip_suffix(b, &b_suffix);
+    a = strip_suffix(strip_sides(a), &a_suffix);
+    b = strip_suffix(strip_sides(b), &b_suffix);
     if (has_relation(a) != has_relation(b)) {
         a = strip_suffix(strip_lhs(a), &a_suffix);
         b = strip_suffix(strip_lhs(b), &b_suffix);
@@ -557,25 +676,50 @@ static bool has_plus_minus(const struct formula *formula)
     return false;
 }
 
-/* Replaces the formula by "formula with the upper signs, formula with the lower signs". */
+/* Where the item of a list that begins at `from` ends: at a separator outside brackets, or at the end of the
+ * set around it. */
+static size_t item_end(const struct formula *formula, size_t from)
+{
+    int depth = 0;
+    for (size_t i = from; i < formula->count; i++) {
+        const struct math_token *token = &formula->items[i];
+        depth += token->kind == MATH_OPEN;
+        depth -= token->kind == MATH_CLOSE;
+        if (depth < 0 || (depth == 0 && separates(token, LIST)))
+            return i;
+    }
+    return formula->count;
+}
+
+/* Replaces each item of the list with a plus-minus sign by "item with the upper signs, item with the lower
+ * signs". */
 static enum err expand(struct formula *formula)
 {
-    size_t count = formula->count;
-    struct math_token *items = calloc(2 * count + 1, sizeof *items);
+    struct math_token *items = calloc(2 * formula->count + 1 + formula->count, sizeof *items);
+    size_t count = 0;
     if (!items)
         return ERR_NO_MEMORY;
-    for (size_t i = 0; i < count; i++) {
-        struct math_token token = formula->items[i], other = token;
-        if (is_sign(&token, SIGN_PLUS_MINUS) || is_sign(&token, SIGN_MINUS_PLUS)) {
-            token.sign = token.sign == SIGN_PLUS_MINUS ? '+' : '-';
-            other.sign = token.sign == '+' ? '-' : '+';
+    for (size_t i = 0; i < formula->count;) {
+        bool opens = formula->items[i].kind == MATH_OPEN && formula->items[i].sign == 'S';
+        size_t end = opens ? i : item_end(formula, i);
+        struct formula item = {formula->items + i, end - i, 0};
+        for (int lower = 0; lower <= has_plus_minus(&item) && end > i; lower++) {
+            if (lower)
+                items[count++] = (struct math_token){.kind = MATH_SIGN, .sign = ','};
+            for (size_t k = i; k < end; k++) {
+                items[count] = formula->items[k];
+                bool upper = is_sign(&items[count], SIGN_PLUS_MINUS);
+                if (upper || is_sign(&items[count], SIGN_MINUS_PLUS))
+                    items[count].sign = upper != lower ? '+' : '-';
+                count++;
+            }
         }
-        items[i] = token;
-        items[count + 1 + i] = other;
+        if (end < formula->count)
+            items[count++] = formula->items[end];
+        i = end + 1;
     }
-    items[count] = (struct math_token){.kind = MATH_SIGN, .sign = ','};
     free(formula->items);
-    *formula = (struct formula){items, 2 * count + 1, 2 * count + 1};
+    *formula = (struct formula){items, count, count};
     return ERR_OK;
 }
 

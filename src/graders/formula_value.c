@@ -1,6 +1,7 @@
 /* A recursive-descent evaluator that computes while it parses. */
 #include "graders/formula.h"
 
+#include <complex.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -23,10 +24,10 @@ struct parser {
 /* The grammar is recursive; parser->depth limits it to DEPTH_MAX. */
 /* NOLINTBEGIN(misc-no-recursion) */
 
-static double sum(struct parser *parser);
-static double power(struct parser *parser);
+static double complex sum(struct parser *parser);
+static double complex power(struct parser *parser);
 
-static double fail(struct parser *parser)
+static double complex fail(struct parser *parser)
 {
     parser->bad = true;
     parser->at = parser->end;
@@ -73,10 +74,9 @@ static double value_of_name(uint64_t hash, unsigned point)
     return point >= FORMULA_SIGNED_POINT && (hash & 1) ? -value : value;
 }
 
-/* A variable with its index: x, x_1, a_{ij}. */
-static double variable(struct parser *parser)
+/* A variable with its index: x, x_1, a_{ij}.  The base of a number, 4210_5, is such an index. */
+static double complex variable(struct parser *parser, uint64_t hash)
 {
-    uint64_t hash = mix(HASH_START, parser->at++->text);
     parser->variables = true;
     if (!take_sign(parser, '_'))
         return value_of_name(hash, parser->point);
@@ -94,31 +94,31 @@ static double variable(struct parser *parser)
 }
 
 /* Brackets of any shape, and the expression inside. */
-static double bracketed(struct parser *parser)
+static double complex bracketed(struct parser *parser)
 {
     char sign = parser->at->sign;
     parser->at++;
     bool bars = parser->in_bars;
     parser->in_bars = false;
-    double value = sum(parser);
+    double complex value = sum(parser);
     parser->in_bars = bars;
     if (!is_kind(parser, MATH_CLOSE) || parser->at->sign != sign || strchr("SX", sign))
         return fail(parser);
     parser->at++;
-    return sign == 'F' ? floor(value) : sign == 'C' ? ceil(value) : value;
+    return sign == 'F' ? floor(creal(value)) : sign == 'C' ? ceil(creal(value)) : value;
 }
 
-static double bars(struct parser *parser)
+static double complex bars(struct parser *parser)
 {
     parser->at++;
     parser->in_bars = true;
-    double value = sum(parser);
+    double complex value = sum(parser);
     parser->in_bars = false;
-    return take_sign(parser, '|') ? fabs(value) : fail(parser);
+    return take_sign(parser, '|') ? cabs(value) : fail(parser);
 }
 
 /* The argument of a command: a group, or the next atom. */
-static double operand(struct parser *parser)
+static double complex operand(struct parser *parser)
 {
     if (is_kind(parser, MATH_OPEN) && parser->at->sign == '{')
         return bracketed(parser);
@@ -129,22 +129,40 @@ static double operand(struct parser *parser)
     return fail(parser);
 }
 
-/* Odd roots of negative numbers, which pow() does not compute. */
-static double root(double value, double degree)
+static double complex raised(double complex base, double complex exponent)
 {
-    if (value < 0 && degree == floor(degree) && fmod(degree, 2) != 0)
-        return -pow(-value, 1 / degree);
-    return pow(value, 1 / degree);
+    double n = creal(exponent);
+    if (cimag(base) == 0 && cimag(exponent) == 0)
+        return pow(creal(base), n);
+    if (cimag(exponent) != 0 || n != floor(n) || fabs(n) > 64)
+        return cpow(base, exponent);
+    double complex value = 1;
+    for (int i = 0; i < (int)fabs(n); i++)
+        value *= base;
+    return n < 0 ? 1 / value : value;
 }
 
-static double square_root(struct parser *parser)
+/* Odd roots of negative numbers, which pow() does not compute.  With variables the square root of a negative
+ * number is not a value: the point is outside the domain. */
+static double complex root(const struct parser *parser, double complex value, double degree)
+{
+    double real = creal(value);
+    if (cimag(value) != 0)
+        return cpow(value, 1 / degree);
+    if (real < 0 && degree == floor(degree) && fmod(degree, 2) != 0)
+        return -pow(-real, 1 / degree);
+    if (real < 0 && degree == 2 && !parser->variables)
+        return sqrt(-real) * _Complex_I;
+    return degree == 2 ? sqrt(real) : pow(real, 1 / degree);
+}
+
+static double complex square_root(struct parser *parser)
 {
     double degree = 2;
     parser->at++;
     if (is_kind(parser, MATH_OPEN) && parser->at->sign == '[')
-        degree = bracketed(parser);
-    double value = operand(parser);
-    return degree == 2 ? sqrt(value) : root(value, degree);
+        degree = creal(bracketed(parser));
+    return root(parser, operand(parser), degree);
 }
 
 static double factorial(double n)
@@ -154,29 +172,18 @@ static double factorial(double n)
 
 /* ---- functions ---- */
 
-static double cotangent(double x)
-{
-    return 1 / tan(x);
-}
-
-static double secant(double x)
-{
-    return 1 / cos(x);
-}
-
-static double cosecant(double x)
-{
-    return 1 / sin(x);
-}
-
 static const struct function {
     const char *name;
     double (*of)(double);
+    bool reciprocal;
 } FUNCTIONS[] = {
-    {"sin", sin},      {"cos", cos},     {"tan", tan},     {"cot", cotangent}, {"sec", secant},
-    {"csc", cosecant}, {"arcsin", asin}, {"arccos", acos}, {"arctan", atan},   {"asin", asin},
-    {"acos", acos},    {"atan", atan},   {"sinh", sinh},   {"cosh", cosh},     {"tanh", tanh},
-    {"ln", log},       {"log", log10},   {"lg", log10},    {"exp", exp},       {"abs", fabs},
+    {"sin", sin, false},     {"cos", cos, false},     {"tan", tan, false},
+    {"csc", sin, true},      {"sec", cos, true},      {"cot", tan, true},
+    {"arcsin", asin, false}, {"arccos", acos, false}, {"arctan", atan, false},
+    {"asin", asin, false},   {"acos", acos, false},   {"atan", atan, false},
+    {"sinh", sinh, false},   {"cosh", cosh, false},   {"tanh", tanh, false},
+    {"ln", log, false},      {"log", log10, false},   {"lg", log10, false},
+    {"exp", exp, false},     {"abs", fabs, false},
 };
 
 static const struct function *function_at(const struct parser *parser)
@@ -188,14 +195,14 @@ static const struct function *function_at(const struct parser *parser)
 }
 
 /* "sin 2x" takes 2x; "sin(x) y" takes x. */
-static double argument(struct parser *parser)
+static double complex argument(struct parser *parser)
 {
     double sign = 1;
     while (take_sign(parser, '-'))
         sign = -sign;
     if (is_kind(parser, MATH_OPEN))
         return sign * bracketed(parser);
-    double value = sign * power(parser);
+    double complex value = sign * power(parser);
     while (!parser->bad && (is_kind(parser, MATH_NAME) && !function_at(parser)))
         value *= power(parser);
     return value;
@@ -209,21 +216,26 @@ static double inverse(const struct function *function, double x)
                                  : NAN;
 }
 
-static double call(struct parser *parser, const struct function *function)
+static double complex call(struct parser *parser, const struct function *function)
 {
     parser->at++;
     double base = 0, exponent = 1;
     if (take_sign(parser, '_'))
-        base = operand(parser);
+        base = creal(operand(parser));
     if (take_sign(parser, '^')) {
-        bool negative = take_sign(parser, '-');
-        exponent = negative ? -operand(parser) : operand(parser);
+        double sign = take_sign(parser, '-') ? -1 : 1;
+        exponent = sign * creal(operand(parser));
     }
-    double x = argument(parser);
+    double complex of = argument(parser);
+    double x = creal(of);
+    if (function->of == fabs)
+        return cabs(of);
+    if (cimag(of) != 0)
+        return function->of == exp ? cexp(of) : NAN;
     if (exponent == -1)
         return inverse(function, x);
     double value = base > 0 ? log(x) / log(base) : function->of(x);
-    return exponent == 1 ? value : pow(value, exponent);
+    return pow(function->reciprocal ? 1 / value : value, exponent);
 }
 
 /* ---- names ---- */
@@ -238,7 +250,16 @@ static double choose(double n, double k)
     return round(ways);
 }
 
-static double named(struct parser *parser)
+static double complex constant(const struct parser *parser)
+{
+    if (is_name(parser, "inf") || is_name(parser, "oo") || is_name(parser, "infinity"))
+        return INFINITY;
+    if (is_name(parser, "i"))
+        return _Complex_I;
+    return is_name(parser, "pi") ? PI : is_name(parser, "e") ? EULER : 0;
+}
+
+static double complex named(struct parser *parser)
 {
     const struct function *function = function_at(parser);
     if (function)
@@ -248,20 +269,14 @@ static double named(struct parser *parser)
     bool fraction = is_name(parser, "frac");
     if (fraction || is_name(parser, "binom")) {
         parser->at++;
-        double over = operand(parser), under = operand(parser);
-        return fraction ? over / under : choose(over, under);
+        double complex upper = operand(parser), lower = operand(parser);
+        return fraction ? upper / lower : choose(creal(upper), creal(lower));
     }
     bool indexed = parser->at + 1 < parser->end && parser->at[1].kind == MATH_SIGN &&
                    parser->at[1].sign == '_';
-    double constant =
-        is_name(parser, "pi")                                                            ? PI
-        : is_name(parser, "e")                                                           ? EULER
-        : is_name(parser, "inf") || is_name(parser, "infinity") || is_name(parser, "oo") ? INFINITY
-                                                                                         : 0;
-    if (constant == 0 || indexed)
-        return variable(parser);
-    parser->at++;
-    return constant;
+    double complex value = constant(parser);
+    struct slice name = parser->at++->text;
+    return value == 0 || indexed ? variable(parser, mix(HASH_START, name)) : value;
 }
 
 /* ---- numbers ---- */
@@ -299,11 +314,11 @@ static size_t latex_fraction(const struct parser *parser, const struct math_toke
 }
 
 /* A number, and the fraction of a mixed one: 1\frac{1}{2}, 1 1/2. */
-static double number(struct parser *parser)
+static double complex number(struct parser *parser)
 {
     const struct math_token *first = parser->at++;
-    if (is_sign(parser, '_'))
-        return fail(parser); /* a number in another base is not supported */
+    if (is_sign(parser, '_')) /* equal only to the same digits in the same base */
+        return first->value * variable(parser, HASH_START);
     if (!is_integer(first))
         return first->value;
     if (latex_fraction(parser, parser->at))
@@ -318,20 +333,20 @@ static double number(struct parser *parser)
 
 /* ---- operators ---- */
 
-static double atom(struct parser *parser)
+static double complex atom(struct parser *parser)
 {
     if (parser->at >= parser->end || parser->depth >= DEPTH_MAX)
         return fail(parser);
     parser->depth++;
-    double value = is_kind(parser, MATH_NUMBER) ? number(parser)
-                   : is_kind(parser, MATH_NAME) ? named(parser)
-                   : is_kind(parser, MATH_OPEN) ? bracketed(parser)
-                   : is_sign(parser, '|')       ? bars(parser)
-                                                : fail(parser);
+    double complex value = is_kind(parser, MATH_NUMBER) ? number(parser)
+                           : is_kind(parser, MATH_NAME) ? named(parser)
+                           : is_kind(parser, MATH_OPEN) ? bracketed(parser)
+                           : is_sign(parser, '|')       ? bars(parser)
+                                                        : fail(parser);
     parser->depth--;
     for (;;) {
         if (take_sign(parser, '!'))
-            value = factorial(value);
+            value = factorial(creal(value));
         else if (take_sign(parser, '%'))
             value /= 100;
         else if (take_sign(parser, SIGN_DEGREE))
@@ -341,12 +356,12 @@ static double atom(struct parser *parser)
     }
 }
 
-static double signed_power(struct parser *parser)
+static double complex signed_power(struct parser *parser)
 {
     if (parser->depth >= DEPTH_MAX)
         return fail(parser);
     parser->depth++;
-    double value;
+    double complex value;
     if (take_sign(parser, '-'))
         value = -signed_power(parser);
     else if (take_sign(parser, '+'))
@@ -357,10 +372,10 @@ static double signed_power(struct parser *parser)
     return value;
 }
 
-static double power(struct parser *parser)
+static double complex power(struct parser *parser)
 {
-    double base = atom(parser);
-    return take_sign(parser, '^') ? pow(base, signed_power(parser)) : base;
+    double complex base = atom(parser);
+    return take_sign(parser, '^') ? raised(base, signed_power(parser)) : base;
 }
 
 /* Implicit multiplication?  Two adjacent numbers do not multiply. */
@@ -371,9 +386,9 @@ static bool multiplies(const struct parser *parser)
            (is_kind(parser, MATH_NUMBER) && parser->at[-1].kind == MATH_CLOSE);
 }
 
-static double product(struct parser *parser)
+static double complex product(struct parser *parser)
 {
-    double value = signed_power(parser);
+    double complex value = signed_power(parser);
     while (!parser->bad && parser->at < parser->end) {
         if (take_sign(parser, '*'))
             value *= signed_power(parser);
@@ -387,9 +402,9 @@ static double product(struct parser *parser)
     return value;
 }
 
-static double sum(struct parser *parser)
+static double complex sum(struct parser *parser)
 {
-    double value = product(parser);
+    double complex value = product(parser);
     while (!parser->bad && parser->at < parser->end) {
         if (take_sign(parser, '+'))
             value += product(parser);
@@ -403,11 +418,11 @@ static double sum(struct parser *parser)
 
 /* NOLINTEND(misc-no-recursion) */
 
-bool formula_value(const struct math_token *tokens, size_t count, unsigned point, double *value,
-                   bool *has_variables)
+bool formula_value(const struct math_token *tokens, size_t count, unsigned point,
+                   double complex *value, bool *has_variables)
 {
     struct parser parser = {.at = tokens, .end = tokens + count, .point = point};
-    double result = sum(&parser);
+    double complex result = sum(&parser);
     bool whole = !parser.bad && count > 0 && parser.at == parser.end;
     *value = result;
     *has_variables = parser.variables;

@@ -5,6 +5,7 @@
 
 #include "core/grow.h"
 #include "graders/answer.h"
+#include "graders/final.h"
 #include "graders/fold.h"
 #include "graders/number.h"
 

@@ -1,7 +1,12 @@
 /* The math grader: equivalent expressions, in LaTeX or plain notation.  formula.h decides whether two are
- * equivalent; here are the parts of an answer that may be the expression. */
+ * equivalent; here are the parts of an answer that may be the expression.  Each of them ends where a
+ * statement ends, so that an intermediate result is not taken for the answer. */
+#include <ctype.h>
+
 #include "graders/answer.h"
+#include "graders/final.h"
 #include "graders/formula.h"
+#include "graders/tokens.h"
 
 struct math {
     enum final_rule final;
@@ -15,7 +20,7 @@ static enum err math_configure(const struct grader_config *config, void *state, 
     return err ? err : tolerance_read(config->params, &math->tolerance, why);
 }
 
-/* ---- candidates ---- */
+/* ---- formulas in a text ---- */
 
 static const struct delimiter {
     const char *open, *close;
@@ -53,10 +58,22 @@ static const char *formula_at(const char *at, const char *end, bool unclosed[DEL
     return NULL;
 }
 
-/* How many formulas a text has, and the last of them. */
-static unsigned count_formulas(struct slice text, struct slice *last)
+/* Does the text between two formulas only join them: "and", "or", a comma? */
+static bool joins(struct slice between)
 {
-    const char *end = slice_end(text);
+    struct tokens tokens = tokens_of(between);
+    struct token token;
+    while (token_next(&tokens, &token))
+        if (!token_in(&token, " and or , ; y und et oder ou "))
+            return false;
+    return true;
+}
+
+/* The last formula of a text, together with those before it that are joined to it: "$x=1$ and $x=2$".
+ * Returns the number of formulas, those that are joined counted as one. */
+static unsigned last_formula(struct slice text, struct slice *last)
+{
+    const char *end = slice_end(text), *closed = NULL;
     bool unclosed[DELIMITER_COUNT] = {false};
     unsigned count = 0;
     for (const char *c = text.start; c < end;) {
@@ -64,68 +81,165 @@ static unsigned count_formulas(struct slice text, struct slice *last)
         bool money = *c == '\\' && c + 1 < end && c[1] == '$';
         const char *after = money ? c + 2 : formula_at(c, end, unclosed, &inside);
         if (inside.length) {
-            *last = inside;
-            count++;
+            bool joined = closed && joins(slice_between(closed, c));
+            *last = joined ? slice_between(last->start, slice_end(inside)) : inside;
+            count += !joined;
+            closed = after;
         }
         c = after ? after : c + 1;
     }
     return count;
 }
 
-static struct slice after_equals(struct slice line)
+/* ---- candidates ---- */
+
+enum { CANDIDATES_MAX = 16, SUFFIXES_MAX = 6 };
+
+struct candidates {
+    struct slice at[CANDIDATES_MAX]; /* the likeliest first */
+    unsigned count;
+};
+
+/* Adds a text without the Markdown, quotes and article around it. */
+static void add(struct candidates *to, struct slice text)
 {
-    for (size_t i = line.length; i > 0; i--)
-        if (line.start[i - 1] == '=')
-            return slice_trim((struct slice){line.start + i, line.length - i});
-    return line;
+    text = slice_trim(text);
+    size_t article = slice_starts(text, "a ") ? 2 : slice_starts(text, "the ") ? 4 : 0;
+    text = (struct slice){text.start + article, text.length - article};
+    while (text.length && strchr("*`\"> ", text.start[0]))
+        text = (struct slice){text.start + 1, text.length - 1};
+    while (text.length && strchr("*`\" ", text.start[text.length - 1]))
+        text.length--;
+    if (text.length && to->count < CANDIDATES_MAX)
+        to->at[to->count++] = text;
 }
 
-enum { CANDIDATES_MAX = 4 };
-
-/* The texts that may be the answer, the likeliest first.  After a marker: the line, its first sentence
- * and its formula if it has exactly one.  Without one: the last line, what follows its last equals
- * sign, and the last formula of all. */
-static unsigned candidates(const struct math *math, struct slice answer,
-                           struct slice to[CANDIDATES_MAX])
+/* The expression at the end of a sentence, "the point (3, -1)": all after the last word.  After "and" it is
+ * only a part. */
+static void add_tail(struct candidates *to, struct slice sentence)
 {
-    struct final_answer final;
-    struct slice formula;
-    unsigned count = 0;
-    if (!final_find(answer, math->final, &final))
-        return 0;
-    bool marked = final.marker != FINAL_NONE;
-    to[count++] = marked || math->final != FINAL_AUTO ? final.line : final_last_line(answer);
-    if (final.marker == FINAL_BOXED)
-        return count;
-    struct slice line = to[0];
-    unsigned formulas = count_formulas(marked ? line : answer, &formula);
-    if (formulas == 1 || (formulas && !marked))
-        to[count++] = formula;
-    if (final_sentence(line).length < line.length)
-        to[count++] = final_sentence(line);
-    if (!marked && !formulas && after_equals(line).length < line.length)
-        to[count++] = after_equals(line);
-    return count;
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    const char *start = NULL;
+    while (token_next(&tokens, &token))
+        if (token.kind == TOKEN_WORD && token.text.length > 1 &&
+            !isdigit((unsigned char)token.text.start[0]))
+            start = token_in(&token, " and or ") ? NULL : tokens.at;
+    if (start)
+        add(to, slice_between(start, slice_end(sentence)));
+}
+
+/* What follows the last verbs of a sentence: "the length is 2", "which simplifies to 3", "x = 4". */
+static void add_suffixes(struct candidates *to, struct slice sentence)
+{
+    const char *starts[SUFFIXES_MAX];
+    size_t count = 0;
+    struct tokens tokens = tokens_of(sentence);
+    struct token token, before = {0};
+    for (; token_next(&tokens, &token); before = token)
+        if (token_in(&token,
+                     " is are equals equal to gives get yields obtain be was becomes by : = ") &&
+            !(before.text.length && token_is_negation(&before)))
+            starts[count++ % SUFFIXES_MAX] = tokens.at;
+    for (size_t i = 0; i < SUFFIXES_MAX && i < count; i++)
+        add(to, slice_between(starts[(count - 1 - i) % SUFFIXES_MAX], slice_end(sentence)));
+    add_tail(to, sentence);
+}
+
+/* The last formula, unless a number after it is the result: "$\sqrt{16}$, which is 4". */
+static bool is_result(struct slice text, struct slice formula)
+{
+    struct number number;
+    return !number_first(slice_between(slice_end(formula), slice_end(text)), &number);
+}
+
+static void add_sentence(struct candidates *to, struct slice sentence, bool marked)
+{
+    struct slice formula, bold;
+    unsigned formulas = last_formula(sentence, &formula);
+    add(to, sentence);
+    bool one = marked ? formulas == 1 : formulas && is_result(sentence, formula);
+    if (one)
+        add(to, formula);
+    else if (!marked || !formulas)
+        add_suffixes(to, sentence);
+    while (formulas == 0 && bold_next(&sentence, &bold))
+        if (sentence.length < 3) /* "The fastest is **Evelyn**." */
+            add(to, bold);
+}
+
+/* The main clause of a sentence if it may have the answer, else all of it. */
+static void add_clause(struct candidates *to, struct slice sentence, bool marked)
+{
+    struct slice clause = sentence_without_reason(sentence), ignored;
+    struct number number;
+    bool full = number_first(clause, &number) || last_formula(clause, &ignored);
+    add(to, sentence);
+    add_sentence(to, full ? clause : sentence, marked);
+}
+
+/* The texts that may be the answer: after a marker its line and first sentence; without one the last line,
+ * the last sentence, and the last formula of all. */
+static void find_candidates(const struct math *math, struct slice answer,
+                            const struct final_answer *final, struct candidates *to)
+{
+    struct slice formula, rest, sentence;
+    if (final->marker == FINAL_BOXED) {
+        add(to, final->line);
+        return;
+    }
+    if (final->marker != FINAL_NONE || math->final != FINAL_AUTO) {
+        add(to, final->line);
+        add_clause(to, final_sentence(final->line), true);
+        return;
+    }
+    struct slice text = text_without_asides(answer), last = final_last_line(text);
+    struct tokens tokens = tokens_of(text);
+    struct token first;
+    if (token_next(&tokens, &first) && token_in(&first, " yes no true false "))
+        add(to, first.text); /* "Yes, it converges." */
+    if (text_is_cut(text))
+        return;
+    add(to, last);
+    for (rest = last; sentence_next(&rest, &sentence);)
+        last = sentence;
+    add_clause(to, last, false);
+    if (!last_formula(last, &formula) && last_formula(text, &formula) && is_result(text, formula))
+        add(to, formula);
 }
 
 /* ---- grading ---- */
 
+/* The number that a sentence without formulas states, "there are 5 such integers", when a number is
+ * expected. */
+static bool same_number(const struct math *math, struct slice expected, struct slice answer,
+                        const struct final_answer *final, struct number *value)
+{
+    struct number wanted;
+    struct slice text = final->marker ? final->line : text_without_asides(answer);
+    if (final->marker == FINAL_BOXED || !number_whole(expected, &wanted) ||
+        memchr(text.start, '\\', text.length))
+        return false;
+    if (final->marker ? !stated_after_marker(text, value) : !stated_in_conclusion(text, value))
+        return false;
+    const char *after = slice_end(value->where), *before = value->where.start;
+    bool apart = after >= slice_end(text) || strchr(" \t\n.,;:!?*)%", *after);
+    bool listed = slice_between(text.start, before).length > 5 && /* "1 and 2" */
+                  (memcmp(before - 5, " and ", 5) == 0 || memcmp(before - 4, " or ", 4) == 0);
+    return apart && !listed && number_equal(&math->tolerance, &wanted, value);
+}
+
 static enum err compare_all(const struct math *math, struct slice expected,
-                            const struct slice *texts, unsigned count, struct grade *out,
+                            const struct candidates *candidates, bool *equal, struct grade *out,
                             struct error *why)
 {
-    grade_extracted(out, texts[0]);
-    grade_false(out, "not equal to the expected expression");
-    for (unsigned i = 0; i < count; i++) {
-        bool equal;
-        enum err err = formula_equal(&math->tolerance, expected, texts[i], &equal);
+    *equal = false;
+    for (unsigned i = 0; i < candidates->count && !*equal; i++) {
+        enum err err = formula_equal(&math->tolerance, expected, candidates->at[i], equal);
         if (err && err != ERR_BAD_VALUE) /* too long to be the answer */
             return grade_no_memory(why);
-        if (!err && equal) {
-            grade_extracted(out, texts[i]);
-            grade_true(out);
-            return ERR_OK;
-        }
+        if (*equal)
+            grade_extracted(out, candidates->at[i]);
     }
     return ERR_OK;
 }
@@ -134,18 +248,32 @@ static enum err math_grade(const void *state, const struct grading *what, struct
                            struct error *why)
 {
     const struct math *math = state;
-    struct slice texts[CANDIDATES_MAX];
-    struct slice expected = final_expected(slice_of(what->expected));
-    bool ignored;
-    if (formula_equal(&math->tolerance, expected, expected, &ignored) == ERR_BAD_VALUE) {
+    struct slice expected = final_expected(slice_of(what->expected)),
+                 answer = slice_of(what->answer);
+    struct final_answer final;
+    struct candidates candidates = {.count = 0};
+    struct number number;
+    bool equal;
+    if (formula_equal(&math->tolerance, expected, expected, &equal) == ERR_BAD_VALUE) {
         grade_null(out, "the expected expression is too long to compare");
         return ERR_OK;
     }
-    unsigned count = candidates(math, slice_of(what->answer), texts);
-    if (count)
-        return compare_all(math, expected, texts, count, out, why);
-    grade_false(out, "no marked answer");
-    return ERR_OK;
+    if (!final_find(answer, math->final, &final)) {
+        grade_false(out, "no marked answer");
+        return ERR_OK;
+    }
+    find_candidates(math, answer, &final, &candidates);
+    grade_extracted(out, candidates.count ? candidates.at[0] : answer);
+    enum err err = compare_all(math, expected, &candidates, &equal, out, why);
+    if (!err && !equal && same_number(math, expected, answer, &final, &number)) {
+        grade_extracted(out, number.where);
+        equal = true;
+    }
+    if (equal)
+        grade_true(out);
+    else
+        grade_false(out, "not equal to the expected expression");
+    return err;
 }
 
 static const struct param_spec PARAMS[] = {

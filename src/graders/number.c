@@ -3,6 +3,7 @@
 #include "graders/number.h"
 
 #include <ctype.h>
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -65,89 +66,107 @@ static bool take_word(struct cursor *c, const char *word)
 
 /* ---- digits ---- */
 
-/* Digits for strtod.  Those beyond its precision are counted, not stored. */
+/* Digits for strtod; no answer has more than these. */
 struct digits {
-    char kept[48];
+    char kept[400];
     size_t count;
-    long dropped; /* of the integer part */
+    int significant; /* without leading zeros */
 };
 
-static void keep(struct digits *digits, char c, bool fraction)
+static void keep(struct digits *digits, char c)
 {
-    enum { CAPACITY = sizeof digits->kept - 2 };
-    if (digits->count < CAPACITY)
+    digits->significant += is_digit(c) && (digits->significant || c != '0');
+    if (digits->count < sizeof digits->kept - 1)
         digits->kept[digits->count++] = c;
-    else if (!fraction)
-        digits->dropped++;
+}
+
+/* How many digits follow, up to 4. */
+static size_t digits_ahead(const struct cursor *c, size_t ahead)
+{
+    size_t count = 0;
+    while (count < 4 && is_digit(peek(c, ahead + count)))
+        count++;
+    return count;
+}
+
+/* Does the comma at `ahead` begin decimals, as in 3,5?  Three digits are thousands, more commas a list. */
+static bool is_decimal_comma(const struct cursor *c, size_t ahead)
+{
+    size_t count = digits_ahead(c, ahead + 1), after = ahead + 1;
+    while (is_digit(peek(c, after)))
+        after++;
+    return peek(c, ahead) == ',' && count && count != 3 &&
+           !(strchr(",.", peek(c, after)) && is_digit(peek(c, after + 1)));
+}
+
+/* Does the point separate thousands?  In 1.234.567 and 1.234,5 it does, in 1.234 it does not. */
+static bool is_grouping_point(const struct cursor *c)
+{
+    if (peek(c, 0) != '.' || digits_ahead(c, 1) != 3)
+        return false;
+    return (peek(c, 4) == '.' && digits_ahead(c, 5) == 3) || is_decimal_comma(c, 4);
 }
 
 /* The length of a thousands separator followed by exactly three digits; else 0. */
 static size_t grouping(const struct cursor *c)
 {
     static const char *const SEPARATORS[] = {
-        ",", "{,}", "\\,", "\xC2\xA0", "\xE2\x80\x89", "\xE2\x80\xAF", NULL};
+        ",", " ", "{,}", "\\,", "\xC2\xA0", "\xE2\x80\x89", "\xE2\x80\xAF", NULL};
     struct cursor look = *c;
     if (!take_any(&look, SEPARATORS))
         return 0;
-    for (size_t i = 0; i < 3; i++)
-        if (!is_digit(peek(&look, i)))
-            return 0;
-    return is_digit(peek(&look, 3)) ? 0 : (size_t)(look.at - c->at);
+    return digits_ahead(&look, 0) == 3 ? (size_t)(look.at - c->at) : 0;
 }
 
-static void take_integer(struct cursor *c, struct digits *digits)
+/* True when points separate its thousands, so that a comma begins the decimals. */
+static bool take_integer(struct cursor *c, struct digits *digits)
 {
     size_t first = 0;
     for (; is_digit(peek(c, 0)); c->at++, first++)
-        keep(digits, *c->at, false);
-    if (first == 0 || first > 3)
-        return;
-    for (size_t step; (step = grouping(c));) {
+        keep(digits, *c->at);
+    bool points = first && first <= 3 && is_grouping_point(c);
+    while (first && first <= 3) {
+        size_t step = points ? peek(c, 0) == '.' && digits_ahead(c, 1) == 3 : grouping(c);
+        if (!step)
+            break;
         c->at += step;
         for (size_t i = 0; i < 3; i++, c->at++)
-            keep(digits, *c->at, false);
+            keep(digits, *c->at);
     }
+    return points;
 }
 
-/* A decimal exponent, limited beyond the range of a double. */
-static long take_exponent(struct cursor *c)
+/* A decimal exponent: e-5 */
+static void take_exponent(struct cursor *c, struct digits *digits)
 {
-    struct cursor look = *c;
-    if ((peek(c, 0) | 32) != 'e')
-        return 0;
-    look.at++;
-    bool negative = peek(&look, 0) == '-';
-    if (negative || peek(&look, 0) == '+')
-        look.at++;
-    if (!is_digit(peek(&look, 0)))
-        return 0;
-    long exponent = 0;
-    for (; is_digit(peek(&look, 0)); look.at++)
-        exponent = exponent < 100000 ? exponent * 10 + (*look.at - '0') : exponent;
-    if (isalpha((unsigned char)peek(&look, 0)))
-        return 0;
-    *c = look;
-    return negative ? -exponent : exponent;
+    size_t end = peek(c, 1) == '-' || peek(c, 1) == '+' ? 2 : 1;
+    if ((peek(c, 0) | 32) != 'e' || !is_digit(peek(c, end)))
+        return;
+    while (is_digit(peek(c, end)))
+        end++;
+    for (bool word = isalpha((unsigned char)peek(c, end)); end && !word; end--, c->at++)
+        keep(digits, *c->at);
 }
 
-/* 12, 1,234.5, .5, 1e-5; unsigned. */
-static bool take_decimal(struct cursor *c, double *value)
+/* 12, 1,234.5, .5, 1e-5; unsigned.  `significant`, which may be NULL, is that of a number with decimals. */
+static bool take_decimal(struct cursor *c, bool may_comma, double *value, int *significant)
 {
     struct digits digits = {0};
     struct cursor look = *c;
-    take_integer(&look, &digits);
+    may_comma = take_integer(&look, &digits) || may_comma;
     bool whole = look.at > c->at;
-    if (peek(&look, 0) == '.' && is_digit(peek(&look, 1))) {
-        keep(&digits, '.', true);
-        for (look.at++; is_digit(peek(&look, 0)); look.at++)
-            keep(&digits, *look.at, true);
-    } else if (!whole) {
+    bool comma = whole && may_comma && is_decimal_comma(&look, 0);
+    bool decimals = comma || (peek(&look, 0) == '.' && is_digit(peek(&look, 1)));
+    if (!whole && !decimals)
         return false;
-    }
-    long exponent = take_exponent(&look) + digits.dropped;
-    char number[96];
-    str_format(number, sizeof number, "%s%se%ld", whole ? "" : "0", digits.kept, exponent);
-    *value = strtod(number, NULL);
+    if (decimals)
+        keep(&digits, '.');
+    for (look.at += decimals; decimals && is_digit(peek(&look, 0)); look.at++)
+        keep(&digits, *look.at);
+    if (significant)
+        *significant = decimals ? digits.significant : 0;
+    take_exponent(&look, &digits);
+    *value = strtod(digits.kept, NULL);
     *c = look;
     return true;
 }
@@ -166,7 +185,7 @@ static bool take_operand(struct cursor *c, double *value)
     if (close)
         look.at++;
     bool negative = take(&look, "-") || take(&look, "\xE2\x88\x92");
-    if (!take_decimal(&look, value) || (close && peek(&look, 0) != close))
+    if (!take_decimal(&look, false, value, NULL) || (close && peek(&look, 0) != close))
         return false;
     if (close)
         look.at++;
@@ -203,11 +222,41 @@ static bool take_divisor(struct cursor *c, double *value)
 {
     struct cursor look = *c;
     double under;
-    if (!take(&look, "/") || !take_decimal(&look, &under) || under == 0 || peek(&look, 0) == '/')
+    if (!take(&look, "/") || !take_decimal(&look, false, &under, NULL) || under == 0 ||
+        peek(&look, 0) == '/')
         return false;
     *value /= under;
     *c = look;
     return true;
+}
+
+/* One of some spellings, each between two spaces, and its value; 0 when there is none.  No letter follows
+ * one that ends with a letter. */
+static double take_valued(struct cursor *c, const char *spellings, const double *values)
+{
+    for (const char *at = spellings + 1, *end; *at; at = end + 1, values++) {
+        struct slice spelling = slice_between(at, end = strchr(at, ' ')),
+                     rest = slice_between(c->at, c->end);
+        if (rest.length < spelling.length ||
+            memcmp(rest.start, spelling.start, spelling.length) != 0)
+            continue;
+        bool letters = isalpha((unsigned char)end[-1]);
+        if (letters && isalnum((unsigned char)peek(c, spelling.length)))
+            continue;
+        c->at += spelling.length;
+        return *values;
+    }
+    return 0;
+}
+
+/* \frac{1}{2}, or a character such as that for a half. */
+static bool take_fraction(struct cursor *c, double *value)
+{
+    static const double VALUES[] = {0.5, 0.25, 0.75, 1.0 / 3, 2.0 / 3, 0.125};
+    if (take_latex_fraction(c, value))
+        return true;
+    *value = take_valued(c, " ½ ¼ ¾ ⅓ ⅔ ⅛ ", VALUES);
+    return *value > 0;
 }
 
 /* The " 1/2" of 1 1/2, and the \frac{1}{2} of 1\frac{1}{2}. */
@@ -218,9 +267,9 @@ static bool take_mixed(struct cursor *c, double *value)
     if (*value != floor(*value))
         return false;
     skip_blanks(&look);
-    if (!take_latex_fraction(&look, &part)) {
+    if (!take_fraction(&look, &part)) {
         bool apart = look.at > c->at;
-        if (!apart || !take_decimal(&look, &part) || part != floor(part) ||
+        if (!apart || !take_decimal(&look, false, &part, NULL) || part != floor(part) ||
             !take_divisor(&look, &part))
             return false;
     }
@@ -229,52 +278,47 @@ static bool take_mixed(struct cursor *c, double *value)
     return true;
 }
 
+/* ^5, **5, or superscript digits. */
+static bool take_exponentiation(struct cursor *c, bool stars, double *exponent)
+{
+    struct cursor look = *c;
+    if ((take(&look, "^") || (stars && take(&look, "**"))) && take_operand(&look, exponent)) {
+        *c = look;
+        return true;
+    }
+    size_t length = char_superscript(slice_between(c->at, c->end), exponent);
+    c->at += length;
+    return length > 0;
+}
+
 /* x 10^5, \times 10^{-5} */
 static bool take_scientific(struct cursor *c, double *value)
 {
-    static const char *const TIMES[] = {"\xC3\x97", "\\times", "\\cdot", "\xC2\xB7",
-                                        "x",        "X",       "*",      NULL};
+    static const char *const TIMES[] = {"×", "\\times", "\\cdot", "·", "x", "X", "*", NULL};
     struct cursor look = *c;
     double exponent;
     skip_blanks(&look);
     if (!take_any(&look, TIMES))
         return false;
     skip_blanks(&look);
-    if (!take(&look, "10") || (!take(&look, "^") && !take(&look, "**")) ||
-        !take_operand(&look, &exponent))
+    if (!take(&look, "10") || !take_exponentiation(&look, true, &exponent))
         return false;
     *value *= pow(10, exponent);
     *c = look;
     return true;
 }
 
-static void take_power(struct cursor *c, double *value)
-{
-    struct cursor look = *c;
-    double exponent;
-    if (take(&look, "^") && take_operand(&look, &exponent)) {
-        *value = pow(*value, exponent);
-        *c = look;
-    }
-}
-
-/* %, percent, million */
+/* %, percent, million, and attached k, M, bn */
 static void take_scale(struct cursor *c, struct number *out)
 {
-    static const char *const PERCENT[] = {"%", "\\%", "\xEF\xBC\x85", NULL};
-    static const struct {
-        const char *word;
-        double factor;
-    } WORDS[] = {
-        {"percent", 0.01}, {"per cent", 0.01}, {"thousand", 1e3},
-        {"million", 1e6},  {"billion", 1e9},   {"trillion", 1e12},
-    };
+    static const double WORDS[] = {0.01, 0.01, 0.01, 0.01, 1e3, 1e6, 1e9, 1e12},
+                        LETTERS[] = {1e3, 1e3, 1e6, 1e9};
     struct cursor look = *c;
-    skip_blanks(&look);
-    double factor = take_any(&look, PERCENT) ? 0.01 : 0;
-    for (size_t i = 0; factor == 0 && i < sizeof WORDS / sizeof *WORDS; i++)
-        if (take_word(&look, WORDS[i].word))
-            factor = WORDS[i].factor;
+    double factor = take_valued(&look, " k K M bn ", LETTERS);
+    if (factor == 0) {
+        skip_blanks(&look);
+        factor = take_valued(&look, " % \\% ％ percent thousand million billion trillion ", WORDS);
+    }
     if (factor == 0)
         return;
     out->scaled = true;
@@ -288,7 +332,13 @@ static bool take_prefix(struct cursor *c, bool may_sign)
     static const char *const MINUS[] = {"-", "\xE2\x88\x92", "\xE2\x80\x93", "\xEF\xBC\x8D", NULL};
     static const char *const CURRENCY[] = {
         "\\$", "$", "\xE2\x82\xAC", "\xC2\xA3", "\xC2\xA5", "\xE2\x82\xB9", NULL};
-    bool negative = may_sign && take_any(c, MINUS);
+    struct cursor look = *c;
+    bool word = may_sign && (take_word(&look, "minus") || take_word(&look, "negative"));
+    if (word) {
+        skip_blanks(&look);
+        *c = look;
+    }
+    bool negative = may_sign && (word || take_any(c, MINUS));
     bool plus = may_sign && !negative && take(c, "+");
     if (take_any(c, CURRENCY)) {
         skip_blanks(c);
@@ -298,23 +348,34 @@ static bool take_prefix(struct cursor *c, bool may_sign)
     return negative;
 }
 
-/* The number that begins exactly at the cursor.  After a slash it is not a fraction: 3/4/2024 is a date. */
-static bool take_number(struct cursor *c, bool may_sign, bool may_divide, struct number *out)
+/* Is it part of a word, to which a number would belong?  Chinese has no spaces around numbers. */
+static bool belongs(uint32_t c)
+{
+    return char_is_word(c) && !char_is_cjk(c);
+}
+
+/* The number that begins exactly at the cursor, after the character `before`.  After a slash it is not a
+ * fraction: 3/4/2024 is a date.  In a list, 1,2 are two numbers. */
+static bool take_number(struct cursor *c, uint32_t before, struct number *out)
 {
     struct cursor look = *c;
-    bool negative = take_prefix(&look, may_sign);
+    bool negative = take_prefix(&look, !belongs(before) && before != ')');
+    bool may_comma = !before || !strchr(",([{", (int)(before < 0x80 ? before : 'a'));
     double value;
-    if (!take_latex_fraction(&look, &value)) {
-        if (!take_decimal(&look, &value))
+    int digits = 0;
+    if (!take_fraction(&look, &value)) {
+        if (!take_decimal(&look, may_comma, &value, &digits))
             return false;
-        if (!take_mixed(&look, &value) && (!may_divide || !take_divisor(&look, &value))) {
-            take_power(&look, &value);
+        if (!take_mixed(&look, &value) && (before == '/' || !take_divisor(&look, &value))) {
+            double exponent;
+            if (take_exponentiation(&look, false, &exponent))
+                value = pow(value, exponent);
             take_scientific(&look, &value);
         }
     }
     if (negative)
         value = -value;
-    *out = (struct number){.value = value, .plain = value};
+    *out = (struct number){.value = value, .plain = value, .digits = digits};
     take_scale(&look, out);
     out->where = slice_between(c->at, look.at);
     *c = look;
@@ -339,57 +400,60 @@ static void skip_script(struct cursor *c)
 /* Skips a word with the digits in it, or the letters of a LaTeX command. */
 static void skip_word(struct cursor *c, bool letters_only)
 {
+    size_t length;
+    bool cjk = char_is_cjk(char_at(slice_between(c->at, c->end), &length));
     while (c->at < c->end) {
-        size_t length;
         uint32_t character = char_at(slice_between(c->at, c->end), &length);
-        if (letters_only ? !isalpha((unsigned char)*c->at) : !char_is_word(character))
+        if (letters_only ? !isalpha((unsigned char)*c->at)
+                         : !char_is_word(character) || char_is_cjk(character) != cjk)
             return;
         c->at += length;
     }
 }
 
-/* The next number from the cursor on; `before` is the character before it, 0 at the start. */
-static bool next_number(struct cursor *c, uint32_t *before, struct number *out)
+bool number_next(struct numbers *numbers, struct number *out)
 {
-    while (c->at < c->end) {
-        bool after_word = char_is_word(*before);
-        const char *from = c->at;
+    struct cursor c = {numbers->text.start, slice_end(numbers->text)};
+    uint32_t *before = &numbers->before;
+    bool found = false;
+    while (c.at < c.end && !found) {
+        bool after_word = belongs(*before);
+        const char *from = c.at;
         size_t length;
-        uint32_t character = char_at(slice_between(c->at, c->end), &length);
+        uint32_t character = char_at(slice_between(c.at, c.end), &length);
         bool attached = after_word && character == '.';
         if (after_word && (character == '^' || character == '_')) {
-            skip_script(c);
-        } else if (!attached &&
-                   take_number(c, !after_word && *before != ')', *before != '/', out)) {
+            skip_script(&c);
+        } else if (!attached && take_number(&c, *before, out)) {
             *before = '0';
-            return true;
-        } else if (character == '\\') {
-            c->at++;
-            skip_word(c, true);
+            found = true;
+            break;
+        } else if (character == '\\' && c.at + 1 < c.end) {
+            c.at++;
+            skip_word(&c, true);
         } else if (char_is_word(character)) {
-            skip_word(c, false);
+            skip_word(&c, false);
         }
-        if (c->at == from)
-            c->at += length;
-        *before = c->at - from > 1 && isalnum((unsigned char)c->at[-1]) ? 'a' : character;
+        if (c.at == from)
+            c.at += length;
+        *before = c.at - from > 1 && isalnum((unsigned char)c.at[-1]) ? 'a' : character;
     }
-    return false;
+    numbers->text = slice_between(c.at, c.end);
+    return found;
 }
 
 bool number_first(struct slice text, struct number *out)
 {
-    struct cursor c = {text.start, slice_end(text)};
-    uint32_t before = 0;
-    return next_number(&c, &before, out);
+    struct numbers numbers = {.text = text};
+    return number_next(&numbers, out);
 }
 
 bool number_last(struct slice text, struct number *out)
 {
-    struct cursor c = {text.start, slice_end(text)};
-    uint32_t before = 0;
+    struct numbers numbers = {.text = text};
     struct number next;
     bool found = false;
-    while (next_number(&c, &before, &next)) {
+    while (number_next(&numbers, &next)) {
         *out = next;
         found = true;
     }
@@ -400,7 +464,7 @@ bool number_whole(struct slice text, struct number *out)
 {
     text = slice_trim(text);
     struct cursor c = {text.start, slice_end(text)};
-    return take_number(&c, true, true, out) && c.at == c.end;
+    return take_number(&c, ',', out) && c.at == c.end; /* "1,2" may be a list */
 }
 
 /* ---- comparing ---- */
@@ -416,24 +480,35 @@ enum err tolerance_read(const struct params *params, struct tolerance *out, stru
     return err;
 }
 
-bool tolerance_holds(const struct tolerance *tolerance, double expected, double value)
+/* A decimal stands for an exact value, such as 1/7, when it has at least this many significant digits. */
+enum { EXACT_DIGITS = 8 };
+
+bool tolerance_holds(const struct tolerance *tolerance, double expected, double value, int digits)
 {
+    double difference = fabs(expected - value);
     if (expected == value)
         return true;
     if (!isfinite(expected) || !isfinite(value))
         return false;
-    if (!tolerance->given && expected == floor(expected) && value == floor(value))
-        return false;
-    return fabs(expected - value) <=
-           fmax(tolerance->absolute, tolerance->relative * fabs(expected));
+    bool integers = expected == floor(expected) && value == floor(value);
+    if (tolerance->given)
+        return difference <= fmax(tolerance->absolute, tolerance->relative * fabs(expected));
+    if (integers)
+        return difference <= 4 * DBL_EPSILON * fabs(expected);
+    if (digits == 0)
+        return difference <= tolerance->relative * fabs(expected);
+    double unit = pow(10, floor(log10(fabs(value))) + 1 - digits); /* of the last digit */
+    return difference <= 1e-12 * fabs(expected) || (digits >= EXACT_DIGITS && difference <= unit);
 }
 
 bool number_equal(const struct tolerance *tolerance, const struct number *expected,
                   const struct number *value)
 {
-    if (tolerance_holds(tolerance, expected->value, value->value))
+    bool exact = !expected->digits || !value->digits;
+    int digits = exact ? expected->digits + value->digits : 0;
+    if (tolerance_holds(tolerance, expected->value, value->value, digits))
         return true;
     if (expected->scaled == value->scaled)
         return false;
-    return tolerance_holds(tolerance, expected->plain, value->plain);
+    return tolerance_holds(tolerance, expected->plain, value->plain, digits);
 }

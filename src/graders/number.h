@@ -1,14 +1,15 @@
 /* Numbers as people and models write them, found in running text, and compared within a tolerance.
  *
- * Understood: 1,234.5 (also with LaTeX's {,} and \, and narrow spaces), .5, 1e-5, 6.02 x 10^23, 2^10,
- * 3/4, 1 1/2, \frac{3}{4}, signs (also the Unicode minus), a currency before, and after it % or
- * thousand, million, billion, trillion.  Digits inside a word (H2O, x1), an exponent or an index are not
- * numbers.  A comma separates thousands only before exactly three digits, so 1.234,5 is not understood.
- * Plain data; nothing is allocated. */
+ * Understood: 1,234.5 and 1 234.5 (also with LaTeX's {,} and \, and narrow spaces), 1.234,5 and 3,5 where
+ * they cannot mean anything else, .5, 1e-5, 6.02 x 10^23, 2^10, 3/4, 1 1/2, \frac{3}{4}, signs (also the
+ * Unicode minus, and "minus"), a currency before, and after it % or thousand, million, billion, trillion,
+ * k, M, B.  Digits inside a word (H2O, x1), an exponent or an index are not numbers.  Plain data; nothing is
+ * allocated. */
 #ifndef IPW_GRADERS_NUMBER_H
 #define IPW_GRADERS_NUMBER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "core/err.h"
 #include "core/slice.h"
@@ -28,18 +29,28 @@ struct tolerance {
 enum err tolerance_read(const struct params *params, struct tolerance *out, struct error *why)
     MUST_USE;
 
-/* Is the difference at most the larger of abs and rel times the expected value? */
-bool tolerance_holds(const struct tolerance *tolerance, double expected, double value);
+/* Is the difference at most the larger of abs and rel times the expected value?  Without a tolerance from the
+ * user, a decimal of `digits` significant digits equals an exact value only when it is written as it or has
+ * at least 8 of them: 1/7 is not 0.142857.  0 digits: both are decimals, or neither is. */
+bool tolerance_holds(const struct tolerance *tolerance, double expected, double value, int digits);
 
 struct number {
     double value; /* 50 % is 0.5, 3 million is 3000000 */
     double plain; /* without the scale: 50, 3 */
     bool scaled;  /* had a percent sign or such a word */
+    int digits;   /* significant ones of a decimal, "0.142857" has 6; 0 for what is exact: 5, 1/7 */
     struct slice where;
 };
 
 bool number_first(struct slice text, struct number *out);
 bool number_last(struct slice text, struct number *out);
+
+/* All numbers of a text, one after the other. */
+struct numbers {
+    struct slice text; /* what is left */
+    uint32_t before;   /* the character before it; 0 at the start */
+};
+bool number_next(struct numbers *numbers, struct number *out);
 
 /* The text is one number and nothing else. */
 bool number_whole(struct slice text, struct number *out);
@@ -47,5 +58,20 @@ bool number_whole(struct slice text, struct number *out);
 /* Where only one of the two has a percent sign or a word such as million, both readings of it count. */
 bool number_equal(const struct tolerance *tolerance, const struct number *expected,
                   const struct number *value);
+
+/* ---- the number that an answer states: stated.c ---- */
+
+/* The last number in words: "forty-two", "minus seven", "three quarters". */
+bool number_in_words(struct slice text, struct number *out);
+
+/* The number after the last equals sign, as in "x = 3 * 4 = 12 apples". */
+bool stated_after_equals(struct slice line, struct number *out);
+
+/* Of the line after a marker (final.h): the result of its first equation, or its first number. */
+bool stated_after_marker(struct slice line, struct number *out);
+
+/* Of an answer without a marker, in this order: a number in bold in the last paragraph; an answer that comes
+ * first; what the last sentence with a number states.  A check of the result at the end does not count. */
+bool stated_in_conclusion(struct slice answer, struct number *out);
 
 #endif

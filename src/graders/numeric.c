@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "graders/answer.h"
+#include "graders/final.h"
 #include "graders/number.h"
 
 struct numeric {
@@ -17,27 +18,15 @@ static enum err numeric_configure(const struct grader_config *config, void *stat
     return err ? err : tolerance_read(config->params, &numeric->tolerance, why);
 }
 
-/* The number after the last equals sign, as in "x = 3 * 4 = 12 apples". */
-static bool after_equals(struct slice line, struct number *out)
-{
-    for (size_t i = line.length; i > 0; i--)
-        if (line.start[i - 1] == '=') {
-            struct slice rest = {line.start + i, line.length - i};
-            return number_first(rest, out);
-        }
-    return false;
-}
-
-/* After a marker the first number counts, in a text without one the last. */
 static bool find_number(const struct numeric *numeric, struct slice answer, struct number *out)
 {
     struct final_answer final;
     if (!final_find(answer, numeric->final, &final))
         return false;
-    if (final.marker != FINAL_NONE &&
-        (after_equals(final.line, out) || number_first(final.line, out)))
+    if (final.marker != FINAL_NONE && stated_after_marker(final.line, out))
         return true;
-    return numeric->final != FINAL_MARKED && number_last(final.marker ? answer : final.line, out);
+    return numeric->final != FINAL_MARKED &&
+           stated_in_conclusion(final.marker ? answer : final.line, out);
 }
 
 static enum err numeric_grade(const void *state, const struct grading *what, struct grade *out,
@@ -47,7 +36,8 @@ static enum err numeric_grade(const void *state, const struct grading *what, str
     const struct numeric *numeric = state;
     struct number expected, value;
     struct slice wanted = final_expected(slice_of(what->expected));
-    if (!after_equals(wanted, &expected) && !number_first(wanted, &expected)) {
+    if (!stated_after_equals(wanted, &expected) && !number_first(wanted, &expected) &&
+        !number_in_words(wanted, &expected)) {
         grade_null(out, "the expected answer has no number: %.80s", what->expected);
     } else if (!isfinite(expected.value)) {
         grade_null(out, "the expected number is too large to compare");

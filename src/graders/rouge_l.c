@@ -13,11 +13,11 @@ static enum err read_words(struct words *words, struct slice from)
 {
     *words = (struct words){0};
     for (size_t at = 0, step; at < from.length; at += step) {
-        uint32_t c = char_lower(char_at((struct slice){from.start + at, from.length - at}, &step));
-        char byte = ' ';
-        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
-            byte = (char)c;
-        text_add_bytes(&words->text, &byte, 1);
+        uint32_t upper = char_at((struct slice){from.start + at, from.length - at}, &step);
+        uint32_t c = char_lower(upper);
+        bool counts = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        char bytes[] = {counts ? (char)c : ' ', ' '};
+        text_add_bytes(&words->text, bytes, upper == CHAR_DOTTED_I ? 2 : 1);
     }
     return words_split(words);
 }

@@ -398,7 +398,7 @@ static enum err explain_refusal(const struct exchange *x, struct error *why)
                    x->url.server, reason);
 }
 
-#define CURLE_TOO_LARGE_HEADER ((CURLcode)100) /* CURLE_TOO_LARGE, of libcurl 8.6 and later */
+enum { TOO_LARGE = 100 }; /* CURLE_TOO_LARGE, of libcurl 8.6 and later */
 
 static enum err header_too_long(const char *server, struct error *why)
 {
@@ -426,6 +426,8 @@ static enum err explain(const struct exchange *x, CURLcode result, struct error 
         return err_set(why, ERR_TOO_MANY_FILES,
                        "no connection to %s: this process has too many open files (ulimit -n)",
                        server);
+    if ((int)result == TOO_LARGE)
+        return header_too_long(server, why);
     switch (result) {
     case CURLE_COULDNT_RESOLVE_HOST:
         return err_set(why, ERR_NOT_FOUND, "%s: unknown host: check the URL", server);
@@ -459,8 +461,6 @@ static enum err explain(const struct exchange *x, CURLcode result, struct error 
         if (x->response->status && !x->has_headers)
             return header_too_long(server, why);
         return err_set(why, ERR_NO_MEMORY, "%s: out of memory", server);
-    case CURLE_TOO_LARGE_HEADER:
-        return header_too_long(server, why);
     default:
         return err_set(why, ERR_IO, "%s: %s", server, curl.easy_strerror(result));
     }

@@ -18,7 +18,7 @@ enum { JUDGED_MOST = 256 };
 
 /* Steps that are shorter than a sample show in it in part only: what samples differ by is less than
  * what the power does. */
-#define STEPS_SHOWN 0.8
+#define STEPS_SHOWN 0.65
 
 static double square(double x)
 {
@@ -43,7 +43,8 @@ static enum err find_interval(const struct timeline *counter, nanos t, struct sh
 }
 
 struct judged {
-    double steps;      /* sum of the squares of the steps between samples, J^2 */
+    double steps;      /* sum of the steps between samples, J */
+    double squares;    /* of their squares, J^2 */
     double deviations; /* of the running sum from a straight line, J^2 */
     double powers;     /* of the power from its mean, W^2 */
     double spacing;    /* s */
@@ -57,7 +58,8 @@ static void judge_point(const struct shaped *shape, const struct timeline_point 
     double f = seconds(p->t - shape->from.t) / length;
     if (!is_known(p->value) || !is_known(before->value))
         return;
-    out->steps += square((p->value - before->value) * dt);
+    out->steps += fabs(p->value - before->value) * dt;
+    out->squares += square((p->value - before->value) * dt);
     out->deviations += square(p->sum - shape->power_sum - f * shape->whole);
     out->powers += square(p->value - shape->whole / length);
     out->spacing += dt;
@@ -108,8 +110,8 @@ static void weigh(struct shaped *shape, const struct judged *judged)
     shape->lag = LAG_SHARE * judged->spacing / n;
     shape->deviation = ratio * sqrt(judged->powers / n);
     shape->line_variance = square(ratio) * judged->deviations / fmax(1, n - 1);
-    shape->steps = judged->steps / n / STEPS_SHOWN;
-    double missed = square(ratio) * (shape->steps + shape->steps / 3);
+    shape->steps = square(judged->steps / n) / STEPS_SHOWN;
+    double missed = square(ratio) * (shape->steps + judged->squares / n / 3);
     double samples = (missed + square(shape->disagreement)) / 6;
     shape->weight = samples > 0 ? shape->line_variance / (shape->line_variance + samples) : 1;
 }
@@ -148,8 +150,8 @@ struct placed {
 };
 
 /* The variance of a straight line through the sample around t.  The power may have stepped there from one
- * neighbor's level to the other's, at any time; and it may have risen and fallen as it does elsewhere in
- * the interval, in one burst on either side of t, as between the ticks of a counter. */
+ * neighbor's level to the other's, at any time; and where samples differ throughout the interval, it may
+ * have risen and fallen in it as well, in one burst on either side of t, as between ticks of a counter. */
 static double step_missed(const struct timeline *power, double mean_step, nanos t)
 {
     struct timeline_point p[3];

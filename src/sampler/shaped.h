@@ -31,7 +31,7 @@ struct shaped {
     double watts[2];      /* by the samples, at its ends */
     double weight;        /* of the samples' shape; the rest is the straight line's */
     double line_variance; /* of a straight line inside it, J^2 */
-    double steps;         /* between samples in it, mean square, J^2 */
+    double steps;         /* between samples in it, square of the mean, J^2 */
     double deviation;     /* of the power from its mean, root mean square, W */
     double lag;           /* how far the samples may be off in time, s */
     double disagreement;  /* of counter and samples, J */

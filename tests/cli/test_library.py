@@ -3,6 +3,7 @@
 import ctypes
 import math
 import os
+import random
 import re
 import shutil
 import signal
@@ -130,6 +131,46 @@ class PlainAbi(unittest.TestCase):
         self.assertLess(resident_mb() - before, 20)
         self.assertEqual(lib.ipw_region_path(session, 2), b"token/token/token")
         self.assertEqual(lib.ipw_end(session, 7999), 0)
+
+    def test_short_regions_under_a_square_wave(self):
+        """The second GPU of the fake draws the same power and has a counter without steps: the truth."""
+        machine = Machine("none")
+        script = os.path.join(machine.root, "nvml.txt")
+        with open(script, "w") as file:
+            file.write("devices 2\npower * square 100 500 0.03\ntick 1 0.000001\n")
+        fake_path = os.path.join(BUILD, "fakes", "libfake_nvml.so")
+        for name, value in (("IPW_NVML", fake_path), ("IPW_FAKE_NVML", script)):
+            os.environ[name] = value
+            self.addCleanup(os.environ.pop, name)
+        lib, session = self.open(machine)
+        fake, card, millijoules = ctypes.CDLL(fake_path), ctypes.c_void_p(), ctypes.c_ulonglong()
+        self.assertEqual(fake.nvmlDeviceGetHandleByIndex_v2(1, ctypes.byref(card)), 0)
+
+        def truth():
+            self.assertEqual(fake.nvmlDeviceGetTotalEnergyConsumption(card, ctypes.byref(millijoules)), 0)
+            return millijoules.value / 1e3
+
+        def around(action):
+            before = truth()
+            result = action()
+            return result, before, truth()
+        regions, draw = [], random.Random(3)
+        for _ in range(60):
+            time.sleep(0.06 * draw.random())
+            region, *begin = around(lambda: lib.ipw_begin(session, b"x"))
+            time.sleep(0.1)
+            _, *end = around(lambda: lib.ipw_end(session, region))
+            regions.append((region, end[0] - begin[1], end[1] - begin[0]))
+        within = [0, 0]
+        for region, least, most in regions:
+            status, result = self.read(lib, session, region, b"gpu0")
+            self.assertEqual((status, result.method), (0, 1))
+            error = max(least - result.joules, result.joules - most, 0)
+            within[0] += error <= result.plus_minus
+            within[1] += error <= 2 * result.plus_minus
+            self.assertLess(result.plus_minus, 0.2 * result.joules)
+        self.assertGreaterEqual(within[0], 0.6 * len(regions))
+        self.assertGreaterEqual(within[1], 0.9 * len(regions))
 
     def test_wrong_use_is_refused(self):
         lib, session = self.open(Machine("intel2", 100))

@@ -267,15 +267,17 @@ static void long_answers_take_no_time(void **state)
         ".,",         "option ",
         "^{",         "B is correct ",
         "\\begin{",   "x^",
+        "so B, ",     "one-",
+        "note. ",     "\xE7\xAD\x94\xE6\xA1\x88",
     };
     bool slow = getenv("IPW_SLOW");
-    size_t bytes = slow ? 10000 : 100000;
+    size_t bytes = slow ? 10000 : 50000;
     for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++) {
         char *text = repeated(PIECES[i], bytes);
         for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
             struct grader grader = opened(*d);
             clock_t before = clock();
-            graded(&grader, "7", text);
+            graded(&grader, strcmp((*d)->name, "choice") == 0 ? "B" : "7", text);
             double took = (double)(clock() - before) / CLOCKS_PER_SEC;
             if (took > 5)
                 print_error("%s: %.1f s of processor time for \"%s\"\n", (*d)->name, took,

@@ -157,7 +157,8 @@ static enum err send_request(struct worker *worker, const struct query *query,
 
 /* An answer of nothing is no answer, whatever the server calls it: counted as one, it would make queries look cheap.  An
  * answer cut at the token limit, or one that calls a tool, may have no text. */
-static enum err refuse_empty(struct completion *reply, struct error *why)
+static enum err refuse_empty(const struct client *client, struct completion *reply,
+                             struct error *why)
 {
     static const char *const FINE[] = {"length", "tool_calls", "function_call"};
     if (reply->content.length || reply->reasoning.length)
@@ -165,7 +166,7 @@ static enum err refuse_empty(struct completion *reply, struct error *why)
     for (size_t i = 0; i < sizeof FINE / sizeof *FINE; i++)
         if (strcmp(reply->finish_reason, FINE[i]) == 0)
             return ERR_OK;
-    reply->retryable = true;
+    reply->retryable = !client->driver->is_in_process; /* nothing there could interrupt it */
     return err_set(why, ERR_NO_DATA, "the answer is empty (finish_reason: %s)",
                    reply->finish_reason[0] ? reply->finish_reason : "none");
 }
@@ -204,7 +205,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
     atomic_fetch_add(&profile->sent, 1);
     enum err err = send_request(worker, query, reply, why);
     if (!err)
-        err = refuse_empty(reply, why);
+        err = refuse_empty(&worker->client, reply, why);
     if (err == ERR_INTERRUPTED && atomic_load(&profile->cancel)) {
         sharing_forget(profile->sharing, pending->id);
         free(pending);

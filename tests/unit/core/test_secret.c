@@ -104,6 +104,10 @@ static void commands_and_variables_are_searched(void **state)
                      "--verbose",
                      "http://host:8000/word-five",
                      NULL};
+    char *plain[] = {"sort",       "--key",        "columns-1,2", "--eos-token",
+                     "<|im_end|>", "--max-tokens", "1000000",     NULL};
+    secret_add_words(plain);
+    assert_string_equal(hidden("columns-1,2 <|im_end|> 1000000"), "columns-1,2 <|im_end|> 1000000");
     secret_add_environment(variables);
     secret_add_words(words);
     assert_string_equal(hidden("variable-one variable-two variable-three /home/variable/four"),

@@ -111,6 +111,46 @@ static void several_letters_are_ambiguous(void **state)
     }
 }
 
+static void choices_in_other_words_are_found(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"C", "I believe it's C.", T},
+        {"C", "I'd go with C", T},
+        {"B", "So B.", T},
+        {"C", "ans: C", T},
+        {"B", "Answer \xE2\x80\x93 B", T},
+        {"C", "- C", T},
+        {"B", "The remaining choice, B, is correct", T},
+        {"B", "A) Incorrect, too small\nB) Correct\nC) Incorrect", T},
+        {"A", "A) Incorrect, too small\nB) Correct\nC) Incorrect", F},
+        {"D", "Mars has two moons. That matches D.", T}, /* the only letter of the last sentence */
+        {"B",
+         "\xE7\xAD\x94\xE6\xA1\x88\xE6\x98\xAF"
+         "B\xE3\x80\x82",
+         T},
+    };
+    GRADE_CASES("choice", "", CASES);
+}
+
+static void what_is_denied_or_doubted_is_not_chosen(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"C", "not C", F},
+        {"C", "The answer can't be C.", F},
+        {"A", "A or C", F},
+        {"C", "A or C", F},
+        {"B", "It could be B but the answer is D", F},
+        {"D", "It could be B but the answer is D", T},
+        {"D", "Eliminating B, C and D, we are left with A.", F},
+        {"A", "Eliminating B, C and D, we are left with A.", T},
+        {"B", "Let's consider option B first. It says that the speed depends on", F}, /* cut off */
+        {"C", "Scurvy is caused by a lack of vitamin C.", F},
+    };
+    GRADE_CASES("choice", "", CASES);
+}
+
 static void the_number_of_options_counts(void **state)
 {
     (void)state;
@@ -132,6 +172,8 @@ int main(void)
         cmocka_unit_test(words_are_not_taken_for_letters),
         cmocka_unit_test(the_last_definite_statement_wins),
         cmocka_unit_test(several_letters_are_ambiguous),
+        cmocka_unit_test(choices_in_other_words_are_found),
+        cmocka_unit_test(what_is_denied_or_doubted_is_not_chosen),
         cmocka_unit_test(the_number_of_options_counts),
     };
     return RUN_TESTS(tests);

@@ -174,6 +174,60 @@ static void the_final_answer_is_found(void **state)
     GRADE_CASES("math", "", CASES);
 }
 
+static void other_notations_are_equal(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"4210_5", "4210_{5}", T},
+        {"4210_5", "4210_6", F},
+        {"4210_5", "4201_5", F},
+        {"(-1, 3]", "-1 < x \\le 3", T},
+        {"(-1, 3]", "-1 < x < 3", F},
+        {"x \\ge 0", "[0, \\infty)", T},
+        {"(-\\infty, -2) \\cup (2, \\infty)", "x < -2 or x > 2", T},
+        {"x \\in (0, 1)", "0 < x < 1", T},
+        {"(1, 2)", "(x,y)=(1,2)", T},
+        {"(1, 2)", "x = 1, y = 2", T},
+        {"(1, 2)", "x = 2, y = 1", F},
+        {"\\{1\\pm\\sqrt{5}, -2\\}", "\\{1\\pm\\sqrt5,-2\\}", T},
+        {"\\{1\\pm\\sqrt{5}, -2\\}", "-2, 1+\\sqrt5, 1-\\sqrt5", T},
+        {"\\frac{1}{3}", "0.\\overline{3}", T},
+        {"\\frac{1}{6}", "0.1\\overline{6}", T},
+        {"\\frac{1}{3}", "0.333...", T},
+        {"-1", "i^2", T},
+        {"2i", "(1+i)^2", T},
+        {"4i", "\\sqrt{-16}", T},
+        {"3+4i", "3-4i", F},
+        {"\\frac{7}{2}", "7/2 or 3.5", T},
+        {"\\frac{3}{4}", "\\frac{6}{8} = \\frac{3}{4}", T},
+        {"\\frac{5}{12}", "\\frac{5}{12} \\approx 0.4167", T},
+    };
+    GRADE_CASES("math", "", CASES);
+}
+
+static void prose_is_read(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"\\text{Evelyn}", "**Evelyn**", T},
+        {"\\text{Evelyn}", "The fastest runner is **Evelyn**.", T},
+        {"\\text{odd}", "neither odd nor even", F},
+        {"\\frac{3}{4}", "Therefore, the probability is 3/4.", T},
+        {"5", "There are 5 such integers.", T},
+        {"5", "five", T},
+        {"1, 2", "The solutions are $x=1$ and $x=2$.", T},
+        {"2", "The solutions are $x=1$ and $x=2$.", F},
+        {"2", "The solutions are 1 and 2.", F},
+        {"42", "The answer is 42 because $6 \\cdot 7 = 42$.", T},
+        {"\\frac{14}{3}", "It is $\\frac{14}{3}$.\n\nVerification: $\\frac{14}{3} \\cdot 3 = 14$",
+         T},
+        {"14", "It is $\\frac{14}{3}$.\n\nVerification: $\\frac{14}{3} \\cdot 3 = 14$", F},
+        {"15", "$\\sqrt{36+81}$ is the distance, which gives 15.", T},
+        {"\\sqrt{117}", "$\\sqrt{36+81}$ is the distance, which gives 15.", F},
+    };
+    GRADE_CASES("math", "", CASES);
+}
+
 static void odd_formulas_do_no_harm(void **state)
 {
     (void)state;
@@ -262,6 +316,8 @@ int main(void)
         cmocka_unit_test(collections_are_compared_by_part),
         cmocka_unit_test(words_and_units_are_known),
         cmocka_unit_test(the_final_answer_is_found),
+        cmocka_unit_test(other_notations_are_equal),
+        cmocka_unit_test(prose_is_read),
         cmocka_unit_test(odd_formulas_do_no_harm),
     };
     return RUN_TESTS(tests);

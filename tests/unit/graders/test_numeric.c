@@ -23,8 +23,8 @@ static void numbers_are_read_as_people_write_them(void **state)
          "1\xE2\x80\xAF"
          "000",
          T},
-        {"3", "1,2,3", T}, /* commas without groups of three separate */
-        {"2345", "1,2345", T},
+        {"3", "1,2,3", T},       /* commas without groups of three separate */
+        {"1.2345", "1,2345", T}, /* a decimal comma */
         {"0.5", ".5", T},
         {"0.75", "3/4", T},
         {"3/4", "0.75", T},
@@ -112,6 +112,59 @@ static void the_final_answer_is_found(void **state)
     GRADE_CASES("numeric", "final=line", LINE);
 }
 
+static void numbers_in_words_and_other_notations_are_read(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"1234567", "1 234 567", T},
+        {"1234.56", "1.234,56", T},
+        {"3.5", "3,5", T},
+        {"-7", "minus 7", T},
+        {"-7", "minus seven", T},
+        {"42", "forty-two", T},
+        {"1250", "one thousand two hundred and fifty", T},
+        {"0.75", "three quarters", T},
+        {"2.5", "two and a half", T},
+        {"45", "45 miles. That is the one.", T},
+        {"5000", "5k", T},
+        {"15", "15km", T},
+        {"3.5", "3\xC2\xBD", T},
+        {"6e23", "6 \xC3\x97 10\xC2\xB2\xC2\xB3", T},
+    };
+    GRADE_CASES("numeric", "", CASES);
+}
+
+static void a_conclusion_is_told_from_what_is_around_it(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"36", "She had 36 marbles.\n\nVerification: 36/4 = 9", T},
+        {"9", "She had 36 marbles.\n\nVerification: 36/4 = 9", F},
+        {"36", "So x = 36. Check: 36/4 = 9", T},
+        {"64", "8 * 5 + 8 * 3 = 64. He pays $64 for the 16 glasses.", T},
+        {"16", "8 * 5 + 8 * 3 = 64. He pays $64 for the 16 glasses.", F},
+        {"10", "Weng earned **$10**. Her rate is $12 and 50 minutes are 5/6 of an hour.", T},
+        {"57", "So 57 acres are left.\n\nWould you like to see it in 2 steps?", T},
+        {"42", "The answer is not 43 but 42.", T},
+        {"17", "Answer: 17 = 8 + 9", T},
+        {"150", "100 + 50 = 150, then minus 30 is", F}, /* cut off */
+    };
+    GRADE_CASES("numeric", "", CASES);
+}
+
+static void a_decimal_is_not_an_exact_value(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"1/7", "0.142857", F}, {"0.142857", "1/7", F}, {"1/7", "0.142857143", T},
+        {"1/8", "0.125", T},    {"2/3", "0.6667", F},
+    };
+    GRADE_CASES("numeric", "", CASES);
+    GRADE_CASES("math", "", CASES);
+    static const struct grade_case WIDE[] = {{"1/7", "0.142857", T}};
+    GRADE_CASES("numeric", "rel=1e-5", WIDE);
+}
+
 static void tolerances_hold(void **state)
 {
     (void)state;
@@ -155,6 +208,9 @@ int main(void)
         cmocka_unit_test(numbers_are_read_as_people_write_them),
         cmocka_unit_test(percent_and_million_count_with_and_without),
         cmocka_unit_test(the_final_answer_is_found),
+        cmocka_unit_test(numbers_in_words_and_other_notations_are_read),
+        cmocka_unit_test(a_conclusion_is_told_from_what_is_around_it),
+        cmocka_unit_test(a_decimal_is_not_an_exact_value),
         cmocka_unit_test(tolerances_hold),
         cmocka_unit_test(what_was_compared_is_reported),
     };

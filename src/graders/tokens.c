@@ -1,0 +1,282 @@
+/* A tokenizer for prose with Markdown and LaTeX in it, and the vocabulary of answers: the words by which
+ * models of several languages say that something is the answer, is not, or is only a check. */
+#include "graders/tokens.h"
+
+#include <ctype.h>
+
+#include "graders/fold.h"
+
+/* ---- tokens ---- */
+
+/* Arrows, check marks, emoji and mathematical signs are marks. */
+static bool is_word_character(uint32_t c)
+{
+    bool symbol = (c >= 0x2190 && c <= 0x2BFF) || (c >= 0x1F000 && c <= 0x1FAFF) || c == 0xD7 ||
+                  c == 0xF7 || c == 0xB0 || c == 0xB1 || c == 0xFE0F;
+    return char_is_word(c) && !symbol;
+}
+
+static size_t word_length(struct slice text)
+{
+    size_t length, at = 0;
+    bool cjk = char_is_cjk(char_at(text, &length));
+    while (at < text.length) {
+        struct slice rest = {text.start + at, text.length - at};
+        uint32_t c = char_at(rest, &length);
+        bool inside = is_word_character(c) && char_is_cjk(c) == cjk;
+        if (!inside && at && (c == '\'' || c == 0x2019) && length < rest.length)
+            inside = isalpha((unsigned char)rest.start[length]) != 0;
+        if (!inside)
+            break;
+        at += length;
+    }
+    return at;
+}
+
+static size_t mark_length(struct slice text, size_t character)
+{
+    size_t length = 1;
+    if (text.start[0] != '\\')
+        return character;
+    while (length < text.length && isalpha((unsigned char)text.start[length]))
+        length++;
+    return length;
+}
+
+bool token_next(struct tokens *tokens, struct token *out)
+{
+    bool spaced = false;
+    size_t length = 0;
+    uint32_t c = 0;
+    for (; tokens->at < tokens->end; tokens->at += length, spaced = true) {
+        c = char_at(slice_between(tokens->at, tokens->end), &length);
+        if (c == '\n' || !char_is_space(c))
+            break;
+    }
+    if (tokens->at >= tokens->end)
+        return false;
+    struct slice rest = slice_between(tokens->at, tokens->end);
+    enum token_kind kind = c == '\n' ? TOKEN_LINE : is_word_character(c) ? TOKEN_WORD : TOKEN_MARK;
+    if (kind != TOKEN_LINE)
+        length = kind == TOKEN_WORD ? word_length(rest) : mark_length(rest, length);
+    *out = (struct token){kind, spaced, {rest.start, length}};
+    tokens->at += length;
+    return true;
+}
+
+static bool token_equals(const struct token *token, struct slice wanted)
+{
+    struct slice text = token->text;
+    while (text.length && wanted.length) {
+        size_t length, wanted_length;
+        uint32_t c = char_at(text, &length);
+        if ((c == 0x2019 ? '\'' : char_lower(c)) != char_at(wanted, &wanted_length))
+            return false;
+        text = (struct slice){text.start + length, text.length - length};
+        wanted = (struct slice){wanted.start + wanted_length, wanted.length - wanted_length};
+    }
+    return text.length == wanted.length;
+}
+
+bool token_is(const struct token *token, const char *lower)
+{
+    return token_equals(token, slice_of(lower));
+}
+
+int token_index(const struct token *token, const char *words)
+{
+    int index = 0;
+    if (!token->text.length || token->kind == TOKEN_LINE)
+        return -1;
+    int first = tolower((unsigned char)token->text.start[0]);
+    for (const char *word = words + 1, *end; *word; word = end + 1, index++) {
+        end = strchr(word, ' ');
+        if ((first >= 0x80 || first == *word) && token_equals(token, slice_between(word, end)))
+            return index;
+    }
+    return -1;
+}
+
+/* ---- vocabulary ---- */
+
+bool token_ends_sentence(const struct token *token, const struct token *before)
+{
+    if (token->kind != TOKEN_MARK || !token_in(token, " . ! ? 。 ！ ？ "))
+        return false;
+    bool attached = before && before->kind == TOKEN_WORD && !token->spaced;
+    return !(attached && token_is(token, ".") &&
+             token_in(before, " ans e g i eq no vs approx ca "));
+}
+
+bool token_is_cjk(const struct token *token)
+{
+    size_t length;
+    return token->kind == TOKEN_WORD && char_is_cjk(char_at(token->text, &length));
+}
+
+bool token_is_answer(const struct token *token)
+{
+    static const char WORDS[] =
+        " answer ans answers respuesta réponse antwort lösung risposta resposta ответ cevap "
+        "odpowiedź antwoord svar jawaban ";
+    static const char *const PARTS[] = {"答案", "正解", "答え", "选项",
+                                        "選項", "정답", "답은", NULL};
+    if (token->kind != TOKEN_WORD)
+        return false;
+    if (!token_is_cjk(token))
+        return token_in(token, WORDS);
+    for (const char *const *part = PARTS; *part; part++)
+        for (size_t at = 0; at + strlen(*part) <= token->text.length; at++)
+            if (slice_starts((struct slice){token->text.start + at, token->text.length - at},
+                             *part))
+                return true;
+    return false;
+}
+
+bool token_is_link(const struct token *token)
+{
+    static const char LINKS[] =
+        " is was are be equals : ： = es est ist sind lautet è é – — - → > been becomes son "
+        "sont ";
+    return token_in(token, LINKS);
+}
+
+bool token_is_negation(const struct token *token)
+{
+    static const char WORDS[] =
+        " not neither nor never cannot nicht kein isn't aren't wasn't can't don't doesn't "
+        "couldn't wouldn't shouldn't 不 не ";
+    return token->kind == TOKEN_WORD && token_in(token, WORDS);
+}
+
+/* ---- sentences ---- */
+
+bool sentence_next(struct slice *rest, struct slice *sentence)
+{
+    while (rest->length) {
+        struct tokens tokens = tokens_of(*rest);
+        struct token token, before = {0};
+        /* A word right after the mark goes on, "3.14"; other marks do not, "4.**" */
+        const char *stop = slice_end(*rest);
+        for (bool ends = false; token_next(&tokens, &token); before = token) {
+            ends = token.kind != TOKEN_WORD && (ends || token_ends_sentence(&token, &before));
+            bool apart =
+                tokens.at >= tokens.end || slice_is_space(*tokens.at) || token.text.length > 1;
+            if (token.kind == TOKEN_LINE || (ends && apart)) {
+                stop = tokens.at;
+                break;
+            }
+        }
+        *sentence = slice_trim(slice_between(rest->start, stop));
+        *rest = slice_between(stop, slice_end(*rest));
+        if (sentence->length)
+            return true;
+    }
+    return false;
+}
+
+struct slice sentence_without_reason(struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    static const char WORDS[] =
+        " because since as when where if while whereas assuming given attained "
+        "achieved occurring about approximately roughly ≈ ";
+    while (token_next(&tokens, &token))
+        if (token.text.start > sentence.start && token_in(&token, WORDS)) {
+            struct slice kept = slice_trim(slice_between(sentence.start, token.text.start));
+            kept.length -= kept.length && kept.start[kept.length - 1] == ',';
+            return kept;
+        }
+    return sentence;
+}
+
+bool bold_next(struct slice *rest, struct slice *bold)
+{
+    const char *open = NULL, *end = slice_end(*rest);
+    for (const char *c = rest->start; c + 1 < end; c++) {
+        if (c[0] != '*' || c[1] != '*')
+            continue;
+        if (open) {
+            *bold = slice_trim(slice_between(open, c));
+            *rest = slice_between(c + 2, end);
+            return true;
+        }
+        open = ++c + 1;
+    }
+    return false;
+}
+
+bool text_is_cut(struct slice text)
+{
+    static const char UNFINISHED[] =
+        " the a an of on to is and or because that with for in by as are was be which from ";
+    struct tokens tokens = tokens_of(text);
+    struct token token = {0};
+    while (token_next(&tokens, &token))
+        ;
+    return token_in(&token, UNFINISHED);
+}
+
+/* The next words of a sentence, without the marks around them; fewer at its end. */
+static size_t leading_words(struct slice sentence, struct token *words, size_t wanted)
+{
+    struct tokens tokens = tokens_of(sentence);
+    size_t count = 0;
+    while (count < wanted && token_next(&tokens, &words[count]))
+        count += words[count].kind == TOKEN_WORD;
+    return count;
+}
+
+static bool is_aside(struct slice sentence)
+{
+    static const char CHECKS[] =
+        " verification verify verifying check checking double sanity note notes proof "
+        "explanation reasoning reason rationale remark justification comprobación "
+        "vérification probe 检验 验证 解释 explicación explication ";
+    static const char MORE[] = " check verify double like know hope confirm want ";
+    struct token words[5];
+    size_t count = leading_words(sentence, words, 5);
+    if (count && token_in(&words[0], CHECKS))
+        return true;
+    if (count < 2)
+        return false;
+    if (token_in(&words[0], " would let hope feel do please ") &&
+        token_in(&words[1], " you me free it know "))
+        for (size_t i = 1; i < count; i++)
+            if (token_in(&words[i], MORE) || token_is(&words[i], "free"))
+                return true;
+    if (!token_in(&words[0], " let let's to we i quick as you now "))
+        return false;
+    for (size_t i = 1; i < 4 && i < count; i++)
+        if (token_in(&words[i], MORE))
+            return true;
+    return false;
+}
+
+/* Does a blank line follow the sentence? */
+static bool ends_paragraph(struct slice sentence, const char *end)
+{
+    unsigned lines = 0;
+    for (const char *c = slice_end(sentence); c < end && slice_is_space(*c); c++)
+        lines += *c == '\n';
+    return lines > 1;
+}
+
+struct slice text_without_asides(struct slice text)
+{
+    struct slice rest = text, sentence;
+    const char *cut = NULL; /* where the asides at the end begin */
+    bool inside = false;
+    while (sentence_next(&rest, &sentence)) {
+        inside = inside || is_aside(sentence);
+        if (!inside)
+            cut = NULL;
+        else if (!cut)
+            cut = sentence.start;
+        if (inside && ends_paragraph(sentence, slice_end(text)))
+            inside = false;
+    }
+    struct slice kept = cut ? slice_trim(slice_between(text.start, cut)) : text;
+    return kept.length ? kept : text;
+}

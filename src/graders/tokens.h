@@ -1,0 +1,80 @@
+/* The words and marks of an answer, for the graders that look for statements in running text ("the answer is
+ * B", "so 12").  A token points into the text.  Nothing is allocated: a struct tokens is a position, and a
+ * copy of it looks ahead. */
+#ifndef IPW_GRADERS_TOKENS_H
+#define IPW_GRADERS_TOKENS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/slice.h"
+
+enum token_kind {
+    TOKEN_WORD, /* letters and digits, with an apostrophe inside: "isn't"; Chinese apart from Latin */
+    TOKEN_MARK, /* one character that is not part of a word; "\text" and other commands of LaTeX */
+    TOKEN_LINE, /* the end of a line */
+};
+
+struct token {
+    enum token_kind kind;
+    bool spaced; /* white space before it, or the start of the text */
+    struct slice text;
+};
+
+struct tokens {
+    const char *at, *end;
+};
+
+static inline struct tokens tokens_of(struct slice text)
+{
+    return (struct tokens){text.start, slice_end(text)};
+}
+
+/* False at the end of the text. */
+bool token_next(struct tokens *tokens, struct token *out);
+
+/* Compares in any case with a word or mark in lower case; a typographic apostrophe is an ASCII one. */
+bool token_is(const struct token *token, const char *lower);
+
+/* Its place among words that are each between two spaces, " is are "; -1 when it is not one of them. */
+int token_index(const struct token *token, const char *words);
+
+static inline bool token_in(const struct token *token, const char *words)
+{
+    return token_index(token, words) >= 0;
+}
+
+/* A mark that ends a sentence: . ! ? and those of Chinese; not the point in "ans." or "e.g.". */
+bool token_ends_sentence(const struct token *token, const struct token *before);
+
+/* "Answer" in several languages; in Chinese, Japanese and Korean within a run of characters. */
+bool token_is_answer(const struct token *token);
+
+/* A run of Chinese, Japanese or Korean characters. */
+bool token_is_cjk(const struct token *token);
+
+/* "is" in several languages: what links a statement with its value. */
+bool token_is_link(const struct token *token);
+
+bool token_is_negation(const struct token *token);
+
+/* ---- sentences ---- */
+
+/* Takes one sentence from the front of *rest, trimmed; false when nothing is left.  A sentence also ends
+ * with its line. */
+bool sentence_next(struct slice *rest, struct slice *sentence);
+
+/* The main clause: "42" of "42, because ...", "is 4" of "is 4 when x = 2", "1/3" of "1/3, about 0.33". */
+struct slice sentence_without_reason(struct slice sentence);
+
+/* Takes the next text in bold, **x**; false when there is no other. */
+bool bold_next(struct slice *rest, struct slice *bold);
+
+/* Was the text cut off in the middle of a sentence? */
+bool text_is_cut(struct slice text);
+
+/* The text up to what only follows an answer: a check of the result, an explanation, an offer of more help.
+ * All of it when it begins with that. */
+struct slice text_without_asides(struct slice text);
+
+#endif
