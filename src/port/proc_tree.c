@@ -98,7 +98,7 @@ size_t proc_listeners(unsigned port, int pids[static PROC_LISTENERS_MAX])
             count = 0;
             break;
         }
-        pids[count++] = atoi(names.items[i]);
+        pids[count++] = (int)strtol(names.items[i], NULL, 10);
     }
     fs_names_release(&names);
     return count;
@@ -131,7 +131,7 @@ static bool read_process(const char *pid, struct process *out)
         sscanf(fields + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld",
                &out->parent, &user, &system, &waited_user, &waited_system) != 5)
         return false;
-    out->pid = atoi(pid);
+    out->pid = (int)strtol(pid, NULL, 10);
     out->ticks = user + system + (uint64_t)waited_user + (uint64_t)waited_system;
     return true;
 }

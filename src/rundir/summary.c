@@ -221,7 +221,7 @@ static void read_devices(const struct jv *value, struct summary *out)
 
 /* ---- conditions ---- */
 
-const char *finding_severity_name(enum finding_severity severity)
+static const char *severity_name(enum finding_severity severity)
 {
     static const char *const NAMES[] = {"note", "warning", "breaks"};
     return NAMES[severity];
@@ -254,7 +254,7 @@ static void put_findings(struct json *json, const char *key, const struct summar
         const struct summary_finding *finding = &conditions->findings[i];
         json_object(json, NULL);
         json_string(json, "code", finding->code);
-        json_string(json, "severity", finding_severity_name(finding->severity));
+        json_string(json, "severity", severity_name(finding->severity));
         json_string(json, "text", finding->text);
         json_object_end(json);
     }
@@ -281,7 +281,7 @@ static void read_condition_devices(const struct jv *value, struct summary *out)
 static enum finding_severity severity_named(const char *name)
 {
     for (int i = FINDING_NOTE; name && i <= FINDING_BREAKS; i++)
-        if (strcmp(finding_severity_name((enum finding_severity)i), name) == 0)
+        if (strcmp(severity_name((enum finding_severity)i), name) == 0)
             return (enum finding_severity)i;
     return FINDING_WARNING;
 }

@@ -40,7 +40,7 @@ struct summary_device {
     double power_mean_w, power_max_w, residual; /* residual: of the cross-check */
 };
 
-/* What the machine was like while it was measured (runner/conditions.h), and what of it may have changed the
+/* What the machine was like while it was measured (attribute/conditions.h), and what of it may have changed the
  * figures.  Plain data without pointers: it may be copied. */
 enum finding_severity {
     FINDING_NOTE,    /* to know */
@@ -110,7 +110,6 @@ void summary_conditions_init(struct summary_conditions *conditions); /* all of i
 void summary_conditions_to_json(struct json *json, const char *key,
                                 const struct summary_conditions *conditions);
 void summary_conditions_from_json(const struct jv *value, struct summary_conditions *out);
-const char *finding_severity_name(enum finding_severity severity); /* "note", "warning", "breaks" */
 
 /* Takes the tree over, also when it fails; ERR_BAD_VALUE when it is no object. */
 enum err summary_from_json(struct jv *tree, struct summary *out, struct error *why) MUST_USE;

@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "attribute/conditions.h"
 #include "attribute/ledger.h"
 #include "core/err.h"
 #include "core/units.h"
 #include "port/proc.h"
-#include "runner/conditions.h"
 
 struct session;
 

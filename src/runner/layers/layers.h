@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "attribute/component_fit.h"
+#include "attribute/conditions.h"
 #include "attribute/ledger.h"
 #include "core/energy.h"
 #include "core/err.h"
@@ -22,7 +23,6 @@
 #include "engine/engine.h"
 #include "graph/decoder.h"
 #include "rundir/layers_result.h"
-#include "runner/conditions.h"
 
 struct session;
 

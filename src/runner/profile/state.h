@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attribute/conditions.h"
 #include "attribute/ledger.h"
 #include "attribute/share.h"
 #include "clients/client.h"
@@ -18,7 +19,6 @@
 #include "metrics/efficiency.h"
 #include "rundir/journal.h"
 #include "rundir/samples.h"
-#include "runner/conditions.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
 #include "runner/profile/resume.h"

@@ -5,8 +5,8 @@
  * Life: conditions_init, conditions_serve where a server does the work, conditions_idle; conditions_begin,
  * conditions_stop and conditions_take for each measured window; conditions_idle_after, conditions_conclude.  Plain data
  * that borrows the session. */
-#ifndef IPW_RUNNER_CONDITIONS_H
-#define IPW_RUNNER_CONDITIONS_H
+#ifndef IPW_ATTRIBUTE_CONDITIONS_H
+#define IPW_ATTRIBUTE_CONDITIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Two readings of CPU time around each window, of the host (/proc/stat) and of what is measured, give what other
  * processes used; everything else comes from what the sampler has read anyway. */
-#include "runner/conditions.h"
+#include "attribute/conditions.h"
 
 #include <math.h>
 #include <stdarg.h>
