@@ -92,7 +92,7 @@ static const struct option_row ROWS[] = {
      .value = "TEXT",
      .help = "prompt template with {problem}, {subject}, {id}, {KEY}"},
     {.name = "grader", .type = OPTION_TEXT, .target = &command.profile.grader, .value = "NAME",
-     .help = "how answers are graded (default: the dataset's own grader)"},
+     .help = "how answers are graded (default: the dataset's, else by its answers)"},
     {.name = "grader-param", .type = OPTION_PARAMS, .target = &command.profile.grader_params,
      .value = "K=V",
      .help = "parameter of the grader"},
