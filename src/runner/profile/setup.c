@@ -199,14 +199,41 @@ static enum err prepare_service(struct profile *profile, struct error *why)
 
 /* ---- the run directory: made or continued, and locked while the run writes ---- */
 
+/* profile_<hardware>_<model>_<dataset>, with the load where it is not one request after the other: runs that differ
+ * in it would be in each other's way. */
+static void default_name(const struct profile *profile, char *to, size_t size)
+{
+    const struct profile_options *options = profile->options;
+    run_dir_name(profile->host->label, options->model, profile->dataset_name, to, size);
+    size_t length = strlen(to);
+    if (options->rate > 0)
+        str_format(to + length, size - length, "_rate%g", options->rate);
+    else if (options->concurrency > 1)
+        str_format(to + length, size - length, "_c%u", options->concurrency);
+}
+
+static enum err choose_name(const struct profile *profile, char *to, size_t size, struct error *why)
+{
+    const char *name = profile->options->name;
+    if (!name)
+        default_name(profile, to, size);
+    else if (!name[0] || name[0] == '.' || strchr(name, '/') || !str_copy(to, size, name))
+        return err_set(why, ERR_USAGE,
+                       "--name %.80s: a name of a directory in --output-dir, without '/' and not "
+                       "beginning with '.'",
+                       name);
+    return ERR_OK;
+}
+
 static enum err name_directory(struct profile *profile, struct error *why)
 {
     char name[256];
     const char *parent = profile->options->output_dir ? profile->options->output_dir : "runs";
     if (!parent[0]) /* else the run would be in / */
         return err_set(why, ERR_USAGE, "--output-dir is empty");
-    run_dir_name(profile->host->label, profile->options->model, profile->dataset_name, name,
-                 sizeof name);
+    enum err err = choose_name(profile, name, sizeof name, why);
+    if (err)
+        return err;
     if (!str_format(profile->directory, sizeof profile->directory, "%s/%s", parent, name))
         return err_set(why, ERR_USAGE, "the path of the run directory is too long: %s/%s", parent,
                        name);
@@ -248,7 +275,8 @@ static enum err decide(const struct profile *profile, bool *resume, struct error
         (options->may_overwrite && options->may_overwrite(profile->directory)))
         return run_dir_clear(profile->directory, why);
     return err_set(why, ERR_USAGE,
-                   "%s already holds a run: --resume continues it, --overwrite replaces it",
+                   "%s already holds a run: --resume continues it, --overwrite replaces it, and "
+                   "--name NAME puts this one beside it",
                    profile->directory);
 }
 
