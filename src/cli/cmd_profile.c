@@ -127,7 +127,7 @@ static const struct option_row ROWS[] = {
      .value = "DIR",
      .help = "parent of the run directory (default: runs)"},
     {.name = "name", .type = OPTION_TEXT, .target = &command.profile.name, .value = "NAME",
-     .help = "name of the run directory (default: of hardware, model, dataset, load)"},
+     .help = "name of the run directory (default: hardware, model, dataset, load)"},
     {.name = "resume", .type = OPTION_FLAG, .target = &command.resume,
      .help = "continue the run in that directory"},
     {.name = "overwrite", .type = OPTION_FLAG, .target = &command.overwrite,

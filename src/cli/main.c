@@ -36,9 +36,10 @@ static void log_to_stderr(enum log_level level, const char *line)
 static int show_help(void)
 {
     struct text text = {0};
-    text_add(&text, "ipw - intelligence per watt: energy measurement for AI inference\n\n"
-                    "usage: ipw COMMAND [OPTIONS]\n       ipw help COMMAND\n"
-                    "       ipw --version\n\ncommands:\n");
+    text_add(&text,
+             "ipw - intelligence per watt: energy measurement for AI inference\n\n"
+             "usage: ipw COMMAND [OPTIONS]\n       ipw COMMAND --help\n       ipw help COMMAND\n"
+             "       ipw --version\n\ncommands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         text_addf(&text, "  %-10s %s\n", COMMANDS[i]->name, COMMANDS[i]->summary);
     text_add(

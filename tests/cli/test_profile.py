@@ -391,7 +391,7 @@ class Lists(ProfileTest):
     """ipw list, where the names above come from."""
 
     def test_text_and_json(self):
-        text = ipw(self.on, "list")
+        text = ipw(self.on, "list", "all")
         self.assertEqual((text.returncode, text.stderr), (0, ""))
         kinds = json.loads(ipw(self.on, "list", "--json").stdout)
         for kind, name in (("clients", "openai"), ("datasets", "builtin"), ("graders", "judge"),
