@@ -143,7 +143,7 @@ static const struct {
      "intelligence  3.500 /J (IPJ)\n", "IPW"},
     {"\"accuracy\":1,\"correct\":4,\"incorrect\":0,\"ipj\":null,\"ipw\":2e-6,\"ipw_plus_"
      "minus\":1e-7," OWN,
-     "intelligence  2.00 ± 0.10 per MW (IPW)\n", "IPJ"},
+     "intelligence  2.00 ± 0.10 /MW (IPW)\n", "IPJ"},
     {"\"accuracy\":1,\"correct\":4,\"incorrect\":0,\"ipj\":null,\"ipw\":null," OWN,
      "4 of 4 correct", "intelligence"},
     {"\"accuracy\":0.5,\"correct\":1,\"incorrect\":1,\"ungraded\":3," OWN, ", 3 not graded\n",
