@@ -146,13 +146,13 @@ int ipw_begin(ipw_session *session, const char *name)
         return IPW_ERROR_ARGUMENT;
     if (!is_ours(session))
         return IPW_ERROR_SYSTEM;
-    long number;
+    int number;
     pthread_mutex_lock(&session->lock);
     enum err err = regions_begin(&session->regions, pthread_self(), name, &number);
     if (!err)
         session->regions.items[number].from = clock_now();
     pthread_mutex_unlock(&session->lock);
-    return err ? IPW_ERROR_MEMORY : (int)number;
+    return err ? IPW_ERROR_MEMORY : number;
 }
 
 int ipw_end(ipw_session *session, int region)

@@ -123,13 +123,10 @@ static size_t texts_needed(const struct analyzing *work)
 /* A read-only directory is no error: the result is shown all the same. */
 static void save_result(const char *path, const char *name, const struct text *result, bool *warned)
 {
-    char directory[1024], file[128];
+    char file[128];
     struct error why = {0};
-    str_format(directory, sizeof directory, "%s/analysis", path);
-    str_format(file, sizeof file, "%s.json", name);
-    enum err err = run_dir_make(directory, &why);
-    if (!err)
-        err = run_dir_put(directory, file, result, &why);
+    str_format(file, sizeof file, "analysis/%s.json", name);
+    enum err err = run_dir_put(path, file, result, &why);
     if (err && !*warned)
         log_warn("results not written: %s", why.text);
     *warned = *warned || err;

@@ -62,17 +62,13 @@ static enum err compare_all(const struct run_table *baseline, const char **direc
 /* The HTML report of all runs, which contains the comparison. */
 static int put_page(const struct compare_options *options, const char **directories, size_t count)
 {
-    struct text page = {0}, said = {0};
+    struct text page = {0};
     struct error why = {0};
     const struct html_report report = {
         .inputs = directories, .count = count, .model = options->model, .page = options->output};
     enum err err = html_write(&report, &page, &why);
-    if (!err)
-        err = write_file(options->output, &page, &why);
-    text_addf(&said, "%s\n", options->output);
-    int code = err ? complain(EXIT_FAILED, "%s", why.text) : put_output(&said);
+    int code = err ? complain(EXIT_FAILED, "%s", why.text) : deliver_page(options->output, &page);
     text_release(&page);
-    text_release(&said);
     return code;
 }
 

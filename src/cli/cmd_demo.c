@@ -157,18 +157,14 @@ static void announce(const char *model, size_t index, size_t count)
 static int write_outputs(const struct profile_family *family)
 {
     struct text table = {0}, json = {0};
-    struct error why = {0};
-    int code = 0;
     family_text(family, wants_color(command.json ? STDERR_FILENO : STDOUT_FILENO), &table);
     family_json(family, &json);
-    if (command.output && write_file(command.output, &json, &why) != ERR_OK)
-        code = complain(EXIT_FAILED, "%s", why.text);
     if (command.json && !command.quiet)
         profile_view_put(&table);
-    int written = put_output(command.json ? &json : &table);
+    int code = deliver_result(command.output, command.json, &json, &table);
     text_release(&table);
     text_release(&json);
-    return written ? written : code;
+    return code;
 }
 
 /* Calls a command for all runs that were completed. */

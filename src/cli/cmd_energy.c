@@ -3,7 +3,6 @@
  * One snapshot, a stream of rows (table, CSV or JSON lines), or a full-screen view.  All three take
  * readings (report/live/reading.h) of one sampling session. */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "port/output.h"
 #include "port/proc.h"
 #include "port/term.h"
 #include "report/live/live.h"
@@ -36,7 +36,7 @@ struct energy_options {
 struct stream {
     const struct energy_options *options;
     struct session *session;
-    int fd;
+    struct output output;
     const char *format;
     nanos start;
     nanos interval;
@@ -47,14 +47,12 @@ struct stream {
 
 /* ---- rows ---- */
 
-static int put(const struct stream *stream, const struct text *text)
+static int put(struct stream *stream, const struct text *text)
 {
     struct error why;
-    if (write_all(stream->fd, text, &why) == ERR_OK)
-        return EXIT_DONE;
-    const char *output = stream->options->output;
-    return complain(EXIT_FAILED, "cannot write to %s: %s", output ? output : "standard output",
-                    why.text);
+    enum err err = text->failed ? err_no_memory(&why)
+                                : output_write(&stream->output, text_get(text), text->length, &why);
+    return err ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
 }
 
 /* Reports, once per device, why a sensor that should give energy gives none. */
@@ -179,11 +177,11 @@ static int run_stream(struct stream *stream)
 {
     const struct energy_options *options = stream->options;
     const char *path = options->output;
-    stream->fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : STDOUT_FILENO;
-    if (stream->fd < 0)
-        return complain(EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
-    stream->table.color = wants_color(stream->fd);
-    stream->table.repeat_header = isatty(stream->fd);
+    struct error why;
+    if (output_open(&stream->output, path, true, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    stream->table.color = wants_color(stream->output.fd);
+    stream->table.repeat_header = isatty(stream->output.fd);
     int code = EXIT_DONE;
     if (!strcmp(stream->format, "csv")) {
         struct text text = {0};
@@ -198,9 +196,8 @@ static int run_stream(struct stream *stream)
         code = nothing         ? write_row(stream, stream->start, clock_now())
                : options->once ? snapshot(stream)
                                : stream_rows(stream);
-    /* A file system may report a full disk or a lost server only here. */
-    if (path && close(stream->fd) < 0 && code != EXIT_FAILED)
-        code = complain(EXIT_FAILED, "cannot write %s: %s", path, strerror(errno));
+    if (output_finish(&stream->output, ERR_OK, &why) && code != EXIT_FAILED)
+        code = complain(EXIT_FAILED, "%s", why.text);
     return code;
 }
 

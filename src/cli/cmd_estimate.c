@@ -17,6 +17,7 @@
 #include "estimate/legacy.h"
 #include "estimate/recommend.h"
 #include "port/fs.h"
+#include "port/output.h"
 #include "report/plot/plot.h"
 #include "report/plot/figure.h"
 #include "report/plot/gnuplot.h"
@@ -93,16 +94,13 @@ static size_t rows_shown(const struct estimate_options *options, size_t usual)
     return options->verbose ? 0 : usual;
 }
 
-/* Splits the path of --plot into directory and name; false without the suffix of a picture. */
-static bool split_plot(const char *path, char *directory, char *name, enum figure_format *format)
+/* By the suffix of the path of --plot; false without that of a picture. */
+static bool format_of_plot(const char *path, enum figure_format *format)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     const char *dot = strrchr(base, '.');
-    if (!dot || dot == base || strlen(path) >= PATH_LONGEST)
+    if (!dot || dot == base)
         return false;
-    str_format(directory, PATH_LONGEST, "%.*s", slash == path ? 1 : (int)(slash ? slash - path : 1),
-               slash ? path : ".");
-    str_format(name, PATH_LONGEST, "%.*s", (int)(dot - base), base);
     for (int i = 0; i < FIGURE_FORMATS; i++)
         if (strcmp(dot + 1, FIGURE_SUFFIXES[i]) == 0) {
             *format = (enum figure_format)i;
@@ -114,9 +112,8 @@ static bool split_plot(const char *path, char *directory, char *name, enum figur
 /* Before anything is computed. */
 static enum err check_plot(const char *path, struct error *why)
 {
-    char directory[PATH_LONGEST], name[PATH_LONGEST];
     enum figure_format format;
-    if (!split_plot(path, directory, name, &format))
+    if (!format_of_plot(path, &format))
         return err_set(why, ERR_USAGE, "--plot takes a file that ends in .png, .svg or .pdf");
     return gnuplot_available(why);
 }
@@ -124,10 +121,14 @@ static enum err check_plot(const char *path, struct error *why)
 /* Draws a figure that was made, and releases it. */
 static enum err draw(struct figure *figure, enum err made, const char *path, struct error *why)
 {
-    char directory[PATH_LONGEST], name[PATH_LONGEST];
     enum figure_format format = 0;
-    (void)split_plot(path, directory, name, &format);
-    enum err err = made ? made : gnuplot_draw(figure, format, false, directory, name, why);
+    struct output output;
+    (void)format_of_plot(path, &format);
+    enum err err = made ? made : file_make_parents(path, why);
+    if (!err)
+        err = output_open(&output, path, false, why);
+    if (!err)
+        err = output_finish(&output, gnuplot_draw(figure, format, false, &output, why), why);
     figure_release(figure);
     return err;
 }

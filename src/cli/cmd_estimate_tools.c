@@ -167,7 +167,7 @@ static int report_calibration(const struct calibrate_command *command,
         calibrate_json(&report, &out);
     else
         calibrate_text(&report, wants_color(STDOUT_FILENO), &out);
-    int written = put_output(&out);
+    int written = is_dash(command->output) ? EXIT_DONE : put_output(&out);
     text_release(&file);
     text_release(&out);
     return written ? written : code;

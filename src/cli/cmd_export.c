@@ -31,13 +31,12 @@ static int export_with(const struct export_options *options, const char *directo
                                         : "%s writes a file: use -o FILE instead of --output-dir",
                         driver->name);
     const char *output = options->directory ? options->directory : options->output;
-    if (driver->makes_files && !output)
+    if (driver->makes_files && (!output || is_dash(output)))
         return complain(EXIT_USAGE, "%s needs %s", driver->name,
                         driver->makes_directory ? "--output-dir DIR" : "-o FILE");
     struct export_request request = {.directory = directory,
                                      .model = options->model,
                                      .output = output,
-                                     .fd = STDOUT_FILENO,
                                      .name = options->name,
                                      .replace = options->replace};
     if (export_run(driver, &request, &done, &why))

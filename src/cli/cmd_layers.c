@@ -159,17 +159,12 @@ static int complete_options(struct layers_command *command)
 static int write_out(const struct layers_command *command, const struct layers_results *results)
 {
     struct text json = {0}, text = {0};
-    struct error why;
-    int code = 0;
     layers_results_to_json(results, command->path_count > 1, &json);
-    if (command->output && write_file(command->output, &json, &why) != ERR_OK)
-        code = complain(EXIT_FAILED, "%s", why.text);
-    if (!command->json)
-        layers_text(results, wants_color(STDOUT_FILENO), &text);
-    int written = put_output(command->json ? &json : &text);
+    layers_text(results, wants_color(STDOUT_FILENO), &text);
+    int code = deliver_result(command->output, command->json, &json, &text);
     text_release(&json);
     text_release(&text);
-    return written ? written : code;
+    return code;
 }
 
 /* A run directory for each model. */

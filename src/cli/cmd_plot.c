@@ -10,8 +10,8 @@
 
 #include "cli/common.h"
 #include "core/text.h"
-#include "port/file.h"
 #include "port/json_read.h"
+#include "port/output.h"
 #include "report/plot/figure.h"
 #include "report/plot/gnuplot.h"
 #include "report/plot/plot.h"
@@ -160,6 +160,44 @@ static void plot_folder(const struct plotting *work, size_t source, bool is_file
 
 /* ---- drawing ---- */
 
+/* The part of a folder below the run directory that it is in; NULL elsewhere. */
+static const char *within_run(const struct plotting *work, const char *place, const char **run)
+{
+    for (size_t i = 0; i < work->source_count && !work->options->output; i++) {
+        size_t length = strlen(work->sources[i]);
+        *run = work->sources[i];
+        if (str_starts(place, *run) && place[length] == '/')
+            return place + length + strspn(place + length, "/");
+    }
+    return NULL;
+}
+
+static enum err open_picture(const struct plotting *work, const char *place, const char *file,
+                             struct output *out, struct error *why)
+{
+    char path[PATH_LONGEST];
+    const char *run, *folder = within_run(work, place, &run);
+    if (!str_format(path, sizeof path, "%s/%s", folder ? folder : place, file))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", place);
+    if (folder)
+        return output_open_within(out, run, path, why);
+    enum err err = file_make_parents(path, why);
+    return err ? err : output_open(out, path, false, why);
+}
+
+static enum err draw_file(const struct plotting *work, const char *place, const char *name,
+                          struct figure *figure, enum figure_format format, struct error *why)
+{
+    char file[128];
+    struct output output;
+    str_format(file, sizeof file, "%s.%s", name, FIGURE_SUFFIXES[format]);
+    enum err err = open_picture(work, place, file, &output, why);
+    if (!err)
+        err = output_finish(&output,
+                            gnuplot_draw(figure, format, work->options->dark, &output, why), why);
+    return err;
+}
+
 static void put_files(struct plotting *work, size_t which, struct figure *figure, const char *place)
 {
     const char *name = work->drivers[which]->name;
@@ -167,8 +205,7 @@ static void put_files(struct plotting *work, size_t which, struct figure *figure
     for (int format = 0; format < FIGURE_FORMATS && !work->broken; format++) {
         if (!work->formats[format])
             continue;
-        if (gnuplot_draw(figure, (enum figure_format)format, work->options->dark, place, name,
-                         &why)) {
+        if (draw_file(work, place, name, figure, (enum figure_format)format, &why)) {
             complain(EXIT_FAILED, "%s: %s", name, why.text);
             work->broken = true;
             continue;

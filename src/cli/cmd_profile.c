@@ -92,7 +92,7 @@ static const struct option_row ROWS[] = {
      .value = "TEXT",
      .help = "prompt template with {problem}, {subject}, {id}, {KEY}"},
     {.name = "grader", .type = OPTION_TEXT, .target = &command.profile.grader, .value = "NAME",
-     .help = "how answers are graded (default: the dataset's own grader)"},
+     .help = "how answers are graded (default: the dataset's, else by its answers)"},
     {.name = "grader-param", .type = OPTION_PARAMS, .target = &command.profile.grader_params,
      .value = "K=V",
      .help = "parameter of the grader"},
@@ -198,21 +198,12 @@ static int complete_options(void)
 static int write_outputs(const struct summary *summary)
 {
     struct text text = {0}, object = {0};
-    struct error why = {0};
-    int code = 0;
     summary_to_report(summary, &object);
     if (!command.quiet) {
         profile_text(summary, wants_color(STDERR_FILENO), &text);
         profile_view_put(&text);
     }
-    if (text.failed || object.failed)
-        code = complain(EXIT_FAILED, "out of memory");
-    else if (command.output && write_file(command.output, &object, &why) != ERR_OK)
-        code = complain(EXIT_FAILED, "%s", why.text);
-    if (command.json) {
-        int written = put_output(&object);
-        code = written ? written : code;
-    }
+    int code = deliver_result(command.output, command.json, &object, NULL);
     text_release(&text);
     text_release(&object);
     return code;

@@ -10,6 +10,7 @@
 #include "cli/common.h"
 #include "core/text.h"
 #include "report/html/html.h"
+#include "rundir/run_dir.h"
 
 static const char *model, *output;
 
@@ -22,10 +23,25 @@ static const struct option_row ROWS[] = {
 };
 /* clang-format on */
 
+static int put_page(const char *run, const char *path, const struct text *page)
+{
+    struct text said = {0};
+    struct error why = {0};
+    if (output || !run)
+        return deliver_page(path, page);
+    if (run_dir_put(run, "report.html", page, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    text_addf(&said, "%s\n", path);
+    int code = put_output(&said);
+    text_release(&said);
+    return code;
+}
+
+/* Without -o, in the first run directory. */
 static int make_report(const struct html_report *wanted)
 {
     struct html_report report = *wanted;
-    struct text page = {0}, path = {0}, said = {0};
+    struct text page = {0}, path = {0};
     struct error why = {0};
     const char *first = html_first_run(&report);
     text_addf(&path, "%s", output ? output : first ? first : "report.html");
@@ -35,15 +51,9 @@ static int make_report(const struct html_report *wanted)
         text_add(&path, "/report.html");
     report.page = text_get(&path);
     enum err err = html_write(&report, &page, &why);
-    if (!err)
-        err = write_file(report.page, &page, &why);
-    int code = err ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
-    text_addf(&said, "%s\n", report.page);
-    if (!err)
-        code = put_output(&said);
+    int code = err ? complain(EXIT_FAILED, "%s", why.text) : put_page(first, report.page, &page);
     text_release(&page);
     text_release(&path);
-    text_release(&said);
     return code;
 }
 

@@ -47,7 +47,7 @@ static void show_progress(enum exec_phase phase, unsigned number, unsigned of, d
 static int write_samples(const char *path, struct session *session, nanos zero)
 {
     struct error why = {0};
-    if (samples_log_save(session->sampler, zero, path, &why))
+    if (samples_log_save(session->sampler, zero, path, false, &why))
         return complain(EXIT_FAILED, "%s", why.text);
     return 0;
 }

@@ -2,7 +2,6 @@
 #include "cli/common.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #include "core/energy.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "port/file.h"
+#include "port/output.h"
 #include "port/proc.h"
 #include "port/term.h"
 #include "report/live/progress.h"
@@ -130,24 +129,45 @@ enum err write_file(const char *path, const struct text *text, struct error *why
 {
     if (text->failed)
         return err_no_memory(why);
-    return file_write(path, text_get(text), text->length, why);
+    return output_put(path, text_get(text), text->length, why);
 }
 
 int put_output(const struct text *text)
 {
-    struct error why;
-    clear_reading_bar();
-    if (write_all(STDOUT_FILENO, text, &why) != ERR_OK)
-        return complain(EXIT_FAILED, "cannot write to standard output: %s", why.text);
-    return EXIT_DONE;
+    return deliver(NULL, text);
 }
 
 int deliver(const char *path, const struct text *text)
 {
     struct error why;
-    if (!path)
-        return put_output(text);
+    if (output_is_stdout(path))
+        clear_reading_bar();
     return write_file(path, text, &why) ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
+}
+
+bool is_dash(const char *path)
+{
+    return path && output_is_stdout(path);
+}
+
+int deliver_page(const char *path, const struct text *page)
+{
+    struct text said = {0};
+    int code = deliver(path, page);
+    text_addf(&said, "%s\n", path);
+    if (!code && !is_dash(path))
+        code = put_output(&said);
+    text_release(&said);
+    return code;
+}
+
+int deliver_result(const char *path, bool json, const struct text *object,
+                   const struct text *otherwise)
+{
+    const struct text *shown = json || is_dash(path) ? object : otherwise;
+    int code = path && !is_dash(path) ? deliver(path, object) : EXIT_DONE;
+    int written = shown ? put_output(shown) : EXIT_DONE;
+    return written ? written : code;
 }
 
 int each_name(const char *list, int (*take)(void *context, const char *name), void *context,

@@ -77,14 +77,25 @@ int require_measured(const struct energy *total);
 /* Opens a session by the options; complains on failure and returns the exit code, else 0. */
 int open_session(const struct measure_options *options, struct session *session);
 
-/* Writes all of text to stdout, stderr or a file (fd or path), reporting every failure: a full
- * disk must not pass for a written report. */
+/* Writes all of text to stderr or to a file (port/output.h; "-" is stdout), reporting every failure: a full disk must
+ * not pass for a written report. */
 enum err write_all(int fd, const struct text *text, struct error *why) MUST_USE;
 enum err write_file(const char *path, const struct text *text, struct error *why) MUST_USE;
 
 /* Writes to stdout, or to the file at `path` unless it is NULL; complains and returns EXIT_FAILED when that fails. */
 int put_output(const struct text *text);
 int deliver(const char *path, const struct text *text);
+
+/* The same of a page, whose path is then printed, unless it went to stdout. */
+int deliver_page(const char *path, const struct text *page);
+
+/* "-" as the name of an output. */
+bool is_dash(const char *path);
+
+/* What RESULT_OPTION_ROWS ask for: the object to the file of -o, and to stdout with --json or -o -.  Without those two
+ * stdout gets `otherwise`, unless it is NULL. */
+int deliver_result(const char *path, bool json, const struct text *object,
+                   const struct text *otherwise);
 
 /* The names of a list, separated by commas or spaces, one after the other, until one is refused: take returns -1 to go
  * on, else the exit code.  A list without any is EXIT_USAGE with `empty`. */

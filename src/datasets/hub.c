@@ -12,9 +12,9 @@
 #include "core/units.h"
 #include "datasets/dataset.h"
 #include "datasets/row_feed.h"
-#include "port/file.h"
 #include "port/http.h"
 #include "port/json_read.h"
+#include "port/output.h"
 #include "port/thread.h"
 #include "port/url.h"
 #include "wire/message.h"
@@ -269,7 +269,7 @@ static enum err get_cached(struct hub_pages *pages, const char *file, const char
                       member, reason.text);
     }
     if (!err && (file_make_parents(file, &reason) != ERR_OK ||
-                 file_replace(file, text_get(&body), body.length, &reason) != ERR_OK))
+                 output_put(file, text_get(&body), body.length, &reason) != ERR_OK))
         log_warn("not cached: %s", reason.text);
     text_release(&body);
     return err;

@@ -75,10 +75,11 @@ enum err arrow_write_available(struct error *why)
     return arrow_read_available(why);
 }
 
-enum err arrow_writer_open(const char *path, const struct arrow_field *root, const char *key,
-                           const char *value, struct arrow_writer **out, struct error *why)
+enum err arrow_writer_open(const char *directory, const char *name, const struct arrow_field *root,
+                           const char *key, const char *value, struct arrow_writer **out,
+                           struct error *why)
 {
-    (void)path, (void)root, (void)key, (void)value;
+    (void)directory, (void)name, (void)root, (void)key, (void)value;
     *out = NULL;
     return arrow_write_available(why);
 }

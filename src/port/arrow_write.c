@@ -1,7 +1,6 @@
 #include "port/arrow_write.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <nanoarrow.h>
 #include <nanoarrow_ipc.h>
@@ -14,13 +13,14 @@
 #include "core/units.h"
 #include "core/utf8.h"
 #include "port/json_read.h"
+#include "port/output.h"
 
 /* A batch ends at either limit: the default of Hugging Face datasets, and a bound on memory. */
 enum { BATCH_ROWS = 1000, BATCH_BYTES = 16 << 20 };
 
 struct arrow_writer {
     const struct arrow_field *root;
-    int fd;
+    struct output file;
     uint64_t fingerprint;
     struct ArrowIpcWriter ipc;
     struct ArrowSchema schema;
@@ -28,7 +28,6 @@ struct arrow_writer {
     struct ArrowArrayView view;
     int64_t bytes;    /* of text in the batch */
     struct text text; /* a value being converted */
-    char path[512];
 };
 
 enum err arrow_write_available(struct error *why)
@@ -41,7 +40,7 @@ static enum err failed(const struct arrow_writer *writer, int code, const struct
                        struct error *why)
 {
     enum err err = code == EINVAL || code == ENOTSUP ? ERR_BAD_VALUE : err_from_errno(code);
-    return err_set(why, err, "cannot write %s: %.160s", writer->path,
+    return err_set(why, err, "cannot write %s: %.160s", writer->file.path,
                    detail && detail->message[0] ? detail->message : strerror(code));
 }
 
@@ -54,7 +53,7 @@ static ArrowErrorCode write_bytes(struct ArrowIpcOutputStream *stream, const voi
     struct arrow_writer *writer = stream->private_data;
     ssize_t n;
     do
-        n = write(writer->fd, bytes, (size_t)size);
+        n = write(writer->file.fd, bytes, (size_t)size);
     while (n < 0 && errno == EINTR);
     *written = n < 0 ? 0 : n;
     if (n < 0)
@@ -229,22 +228,20 @@ static int start(struct arrow_writer *writer, const char *key, const char *value
     return code ? code : begin_batch(writer, detail);
 }
 
-enum err arrow_writer_open(const char *path, const struct arrow_field *root, const char *key,
-                           const char *value, struct arrow_writer **out, struct error *why)
+enum err arrow_writer_open(const char *directory, const char *name, const struct arrow_field *root,
+                           const char *key, const char *value, struct arrow_writer **out,
+                           struct error *why)
 {
     *out = NULL;
     struct arrow_writer *writer = calloc(1, sizeof *writer);
     if (!writer)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     struct ArrowError detail = {0};
     writer->root = root;
     writer->fingerprint = HASH_START;
-    enum err err = ERR_OK;
-    if (!str_copy(writer->path, sizeof writer->path, path))
-        err = err_set(why, ERR_BAD_VALUE, "path too long: %.200s", path);
-    writer->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int code = writer->fd < 0 ? errno : start(writer, key, value, &detail);
-    if (!err && code)
+    enum err err = output_open_within(&writer->file, directory, name, why);
+    int code = err ? 0 : start(writer, key, value, &detail);
+    if (code)
         err = failed(writer, code, &detail, why);
     if (err)
         arrow_writer_close(writer);
@@ -259,12 +256,10 @@ enum err arrow_writer_finish(struct arrow_writer *writer, uint64_t *fingerprint,
     int code = end_batch(writer, &detail);
     if (!code)
         code = ArrowIpcWriterWriteArrayView(&writer->ipc, NULL, &detail);
-    if (!code && fsync(writer->fd) && errno != EINVAL) /* pipes and devices cannot be synced */
-        code = errno;
     if (code)
         return failed(writer, code, &detail, why);
     *fingerprint = writer->fingerprint;
-    return ERR_OK;
+    return output_finish(&writer->file, ERR_OK, why);
 }
 
 void arrow_writer_close(struct arrow_writer *writer)
@@ -278,8 +273,8 @@ void arrow_writer_close(struct arrow_writer *writer)
     ArrowArrayViewReset(&writer->view);
     if (writer->schema.release)
         ArrowSchemaRelease(&writer->schema);
-    if (writer->fd >= 0)
-        close(writer->fd);
+    enum err err = writer->file.fd >= 0 ? output_finish(&writer->file, ERR_IO, NULL) : ERR_OK;
+    (void)err; /* what was not finished goes */
     text_release(&writer->text);
     free(writer);
 }

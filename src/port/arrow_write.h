@@ -33,17 +33,18 @@ struct arrow_writer;
 /* ERR_UNSUPPORTED, with how to install it, when this build cannot write Arrow. */
 enum err arrow_write_available(struct error *why) MUST_USE;
 
-/* Creates or truncates the file.  key and value become metadata of the schema. */
-enum err arrow_writer_open(const char *path, const struct arrow_field *root, const char *key,
-                           const char *value, struct arrow_writer **out, struct error *why)
-    MUST_USE;
+/* A file of a run directory (port/output.h).  key and value become metadata of the schema. */
+enum err arrow_writer_open(const char *directory, const char *name, const struct arrow_field *root,
+                           const char *key, const char *value, struct arrow_writer **out,
+                           struct error *why) MUST_USE;
 
 /* Adds one row, an object with the layout of the tree.  A value that is missing or of another type is null, but a text
  * field takes any value as JSON; invalid UTF-8 becomes U+FFFD.  Rows are written in batches, so that memory is bounded. */
 enum err arrow_writer_add(struct arrow_writer *writer, const struct jv *row, struct error *why)
     MUST_USE;
 
-/* Writes the last batch and the end marker, and syncs.  *fingerprint is the hash of the whole file. */
+/* Writes the last batch and the end marker, after which the file has its name.  *fingerprint is the hash of all of it.
+ * A file that was not finished leaves nothing behind. */
 enum err arrow_writer_finish(struct arrow_writer *writer, uint64_t *fingerprint, struct error *why)
     MUST_USE;
 void arrow_writer_close(struct arrow_writer *writer);

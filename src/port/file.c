@@ -79,26 +79,22 @@ enum err file_write_all(int fd, const char *bytes, size_t length)
     return ERR_OK;
 }
 
-/* Writes and closes; on failure errno says why. */
-static enum err write_and_close(int fd, const char *bytes, size_t length, bool sync)
+enum err file_open_own(const char *path, int flags, int *fd, struct error *why)
 {
-    enum err err = file_write_all(fd, bytes, length);
-    if (!err && sync && fsync(fd))
-        err = err_from_errno(errno);
+    struct stat status;
+    *fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     int number = errno;
-    /* A file system may report a full disk or a lost server only when the file is closed. */
-    if (close(fd) && !err)
-        return err_from_errno(errno);
+    if (*fd >= 0 && fstat(*fd, &status) == 0 && S_ISREG(status.st_mode))
+        return ERR_OK;
+    if (*fd >= 0)
+        close(*fd);
+    bool odd = *fd >= 0 || number == ENXIO;
+    *fd = -1;
+    if (number == ELOOP || odd)
+        return err_set(why, ERR_BAD_VALUE, "%s is %s: remove it", path,
+                       odd ? "not a regular file" : "a symbolic link");
     errno = number;
-    return err;
-}
-
-enum err file_write(const char *path, const char *bytes, size_t length, struct error *why)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0 || write_and_close(fd, bytes, length, false))
-        return failed(path, "write", why);
-    return ERR_OK;
+    return failed(path, "open", why);
 }
 
 enum err file_make_parents(const char *path, struct error *why)
@@ -112,36 +108,6 @@ enum err file_make_parents(const char *path, struct error *why)
             return failed(folder, "create", why);
         *slash = '/';
     }
-    return ERR_OK;
-}
-
-/* So that the rename itself survives a power cut. */
-static void sync_folder(const char *folder)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    fsync(fd); /* some file systems cannot, and keep the rename when they choose */
-    close(fd);
-}
-
-enum err file_replace(const char *path, const char *bytes, size_t length, struct error *why)
-{
-    char folder[FILE_PATH_MAX], temporary[FILE_PATH_MAX];
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    if (!str_format(folder, sizeof folder, "%.*s", (int)(name - path), path) ||
-        !str_format(temporary, sizeof temporary, "%s.%s.%ld.tmp", folder, name, (long)getpid()))
-        return too_long(path, why);
-    unlink(temporary); /* of a process that had our number and died */
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return failed(path, "write", why);
-    if (write_and_close(fd, bytes, length, true) || rename(temporary, path)) {
-        enum err err = failed(path, "write", why);
-        unlink(temporary);
-        return err;
-    }
-    sync_folder(folder[0] ? folder : ".");
     return ERR_OK;
 }
 

@@ -1,5 +1,6 @@
-/* Files that a user names or that the program writes for one: whole reads with a limit, complete writes, atomic
- * replacement.  No root prefix applies (port/fs.h has the machine's own files).  The caller owns the texts. */
+/* Files that a user names or that the program keeps for one: whole reads with a limit, complete transfers, scratch
+ * files.  port/output.h writes those that a command or a run leaves behind.  No root prefix applies (port/fs.h has the
+ * machine's own files).  The caller owns the texts. */
 #ifndef IPW_PORT_FILE_H
 #define IPW_PORT_FILE_H
 
@@ -26,13 +27,10 @@ enum err file_read(const char *path, size_t limit, struct text *out, struct erro
  * why. */
 enum err file_write_all(int fd, const char *bytes, size_t length) MUST_USE;
 
-/* Creates or truncates the file and writes all bytes; also for devices and pipes, which cannot be replaced. */
-enum err file_write(const char *path, const char *bytes, size_t length, struct error *why) MUST_USE;
-
-/* Replaces the file atomically: a reader sees the old or the new content, and a failed write leaves the old.
- * The bytes go to a hidden file beside it (".NAME.PID.tmp"), which is synced and renamed. */
-enum err file_replace(const char *path, const char *bytes, size_t length, struct error *why)
-    MUST_USE;
+/* Opens a file of a run directory that grows while a run goes on: a journal, a lock.  What is no regular file is
+ * ERR_BAD_VALUE with its path: a link could lead anywhere, a pipe would be waited for.  The caller owns the
+ * descriptor. */
+enum err file_open_own(const char *path, int flags, int *fd, struct error *why) MUST_USE;
 
 /* Creates the missing directories above a file. */
 enum err file_make_parents(const char *path, struct error *why) MUST_USE;

@@ -1,11 +1,9 @@
 /* A dataset as Hugging Face saves it to disk, and as the Python IPW reads it: an Arrow stream, with
  * dataset_info.json for its columns and state.json for its files. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/json.h"
 #include "core/text.h"
@@ -20,7 +18,6 @@
 
 struct arrow_store {
     char directory[512];
-    char temporary[640]; /* "" once it has its name */
     struct arrow_field *root;
     struct arrow_writer *writer;
 };
@@ -146,8 +143,6 @@ static void free_store(struct arrow_store *arrow)
 {
     arrow_writer_close(arrow->writer);
     arrow_field_free(arrow->root);
-    if (arrow->temporary[0])
-        unlink(arrow->temporary);
     free(arrow);
 }
 
@@ -162,9 +157,10 @@ static enum err open_writer(struct arrow_store *arrow, struct error *why)
     schema_features(arrow->root, "features", &json);
     json_object_end(&json);
     json_object_end(&json);
-    enum err err = text.failed ? err_no_memory(why)
-                               : arrow_writer_open(arrow->temporary, arrow->root, "huggingface",
-                                                   text_get(&text), &arrow->writer, why);
+    enum err err = text.failed
+                       ? err_no_memory(why)
+                       : arrow_writer_open(arrow->directory, DATA_FILE, arrow->root, "huggingface",
+                                           text_get(&text), &arrow->writer, why);
     text_release(&text);
     return err;
 }
@@ -175,9 +171,7 @@ static enum err arrow_open(const struct store_run *run, struct store *out, struc
     if (!arrow)
         return err_no_memory(why);
     enum err err = ERR_OK;
-    if (!str_copy(arrow->directory, sizeof arrow->directory, run->directory) ||
-        !str_format(arrow->temporary, sizeof arrow->temporary, "%s/.%s.%ld.tmp", run->directory,
-                    DATA_FILE, (long)getpid()))
+    if (!str_copy(arrow->directory, sizeof arrow->directory, run->directory))
         err = err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", run->directory);
     if (!err)
         err = schema_new(run->model, run->metadata, &arrow->root, why);
@@ -244,16 +238,10 @@ static enum err arrow_finish(struct store *store, const struct summary *summary,
 {
     (void)summary;
     struct arrow_store *arrow = store->state;
-    char path[640];
     uint64_t fingerprint;
     enum err err = arrow_writer_finish(arrow->writer, &fingerprint, why);
-    if (err)
-        return err;
-    if (!str_format(path, sizeof path, "%s/%s", arrow->directory, DATA_FILE) ||
-        rename(arrow->temporary, path))
-        return err_set(why, err_from_errno(errno), "cannot write %s: %s", path, strerror(errno));
-    arrow->temporary[0] = '\0';
-    err = put_info(arrow, why);
+    if (!err)
+        err = put_info(arrow, why);
     return err ? err : put_state(arrow, fingerprint, why);
 }
 

@@ -68,10 +68,10 @@ enum err journal_open(struct journal *journal, const char *path, struct error *w
     *journal = (struct journal){.fd = -1};
     if (!str_copy(journal->path, sizeof journal->path, path))
         return err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", path);
-    journal->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (journal->fd < 0)
-        return failed(journal, "open", errno, why);
-    enum err err = cut_torn_line(journal, why);
+    enum err err = file_open_own(path, O_RDWR | O_CREAT | O_APPEND, &journal->fd, why);
+    if (err)
+        return err;
+    err = cut_torn_line(journal, why);
     if (!err && pthread_mutex_init(&journal->lock, NULL))
         err = err_no_memory(why);
     if (err) {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "core/text.h"
-#include "port/file.h"
+#include "port/output.h"
 
 #define LOCK_FILE ".lock"
 
@@ -28,26 +28,40 @@ static bool is_waited_for(mode_t mode)
     return S_ISFIFO(mode) || S_ISSOCK(mode) || S_ISCHR(mode) || S_ISBLK(mode);
 }
 
-enum err run_dir_check_files(const char *path, struct error *why)
+/* Calls `check` for each entry until one is refused.  An unreadable directory is reported by whoever uses it. */
+static enum err each_entry(const char *path,
+                           enum err (*check)(const char *path, const char *name, int folder,
+                                             struct error *why),
+                           struct error *why)
 {
     const struct dirent *entry;
-    struct stat status;
     enum err err = ERR_OK;
     DIR *dir = opendir(path);
     int folder = dir ? dirfd(dir) : -1;
     while (folder >= 0 && !err && (entry = readdir(dir)))
-        if ((!fnmatch("*.json*", entry->d_name, 0) || !fnmatch("*.csv", entry->d_name, 0) ||
-             !fnmatch("*.arrow", entry->d_name, 0)) &&
-            fstatat(folder, entry->d_name, &status, 0) == 0 && is_waited_for(status.st_mode))
-            err = err_set(why, ERR_BAD_VALUE,
-                          "%s/%s is a %s, no regular file: write into a file what comes from it",
-                          path, entry->d_name,
-                          S_ISFIFO(status.st_mode)   ? "pipe"
-                          : S_ISSOCK(status.st_mode) ? "socket"
-                                                     : "device");
+        err = check(path, entry->d_name, folder, why);
     if (dir)
         closedir(dir);
-    return err; /* an unreadable directory is reported by its reader */
+    return err;
+}
+
+static enum err check_file(const char *path, const char *name, int folder, struct error *why)
+{
+    struct stat status;
+    if ((fnmatch("*.json*", name, 0) && fnmatch("*.csv", name, 0) && fnmatch("*.arrow", name, 0)) ||
+        fstatat(folder, name, &status, 0) || !is_waited_for(status.st_mode))
+        return ERR_OK;
+    return err_set(why, ERR_BAD_VALUE,
+                   "%s/%s is a %s, no regular file: write into a file what comes from it", path,
+                   name,
+                   S_ISFIFO(status.st_mode)   ? "pipe"
+                   : S_ISSOCK(status.st_mode) ? "socket"
+                                              : "device");
+}
+
+enum err run_dir_check_files(const char *path, struct error *why)
+{
+    return each_entry(path, check_file, why);
 }
 
 /* ---- what a path holds ---- */
@@ -161,6 +175,22 @@ static bool is_made(const char *folder, const char *name)
     return false;
 }
 
+static enum err check_link(const char *path, const char *name, int folder, struct error *why)
+{
+    struct stat status;
+    if (!is_made("", name) || fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) ||
+        !S_ISLNK(status.st_mode))
+        return ERR_OK;
+    return err_set(why, ERR_BAD_VALUE,
+                   "%s/%s is a symbolic link: remove it; a run writes its own files only", path,
+                   name);
+}
+
+enum err run_dir_check_links(const char *path, struct error *why)
+{
+    return each_entry(path, check_link, why);
+}
+
 /* Takes `fd` over.  What is a directory under a name of ours is not ours: unlinkat leaves it. */
 static enum err clear_folder(int fd, const char *folder, const char *path, struct error *why)
 {
@@ -259,7 +289,7 @@ void run_dir_drop(const char *path)
 static bool is_still(const char *name, int fd)
 {
     struct stat there, here;
-    return stat(name, &there) == 0 && fstat(fd, &here) == 0 && there.st_ino == here.st_ino &&
+    return lstat(name, &there) == 0 && fstat(fd, &here) == 0 && there.st_ino == here.st_ino &&
            there.st_dev == here.st_dev;
 }
 
@@ -279,9 +309,10 @@ enum err run_dir_lock(const char *path, int *fd, struct error *why)
     if (!str_format(name, sizeof name, "%s/%s", path, LOCK_FILE))
         return err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", path);
     for (;;) {
-        int lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (lock < 0)
-            return err_set(why, err_from_errno(errno), "cannot lock %s: %s", path, strerror(errno));
+        int lock;
+        enum err err = file_open_own(name, O_RDWR | O_CREAT, &lock, why);
+        if (err)
+            return err;
         if (flock(lock, LOCK_EX | LOCK_NB)) {
             long owner = lock_owner(lock);
             close(lock);
@@ -302,10 +333,7 @@ enum err run_dir_lock(const char *path, int *fd, struct error *why)
 enum err run_dir_put(const char *directory, const char *name, const struct text *content,
                      struct error *why)
 {
-    char path[PATH_LONGEST];
-    if (!str_format(path, sizeof path, "%s/%s", directory, name))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", directory);
     if (content->failed)
-        return err_set(why, ERR_NO_MEMORY, "cannot write %s: out of memory", path);
-    return file_replace(path, text_get(content), content->length, why);
+        return err_set(why, ERR_NO_MEMORY, "cannot write %s/%s: out of memory", directory, name);
+    return output_put_within(directory, name, text_get(content), content->length, why);
 }

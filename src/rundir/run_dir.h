@@ -34,7 +34,11 @@ enum err run_dir_lock(const char *path, int *fd, struct error *why) MUST_USE;
  * for ever, and is ERR_BAD_VALUE with its path. */
 enum err run_dir_check_files(const char *path, struct error *why) MUST_USE;
 
-/* Writes a small file whole or not at all: a temporary one beside it, synced, renamed. */
+/* Whoever continues a run writes its files: a symbolic link among them would lead outside, and is ERR_BAD_VALUE with
+ * its path. */
+enum err run_dir_check_links(const char *path, struct error *why) MUST_USE;
+
+/* Writes a small file ("analysis/quality.json") whole or not at all, and through no link. */
 enum err run_dir_put(const char *directory, const char *name, const struct text *content,
                      struct error *why) MUST_USE;
 

@@ -14,7 +14,6 @@
 
 #include "core/csv.h"
 #include "core/units.h"
-#include "port/file.h"
 #include "rundir/run_path.h"
 
 enum column {
@@ -43,12 +42,14 @@ static const char *const NAMES[COLUMNS] = {
 
 enum { PIECE = 1 << 16 };
 
-enum err samples_create(struct samples_writer *writer, const char *path, struct error *why)
+enum err samples_create(struct samples_writer *writer, const char *path, bool own,
+                        struct error *why)
 {
-    *writer =
-        (struct samples_writer){.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-    if (writer->fd < 0)
-        return err_set(why, err_from_errno(errno), "cannot write %s: %s", path, strerror(errno));
+    *writer = (struct samples_writer){.file = {.fd = -1, .folder = -1}};
+    enum err opened = own ? file_open_own(path, O_WRONLY | O_CREAT | O_TRUNC, &writer->file.fd, why)
+                          : output_open(&writer->file, path, false, why);
+    if (opened)
+        return opened;
     for (int i = 0; i < COLUMNS; i++)
         text_addf(&writer->text, "%s%s", i ? "," : "", NAMES[i]);
     text_add(&writer->text, "\n");
@@ -62,9 +63,9 @@ enum err samples_create(struct samples_writer *writer, const char *path, struct 
 
 enum err samples_flush(struct samples_writer *writer)
 {
-    enum err err = writer->text.failed
-                       ? ERR_NO_MEMORY
-                       : file_write_all(writer->fd, text_get(&writer->text), writer->text.length);
+    enum err err = writer->text.failed ? ERR_NO_MEMORY
+                                       : file_write_all(writer->file.fd, text_get(&writer->text),
+                                                        writer->text.length);
     text_clear(&writer->text);
     return err;
 }
@@ -91,13 +92,11 @@ enum err samples_add(struct samples_writer *writer, const struct sample *sample)
 enum err samples_close(struct samples_writer *writer)
 {
     enum err err = ERR_OK;
-    if (writer->fd >= 0) {
-        err = writer->text.length ? samples_flush(writer) : ERR_OK;
-        if (close(writer->fd) && !err)
-            err = err_from_errno(errno);
-    }
+    struct error why;
+    if (writer->file.fd >= 0)
+        err = output_finish(&writer->file, writer->text.length ? samples_flush(writer) : ERR_OK,
+                            &why);
     text_release(&writer->text);
-    writer->fd = -1;
     return err;
 }
 

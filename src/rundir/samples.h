@@ -11,6 +11,7 @@
 
 #include "core/err.h"
 #include "core/text.h"
+#include "port/output.h"
 
 struct sample {
     double t_s; /* seconds from the moment at which the start began with its queries */
@@ -25,13 +26,13 @@ struct sample {
 /* ---- writing ---- */
 
 struct samples_writer {
-    int fd; /* -1: not open */
+    struct output file; /* of fd -1: not open */
     struct text text;
 };
 
-/* Writes the columns' names; replaces a file that is there. */
-enum err samples_create(struct samples_writer *writer, const char *path, struct error *why)
-    MUST_USE;
+/* Writes the columns' names; replaces a file that is there.  `own`: it is in a run directory, and grows. */
+enum err samples_create(struct samples_writer *writer, const char *path, bool own,
+                        struct error *why) MUST_USE;
 
 /* Rows go out together, in pieces of 64 KiB and with samples_flush. */
 enum err samples_add(struct samples_writer *writer, const struct sample *sample) MUST_USE;

@@ -228,7 +228,7 @@ static enum err save_samples(const struct run_save *save, const struct run_write
     char path[640];
     if (!run_path_samples(writer->directory, 1, path, sizeof path))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", writer->directory);
-    return samples_log_save(save->session->sampler, zero, path, why);
+    return samples_log_save(save->session->sampler, zero, path, true, why);
 }
 
 /* ---- ipw run ---- */

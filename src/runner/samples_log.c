@@ -95,11 +95,12 @@ void samples_log_release(struct samples_log *log)
     log->written = NULL;
 }
 
-enum err samples_log_save(struct sampler *sampler, nanos zero, const char *path, struct error *why)
+enum err samples_log_save(struct sampler *sampler, nanos zero, const char *path, bool own,
+                          struct error *why)
 {
     struct samples_writer out;
     struct samples_log log;
-    enum err err = samples_create(&out, path, why);
+    enum err err = samples_create(&out, path, own, why);
     if (err)
         return err;
     err = samples_log_init(&log, sampler, zero, &out);

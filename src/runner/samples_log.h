@@ -29,8 +29,8 @@ enum err samples_log_init(struct samples_log *log, struct sampler *sampler, nano
 enum err samples_log_append(struct samples_log *log) MUST_USE;
 void samples_log_release(struct samples_log *log);
 
-/* All of it at once, into a file of its own. */
-enum err samples_log_save(struct sampler *sampler, nanos zero, const char *path, struct error *why)
-    MUST_USE;
+/* All of it at once, into a file of its own; `own`: in a run directory. */
+enum err samples_log_save(struct sampler *sampler, nanos zero, const char *path, bool own,
+                          struct error *why) MUST_USE;
 
 #endif

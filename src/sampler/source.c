@@ -61,7 +61,7 @@ static nanos gap_limit(nanos period)
 enum err source_init(struct source *source, const struct sensor_finding *finding,
                      struct spill *spill, nanos period, struct error *why)
 {
-    *source = (struct source){.finding = *finding};
+    *source = (struct source){.finding = *finding, .holders = 1};
     struct reader *reader = &source->reader;
     enum err err = sensor_open(finding, &reader->sensor, why);
     if (err)
@@ -91,17 +91,22 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
     return ERR_OK;
 }
 
-void source_free(struct source *source)
+/* The series are the owner's; what the thread uses goes with the last of the two. */
+static void let_go(struct source *source)
 {
-    for (size_t i = 0; i < source->described.channel_count; i++)
-        series_release(&source->series[i]);
-    source->described.channel_count = 0;
-    if (source->left_behind)
+    if (atomic_fetch_sub(&source->holders, 1) > 1)
         return;
     if (source->reader.open)
         sensor_close(&source->reader.sensor);
     ring_release(&source->ring);
     free(source);
+}
+
+void source_free(struct source *source)
+{
+    for (size_t i = 0; i < source->described.channel_count; i++)
+        series_release(&source->series[i]);
+    let_go(source);
 }
 
 /* ---- reading ---- */
@@ -459,14 +464,18 @@ static void *source_main(void *argument)
             thread_set_realtime();
         poked = deadline_wait(&source->deadline, earliest_deadline(source));
     }
+    let_go(source);
     return NULL;
 }
 
 enum err source_start(struct source *source)
 {
     atomic_store(&source->stopping, false);
+    atomic_fetch_add(&source->holders, 1);
     enum err err = thread_start(&source->thread, source_main, source);
     source->running = !err;
+    if (err)
+        atomic_fetch_sub(&source->holders, 1);
     return err;
 }
 
@@ -483,8 +492,7 @@ void source_join(struct source *source, nanos until)
     if (!source->running)
         return;
     source->running = false;
-    source->left_behind = !thread_join(source->thread, until);
-    if (source->left_behind)
+    if (!thread_join(source->thread, until))
         log_warn("%s: the driver has not returned from a call; ending without it",
                  source->finding.id);
 }

@@ -66,7 +66,7 @@ struct source {
     struct deadline deadline;
     pthread_t thread;
     bool running;
-    bool left_behind; /* its thread did not end in time and still uses the reader and the ring */
+    atomic_uint holders; /* its owner and its thread: the last one that lets go of it frees it */
     atomic_bool stopping;
 };
 
@@ -75,10 +75,10 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
                      struct spill *spill, nanos period, struct error *why) MUST_USE;
 enum err source_start(struct source *source) MUST_USE;
 /* Tells the thread to end; source_join waits for that, until a monotonic time.  A thread that a driver
- * does not return from is left behind. */
+ * does not return from is left behind, with what it uses. */
 void source_stop(struct source *source);
 void source_join(struct source *source, nanos until);
-/* Of a stopped source.  Frees the source too, unless its thread was left behind with it. */
+/* Of a stopped source; frees the source too. */
 void source_free(struct source *source);
 
 /* Requests a read now rather than at the next deadline. */

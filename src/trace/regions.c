@@ -1,7 +1,8 @@
 #include "trace/regions.h"
 
-#include <stdlib.h>
+#include <limits.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/grow.h"
@@ -50,7 +51,7 @@ static enum err reserve_slot(struct regions *regions)
 }
 
 /* A thread's number; one that is new is added. */
-static enum err find_thread(struct regions *regions, pthread_t thread, size_t *number)
+static enum err find_thread(struct regions *regions, pthread_t thread, unsigned *number)
 {
     enum err err = reserve_slot(regions);
     if (err)
@@ -65,16 +66,16 @@ static enum err find_thread(struct regions *regions, pthread_t thread, size_t *n
         threads[regions->thread_count++] = (struct region_thread){thread, REGION_NONE};
         *slot = regions->thread_count;
     }
-    *number = *slot - 1;
+    *number = (unsigned)(*slot - 1);
     return ERR_OK;
 }
 
 /* ---- regions ---- */
 
-enum err regions_begin(struct regions *regions, pthread_t thread, const char *name, long *number)
+enum err regions_begin(struct regions *regions, pthread_t thread, const char *name, int *number)
 {
-    size_t in;
-    enum err err = find_thread(regions, thread, &in);
+    unsigned in;
+    enum err err = regions->count < INT_MAX ? find_thread(regions, thread, &in) : ERR_NO_MEMORY;
     if (err)
         return err;
     struct region *items = grow(regions->items, &regions->capacity, regions->count, sizeof *items);
@@ -84,8 +85,8 @@ enum err regions_begin(struct regions *regions, pthread_t thread, const char *na
     char *copy = strdup(name);
     if (!copy)
         return ERR_NO_MEMORY;
-    long outer = regions->threads[in].innermost;
-    *number = (long)regions->count++;
+    int outer = regions->threads[in].innermost;
+    *number = (int)regions->count++;
     items[*number] = (struct region){
         .name = copy, .parent = outer, .outer = outer, .inner = REGION_NONE, .thread = in};
     if (outer != REGION_NONE)
@@ -94,12 +95,12 @@ enum err regions_begin(struct regions *regions, pthread_t thread, const char *na
     return ERR_OK;
 }
 
-const struct region *regions_find(const struct regions *regions, long number)
+const struct region *regions_find(const struct regions *regions, int number)
 {
     return number >= 0 && (size_t)number < regions->count ? &regions->items[number] : NULL;
 }
 
-enum err regions_end(struct regions *regions, long number, nanos now)
+enum err regions_end(struct regions *regions, int number, nanos now)
 {
     const struct region *known = regions_find(regions, number);
     if (!known || known->to)
@@ -116,7 +117,7 @@ enum err regions_end(struct regions *regions, long number, nanos now)
 }
 
 /* Composed from the end, because the parents are known innermost first. */
-const char *regions_path(struct regions *regions, long number)
+const char *regions_path(struct regions *regions, int number)
 {
     struct region *region = &regions->items[number];
     if (region->parent == REGION_NONE)
@@ -124,7 +125,7 @@ const char *regions_path(struct regions *regions, long number)
     if (region->path)
         return region->path;
     size_t length = strlen(region->name) + 1;
-    for (long at = region->parent; at != REGION_NONE; at = regions->items[at].parent)
+    for (int at = region->parent; at != REGION_NONE; at = regions->items[at].parent)
         length += strlen(regions->items[at].name) + 1;
     char *end = malloc(length);
     if (!end)
@@ -132,7 +133,7 @@ const char *regions_path(struct regions *regions, long number)
     region->path = end;
     end += length;
     *--end = '\0';
-    for (long at = number; at != REGION_NONE; at = regions->items[at].parent) {
+    for (int at = number; at != REGION_NONE; at = regions->items[at].parent) {
         size_t part = strlen(regions->items[at].name);
         end -= part;
         memcpy(end, regions->items[at].name, part);

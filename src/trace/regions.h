@@ -19,15 +19,15 @@ struct region {
     char *name;
     char *path; /* NULL until it is asked for */
     nanos from, to;
-    long parent;
-    long outer, inner; /* its neighbors among the open regions of its thread */
-    size_t thread;     /* its place in the table of threads */
+    int parent;
+    int outer, inner; /* its neighbors among the open regions of its thread */
+    unsigned thread;  /* its place in the table of threads */
 };
 
 /* A thread that has begun a region, and its innermost open one. */
 struct region_thread {
     pthread_t id;
-    long innermost;
+    int innermost;
 };
 
 struct regions {
@@ -43,17 +43,17 @@ void regions_release(struct regions *regions);
 
 /* A region inside the innermost one that `thread` has open; its number in *number, and it begins when
  * items[*number].from is set. */
-enum err regions_begin(struct regions *regions, pthread_t thread, const char *name, long *number)
+enum err regions_begin(struct regions *regions, pthread_t thread, const char *name, int *number)
     MUST_USE;
 
 /* Ends an open region at `now`, in any thread and in any order.  ERR_NOT_FOUND for one that is not
  * open. */
-enum err regions_end(struct regions *regions, long number, nanos now) MUST_USE;
+enum err regions_end(struct regions *regions, int number, nanos now) MUST_USE;
 
 /* NULL when there is none of that number. */
-const struct region *regions_find(const struct regions *regions, long number);
+const struct region *regions_find(const struct regions *regions, int number);
 
 /* "outer/inner", owned by the regions; NULL when out of memory. */
-const char *regions_path(struct regions *regions, long number);
+const char *regions_path(struct regions *regions, int number);
 
 #endif

@@ -110,7 +110,6 @@ static void bench_one_tick(void)
     if (source->ring.dropped > 0)
         abort();
     source_free(source);
-    free(source);
 }
 
 /* ---- the sampler at 1 kHz ---- */

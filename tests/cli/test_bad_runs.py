@@ -192,6 +192,33 @@ class BadRuns(unittest.TestCase):
         (path / "records.jsonl").symlink_to("/dev/zero")
         self.assertRefused(path, "records.jsonl is a device, no regular file")
 
+    def test_nothing_is_written_through_a_link(self):
+        outside = self.root / "outside"
+        outside.mkdir()
+        for name in ("efficiency.json", "energy.png", "page"):
+            (outside / name).write_text("precious")
+        before = {p.name: p.read_text() for p in outside.iterdir()}
+        for command, link, target in (
+                (("report",), "report.html", outside / "page"),
+                (("plot", "--plot", "energy"), "plots", outside),
+                (("plot", "--plot", "energy"), "plots/energy.png", outside / "energy.png"),
+                (("analyze", "--analysis", "efficiency"), "analysis", outside),
+                (("analyze", "--analysis", "efficiency"), "analysis/efficiency.json", outside / "efficiency.json")):
+            if not HAS.get(command[0], True):
+                continue
+            with self.subTest(link=link):
+                run = self.run_of("linked " + link.replace("/", " "))
+                (run / link).parent.mkdir(exist_ok=True)
+                (run / link).symlink_to(target)
+                done = ipw(None, command[0], run, *command[1:])
+                self.assertEqual(done.returncode, 0 if command[0] == "analyze" else 1, done.stderr)
+                self.assertIn(f"{link} is a symbolic link", done.stderr)
+                self.assertEqual({p.name: p.read_text() for p in outside.iterdir()}, before)
+        latest = self.root / "latest"  # the directory itself may be one
+        latest.symlink_to(self.good)
+        self.assertEqual(ipw(None, "analyze", latest).returncode, 0)
+        self.assertTrue((self.good / "analysis" / "efficiency.json").exists())
+
     def test_a_later_format(self):
         path = self.run_of("later")
         records = (path / "records.jsonl").read_text()

@@ -11,6 +11,7 @@ import re
 import resource
 import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 import tempfile
@@ -376,6 +377,36 @@ class Written(ExportTest):
             self.export(run, name, "-o", out)
             self.assertEqual(out.read_text(), self.export(run, name), name)
         self.assertEqual([p.name for p in self.root.iterdir() if p.name.endswith(".tmp")], [])
+
+    def test_what_is_no_regular_file_stays_what_it_is(self):
+        run = write_run(self.root / "run", [query(i) for i in range(5)])
+        pipe, node = self.root / "pipe", self.root / "node"
+        os.mkfifo(pipe)
+        for name in STREAMS:
+            reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
+            self.export(run, name, "-o", pipe)
+            self.assertEqual(reader.communicate(timeout=60)[0], self.export(run, name), name)
+            self.assertTrue(stat.S_ISFIFO(pipe.lstat().st_mode), name)
+        self.assertIn("not a regular file", self.export(run, "sqlite", "-o", pipe, code=1))
+        self.assertTrue(stat.S_ISFIFO(pipe.lstat().st_mode))
+        try:
+            os.mknod(node, stat.S_IFCHR | 0o600, os.makedev(1, 7))  # a private /dev/full
+            node.open("w").close()
+        except OSError as problem:
+            self.skipTest(f"no device node can be made here: {problem}")
+        for name in STREAMS:
+            self.assertIn("No space left", self.export(run, name, "-o", node, code=1))
+            self.assertTrue(stat.S_ISCHR(node.lstat().st_mode), name)
+        self.assertIn("not a regular file", self.export(run, "sqlite", "-o", node, code=1))
+        self.assertTrue(stat.S_ISCHR(node.lstat().st_mode))
+
+    def test_names_of_standard_output(self):
+        run = write_run(self.root / "run", [query(i) for i in range(5)])
+        for name in STREAMS:
+            for where in ("-", "/dev/stdout"):
+                self.assertEqual(self.export(run, name, "-o", where), self.export(run, name), where)
+        self.assertIn("sqlite needs -o FILE", self.export(run, "sqlite", "-o", "-", code=2))
+        self.assertFalse(Path("-").exists())
 
     def test_labels_and_text_are_escaped(self):
         run = write_run(self.root / "run \"x\"\\ü", [query(0, problem="a,b\n\"c\"\r\n=1+1")],

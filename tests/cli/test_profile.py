@@ -300,6 +300,37 @@ class Names(ProfileTest):
             self.assertFalse(self.out.exists())
 
 
+class DefaultGraders(ProfileTest):
+    """Expected answers and no --grader."""
+
+    def test_it_follows_from_the_expected_answer(self):
+        wanted = {"choice": ("B", "I'd go with B"), "numeric": ("1234", "It is 1 234 in all."),
+                  "math": ("\\frac{1}{2}", "1/2"), "contains": ("blue whale", "The blue whale.")}
+        rows = self.dataset(*({"problem": f"[say:text={text}]", "answer": expected}
+                              for expected, text in wanted.values()))
+        report = self.profile(play="mixed", dataset=rows)
+        self.assertEqual((report["correct"], report["ungraded"]), (4, 0))
+        self.assertIsNone(report["ungraded_reason"])
+        used = [json.loads(record["model_metrics"][MODEL]["evaluation"]["metadata"])["grader"]
+                for record in self.run.records().values()]
+        self.assertEqual(used, list(wanted))
+
+    def test_what_is_not_graded_says_why_and_which_option_changes_that(self):
+        long = "It is a long text, which no rule can compare with another one word by word."
+        for more, answer, words in (((), "", "no expected answers"),
+                                    ((), long, "pass --grader f1"),
+                                    (("--grader", "numeric"), "many", "has no number: many"),
+                                    (("--grader", "judge"), "x", "pass --eval-model")):
+            rows = self.dataset({"problem": "why?", "answer": answer}, name=f"set{len(words)}")
+            done = ipw(self.on, *self.arguments(*more, "--overwrite", dataset=rows))
+            self.assertIn("accuracy      unknown: no answer was graded; ", done.stderr)
+            self.assertIn(words, done.stderr.split("no answer was graded; ")[1].splitlines()[0])
+
+    def test_none_turns_grading_off(self):
+        report = self.profile("--grader", "none")
+        self.assertEqual((report["accuracy"], report["ungraded"]), (None, 4))
+
+
 class Judges(ProfileTest):
     """Answers that only another model can grade."""
 

@@ -16,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from profiling import MODEL, TEXT, TOKENS, ProfileTest, Run  # noqa: E402
 from program import IPW, ipw  # noqa: E402
 
+ARROW = "data-00000-of-00001.arrow"
+
 
 def listing(path):
     """Everything below it, with its bytes; only who held the lock last may change."""
@@ -362,6 +364,38 @@ class Directories(ProfileTest):
         (self.directory() / "notes.txt").write_text("mine")
         self.profile("--overwrite")
         self.assertEqual((self.directory() / "notes.txt").read_text(), "mine")
+
+    def test_nothing_is_written_through_a_link(self):
+        """What an attacker puts into a run directory does not lead the next start out of it."""
+        outside = self.on.root / "outside"
+        outside.mkdir()
+        victim = outside / "precious"
+        for name, words in ((".lock", ()), (".lock", ("--resume",)), (".lock", ("--overwrite",)),
+                            ("spans.jsonl", ("--resume",)), ("samples-2.csv", ("--resume",)),
+                            ("records.jsonl", ("--resume",)), ("summary.json", ("--resume",)),
+                            ("state.json", ("--resume",)), (ARROW, ("--resume",))):
+            with self.subTest(name=name, words=words):
+                shutil.rmtree(self.out, ignore_errors=True)
+                self.profile("--max-queries", 2)
+                link = self.directory() / name
+                victim.write_bytes(link.read_bytes() if link.exists() else b"precious")
+                before = listing(outside)
+                link.unlink(missing_ok=True)
+                link.symlink_to(victim)
+                self.profile(*words, code=1)
+                self.assertComplains(f"{name} is a symbolic link")
+                self.assertEqual(listing(outside), before)
+                self.assertTrue(link.is_symlink())
+        # What replaces the run removes the links, and only them.
+        shutil.rmtree(self.out)
+        self.profile("--max-queries", 2)
+        for name in ("summary.json", "samples.csv", "report.html"):
+            (self.directory() / name).unlink(missing_ok=True)
+            (self.directory() / name).symlink_to(victim)
+        before = listing(outside)
+        self.profile("--overwrite")
+        self.assertEqual(listing(outside), before)
+        self.assertFalse((self.directory() / "summary.json").is_symlink())
 
     def test_a_file_where_the_directory_should_be(self):
         self.out.write_text("a file")

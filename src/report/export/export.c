@@ -1,18 +1,15 @@
 /* Running an exporter: what to read, whose records, where it goes. */
 #include "report/export/export.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/json.h"
 #include "core/units.h"
-#include "port/file.h"
 #include "port/json_read.h"
+#include "port/output.h"
 #include "rundir/run_records.h"
 #include "rundir/run_dir.h"
 #include "rundir/summary.h"
@@ -29,7 +26,7 @@ struct exporting {
     bool has_summary;
     struct jv *metadata;
     char *model, *name;
-    char temporary[FILE_PATH_MAX]; /* "" without one */
+    struct output output; /* where the text goes; none where the driver makes its own files */
     uint64_t taken;
     struct error why;
 };
@@ -39,53 +36,17 @@ struct exporting {
 static enum err write_away(struct export *export, struct error *why)
 {
     if (export->out.failed)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    enum err err = file_write_all(export->fd, text_get(&export->out), export->out.length);
-    if (err)
-        return err_set(why, err, "cannot write %s: %s",
-                       export->run->output ? export->run->output : "to standard output",
-                       strerror(errno));
+        return err_no_memory(why);
+    if (!export->out.length)
+        return ERR_OK;
+    enum err err = output_write(export->output, text_get(&export->out), export->out.length, why);
     text_clear(&export->out);
-    return ERR_OK;
+    return err;
 }
 
 enum err export_pass_on(struct export *export, struct error *why)
 {
     return export->out.length >= PIECE || export->out.failed ? write_away(export, why) : ERR_OK;
-}
-
-/* Beside the file that is to be, so that it can be renamed to it. */
-static enum err open_output(struct exporting *work, struct error *why)
-{
-    const char *output = work->request->output;
-    work->export.fd = work->request->fd;
-    if (!output || work->driver->makes_files)
-        return ERR_OK;
-    if (!str_format(work->temporary, sizeof work->temporary, "%s.%ld.tmp", output,
-                    (long)getpid())) {
-        work->temporary[0] = '\0';
-        return err_set(why, ERR_BAD_VALUE, "the path is too long: %.100s...", output);
-    }
-    work->export.fd = open(work->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (work->export.fd >= 0)
-        return ERR_OK;
-    work->temporary[0] = '\0';
-    return err_set(why, err_from_errno(errno), "cannot write %s: %s", output, strerror(errno));
-}
-
-static enum err close_output(struct exporting *work, enum err err, struct error *why)
-{
-    if (!work->temporary[0])
-        return err;
-    if (close(work->export.fd) && !err)
-        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", work->request->output,
-                      strerror(errno));
-    if (!err && rename(work->temporary, work->request->output))
-        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", work->request->output,
-                      strerror(errno));
-    if (err)
-        unlink(work->temporary);
-    return err;
 }
 
 /* ---- what the run is ---- */
@@ -211,8 +172,11 @@ static enum err prepare(struct exporting *work, struct error *why)
                                     work->model,        work->has_summary ? &work->summary : NULL,
                                     work->metadata,     request->output,
                                     request->replace};
-    work->export = (struct export){.driver = work->driver, .run = &work->run, .fd = -1};
-    return err ? err : open_output(work, why);
+    work->export =
+        (struct export){.driver = work->driver, .run = &work->run, .output = &work->output};
+    return err || work->driver->makes_files
+               ? err
+               : output_open(&work->output, request->output, false, why);
 }
 
 static enum err put_all(struct exporting *work, struct error *why)
@@ -237,12 +201,13 @@ static enum err put_all(struct exporting *work, struct error *why)
 enum err export_run(const struct export_driver *driver, const struct export_request *request,
                     struct export_done *done, struct error *why)
 {
-    struct exporting work = {.driver = driver, .request = request};
+    struct exporting work = {
+        .driver = driver, .request = request, .output = {.fd = -1, .folder = -1}};
     struct error reason = {0};
     summary_init(&work.summary);
     enum err err = prepare(&work, &reason);
     if (!err)
-        err = close_output(&work, put_all(&work, &reason), &reason);
+        err = output_finish(&work.output, put_all(&work, &reason), &reason);
     *done = (struct export_done){work.taken, work.records.damaged, work.records.first_damaged,
                                  work.records.format};
     if (err)

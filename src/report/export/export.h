@@ -18,6 +18,7 @@
 #include "rundir/record.h"
 
 struct jv;
+struct output;
 struct summary;
 
 struct export_run {
@@ -36,8 +37,8 @@ struct export
     const struct export_driver *driver;
     const struct export_run *run;
     struct text out;
-    int fd;      /* where `out` goes */
-    void *state; /* driver->state_size bytes, zero at first */
+    struct output *output; /* where `out` goes */
+    void *state;           /* driver->state_size bytes, zero at first */
 };
 
 struct export_record {
@@ -69,10 +70,9 @@ const struct export_driver *export_driver_find(const char *name, struct error *w
 struct export_request {
     const char *directory;
     const char *model;  /* NULL: the summary's, else that of the first record */
-    const char *output; /* NULL: to fd */
-    int fd;
-    const char *name; /* of the run; NULL: its directory's */
-    bool replace;     /* what the output holds of a run of that name */
+    const char *output; /* NULL, or "-": standard output */
+    const char *name;   /* of the run; NULL: its directory's */
+    bool replace;       /* what the output holds of a run of that name */
 };
 
 struct export_done {
@@ -82,7 +82,7 @@ struct export_done {
     double format;          /* of the journal; UNKNOWN without one */
 };
 
-/* All of it.  A file appears whole or not at all.  ERR_NOT_FOUND: no such directory, run or model;
+/* All of it.  A regular file appears whole or not at all.  ERR_NOT_FOUND: no such directory, run or model;
  * ERR_NO_DATA: no record, or the records lack what the format needs. */
 enum err export_run(const struct export_driver *driver, const struct export_request *request,
                     struct export_done *done, struct error *why) MUST_USE;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "port/file.h"
 #include "report/export/export.h"
 #include "rundir/run_index.h"
 
@@ -85,7 +86,10 @@ static enum err sqlite_begin(struct export *export, struct error *why)
     const char *path = export->run->output;
     bool taken = false;
     struct database *database = export->state;
-    database->existed = access(path, F_OK) == 0;
+    database->existed = file_exists(path);
+    if (database->existed && !file_is_regular(path))
+        return err_set(why, ERR_BAD_VALUE, "%s is not a regular file: name one for the database",
+                       path);
     int code = run_rows_open(path, &database->db);
     if (!code)
         code = prepare(database, export->run, &taken);
@@ -131,7 +135,7 @@ static void sqlite_release(struct export *export)
     struct database *database = export->state;
     sqlite3_finalize(database->insert);
     sqlite3_close(database->db);
-    if (!database->existed && !database->committed)
+    if (database->db && !database->existed && !database->committed)
         unlink(export->run->output);
 }
 

@@ -4,7 +4,6 @@
 #include "report/plot/gnuplot.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,9 +13,9 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "port/output.h"
 #include "port/proc.h"
 #include "report/plot/figure.h"
-#include "rundir/run_dir.h"
 
 /* ---- characters that no font has, as fontconfig reports them ---- */
 
@@ -115,44 +114,20 @@ static enum err draw_into(int file, const char *path, const struct text *script,
     return ERR_OK;
 }
 
-static enum err draw_file(const char *temporary, const char *final, const char *path,
-                          const struct text *script, struct error *why)
-{
-    int file = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (file < 0)
-        return err_set(why, err_from_errno(errno), "cannot write %s: %s", temporary,
-                       strerror(errno));
-    enum err err = draw_into(file, path, script, why);
-    if (close(file) && !err)
-        err =
-            err_set(why, err_from_errno(errno), "cannot write %s: %s", temporary, strerror(errno));
-    if (!err && rename(temporary, final))
-        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", final, strerror(errno));
-    if (err)
-        unlink(temporary);
-    return err;
-}
-
 enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bool dark,
-                      const char *directory, const char *name, struct error *why)
+                      struct output *output, struct error *why)
 {
-    char path[PATH_LONGEST], temporary[PATH_LONGEST], final[PATH_LONGEST];
+    char path[PATH_LONGEST];
     struct text script = {0};
     enum err err = find_gnuplot(path, why);
     if (err)
         return err;
-    if (!str_format(temporary, sizeof temporary, "%s/.%s.%s.tmp", directory, name,
-                    FIGURE_SUFFIXES[format]) ||
-        !str_format(final, sizeof final, "%s/%s.%s", directory, name, FIGURE_SUFFIXES[format]))
-        return err_set(why, ERR_BAD_VALUE, "too long a path: %s", directory);
     /* An SVG is rendered by its viewer, with the fonts there. */
     err = figure_script(figure, format, dark, format == FIGURE_SVG ? NULL : can_be_shown, &script);
     if (err)
         err_set(why, err, "%s", err_text(err));
-    if (!err)
-        err = run_dir_make(directory, why);
-    if (!err)
-        err = draw_file(temporary, final, path, &script, why);
+    else
+        err = draw_into(output->fd, path, &script, why);
     text_release(&script);
     return err;
 }

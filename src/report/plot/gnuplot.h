@@ -8,11 +8,13 @@
 #include "core/err.h"
 #include "report/plot/figure.h"
 
+struct output;
+
 /* ERR_UNSUPPORTED, with how to install it, when PATH has none. */
 enum err gnuplot_available(struct error *why) MUST_USE;
 
-/* Writes directory/name.suffix, whole or not at all, and makes the directory where it is missing. */
+/* Writes the picture to a file that was opened for it. */
 enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bool dark,
-                      const char *directory, const char *name, struct error *why) MUST_USE;
+                      struct output *output, struct error *why) MUST_USE;
 
 #endif

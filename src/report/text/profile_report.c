@@ -214,7 +214,9 @@ static void write_score(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
     if (!is_known(run->accuracy)) {
-        text_add(out, "   accuracy      unknown: no answer was graded\n");
+        text_addf(out, "   accuracy      unknown: no answer was graded%s%s\n",
+                  run->ungraded_reason ? "; " : "",
+                  run->ungraded_reason ? run->ungraded_reason : "");
         return;
     }
     text_addf(out, "   accuracy      %s, %" PRId64 " of %" PRId64 " correct",
@@ -223,7 +225,9 @@ static void write_score(const struct summary *run, struct text *out)
         text_addf(out, " (95 %% CI %.1f to %.1f %%)", 100 * run->accuracy_interval.low,
                   100 * run->accuracy_interval.high);
     if (run->ungraded > 0)
-        text_addf(out, ", %" PRId64 " not graded", run->ungraded);
+        text_addf(out, ", %" PRId64 " not graded%s%s", run->ungraded,
+                  run->ungraded_reason ? ": " : "",
+                  run->ungraded_reason ? run->ungraded_reason : "");
     text_add(out, "\n");
     if (!is_known(run->ipj) && !is_known(run->ipw))
         return;

@@ -148,7 +148,7 @@ enum err profile_run(struct session *session, const struct host_report *host,
     profile->host = host;
     profile->session = session;
     profile->result = out;
-    profile->lock_fd = profile->samples_file.fd = -1;
+    profile->lock_fd = profile->samples_file.file.fd = -1;
     profile->resume = resume_nothing();
     profile->spent = run_energy_unknown("no query was sent");
     pthread_mutex_init(&profile->lock, NULL);

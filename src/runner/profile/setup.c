@@ -242,7 +242,7 @@ static enum err decide(const struct profile *profile, bool *resume, struct error
         return err;
     if (options->existing == EXISTING_RESUME) {
         *resume = true;
-        return ERR_OK;
+        return run_dir_check_links(profile->directory, why);
     }
     if (options->existing == EXISTING_OVERWRITE ||
         (options->may_overwrite && options->may_overwrite(profile->directory)))
@@ -307,7 +307,7 @@ static enum err open_files(struct profile *profile, struct error *why)
         return err;
     }
     profile->has_files = true;
-    err = samples_create(&profile->samples_file, profile->samples_path, why);
+    err = samples_create(&profile->samples_file, profile->samples_path, true, why);
     if (!err && (err = samples_log_init(&profile->samples, profile->session->sampler, profile->zero,
                                         &profile->samples_file)))
         err_explain(why, err);

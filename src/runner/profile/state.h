@@ -97,7 +97,7 @@ struct profile {
     double conservation_error;
     struct text dataset_params, client_params, request_params; /* JSON objects */
     char judge_url[512];
-    char failure_reason[200], tokens_note[200];
+    char failure_reason[200], tokens_note[200], ungraded_reason[200];
     char dataset_hash[24]; /* "" where it has none */
 };
 

@@ -28,7 +28,7 @@ static void add_row(struct arrow_writer *writer, const char *json)
 }
 
 /* i: whole number; s: {d: number, m: {t: text, b: truth}}, of which m may be null */
-static void write_file(const char *path, unsigned times)
+static void write_file(const char *folder, unsigned times)
 {
     struct arrow_field *root = arrow_field_add(NULL, "", ARROW_STRUCT);
     struct arrow_writer *writer;
@@ -41,7 +41,8 @@ static void write_file(const char *path, unsigned times)
     inner->may_be_null = true;
     arrow_field_add(inner, "t", ARROW_TEXT);
     arrow_field_add(inner, "b", ARROW_BOOL);
-    assert_int_equal(arrow_writer_open(path, root, "k", "v", &writer, &why), ERR_OK);
+    assert_int_equal(arrow_writer_open(folder, "file.arrow", root, "k", "v", &writer, &why),
+                     ERR_OK);
     for (unsigned i = 0; i < times; i++) {
         add_row(writer, "{\"i\": 7, \"s\": {\"d\": 1.5, \"m\": {\"t\": \"abc\", \"b\": true}}}");
         add_row(writer, "{\"s\": {\"d\": -2}}");
@@ -119,7 +120,7 @@ static void test_values(void **state)
     size_t rows, all = 0;
     tree_new(&tree);
     str_format(path, sizeof path, "%s/file.arrow", tree.root);
-    write_file(path, 900); /* more than a batch */
+    write_file(tree.root, 900); /* more than a batch */
     assert_int_equal(arrow_reader_open(path, &reader, &why), ERR_OK);
     struct places places = find_all(reader);
     do {

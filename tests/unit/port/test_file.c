@@ -66,44 +66,41 @@ static void kinds_are_told_apart(void **state)
     assert_false(file_exists("/nonexistent/file"));
 }
 
-static void writing_truncates(void **state)
+static void the_programs_own_files(void **state)
 {
     (void)state;
-    struct error why;
-    assert_int_equal(file_write(path, "longer", 6, &why), ERR_OK);
-    assert_int_equal(file_write(path, "short", 5, &why), ERR_OK);
-    assert_content("short");
-    assert_int_equal(file_write("/dev/full", "x", 1, &why), ERR_NO_SPACE);
-    assert_contains(why.text, "cannot write /dev/full");
+    struct error why = {0};
+    char link[300], pipe[300];
+    int fd;
+    snprintf(link, sizeof link, "%s/link", tree.root);
+    snprintf(pipe, sizeof pipe, "%s/pipe", tree.root);
+    tree_write_bytes(&tree, "/file", 0, "precious", 8);
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(file_open_own(link, O_WRONLY | O_CREAT | O_TRUNC, &fd, &why), ERR_BAD_VALUE);
+    assert_contains(why.text, "link is a symbolic link");
+    assert_int_equal(file_open_own(pipe, O_RDWR, &fd, &why), ERR_BAD_VALUE);
+    assert_int_equal(file_open_own(pipe, O_WRONLY, &fd, &why), ERR_BAD_VALUE); /* nobody reads it */
+    assert_contains(why.text, "not a regular file");
+    assert_content("precious");
+    assert_int_equal(file_open_own(path, O_WRONLY | O_APPEND, &fd, &why), ERR_OK);
+    assert_int_equal(file_write_all(fd, "!", 1), ERR_OK);
+    close(fd);
+    assert_content("precious!");
+    unlink(link);
+    unlink(pipe);
 }
 
-static void replacing_is_all_or_nothing(void **state)
+static void parents_are_made(void **state)
 {
     (void)state;
     struct error why;
-    struct stat before, after;
-    assert_int_equal(file_replace(path, "old", 3, &why), ERR_OK);
-    assert_int_equal(stat(path, &before), 0);
-    assert_int_equal(before.st_mode & 0400, 0400);
-    assert_int_equal(file_replace(path, "new one", 7, &why), ERR_OK);
-    assert_int_equal(stat(path, &after), 0);
-    assert_true(before.st_ino != after.st_ino);
-    assert_content("new one");
-    char leftover[400];
-    snprintf(leftover, sizeof leftover, "%s/.file.%ld.tmp", tree.root, (long)getpid());
-    assert_false(file_exists(leftover));
-    /* A directory of that name stops the rename: the file beside it goes. */
     char folder[300];
     snprintf(folder, sizeof folder, "%s/folder/x", tree.root);
     assert_int_equal(file_make_parents(folder, &why), ERR_OK);
     assert_int_equal(file_make_parents(folder, &why), ERR_OK);
     *strrchr(folder, '/') = '\0';
     assert_true(file_is_directory(folder));
-    assert_int_not_equal(file_replace(folder, "x", 1, &why), ERR_OK);
-    snprintf(leftover, sizeof leftover, "%s/.folder.%ld.tmp", tree.root, (long)getpid());
-    assert_false(file_exists(leftover));
-    snprintf(path, sizeof path, "%s/missing/file", tree.root);
-    assert_int_equal(file_replace(path, "x", 1, &why), ERR_NOT_FOUND);
 }
 
 static void *drain(void *context)
@@ -220,8 +217,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(files_are_read_up_to_a_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(kinds_are_told_apart, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(writing_truncates, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(replacing_is_all_or_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_programs_own_files, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(parents_are_made, set_up, tear_down),
         cmocka_unit_test_setup_teardown(all_bytes_are_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(scratch_files_have_no_name, set_tmpdir, unset_tmpdir),
         cmocka_unit_test_setup_teardown(a_missing_tmpdir_is_named, set_tmpdir, unset_tmpdir),

@@ -70,7 +70,7 @@ static void create(struct samples_writer *writer, unsigned start)
     char path[200];
     struct error why;
     assert_true(run_path_samples(tree.root, start, path, sizeof path));
-    assert_int_equal(samples_create(writer, path, &why), ERR_OK);
+    assert_int_equal(samples_create(writer, path, true, &why), ERR_OK);
 }
 
 /* ---- there and back ---- */
@@ -225,10 +225,11 @@ static void test_a_file_that_cannot_be_made(void **state)
     (void)state;
     struct samples_writer writer;
     struct error why = {0};
-    assert_int_not_equal(samples_create(&writer, "/nowhere/samples.csv", &why), ERR_OK);
+    assert_int_not_equal(samples_create(&writer, "/nowhere/samples.csv", true, &why), ERR_OK);
     assert_non_null(strstr(why.text, "/nowhere"));
     assert_int_equal(samples_close(&writer), ERR_OK);
-    assert_int_equal(samples_create(&writer, "/dev/full", &why), ERR_NO_SPACE);
+    assert_int_equal(samples_create(&writer, "/dev/full", false, &why), ERR_NO_SPACE);
+    assert_int_equal(samples_create(&writer, "/dev/full", true, &why), ERR_BAD_VALUE);
 }
 
 int main(void)

@@ -12,9 +12,9 @@ static pthread_t thread(unsigned long n)
     return (pthread_t)(0x7f0000000000 + n * 0x801000);
 }
 
-static long begin(struct regions *regions, unsigned long in, const char *name)
+static int begin(struct regions *regions, unsigned long in, const char *name)
 {
-    long number;
+    int number;
     assert_int_equal(regions_begin(regions, thread(in), name, &number), ERR_OK);
     return number;
 }
@@ -23,8 +23,8 @@ static void a_region_is_inside_the_innermost_open_one_of_its_thread(void **state
 {
     (void)state;
     struct regions regions = {0};
-    long a = begin(&regions, 1, "a"), other = begin(&regions, 2, "other");
-    long b = begin(&regions, 1, "b"), c = begin(&regions, 1, "c");
+    int a = begin(&regions, 1, "a"), other = begin(&regions, 2, "other");
+    int b = begin(&regions, 1, "b"), c = begin(&regions, 1, "c");
     assert_string_equal(regions_path(&regions, c), "a/b/c");
     assert_string_equal(regions_path(&regions, other), "other");
     /* Ended out of order, and by whichever thread: what is open stays in its order. */
@@ -53,9 +53,9 @@ static void many_threads_keep_their_own(void **state)
     for (unsigned long t = 0; t < THREADS; t++)
         begin(&regions, t, t % 2 ? "odd" : "even");
     for (unsigned long t = 0; t < THREADS; t++) {
-        long inner = begin(&regions, t, "inner");
+        int inner = begin(&regions, t, "inner");
         assert_string_equal(regions_path(&regions, inner), t % 2 ? "odd/inner" : "even/inner");
-        assert_int_equal(regions_find(&regions, inner)->parent, (long)t);
+        assert_int_equal(regions_find(&regions, inner)->parent, (int)t);
     }
     regions_release(&regions);
 }
@@ -82,7 +82,7 @@ static void memory_is_linear_and_work_constant(void **state)
     assert_true(bytes_in_use() - before < (size_t)COUNT * 300);
     assert_string_equal(regions_path(&ended, COUNT - 1), "token");
     assert_int_equal(strlen(regions_path(&nested, 999)), 1000 * strlen("token/") - 1);
-    for (long i = 0; i < COUNT; i++) /* the outermost first */
+    for (int i = 0; i < COUNT; i++) /* the outermost first */
         assert_int_equal(regions_end(&nested, i, 1), ERR_OK);
     assert_string_equal(regions_path(&nested, begin(&nested, 1, "next")), "next");
     regions_release(&nested);
