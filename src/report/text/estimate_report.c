@@ -114,7 +114,7 @@ static void put_fit(const struct paper *paper, const struct estimate_report *rep
     if (memory->fits && memory->largest_batch >= 1)
         str_format(room, sizeof room, ", up to batch %.0f", floor(memory->largest_batch));
     else if (!memory->fits && report->devices_to_fit > 1)
-        str_format(room, sizeof room, "; fits with --devices %d", report->devices_to_fit);
+        str_format(room, sizeof room, "; fits with --tensor-parallel %d", report->devices_to_fit);
     line(paper, "memory", "%s of %s%s: %s%s%s%s", used, all, each,
          tint(paper, memory->fits ? GREEN : RED), memory->fits ? "fits" : "EXCEEDS DEVICE MEMORY",
          tint(paper, PLAIN), room);

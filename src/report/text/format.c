@@ -142,6 +142,25 @@ static size_t bytes_unit(double bytes)
     return i;
 }
 
+char *format_method(char *to, const char *method)
+{
+    if (!method[0])
+        str_copy(to, FORMAT_MAX, "by an unknown method");
+    else if (strcmp(method, "several") == 0)
+        str_copy(to, FORMAT_MAX, "by several methods");
+    else if (strcmp(method, "estimated") == 0)
+        str_copy(to, FORMAT_MAX, "estimated");
+    else
+        str_format(to, FORMAT_MAX, "measured (%.24s)", method);
+    return to;
+}
+
+char *format_common(char *to, double share)
+{
+    str_format(to, FORMAT_MAX, share < 0.0995 ? "±%.1f %% common" : "±%.0f %% common", 100 * share);
+    return to;
+}
+
 char *format_bytes(char *to, double bytes)
 {
     if (!is_known(bytes)) {

@@ -26,6 +26,12 @@ char *format_figure(char *to, double value, double error, const char *unit);
 /* 0.9934 -> "99.3 %". */
 char *format_percent(char *to, double share);
 
+/* How an energy was obtained: "estimated", "measured (counter)", "measured"; of "" "by an unknown method". */
+char *format_method(char *to, const char *method);
+
+/* The relative error that all rows share: "±60 % common". */
+char *format_common(char *to, double share);
+
 /* Bytes with binary prefixes: "1.5 GiB". */
 char *format_bytes(char *to, double bytes);
 

@@ -44,6 +44,7 @@ struct profile_options {
     struct params client_params, dataset_params;
     struct params request_params; /* sent with every request */
     const char *output_dir;       /* the parent of the run directory; NULL: runs */
+    const char *name;             /* of the run directory; NULL: of what is measured */
     unsigned max_queries;         /* 0: all */
     unsigned warmup_queries;
     unsigned concurrency;
