@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "core/text.h"
+#include "rundir/summary.h"
 
 struct prefix {
     double factor;
@@ -207,4 +208,19 @@ char *format_time(char *to, nanos wall)
     strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
     str_format(to, FORMAT_MAX, "%s.%03dZ", day, (int)(wall % NS_PER_S / NS_PER_MS));
     return to;
+}
+
+void format_findings(const struct summary_conditions *conditions, bool color, struct text *out)
+{
+    for (int severity = FINDING_BREAKS; severity >= FINDING_NOTE; severity--)
+        for (size_t i = 0; i < conditions->finding_count; i++) {
+            const struct summary_finding *finding = &conditions->findings[i];
+            bool red = color && severity == FINDING_BREAKS;
+            if ((int)finding->severity == severity)
+                text_addf(out, "   %s%s: %s%s\n", red ? "\033[31m" : "",
+                          severity == FINDING_NOTE ? "note" : "warning", finding->text,
+                          red ? "\033[0m" : "");
+        }
+    if (conditions->finding_count)
+        text_add(out, "\n");
 }

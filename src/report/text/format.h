@@ -3,9 +3,13 @@
 #ifndef IPW_REPORT_FORMAT_H
 #define IPW_REPORT_FORMAT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/units.h"
+
+struct summary_conditions;
+struct text;
 
 enum { FORMAT_MAX = 48 };
 
@@ -44,5 +48,9 @@ char *format_duration(char *to, double seconds);
 
 /* A time since the epoch: "2026-01-31T23:59:59.123Z". */
 char *format_time(char *to, nanos wall);
+
+/* A line for each finding on the conditions of a measurement, the gravest first; nothing without any.  With color,
+ * those that break figures are red. */
+void format_findings(const struct summary_conditions *conditions, bool color, struct text *out);
 
 #endif

@@ -194,8 +194,8 @@ static void write_account(const struct layers_result *model, struct text *out)
               is_known(model->idle_j) ? format_si(b, model->idle_j, "J") : "unknown",
               format_si(c, model->unattributed_j, "J"), mark(model),
               format_with_error(d, model->energy.joules, model->energy.plus_minus, "J"));
-    text_addf(out, "   closure %.1f %%: %s (90 to 110 %%)\n", 100 * model->closure,
-              model->closure_pass == 1 ? "passed" : "FAILED");
+    text_addf(out, "   closure %.1f %% of the energy above idle: %s (90 to 110 %%)\n",
+              100 * model->closure, model->closure_pass == 1 ? "passed" : "FAILED");
     if (is_known(model->null_test.difference_pct))
         text_addf(out, "   null test: the same work in two halves differs by %+.2f ± %.2f %%: %s\n",
                   model->null_test.difference_pct, model->null_test.plus_minus,
@@ -243,6 +243,7 @@ static void write_model(const struct layers_result *model, bool color, struct te
         text_add(out, "   no round was completed\n\n");
         return;
     }
+    format_findings(&model->conditions, color, out);
     write_components(model, color, out);
     write_layers(model, color, out);
     write_settings(model, color, out);

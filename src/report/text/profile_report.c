@@ -326,6 +326,7 @@ void profile_text(const struct summary *run, bool color, struct text *out)
 {
     write_heading(run, out);
     write_failures(run, color, out);
+    format_findings(&run->conditions, color, out);
     write_statistics(run, color, out);
     write_energy(run, out);
     write_tokens(run, out);
@@ -411,8 +412,24 @@ static void write_evidence(const struct profile_family *family, struct text *out
     text_add(out, "   energy   unknown: no sensor\n");
 }
 
+/* The conditions of each model that had findings worse than a note. */
+static void write_family_findings(const struct profile_family *family, bool color, struct text *out)
+{
+    for (size_t i = 0; i < family->count; i++) {
+        const struct summary_conditions *conditions = &family->members[i].conditions;
+        bool worth = false;
+        for (size_t f = 0; f < conditions->finding_count; f++)
+            worth = worth || conditions->findings[f].severity > FINDING_NOTE;
+        if (!worth)
+            continue;
+        text_addf(out, " %s\n", family->members[i].model);
+        format_findings(conditions, color, out);
+    }
+}
+
 void family_text(const struct profile_family *family, bool color, struct text *out)
 {
+    write_family_findings(family, color, out);
     write_members(family, color, out);
     text_add(out, "\n   * Pareto-optimal: no other is as accurate for as little energy\n");
     write_evidence(family, out);
@@ -434,6 +451,7 @@ static void member_json(struct json *json, const struct profile_member *member)
     json_string(json, "model", member->model);
     json_string(json, "output_dir", member->directory[0] ? member->directory : NULL);
     json_string(json, "error", member->why[0] ? member->why : NULL);
+    summary_conditions_to_json(json, "conditions", &member->conditions);
     json_integer(json, "queries", member->queries);
     json_integer(json, "completed", member->completed);
     json_number(json, "accuracy", member->accuracy);

@@ -109,7 +109,8 @@ struct profile_member {
     double joules_per_output_token, output_tokens_per_s;
     double ipj, ipj_plus_minus, ipw, ipw_plus_minus;
     struct energy energy; /* of the machine while the queries ran */
-    bool on_frontier;     /* Pareto-optimal in accuracy against energy per query */
+    struct summary_conditions conditions;
+    bool on_frontier; /* Pareto-optimal in accuracy against energy per query */
 };
 
 struct profile_family {

@@ -18,7 +18,6 @@
 #include "rundir/run_dir.h"
 #include "rundir/run_list.h"
 #include "rundir/run_path.h"
-#include "runner/baseline.h"
 #include "runner/profile/grading.h"
 #include "runner/profile/resume.h"
 #include "runner/profile/state.h"
@@ -377,12 +376,15 @@ static enum err open_files(struct profile *profile, struct error *why)
 static enum err measure_idle(struct profile *profile, struct error *why)
 {
     double idle_s = profile->options->idle_s;
+    conditions_init(&profile->conditions, profile->session);
+    if (!profile->client_driver->is_in_process)
+        conditions_serve(&profile->conditions, profile->base_url);
     if (idle_s <= 0)
         return ERR_OK;
     profile_begin_phase(profile, "idle", -1);
     enum err err =
-        baseline_measure(profile->session, idle_s, &profile->idle, &profile->result->signal);
-    profile->has_idle = !err;
+        conditions_idle(&profile->conditions, idle_s, &profile->idle, &profile->result->signal);
+    profile->has_idle = profile->conditions.has_idle;
     return err ? err_set(why, err, "while measuring idle power: %s", err_text(err)) : ERR_OK;
 }
 
