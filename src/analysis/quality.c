@@ -350,7 +350,8 @@ static enum err check_uncertainty(struct checks *checks)
     double middle = err ? UNKNOWN : select_median(values, count);
     if (is_known(middle))
         check_put(checks, "uncertainty", middle > 0.1 ? CHECK_WARNING : CHECK_GOOD,
-                  "median uncertainty of the energy ± %.2g %%", 100 * middle);
+                  "median uncertainty of the energy ± %.*f %%", middle < 0.0995 ? 1 : 0,
+                  100 * middle);
     free(values);
     return err;
 }

@@ -64,11 +64,11 @@ static void put_energy(const struct paper *paper, const struct workload_estimate
     double units = estimate->work->units, batch = estimate->work->batch;
     words_joules(each, all->joules.total / units, all->joules_plus_minus / units);
     words_each(unit, estimate->work->unit);
-    words_joules(total, all->joules.total, UNKNOWN);
+    words_joules(total, all->joules.total, all->joules_plus_minus);
     if (estimate->work->spec.is_request)
         line(paper, "energy", "%s per request, %s %s",
              words_joules(request, all->joules.total / batch, all->joules_plus_minus / batch),
-             words_joules(each, all->joules.total / units, UNKNOWN), unit);
+             each, unit);
     else if (units == 1)
         line(paper, "energy", "%s %s", each, unit);
     else

@@ -197,8 +197,10 @@ static void write_account(const struct layers_result *model, struct text *out)
     text_addf(out, "   closure %.1f %% of the energy above idle: %s (90 to 110 %%)\n",
               100 * model->closure, model->closure_pass == 1 ? "passed" : "FAILED");
     if (is_known(model->null_test.difference_pct))
-        text_addf(out, "   null test: the same work in two halves differs by %+.2f ± %.2f %%: %s\n",
-                  model->null_test.difference_pct, model->null_test.plus_minus,
+        text_addf(out, "   null test: the same work in two halves differs by %s%s: %s\n",
+                  model->null_test.difference_pct < 0 ? "" : "+",
+                  format_figure(a, model->null_test.difference_pct / 100,
+                                model->null_test.plus_minus / 100, "%"),
                   model->null_test.pass == 1 ? "passed" : "FAILED");
     if (is_known(model->idle.power_w))
         text_addf(out, "   idle %s",
@@ -217,17 +219,17 @@ static void write_account(const struct layers_result *model, struct text *out)
 
 static void write_notes(const struct layers_result *model, struct text *out)
 {
+    char cell[FORMAT_MAX];
     double stride = 1;
     for (size_t s = 0; s < model->setting_count; s++)
         stride = fmax(stride, model->settings[s].stride);
     text_addf(out, "   granularity %s, ", model->granularity);
     if (stride > 1)
         text_addf(out, "one layer in %.0f at a time, ", stride);
-    text_addf(out, "%.0f round%s; instrumentation overhead %+.2f", model->rounds,
-              model->rounds == 1 ? "" : "s", model->overhead_pct);
-    if (is_known(model->overhead_plus_minus))
-        text_addf(out, " ± %.2f", model->overhead_plus_minus);
-    text_addf(out, " %%%s\n", model->overhead_pct > RESULT_OVERHEAD_PCT_MAX ? ": too much" : "");
+    text_addf(out, "%.0f round%s; instrumentation overhead %s%s%s\n", model->rounds,
+              model->rounds == 1 ? "" : "s", model->overhead_pct < 0 ? "" : "+",
+              format_figure(cell, model->overhead_pct / 100, model->overhead_plus_minus / 100, "%"),
+              model->overhead_pct > RESULT_OVERHEAD_PCT_MAX ? ": too much" : "");
     if (layers_result_is_estimated(model))
         text_add(out, "   ~ estimated from CPU utilization, not measured: see `ipw doctor`\n");
     if (model->work_unknown)
