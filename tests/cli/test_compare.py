@@ -448,7 +448,8 @@ class BadInput(CompareTest):
         good = self.run_of("good", [query(i) for i in range(5)])
         self.fails(good, self.root / "nothing", words="no such directory")
         self.fails(self.root / "nothing", good, words="no such directory")
-        self.fails(good, self.root, words="holds no run")
+        (self.root / "folder").mkdir()
+        self.fails(good, self.root / "folder", words="holds no run")
         self.fails(good, good, "--model", "other", words="has no model 'other'")
 
     def test_one_record(self):
