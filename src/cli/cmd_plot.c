@@ -443,6 +443,7 @@ const struct command command_plot = {
         "Needs gnuplot. `ipw list plots` shows the plots.",
     .rows = ROWS,
     .words = WORDS_ANY,
+    .takes_runs = true,
     .required = "missing run directory",
     .run = plot_main,
 };

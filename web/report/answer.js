@@ -97,7 +97,7 @@ const CHECK_PROSE = {
 const withoutKeys = text => text.replace(/\b[a-z]+(_[a-z0-9]+)+\b/g, key => key.replaceAll("_", " "));
 
 function warningsOf(run) {
-  const checks = checksOf(run).filter(check => check.verdict === "warning" || check.verdict === "bad");
+  const checks = checksOf(run).filter(check => (check.verdict === "warning" || check.verdict === "bad") && (run.summary || check.check !== "finished"));
   const all = [...run.notes, ...checks.map(check => (CHECK_PROSE[check.check] || (detail => detail))(check.detail)),
     ...Object.values(run.analyses).flatMap(result => result.warnings || []),
     ...(at(run.summary, "ipw", "conditions", "findings") || []).filter(finding => finding.severity !== "note").map(finding => finding.text)];
@@ -154,7 +154,7 @@ function answerTable() {
     { key: "joules_per_output_token", label: "Per output token", show: run => withUnit(run.joules_per_output_token, "J", 3) },
     { key: "output_tokens_per_s", label: "Tokens/s", show: run => digits(run.output_tokens_per_s, 3) },
     { key: "watts", label: "Power while busy", show: run => withUnit(run.watts, "W", 3) },
-    { key: "ipj", label: "IPJ", show: run => withUnit(run.ipj, "/J", 3) },
+    { key: "ipj", label: "IPJ", show: run => withUnit(run.ipj, "1/J", 3) },
     ...(differs("concurrency") ? [{ key: "concurrency", label: "Concurrency", unit: "" }] : []),
     ...(differs("queries") ? [{ key: "queries", label: "Queries", unit: "" }] : []),
     { key: "on", label: "Pareto-optimal", text: true },
@@ -165,7 +165,7 @@ function acrossSection() {
   if (!DATA.across) return null;
   const runs = DATA.across.data.runs.map((run, i) => ({ ...run, name: DATA.names[i], intervals: DATA.intervals[i] })), on = DATA.frontier;
   const drawn = runs.filter(run => known(run.accuracy) && known(run.joules_per_query)).length;
-  const legend = make("p", { class: "note", id: "frontier-legend" });
+  const legend = make("p", { class: "legend", id: "frontier-legend" });
   const notes = [drawn < runs.length ? drawn + " of " + runs.length + " runs; the others without grades or energy." : null, energiesText(),
     "Bars and ±: 95 % CI of what can differ between runs" + (DATA.mixed ? ", sensors included." : "."),
     "Pareto-optimal: no other run is at least as accurate with at most as much energy, and better in one of the two."].filter(Boolean);
@@ -184,15 +184,17 @@ const METRIC_LABELS = { energy_per_query: "Energy per query", energy_per_output_
   itl: "ITL", tokens_per_s: "Tokens/s", accuracy: "Accuracy", ipj: "IPJ", ipw: "IPW", power: "Power" };
 const metricLabel = name => METRIC_LABELS[name] || name.replaceAll("_", " ");
 
-// Joules, watts and seconds have prefixes; shares are in percent; the rest has no scale.
-function comparedValue({ value, plus_minus_statistical }, name, unit) {
-  if (["J", "W", "s"].includes(unit)) return withError(value, plus_minus_statistical, unit);
-  const [scale, after] = name === "accuracy" ? [100, " %"] : [1, unit ? " " + unit : ""];
-  return digits(scale * value) + (plus_minus_statistical > 0 ? " ± " + digits(scale * plus_minus_statistical, 2) : "") + after;
-}
+const comparedValue = ({ value, plus_minus_statistical }, unit) => withError(value, plus_minus_statistical, unit || "%");
 
 const differenceOf = (name, metric) => name === "accuracy" ? signed(metric.difference, points) : signed(metric.relative, share);
-const pText = p => known(p) ? p < 0.001 ? "< 0.001" : p.toFixed(3) : "–";
+
+// A p at the floor of the permutations is only a bound: the next round mark, as the program itself prints it.
+function pValue({ p_holm: p, p_is_bound: bound }) {
+  if (!known(p)) return "–";
+  if (p >= 0.001 && !(bound && p < 1)) return p.toFixed(3);
+  return "< " + ([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5].find(mark => p * (1 + 1e-9) < mark) || 1);
+}
+
 const intervalText = (name, metric) => {
   const [ends, show] = name === "accuracy" ? [metric.difference_interval_95, points] : [metric.relative_interval_95, share];
   return ends ? ends.map(value => signed(value, show)).join(" to ") : "–";
@@ -205,7 +207,7 @@ const MATRIX = ["accuracy", "energy_per_query", "energy_per_output_token", "late
 function verdictCell(name, metric) {
   if (!metric || !known(metric.difference)) return make("td", { class: "number" }, "–");
   const kind = { better: "good", worse: "bad" }[metric.verdict] || "";
-  return make("td", { class: "number verdict " + kind, "data-metric": name, title: "95 % CI " + intervalText(name, metric) + "; p " + pText(metric.p_holm) },
+  return make("td", { class: "number verdict " + kind, "data-metric": name, title: "95 % CI " + intervalText(name, metric) + "; p " + pValue(metric) },
     make("div", {}, differenceOf(name, metric)), make("small", {}, metric.verdict));
 }
 
@@ -216,7 +218,7 @@ function matrixTable(all) {
   return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Differences" }, make("table", { class: "matrix" },
     make("thead", {}, make("tr", {}, make("th", { scope: "col" }, make("span", {}, "Run")), used.map(name => make("th", { scope: "col", class: "number" }, make("span", {}, metricLabel(name)))))),
     make("tbody", {},
-      make("tr", { class: "baseline" }, nameAt(0), used.map(name => make("td", { class: "number" }, comparedValue(first[name].baseline, name, first[name].unit)))),
+      make("tr", { class: "baseline" }, nameAt(0), used.map(name => make("td", { class: "number" }, comparedValue(first[name].baseline, first[name].unit)))),
       all.comparisons.map((one, i) => make("tr", {}, nameAt(i + 1), used.map(name => verdictCell(name, one.metrics[name])))))));
 }
 
@@ -228,9 +230,9 @@ function differencesTable(all) {
     { key: "run", label: "Run", text: true }, { label: "Metric", text: true, of: row => metricLabel(row.name) },
     { label: "Difference", of: row => row.metric.relative, show: row => differenceOf(row.name, row.metric) },
     { label: "95 % CI", fixed: true, of: row => at(row.metric.relative_interval_95, 0), show: row => intervalText(row.name, row.metric) },
-    { label: "Baseline", of: row => row.metric.baseline.value, show: row => comparedValue(row.metric.baseline, row.name, row.metric.unit) },
-    { label: "This run", of: row => row.metric.run.value, show: row => comparedValue(row.metric.run, row.name, row.metric.unit) },
-    { label: "p (Holm)", of: row => row.metric.p_holm, show: row => pText(row.metric.p_holm) },
+    { label: "Baseline", of: row => row.metric.baseline.value, show: row => comparedValue(row.metric.baseline, row.metric.unit) },
+    { label: "This run", of: row => row.metric.run.value, show: row => comparedValue(row.metric.run, row.metric.unit) },
+    { label: "p (Holm)", of: row => row.metric.p_holm, show: row => pValue(row.metric) },
     { label: "Verdict", text: true, of: row => row.metric.verdict },
   ], rows, { filter: rows.length > 8 });
 }

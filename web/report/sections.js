@@ -163,7 +163,7 @@ const energyWord = (run, unit) => ["J", "W"].includes(unit) ? ", " + methodOf(ru
 function distributionSection(run) {
   if (!run.distributions.length) return null;
   return section("distributions", "Distributions", "Dashed lines: median and 95th percentile; the gray bar collects all larger values. "
-    + (run.failed ? run.failed.toLocaleString("en") + " failed queries are left out." : ""),
+    + (run.failed ? plural(run.failed, "failed query", "failed queries") + " left out." : ""),
     make("div", { class: "grid" }, run.distributions.map(found => make("div", { class: "card" },
       make("h3", {}, found.label),
       make("p", { class: "note" }, drawnOf(found.spread.count, run) + energyWord(run, found.unit) + "; median " + withUnit(found.spread.p50, found.unit) + ", p95 " + withUnit(found.spread.p95, found.unit) + ", max " + withUnit(found.spread.max, found.unit)),

@@ -303,10 +303,11 @@ void layers_heading(struct figure *figure, const struct layers_result *layers, c
     const struct record_energy *energy = &layers->energy;
     str_format(figure->title, sizeof figure->title, "%s: %.160s", what,
                str_last_part(layers->model ? layers->model : "a model"));
+    char total[FORMAT_MAX];
     if (is_known(energy->joules))
         str_format(figure->note, sizeof figure->note,
-                   "one pass of the workload, %.4g ± %.2g J in total%s; attributed by %s",
-                   energy->joules, energy->plus_minus,
+                   "one pass of the workload, %s in total%s; attributed by %s",
+                   format_with_error(total, energy->joules, energy->plus_minus, "J"),
                    layers_result_is_estimated(layers) ? ", estimated" : "",
                    layers->attribution ? layers->attribution : "an unknown method");
 }

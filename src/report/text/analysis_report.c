@@ -29,13 +29,19 @@ static const char *unit_of(const char *key)
 {
     if (strcmp(key, "accuracy") == 0 || strcmp(key, "coverage") == 0 || ends_with(key, "share"))
         return "%";
+    if (str_starts(key, "ipj") || ends_with(key, "_per_joule"))
+        return "1/J";
+    if (str_starts(key, "ipw") || ends_with(key, "_per_watt"))
+        return "1/W";
+    if (ends_with(key, "_per_s"))
+        return "1/s";
     if (strstr(key, "joules") && !strstr(key, "_of_"))
         return "J";
     if (strstr(key, "watts"))
         return "W";
     if (ends_with(key, "_ms"))
         return MILLISECONDS;
-    if ((ends_with(key, "_s") && !ends_with(key, "per_s")) || strstr(key, "_s_per_"))
+    if (ends_with(key, "_s") || strstr(key, "_s_per_"))
         return "s";
     return "";
 }

@@ -207,6 +207,7 @@ static enum err fill_summary(struct profile *profile, const struct sums *sums, s
     fill_intelligence(profile, sums, out);
     fill_energy(profile, sums, out);
     fill_work(profile, sums, out);
+    out->conditions = profile->conditions.figures;
     if (run_summary_devices(profile->has_idle ? &profile->idle : NULL,
                             profile->has_ledger ? &profile->ledger : NULL, out) != ERR_OK ||
         profile->dataset_params.failed || profile->client_params.failed ||

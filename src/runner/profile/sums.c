@@ -188,7 +188,7 @@ static enum err add_statistics(struct sums *sums, const struct record *record)
  * fraction rather than a whole one. */
 static enum err add_metadata(struct sums *sums, const struct jv *metadata)
 {
-    for (const struct jv *value = jv_first(metadata); value; value = jv_next(value)) {
+    for (const struct jv *value = jv_first_member(metadata); value; value = jv_next(value)) {
         const struct jv *known = jv_get(sums->metadata, jv_key(value));
         int64_t whole;
         bool better =
