@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "analysis/across.h"
+#include "analysis/columns.h"
 #include "analysis/compare.h"
 #include "analysis/run_names.h"
 #include "core/clock.h"
@@ -371,18 +372,6 @@ static enum err put_comparison(struct making *making, struct error *why)
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
-static void put_ends(struct json *json, const char *key, double low, double high)
-{
-    if (!is_known(low) || !is_known(high)) {
-        json_null(json, key);
-        return;
-    }
-    json_array(json, key);
-    json_number(json, NULL, low);
-    json_number(json, NULL, high);
-    json_array_end(json);
-}
-
 /* "common": the relative error that all energies share, or null; "mixed": different sensors measured them;
  * "intervals": of 95 %, of what can differ between the runs, as `ipw plot` draws them. */
 static void put_intervals(struct making *making)
@@ -396,8 +385,8 @@ static void put_intervals(struct making *making)
         const struct run_figures *run = &making->figures[i];
         double joules = run->point.joules_per_query, error = run->joules_per_query_error;
         json_object(json, NULL);
-        put_ends(json, "accuracy", run->accuracy_low, run->accuracy_high);
-        put_ends(json, "joules_per_query", fmax(0, joules - error), joules + error);
+        put_interval(json, "accuracy", run->accuracy_low, run->accuracy_high);
+        put_interval(json, "joules_per_query", fmax(0, joules - error), joules + error);
         json_object_end(json);
     }
     json_array_end(json);
