@@ -141,6 +141,7 @@ class Words(FiguresTest):
         for key in ("joules per output token", "ipj", "ipw"):
             line = next(line for line in said.splitlines() if line.startswith(f"   {key}  "))
             self.assertIn("95 % CI (sampling error only): ", line)
+            self.assertEqual(", n = 40)" in line, key == "joules per output token")
         self.assertIn("(95 % CI: 35.2 % to 64.8 %)", said)
         page = self.page(path)
         self.assertIn("95 % CI (sampling error only): ", page)
@@ -442,11 +443,10 @@ class Repeats(FiguresTest):
             got = self.analyze(path)["accuracy"]["summary"]
             low, high = st.binomtest(24 * right, 24).proportion_ci(method="wilson")
             joules = np.array(self.JOULES)
-            inverse = st.bootstrap((joules,), lambda j, axis: 1 / j.mean(axis), vectorized=True,
-                                   rng=np.random.default_rng(2)).confidence_interval
+            inverse_low, inverse_high = oracle.studentized(lambda sums: sums[1] / sums[0], (joules, np.ones(24)))
             mean = 1 / joules.mean()
-            wanted = (right * mean - math.hypot((right - low) * mean, right * (mean - inverse.low)),
-                      right * mean + math.hypot((high - right) * mean, high * (inverse.high - mean)))
+            wanted = (right * mean - math.hypot((right - low) * mean, right * (mean - inverse_low)),
+                      right * mean + math.hypot((high - right) * mean, high * (inverse_high - mean)))
             np.testing.assert_allclose(got["ipj_interval_95"], wanted, atol=0.03 * mean)
             self.assertGreater(got["ipj_interval_95"][1], got["ipj_interval_95"][0])
         a, b = self.folder / "none", self.folder / "all"
