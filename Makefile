@@ -45,9 +45,10 @@ demo: ## set up, build and run the embedded default; MODEL=smollm2 for a larger 
 install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
-# Tests that watch the clock have the processor first, and mostly sleep.  In the time that is left the other configurations are compiled, and the patient tests of all of them
-# run: tests/CMakeLists.txt says which is which.  Two rounds, because the second needs what is compiled beside
-# the first.  Gcc compiles while set-up waits for the network, and is configured again with what that brought.
+# Tests that watch the clock have the processor first, and mostly sleep.  In the time that is left the other
+# configurations are compiled, and the patient tests of all of them run: tests/CMakeLists.txt says which is which.
+# Two rounds, because the second needs what is compiled beside the first.  Gcc compiles while set-up waits for the
+# network, and is configured again with what that brought.
 test: ## set up, and every test in every configuration
 	@tools/setup packages
 	@tools/meanwhile $(MAKE) compile-gcc -- tools/setup test
@@ -123,7 +124,7 @@ bench: ## what our own work costs, against its bounds
 FUZZ_SECONDS ?= 60
 
 fuzz: test-setup ## feed the fuzzers for FUZZ_SECONDS (60) each; what they learn stays in build-fuzz
-	$(call configure,build-fuzz,-DCMAKE_C_COMPILER=clang -DIPW_FUZZ=ON -DIPW_TESTS=OFF -DIPW_SANITIZE=address$(comma)undefined)
+	$(call configure,build-fuzz,$(QUICK) -DCMAKE_C_COMPILER=clang -DIPW_FUZZ=ON -DIPW_TESTS=OFF -DIPW_SANITIZE=address$(comma)undefined)
 	$(call compile,build-fuzz)
 	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
 

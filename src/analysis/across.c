@@ -306,18 +306,6 @@ enum err across_write(const struct run_point *points, size_t count, struct text 
 /* What bars are long: 95 % of a normal distribution lie within so many standard uncertainties. */
 #define HALF_WIDTH 1.96
 
-/* What the sensors themselves may be off, in every query alike. */
-static double calibration(const struct run_table *table)
-{
-    double share = run_calibration(table);
-    return is_known(share) ? share : 0;
-}
-
-static double whole_error(double statistical, double value, double sensors)
-{
-    return HALF_WIDTH * hypot(statistical, sensors * value);
-}
-
 /* ---- standard errors, over questions ---- */
 
 enum { OVER, UNDER, TERMS };
@@ -409,7 +397,7 @@ static void scatter_release(struct scatter *scatter)
 
 /* ---- energy and time ---- */
 
-static void put_errors(struct scatter *scatter, double sensors, struct run_figures *out)
+static void put_errors(struct scatter *scatter, struct run_figures *out)
 {
     struct online seconds = {0};
     for (size_t i = 0; i < scatter->table->rows; i++)
@@ -418,12 +406,30 @@ static void put_errors(struct scatter *scatter, double sensors, struct run_figur
     scatter->seconds = out->seconds_per_query = online_mean(&seconds);
     scatter->joules = out->point.joules_per_query;
     out->edp = scatter->joules * scatter->seconds;
-    out->joules_per_query_error =
-        whole_error(error_of(scatter, terms_of_query), out->point.joules_per_query, sensors);
-    out->joules_per_output_token_error =
-        whole_error(error_of(scatter, terms_of_token), out->point.joules_per_output_token, sensors);
+    out->joules_per_query_error = HALF_WIDTH * error_of(scatter, terms_of_query);
+    out->joules_per_output_token_error = HALF_WIDTH * error_of(scatter, terms_of_token);
     out->seconds_per_query_error = HALF_WIDTH * error_of(scatter, terms_of_time);
-    out->edp_error = whole_error(error_of(scatter, terms_of_delay), out->edp, sensors);
+    out->edp_error = HALF_WIDTH * error_of(scatter, terms_of_delay);
+}
+
+static void settle(const struct run_figures *run, const struct uncertainty *all, double value,
+                   double *error)
+{
+    *error = HALF_WIDTH * uncertainty_among(value, *error / HALF_WIDTH, &run->uncertainty, all);
+}
+
+struct uncertainty run_figures_settle(struct run_figures *runs, size_t count)
+{
+    struct uncertainty all = {UNKNOWN, UNKNOWN, 0};
+    for (size_t i = 0; i < count; i++)
+        uncertainty_join(&all, &runs[i].uncertainty);
+    for (size_t i = 0; i < count; i++) {
+        struct run_figures *run = &runs[i];
+        settle(run, &all, run->point.joules_per_query, &run->joules_per_query_error);
+        settle(run, &all, run->point.joules_per_output_token, &run->joules_per_output_token_error);
+        settle(run, &all, run->edp, &run->edp_error);
+    }
+    return all;
 }
 
 /* ---- accuracy ---- */
@@ -472,13 +478,15 @@ enum err run_figures_of(const struct run_table *table, struct run_figures *out)
     struct online prompts = {0};
     *out = (struct run_figures){0};
     run_point_of(table, &out->point);
+    str_copy(out->method, sizeof out->method, run_energy_method(table));
+    out->uncertainty = uncertainty_of(table);
     for (size_t i = 0; i < table->rows; i++)
         if (run_completed(table, i))
             online_add(&prompts, run_number(table, RUN_INPUT_TOKENS, i));
     out->prompt_tokens = online_mean(&prompts);
     enum err err = scatter_init(&scatter, table);
     if (!err) {
-        put_errors(&scatter, calibration(table), out);
+        put_errors(&scatter, out);
         err = put_accuracy(&scatter, out);
     }
     scatter_release(&scatter);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "core/err.h"
+#include "metrics/uncertainty.h"
 #include "rundir/run_table.h"
 
 struct text;
@@ -33,10 +34,12 @@ enum err across_write(const struct run_point *points, size_t count, struct text 
 
 /* ---- figures with errors ---- */
 
-/* Errors are 1.96 standard uncertainties, of the questions and of the
- * sensors together; accuracy has its 95 % interval. */
+/* Errors are 1.96 standard uncertainties, of the questions alone until run_figures_settle; accuracy has its 95 %
+ * interval. */
 struct run_figures {
     struct run_point point;
+    char method[24]; /* of the energy: "counter", "estimated"; "" when it is not known */
+    struct uncertainty uncertainty;
     double accuracy_low, accuracy_high;
     double joules_per_query_error, joules_per_output_token_error;
     double prompt_tokens;                              /* mean */
@@ -49,6 +52,11 @@ struct run_figures {
 #define RUN_FIGURES_NEEDS                                                                          \
     (RUN_ACROSS_NEEDS | RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_INDEX) |    \
      RUN_WANT(RUN_REPEAT))
+#define RUN_FIGURES_WORDS (RUN_WANT(RUN_SOURCE) | RUN_WANT(RUN_METHOD))
 enum err run_figures_of(const struct run_table *table, struct run_figures *out) MUST_USE;
+
+/* Of runs that stand together: where other sensors measured some of them, errors are made to include those of the
+ * sensors.  Returns what is common to all (uncertainty_join). */
+struct uncertainty run_figures_settle(struct run_figures *runs, size_t count);
 
 #endif

@@ -10,6 +10,7 @@
 #include "core/registry.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "metrics/uncertainty.h"
 #include "rundir/run_table.h"
 
 /* ---- matching queries ---- */
@@ -455,9 +456,10 @@ static enum err compare_metric(const struct terms_run *a, const struct terms_run
             out->test = "McNemar, exact";
         }
     }
-    if (!err && COMPARE_METRIC_INFO[metric].energy)
-        add_calibration(run_calibration(a->table), run_calibration(b->table),
-                        compare_same_sensors(a->table, b->table), out);
+    if (!err && COMPARE_METRIC_INFO[metric].energy) {
+        struct uncertainty of_a = uncertainty_of(a->table), of_b = uncertainty_of(b->table);
+        add_calibration(of_a.common, of_b.common, of_a.sensors == of_b.sensors, out);
+    }
     terms_release(&terms);
     return err;
 }

@@ -92,10 +92,6 @@ enum err compare_judge(struct comparison *all, size_t count, struct error *why) 
 /* Adds the warnings; the comparison's counts must be there. */
 void compare_warn(const struct run_table *a, const struct run_table *b, struct comparison *out);
 
-/* The same sensors on the same machine are wrong alike, and what they are wrong by is in no
- * difference. */
-bool compare_same_sensors(const struct run_table *a, const struct run_table *b);
-
 /* ---- bounds: --fail-if ---- */
 
 struct compare_check {

@@ -1,4 +1,4 @@
-/* What makes a comparison of two runs unfair, and whether the same sensors measured them. */
+/* What makes a comparison of two runs unfair. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,42 +20,6 @@ static void warn(struct comparison *out, const char *format, ...)
     vsnprintf(out->warnings[out->warning_count++].text, sizeof out->warnings->text, format,
               arguments);
     va_end(arguments);
-}
-
-/* ---- what the runs say of themselves ---- */
-
-/* The word of all queries that have one; "several" when they differ, "" when none has one. */
-static const char *common_word(const struct run_table *table, enum run_word word)
-{
-    const char *found = "";
-    for (uint32_t id = 1; id < table->words[word].count; id++)
-        found = found[0] ? "several" : table->words[word].texts[id];
-    return found;
-}
-
-static const char *source_of(const struct run_table *table)
-{
-    const char *source = table->summary.energy.source;
-    return source ? source : common_word(table, RUN_SOURCE);
-}
-
-static const char *method_of(const struct run_table *table)
-{
-    const char *method = table->summary.energy.method;
-    return method ? method : common_word(table, RUN_METHOD);
-}
-
-static bool is_same(const char *a, const char *b)
-{
-    return strcmp(text_or_empty(a), text_or_empty(b)) == 0;
-}
-
-bool compare_same_sensors(const struct run_table *a, const struct run_table *b)
-{
-    const struct summary *left = &a->summary, *right = &b->summary;
-    return is_same(left->hardware_label, right->hardware_label) &&
-           is_same(left->host_name, right->host_name) && is_same(left->gpu_name, right->gpu_name) &&
-           is_same(source_of(a), source_of(b)) && is_same(method_of(a), method_of(b));
 }
 
 /* ---- what differs ---- */
@@ -228,7 +192,7 @@ static void check_energy_of(const struct run_table *table, const struct energy_s
     if (2 * state->low_confidence > state->completed)
         warn(out, "%zu of %zu %s of %s are shorter than ten updates of a sensor",
              state->low_confidence, state->completed, run_kind_unit(table->kind, true), whose);
-    if (strcmp(method_of(table), "estimated") == 0)
+    if (strcmp(run_energy_method(table), "estimated") == 0)
         warn(out, "the energy of %s is estimated by a model, not measured", whose);
 }
 
@@ -245,12 +209,12 @@ static void check_energy(const struct run_table *a, const struct run_table *b,
              "%s was made by another program, which counts other devices: energies do not mean "
              "the same",
              a->ours ? "this run" : "the baseline");
-    if (strcmp(method_of(a), method_of(b)) != 0)
-        warn(out, "energy by another method: '%s' against '%s' of the baseline", method_of(b),
-             method_of(a));
-    if (strcmp(source_of(a), source_of(b)) != 0)
+    if (strcmp(run_energy_method(a), run_energy_method(b)) != 0)
+        warn(out, "energy by another method: '%s' against '%s' of the baseline",
+             run_energy_method(b), run_energy_method(a));
+    if (strcmp(run_energy_source(a), run_energy_source(b)) != 0)
         warn(out, "energy by other sensors: '%.100s' against '%.100s' of the baseline",
-             source_of(b), source_of(a));
+             run_energy_source(b), run_energy_source(a));
     if (fabs(in_a.coverage - in_b.coverage) > 0.05)
         warn(out, "coverage %.0f %%, %.0f %% in the baseline", 100 * in_b.coverage,
              100 * in_a.coverage);

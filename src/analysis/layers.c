@@ -214,8 +214,8 @@ static void warn_of_checks(struct analysis *analysis, const struct layers_result
     const char *name = layers_result_name(model);
     if (model->closure_pass == 0)
         analysis_warn(analysis,
-                      "%s: components and idle add up to %.0f %% of what was measured: the "
-                      "account does not close",
+                      "%s: components add up to %.0f %% of the energy above idle: the account does "
+                      "not close",
                       name, 100 * model->closure);
     if (model->null_test.pass == 0)
         analysis_warn(analysis,

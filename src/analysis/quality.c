@@ -350,7 +350,8 @@ static enum err check_uncertainty(struct checks *checks)
     double middle = err ? UNKNOWN : select_median(values, count);
     if (is_known(middle))
         check_put(checks, "uncertainty", middle > 0.1 ? CHECK_WARNING : CHECK_GOOD,
-                  "median uncertainty of the energy ± %.2g %%", 100 * middle);
+                  "median uncertainty of the energy ± %.*f %%", middle < 0.0995 ? 1 : 0,
+                  100 * middle);
     free(values);
     return err;
 }
@@ -419,6 +420,43 @@ static void check_unattributed(struct checks *checks)
                   (long long)(summary->completed - summary->energy_known));
 }
 
+/* NULL where it was not found. */
+static const struct summary_finding *find_code(const struct run_table *table, const char *code)
+{
+    const struct summary_conditions *conditions = &table->summary.conditions;
+    for (size_t i = 0; i < conditions->finding_count; i++)
+        if (strcmp(conditions->findings[i].code, code) == 0)
+            return &conditions->findings[i];
+    return NULL;
+}
+
+static void check_background(struct checks *checks)
+{
+    const struct summary_conditions *conditions = &checks->table->summary.conditions;
+    const struct summary_finding *unknown = find_code(checks->table, "background_unknown"),
+                                 *found = find_code(checks->table, "background_cpu");
+    if (found)
+        check_put(checks, "background_load", CHECK_WARNING, "%s", found->text);
+    else if (unknown)
+        check_put(checks, "background_load", CHECK_UNKNOWN, "%s", unknown->text);
+    else if (is_known(conditions->background_cpus))
+        check_put(checks, "background_load", CHECK_GOOD, "other processes used %.2g of %lld CPUs",
+                  conditions->background_cpus, (long long)conditions->cpus);
+}
+
+static void check_idle(struct checks *checks)
+{
+    const struct run_table *table = checks->table;
+    const struct summary_finding *refused = find_code(table, "baseline_refused"),
+                                 *changed = find_code(table, "idle_changed");
+    bool measured = table->summary.idle.known;
+    const char *text = measured ? "measured" : "not measured: idle and active energy are unknown";
+    if (refused || changed)
+        text = refused ? refused->text : changed->text;
+    check_put(checks, "idle_baseline", measured && !changed ? CHECK_GOOD : CHECK_WARNING, "%s",
+              text);
+}
+
 static void check_machine(struct checks *checks)
 {
     const struct run_table *table = checks->table;
@@ -429,11 +467,9 @@ static void check_machine(struct checks *checks)
         check_put(checks, "conservation", missing > CONSERVATION_MOST ? CHECK_WARNING : CHECK_GOOD,
                   "the parts differ from the machine's energy by %.2g %%", 100 * missing);
     check_unattributed(checks);
-    if (table->ours && table->has_summary) {
-        bool measured = table->summary.idle.known;
-        check_put(checks, "idle_baseline", measured ? CHECK_GOOD : CHECK_WARNING, "%s",
-                  measured ? "measured" : "not measured: idle and active energy are unknown");
-    }
+    if (table->ours && table->has_summary)
+        check_idle(checks);
+    check_background(checks);
 }
 
 /* ---- failures ---- */

@@ -406,6 +406,7 @@ const struct command command_analyze = {
         "with each other. `ipw list analyses -v` shows the analyses and their parameters.",
     .rows = ROWS,
     .words = WORDS_ANY,
+    .takes_runs = true,
     .required = "missing run directory",
     .run = analyze_main,
 };

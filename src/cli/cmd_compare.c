@@ -196,5 +196,6 @@ const struct command command_compare = {
         "         tokens_per_s accuracy ipj ipw power",
     .rows = ROWS,
     .words = WORDS_ANY,
+    .takes_runs = true,
     .run = compare_main,
 };

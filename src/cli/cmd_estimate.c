@@ -39,7 +39,7 @@ struct estimate_options {
     struct option_list hardware, hardware_files, dim_words;
     struct workload_options workload;
     struct candidate_options candidates;
-    double max_latency_ms, max_energy_mj, max_memory_gb, max_power_w;
+    double max_latency_ms, max_energy_j, max_memory_gb, max_power_w;
     unsigned top;
     bool compat, json, verbose;
 };
@@ -59,7 +59,7 @@ static struct budget budget_of(const struct estimate_options *options)
 {
     struct budget budget = budget_none();
     budget.most[BUDGET_LATENCY] = limit(options->max_latency_ms, 1e-3);
-    budget.most[BUDGET_ENERGY] = limit(options->max_energy_mj, 1e-3);
+    budget.most[BUDGET_ENERGY] = limit(options->max_energy_j, 1);
     budget.most[BUDGET_MEMORY] = limit(options->max_memory_gb, 1e9);
     budget.most[BUDGET_POWER] = limit(options->max_power_w, 1);
     return budget;
@@ -378,12 +378,12 @@ static enum err check_legacy(const struct estimate_options *o, struct error *why
         const char *name;
     } OTHERS[] = {
         {o->workload.batch != NULL, "batch"},
-        {o->candidates.devices != 0, "devices"},
+        {o->candidates.devices != 0, "tensor-parallel"},
         {o->candidates.compare, "compare"},
         {o->workload.sweep, "sweep"},
         {o->workload.no_fusion, "no-fusion"},
         {o->max_latency_ms > 0, "max-latency-ms"},
-        {o->max_energy_mj > 0, "max-energy-mj"},
+        {o->max_energy_j > 0, "max-energy-j"},
         {o->max_memory_gb > 0, "max-memory-gb"},
         {o->max_power_w > 0, "max-power-w"},
         {o->plot != NULL, "plot"},
@@ -513,9 +513,12 @@ static const struct option_row ROWS[] = {
      .help = "image side in pixels (default: the model's)", .least = 1, .most = 100000},
     {.name = "dim", .type = OPTION_LIST, .target = &args.dim_words, .value = "NAME=N",
      .help = "dynamic dimension of an ONNX file: seq=128, x=1x3x224x224"},
-    {.name = "devices", .type = OPTION_COUNT, .target = &args.candidates.devices, .value = "N",
+    {.name = "tensor-parallel", .type = OPTION_COUNT, .target = &args.candidates.devices, .value = "N",
      .help = "devices that share the model by tensor parallelism (default: 1)", .least = 1,
      .most = 1024},
+    {.name = "devices", .type = OPTION_HINT, .help = "use --tensor-parallel N"},
+    {.name = "tp", .type = OPTION_HINT, .help = "use --tensor-parallel N"},
+    {.name = "max-energy-mj", .type = OPTION_HINT, .help = "use --max-energy-j J (1 mJ is 0.001)"},
     {.name = "compare", .type = OPTION_FLAG, .target = &args.candidates.compare,
      .help = "compare devices (default: the whole catalog)"},
     {.name = "sweep", .type = OPTION_FLAG, .target = &args.workload.sweep,
@@ -523,7 +526,7 @@ static const struct option_row ROWS[] = {
     {.name = "max-latency-ms", .type = OPTION_NUMBER, .target = &args.max_latency_ms,
      .value = "MS", .help = "fail when a pass or request takes longer", .least = 1e-9,
      .most = 1e12},
-    {.name = "max-energy-mj", .type = OPTION_NUMBER, .target = &args.max_energy_mj, .value = "MJ",
+    {.name = "max-energy-j", .type = OPTION_NUMBER, .target = &args.max_energy_j, .value = "J",
      .help = "fail when a sample, a token of a phase or a request costs more", .least = 1e-9,
      .most = 1e15},
     {.name = "max-memory-gb", .type = OPTION_NUMBER, .target = &args.max_memory_gb, .value = "GB",

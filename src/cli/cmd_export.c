@@ -91,5 +91,6 @@ const struct command command_export = {
         "jsonl, csv, hf, sqlite, prom, perfetto, otlp-json, otlp-metrics.",
     .rows = ROWS,
     .words = WORDS_ANY,
+    .takes_runs = true,
     .run = export_main,
 };

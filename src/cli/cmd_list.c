@@ -109,6 +109,10 @@ static void list_hardware(struct listing *listing)
 {
     size_t column = 0;
     begin_hardware(listing);
+    if (listing->brief) {
+        listing_count(listing, hardware_count());
+        return;
+    }
     for (size_t i = 0; i < hardware_count(); i++) {
         const char *id = hardware_at(i)->id;
         if (listing->json) {
@@ -212,6 +216,19 @@ static int list_kinds(struct listing *listing, const char *wanted)
     return found ? put_output(&listing->text) : unknown_kind(wanted);
 }
 
+/* Names only, and of the long lists their length. */
+static int list_summary(struct listing *listing)
+{
+    listing->brief = !listing->json;
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        KINDS[i].list(listing);
+    listing_end(listing);
+    if (listing->brief)
+        text_add(&listing->text, "\n\n`ipw list KIND` describes those of one kind, `ipw list all` "
+                                 "everything,\n`ipw list runs [DIR]` the runs that were saved.\n");
+    return put_output(&listing->text);
+}
+
 /* Some entries of one kind, in detail. */
 static int list_named(struct listing *listing,
                       enum err (*show)(struct listing *, const char **, size_t, struct error *),
@@ -233,13 +250,56 @@ static enum err show_runs(struct listing *listing, const char **words, size_t co
     return listing_runs(listing, count ? words[0] : "runs", why);
 }
 
+/* The models that a service has, by its own names. */
+static enum err service_models(const char *client_name, const char *url, struct client_models *out,
+                               struct error *why)
+{
+    struct client client;
+    const struct client_driver *driver = client_driver_find(client_name, why);
+    if (!driver)
+        return ERR_NOT_FOUND;
+    enum err err = client_open(driver, &(struct client_config){.base_url = url}, &client, why);
+    if (err)
+        return err;
+    err = client.driver->models(&client, out, why);
+    client_close(&client);
+    return err;
+}
+
+static int list_service(struct listing *listing, const char *client_name, const char *url)
+{
+    struct client_models models = {0};
+    struct error why = {0};
+    enum err err = service_models(client_name, url, &models, &why);
+    if (!err && !listing->json && models.count == 0)
+        text_add(&listing->text, "the service lists no models\n");
+    if (!err && listing->json)
+        listing_begin(listing, "models", "");
+    for (size_t i = 0; !err && i < models.count; i++)
+        if (listing->json)
+            json_string(&listing->json_writer, NULL, models.names[i]);
+        else
+            text_addf(&listing->text, "%s\n", models.names[i]);
+    client_models_release(&models);
+    if (err)
+        return complain(err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+    listing_end(listing);
+    return put_output(&listing->text);
+}
+
 static bool json, verbose;
+static const char *client_name, *client_url;
 
 /* clang-format off */
 static const struct option_row ROWS[] = {
     {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &verbose,
      .help = "show parameters too"},
     {.name = "json", .type = OPTION_FLAG, .target = &json, .help = "print JSON"},
+    {.name = "client", .type = OPTION_TEXT, .target = &client_name, .value = "NAME",
+     .help = "models: those of a running service, e.g. openai"},
+    {.name = "client-base-url", .type = OPTION_TEXT, .target = &client_url, .value = "URL",
+     .help = "its address (default: the client's own)"},
+    {.name = "base-url", .type = OPTION_HINT, .help = "use --client-base-url URL"},
     {0},
 };
 /* clang-format on */
@@ -247,10 +307,18 @@ static const struct option_row ROWS[] = {
 static int list_main(const char **words, size_t count)
 {
     struct listing listing;
-    const char *wanted = count ? words[0] : "all";
+    const char *wanted = count ? words[0] : "";
     int code;
+    if (strcmp(wanted, "visualizations") == 0) /* as the Python IPW calls them */
+        wanted = "plots";
+    if ((client_name || client_url) && strcmp(wanted, "models") != 0)
+        return complain(EXIT_USAGE, "--client and --client-base-url are for `ipw list models`");
     listing_init(&listing, json, verbose, wants_color(STDOUT_FILENO));
-    if (!strcmp(wanted, "hardware"))
+    if (!count)
+        code = list_summary(&listing);
+    else if (client_name || client_url)
+        code = list_service(&listing, client_name ? client_name : "openai", client_url);
+    else if (!strcmp(wanted, "hardware"))
         code = list_named(&listing, show_hardware, words + 1, count - 1);
     else if (!strcmp(wanted, "runs"))
         code = list_named(&listing, show_runs, words + 1, count - 1);

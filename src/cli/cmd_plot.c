@@ -98,7 +98,7 @@ static int choose(struct plotting *work)
 
 static struct run_wanted columns_needed(const struct plotting *work)
 {
-    struct run_wanted wanted = {work->source_count > 1 ? RUN_FIGURES_NEEDS : 0, 0};
+    struct run_wanted wanted = {work->source_count > 1 ? RUN_FIGURES_NEEDS : 0, RUN_FIGURES_WORDS};
     for (size_t i = 0; i < work->driver_count; i++) {
         wanted.numbers |= work->drivers[i]->needs.numbers;
         wanted.words |= work->drivers[i]->needs.words;
@@ -443,6 +443,7 @@ const struct command command_plot = {
         "Needs gnuplot. `ipw list plots` shows the plots.",
     .rows = ROWS,
     .words = WORDS_ANY,
+    .takes_runs = true,
     .required = "missing run directory",
     .run = plot_main,
 };

@@ -70,14 +70,14 @@ static const struct option_row ROWS[] = {
      .help = "queries sent first and discarded (default: 3)", .most = 100000},
     {.letter = 'c', .name = "concurrency", .type = OPTION_COUNT,
      .target = &command.profile.concurrency, .value = "N",
-     .help = "max. requests in flight (default: 1; with --rate: 64)", .least = 1, .most = 4096},
-    {.name = "rate", .type = OPTION_NUMBER, .target = &command.profile.rate, .value = "R",
+     .help = "max. requests in flight (default: 1; with --request-rate: 64)", .least = 1, .most = 4096},
+    {.name = "request-rate", .type = OPTION_NUMBER, .target = &command.profile.rate, .value = "R",
      .help = "Poisson arrivals per second (default: next when one ends)", .least = 1e-6,
      .most = 1e6},
     {.name = "repeat", .type = OPTION_COUNT, .target = &command.profile.repeat, .value = "N",
      .help = "ask the whole dataset N times (default: 1)", .least = 1, .most = 100000},
     {.name = "seed", .type = OPTION_COUNT, .target = &command.seed, .value = "N",
-     .help = "random seed of the arrivals of --rate (default: 0)", .most = 4e9},
+     .help = "random seed of the arrivals of --request-rate (default: 0)", .most = 4e9},
     {.name = "timeout", .type = OPTION_NUMBER, .target = &command.profile.timeout_s, .value = "S",
      .help = "seconds per request (default: 600)", .least = 0.001, .most = 604800},
     {.name = "retries", .type = OPTION_COUNT, .target = &command.profile.retries, .value = "N",
@@ -92,7 +92,7 @@ static const struct option_row ROWS[] = {
      .value = "TEXT",
      .help = "prompt template with {problem}, {subject}, {id}, {KEY}"},
     {.name = "grader", .type = OPTION_TEXT, .target = &command.profile.grader, .value = "NAME",
-     .help = "how answers are graded (default: the dataset's own grader)"},
+     .help = "how answers are graded (default: the dataset's, else by its answers)"},
     {.name = "grader-param", .type = OPTION_PARAMS, .target = &command.profile.grader_params,
      .value = "K=V",
      .help = "parameter of the grader"},
@@ -126,6 +126,8 @@ static const struct option_row ROWS[] = {
     {.name = "output-dir", .type = OPTION_TEXT, .target = &command.profile.output_dir,
      .value = "DIR",
      .help = "parent of the run directory (default: runs)"},
+    {.name = "name", .type = OPTION_TEXT, .target = &command.profile.name, .value = "NAME",
+     .help = "name of the run directory (default: hardware, model, dataset, load)"},
     {.name = "resume", .type = OPTION_FLAG, .target = &command.resume,
      .help = "continue the run in that directory"},
     {.name = "overwrite", .type = OPTION_FLAG, .target = &command.overwrite,
@@ -134,6 +136,17 @@ static const struct option_row ROWS[] = {
      .help = "same as --overwrite"},
     RESULT_OPTION_ROWS(command, "no progress and no report on stderr"),
     MEASURE_OPTION_ROWS(command.measure, "sample-rate"),
+    {.name = "rate", .type = OPTION_HINT,
+     .help = "use --request-rate for arrivals per second, --sample-rate for the sensors"},
+    {.name = "base-url", .type = OPTION_HINT, .help = "use --client-base-url URL"},
+    {.name = "url", .type = OPTION_HINT, .help = "use --client-base-url URL"},
+    {.name = "max-tokens", .type = OPTION_HINT, .help = "use --param max_tokens=N"},
+    {.name = "temperature", .type = OPTION_HINT, .help = "use --param temperature=T"},
+    {.letter = 'n', .name = "num-prompts", .type = OPTION_HINT, .help = "use --max-queries N"},
+    {.name = "limit", .type = OPTION_HINT, .help = "use --max-queries N"},
+    {.name = "max-concurrency", .type = OPTION_HINT, .help = "use --concurrency N"},
+    {.name = "api-key", .type = OPTION_HINT,
+     .help = "set IPW_API_KEY, so that no list of processes shows the key"},
     {0},
 };
 /* clang-format on */
@@ -277,7 +290,7 @@ const struct command command_profile = {
         "Sends every question of a dataset to an inference service and records, for each query, "
         "its\n"
         "energy with uncertainty, its latency, its tokens, and whether the answer was correct.\n"
-        "Requests may run concurrently (--concurrency, --rate): the energy of a device is "
+        "Requests may run concurrently (--concurrency, --request-rate): the energy of a device is "
         "attributed\n"
         "to the requests in flight by the tokens they process, and adds up to what it spent.\n\n"
         "The run directory, runs/profile_HARDWARE_MODEL_DATASET, holds records.jsonl (written as\n"

@@ -79,6 +79,7 @@ const struct command command_report = {
         "in the first DIR.",
     .rows = ROWS,
     .words = WORDS_ANY,
+    .takes_runs = true,
     .required = "missing run directory",
     .run = report_main,
 };

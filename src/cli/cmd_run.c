@@ -2,7 +2,8 @@
  *
  *   $ ipw run -r 3 --idle 2 -- python infer.py
  *
- * The command's stdin, stdout and stderr are its own; our report goes to stderr, or to -o FILE. */
+ * The command's stdin, stdout and stderr are its own, and our report goes to stderr or to -o FILE.  With --json or
+ * -o - the report is all that stdout gets, so that it can be piped; the command then writes to stderr. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ struct run_options {
     const char *samples;
     bool save;
     const char *output_dir; /* of the run directory; saves */
+    int report_fd;          /* standard output, kept for the report; -1: it is the command's */
 };
 
 static void show_progress(enum exec_phase phase, unsigned number, unsigned of, double idle_s)
@@ -60,7 +62,11 @@ static int write_out(const struct run_options *options, const struct text *text)
 {
     struct error why;
     int code = 0;
-    if (options->output) {
+    if (options->report_fd >= 0) {
+        if (write_all(options->report_fd, text, &why) == ERR_OK)
+            return 0;
+        code = complain(EXIT_FAILED, "cannot write to standard output: %s", why.text);
+    } else if (options->output) {
         if (write_file(options->output, text, &why) == ERR_OK)
             return 0;
         code = complain(EXIT_FAILED, "%s", why.text);
@@ -157,7 +163,16 @@ static int measure(const struct run_options *options)
     return code;
 }
 
-static struct run_options args = {.exec = {.repeats = 1}};
+/* The command inherits descriptor 1, which becomes stderr; the report has the former one. */
+static enum err keep_stdout(int *out)
+{
+    *out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (*out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return ERR_IO;
+    return ERR_OK;
+}
+
+static struct run_options args = {.exec = {.repeats = 1}, .report_fd = -1};
 
 /* clang-format off */
 static const struct option_row ROWS[] = {
@@ -168,9 +183,9 @@ static const struct option_row ROWS[] = {
      .help = "run it N times first, unmeasured", .most = 100000},
     {.name = "idle", .type = OPTION_NUMBER, .target = &args.exec.idle_s, .value = "S",
      .help = "measure idle power first, S seconds", .least = 0.05, .most = 86400},
-    {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "report as JSON"},
+    {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "report as JSON to stdout; the command's stdout goes to stderr"},
     {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
-     .value = "FILE", .help = "write the report to FILE instead of stderr"},
+     .value = "FILE", .help = "write the report to FILE instead of stderr; - is stdout"},
     {.name = "samples", .type = OPTION_TEXT, .target = &args.samples, .value = "FILE",
      .help = "write all raw samples to a CSV file"},
     {.name = "save", .type = OPTION_FLAG, .target = &args.save,
@@ -184,6 +199,7 @@ static const struct option_row ROWS[] = {
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
      .help = "no progress lines"},
     MEASURE_OPTION_ROWS(args.measure, "rate"),
+    {.letter = 'n', .name = "runs", .type = OPTION_HINT, .help = "use --repeat N"},
     {0},
 };
 /* clang-format on */
@@ -193,6 +209,9 @@ static int run_run(const char **words, size_t count)
     (void)count;
     args.exec.argv = (char *const *)words;
     secret_add_words(args.exec.argv); /* reports and saved runs quote the command */
+    bool is_dash = args.output && strcmp(args.output, "-") == 0;
+    if ((is_dash || (args.json && !args.output)) && keep_stdout(&args.report_fd))
+        return complain(EXIT_FAILED, "cannot redirect standard output");
     if (!args.quiet && isatty(STDERR_FILENO))
         args.exec.progress = show_progress;
     return measure(&args);

@@ -16,6 +16,7 @@
 #include "port/proc.h"
 #include "port/term.h"
 #include "report/live/progress.h"
+#include "rundir/run_list.h"
 #include "sampler/session.h"
 
 static const struct command *current; /* the one that runs; NULL before the first */
@@ -227,6 +228,17 @@ static int parse_words(const struct command *command, int argc, char **argv, siz
     }
 }
 
+static int call_with_runs(const struct command *command, const char **words, size_t count)
+{
+    struct run_inputs inputs;
+    struct error why = {0};
+    if (run_inputs_find(words, count, &inputs, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    int code = command->run((const char **)inputs.paths, inputs.count);
+    run_inputs_release(&inputs);
+    return code;
+}
+
 int command_call(const struct command *command, int argc, char **argv)
 {
     const struct command *caller = current;
@@ -238,10 +250,12 @@ int command_call(const struct command *command, int argc, char **argv)
     int code = parse_words(command, argc, argv, &count);
     if (code < 0 && !count && command->required)
         code = complain_usage(command->required);
-    if (code < 0) {
+    if (code < 0)
         argv[count] = NULL;
+    if (code < 0 && command->takes_runs)
+        code = call_with_runs(command, (const char **)argv, count);
+    else if (code < 0)
         code = command->run((const char **)argv, count);
-    }
     current = caller;
     return code;
 }

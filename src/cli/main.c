@@ -36,9 +36,10 @@ static void log_to_stderr(enum log_level level, const char *line)
 static int show_help(void)
 {
     struct text text = {0};
-    text_add(&text, "ipw - intelligence per watt: energy measurement for AI inference\n\n"
-                    "usage: ipw COMMAND [OPTIONS]\n       ipw COMMAND --help\n"
-                    "       ipw --version\n\ncommands:\n");
+    text_add(&text,
+             "ipw - intelligence per watt: energy measurement for AI inference\n\n"
+             "usage: ipw COMMAND [OPTIONS]\n       ipw COMMAND --help\n       ipw help COMMAND\n"
+             "       ipw --version\n\ncommands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         text_addf(&text, "  %-10s %s\n", COMMANDS[i]->name, COMMANDS[i]->summary);
     text_add(
@@ -76,6 +77,14 @@ static enum log_level wanted_level(const char *word)
     return LOG_WARN;
 }
 
+static const struct command *find_command(const char *word)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (!strcmp(COMMANDS[i]->name, word))
+            return COMMANDS[i];
+    return NULL;
+}
+
 static int unknown_command(const char *word)
 {
     const char *names[COMMAND_COUNT];
@@ -85,6 +94,22 @@ static int unknown_command(const char *word)
     fprintf(stderr, "ipw: unknown command '%s'; %s%s%s\n", word,
             near ? "did you mean '" : "see `ipw --help`", near ? near : "", near ? "'?" : "");
     return EXIT_USAGE;
+}
+
+/* `ipw help COMMAND [TOOL]` is `ipw COMMAND [TOOL] --help`. */
+static int help_of(int count, char **words)
+{
+    static char option[] = "--help";
+    const struct command *command = find_command(words[0]);
+    char *argv[4] = {words[0], option};
+    int argc = 2;
+    if (!command)
+        return unknown_command(words[0]);
+    if (count > 1) {
+        argv[1] = words[1];
+        argv[argc++] = option;
+    }
+    return command_call(command, argc, argv);
 }
 
 /* A thread that a driver does not return from may hold a lock of its library, which an exit handler
@@ -109,12 +134,13 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     const char *word = argv[1];
-    if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help"))
+    bool is_help = !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
+    if (is_help && argc == 2)
         return show_help();
     if (!strcmp(word, "--version") || !strcmp(word, "-V") || !strcmp(word, "version"))
         return show_version();
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (!strcmp(COMMANDS[i]->name, word))
-            return end_with(command_call(COMMANDS[i], argc - 1, argv + 1));
-    return unknown_command(word);
+    if (is_help)
+        return help_of(argc - 2, argv + 2);
+    const struct command *command = find_command(word);
+    return command ? end_with(command_call(command, argc - 1, argv + 1)) : unknown_command(word);
 }

@@ -33,7 +33,8 @@ static enum err unknown_option(const struct option_row *rows, const char *word, 
     size_t count = 1;
     str_format(name, sizeof name, "%.*s", (int)length, word);
     for (; rows->name && count < 64; rows++)
-        names[count++] = rows->name;
+        if (rows->type != OPTION_HINT)
+            names[count++] = rows->name;
     const char *near = nearest_name(name, names, count);
     if (near)
         return err_set(why, ERR_USAGE, "unknown option '--%s'; did you mean '--%s'?", name, near);
@@ -105,11 +106,15 @@ static enum err set_value(const struct option_row *row, const char *value, struc
     case OPTION_CHOICE:
         return set_choice(row, value, why);
     case OPTION_PARAMS:
+        if (!strchr(value, '='))
+            return err_set(why, ERR_USAGE, "--%s takes KEY=VALUE, not '%.80s'", row->name, value);
         if (params_add(row->target, value) != ERR_OK)
             return err_no_memory(why);
         return ERR_OK;
     case OPTION_LIST:
         return add_item(row, value, why);
+    case OPTION_HINT:
+        break;
     }
     return ERR_USAGE;
 }
@@ -162,6 +167,9 @@ static enum err take_option(const struct option_row *rows, int argc, char **argv
         return unknown_option(rows, name, length, why);
     if (!row)
         return err_set(why, ERR_USAGE, "unknown option '-%c'; see --help", *name);
+    if (row->type == OPTION_HINT)
+        return err_set(why, ERR_USAGE, "unknown option '%.*s': %s", (int)(is_long ? length + 2 : 2),
+                       word, row->help);
     const char *value = equals ? equals + 1 : NULL;
     if (!is_long && name[1])
         value = name + 1;
@@ -215,6 +223,8 @@ void options_help(const struct command *command, const struct option_row *rows, 
         text_addf(out, "\n%s\n", command->details);
     text_add(out, "\noptions:\n");
     for (; rows->name; rows++) {
+        if (rows->type == OPTION_HINT)
+            continue;
         char left[64], letter[8] = "    ";
         if (rows->letter)
             str_format(letter, sizeof letter, "-%c, ", rows->letter);

@@ -21,6 +21,7 @@ enum option_type {
     OPTION_CHOICE, /* const char *, one of choices */
     OPTION_PARAMS, /* struct params; may be given several times */
     OPTION_LIST,   /* struct option_list; may be given several times */
+    OPTION_HINT, /* not an option: another tool's name for one, or a former one; `help` says what to use */
 };
 
 enum { OPTION_LIST_MAX = 32 };
@@ -52,7 +53,8 @@ struct command {
         WORDS_ANY,    /* arguments before, between or after its options */
         WORDS_FOLLOW, /* what follows the first argument is not ours */
     } words;
-    const char *required;               /* the complaint without any argument; NULL: none */
+    bool takes_runs;      /* arguments are runs: a folder of runs stands for those in it */
+    const char *required; /* the complaint without any argument; NULL: none */
     const struct command *const *tools; /* commands below it, "NAME TOOL", ended by NULL; or NULL */
 
     /* With the options in the targets of its rows and the arguments in words[0..count). */

@@ -20,8 +20,14 @@ static const char *name_at(size_t index)
     return CLIENT_DRIVERS[index] ? CLIENT_DRIVERS[index]->name : NULL;
 }
 
+/* Names that users have for a service whose protocol a driver speaks, at the driver's default address. */
+static const char *const ALIASES[][2] = {{"vllm", "openai"}};
+
 const struct client_driver *client_driver_find(const char *name, struct error *why)
 {
+    for (size_t i = 0; name && i < sizeof ALIASES / sizeof *ALIASES; i++)
+        if (strcmp(name, ALIASES[i][0]) == 0)
+            name = ALIASES[i][1];
     long at = registry_find("client", name_at, name, ERR_NOT_FOUND, why);
     return at < 0 ? NULL : CLIENT_DRIVERS[at];
 }

@@ -130,6 +130,16 @@ bool str_format(char *to, size_t size, const char *format, ...)
     return length >= 0 && (size_t)length < size;
 }
 
+const char *str_last_part(const char *name)
+{
+    /* Letters beyond ASCII may stand in a path, too; quotes and brackets say that it is something else. */
+    for (const char *at = name; *at; at++)
+        if ((unsigned char)*at < 0x80 && !isalnum((unsigned char)*at) && !strchr("/._-+:@~ ", *at))
+            return name;
+    const char *slash = strrchr(name, '/');
+    return slash && slash[1] ? slash + 1 : name;
+}
+
 char *str_trim(char *string)
 {
     while (isspace((unsigned char)*string))

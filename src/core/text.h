@@ -42,6 +42,9 @@ bool str_join(char *to, size_t size, const char *first, const char *second, cons
 /* Removes white space at both ends, in place; returns the first byte kept. */
 char *str_trim(char *string);
 
+/* The last part of a path or of "organization/name"; any other text is returned whole. */
+const char *str_last_part(const char *name);
+
 bool str_starts(const char *string, const char *prefix);
 bool str_equal_nocase(const char *a, const char *b);
 bool str_contains_nocase(const char *haystack, const char *needle);

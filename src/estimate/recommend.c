@@ -320,7 +320,7 @@ static enum err try_fewer_devices(struct search *search)
         enum err err = try_choice(search, RECOMMEND_DEVICES, now->hardware, &config, &trial);
         if (err)
             return err;
-        str_format(trial.row.options, sizeof trial.row.options, "--devices %d", devices);
+        str_format(trial.row.options, sizeof trial.row.options, "--tensor-parallel %d", devices);
         if (is_better(&trial, &best))
             best = trial;
     }

@@ -217,6 +217,16 @@ static bool only_opens(struct slice line)
            slice_equal(line, slice_of("\\["));
 }
 
+/* Without what closes a quoted value or a tag: {"answer": "X"}, <answer>X</answer> */
+static struct slice without_closing(struct slice line)
+{
+    bool quoted = line.length && line.start[-1] == '"';
+    for (size_t i = 0; i + 1 < line.length; i++)
+        if ((quoted && line.start[i] == '"') || (line.start[i] == '<' && line.start[i + 1] == '/'))
+            return slice_trim((struct slice){line.start, i});
+    return slice_trim(line);
+}
+
 /* The value after a marker: skips blanks, Markdown and lines that only open a block. */
 static struct slice value_line(const char *at, const char *end, bool *new_line)
 {
@@ -226,7 +236,7 @@ static struct slice value_line(const char *at, const char *end, bool *new_line)
         const char *stop = line_end(at, end);
         struct slice line = slice_between(at, stop);
         if (stop == end || (!is_blank(line) && !only_opens(line)))
-            return slice_trim(line);
+            return without_closing(line);
         at = stop + 1;
         *new_line = true;
     }

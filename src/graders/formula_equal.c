@@ -191,11 +191,13 @@ static bool is_end_mark(struct part part)
 static struct part strip_suffix(struct part part, struct suffix *suffix)
 {
     char closing;
+    struct parts list;
     for (;;) {
         size_t start = unit_start(part);
         if (part.count && is_end_mark(part)) {
             part.count--;
-        } else if (part.count && is_sign(&part.at[part.count - 1], '%')) {
+        } else if (part.count && is_sign(&part.at[part.count - 1], '%') &&
+                   split(part, LIST, &list) && list.count == 1) { /* not "7/10 or 70%" */
             suffix->percent = true;
             part.count--;
         } else if (start < part.count && part.at[0].kind != MATH_TEXT) {
@@ -565,6 +567,13 @@ static bool read_interval(struct part part, struct range *out)
     return true;
 }
 
+/* x or f(x) */
+static bool is_bounded(struct part part)
+{
+    return part.at[0].kind == MATH_NAME &&
+           (part.count == 1 || (part.count == 4 && part.at[1].kind == MATH_OPEN));
+}
+
 /* x < 3, 3 > x, 1 < x <= 3 */
 static bool read_inequality(struct part part, struct range *out)
 {
@@ -572,9 +581,8 @@ static bool read_inequality(struct part part, struct range *out)
     *out = (struct range){.low_closed = false};
     if (!split(part, RELATIONS, &sides) || sides.count < 2 || sides.count > 3)
         return false;
-    size_t middle =
-        sides.count == 3 || sides.items[0].count != 1 || sides.items[0].at[0].kind != MATH_NAME;
-    if (sides.items[middle].count != 1 || sides.items[middle].at[0].kind != MATH_NAME)
+    size_t middle = sides.count == 3 || !is_bounded(sides.items[0]);
+    if (!is_bounded(sides.items[middle]))
         return false;
     for (size_t i = 0; i < sides.count; i++) {
         if (i == middle)

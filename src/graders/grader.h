@@ -81,6 +81,10 @@ extern const struct grader_driver *const GRADER_DRIVERS[];
 
 const struct grader_driver *grader_driver_find(const char *name, struct error *why);
 
+/* The grader for an expected answer when nobody named one: choice for a letter, numeric for a number, math for
+ * LaTeX, contains for a few words.  NULL for longer texts, which none of them can grade, and for "". */
+const char *grader_default(const char *expected);
+
 /* Checks availability, parameters and judge, and opens. */
 enum err grader_open(const struct grader_driver *driver, const struct grader_config *config,
                      struct grader *out, struct error *why) MUST_USE;

@@ -146,11 +146,17 @@ static void add_suffixes(struct candidates *to, struct slice sentence)
     add_tail(to, sentence);
 }
 
-/* The last formula, unless a number after it is the result: "$\sqrt{16}$, which is 4". */
+/* Is the formula the result?  Not if a number follows, "$\sqrt{16}$, which is 4", or a denial, "$x=2$ is not". */
 static bool is_result(struct slice text, struct slice formula)
 {
+    struct slice rest = slice_between(slice_end(formula), slice_end(text));
+    struct tokens tokens = tokens_of(rest);
+    struct token token;
     struct number number;
-    return !number_first(slice_between(slice_end(formula), slice_end(text)), &number);
+    for (int words = 0; words < 2 && token_next(&tokens, &token); words += token.kind == TOKEN_WORD)
+        if (token_is_negation(&token))
+            return false;
+    return !number_first(rest, &number);
 }
 
 static void add_sentence(struct candidates *to, struct slice sentence, bool marked)

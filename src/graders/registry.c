@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/registry.h"
+#include "core/slice.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "graders/answer.h"
@@ -30,6 +31,29 @@ const struct grader_driver *grader_driver_find(const char *name, struct error *w
     const char *wanted = strcmp(name, "none") == 0 ? "null" : name; /* as users call it */
     long at = registry_find("grader", name_at, wanted, ERR_USAGE, why);
     return at < 0 ? NULL : GRADER_DRIVERS[at];
+}
+
+const char *grader_default(const char *expected)
+{
+    enum { WORDS_MAX = 8 };
+    struct slice text = slice_trim(slice_of(expected));
+    size_t spaces = 0, letters = 0, digits = 0;
+    for (size_t i = 0; i < text.length; i++) {
+        spaces += slice_is_space(text.start[i]);
+        digits += text.start[i] >= '0' && text.start[i] <= '9';
+        letters += !strchr("0123456789 .,-+/%$()eE", text.start[i]);
+    }
+    const char *hashes = strstr(expected, "#### "); /* a solution as in GSM8K */
+    struct slice bare = text;
+    if (bare.length == 3 && bare.start[0] == '(' && bare.start[2] == ')')
+        bare = (struct slice){bare.start + 1, 1};
+    if (bare.length == 1 && bare.start[0] >= 'A' && bare.start[0] <= 'J')
+        return "choice";
+    if (hashes || (digits && !letters && text.start[text.length - 1] != '('))
+        return "numeric";
+    if (memchr(text.start, '\\', text.length) || memchr(text.start, '^', text.length))
+        return "math";
+    return text.length && spaces < WORDS_MAX ? "contains" : NULL;
 }
 
 enum err grader_open(const struct grader_driver *driver, const struct grader_config *config,

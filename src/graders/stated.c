@@ -158,6 +158,19 @@ enum role {
     ROLE_RESULT,       /* anything else */
 };
 
+/* "4 fewer than before" */
+static bool is_compared(struct slice sentence, const struct number *number)
+{
+    struct tokens tokens = tokens_of(slice_between(slice_end(number->where), slice_end(sentence)));
+    struct token token;
+    if (!token_next(&tokens, &token) || !token_in(&token, " fewer more less "))
+        return false;
+    for (int i = 0; i < 3 && token_next(&tokens, &token); i++)
+        if (token_is(&token, "than"))
+            return true;
+    return false;
+}
+
 static enum role role_of(struct slice sentence, const struct number *number)
 {
     static const char LEADS[] =
@@ -184,13 +197,14 @@ static enum role role_of(struct slice sentence, const struct number *number)
     bool of_number =
         token_is(&last, "of") && before.text.start &&
         (token_is(&before, "out") || (before.text.start[0] >= '0' && before.text.start[0] <= '9'));
-    bool after_verb = last.text.length > 4 &&
-                      slice_is((struct slice){slice_end(last.text) - 3, 3}, "ing") &&
-                      token_in(&before, LEADS); /* "after selling 3" */
+    bool after_verb = last.text.length > 4 && slice_is((struct slice){slice_end(last.text) - 3, 3},
+                                                       "ing"); /* "after selling 3" */
+    bool adjective = token_in(&last, " other original remaining next initial previous ");
     bool purpose =
         token_is(&before, "to") && last.kind == TOKEN_WORD &&
         !token_in(&third, " needs need has have had able going wants get "); /* "to fill 4 bags" */
-    return of_number || after_verb || purpose || token_in(&last, LEADS) ? ROLE_CIRCUMSTANCE
+    bool led = token_in(&last, LEADS) || ((after_verb || adjective) && token_in(&before, LEADS));
+    return of_number || purpose || led || is_compared(sentence, number) ? ROLE_CIRCUMSTANCE
                                                                         : ROLE_RESULT;
 }
 
@@ -228,11 +242,13 @@ static bool in_bold(struct slice text, struct number *out)
     bool found = false;
     while (bold_next(&text, &bold)) {
         struct number number;
-        if (!number_first(bold, &number))
-            continue;
-        size_t before = (size_t)(number.where.start - bold.start);
-        if (before >= 3 && !stated_after_equals(bold, &number) && !memchr(bold.start, ':', before))
-            continue;
+        if (!stated_after_equals(bold, &number)) {
+            if (!number_first(bold, &number))
+                continue;
+            size_t before = (size_t)(number.where.start - bold.start);
+            if (before >= 3 && !memchr(bold.start, ':', before))
+                continue;
+        }
         *out = number;
         found = true;
     }

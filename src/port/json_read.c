@@ -209,6 +209,11 @@ const struct jv *jv_first(const struct jv *value)
     return jv_is_array(value) || jv_is_object(value) ? as(of(value)->child) : NULL;
 }
 
+const struct jv *jv_first_member(const struct jv *object)
+{
+    return jv_is_object(object) ? jv_first(object) : NULL;
+}
+
 const struct jv *jv_next(const struct jv *child)
 {
     return child ? as(of(child)->next) : NULL;

@@ -43,6 +43,7 @@ bool jv_is_bool(const struct jv *value);
 /* Children of an array or object, in order. */
 size_t jv_count(const struct jv *value);
 const struct jv *jv_first(const struct jv *value);
+const struct jv *jv_first_member(const struct jv *object); /* NULL unless an object: has a key */
 const struct jv *jv_next(const struct jv *child);
 const char *jv_key(const struct jv *child); /* NULL in an array */
 

@@ -94,6 +94,12 @@ const struct jv *jv_first(const struct jv *value)
     return NULL;
 }
 
+const struct jv *jv_first_member(const struct jv *object)
+{
+    (void)object;
+    return NULL;
+}
+
 const struct jv *jv_next(const struct jv *child)
 {
     (void)child;

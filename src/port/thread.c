@@ -80,6 +80,17 @@ bool thread_join(pthread_t thread, nanos until)
     return false;
 }
 
+bool thread_run(void *(*body)(void *), void *context, nanos limit)
+{
+    pthread_t thread;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (thread_start(&thread, body, context) == ERR_OK)
+        return thread_join(thread, (nanos)now.tv_sec * NS_PER_S + now.tv_nsec + limit);
+    body(context); /* without a thread there is no limit */
+    return true;
+}
+
 bool thread_any_left(void)
 {
     return atomic_load(&any_left);

@@ -28,6 +28,9 @@ enum err thread_start(pthread_t *thread, void *(*body)(void *), void *argument) 
  * stay as long as the process. */
 bool thread_join(pthread_t thread, nanos until) MUST_USE;
 
+/* Runs body(context) in a thread and waits for its end, at most `limit`.  False: it is left behind, with the context. */
+bool thread_run(void *(*body)(void *), void *context, nanos limit) MUST_USE;
+
 /* Whether a thread was left behind: exit handlers of libraries may wait for a lock that it holds. */
 bool thread_any_left(void);
 

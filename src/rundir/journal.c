@@ -304,7 +304,7 @@ static enum err take_start(void *context, const struct jv *line)
     const char *kind = jv_text(jv_get(line, "kind"));
     double at = jv_number(jv_get(line, "started_at"));
     int64_t number;
-    if (!kind || strcmp(kind, "run") != 0 || !(at > 0 && at < 9e9) ||
+    if (!kind || strcmp(kind, "run") != 0 || !(at > 0 && at < 8e9) ||
         !jv_integer(jv_get(line, "start"), &number) || number < 1 || number > STARTS_MOST)
         return ERR_OK;
     while (starts->count < (size_t)number) {

@@ -121,7 +121,8 @@ static enum err lines_next(struct lines *lines, struct line *out, bool *end, str
     *end = false;
     *out = (struct line){.at = window->at + lines->start};
     for (size_t searched = 0;;) {
-        const char *from = window->bytes + lines->start;
+        /* Before the first bytes are read there is nothing to point into. */
+        const char *from = lines->start ? window->bytes + lines->start : window->bytes;
         size_t have = window->length - lines->start;
         const char *newline =
             have > searched ? memchr(from + searched, '\n', have - searched) : NULL;

@@ -92,6 +92,7 @@ void layers_result_init(struct layers_result *result)
     clear(NULL_TEST_FIELDS, &result->null_test);
     clear(SUM_FIELDS, result);
     clear(IDLE_FIELDS, &result->idle);
+    summary_conditions_init(&result->conditions);
     clear(IDLE_FIELDS, &result->awake);
     clear(OUTSIDE_FIELDS, &result->outside);
     clear(OWN_FIELDS, &result->own);
@@ -234,6 +235,8 @@ static void put_model(struct json *json, const struct layers_result *result, boo
     put_fields(json, SUM_FIELDS, result);
     put_idle(json, "idle", &result->idle);
     put_idle(json, "awake", &result->awake);
+    if (is_known(result->conditions.seconds)) /* older files have none */
+        summary_conditions_to_json(json, "conditions", &result->conditions);
     put_rows(json, "components", &COMPONENT_ROW, result->components.items,
              result->components.count);
     put_rows(json, "layers", &LAYER_ROW, result->layers, result->layers_measured);
@@ -368,6 +371,7 @@ static enum err read_model(const struct jv *tree, const struct jv *run, struct l
     record_energy_from_json(jv_get(tree, "energy"), &out->energy);
     read_fields(tree, SUM_FIELDS, out);
     read_fields(jv_get(tree, "idle"), IDLE_FIELDS, &out->idle);
+    summary_conditions_from_json(jv_get(tree, "conditions"), &out->conditions);
     read_fields(jv_get(tree, "awake"), IDLE_FIELDS, &out->awake);
     read_fields(jv_get(run, "own"), OWN_FIELDS, &out->own);
     read_fields(host, HOST_FIELDS, out);

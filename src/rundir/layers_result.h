@@ -11,7 +11,7 @@
 
 #include "core/err.h"
 #include "core/text.h"
-#include "rundir/record.h"
+#include "rundir/summary.h"
 
 struct json;
 struct jv;
@@ -68,6 +68,7 @@ struct layers_result {
     struct record_energy energy; /* of one pass of the workload */
     RESULT_SUMS(RESULT_MEMBER)
     struct result_idle idle, awake; /* nothing runs; threads busy-wait */
+    struct summary_conditions conditions;
     struct result_components components;
     struct result_layer *layers;
     size_t layers_measured;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/grow.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
@@ -99,4 +100,108 @@ void run_list_release(struct run_list *list)
     }
     free(list->entries);
     *list = (struct run_list){0};
+}
+
+/* ---- arguments ---- */
+
+static enum err add_input(struct run_inputs *inputs, const char *parent, const char *name)
+{
+    struct text path = {0};
+    text_addf(&path, "%s%s%s", parent, name ? "/" : "", name ? name : "");
+    char **paths = grow(inputs->paths, &inputs->capacity, inputs->count + 1, sizeof *paths);
+    if (paths)
+        inputs->paths = paths;
+    char *copy = paths && !path.failed ? strdup(text_get(&path)) : NULL;
+    text_release(&path);
+    if (!copy)
+        return ERR_NO_MEMORY;
+    inputs->paths[inputs->count++] = copy;
+    inputs->paths[inputs->count] = NULL;
+    return ERR_OK;
+}
+
+static bool is_run(const char *directory)
+{
+    enum run_dir_state state;
+    return run_dir_look(directory, &state, NULL) == ERR_OK && state == RUN_DIR_HAS_RUN;
+}
+
+/* *added counts those found.  A folder that cannot be read is left to the command, which reports it. */
+static enum err add_children(struct run_inputs *inputs, const char *folder, size_t *added)
+{
+    struct run_list list;
+    size_t length = strlen(folder);
+    char *parent = strdup(folder);
+    enum err err = parent ? ERR_OK : ERR_NO_MEMORY;
+    while (parent && length > 1 && parent[length - 1] == '/')
+        parent[--length] = '\0';
+    if (!err && run_list_load(parent, &list, NULL) == ERR_OK) {
+        for (size_t i = 0; !err && i < list.count; i++)
+            err = add_input(inputs, parent, list.entries[i].name);
+        *added = list.count;
+        run_list_release(&list);
+    }
+    free(parent);
+    return err;
+}
+
+/* Of the files that commands leave among runs, which need no word when a wildcard names them. */
+static bool is_by_product(const char *word)
+{
+    static const char *const NAMES[] = {"catalog.db", "report.html", "plots", "analysis"};
+    const char *slash = strrchr(word, '/');
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (strcmp(slash ? slash + 1 : word, NAMES[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Adds what a word stands for; *is_other when it exists and is no run. */
+static enum err add_word(struct run_inputs *inputs, const char *word, bool *is_other)
+{
+    struct stat status;
+    size_t added = 0;
+    *is_other = false;
+    if (stat(word, &status) != 0 || (S_ISDIR(status.st_mode) && is_run(word)))
+        return add_input(inputs, word, NULL);
+    if (S_ISDIR(status.st_mode)) {
+        enum err err = add_children(inputs, word, &added);
+        *is_other = added == 0;
+        return err;
+    }
+    size_t length = strlen(word);
+    *is_other = length < 5 || strcmp(word + length - 5, ".json") != 0;
+    return *is_other ? ERR_OK : add_input(inputs, word, NULL);
+}
+
+enum err run_inputs_find(const char *const *words, size_t count, struct run_inputs *out,
+                         struct error *why)
+{
+    enum err err = ERR_OK;
+    *out = (struct run_inputs){0};
+    bool *is_other = calloc(count + 1, sizeof *is_other);
+    if (!is_other)
+        return err_no_memory(why);
+    for (size_t i = 0; !err && i < count; i++)
+        err = add_word(out, words[i], &is_other[i]);
+    bool none = out->count == 0; /* the command says why it cannot read them */
+    for (size_t i = 0; !err && i < count; i++)
+        if (is_other[i] && none)
+            err = add_input(out, words[i], NULL);
+        else if (is_other[i] && !is_by_product(words[i]))
+            log_warn("%s is not a run: skipped", words[i]);
+    free(is_other);
+    if (err) {
+        run_inputs_release(out);
+        err_explain(why, err);
+    }
+    return err;
+}
+
+void run_inputs_release(struct run_inputs *inputs)
+{
+    for (size_t i = 0; i < inputs->count; i++)
+        free(inputs->paths[i]);
+    free(inputs->paths);
+    *inputs = (struct run_inputs){0};
 }

@@ -28,4 +28,16 @@ struct run_list {
 enum err run_list_load(const char *parent, struct run_list *out, struct error *why) MUST_USE;
 void run_list_release(struct run_list *list);
 
+/* What the arguments of a command name: runs and JSON files as given.  A folder that is no run stands for the runs
+ * in it.  What is neither is skipped with a warning if others are runs: `runs/` then a star also names the run
+ * index, plots and reports.  run_inputs_release frees it. */
+struct run_inputs {
+    char **paths; /* count of them, then NULL */
+    size_t count, capacity;
+};
+
+enum err run_inputs_find(const char *const *words, size_t count, struct run_inputs *out,
+                         struct error *why) MUST_USE;
+void run_inputs_release(struct run_inputs *inputs);
+
 #endif

@@ -24,15 +24,6 @@ char *run_key(const struct run_table *table, size_t row, char *to)
                      repeat >= 1 && repeat < 1e9 ? (unsigned)repeat : 0, to);
 }
 
-double run_calibration(const struct run_table *table)
-{
-    const struct record_energy *energy = &table->summary.energy;
-    double statistical = is_known(energy->statistical) ? energy->statistical : 0;
-    double square = energy->plus_minus * energy->plus_minus - statistical * statistical;
-    return energy->joules > 0 && is_known(square) ? sqrt(fmax(square, 0)) / energy->joules
-                                                  : UNKNOWN;
-}
-
 enum { PATH_MOST = FILE_PATH_MAX };
 
 /* data-00000-of-00003.arrow says that there are three. */

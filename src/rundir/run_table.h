@@ -138,9 +138,25 @@ static inline const char *run_hardware(const struct run_table *table)
     return text_or_empty(table->summary.hardware_label);
 }
 
-/* What the run's sensors are wrong by in every query alike, relative: of the ± of its energy, what is not
- * statistical, and all of it where that is unknown; UNKNOWN without a ±. */
-double run_calibration(const struct run_table *table);
+/* The word of all queries that have one; "several" where they differ, "" where none has one. */
+static inline const char *run_common_word(const struct run_table *table, enum run_word column)
+{
+    const struct run_words *words = &table->words[column];
+    return words->count > 2 ? "several" : words->count > 1 ? words->texts[1] : "";
+}
+
+/* How the run's energy was obtained, "counter" or "estimated", and by which sensors: of the summary, else of all
+ * queries (RUN_METHOD, RUN_SOURCE). */
+static inline const char *run_energy_method(const struct run_table *table)
+{
+    const char *method = table->summary.energy.method;
+    return method ? method : run_common_word(table, RUN_METHOD);
+}
+static inline const char *run_energy_source(const struct run_table *table)
+{
+    const char *source = table->summary.energy.source;
+    return source ? source : run_common_word(table, RUN_SOURCE);
+}
 
 /* `model` is the one to take, or NULL: the summary's, else the one with most records.  ERR_NOT_FOUND:
  * no such directory, no run in it, or no such model; ERR_NO_DATA: a run without a single record;

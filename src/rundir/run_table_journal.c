@@ -68,7 +68,7 @@ static enum err take_record(void *context, const struct jv *record)
     struct run_table *table = builder->table;
     const struct jv *all = jv_get(record, "model_metrics");
     enum err err = ERR_OK;
-    for (const struct jv *model = jv_first(all); model && !err; model = jv_next(model))
+    for (const struct jv *model = jv_first_member(all); model && !err; model = jv_next(model))
         err = table_add_model(table, jv_key(model));
     if (!err && !table->model && table->model_count) {
         char *copy = strdup(table->models[0]);

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,8 +215,8 @@ static bool get_sample(const struct reading *reading, const struct csv_row *row,
         .covered = number(reading, row, COVERED),
         .t_plus_minus_s = number(reading, row, SIGMA),
     };
-    /* Joules are differences of the sum: without it such a row says nothing. */
-    return row->count > reading->columns[VALUE] && is_known(out->t_s) &&
+    /* Joules are differences of the sum: without it such a row says nothing.  Three years are no moment of a run. */
+    return row->count > reading->columns[VALUE] && fabs(out->t_s) < 1e8 &&
            (is_known(out->sum) || !gives_joules(out->quantity));
 }
 

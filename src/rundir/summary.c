@@ -221,7 +221,7 @@ static void read_devices(const struct jv *value, struct summary *out)
 
 /* ---- conditions ---- */
 
-static const char *finding_severity_name(enum finding_severity severity)
+static const char *severity_name(enum finding_severity severity)
 {
     static const char *const NAMES[] = {"note", "warning", "breaks"};
     return NAMES[severity];
@@ -254,7 +254,7 @@ static void put_findings(struct json *json, const char *key, const struct summar
         const struct summary_finding *finding = &conditions->findings[i];
         json_object(json, NULL);
         json_string(json, "code", finding->code);
-        json_string(json, "severity", finding_severity_name(finding->severity));
+        json_string(json, "severity", severity_name(finding->severity));
         json_string(json, "text", finding->text);
         json_object_end(json);
     }
@@ -281,7 +281,7 @@ static void read_condition_devices(const struct jv *value, struct summary *out)
 static enum finding_severity severity_named(const char *name)
 {
     for (int i = FINDING_NOTE; name && i <= FINDING_BREAKS; i++)
-        if (strcmp(finding_severity_name((enum finding_severity)i), name) == 0)
+        if (strcmp(severity_name((enum finding_severity)i), name) == 0)
             return (enum finding_severity)i;
     return FINDING_WARNING;
 }
@@ -392,6 +392,57 @@ void summary_to_report(const struct summary *summary, struct text *out)
     json_object_end(&json);
     text_add(out, "\n");
     secret_hide_json(out);
+}
+
+/* ---- conditions alone ---- */
+
+#define CONDITIONS "ipw.conditions"
+
+void summary_conditions_init(struct summary_conditions *conditions)
+{
+    struct summary summary;
+    summary_init(&summary);
+    *conditions = summary.conditions;
+}
+
+void summary_conditions_to_json(struct json *json, const char *key,
+                                const struct summary_conditions *conditions)
+{
+    struct summary summary;
+    struct json_field_writer writer = {.json = json};
+    summary_init(&summary);
+    summary.conditions = *conditions;
+    json_object(json, key);
+    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++) {
+        struct summary_field row = *field;
+        if (!is_below(row.at.path, CONDITIONS))
+            continue;
+        row.at.path += strlen(CONDITIONS ".");
+        if (row.role == SUMMARY_IS_LIST)
+            list_at(field->at.path)->put(json, row.at.path, &summary);
+        else
+            json_field_write(&writer, &row.at, &summary);
+    }
+    json_field_writer_end(&writer);
+    json_object_end(json);
+}
+
+void summary_conditions_from_json(const struct jv *value, struct summary_conditions *out)
+{
+    struct summary summary;
+    struct json_field_reader reader = {.root = value};
+    summary_init(&summary);
+    for (const struct summary_field *field = SUMMARY_FIELDS; value && field->at.path; field++) {
+        struct summary_field row = *field;
+        if (!is_below(row.at.path, CONDITIONS))
+            continue;
+        row.at.path += strlen(CONDITIONS ".");
+        if (row.role == SUMMARY_IS_LIST)
+            list_at(field->at.path)->read(json_field_find(&reader, row.at.path), &summary);
+        else
+            json_field_read(&reader, &row.at, &summary);
+    }
+    *out = summary.conditions;
 }
 
 enum err summary_save(const char *directory, const struct summary *summary, struct error *why)

@@ -9,6 +9,8 @@
 #include "core/err.h"
 #include "rundir/record.h"
 
+struct json;
+struct jv;
 struct text;
 
 /* A distribution over queries; `count` 0: none. */
@@ -38,7 +40,7 @@ struct summary_device {
     double power_mean_w, power_max_w, residual; /* residual: of the cross-check */
 };
 
-/* What the machine was like while it was measured (runner/conditions.h), and what of it may have changed the
+/* What the machine was like while it was measured (attribute/conditions.h), and what of it may have changed the
  * figures.  Plain data without pointers: it may be copied. */
 enum finding_severity {
     FINDING_NOTE,    /* to know */
@@ -102,6 +104,12 @@ void summary_to_json(const struct summary *summary, bool pretty, struct text *ou
 
 /* What `ipw profile --json` prints: the figures of "ipw", one object. */
 void summary_to_report(const struct summary *summary, struct text *out);
+
+/* The conditions alone, as a member of an open object; and from such a member. */
+void summary_conditions_init(struct summary_conditions *conditions); /* all of it unknown */
+void summary_conditions_to_json(struct json *json, const char *key,
+                                const struct summary_conditions *conditions);
+void summary_conditions_from_json(const struct jv *value, struct summary_conditions *out);
 
 /* Takes the tree over, also when it fails; ERR_BAD_VALUE when it is no object. */
 enum err summary_from_json(struct jv *tree, struct summary *out, struct error *why) MUST_USE;

@@ -5,7 +5,6 @@
 
 #include "attribute/ledger.h"
 #include "core/clock.h"
-#include "runner/baseline.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
@@ -16,12 +15,11 @@ static void report(const struct exec_options *options, enum exec_phase phase, un
         options->progress(phase, number, of, options->idle_s);
 }
 
-static enum err measure_idle(struct session *session, const struct exec_options *options,
-                             struct exec_result *out)
+static enum err measure_idle(const struct exec_options *options, struct exec_result *out)
 {
     report(options, EXEC_IDLE, 1, 1);
-    enum err err = baseline_measure(session, options->idle_s, &out->idle, &out->signal);
-    out->has_idle = !err;
+    enum err err = conditions_idle(&out->conditions, options->idle_s, &out->idle, &out->signal);
+    out->has_idle = out->conditions.has_idle;
     return err;
 }
 
@@ -56,6 +54,7 @@ static enum err run_once(struct session *session, const struct exec_options *opt
         result->exit_code = 126;
         return err;
     }
+    conditions_begin(&result->conditions);
     sampler_mark(session->sampler);
     run->from = clock_now();
     err = child_go(&child, &result->exit_code, why);
@@ -68,6 +67,8 @@ static enum err run_once(struct session *session, const struct exec_options *opt
         result->signal = proc_await_orphans();
     run->to = clock_now();
     run->left_running = proc_orphans();
+    result->conditions.has_orphans |= run->left_running > 0;
+    conditions_stop(&result->conditions);
     run->wall_s = seconds(run->to - run->from);
     sampler_settle(session->sampler, run->to);
     err = ledger_take(session->sampler, run->from, run->to, result->has_idle ? &result->idle : NULL,
@@ -101,6 +102,7 @@ static enum err run_all(struct session *session, const struct exec_options *opti
         enum err err = run_once(session, options, out, &out->runs[i], why);
         if (err)
             return err;
+        conditions_take(&out->conditions, &out->runs[i].ledger);
         out->count++;
         if (must_stop(options, out, &out->runs[i]))
             break;
@@ -130,16 +132,20 @@ enum err exec_measure(struct session *session, const struct exec_options *option
     out->runs = calloc(options->repeats, sizeof *out->runs);
     if (!out->runs)
         return err_no_memory(why);
+    conditions_init(&out->conditions, session);
     proc_adopt_orphans();
     sampler_ready(session->sampler);
     enum err err = ERR_OK;
     if (options->idle_s > 0)
-        err = measure_idle(session, options, out);
+        err = measure_idle(options, out);
     if (err == ERR_INTERRUPTED)
         return err_set(why, err, "interrupted while measuring idle power");
     if (err)
         return err_set(why, err, "cannot measure idle power: %s", err_text(err));
     err = run_all(session, options, out, why);
+    if (!out->signal)
+        conditions_idle_after(&out->conditions, options->idle_s);
+    conditions_conclude(&out->conditions);
     enum err mean_err = set_mean(out);
     if (mean_err && !err)
         err = err_set(why, mean_err, "out of memory");

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "attribute/conditions.h"
 #include "attribute/ledger.h"
 #include "core/err.h"
 #include "core/units.h"
@@ -39,7 +40,8 @@ struct exec_result {
     size_t count;
     int exit_code; /* of the first run that failed, else 0; 126/127 when it could not start */
     int signal;    /* that interrupted the measurement; 0 for none */
-    bool has_idle;
+    struct conditions conditions;
+    bool has_idle; /* idle power was measured on an idle machine */
     struct baseline idle;
     struct ledger mean; /* over the runs; empty when count is 0 */
     nanos started_wall; /* since the epoch */

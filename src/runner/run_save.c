@@ -165,6 +165,7 @@ struct measured {
     size_t count;
     struct energy total;
     const struct baseline *idle; /* NULL without one */
+    const struct summary_conditions *conditions;
     const struct ledger *ledger; /* of the devices; of several repetitions the mean */
     double started_at;
     bool interrupted;
@@ -212,6 +213,7 @@ static enum err finish(const struct measured *measured, const char *arguments,
     run_summary_host(measured->save->host, &summary);
     enum err err = fill_statistics(measured->units, measured->count, &summary);
     fill_figures(measured, &summary);
+    summary.conditions = *measured->conditions;
     if (!err)
         err = run_summary_devices(measured->idle, measured->ledger, &summary);
     if (err)
@@ -256,6 +258,7 @@ static enum err finish_runs(const struct run_save *save, const struct exec_resul
                                 .count = result->count,
                                 .total = energy_unknown("no repetition was measured"),
                                 .idle = result->has_idle ? &result->idle : NULL,
+                                .conditions = &result->conditions.figures,
                                 .ledger = &result->mean,
                                 .started_at = seconds(result->started_wall),
                                 .interrupted = result->signal != 0};
@@ -363,6 +366,7 @@ enum err run_save_layers(const struct run_save *save, const struct layers_model 
     struct measured measured = {.kind = RUN_KIND_LAYERS,
                                 .save = save,
                                 .total = energy_unknown("no window was measured"),
+                                .conditions = &model->conditions.figures,
                                 .ledger = &model->ledger,
                                 .started_at = seconds(clock_wall() - (clock_now() - zero)),
                                 .interrupted = model->interrupted};

@@ -78,21 +78,57 @@ static enum err check_identity(struct sampler *sampler, struct source *source, s
     return err;
 }
 
+struct opening {
+    struct source *source;
+    struct sensor_finding finding;
+    struct spill *spill;
+    nanos period;
+    enum err err;
+    struct error why;
+};
+
+static void *open_main(void *argument)
+{
+    struct opening *work = argument;
+    work->err = source_init(work->source, &work->finding, work->spill, work->period, &work->why);
+    return NULL;
+}
+
+/* In a thread of its own, because a driver may not return: what it uses is then left to it. */
+static enum err open_source(struct sampler *sampler, const struct sensor_finding *finding,
+                            struct source **out, struct error *why)
+{
+    struct opening *work = calloc(1, sizeof *work);
+    struct source *source = work ? malloc(sizeof *source) : NULL;
+    if (!source) {
+        free(work);
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    }
+    *work = (struct opening){source, *finding, &sampler->spill, sampler->period, ERR_OK, {0}};
+    if (!thread_run(open_main, work, SENSOR_CALL_MOST))
+        return err_set(why, ERR_TIMEOUT, "the driver does not return from a call");
+    enum err err = work->err;
+    *why = work->why;
+    free(work);
+    if (err)
+        free(source);
+    else
+        *out = source;
+    return err;
+}
+
 enum err sampler_add(struct sampler *sampler, const struct sensor_finding *finding,
                      struct error *why)
 {
     struct source **sources =
         realloc(sampler->sources, (sampler->count + 1) * sizeof *sampler->sources);
-    if (sources)
-        sampler->sources = sources;
-    struct source *source = sources ? malloc(sizeof *source) : NULL;
-    if (!source)
+    struct source *source = NULL;
+    if (!sources)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    enum err err = source_init(source, finding, &sampler->spill, sampler->period, why);
-    if (err) {
-        free(source);
+    sampler->sources = sources;
+    enum err err = open_source(sampler, finding, &source, why);
+    if (err)
         return err;
-    }
     err = check_identity(sampler, source, why);
     if (err) {
         source_free(source);

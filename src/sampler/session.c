@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "port/fs.h"
+#include "port/thread.h"
 #include "sampler/sampler.h"
 #include "sensors/registry.h"
 
@@ -34,12 +35,74 @@ static enum err check_names(const char *list, struct error *why)
     return ERR_OK;
 }
 
-static void probe_all(struct session *session, const struct session_options *options)
+/* ---- finding ---- */
+
+struct probing {
+    const struct sensor_driver *driver;
+    struct sensor_config config;
+    char *devices;
+    struct sensor_findings findings;
+};
+
+static void *probe_main(void *argument)
 {
-    for (const struct sensor_driver *const *d = SENSOR_DRIVERS; *d; d++)
-        if (!options->drivers || is_listed(options->drivers, (*d)->name))
-            sensors_probe(&options->sensors, (*d)->name, &session->findings);
+    struct probing *work = argument;
+    sensors_probe(&work->config, work->driver->name, &work->findings);
+    return NULL;
 }
+
+static enum err add_finding(struct session *session, const struct sensor_finding *finding)
+{
+    struct sensor_finding *added =
+        sensor_found(&session->findings, finding->id, finding->kind, finding->status);
+    if (!added)
+        return ERR_NO_MEMORY;
+    *added = *finding;
+    return ERR_OK;
+}
+
+static enum err add_hung(struct session *session, const struct sensor_driver *driver)
+{
+    struct sensor_finding hung = {.driver = driver, .kind = SENSOR_HOST, .status = SENSOR_DEAD};
+    str_copy(hung.id, sizeof hung.id, driver->name);
+    str_copy(hung.reason, sizeof hung.reason, "the driver does not return from a call");
+    log_warn("%s: %s; measuring without it", hung.id, hung.reason);
+    return add_finding(session, &hung);
+}
+
+/* In a thread of its own, because a driver may not return: what it uses is then left to it. */
+static enum err probe(struct session *session, const struct sensor_config *config,
+                      const struct sensor_driver *driver)
+{
+    enum err err = ERR_OK;
+    struct probing *work = calloc(1, sizeof *work);
+    if (!work)
+        return ERR_NO_MEMORY;
+    *work = (struct probing){.driver = driver, .config = *config};
+    if (config->devices)
+        work->config.devices = work->devices = strdup(config->devices);
+    if (config->devices && !work->devices)
+        err = ERR_NO_MEMORY;
+    else if (!thread_run(probe_main, work, SENSOR_CALL_MOST))
+        return add_hung(session, driver);
+    for (size_t i = 0; i < work->findings.count && !err; i++)
+        err = add_finding(session, &work->findings.items[i]);
+    sensor_findings_release(&work->findings);
+    free(work->devices);
+    free(work);
+    return err;
+}
+
+static enum err probe_all(struct session *session, const struct session_options *options)
+{
+    enum err err = ERR_OK;
+    for (const struct sensor_driver *const *d = SENSOR_DRIVERS; *d && !err; d++)
+        if (!options->drivers || is_listed(options->drivers, (*d)->name))
+            err = probe(session, &options->sensors, *d);
+    return err;
+}
+
+/* ---- opening ---- */
 
 static enum sensor_status status_of(enum err err)
 {
@@ -47,6 +110,7 @@ static enum sensor_status status_of(enum err err)
     case ERR_DENIED:
         return SENSOR_DENIED;
     case ERR_DEAD:
+    case ERR_TIMEOUT:
         return SENSOR_DEAD;
     case ERR_ABSENT:
     case ERR_NOT_FOUND:
@@ -62,13 +126,18 @@ static enum err add_sources(struct session *session)
     session->source_of = malloc((session->findings.count + 1) * sizeof *session->source_of);
     if (!session->source_of)
         return ERR_NO_MEMORY;
+    struct error why = {0};
+    const struct sensor_driver *hung = NULL; /* its other devices are not tried */
     for (size_t i = 0; i < session->findings.count; i++) {
         struct sensor_finding *finding = &session->findings.items[i];
         session->source_of[i] = -1;
         if (finding->status != SENSOR_OK && finding->status != SENSOR_ESTIMATED)
             continue;
-        struct error why = {0};
-        enum err err = sampler_add(session->sampler, finding, &why);
+        enum err err = ERR_TIMEOUT;
+        if (finding->driver != hung)
+            err = sampler_add(session->sampler, finding, &why);
+        if (err == ERR_TIMEOUT)
+            hung = finding->driver;
         if (err == ERR_NO_MEMORY)
             return err;
         if (err) {
@@ -121,9 +190,10 @@ enum err session_open(struct session *session, const struct session_options *opt
     if (!session->sampler)
         return err_set(why, ERR_NO_MEMORY, "cannot start sampling: out of memory or descriptors");
     nanos began = clock_now();
-    probe_all(session, options);
+    enum err err = probe_all(session, options);
     nanos probed = clock_now();
-    enum err err = add_sources(session);
+    if (!err)
+        err = add_sources(session);
     log_debug("probed in %.1f ms, opened %zu sensors in %.1f ms", 1e3 * seconds(probed - began),
               sampler_count(session->sampler), 1e3 * seconds(clock_now() - probed));
     if (!err && options->sensors.devices && *options->sensors.devices)

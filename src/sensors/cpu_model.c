@@ -115,6 +115,7 @@ static enum err cpu_model_open(const struct sensor_finding *finding, struct sens
     struct sensor_channel *power = sensor_add_channel(out, "power", "cpu", QTY_POWER);
     power->scope = SCOPE_PACKAGE;
     power->watts_max = model->watts_full * 1.01; /* the model has no higher value */
+    power->watts_idle = model->watts_full * IDLE_SHARE;
     power->relative_accuracy = figure.relative_accuracy;
     power->estimated = true;
     power->interval_mean = true; /* utilization since the previous read */

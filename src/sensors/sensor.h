@@ -85,6 +85,7 @@ struct sensor_channel {
     double joules_per_count; /* energy counters: resolution of a raw count */
     uint64_t wraps_at;       /* energy counters: modulus of the raw count; 0 for 64 bits */
     double watts_max;        /* no such device draws more: a jump above it is a reset or an error */
+    double watts_idle;       /* of a model: its power without load; 0 for whatever is measured */
     double relative_accuracy; /* standard uncertainty of the calibration, e.g. 0.03 */
     nanos period;             /* update period if known for certain, else 0: it is learned */
     bool estimated;           /* from a model */

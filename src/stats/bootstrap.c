@@ -10,8 +10,8 @@
 #include "stats/online.h"
 #include "stats/quantile.h"
 
-/* Sums in another order, or ten times as large, are the same statistic. */
-#define ROUNDING 1e-12
+/* An error below this share of the value is rounding: of sums in another order, and of slopes by differences. */
+#define ROUNDING 1e-9
 
 void bootstrap_pick(struct random *random, const unsigned *strata, size_t count, size_t *picked)
 {
@@ -26,23 +26,63 @@ void bootstrap_pick(struct random *random, const unsigned *strata, size_t count,
     }
 }
 
-/* Which quantile of the draws is the end of the interval that p would be without correction. */
-static double corrected(double p, double bias, double acceleration)
+/* ---- ends of an interval ---- */
+
+enum { LOG_FREEDOM = 4 }; /* fewer observations: the ends would be orders of magnitude apart */
+
+/* How far few observations understate what they come from: makes 95 % intervals of the mean of lognormal data
+ * (sigma 1) cover 94 % at n = 10 and 30. */
+static double widening(double freedom)
 {
-    double z = bias + normal_quantile(p);
-    return normal_below(bias + z / (1 - acceleration * z));
+    return 1 + 1.5 / (freedom + 1);
 }
 
-void bootstrap_ends(const double *ascending, size_t count, double share_below, double acceleration,
-                    double *low, double *high)
+static bool can_take_logs(const struct bootstrap_draws *draws, double value, double freedom)
 {
-    double bias = normal_quantile(share_below);
-    bool can_correct = is_known(bias); /* false: all draws are on one side */
-    double from = can_correct ? corrected(0.025, bias, acceleration) : 0.025;
-    double to = can_correct ? corrected(0.975, bias, acceleration) : 0.975;
-    *low = quantile_sorted(ascending, count, from);
-    *high = quantile_sorted(ascending, count, to);
+    bool positive = value > 0 && freedom >= LOG_FREEDOM;
+    for (size_t i = 0; positive && i < draws->count; i++)
+        positive = draws->values[i] > 0;
+    return positive;
 }
+
+/* Replaces the values by their distances from the statistic in their own standard errors; draws that do not scatter
+ * have none and go. */
+static size_t studentize(struct bootstrap_draws *draws, double value, bool logs)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < draws->count; i++) {
+        double drawn = draws->values[i], error = draws->errors[i];
+        if (!(error > ROUNDING * fabs(drawn)))
+            continue;
+        draws->values[count++] =
+            logs ? log(drawn / value) * drawn / error : (drawn - value) / error;
+    }
+    return count;
+}
+
+void bootstrap_ends(struct bootstrap_draws *draws, const struct bootstrap_draw *found,
+                    double freedom, bool of_ratio, double *low, double *high)
+{
+    double value = found->value, error = found->error;
+    double farthest = student_quantile(0.05, freedom), nearest = -farthest;
+    bool logs = of_ratio && can_take_logs(draws, value, freedom);
+    *low = *high = value;
+    if (!(error > ROUNDING * fabs(value)))
+        return; /* nothing scatters */
+    size_t count = studentize(draws, value, logs);
+    sort_ascending(draws->values, count);
+    if (count) {
+        nearest = fmin(nearest, quantile_sorted(draws->values, count, 0.025));
+        farthest = fmax(farthest, quantile_sorted(draws->values, count, 0.975));
+    }
+    error *= widening(freedom);
+    *low = logs ? value * exp(-farthest * error / value) : value - farthest * error;
+    *high = logs ? value * exp(-nearest * error / value) : value - nearest * error;
+    if (of_ratio && value >= 0)
+        *low = fmax(0, *low);
+}
+
+/* ---- a statistic of sums ---- */
 
 /* What is drawn: queries, or groups of them; row-major. */
 struct pool {
@@ -66,75 +106,89 @@ static enum err pool_fill(const struct bootstrap *what, struct pool *pool)
     return ERR_OK;
 }
 
-static double draw(const struct bootstrap *what, const struct pool *pool, struct random *random)
+/* How the statistic changes with one of its sums; it is smooth in all of them. */
+static double slope(const struct bootstrap *what, double *sums, size_t s)
 {
-    double sums[BOOTSTRAP_SUMS_MAX] = {0};
-    for (size_t i = 0; i < pool->count; i++) {
-        const double *row = pool->rows + random_index(random, pool->count) * pool->sums;
+    double at = sums[s], step = at != 0 ? 1e-5 * fabs(at) : 1;
+    sums[s] = at + step;
+    double above = what->figure(sums);
+    sums[s] = at - step;
+    double below = what->figure(sums);
+    sums[s] = at;
+    return (above - below) / (2 * step);
+}
+
+/* The statistic of the picked rows, and its standard error from the influence of each.  Ten times the sums make the
+ * same statistic, so that influences add up to 0. */
+static struct bootstrap_draw of_rows(const struct bootstrap *what, const struct pool *pool,
+                                     const size_t *picked)
+{
+    double sums[BOOTSTRAP_SUMS_MAX] = {0}, slopes[BOOTSTRAP_SUMS_MAX], squares = 0;
+    for (size_t i = 0; i < pool->count; i++)
         for (size_t s = 0; s < pool->sums; s++)
-            sums[s] += row[s];
+            sums[s] += pool->rows[picked[i] * pool->sums + s];
+    for (size_t s = 0; s < pool->sums; s++)
+        slopes[s] = slope(what, sums, s);
+    for (size_t i = 0; i < pool->count; i++) {
+        double influence = 0;
+        for (size_t s = 0; s < pool->sums; s++)
+            influence += slopes[s] * pool->rows[picked[i] * pool->sums + s];
+        squares += influence * influence;
     }
-    return what->figure(sums);
+    double n = (double)pool->count;
+    return (struct bootstrap_draw){what->figure(sums), sqrt(squares * n / (n - 1))};
 }
 
-/* How the spread changes with the statistic, from its values without each row in turn. */
-static double acceleration_of(const struct bootstrap *what, const struct pool *pool)
+static bool is_positive(const struct pool *pool)
 {
-    struct online without = {0};
-    double squares = 0, cubes = 0, sums[BOOTSTRAP_SUMS_MAX];
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < pool->count; i++) {
-            for (size_t s = 0; s < pool->sums; s++)
-                sums[s] = pool->totals[s] - pool->rows[i * pool->sums + s];
-            double value = what->figure(sums);
-            if (!is_known(value))
-                continue;
-            if (pass == 0)
-                online_add(&without, value);
-            double distance = online_mean(&without) - value;
-            squares += pass ? distance * distance : 0;
-            cubes += pass ? distance * distance * distance : 0;
-        }
-    return squares > 0 ? cubes / (6 * pow(squares, 1.5)) : 0;
+    for (size_t i = 0; i < pool->count * pool->sums; i++)
+        if (pool->rows[i] < 0)
+            return false;
+    return true;
 }
 
-static void find_ends(const struct bootstrap *what, const struct pool *pool, double *drawn,
-                      size_t count, struct bootstrap_interval *out)
+static void find_interval(const struct bootstrap *what, const struct pool *pool, size_t *picked,
+                          struct bootstrap_draws *draws, struct bootstrap_interval *out)
 {
+    struct random random = random_seeded(what->seed);
     struct online moments = {0};
-    double below = 0;
-    for (size_t i = 0; i < count; i++) {
-        online_add(&moments, drawn[i]);
-        double distance = drawn[i] - out->figure;
-        bool same = fabs(distance) <= ROUNDING * fabs(out->figure);
-        below += same ? 0.5 : distance < 0;
+    for (size_t i = 0; i < pool->count; i++)
+        picked[i] = i;
+    struct bootstrap_draw found = of_rows(what, pool, picked);
+    for (unsigned d = 0; d < what->draws; d++) {
+        for (size_t i = 0; i < pool->count; i++)
+            picked[i] = random_index(&random, pool->count);
+        struct bootstrap_draw drawn = of_rows(what, pool, picked);
+        if (!is_known(drawn.value))
+            continue;
+        online_add(&moments, drawn.value);
+        draws->values[draws->count] = drawn.value;
+        draws->errors[draws->count++] = drawn.error;
     }
+    if (draws->count < 2 || !is_known(found.error))
+        return;
     out->error = online_stddev(&moments);
-    sort_ascending(drawn, count);
-    bootstrap_ends(drawn, count, below / (double)count, acceleration_of(what, pool), &out->low,
+    bootstrap_ends(draws, &found, (double)pool->count - 1, is_positive(pool), &out->low,
                    &out->high);
 }
 
 enum err bootstrap_interval(const struct bootstrap *what, struct bootstrap_interval *out)
 {
     struct pool pool;
-    struct random random = random_seeded(what->seed);
     *out = (struct bootstrap_interval){UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     enum err err = pool_fill(what, &pool);
-    double *drawn = malloc((what->draws + 1) * sizeof *drawn);
-    size_t count = 0;
-    if (!err && !drawn)
+    struct bootstrap_draws draws = {.values = malloc((what->draws + 1) * 2 * sizeof(double))};
+    size_t *picked = malloc((pool.count + 1) * sizeof *picked);
+    if (!draws.values || !picked)
         err = ERR_NO_MEMORY;
     if (!err && what->count)
         out->figure = what->figure(pool.totals);
-    for (unsigned i = 0; !err && pool.count > 1 && i < what->draws; i++) {
-        double value = draw(what, &pool, &random);
-        if (is_known(value))
-            drawn[count++] = value;
+    if (!err && pool.count > 1 && is_known(out->figure)) {
+        draws.errors = draws.values + what->draws;
+        find_interval(what, &pool, picked, &draws, out);
     }
-    if (count > 1 && is_known(out->figure))
-        find_ends(what, &pool, drawn, count, out);
-    free(drawn);
+    free(draws.values);
+    free(picked);
     free(pool.rows);
     return err;
 }

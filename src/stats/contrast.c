@@ -8,7 +8,6 @@
 #include "core/units.h"
 #include "stats/bootstrap.h"
 #include "stats/online.h"
-#include "stats/quantile.h"
 
 enum { EXACT_PAIRS = 13 }; /* 8192 arrangements: fewer than are drawn at random */
 
@@ -18,10 +17,19 @@ struct units {
     double totals[CONTRAST_SUMS];
 };
 
+/* Squares and products of what the units add to the two statistics: whatever is made of these has its standard error
+ * from them. */
+struct influences {
+    double aa, bb, ab;
+};
+
 struct comparison {
     const struct contrast_question *question;
     struct units a, b;
-    double *drawn_a, *drawn_b, *values; /* CONTRAST_DRAWS each */
+    double *drawn_a, *drawn_b;  /* CONTRAST_DRAWS each */
+    struct influences *scatter; /* of each draw */
+    struct bootstrap_draws draws;
+    size_t *picked;
     size_t drawn;
 };
 
@@ -72,84 +80,135 @@ static const double *unit(const struct units *units, size_t i)
 
 /* ---- intervals ---- */
 
+/* How the statistic changes with each of its sums. */
+struct slopes {
+    double of[CONTRAST_SUMS];
+};
+
+static struct slopes slopes_of(const struct comparison *work, const double *sums)
+{
+    double first = sums[0] / sums[1];
+    if (!work->question->product)
+        return (struct slopes){{1 / sums[1], -first / sums[1], 0, 0}};
+    double second = sums[2] / sums[3];
+    return (struct slopes){
+        {second / sums[1], -first * second / sums[1], first / sums[3], -first * second / sums[3]}};
+}
+
+/* What a unit adds to the statistic, to first order. */
+static double influence(const struct slopes *slopes, const double *row)
+{
+    return slopes->of[0] * row[0] + slopes->of[1] * row[1] + slopes->of[2] * row[2] +
+           slopes->of[3] * row[3];
+}
+
+static struct influences influences_of(const struct comparison *work, const double *a,
+                                       const double *b, const size_t *picked)
+{
+    struct influences found = {0};
+    const struct slopes on_a = slopes_of(work, a), on_b = slopes_of(work, b);
+    double n_a = (double)work->a.count, n_b = (double)work->b.count;
+    bool paired = work->question->paired;
+    const size_t *of_b = paired ? picked : picked + work->a.count;
+    for (size_t i = 0; i < work->a.count; i++) {
+        double in_a = influence(&on_a, unit(&work->a, picked[i]));
+        found.aa += in_a * in_a;
+        if (paired)
+            found.ab += in_a * influence(&on_b, unit(&work->b, picked[i]));
+    }
+    for (size_t i = 0; i < work->b.count; i++) {
+        double in_b = influence(&on_b, unit(&work->b, of_b[i]));
+        found.bb += in_b * in_b;
+    }
+    found.aa *= n_a / (n_a - 1);
+    found.ab *= n_a / (n_a - 1);
+    found.bb *= n_b / (n_b - 1);
+    return found;
+}
+
+static double error_of(const struct influences *scatter, double of_a, double of_b)
+{
+    double square =
+        of_a * of_a * scatter->aa + of_b * of_b * scatter->bb + 2 * of_a * of_b * scatter->ab;
+    return sqrt(fmax(0, square));
+}
+
+/* Adds up the picked units of both sides. */
+static void pick_sums(const struct comparison *work, const size_t *picked, double *a, double *b)
+{
+    bool paired = work->question->paired;
+    const size_t *of_b = paired ? picked : picked + work->a.count;
+    for (size_t i = 0; i < work->a.count; i++)
+        add_row(a, unit(&work->a, picked[i]));
+    for (size_t i = 0; i < work->b.count; i++)
+        add_row(b, unit(&work->b, of_b[i]));
+}
+
 static void draw_all(struct comparison *work)
 {
     struct random random = random_seeded(work->question->seed);
+    size_t b_count = work->question->paired ? 0 : work->b.count;
     for (size_t d = 0; d < CONTRAST_DRAWS; d++) {
         double a[CONTRAST_SUMS] = {0}, b[CONTRAST_SUMS] = {0};
-        for (size_t i = 0; i < work->a.count; i++) {
-            size_t picked = random_index(&random, work->a.count);
-            add_row(a, unit(&work->a, picked));
-            if (work->question->paired)
-                add_row(b, unit(&work->b, picked));
-        }
-        for (size_t i = 0; !work->question->paired && i < work->b.count; i++)
-            add_row(b, unit(&work->b, random_index(&random, work->b.count)));
+        for (size_t i = 0; i < work->a.count; i++)
+            work->picked[i] = random_index(&random, work->a.count);
+        for (size_t i = 0; i < b_count; i++)
+            work->picked[work->a.count + i] = random_index(&random, work->b.count);
+        pick_sums(work, work->picked, a, b);
         double value_a = statistic_of(work, a), value_b = statistic_of(work, b);
         if (!is_known(value_a) || !is_known(value_b))
             continue;
+        work->scatter[work->drawn] = influences_of(work, a, b, work->picked);
         work->drawn_a[work->drawn] = value_a;
         work->drawn_b[work->drawn++] = value_b;
     }
 }
 
-typedef double compare_fn(double a, double b);
-
-/* The contrast without unit `i` of one side, or of both when paired. */
-static double without(const struct comparison *work, compare_fn *compare, bool of_a, size_t i)
+/* The standard error of a contrast of these values; what is within rounding is none. */
+static double contrast_error(bool relative, double a, double b, const struct influences *scatter)
 {
-    double a[CONTRAST_SUMS], b[CONTRAST_SUMS];
-    bool both = work->question->paired;
-    for (size_t s = 0; s < CONTRAST_SUMS; s++) {
-        a[s] = work->a.totals[s] - (of_a || both ? unit(&work->a, i)[s] : 0);
-        b[s] = work->b.totals[s] - (!of_a || both ? unit(&work->b, i)[s] : 0);
-    }
-    return compare(statistic_of(work, a), statistic_of(work, b));
+    double error = error_of(scatter, -1, 1);
+    if (error <= 1e-12 * fmax(fabs(a), fabs(b)))
+        return 0;
+    return relative ? error_of(scatter, -b / (a * a), 1 / a) : error;
 }
 
-/* Adds one side's leave-one-out influences, squared and cubed. */
-static void add_influences(const struct comparison *work, compare_fn *compare, bool of_a,
-                           double *squares, double *cubes)
+/* Welch's where the sides are independent. */
+static double freedom_of(const struct comparison *work, const struct influences *scatter)
 {
-    size_t count = of_a ? work->a.count : work->b.count;
-    struct online mean = {0};
-    for (size_t i = 0; i < count; i++)
-        online_add(&mean, without(work, compare, of_a, i));
-    for (size_t i = 0; i < count; i++) {
-        double influence = online_mean(&mean) - without(work, compare, of_a, i);
-        influence *= (double)(count - 1) / (double)count;
-        if (!is_known(influence))
-            continue;
-        *squares += influence * influence;
-        *cubes += influence * influence * influence;
-    }
+    double n_a = (double)work->a.count, n_b = (double)work->b.count,
+           both = scatter->aa + scatter->bb;
+    if (work->question->paired || !(both > 0))
+        return fmin(n_a, n_b) - 1;
+    return both * both /
+           (scatter->aa * scatter->aa / (n_a - 1) + scatter->bb * scatter->bb / (n_b - 1));
 }
 
-static double acceleration(const struct comparison *work, compare_fn *compare)
+/* The relative one as b / a, which has a log scale. */
+static void find_interval(struct comparison *work, bool relative, const struct influences *scatter,
+                          const struct contrast *found, struct contrast_figure *out)
 {
-    double squares = 0, cubes = 0;
-    add_influences(work, compare, true, &squares, &cubes);
-    if (!work->question->paired)
-        add_influences(work, compare, false, &squares, &cubes);
-    return squares > 0 ? cubes / (6 * pow(squares, 1.5)) : 0;
-}
-
-static void find_interval(struct comparison *work, compare_fn *compare, struct contrast_figure *out)
-{
-    double below = 0;
-    size_t count = 0;
+    struct bootstrap_draws *draws = &work->draws;
+    double shift = relative;
+    if (!is_known(out->value))
+        return;
+    struct bootstrap_draw all = {out->value + shift,
+                                 contrast_error(relative, found->a, found->b, scatter)};
+    draws->count = 0;
     for (size_t i = 0; i < work->drawn; i++) {
-        double value = compare(work->drawn_a[i], work->drawn_b[i]);
+        double a = work->drawn_a[i], b = work->drawn_b[i];
+        double value = relative ? relative_of(a, b) : difference_of(a, b);
         if (!is_known(value))
             continue;
-        work->values[count++] = value;
-        below += value < out->value ? 1 : value == out->value ? 0.5 : 0;
+        draws->values[draws->count] = value + shift;
+        draws->errors[draws->count++] = contrast_error(relative, a, b, &work->scatter[i]);
     }
-    if (count < 2 || !is_known(out->value))
+    if (draws->count < 2)
         return;
-    sort_ascending(work->values, count);
-    bootstrap_ends(work->values, count, below / (double)count, acceleration(work, compare),
-                   &out->low, &out->high);
+    bootstrap_ends(draws, &all, freedom_of(work, scatter),
+                   relative && found->a > 0 && found->b >= 0, &out->low, &out->high);
+    out->low -= shift;
+    out->high -= shift;
 }
 
 static double stddev_of(const double *values, size_t count)
@@ -164,11 +223,14 @@ static void find_intervals(struct comparison *work, struct contrast *out)
 {
     if (work->a.count < 2 || work->b.count < 2)
         return;
+    for (size_t i = 0; i < work->a.count + work->b.count; i++)
+        work->picked[i] = i < work->a.count ? i : i - work->a.count;
+    struct influences scatter = influences_of(work, work->a.totals, work->b.totals, work->picked);
     draw_all(work);
     out->a_error = stddev_of(work->drawn_a, work->drawn);
     out->b_error = stddev_of(work->drawn_b, work->drawn);
-    find_interval(work, difference_of, &out->difference);
-    find_interval(work, relative_of, &out->relative);
+    find_interval(work, false, &scatter, out, &out->difference);
+    find_interval(work, true, &scatter, out, &out->relative);
 }
 
 /* ---- permutation test ---- */
@@ -260,11 +322,14 @@ static enum err prepare(struct comparison *work)
     enum err err = fill_units(&question->a, size ? size : 1, &work->a);
     if (!err)
         err = fill_units(&question->b, size ? size : 1, &work->b);
-    work->drawn_a = malloc(3 * CONTRAST_DRAWS * sizeof *work->drawn_a);
-    if (!work->drawn_a)
+    work->drawn_a = malloc(4 * CONTRAST_DRAWS * sizeof *work->drawn_a);
+    work->scatter = malloc(CONTRAST_DRAWS * sizeof *work->scatter);
+    work->picked = malloc((work->a.count + work->b.count + 1) * sizeof *work->picked);
+    if (!work->drawn_a || !work->scatter || !work->picked)
         return ERR_NO_MEMORY;
     work->drawn_b = work->drawn_a + CONTRAST_DRAWS;
-    work->values = work->drawn_b + CONTRAST_DRAWS;
+    work->draws.values = work->drawn_b + CONTRAST_DRAWS;
+    work->draws.errors = work->draws.values + CONTRAST_DRAWS;
     return err;
 }
 
@@ -289,6 +354,8 @@ enum err contrast(const struct contrast_question *question, struct contrast *out
     free(work.a.rows);
     free(work.b.rows);
     free(work.drawn_a);
+    free(work.scatter);
+    free(work.picked);
     return err;
 }
 

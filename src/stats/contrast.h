@@ -1,5 +1,5 @@
 /* Comparing two runs by a statistic made of sums over queries: (sum 0 / sum 1), or that times (sum 2 / sum 3).
- * Gives the value of each, the difference with its 95 % interval (BCa bootstrap), and the probability that chance
+ * Gives the value of each, the difference with its 95 % interval (studentized bootstrap), and the probability that chance
  * alone makes one as large (two-sided permutation test).
  *
  * More queries than CONTRAST_UNITS a side are first summed in units of equal size, which are then what is drawn and

@@ -7,35 +7,6 @@
 #include "core/units.h"
 #include "stats/online.h"
 
-double normal_below(double z)
-{
-    return 0.5 * erfc(-z / sqrt(2));
-}
-
-/* A first guess for the lower half, good to one per mille: the tail falls as exp(-z^2 / 2). */
-static double lower_guess(double p)
-{
-    double t = sqrt(-2 * log(p));
-    return -(t - (2.30753 + 0.27061 * t) / (1 + t * (0.99229 + 0.04481 * t)));
-}
-
-double normal_quantile(double p)
-{
-    if (!(p >= 0 && p <= 1))
-        return UNKNOWN;
-    if (p == 0 || p == 1)
-        return p == 0 ? -INFINITY : INFINITY;
-    if (p > 0.5)
-        return -normal_quantile(1 - p);
-    double z = lower_guess(p);
-    for (int i = 0; i < 4; i++) { /* Halley's method triples the digits at each step */
-        double density = exp(-z * z / 2) / 2.5066282746310002;
-        double step = (normal_below(z) - p) / density;
-        z -= step / (1 + z * step / 2);
-    }
-    return z;
-}
-
 /* ---- the incomplete beta function ---- */
 
 /* Its continued fraction, by Lentz's method: fast for x < (a+1)/(a+b+2). */

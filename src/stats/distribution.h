@@ -1,4 +1,4 @@
-/* The normal distribution, Student's t, and the density of a sample by Gaussian kernels.  Memory that a call needs is
+/* Student's t, and the density of a sample by Gaussian kernels.  Memory that a call needs is
  * freed before it returns. */
 #ifndef IPW_STATS_DISTRIBUTION_H
 #define IPW_STATS_DISTRIBUTION_H
@@ -6,10 +6,6 @@
 #include <stddef.h>
 
 #include "core/err.h"
-
-/* The standard normal distribution function, and its inverse (p in 0..1; the ends are infinite). */
-double normal_below(double z);
-double normal_quantile(double p);
 
 /* Student's t with `freedom` degrees (more than 0): the two-sided tail probability beyond |t|, and the t whose
  * two-sided tail probability is `outside` (in 0..1).  UNKNOWN for anything else. */

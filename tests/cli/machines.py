@@ -134,6 +134,22 @@ class Modelled(Ticking):
         os.close(self.fd)
 
 
+class Shared(Modelled):
+    """The same with two CPUs, of which other programs keep `others` busy.  What the programs of the test really use
+    is not in it, so that a busy machine changes nothing."""
+
+    def __init__(self, others=0.0):
+        self.others, self.busy, self.before = others, 0.0, 0.0
+        super().__init__()
+        self.put("/proc/cpuinfo", "".join(f"processor\t: {cpu}\nvendor_id\t: GenuineIntel\n\n" for cpu in (0, 1)))
+
+    def line(self, elapsed):
+        self.busy += self.others * (elapsed - self.before)
+        self.before = elapsed
+        busy, idle = 100000 + int(100 * self.busy), 900000 + int(100 * (2 * elapsed - self.busy))
+        return f"cpu  {busy:09d} 0 0 {idle:09d} 0 0 0 0 0 0\n"
+
+
 class Intel(Ticking):
     """An Intel machine with one powercap package zone a value in `watts`, its counter advanced by
     a thread: a zone of 0 W is a dead sensor.  Counts and joules agree exactly."""

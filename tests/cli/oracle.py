@@ -12,3 +12,34 @@ def use():
     if os.path.realpath(sys.prefix) != os.path.realpath(prefix):
         os.environ["IPW_AGAIN"] = "1"
         os.execv(wanted, [wanted, *sys.argv])
+
+
+def studentized(figure, *sides, logs=True, draws=2000, seed=1):
+    """The 95 % bootstrap-t interval of figure(sums of each side), with jackknife errors, never narrower than Student's t
+    and widened by 1 + 1.5 / n.  A side is columns that are drawn together; sides are drawn apart."""
+    import numpy as np
+    import scipy.stats as st
+    sides = [np.column_stack([np.asarray(column, float) for column in side]) for side in sides]
+    rng = np.random.default_rng(seed)
+
+    def estimate(rows):
+        totals = [side.sum(0) for side in rows]
+        parts = []
+        for i, side in enumerate(rows):
+            without = figure(*[(totals[j] - side).T if j == i else totals[j] for j in range(len(rows))])
+            parts.append((len(side) - 1) * without.var())
+        return figure(*totals), np.array(parts)
+
+    value, parts = estimate(sides)
+    freedom = parts.sum() ** 2 / sum(part ** 2 / (len(side) - 1) for part, side in zip(parts, sides))
+    far = []
+    for _ in range(draws):
+        drawn, scatter = estimate([side[rng.integers(len(side), size=len(side))] for side in sides])
+        error = scatter.sum() ** 0.5
+        if error > 1e-9 * abs(drawn):
+            far.append(np.log(drawn / value) * drawn / error if logs else (drawn - value) / error)
+    student = st.t.isf(0.025, freedom)
+    low, high = np.quantile(far, (0.025, 0.975))
+    error = parts.sum() ** 0.5 * (1 + 1.5 / (freedom + 1))
+    ends = -max(high, student) * error, -min(low, -student) * error
+    return tuple(value * np.exp(end / value) if logs else value + end for end in ends)

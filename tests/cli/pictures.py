@@ -145,6 +145,16 @@ class Picture:
     def texts(self):
         return ["".join(text.itertext()).strip() for text in self.root.iter(f"{SVG}text")]
 
+    def placed(self):
+        """Every text with its place, or the middle of what gnuplot anchors there."""
+        found = []
+        for group in self.root.iter(f"{SVG}g"):
+            place = re.match(r"translate\(([\d.]+),([\d.]+)\)", group.get("transform", ""))
+            text = "".join("".join(part.itertext()) for part in group.findall(f"{SVG}text")).strip()
+            if place and text:
+                found.append((text, tuple(map(float, place.groups()))))
+        return found
+
     def series(self):
         """Marks (x, y) of every series, in order; the one of the legend is the last."""
         groups = [g for g in self.root.iter(f"{SVG}g") if g.get("id", "").startswith("gnuplot_plot_")]

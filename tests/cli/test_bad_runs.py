@@ -4,6 +4,7 @@ export: what can be said is said, and what cannot is one clear line with the pla
 
 import json
 import os
+import re
 import sys
 import tempfile
 import unittest
@@ -21,6 +22,13 @@ if not PARTS["cJSON"]["available"]:
 HAS = {"plot": PARTS["gnuplot"]["available"], "report": PARTS["ECharts"]["available"],
        "sqlite": PARTS.get("SQLite", {"available": False})["available"]}
 ARROW = "data-00000-of-00001.arrow"
+
+
+def each_object(tree):
+    if isinstance(tree, dict):
+        yield tree
+    for child in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from each_object(child)
 
 
 class BadRuns(unittest.TestCase):
@@ -219,12 +227,6 @@ class BadRuns(unittest.TestCase):
         self.assertEqual(ipw(None, "analyze", latest).returncode, 0)
         self.assertTrue((self.good / "analysis" / "efficiency.json").exists())
 
-    def test_a_later_format(self):
-        path = self.run_of("later")
-        records = (path / "records.jsonl").read_text()
-        (path / "records.jsonl").write_text(records.replace('"format": 1', '"format": 99'))
-        self.assertTaken(path, "is of format 99, and this version knows 1")
-
     def test_a_summary_that_is_none(self):
         path = self.run_of("array")
         (path / "summary.json").write_text("[1, 2]")
@@ -258,6 +260,57 @@ class BadRuns(unittest.TestCase):
                 done = ipw(None, *command)
                 self.assertIn(done.returncode, (0, 1), (old, command, done.stderr))
                 self.assertTrue(done.returncode == 0 or done.stderr.startswith(("ipw ", "skipped", "note: ")), done.stderr)
+
+    def test_metrics_that_are_a_list(self):
+        """They are of no model: such a record is not one of the run's."""
+        path = self.run_of("list")
+        text = (path / "records.jsonl").read_text().splitlines(keepends=True)
+        text[3] = text[3].replace('"model_metrics": {', '"model_metrics": [1], "x": {')
+        text[4] = text[4].replace('"dataset_metadata": {', '"dataset_metadata": [1], "y": {')
+        (path / "records.jsonl").write_text("".join(text))
+        self.assertTaken(path)
+        self.assertIn("11 queries", ipw(None, "analyze", path).stdout)
+
+    def test_no_metrics_but_lists(self):
+        path = self.run_of("lists", whole=False)
+        text = (path / "records.jsonl").read_text()
+        (path / "records.jsonl").write_text(text.replace('"model_metrics": {', '"model_metrics": [1], "x": {'))
+        self.assertRefused(path, "no record")
+
+    def test_times_that_no_clock_shows(self):
+        """In nanoseconds they are more than 64 bits hold: such queries and samples have no place on a time axis."""
+        path = self.run_of("times", [query(i, latency=9e8 if i == 2 else 1.0, **({"started_at": 8.9e9} if i in (2, 3) else {}))
+                                     for i in range(6)])
+        rows = ("-1e300", "1e300", "9.3e9", "0.5", "1.5", "2.5")
+        (path / "samples.csv").write_text(
+            "t_s,sensor,device,channel,scope,quantity,unit,value,sum,covered,t_plus_minus_s\n" + "".join(
+                f"{at},nvml:0,gpu0,power,device,power,W,300,{i},1,\n" for i, at in enumerate(rows)))
+        done = ipw(None, "export", path, "--to", "perfetto")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        trace = json.loads(done.stdout)
+        self.assertEqual(trace["otherData"]["queries_without_times"], 2)
+        events = [event for event in trace["traceEvents"] if "ts" in event]
+        self.assertEqual(len([event for event in events if event["ph"] == "C"]), 3)
+        for event in events:
+            self.assertTrue(0 <= event["ts"] < 1e8 and 0 <= event.get("dur", 0) < 1e8, event)
+        done = ipw(None, "export", path, "--to", "otlp-json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    @unittest.skipUnless(HAS["report"], "no ECharts")
+    def test_a_histogram_holds_every_query_once(self):
+        """Most prompts of one length, some longer, a few far out: as many bins as there are at most, all whole."""
+        queries = [query(i) for i in range(2600)]
+        for i, one in enumerate(queries):
+            length = 5000 if i % 400 == 5 else 58 if i in (10, 15) else 10 if i % 5 or i == 7 else 10 + i * 8 % 49
+            one["model_metrics"][MODEL]["token_metrics"]["input"] = length
+        page = self.root / "page.html"
+        done = ipw(None, "report", self.run_of("whole", queries), "-o", page)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        data = json.loads(re.search(r'id="data">(.*?)</script>', page.read_text(), re.DOTALL)[1])
+        found = [one for one in each_object(data) if one.get("key") == "input_tokens" and "counts" in one]
+        self.assertEqual(len(found), 1)
+        self.assertEqual(sum(found[0]["counts"]), 2600)
+        self.assertEqual(found[0]["counts"][-1], 7 if found[0]["beyond"] else 0)
 
     def test_one_record(self):
         path = self.run_of("one", [query(0, correct=True)])

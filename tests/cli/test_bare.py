@@ -41,7 +41,7 @@ class Bare(unittest.TestCase):
     def test_it_measures(self):
         done = self.ipw("run", "--json", "--", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("energy", json.loads(done.stderr))
+        self.assertIn("energy", json.loads(done.stdout))
 
     def test_doctor_says_what_is_missing_and_what_brings_it(self):
         parts = json.loads(self.ipw("doctor", "--json").stdout)["parts"]

@@ -21,7 +21,7 @@ VALUES = {"N": "2", "S": "0.5", "HZ": "10", "LIST": "rapl", "FILE": "/dev/null",
           "DIR": "/tmp", "N[,ACTIVE]": "30B,3B", "WORD": "auto", "NAMES": "latency",
           "BOUND": "latency > +5%", "FORMAT": "csv", "METRIC": "latency", "PATH": "/tmp/x",
           "FILE|NAME": "resnet18", "ID": "h200", "FORMATS": "fp32,fp16", "BATCHES": "1..8", "NUMBERS": "1..8",
-          "PHASE": "decode", "NAME=N": "batch=8", "MS": "5", "MJ": "5", "GB": "8",
+          "PHASE": "decode", "NAME=N": "batch=8", "MS": "5", "J": "5", "N|P%": "5%", "GB": "8",
           "LANGUAGE": "dot"}
 
 NULL = ["profile", "--client", "null", "--model", "m"]
@@ -110,12 +110,42 @@ class Names(unittest.TestCase):
                             ([*NULL, "--grader", "judge", "--eval-model", "j", "--eval-client",
                               "ollma"], "'ollama'"),
                             ([*NULL, "--client-param", "tokns=1"], "did you mean 'tokens'"),
-                            ([*NULL, "--parameters", "8X"], "write 8.03B")):
+                            ([*NULL, "--parameters", "8X"], "write 8.03B"),
+                            ([*NULL, "--param", "temperature"], "--param takes KEY=VALUE, not 'temperature'"),
+                            # Names of other tools, and former ones.
+                            ([*NULL, "--base-url", "http://h"], "use --client-base-url URL"),
+                            ([*NULL, "--max-tokens=9"], "'--max-tokens': use --param max_tokens=N"),
+                            ([*NULL, "-n", "9"], "'-n': use --max-queries N"),
+                            ([*NULL, "--rate", "9"], "use --request-rate for arrivals per second, --sample-rate"),
+                            ([*NULL, "--name", "a/b"], "--name a/b"),
+                            (["estimate", "--devices", "2"], "use --tensor-parallel N"),
+                            (["estimate", "--max-energy-mj", "2"], "use --max-energy-j J"),
+                            (["list", "plots", "--client", "openai"], "for `ipw list models`"),
+                            (["help", "rnu"], "did you mean 'run'")):
             done = ipw(None, *words)
             self.assertEqual((done.returncode, done.stdout), (2, ""), words)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(hint, done.stderr)
             self.assertTrue(done.stderr.startswith("ipw"), done.stderr)
+
+    def test_help_of_a_command(self):
+        for words in (["run"], ["profile"], ["estimate", "calibrate"]):
+            done = ipw(None, "help", *words)
+            self.assertEqual(done.stdout, ipw(None, *words, "--help").stdout)
+            self.assertTrue(done.stdout.startswith(f"ipw {' '.join(words)} - "), done.stdout)
+
+    def test_a_bare_list_is_a_summary(self):
+        text = ipw(None, "list").stdout
+        self.assertLess(len(text.splitlines()), 25)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+        everything = json.loads(ipw(None, "list", "all", "--json").stdout)
+        for kind in ("clients", "datasets", "graders", "plots", "exports"):
+            for row in everything[kind]:
+                self.assertRegex(text, rf"\b{row['name']}\b")
+        self.assertRegex(text, rf"models +{len(everything['models'])}\n")
+
+    def test_names_of_the_python_program(self):
+        self.assertEqual(ipw(None, "list", "visualizations").stdout, ipw(None, "list", "plots").stdout)
 
     def test_lists_have_one_column_of_summaries(self):
         text = ipw(None, "list", "plots").stdout.splitlines()[1:]

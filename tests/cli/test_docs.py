@@ -148,7 +148,7 @@ class Keys(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory(prefix="ipw-docs-")
         cls.addClassCleanup(scratch.cleanup)
         done = ipw(None, "profile", "--client", "null", "--model", "m", "--max-queries", "3",
-                   "--warmup-queries", "0", "--idle", "0.1", "--rate", "100", "--json", "-q",
+                   "--warmup-queries", "0", "--idle", "0.1", "--request-rate", "100", "--json", "-q",
                    "--output-dir", scratch.name)
         if "JSON" in done.stderr and done.returncode == 1:
             raise unittest.SkipTest(done.stderr)

@@ -55,11 +55,11 @@ class Figures(EstimateTest):
 
     def test_what_holds_of_every_estimate(self):
         for model, *more in (["resnet18"], ["mobilenet_v2", "--batch", "16"], ["gpt2"],
-                             ["bert-base-uncased", "--no-fusion"], [GGUF], ["gpt2", "--devices", "2"],
+                             ["bert-base-uncased", "--no-fusion"], [GGUF], ["gpt2", "--tensor-parallel", "2"],
                              ["gpt2", "--phase", "prefill"],
                              ["gpt2", "--phase", "decode", "--context", "700"]):
             for hardware in (GPU, "xeon-8490h"):
-                if "--devices" in more and hardware != GPU:
+                if "--tensor-parallel" in more and hardware != GPU:
                     continue  # it states no link to a neighbour
                 with self.subTest(model=model, more=more, hardware=hardware):
                     self.check(self.on(hardware, model, *more))
@@ -134,7 +134,7 @@ class Figures(EstimateTest):
             self.assertTrue(bare)
         text = self.run_ipw("--model", "resnet18", "--hardware-file", path, "-v").stdout
         self.assertRegex(text, r"launch +4\.000 µs +assumed +not stated")
-        names = {row["name"] for row in self.on(GPU, "resnet18", "--devices", "2")["hardware_figures"]}
+        names = {row["name"] for row in self.on(GPU, "resnet18", "--tensor-parallel", "2")["hardware_figures"]}
         self.assertLessEqual({"link_bandwidth", "link_latency", "units"}, names)
 
     def test_the_usual_format(self):
@@ -320,7 +320,7 @@ class Proposals(EstimateTest):
         kinds = set()
         for model, *before in (["resnet18", "--hardware", GPU, "--precision", "fp32"],
                                ["gpt2", "--hardware", "jetson-orin-nano-8gb"],
-                               ["resnet18", "--hardware", GPU, "--devices", "4"]):
+                               ["resnet18", "--hardware", GPU, "--tensor-parallel", "4"]):
             proposals = self.check_all(model, *before)
             self.assertTrue(proposals)
             kinds |= {p["kind"] for p in proposals}
@@ -387,7 +387,7 @@ class Proposals(EstimateTest):
                 ("resnet50", ["--hardware", "l4", "--batch", "64"], ["--max-latency-ms", "5"]),
                 ("gpt2", ["--hardware", GPU, "--batch", "48", "--phase", "decode"],
                  ["--max-power-w", "210"]),
-                ("resnet18", ["--hardware", "t4", "--batch", "1"], ["--max-energy-mj", "8"])):
+                ("resnet18", ["--hardware", "t4", "--batch", "1"], ["--max-energy-j", "0.008"])):
             report = self.estimate(model, *before, *limit, code=1)
             proposals = report["recommendations"]
             held = [p["limits"] for p in proposals]
@@ -454,7 +454,7 @@ class Limits(EstimateTest):
         report = self.on(GPU, "resnet18")
         self.assertIsNone(report["budget"])
         values = {"--max-latency-ms": 1e3 * report["latency_s"],
-                  "--max-energy-mj": 1e3 * report["each"]["energy_j"],
+                  "--max-energy-j": report["each"]["energy_j"],
                   "--max-memory-gb": report["memory_bytes"]["total_peak"] / 1e9,
                   "--max-power-w": report["power_w"]["average"]}
         for option, value in values.items():
@@ -481,17 +481,17 @@ class Limits(EstimateTest):
 
     def test_of_a_request(self):
         report = self.on(GPU, "gpt2", "--batch", "4")
-        joules = 1e3 * report["request"]["energy_j"]
-        self.on(GPU, "gpt2", "--batch", "4", "--max-energy-mj", str(1.001 * joules))
-        self.on(GPU, "gpt2", "--batch", "4", "--max-energy-mj", str(0.999 * joules), code=1)
+        joules = report["request"]["energy_j"]
+        self.on(GPU, "gpt2", "--batch", "4", "--max-energy-j", str(1.001 * joules))
+        self.on(GPU, "gpt2", "--batch", "4", "--max-energy-j", str(0.999 * joules), code=1)
 
     def test_too_large_is_said_and_estimated(self):
         small = self.device(memories=[{**ROUND["memories"][0], "capacity": figure(128, "mib")}])
         words = ["--model", "gpt2", "--hardware-file", small]
         text = self.run_ipw(*words).stdout
-        self.assertRegex(text, r"EXCEEDS DEVICE MEMORY; fits with --devices (\d+)")
-        devices = re.search(r"--devices (\d+)", text).group(1)
-        self.assertTrue(self.estimate(*words[1:], "--devices", devices)["fits"])
+        self.assertRegex(text, r"EXCEEDS DEVICE MEMORY; fits with --tensor-parallel (\d+)")
+        devices = re.search(r"--tensor-parallel (\d+)", text).group(1)
+        self.assertTrue(self.estimate(*words[1:], "--tensor-parallel", devices)["fits"])
         report = self.estimate(*words[1:])
         self.assertFalse(report["fits"])
         self.assertGreater(report["energy_j"]["total"], 0)
@@ -515,7 +515,7 @@ class Limits(EstimateTest):
                 device.write_text(json.dumps({k: v for k, v in ROUND.items() if k != "link"}))
             text = self.run_ipw("--model", *words, "--hardware-file", device).stdout
             self.assertIn("EXCEEDS DEVICE MEMORY", text)
-            self.assertEqual("fits with --devices" in text, "link" not in changes)
+            self.assertEqual("fits with --tensor-parallel" in text, "link" not in changes)
 
     def test_what_does_not_fit_keeps_no_limit(self):
         words = ["llama-3.1-70b", "--phase", "decode", "--max-latency-ms", "1e9"]
@@ -559,7 +559,7 @@ class Unknown(EstimateTest):
     def test_is_nowhere_a_figure(self):
         for device in self.devices():
             for model in ("resnet18", "gpt2"):
-                words = ["--hardware-file", device, "--max-energy-mj", "5"]
+                words = ["--hardware-file", device, "--max-energy-j", "0.005"]
                 report = self.estimate(model, *words, code=1)
                 for value in (report["power_w"]["average"], report["power_w"]["peak"],
                               report["power_w"]["plus_minus"], report["energy_j"]["total"],
@@ -620,7 +620,7 @@ class Sharing(EstimateTest):
     def test_convolutions_are_not_shared(self):
         """Of ResNet-152 devices divide the classifier, 2048 x 1000 of 11.51 G multiplications: that is said,
         and what each of them repeats is counted in all sums."""
-        words = ["--model", "resnet152", "--hardware", "t4", "--devices", "64"]
+        words = ["--model", "resnet152", "--hardware", "t4", "--tensor-parallel", "64"]
         done = self.run_ipw(*words)
         self.assertIn("64 devices divide 0.018 % of the MACs of resnet152", done.stderr)
         self.assertIn("64 divide < 0.1 % of the MACs and replicate the rest", done.stdout)
@@ -634,7 +634,7 @@ class Sharing(EstimateTest):
         self.assertClose(64 * many["mfu"] * many["latency_s"], one["mfu"] * one["latency_s"], 1e-6)
 
     def test_what_nothing_of_is_shared(self):
-        done = self.run_ipw("--model", "squeezenet1_1", "--hardware", "t4", "--devices", "2", code=1)
+        done = self.run_ipw("--model", "squeezenet1_1", "--hardware", "t4", "--tensor-parallel", "2", code=1)
         self.assertEqual(done.stderr.count("\n"), 1)
         self.assertIn("squeezenet1_1: tensor parallelism divides none of it",
                       done.stderr)
@@ -643,7 +643,7 @@ class Sharing(EstimateTest):
         for model in ("llama-3.2-1b", "gpt2", "gemma-2-2b", "phi-2", "phi-4", "bert-base-uncased"):
             phase = [] if model.startswith("bert") else ["--phase", "prefill"]
             words = [model, *phase, "--prompt-tokens", "64"]
-            report = self.on(GPU, *words, "--devices", "4")
+            report = self.on(GPU, *words, "--tensor-parallel", "4")
             self.assertEqual(report["setting"]["divided"], 1, model)
             self.assertClose(report["macs"], self.on(GPU, *words)["macs"])
             one, = {p["bytes"] for p in [self.on(GPU, *words)]}
@@ -652,14 +652,14 @@ class Sharing(EstimateTest):
     def test_a_router_each_device_does(self):
         """Of Mixtral 4096 x 8 numbers a layer, 32 layers."""
         words = ["mixtral-8x7b", "--phase", "decode", "--context", "64"]
-        one, two = self.on("h200", *words), self.on("h200", *words, "--devices", "2")
+        one, two = self.on("h200", *words), self.on("h200", *words, "--tensor-parallel", "2")
         self.assertClose(two["macs"] - one["macs"], 32 * 4096 * 8, 1e-6)
         self.assertClose(two["setting"]["divided"], 1 - 32 * 4096 * 8 / one["macs"])
 
     def test_what_lies_between_matrices_is_divided(self):
         """Stream and norm whole, columns of the feed-forward divided; larger batches fit with that."""
         for devices in (1, 2, 4, 8, 16):
-            report = self.on("h100-sxm", "llama-3.1-8b", "--devices", str(devices), "--phase",
+            report = self.on("h100-sxm", "llama-3.1-8b", "--tensor-parallel", str(devices), "--phase",
                              "prefill", "--prompt-tokens", "2048", "--precision", "fp16")
             memory = report["memory_bytes"]
             self.assertEqual(memory["activations_peak"], 2 * 2048 * (2 * 4096 + 14336 / devices))
@@ -672,7 +672,7 @@ class Sharing(EstimateTest):
     def test_an_expert_that_all_share_is_in_the_same_sum(self):
         (self.root / "config.json").write_text(json.dumps(EXPERTS))
         report = self.estimate(self.root / "config.json", "--hardware-file", self.device(),
-                               "--phase", "prefill", "--prompt-tokens", "100", "--devices", "2",
+                               "--phase", "prefill", "--prompt-tokens", "100", "--tensor-parallel", "2",
                                "--precision", "fp16")
         # Two sums a layer around a ring of two, of 16 bits; logits of the last token once.
         self.assertEqual(report["traffic_bytes"]["link"], 2 * (2 * 2 * 2 * 100 * 64 + 32))
@@ -693,7 +693,7 @@ class Forms(EstimateTest):
                 self.assertLessEqual(len(line), 100, line)
 
     def test_every_energy_is_marked_as_estimated(self):
-        text = self.run_ipw("--model", "gpt2", "--hardware", GPU, "--max-energy-mj", "1e9").stdout
+        text = self.run_ipw("--model", "gpt2", "--hardware", GPU, "--max-energy-j", "1e6").stdout
         joules = re.findall(r"(\S*?)([\d.]+(?: ± [\d.]+)? [mµk]?J)\b", text)
         self.assertGreater(len(joules), 20)
         self.assertEqual([before for before, figure in joules
@@ -728,7 +728,7 @@ class Forms(EstimateTest):
         self.assertIn(" 1 subgraph, bound by", relu)
         self.assertIn(" 1 sequential level, none with", relu)
         token = self.run_ipw("--model", "gpt2", "--hardware", "h200", "--phase", "decode",
-                             "--max-energy-mj", "1e9").stdout
+                             "--max-energy-j", "1e6").stdout
         self.assertRegex(token, r"per output token, limit")
         for text in (relu, token):
             self.assertNotRegex(text, r"\b1 \w+s\b(?!/s)")

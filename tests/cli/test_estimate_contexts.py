@@ -151,7 +151,7 @@ class Combinations(SweepTest):
                     self.assertGreater(value, 0)
 
     def test_a_device_that_cannot_is_told_of_at_every_context(self):
-        points = self.steps("--context", "100,200", "--devices", "2", hardware=f"{GPU},xeon-8490h")
+        points = self.steps("--context", "100,200", "--tensor-parallel", "2", hardware=f"{GPU},xeon-8490h")
         self.assertEqual([(p["hardware"], p["setting"]["context"]) for p in points if p["missing"]],
                          [("xeon-8490h", 100), ("xeon-8490h", 200)])
         self.assertEqual([bool(p["missing"]) for p in points], [False, False, True, True])
@@ -177,19 +177,19 @@ class Demands(SweepTest):
     def test_a_limit_must_be_kept_at_every_context(self):
         costs = {c: group[0]["each"]["energy_j"] for c, group in
                  self.by_context(self.steps("--context", "512,65536", "--batch", "1")).items()}
-        between = str(1e3 * sum(costs.values()) / 2)
-        for limit, code in ((str(2e3 * costs[65536]), 0), (between, 1), (str(500 * costs[512]), 1)):
-            points = self.steps("--context", "512,65536", "--max-energy-mj", limit, code=code)
+        between = str(sum(costs.values()) / 2)
+        for limit, code in ((str(2 * costs[65536]), 0), (between, 1), (str(0.5 * costs[512]), 1)):
+            points = self.steps("--context", "512,65536", "--max-energy-j", limit, code=code)
             for point in points:
-                held = 1e3 * costs[point["setting"]["context"]] <= float(limit)
+                held = costs[point["setting"]["context"]] <= float(limit)
                 self.assertEqual(point["budget"]["verdict"], "PASS" if held else "FAIL")
 
     def test_one_choice_that_keeps_it_is_enough_for_a_context(self):
         """A batch of 1 costs too much at both, one of 16 at neither."""
         groups = self.by_context(self.steps("--context", "512,2048", "--batch", "1,16"))
         dearest = max(min(p["each"]["energy_j"] for p in group) for group in groups.values())
-        points = self.steps("--context", "512,2048", "--batch", "1,16", "--max-energy-mj",
-                            str(1.1e3 * dearest))
+        points = self.steps("--context", "512,2048", "--batch", "1,16", "--max-energy-j",
+                            str(1.1 * dearest))
         self.assertEqual({(p["batch"], p["budget"]["verdict"]) for p in points},
                          {(1, "FAIL"), (16, "PASS")})
 
@@ -234,7 +234,7 @@ class Forms(SweepTest):
 
     def test_csv_has_every_length(self):
         text = self.run_ipw("--model", LLAMA, "--hardware", f"{GPU},xeon-8490h", "--prompt-tokens", "100,200",
-                            "--context", "300,400", "--devices", "2", "--format", "csv").stdout
+                            "--context", "300,400", "--tensor-parallel", "2", "--format", "csv").stdout
         rows = list(csv.DictReader(io.StringIO(text)))
         self.assertEqual(len(rows), 8)
         found = {(r["hardware"], r["phase"], r["prompt_tokens"], r["output_tokens"], r["context"])

@@ -103,9 +103,9 @@ class Unused(FileTest):
         path = next(p for p in sorted(legacy.glob("*.json")) if '"legacy"' in p.read_text())
         asked = ["--model", "resnet18", "--model-compat", "--hardware-file", path]
         self.run_ipw(*asked)
-        for option in ("--max-latency-ms=0.001", "--max-energy-mj=1", "--max-memory-gb=1",
+        for option in ("--max-latency-ms=0.001", "--max-energy-j=1", "--max-memory-gb=1",
                        "--max-power-w=1", "--plot=a.png", "--graph=dot", "--top=1", "-v", "--batch=2",
-                       "--devices=2", "--compare", "--sweep", "--no-fusion"):
+                       "--tensor-parallel=2", "--compare", "--sweep", "--no-fusion"):
             with self.subTest(option):
                 words = self.refused(*asked, option)
                 self.assertIn("verbose" if option == "-v" else option.split("=")[0], words)

@@ -13,6 +13,7 @@ oracle.use()
 
 import json  # noqa: E402
 import math  # noqa: E402
+import re  # noqa: E402
 import tempfile  # noqa: E402
 import unittest  # noqa: E402
 from pathlib import Path  # noqa: E402
@@ -140,10 +141,57 @@ class Words(FiguresTest):
         for key in ("joules per output token", "ipj", "ipw"):
             line = next(line for line in said.splitlines() if line.startswith(f"   {key}  "))
             self.assertIn("95 % CI (sampling error only): ", line)
+            self.assertEqual(", n = 40)" in line, key == "joules per output token")
         self.assertIn("(95 % CI: 35.2 % to 64.8 %)", said)
         page = self.page(path)
         self.assertIn("95 % CI (sampling error only): ", page)
         self.assertNotIn("An interval holds 95 %", page)
+
+
+class Digits(FiguresTest):
+    """One rule for a figure in every command: two digits of the ±, the value to the same place, one unit a metric."""
+
+    def said(self):
+        lines = [query(i, joules=10 + i % 7, tokens=20 + i % 5, correct=i % 2, source="nvml energy") for i in range(40)]
+        other = [query(i, joules=15 + i % 5, tokens=20 + i % 5, correct=i % 2) for i in range(40)]
+        a, b = self.run_of(lines, "a", busy=50.0, rate=20.5), self.run_of(other, "b", busy=61.0)
+        headline = json.loads(re.search(r'"headline":(\[.*?\}\s*\])', self.page(a), re.S).group(1))
+        return {"analyze": self.ipw("analyze", a, "-v"), "compare": self.ipw("compare", a, b),
+                "page": "\n".join(f"{item['key']} {item['text']}" for item in headline)}
+
+    def test_two_digits_of_the_uncertainty_and_the_value_to_match(self):
+        for command, text in self.said().items():
+            found = re.findall(r"(-?[\d.]+) ± ([\d.]+)", text)
+            self.assertGreater(len(found), 3, text)
+            for value, error in found:
+                with self.subTest(command=command, figure=f"{value} ± {error}"):
+                    self.assertEqual(len(value.partition(".")[2]), len(error.partition(".")[2]))
+                    digits = error.replace(".", "").lstrip("0")
+                    self.assertLessEqual(len(digits.rstrip("0")), 2)
+                    self.assertGreaterEqual(len(digits), 2)
+
+    def test_one_unit_for_a_metric(self):
+        for command, text in self.said().items():
+            with self.subTest(command=command):
+                for metric, unit in (("ipj", "J"), ("ipw", "W")):
+                    line = next(line for line in text.splitlines() if line.split()[:1] == [metric])
+                    self.assertRegex(line, rf"[\d.]+ /k?{unit}\b")
+                self.assertNotRegex(text, r"\d 1/[JWs]\b")
+
+    def test_a_p_value_at_the_floor_of_the_permutations_is_a_bound(self):
+        """9999 permutations cannot tell less than 0.0001, here times the number of tests."""
+        a = self.run_of([query(i, joules=10 + i % 7) for i in range(40)], "a")
+        b = self.run_of([query(i, joules=30 + i % 7) for i in range(40)], "b")
+        got = self.compare(a, b)["metrics"]["energy_per_query"]
+        self.assertAlmostEqual(got["p_value"], 1e-4)
+        self.assertTrue(got["p_is_bound"])
+        line = next(line for line in self.done_text(a, b) if line.split()[:1] == ["energy_per_query"])
+        mark = float(re.search(r"< (0\.\d+)", line).group(1))
+        self.assertLess(got["p_holm"], mark)
+        self.assertFalse(self.compare(a, a)["metrics"]["energy_per_query"]["p_is_bound"])
+
+    def done_text(self, a, b):
+        return self.ipw("compare", a, b).splitlines()
 
 
 class Basis(FiguresTest):
@@ -395,11 +443,10 @@ class Repeats(FiguresTest):
             got = self.analyze(path)["accuracy"]["summary"]
             low, high = st.binomtest(24 * right, 24).proportion_ci(method="wilson")
             joules = np.array(self.JOULES)
-            inverse = st.bootstrap((joules,), lambda j, axis: 1 / j.mean(axis), vectorized=True,
-                                   rng=np.random.default_rng(2)).confidence_interval
+            inverse_low, inverse_high = oracle.studentized(lambda sums: sums[1] / sums[0], (joules, np.ones(24)))
             mean = 1 / joules.mean()
-            wanted = (right * mean - math.hypot((right - low) * mean, right * (mean - inverse.low)),
-                      right * mean + math.hypot((high - right) * mean, high * (inverse.high - mean)))
+            wanted = (right * mean - math.hypot((right - low) * mean, right * (mean - inverse_low)),
+                      right * mean + math.hypot((high - right) * mean, high * (inverse_high - mean)))
             np.testing.assert_allclose(got["ipj_interval_95"], wanted, atol=0.03 * mean)
             self.assertGreater(got["ipj_interval_95"][1], got["ipj_interval_95"][0])
         a, b = self.folder / "none", self.folder / "all"

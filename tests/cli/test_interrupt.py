@@ -121,6 +121,18 @@ class Drivers(Interrupted):
         done = ipw(machine, "run", "--sensors", "nvml", "--require-energy", "--", "sleep", "2", timeout=SOON_S)
         self.assertEqual(done.returncode, 3, done.stderr)
 
+    def test_a_driver_that_hangs_before_the_start_is_given_up(self):
+        runs = []
+        for call in ("nvmlDeviceGetUUID", "nvmlDeviceGetTotalEnergyConsumption"):  # finding it; opening it
+            machine = self.on(Nvidia(f"power 0 constant 100\nblock {call} 0 {HANGS}\n"))
+            runs.append((machine, self.start(machine, "run", "--json", "-o", machine.root / "report.json", "--", "true")))
+        for machine, process in runs:
+            _, err = process.communicate(timeout=2 * SOON_S)
+            self.assertEqual(process.returncode, 0, err)
+            self.assertRegex(err, "nvml.*: the driver does not return from a call")
+            report = json.loads((machine.root / "report.json").read_text())
+            self.assertNotIn("nvml", {device["driver"] for device in report["devices"]})
+
     def test_signals_end_what_waits_for_a_driver(self):
         reads = f"power 0 constant 100\n{self.COUNTER} after 2\n"
         opens = f"block nvmlDeviceGetUUID 0 {HANGS}\n"

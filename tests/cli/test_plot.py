@@ -18,14 +18,14 @@ from program import PATIENCE_S, ipw  # noqa: E402
 
 # What must stand on each: axes with their units, and what tells series apart.
 OF_RUN = {
-    "ttft": ("prompt (tokens)", "time to first token (s)"),
+    "ttft": ("prompt (tokens)", "time to first token (ms)"),
     "latency": ("prompt and output (tokens)", "latency (s)"),
     "energy": ("prompt and output (tokens)", "energy (J per query)"),
     "power": ("prompt and output (tokens)", "mean power (W)", "ln x"),
     "completion_tokens_kde": ("output (tokens)", "density (% of the queries per token)", "median"),
     "energy_distribution": ("energy (J per query)", "queries", "median", "mean"),
     "phases": ("energy (J per query)", "energy (J per token)", "prefill", "decode"),
-    "timeline": ("time since the start (s)", "power (W)", "requests", 'gpu "0", big gpu',
+    "timeline": ("time since the start (s)", "power (kW)", "requests", 'gpu "0", big gpu',
                  "cpu0 package"),
     "roofline": ("arithmetic intensity (FLOP per byte)", "performance (GFLOP/s)", "TFLOP/s bf16"),
 }
@@ -33,7 +33,7 @@ OF_RUNS = {
     "pareto": ("energy (J per query)", "accuracy (% of the graded answers)", "Pareto frontier"),
     "concurrency": ("concurrent requests", "energy (J per output token)"),
     "context": ("mean prompt (tokens)", "energy (J per output token)"),
-    "models": ("J per query", "J per output token", "median latency, s", "accuracy, %"),
+    "models": ("J per query", "J per output token", "median latency (s)", "accuracy (%)"),
 }
 OF_CLOCKS = {  # of runs that differ in their clock alone
     "frequency": ("energy (J per query)", "time (s per query)", "EDP (J·s per query)",
@@ -186,7 +186,7 @@ class WhatIsDrawn(PlotTest):
         mx, my = sum(xs) / len(xs), sum(ys) / len(ys)
         slope = (sum((x - mx) * (y - my) for x, y in zip(xs, ys))
                  / sum((x - mx) ** 2 for x in xs))
-        self.assertIn(f"{slope:.3g} J/token", picture.text)
+        self.assertIn(f"{1000 * slope:.1f} mJ/token", picture.text)
 
     def test_both_lines_of_power(self):
         rows = [{"tokens_in": 2 ** n, "tokens_out": 2 ** n} for n in range(2, 9)]
@@ -215,6 +215,85 @@ class WhatIsDrawn(PlotTest):
         self.assertEqual([len(set(marks)) for marks in series[:4]], [1 + 1, 1, 2 + 1, 2])
         for name in choices:
             self.assertIn(name, picture.texts())
+
+    def placed(self, runs):
+        """Of the frontier's picture: marks by name of the run, texts with their places, and all texts."""
+        folders = [run_directory(self.root / f"{name}-{joules}", [{"joules": joules, "correct": n < right} for n in range(20)],
+                                 model=name, timeline=False) for name, (joules, right) in runs.items()]
+        self.plot(*folders, "--plot", "pareto", "--format", "svg", "-o", self.root / "out")
+        picture = Picture(self.root / "out/pareto.svg")
+        # One mark a run, without those of the legend; energies grow from left to right.
+        marks = sorted({mark for series in picture.series()[1:4:2] for mark in series})
+        self.assertEqual(len(marks), len(runs))
+        return dict(zip(sorted(runs, key=lambda name: runs[name][0]), marks)), picture.placed(), picture.texts()
+
+    def assert_nearest(self, label, place, owner, marks):
+        nearest = min(marks, key=lambda name: math.dist(place, marks[name]))
+        self.assertEqual(nearest, owner, (label, place, marks))
+
+    def test_a_label_stands_at_its_own_point(self):
+        runs = {"first": (10, 8), "second": (50, 18), "third": (80, 12)}
+        marks, placed, _ = self.placed(runs)
+        for name in runs:
+            self.assert_nearest(name, next(place for text, place in placed if text == name), name, marks)
+
+    def test_labels_of_near_points_are_numbers_with_a_legend(self):
+        """Names would stand nearer to another point: each has a number at its own, and the legend explains it."""
+        runs = {f"model number {word}": (50 + i, 10) for i, word in enumerate(("one", "two", "three", "four"))}
+        runs["far away"] = (500, 19)
+        marks, placed, texts = self.placed(runs)
+        for number, name in enumerate(runs, 1):
+            self.assertIn(f"{number}  {name}", texts)
+            self.assertNotIn(name, texts)
+        by_number = {text: place for text, place in placed if text in {"1", "2", "3", "4", "5"}}
+        self.assert_nearest("5", by_number["5"], "far away", marks)
+
+    def test_energies_say_how_they_were_obtained(self):
+        """In every picture of energy or power, and of all runs."""
+        runs = [self.run_of(6, f"r{n}", model=f"m{n}") for n in (1, 2)]
+        for method, words in (("counter", "energies measured (counter), ±2.0 % common"), ("estimated", "energies estimated, ±2.0 % common")):
+            for run in runs:
+                summary = json.loads((run / "summary.json").read_text())
+                summary["ipw"]["energy"]["method"] = method
+                (run / "summary.json").write_text(json.dumps(summary))
+            for plot in ("energy", "power", "energy_distribution", "phases", "timeline"):
+                self.assertIn(words, self.drawn(runs[0], plot=plot)[1], plot)
+            for plot in ("pareto", "models"):
+                self.assertIn(words, self.drawn(*runs, plot=plot)[1], plot)
+
+    def test_units_suit_their_figures(self):
+        for joules, unit, scale in ((0.004, "mJ", 1e3), (3e-6, "µJ", 1e6), (12.0, "J", 1), (45e3, "kJ", 1e-3)):
+            rows = [{"joules": joules * (1 + n / 10), "latency": 0.002} for n in range(6)]
+            blocks, said = self.drawn(run_directory(self.root / unit, rows), plot="energy")
+            self.assertIn(f"'energy ({unit} per query)'", said)
+            self.assertAlmostEqual(blocks[0, 0][0][1], joules * scale, delta=1e-6 * joules * scale)
+            self.assertIn(" (ms)'", self.drawn(self.root / unit, plot="latency")[1])
+
+    def test_what_is_left_out_is_counted(self):
+        rows = [{}] * 165 + [{"joules": None}] * 30 + [{"status": "failed"}] * 5
+        run = run_directory(self.root / "run", rows)
+        blocks, said = self.drawn(run, plot="phases")
+        self.assertIn("165 of 200 queries; 5 failed, 30 without separate phases; energies", said)
+        widths = [row[3] - row[2] for row in blocks[0, 0]]
+        self.assertEqual(len(widths), 80)
+        self.assertGreater(min(widths), 0.6 * max(widths))  # no slivers
+        self.assertIn("165 of 200 queries; 5 failed, 30 without tokens or energy; ", self.drawn(run, plot="energy")[1])
+        self.assertIn("'195 of 200 queries; 5 failed; ", self.drawn(run, plot="latency")[1])
+
+    def test_bars_show_what_can_differ(self):
+        """The sensors' error is common to runs of one machine; of different machines it is in the bars."""
+        rows = [{"joules": 10 + n % 3} for n in range(9)]
+        runs = [run_directory(self.root / name, rows, model=name, timeline=False) for name in ("first", "other")]
+        spread = 1.96 * math.sqrt(sum((10 + n % 3 - 11) ** 2 for n in range(9)) / 8 / 9)
+
+        def width():
+            low, high = self.drawn(*runs, plot="pareto")[0][0, 3][0][2:]
+            return (high - low) / 2
+
+        self.assertAlmostEqual(width(), spread, delta=1e-6)
+        summary = json.loads((runs[1] / "summary.json").read_text())
+        (runs[1] / "summary.json").write_text(json.dumps({**summary, "hardware_label": "A100"}))
+        self.assertAlmostEqual(width(), math.hypot(spread, 1.96 * 0.02 * 11), delta=1e-6)
 
     def test_one_line_a_device(self):
         """The core's joules are in the package's: it is not drawn beside it."""
@@ -344,19 +423,18 @@ class Frequency(PlotTest):
                 for mhz, rows in queries.items()]
         blocks, said = self.blocks(*runs)
 
-        def half(values, sensors):
-            """1.96 standard uncertainties of their mean; what sensors are off comes to it."""
+        def half(values):
+            """1.96 standard uncertainties of their mean.  What the sensors are off is common to all, and in none."""
             mean = sum(values) / len(values)
-            spread = sum((v - mean) ** 2 for v in values) / (len(values) - 1)
-            return 1.96 * math.hypot(math.sqrt(spread / len(values)), sensors)
+            return 1.96 * math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1) / len(values))
 
         expected = {0: [], 1: [], 2: []}
         for mhz in sorted(queries):
             joules, seconds = zip(*queries[mhz])
             j, s = sum(joules) / 4, sum(seconds) / 4
             for panel, value, off in (
-                    (0, j, half(joules, 0.02 * j)), (1, s, half(seconds, 0)),
-                    (2, j * s, half([a * s + b * j for a, b in queries[mhz]], 0.02 * j * s))):
+                    (0, j, half(joules)), (1, s, half(seconds)),
+                    (2, j * s, half([a * s + b * j for a, b in queries[mhz]]))):
                 expected[panel].append((mhz, value, value - off, value + off))
         for panel, rows in expected.items():
             for row, wanted in zip(blocks[panel, 1], rows, strict=True):
@@ -367,9 +445,9 @@ class Frequency(PlotTest):
         self.assertEqual([row[0] for row in blocks[0, 2]], [1200])
         self.assertEqual([row[0] for row in blocks[2, 2]], [1980])
         self.assertNotIn((1, 2), blocks)
-        self.assertRegex(said, r"title 'lowest energy: 34\.5 ± 5\.8 J at 1200 MHz'")
+        self.assertRegex(said, r"title 'lowest energy: 34\.5 ± 5\.6 J at 1200 MHz'")
         self.assertRegex(said, r"title 'lowest EDP: 48 ± 13 J·s at 1980 MHz'")
-        self.assertIn("'3 runs of sums on H100, 4 queries each; bars and ±: 1.96 σ, queries and sensors'", said)
+        self.assertIn("'3 runs of sums on H100, 4 queries each; energies measured (counter), ±2.0 % common; bars and ±: 95 % CI'", said)
 
     def test_places_on_the_page(self):
         joules = {600: 30, 1000: 20, 1800: 40}
@@ -452,8 +530,8 @@ class Frequency(PlotTest):
         runs = [run_at(self.root / "a", 900), self.run_of(4, "b"), run_at(self.root / "c", 1500)]
         blocks, said = self.blocks(*runs)
         self.assertEqual([row[0] for row in blocks[0, 1]], [900, 1500])
-        self.assertIn("2 runs of sums on H100, 6 queries each; bars and ±: 1.96 σ, queries and sensors; "
-                      "1 without clock or energy left out", said)
+        self.assertIn("2 runs of sums on H100, 6 queries each; 1 without clock or energy left out", said)
+        self.assertIn("energies measured (counter), ±2.0 % common", said)
 
     def test_why_there_is_none(self):
         run = run_at(self.root / "run", 900)
@@ -518,7 +596,7 @@ class TextsStayTexts(PlotTest):
 
     def test_a_long_name_keeps_its_end(self):
         """What tells two runs apart often stands there."""
-        models = [f"a-model-with-a-really-long-name-ending-in-q{bits}" for bits in (4, 8)]
+        models = [f"{first}-model-with-a-really-long-name-ending-in-q{bits}" for first, bits in (("a", 4), ("b", 8))]
         for concurrency, end in ((1, "in-q{}"), (2, "in-q{}, concurrency {}")):
             runs = [self.run_of(4, f"{model}-{concurrency}", model=model, concurrency=i * (concurrency - 1) + 1)
                     for i, model in enumerate(models)]
@@ -526,7 +604,7 @@ class TextsStayTexts(PlotTest):
             names = [text for text in Picture(self.root / "models.svg").texts() if "…" in text]
             self.assertEqual(len(names), 2)
             for i, name in enumerate(names):
-                self.assertTrue(name.startswith("a-mode") and name.endswith(end.format(4 + 4 * i, i + 1)), name)
+                self.assertTrue(name.startswith(f"{'ab'[i]}-mode") and name.endswith(end.format(4 + 4 * i, i + 1)), name)
                 self.assertLessEqual(len(name), 34)
 
     def legend(self, *models, plot="context"):
@@ -547,7 +625,7 @@ class TextsStayTexts(PlotTest):
             self.assertIn(evil, self.legend(evil, "b", plot=plot))
 
     def test_names_that_differ_where_they_are_cut(self):
-        models = [f"beginning-of-a-name-{word}-and-then-a-long-end-of-the-name" for word in ("one", "two")]
+        models = [f"beginning.of.a.name.{word}.and.then.a.long.end.of.the.name" for word in ("one", "two")]
         for plot in ("context", "models"):
             names = [text for text in self.legend(*models, plot=plot) if "…" in text]
             self.assertEqual(len(set(names)), 2, names)

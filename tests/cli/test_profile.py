@@ -205,7 +205,7 @@ class WhatIsAsked(ProfileTest):
 
     def test_arrivals_are_the_same_for_the_same_seed(self):
         def gaps(seed):
-            self.profile("--rate", 40, "--seed", seed, "--overwrite", dataset=self.numbered(12))
+            self.profile("--request-rate", 40, "--seed", seed, "--overwrite", dataset=self.numbered(12))
             spans = {s["key"]: s["from_s"] for s in self.run.lines("spans.jsonl")}
             due = [spans[key] - record["ipw"]["queue_s"]
                    for key, record in sorted(self.run.records().items())]
@@ -284,6 +284,27 @@ class Names(ProfileTest):
         self.assertComplains("tiny-1c", "tiny-1b")
         self.assertFalse(self.out.exists())
 
+    def test_runs_of_different_loads_have_names_of_their_own(self):
+        few = {"dataset": self.numbered(2)}
+        self.profile(**few)
+        self.profile("-c", 2, **few)
+        self.profile("--request-rate", 50, **few)
+        self.profile("--name", "before", **few)
+        self.profile("--name", "before", code=2, **few)
+        self.assertComplains("--name NAME")
+        self.profile(code=2, **few)
+        names = sorted(path.name for path in self.out.iterdir() if path.is_dir())
+        plain = next(name for name in names if name.endswith("_questions"))
+        self.assertEqual(names, ["before", plain, plain + "_c2", plain + "_rate50"])
+
+    def test_the_models_of_a_service(self):
+        for client in ("openai", "vllm"):
+            done = ipw(None, "list", "models", "--client", client, "--client-base-url", self.service.url())
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("tiny-1b", done.stdout.splitlines())
+        done = ipw(None, "list", "models", "--client-base-url", self.service.url(), "--json")
+        self.assertIn("tiny-1b", json.loads(done.stdout)["models"])
+
     def test_what_must_be_given(self):
         malformed = self.on.put("/prices.json", '{"models": 7}')
         for arguments, word in (((), "--client"), (("--client", "null"), "--model"),
@@ -298,6 +319,37 @@ class Names(ProfileTest):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(word, done.stderr)
             self.assertFalse(self.out.exists())
+
+
+class DefaultGraders(ProfileTest):
+    """Expected answers and no --grader."""
+
+    def test_it_follows_from_the_expected_answer(self):
+        wanted = {"choice": ("B", "I'd go with B"), "numeric": ("1234", "It is 1 234 in all."),
+                  "math": ("\\frac{1}{2}", "1/2"), "contains": ("blue whale", "The blue whale.")}
+        rows = self.dataset(*({"problem": f"[say:text={text}]", "answer": expected}
+                              for expected, text in wanted.values()))
+        report = self.profile(play="mixed", dataset=rows)
+        self.assertEqual((report["correct"], report["ungraded"]), (4, 0))
+        self.assertIsNone(report["ungraded_reason"])
+        used = [json.loads(record["model_metrics"][MODEL]["evaluation"]["metadata"])["grader"]
+                for record in self.run.records().values()]
+        self.assertEqual(used, list(wanted))
+
+    def test_what_is_not_graded_says_why_and_which_option_changes_that(self):
+        long = "It is a long text, which no rule can compare with another one word by word."
+        for more, answer, words in (((), "", "no expected answers"),
+                                    ((), long, "pass --grader f1"),
+                                    (("--grader", "numeric"), "many", "has no number: many"),
+                                    (("--grader", "judge"), "x", "pass --eval-model")):
+            rows = self.dataset({"problem": "why?", "answer": answer}, name=f"set{len(words)}")
+            done = ipw(self.on, *self.arguments(*more, "--overwrite", dataset=rows))
+            self.assertIn("accuracy      unknown: no answer was graded; ", done.stderr)
+            self.assertIn(words, done.stderr.split("no answer was graded; ")[1].splitlines()[0])
+
+    def test_none_turns_grading_off(self):
+        report = self.profile("--grader", "none")
+        self.assertEqual((report["accuracy"], report["ungraded"]), (None, 4))
 
 
 class Judges(ProfileTest):
@@ -370,7 +422,7 @@ class Lists(ProfileTest):
     """ipw list, where the names above come from."""
 
     def test_text_and_json(self):
-        text = ipw(self.on, "list")
+        text = ipw(self.on, "list", "all")
         self.assertEqual((text.returncode, text.stderr), (0, ""))
         kinds = json.loads(ipw(self.on, "list", "--json").stdout)
         for kind, name in (("clients", "openai"), ("datasets", "builtin"), ("graders", "judge"),

@@ -128,11 +128,11 @@ class Conservation(EnergyTest):
 
     def test_pauses_between_arrivals_are_idle(self):
         machine = self.machine(Intel, 50)
-        report = self.profile("--rate", 4, "--seed", 3, "--idle", 0.5, machine=machine,
+        report = self.profile("--request-rate", 4, "--seed", 3, "--idle", 0.5, machine=machine,
                               dataset=self.numbered(6))
         self.check(report)
         self.assertGreater(report["joules"]["idle"], 0.8 * report["energy"]["joules"])
-        report = self.profile("--rate", 4, "--overwrite", machine=machine, dataset=self.numbered(6))
+        report = self.profile("--request-rate", 4, "--overwrite", machine=machine, dataset=self.numbered(6))
         self.check(report)
         self.assertIsNone(report["joules"]["idle"])
         self.assertGreater(report["joules"]["unattributed"], 0.8 * report["energy"]["joules"])
@@ -283,7 +283,7 @@ class Figures(EnergyTest):
         for delay in (0.05, 0.35, 0.65):  # after what was settled first, so before and after the next
             machine = self.machine(Intel, 40, 25)
             place = self.out / str(delay)
-            process = self.start("--output-dir", place, "--rate", 12, machine=machine,
+            process = self.start("--output-dir", place, "--request-rate", 12, machine=machine,
                                  play="normal:gap_ms=100", dataset=self.numbered(36))
             self.until(lambda place=place: any(b'"kind":"energy"' in path.read_bytes()
                                    for path in place.glob("*/records.jsonl")), "energy")

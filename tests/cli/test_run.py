@@ -244,10 +244,20 @@ class Reports(MachineTest):
         command = json.loads((self.intel.root / "raw").read_text(encoding="utf-8"))["command"]
         self.assertEqual(command[1], "\ufffd\ufffd")
 
-    def test_without_a_file_json_is_on_stderr(self):
-        done = ipw(self.intel, "run", "--json", "--", "true")
-        self.assertEqual(json.loads(done.stderr)["command"], ["true"])
-        self.assertEqual(done.stdout, "")
+    def test_json_can_be_piped(self):
+        """Standard output is the report alone, whatever the command writes there."""
+        for options in (["--json"], ["--json", "-o", "-"]):
+            done = ipw(self.intel, "run", *options, "--", "echo", "hello")
+            self.assertEqual(json.loads(done.stdout)["command"], ["echo", "hello"])
+            self.assertEqual(done.stderr, "hello\n")
+        done = ipw(self.intel, "run", "-o", "-", "--", "echo", "hello")
+        self.assertIn("energy of 'echo hello'", done.stdout)
+        self.assertFalse(os.path.exists("-"))
+
+    def test_without_json_standard_output_is_the_command_s(self):
+        done = ipw(self.intel, "run", "--", "echo", "hello")
+        self.assertEqual(done.stdout, "hello\n")
+        self.assertIn("energy of 'echo hello'", done.stderr)
 
     def test_text(self):
         done = ipw(self.intel, "run", "-r", 2, "--", "sleep", "0.2")
@@ -557,7 +567,7 @@ class Figures(MachineTest):
         done = subprocess.run([program, "run", "--json", "--", "true"], env=machine.environment(),
                               cwd="/", text=True, capture_output=True, timeout=PATIENCE_S, **options)
         self.assertEqual(done.returncode, 0, done.stderr)
-        report = json.loads(done.stderr[done.stderr.index("{"):])
+        report = json.loads(done.stdout)
         self.assertIsNone(report["energy"]["joules"])
 
 

@@ -91,6 +91,26 @@ class Saved(unittest.TestCase):
         self.assertEqual([row["key"] for row in rows], ["q000000", "q000000.r1", "q000000.r2"])
         self.assertEqual({row["status"] for row in rows}, {"completed"})
 
+    def test_a_folder_stands_for_its_runs(self):
+        """Given as such, or by a wildcard that also names the run index, plots and reports."""
+        self.listed(self.folder)
+        (self.folder / "plots").mkdir(exist_ok=True)
+        (self.folder / "report.html").write_text("")
+        asked = ipw(None, "compare", *self.runs, "--json")
+        for words in ([self.folder], [f"{self.folder}/"], sorted(self.folder.iterdir()), [self.folder.parent / "my runs"]):
+            done = ipw(None, "compare", *words, "--json")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            for report in map(json.loads, (done.stdout, asked.stdout)):
+                self.assertEqual([Path(run["directory"]).name for run in (report["baseline"], *report["comparisons"])],
+                                 [run.name for run in self.runs])
+        (self.folder / "notes.txt").write_text("")
+        done = ipw(None, "analyze", *sorted(self.folder.iterdir()), "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("notes.txt is not a run: skipped", done.stderr)
+        for nothing in (self.folder / "plots", self.folder / "notes.txt", self.folder / "nowhere"):
+            self.assertNotEqual(ipw(None, "report", nothing).returncode, 0)
+            self.assertNotEqual(ipw(None, "compare", *self.runs, self.folder / "nowhere").returncode, 0)
+
     def test_two_commands_are_compared(self):
         """By their runs: commands have no questions or models to differ in."""
         done = ipw(None, "run", "--output-dir", self.folder.parent / "other", "-r", "4", "--", "sh", "-c", "sleep 0.2")

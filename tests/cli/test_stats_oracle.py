@@ -68,17 +68,6 @@ class Oracle(unittest.TestCase):
 
 
 class Distributions(Oracle):
-    def test_normal(self):
-        zs = [-37, -8, -3.3, -1, -1e-9, 0, 0.5, 2, 6]
-        ps = [1e-300, 1e-12, 0.001, 0.025, 0.3, 0.5, 0.8, 0.975, 0.99999]
-        got = ask(*({"ask": "normal_below", "p": z} for z in zs),
-                  *({"ask": "normal_quantile", "p": p} for p in ps))
-        for answer, wanted in zip(got, [*st.norm.cdf(zs), *st.norm.ppf(ps)]):
-            if abs(wanted) < 1e-300:
-                self.assertLess(abs(answer["value"]), 1e-12)
-            else:
-                self.close(answer["value"], wanted)
-
     def test_student(self):
         cases = [(t, f) for t in (0.001, 0.5, 1, 2.5, 12, 300)
                  for f in (1, 2, 3.5, 9, 30, 100, 1e3, 1e5, 999998)]
@@ -274,9 +263,9 @@ class Intervals(Oracle):
     def check(self, x, y):
         got, again = ask(*2 * [{"ask": "bootstrap", "x": x, "y": y, "draws": 4000, "seed": 1}])
         self.assertEqual(got, again)
-        wanted = st.bootstrap((x, y), self.ratio, paired=True, method="BCa", n_resamples=4000,
+        wanted = st.bootstrap((x, y), self.ratio, paired=True, method="percentile", n_resamples=4000,
                               vectorized=True, rng=np.random.default_rng(8))
-        low, high = wanted.confidence_interval
+        low, high = oracle.studentized(lambda sums: sums[0] / sums[1], (x, y), draws=4000)
         # Two draws of the same interval: its ends differ by some per cent of its width.
         for key, end in (("low", low), ("high", high)):
             self.assertAlmostEqual(got[key], end, delta=0.1 * (high - low))
@@ -284,7 +273,7 @@ class Intervals(Oracle):
         self.assertAlmostEqual(got["error"], wanted.standard_error,
                                delta=0.1 * wanted.standard_error)
 
-    def test_as_bca(self):
+    def test_as_bootstrap_t(self):
         rng = np.random.default_rng(9)
         for n in (12, 60, 500):
             y = rng.gamma(1.5, 40, n)

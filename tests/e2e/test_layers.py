@@ -112,9 +112,10 @@ class Account(LayersTest):
 
     def test_it_closes_and_says_how(self):
         one = self.one
-        self.assertEqual(one["closure_pass"], 0.9 <= one["closure"] <= 1.1)
-        self.assertAlmostEqual(
-            one["closure"], (one["components_j"] + one["idle_j"]) / one["energy"]["joules"], places=6)
+        above_idle = one["energy"]["joules"] - one["idle_j"]
+        self.assertLessEqual(one["closure_pass"], 0.9 <= one["closure"] <= 1.1)
+        self.assertAlmostEqual(one["closure"], one["components_j"] / above_idle, places=6)
+        self.assertGreater(one["conditions"]["cpu_own_s"], 0)
         self.assertIn(one["method"], ("nnls", "time-share"))
         self.assertEqual(one["energy"]["method"], "counter")
         self.assertIsNotNone(one["null_test"]["pass"])
@@ -165,8 +166,8 @@ class Account(LayersTest):
 
 
     def test_the_pages_have_its_keys(self):
-        """What energy, devices and host hold is the matter of ipw-run(1)."""
-        own = {**self.one, "energy": None, "devices": None, "host": None}
+        """What energy, devices, conditions and host hold is the matter of ipw-run(1)."""
+        own = {**self.one, "energy": None, "devices": None, "host": None, "conditions": None}
         text = (SOURCE / "docs/man/ipw-layers.1").read_text()
         shown = set(marked(section(text, "JSON REPORT"), "Cm"))
         self.assertEqual(json_keys(own) | {"models"}, shown)

@@ -416,7 +416,7 @@ class Measured(Page):
 
     def test_power_and_figures(self):
         with Intel(40) as machine:
-            done = ipw(machine, "profile", "--client", "null", "--model", "tiny", "--max-queries", "120", "--rate", "60", "--idle", "0.5",
+            done = ipw(machine, "profile", "--client", "null", "--model", "tiny", "--max-queries", "120", "--request-rate", "60", "--idle", "0.5",
                        "--output-dir", self.folder / "runs", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         directory = Path(json.loads(done.stdout)["output_dir"])

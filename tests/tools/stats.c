@@ -130,10 +130,8 @@ static void tell_bootstrap(const struct jv *asked, struct series x, struct serie
 static void tell_distribution(const char *ask, const struct jv *asked, struct json *json)
 {
     double p = jv_number(jv_get(asked, "p")), freedom = jv_number(jv_get(asked, "freedom"));
-    double value = strcmp(ask, "normal_below") == 0      ? normal_below(p)
-                   : strcmp(ask, "normal_quantile") == 0 ? normal_quantile(p)
-                   : strcmp(ask, "student_outside") == 0 ? student_outside(p, freedom)
-                                                         : student_quantile(p, freedom);
+    double value = strcmp(ask, "student_outside") == 0 ? student_outside(p, freedom)
+                                                       : student_quantile(p, freedom);
     json_number(json, "value", value);
 }
 

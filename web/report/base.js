@@ -36,26 +36,41 @@ function digits(value, places = 4) {
 }
 
 // What no prefix brings to a readable size.
-const beyondPrefixes = scaled => Math.abs(scaled) >= 99999.5 || (scaled !== 0 && Math.abs(scaled) < 0.0005);
+const beyondPrefixes = scaled => Math.abs(scaled) >= 99999.5;
+
+// The scale and name of a unit for figures of this size: mJ; of 1/J the joule has the prefix, "/kJ"; "/s" has none.
+function prefixed(size, unit) {
+  if (!unit || unit === "%" || unit === "1/s") return [1, unit === "1/s" ? "/s" : unit];
+  if (!unit.startsWith("1/")) {
+    const [scale, prefix] = PREFIXES.find(([least]) => size >= least * 0.99995) || (size ? PREFIXES.at(-1) : [1, ""]);
+    return [scale, prefix + unit];
+  }
+  const [scale, prefix] = PREFIXES.slice().reverse().find(([most]) => size * most >= 0.99995) || (size ? PREFIXES[0] : [1, ""]);
+  return [1 / scale, "/" + prefix + unit.slice(2)];
+}
 
 // 0.01234 J is 12.34 mJ; shares, counts and tokens have no prefix.
 function withUnit(value, unit, places = 4) {
   if (!known(value)) return "–";
   if (unit === "%") return (100 * value).toFixed(1).replace("-0.0", "0.0") + " %";
   if (!unit) return Number.isInteger(value) ? value.toLocaleString("en") : digits(value, places);
-  if (value === 0) return "0 " + unit;
-  const [scale, prefix] = PREFIXES.find(([least]) => Math.abs(value) >= least * 0.99995) || PREFIXES.at(-1);
-  if (beyondPrefixes(value / scale)) return value.toExponential(places - 1) + " " + unit;
-  return digits(value / scale, places) + " " + prefix + unit;
+  const [scale, name] = prefixed(Math.abs(value), unit);
+  if (value === 0) return "0 " + name;
+  if (beyondPrefixes(value / scale) && name !== "/s") return value.toExponential(places - 1) + " " + unit;
+  if (Math.abs(value / scale) < 0.0005 && name !== "/s") return (value > 0 ? "< " : "> -") + "0.001 " + name;
+  return digits(value / scale, places) + " " + name;
 }
 
-// Value and uncertainty with one prefix, to two digits of the uncertainty: "12.35 ± 0.36 kJ".
+// Value and uncertainty with one prefix, to two digits of the uncertainty: "12.35 ± 0.36 kJ", "22 ± 13 /kJ".
 function withError(value, error, unit) {
   if (!known(value) || !known(error) || error <= 0) return withUnit(value, unit);
-  const [scale, prefix] = PREFIXES.find(([least]) => Math.max(Math.abs(value), error) >= least) || PREFIXES.at(-1);
-  if (beyondPrefixes(value / scale) || error / scale >= 99999.5) return value.toExponential(3) + " ± " + error.toExponential(1) + " " + unit;
-  const places = Math.min(9, Math.max(0, 1 - Math.floor(Math.log10(error / scale))));
-  return (value / scale).toFixed(places) + " ± " + (error / scale).toFixed(places) + " " + prefix + unit;
+  let [scale, name] = prefixed(Math.max(Math.abs(value), error), unit);
+  if (unit === "%") scale = 0.01;
+  if (unit && beyondPrefixes(Math.max(Math.abs(value), error) / scale)) return value.toExponential(3) + " ± " + error.toExponential(1) + " " + unit;
+  const place = Math.floor(Math.log10(error / scale / 0.995)) - 1; // from 0.995 on it rounds to 1.0
+  if (place < -6) return withUnit(value, unit);
+  const step = 10 ** place, show = figure => (Math.round(figure / scale / step) * step + 0).toFixed(Math.max(0, -place));
+  return show(value) + " ± " + show(error) + (name ? " " + name : "");
 }
 
 const bytes = count => count < 1000 ? count + " B" : withUnit(count, "B", 3);

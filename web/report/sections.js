@@ -305,11 +305,13 @@ function comparedRows(metrics) {
   return Object.entries(metrics).filter(([, metric]) => known(metric.difference)).map(([name, metric]) => ({ name: name.replaceAll("_", " "), ...metric }));
 }
 
-// Joules, watts and seconds have prefixes; shares are in percent; the rest has no scale.
-function comparedValue({ value, plus_minus }, { name, unit }) {
-  if (["J", "W", "s"].includes(unit)) return withError(value, plus_minus, unit);
-  const [scale, after] = name === "accuracy" ? [100, " %"] : [1, unit ? " " + unit : ""];
-  return digits(scale * value) + (plus_minus > 0 ? " ± " + digits(scale * plus_minus, 2) : "") + after;
+const comparedValue = ({ value, plus_minus }, { unit }) => withError(value, plus_minus, unit || "%");
+
+// A p at the floor of the permutations is only a bound: the next round mark, as the program itself prints it.
+function pValue({ p_holm: p, p_is_bound: bound }) {
+  if (!known(p)) return "–";
+  if (p >= 0.001 && !(bound && p < 1)) return p.toFixed(3);
+  return "< " + ([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5].find(mark => p * (1 + 1e-9) < mark) || 1);
 }
 
 function comparisonTable(comparison) {
@@ -324,7 +326,7 @@ function comparisonTable(comparison) {
       show: row => inPoints(row) ? interval(row.difference_interval_95, points) : interval(row.relative_interval_95, share) },
     { label: "Baseline", of: row => row.baseline.value, show: row => comparedValue(row.baseline, row) },
     { label: "This run", of: row => row.run.value, show: row => comparedValue(row.run, row) },
-    { label: "p (Holm)", of: row => row.p_holm, show: row => known(row.p_holm) ? row.p_holm < 0.001 ? "< 0.001" : row.p_holm.toFixed(3) : "–" },
+    { label: "p (Holm)", of: row => row.p_holm, show: pValue },
   ], comparedRows(comparison.metrics), { filter: false });
 }
 

@@ -75,7 +75,7 @@ static char *last_part(const char *directory)
 static enum err take_model(void *context, const struct jv *record)
 {
     struct exporting *work = context;
-    const struct jv *first = jv_first(jv_get(record, "model_metrics"));
+    const struct jv *first = jv_first_member(jv_get(record, "model_metrics"));
     if (!first)
         return ERR_OK;
     work->model = strdup(jv_key(first));
@@ -103,8 +103,8 @@ static enum err take_metadata(void *context, const struct jv *record)
 {
     struct exporting *work = context;
     enum err err = ERR_OK;
-    for (const struct jv *child = jv_first(jv_get(record, "dataset_metadata")); child && !err;
-         child = jv_next(child))
+    for (const struct jv *child = jv_first_member(jv_get(record, "dataset_metadata"));
+         child && !err; child = jv_next(child))
         if (jv_is_null(jv_get(work->metadata, jv_key(child))))
             err = jv_put(work->metadata, jv_key(child), child);
     return err;
@@ -243,7 +243,7 @@ bool moments_of(const struct record *record, struct moments *out)
     double from = record->started_at, latency = record->latency_s, prefill = record->prefill_s;
     if (!is_known(latency)) /* a query that failed has no latency */
         latency = fmax(record->decode_s, 0) + fmax(prefill, 0);
-    if (!(from > 0 && from < 9e9) || !(latency >= 0 && latency < 1e9))
+    if (!(from > 0 && latency >= 0 && from + latency < 8e9)) /* in ns, 64 bits hold that and more */
         return false;
     *out = (struct moments){.from_ns = (int64_t)llround(from * 1e9)};
     out->to_ns = out->from_ns + (int64_t)llround(latency * 1e9);

@@ -133,11 +133,6 @@ static double relative_error(const struct run_table *table)
     return energy->joules > 0 ? energy->plus_minus / energy->joules : UNKNOWN;
 }
 
-static char *with_error(char *to, double value, double error, const char *unit)
-{
-    return error > 0 ? format_with_error(to, value, error, unit) : format_si(to, value, unit);
-}
-
 static void put_energy(const struct top *top)
 {
     char text[FORMAT_MAX], note[NOTE_MAX], covered[FORMAT_MAX];
@@ -153,7 +148,7 @@ static void put_energy(const struct top *top)
         str_format(note, sizeof note, "%s, %s coverage", method ? method : "", covered);
     else
         str_format(note, sizeof note, "sum over queries; %s", method ? method : "method unknown");
-    with_error(text, joules, energy->plus_minus, "J");
+    format_with_error(text, joules, energy->plus_minus, "J");
     put_figure(top, "joules", "Energy of the run", joules, text, note);
 }
 
@@ -163,7 +158,7 @@ static void put_per_query(const struct top *top)
     double joules = fact_or(top, top->table->summary.joules_per_query, "efficiency",
                             "summary.joules_per_query");
     double known = jv_number(result_at(top->results, "efficiency", "summary.energy_known"));
-    with_error(text, joules, joules * relative_error(top->table), "J");
+    format_with_error(text, joules, joules * relative_error(top->table), "J");
     str_format(note, sizeof note, "mean of %.0f queries", known);
     put_figure(top, "joules_per_query", "Energy per query", joules, text,
                is_known(known) ? note : none_note(top, "not measured"));
@@ -174,7 +169,7 @@ static void put_per_token(const struct top *top)
     char text[FORMAT_MAX], note[NOTE_MAX];
     static const char PATH[] = "summary.joules_per_output_token";
     double joules = fact_or(top, top->table->summary.joules_per_output_token, "efficiency", PATH);
-    with_error(text, joules, joules * relative_error(top->table), "J");
+    format_with_error(text, joules, joules * relative_error(top->table), "J");
     interval_note(
         note, result_at(top->results, "efficiency", "summary.joules_per_output_token_interval_95"),
         "J");
@@ -187,7 +182,7 @@ static void put_watts(const struct top *top)
     char text[FORMAT_MAX];
     double known = top->table->summary.busy_watts;
     double watts = fact_or(top, known, "efficiency", "data.of_a_query.watts.mean");
-    with_error(text, watts, watts * relative_error(top->table), "W");
+    format_with_error(text, watts, watts * relative_error(top->table), "W");
     bool busy = is_known(known);
     put_figure(top, "busy_watts", busy ? "Power while busy" : "Query power", watts, text,
                busy ? "while requests were in flight" : "mean energy per query / latency");
@@ -213,25 +208,13 @@ static void put_accuracy(const struct top *top)
                                                            : none_note(top, "no graded answers"));
 }
 
-/* Without a unit there is no prefix: 0.01398 ± 0.00056, to two digits of the uncertainty. */
-static void plain_with_error(char *to, double value, double error)
-{
-    double size = error > 0 ? floor(log10(error)) : 0;
-    if (error > 0 && size >= -8 && size <= 0)
-        str_format(to, FORMAT_MAX, "%.*f ± %.*f", (int)(1 - size), value, (int)(1 - size), error);
-    else if (error > 0)
-        str_format(to, FORMAT_MAX, "%.4g ± %.2g", value, error);
-    else
-        str_format(to, FORMAT_MAX, "%.4g", value);
-}
-
 static void put_intelligence(const struct top *top, const char *key, const char *label,
-                             double known, double error, const char *note)
+                             double known, double error, const char *unit, const char *note)
 {
     char text[FORMAT_MAX], path[80];
     str_format(path, sizeof path, "summary.%s", key);
     double value = fact_or(top, known, "accuracy", path);
-    plain_with_error(text, value, error);
+    format_figure(text, value, error, unit);
     put_figure(top, key, label, value, text, note);
 }
 
@@ -274,9 +257,9 @@ void headline_put(struct json *json, const struct run_table *table, const struct
     put_per_query(&top);
     put_per_token(&top);
     put_intelligence(&top, "ipj", "Intelligence per joule", summary->ipj, summary->ipj_plus_minus,
-                     "accuracy / energy per query");
+                     "1/J", "accuracy / energy per query");
     put_intelligence(&top, "ipw", "Intelligence per watt", summary->ipw, summary->ipw_plus_minus,
-                     "accuracy / power while busy");
+                     "1/W", "accuracy / power while busy");
     put_energy(&top);
     put_watts(&top);
     put_speed(&top);

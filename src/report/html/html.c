@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "analysis/across.h"
-#include "analysis/columns.h"
 #include "analysis/compare.h"
 #include "core/clock.h"
 #include "core/json.h"
@@ -139,6 +138,18 @@ static enum err put_facts(struct json *json, const struct run_table *table, cons
     return jv_to_json(table->has_summary ? table->summary.tree : NULL, "summary", json);
 }
 
+static void put_ends(struct json *json, const char *key, double low, double high)
+{
+    if (!is_known(low) || !is_known(high)) {
+        json_null(json, key);
+        return;
+    }
+    json_array(json, key);
+    json_number(json, NULL, low);
+    json_number(json, NULL, high);
+    json_array_end(json);
+}
+
 /* Of 95 %, as `ipw plot` draws them where runs stand together. */
 static enum err put_intervals(struct json *json, const struct run_table *table)
 {
@@ -147,10 +158,10 @@ static enum err put_intervals(struct json *json, const struct run_table *table)
     if (err)
         return err;
     json_object(json, "intervals");
-    put_interval(json, "accuracy", run.accuracy_low, run.accuracy_high);
-    put_interval(json, "joules_per_query",
-                 fmax(0, run.point.joules_per_query - run.joules_per_query_error),
-                 run.point.joules_per_query + run.joules_per_query_error);
+    put_ends(json, "accuracy", run.accuracy_low, run.accuracy_high);
+    put_ends(json, "joules_per_query",
+             fmax(0, run.point.joules_per_query - run.joules_per_query_error),
+             run.point.joules_per_query + run.joules_per_query_error);
     json_object_end(json);
     return ERR_OK;
 }

@@ -178,7 +178,7 @@ static void add_settings(struct text *out, const struct summary *run)
         {"--dataset", .text = run->config_dataset},
         {"--max-queries", NULL, integer_number(run->config_max_queries), UNKNOWN},
         {"--concurrency", NULL, integer_number(run->config_concurrency), 1},
-        {"--rate", NULL, run->config_rate, UNKNOWN},
+        {"--request-rate", NULL, run->config_rate, UNKNOWN},
         {"--seed", NULL, integer_number(run->config_seed), 0},
         {"--repeat", NULL, integer_number(run->config_repeat), 1},
         {"--warmup-queries", NULL, integer_number(run->config_warmup_queries), 3},

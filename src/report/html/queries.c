@@ -276,7 +276,7 @@ struct bins {
     double low, step;
     bool log, whole;
     size_t count;
-    uint64_t counts[BINS_MOST + 1]; /* the last: beyond */
+    uint64_t counts[BINS_MOST + 2]; /* of whole numbers one more; the last: beyond */
 };
 
 /* Values over several magnitudes are looked at by their logarithm; a few that lie far out do not press

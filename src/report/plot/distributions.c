@@ -2,12 +2,12 @@
  * query. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analysis/columns.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/plot/plot.h"
+#include "report/text/format.h"
 #include "stats/distribution.h"
 #include "stats/online.h"
 #include "stats/quantile.h"
@@ -58,11 +58,9 @@ static enum err draw_lengths(const struct plot_source *source, struct figure *fi
     else if (!is_known(kde_bandwidth(values, count)))
         err = err_set(why, ERR_NO_DATA, "a density needs two outputs of different length");
     else {
-        draw_heading(figure, table, "Output tokens");
-        size_t length = strlen(figure->note);
-        str_format(figure->note + length, sizeof figure->note - length,
-                   "; Gaussian kernels, %.3g tokens wide (0.9 σ n^-1/5)",
-                   kde_bandwidth(values, count));
+        draw_heading(figure, table, "Output tokens", count, "tokens");
+        figure_note(figure, "Gaussian kernels, %.3g tokens wide (0.9 σ n^-1/5)",
+                    kde_bandwidth(values, count));
         err = put_density(figure, values, count);
     }
     free(values);
@@ -126,13 +124,13 @@ static void put_bins(struct figure *figure, double *values, size_t count)
     static const double PS[] = {0.25, 0.5, 0.75, 0.95};
     struct bins bins = {0};
     struct online all = {0};
-    char name[FIGURE_TEXT_MAX];
+    char name[FIGURE_TEXT_MAX], figure_text[FORMAT_MAX];
     double marks[4], top = 0;
     for (size_t i = 0; i < count; i++)
         online_add(&all, values[i]);
     select_quantiles(values, count, PS, 4, marks);
     lay_bins(&bins, values, count, all.min, all.max, marks);
-    struct figure_panel *panel = figure_panel(figure, "energy (J per query)", "queries");
+    struct figure_panel *panel = figure_panel(figure, "energy ({J} per query)", "queries");
     panel->y.from_zero = true;
     panel->x.log_base = bins.is_log ? 10 : 0;
     struct figure_series *boxes = figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "");
@@ -141,11 +139,11 @@ static void put_bins(struct figure *figure, double *values, size_t count)
         series_add4(boxes, low + gap, bin_edge(&bins, i + 1) - gap, 0, (double)bins.counts[i]);
         top = fmax(top, (double)bins.counts[i]);
     }
-    str_format(name, sizeof name, "median %.4g J", marks[1]);
+    str_format(name, sizeof name, "median %s", format_si(figure_text, marks[1], "J"));
     draw_vertical(figure, panel, FIGURE_VERMILION, marks[1], top, name);
-    str_format(name, sizeof name, "mean %.4g J", online_mean(&all));
+    str_format(name, sizeof name, "mean %s", format_si(figure_text, online_mean(&all), "J"));
     draw_vertical(figure, panel, FIGURE_GREEN, online_mean(&all), top, name);
-    str_format(name, sizeof name, "95 %% below %.4g J", marks[3]);
+    str_format(name, sizeof name, "95 %% below %s", format_si(figure_text, marks[3], "J"));
     draw_vertical(figure, panel, FIGURE_PURPLE, marks[3], top, name);
 }
 
@@ -162,7 +160,8 @@ static enum err draw_energy(const struct plot_source *source, struct figure *fig
     else if (count < 3)
         err = err_set(why, ERR_NO_DATA, "a distribution needs three queries of known energy");
     else {
-        draw_heading(figure, source->table, "Energy per query");
+        draw_heading(figure, source->table, "Energy per query", count, "energy");
+        figure_note_energy_of(figure, source->table);
         put_bins(figure, values, count);
     }
     free(values);
@@ -173,6 +172,6 @@ const struct plot_driver plot_energy_distribution = {
     .name = "energy_distribution",
     .summary = "how many queries cost how much; median, mean, 95 %",
     .of = PLOT_OF_RUN,
-    .needs = {RUN_WANT(RUN_JOULES), 0},
+    .needs = {RUN_WANT(RUN_JOULES), RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_SOURCE)},
     .draw = draw_energy,
 };

@@ -482,7 +482,7 @@ static enum err latency_figure(const struct points_report *report, struct figure
     put_devices(report, figure, panel);
     put_frontier(report->points, figure, panel);
     figure->height = 600;
-    if (!figure_drop_empty(figure))
+    if (!figure_finish(figure))
         return err_set(why, ERR_NO_DATA,
                        "nothing fits on a device with known joules: there is nothing to draw");
     return ERR_OK;

@@ -1,12 +1,16 @@
 #include "report/plot/figure.h"
 
-#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/grow.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "metrics/uncertainty.h"
+#include "report/text/format.h"
 #include "rundir/layers_result.h"
 #include "rundir/run_table.h"
 
@@ -139,7 +143,7 @@ static bool is_empty(const struct figure_panel *panel)
     return true;
 }
 
-bool figure_drop_empty(struct figure *figure)
+static bool drop_empty(struct figure *figure)
 {
     size_t kept = 0;
     for (size_t i = 0; i < figure->panel_count; i++) {
@@ -157,6 +161,80 @@ bool figure_drop_empty(struct figure *figure)
     return kept > 0;
 }
 
+/* ---- units ---- */
+
+/* Calls for every value that lies on an axis. */
+static void each_value(struct figure_panel *panel, bool is_x, void (*visit)(double *, double *),
+                       double *context)
+{
+    for (size_t s = 0; s < panel->series_count; s++) {
+        unsigned on = figure_values_on(panel->series[s]->style, is_x);
+        for (size_t i = 0; i < panel->series[s]->count; i++)
+            for (unsigned v = 0; v < FIGURE_ROW; v++)
+                if (on >> v & 1)
+                    visit(context, &panel->series[s]->rows[i][v]);
+    }
+}
+
+static void take_largest(double *largest, double *value)
+{
+    *largest = fmax(*largest, fabs(*value));
+}
+
+static void scale(double *factor, double *value)
+{
+    *value *= *factor;
+}
+
+/* The range's largest value decides: 0.0042 J is 4.2 mJ. */
+static const struct prefix {
+    double factor;
+    const char *text;
+} PREFIXES[] = {{1e-9, "G"}, {1e-6, "M"}, {1e-3, "k"}, {1, ""}, {1e3, "m"}, {1e6, "µ"}, {1e9, "n"}};
+
+static const struct prefix *prefix_for(double largest, const char *unit)
+{
+    size_t at = unit[0] == 's' ? 3 : 0; /* no one reads kiloseconds */
+    while (at + 1 < sizeof PREFIXES / sizeof *PREFIXES && largest * PREFIXES[at].factor < 1)
+        at++;
+    return &PREFIXES[largest > 0 ? at : 3];
+}
+
+static void put_prefix(struct figure_axis *axis, const struct prefix *prefix)
+{
+    char label[FIGURE_TEXT_MAX];
+    char *open = strchr(axis->label, '{'), *close = open ? strchr(open, '}') : NULL;
+    str_format(label, sizeof label, "%.*s%s%.*s%s", (int)(open - axis->label), axis->label,
+               prefix->text, (int)(close - open - 1), open + 1, close + 1);
+    str_copy(axis->label, sizeof axis->label, label);
+}
+
+static void scale_axis(struct figure_panel *panel, bool is_x)
+{
+    struct figure_axis *axis = is_x ? &panel->x : &panel->y;
+    const char *unit = strchr(axis->label, '{');
+    double largest = 0;
+    if (!unit || !strchr(unit, '}'))
+        return;
+    each_value(panel, is_x, take_largest, &largest);
+    const struct prefix *prefix = prefix_for(largest, unit + 1);
+    double factor = prefix->factor;
+    each_value(panel, is_x, scale, &factor);
+    for (size_t i = 0; i < panel->label_count; i++)
+        *(is_x ? &panel->labels[i].x : &panel->labels[i].y) *= factor;
+    axis->low *= factor;
+    axis->high *= factor;
+    put_prefix(axis, prefix);
+}
+
+bool figure_finish(struct figure *figure)
+{
+    for (size_t p = 0; p < figure->panel_count; p++)
+        for (int is_x = 0; is_x < 2; is_x++)
+            scale_axis(&figure->panels[p], is_x);
+    return drop_empty(figure);
+}
+
 void figure_release(struct figure *figure)
 {
     for (size_t i = 0; i < FIGURE_PANELS_MOST; i++)
@@ -166,24 +244,50 @@ void figure_release(struct figure *figure)
 
 /* ---- headings ---- */
 
-void draw_heading(struct figure *figure, const struct run_table *table, const char *what)
+void figure_note(struct figure *figure, const char *format, ...)
 {
-    const char *hardware = run_hardware(table);
-    size_t completed = table->rows - table->failed;
-    str_format(figure->title, sizeof figure->title, "%s: %.100s%s%.60s", what, table->model,
-               hardware[0] ? " on " : "", hardware);
-    str_format(figure->note, sizeof figure->note, "%zu completed quer%s", completed,
-               completed == 1 ? "y" : "ies");
+    size_t length = strlen(figure->note);
+    va_list arguments;
+    if (length)
+        length += str_copy(figure->note + length, sizeof figure->note - length, "; ") ? 2 : 0;
+    va_start(arguments, format);
+    vsnprintf(figure->note + length, sizeof figure->note - length, format, arguments);
+    va_end(arguments);
 }
 
-const char *short_name(const char *name)
+void figure_note_energy(struct figure *figure, const char *method, double common)
 {
-    /* Letters beyond ASCII may stand in a path, too; quotes and brackets say that it is something else. */
-    for (const char *at = name; *at; at++)
-        if ((unsigned char)*at < 0x80 && !isalnum((unsigned char)*at) && !strchr("/._-+:@~ ", *at))
-            return name;
-    const char *slash = strrchr(name, '/');
-    return slash && slash[1] ? slash + 1 : name;
+    char words[FORMAT_MAX], error[FORMAT_MAX];
+    format_method(words, method);
+    if (common > 0)
+        figure_note(figure, "energies %s, %s", words, format_common(error, common));
+    else
+        figure_note(figure, "energies %s", words);
+}
+
+void figure_note_energy_of(struct figure *figure, const struct run_table *table)
+{
+    figure_note_energy(figure, run_energy_method(table), uncertainty_of(table).common);
+}
+
+void draw_heading(struct figure *figure, const struct run_table *table, const char *what,
+                  size_t drawn, const char *lacking)
+{
+    const char *hardware = run_hardware(table);
+    size_t without = table->rows - table->failed - drawn;
+    char counts[96] = "";
+    str_format(figure->title, sizeof figure->title, "%s: %.100s%s%.60s", what, table->model,
+               hardware[0] ? " on " : "", hardware);
+    if (drawn == table->rows) {
+        figure_note(figure, "%zu quer%s", drawn, drawn == 1 ? "y" : "ies");
+        return;
+    }
+    if (table->failed)
+        str_format(counts, sizeof counts, "%zu failed%s", table->failed, without ? ", " : "");
+    if (without)
+        str_format(counts + strlen(counts), sizeof counts - strlen(counts), "%zu without %.40s",
+                   without, lacking);
+    figure_note(figure, "%zu of %zu queries; %s", drawn, table->rows, counts);
 }
 
 void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_color color,
@@ -198,11 +302,12 @@ void layers_heading(struct figure *figure, const struct layers_result *layers, c
 {
     const struct record_energy *energy = &layers->energy;
     str_format(figure->title, sizeof figure->title, "%s: %.160s", what,
-               short_name(layers->model ? layers->model : "a model"));
+               str_last_part(layers->model ? layers->model : "a model"));
+    char total[FORMAT_MAX];
     if (is_known(energy->joules))
         str_format(figure->note, sizeof figure->note,
-                   "one pass of the workload, %.4g ± %.2g J in total%s; attributed by %s",
-                   energy->joules, energy->plus_minus,
+                   "one pass of the workload, %s in total%s; attributed by %s",
+                   format_with_error(total, energy->joules, energy->plus_minus, "J"),
                    layers_result_is_estimated(layers) ? ", estimated" : "",
                    layers->attribution ? layers->attribution : "an unknown method");
 }

@@ -52,9 +52,10 @@ struct figure_series {
 };
 
 struct figure_axis {
-    char label[FIGURE_TEXT_MAX];    /* with the unit */
-    double log_base;                /* 0: linear */
-    double low, high;               /* UNKNOWN: by the data */
+    char label
+        [FIGURE_TEXT_MAX]; /* with the unit: one in braces, "energy ({J} per query)", gets a prefix */
+    double log_base;       /* 0: linear */
+    double low, high;      /* UNKNOWN: by the data */
     bool from_zero, hidden;         /* hidden: without numbers */
     bool whole;                     /* only whole numbers are marked */
     bool down;                      /* counts from the top */
@@ -104,6 +105,24 @@ void series_add(struct figure_series *series, const double *values, unsigned cou
 #define series_add4(series, ...) series_add(series, (const double[]){__VA_ARGS__}, 4)
 #define series_add5(series, ...) series_add(series, (const double[]){__VA_ARGS__}, 5)
 
+/* Which of a row's values lie on this axis: bits. */
+static inline unsigned figure_values_on(enum figure_style style, bool is_x)
+{
+    switch (style) {
+    case FIGURE_BAND:
+        return is_x ? 1 : 2 | 4;
+    case FIGURE_BOXES:
+    case FIGURE_HEAT:
+        return is_x ? 1 | 2 : 4 | 8;
+    case FIGURE_ERRORS_Y:
+        return is_x ? 1 : 2 | 4 | 8;
+    case FIGURE_ERRORS_X:
+        return is_x ? 1 | 4 | 8 : 2;
+    default:
+        return is_x ? 1 : 2;
+    }
+}
+
 /* Marks with their ±, and a line through the mean of those at the same place; sorts the points.  `line` may be NULL. */
 struct figure_point {
     double x, y, plus_minus; /* plus_minus UNKNOWN: without one */
@@ -115,8 +134,9 @@ void figure_name(struct figure *figure, struct figure_axis *axis, const char *na
 void figure_label(struct figure *figure, struct figure_panel *panel, double x, double y, bool left,
                   const char *text);
 
-/* Panels without a row are taken out; false when none is left. */
-bool figure_drop_empty(struct figure *figure);
+/* What is left when all is added: panels without a row are taken out, and units in braces get the SI prefix
+ * that suits their data, which are scaled with it.  False when no panel is left. */
+bool figure_finish(struct figure *figure);
 
 void figure_release(struct figure *figure);
 
@@ -133,8 +153,18 @@ enum err figure_script(const struct figure *figure, enum figure_format format, b
 
 /* ---- titles ---- */
 
-/* "llama3.2:1b on H100: what", and a note with the number of queries. */
-void draw_heading(struct figure *figure, const struct run_table *table, const char *what);
+/* "what: llama3.2:1b on H100", and a note with how many queries are drawn, and why the others are not: failed, or
+ * without what is `lacking`. */
+void draw_heading(struct figure *figure, const struct run_table *table, const char *what,
+                  size_t drawn, const char *lacking);
+
+/* Adds to the note, after "; ". */
+void figure_note(struct figure *figure, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* How the energies of a picture were obtained, and their common relative error, which may be UNKNOWN: every
+ * picture of energy or power says so. */
+void figure_note_energy(struct figure *figure, const char *method, double common);
+void figure_note_energy_of(struct figure *figure, const struct run_table *table);
 
 /* The same of a result of `ipw layers`, with its energy and how that was attributed. */
 void layers_heading(struct figure *figure, const struct layers_result *layers, const char *what);
@@ -142,8 +172,5 @@ void layers_heading(struct figure *figure, const struct layers_result *layers, c
 /* A vertical line up to `top`, with its name in the legend. */
 void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_color color,
                    double x, double top, const char *name);
-
-/* The last part of a path or of "organization/name"; any other name is returned whole. */
-const char *short_name(const char *name);
 
 #endif

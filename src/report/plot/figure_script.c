@@ -15,8 +15,9 @@
 #include "report/plot/figure.h"
 
 enum { LEGEND_LETTERS = 50 };
-enum { FONT = 13, FONT_SMALL = 11 }; /* on a page of 800 */
-#define LETTER       0.0095          /* a letter's width, of the page's */
+enum { FONT = 13, FONT_SMALL = 11, ROW_HEIGHT = 17 }; /* on a page of 800 */
+enum { NOTE_LETTERS = 128, NUMBER_LETTERS = 4 };
+#define LETTER       0.0095 /* a letter's width, of the page's */
 #define LETTER_SMALL 0.0080
 
 struct theme {
@@ -50,6 +51,7 @@ struct drawing {
     struct text *out;
     double height;
     bool (*can_be_shown)(uint32_t code); /* NULL: all can */
+    bool numbered[FIGURE_PANELS_MOST];   /* labels are numbers, explained above the panel */
 };
 
 /* ---- texts ---- */
@@ -253,31 +255,13 @@ static void widen(struct range *range, double value, bool logarithmic)
     range->high = fmax(range->high, value);
 }
 
-/* Which of a row's values lie on this axis: bits. */
-static unsigned values_on(enum figure_style style, bool is_x)
-{
-    switch (style) {
-    case FIGURE_BAND:
-        return is_x ? 1 : 2 | 4;
-    case FIGURE_BOXES:
-    case FIGURE_HEAT:
-        return is_x ? 1 | 2 : 4 | 8;
-    case FIGURE_ERRORS_Y:
-        return is_x ? 1 : 2 | 4 | 8;
-    case FIGURE_ERRORS_X:
-        return is_x ? 1 | 4 | 8 : 2;
-    default:
-        return is_x ? 1 : 2;
-    }
-}
-
 static struct range range_of(const struct figure_panel *panel, bool is_x)
 {
     const struct figure_axis *axis = is_x ? &panel->x : &panel->y;
     struct range range = {INFINITY, -INFINITY};
     for (size_t s = 0; s < panel->series_count; s++) {
         const struct figure_series *series = panel->series[s];
-        unsigned on = values_on(series->style, is_x);
+        unsigned on = figure_values_on(series->style, is_x);
         for (size_t i = 0; i < series->count; i++)
             for (unsigned v = 0; v < FIGURE_ROW; v++)
                 if (on >> v & 1)
@@ -440,6 +424,13 @@ static size_t legend_columns(const struct drawing *d, const struct figure_panel 
     return columns<1 ? 1 : columns>(double) count ? count : (size_t)columns;
 }
 
+/* In pixels; 0 without one. */
+static double legend_height(const struct drawing *d, const struct figure_panel *panel, double width)
+{
+    size_t longest, named = named_series(d, panel, &longest);
+    return named ? 20 * ceil((double)named / (double)legend_columns(d, panel, width)) + 4 : 0;
+}
+
 /* Letters of the longest number along an axis. */
 static size_t longest_number(const struct figure_axis *axis, struct range range)
 {
@@ -467,11 +458,36 @@ static double room_at_left(const struct drawing *d, const struct figure_panel *p
     return 0.055 + LETTER * (double)longest_number(&panel->y, range_with_air(panel, false));
 }
 
+enum { LABELS_MOST = 128, LABEL_LETTERS = 40 }; /* more could not be read */
+
+static double label_width(const struct drawing *d, const char *text)
+{
+    size_t letters = letters_in(d, text);
+    return LETTER_SMALL * (double)(letters < LABEL_LETTERS ? letters : LABEL_LETTERS);
+}
+
+/* Numbers are explained above the panel, in rows from left to right. */
+static size_t number_columns(const struct drawing *d, const struct figure_panel *panel,
+                             double width)
+{
+    double widest = 0;
+    for (size_t i = 0; i < panel->label_count; i++)
+        widest = fmax(widest, label_width(d, panel->labels[i].text));
+    double columns = floor(width / (widest + (NUMBER_LETTERS + 2) * LETTER_SMALL));
+    return columns < 1 ? 1 : (size_t)columns;
+}
+
+static double number_rows(const struct drawing *d, const struct figure_panel *panel, double width)
+{
+    size_t columns = number_columns(d, panel, width);
+    return ceil((double)(panel->label_count < LABELS_MOST ? panel->label_count : LABELS_MOST) /
+                (double)columns);
+}
+
 /* The part of a cell that the axes enclose.  Panels over one another begin at the same place. */
 static struct place inside(const struct drawing *d, const struct figure_panel *panel,
                            struct place cell)
 {
-    size_t longest, named;
     double left = room_at_left(d, panel), bottom = panel->x.hidden ? 12 : 56, above = 8;
     for (size_t i = 0; i < d->figure->panel_count && !d->figure->beside; i++)
         left = fmax(left, room_at_left(d, &d->figure->panels[i]));
@@ -482,11 +498,9 @@ static struct place inside(const struct drawing *d, const struct figure_panel *p
         bottom += 5.2 * (double)(letters < NAME_LETTERS ? letters : NAME_LETTERS) - 20;
     }
     place.bottom = cell.bottom + px(d, bottom);
-    named = named_series(d, panel, &longest);
-    if (named)
-        above +=
-            20 * ceil((double)named / (double)legend_columns(d, panel, place.right - place.left)) +
-            4;
+    above += legend_height(d, panel, place.right - place.left);
+    if (d->numbered[panel - d->figure->panels])
+        above += ROW_HEIGHT * number_rows(d, panel, place.right - place.left) + 6;
     above += panel->title[0] ? 22 : 0;
     place.top = cell.top - px(d, above);
     return place;
@@ -539,6 +553,7 @@ static double on_page(double value, const struct figure_axis *axis, struct range
 {
     double share = axis->log_base > 0 ? (log(value) - log(range.low)) / log(range.high / range.low)
                                       : (value - range.low) / (range.high - range.low);
+    share = fmax(fmin(share, 1), 0); /* what lies beyond the range stands at its edge */
     return from + (axis->down ? 1 - share : share) * (to - from);
 }
 
@@ -547,81 +562,195 @@ static bool overlap(const struct place *a, const struct place *b)
     return a->left < b->right && b->left < a->right && a->bottom < b->top && b->bottom < a->top;
 }
 
-enum { LABELS_MOST = 128 }; /* more could not be read */
-
 struct labels {
+    double x[LABELS_MOST], y[LABELS_MOST]; /* of the points */
+    size_t points;
     struct place taken[2 * LABELS_MOST]; /* by the points, and by labels so far */
     size_t count;
 };
 
-/* Beside its point, a little above; where another label stands, further up or down, or on the other
- * side, if it stays on the panel. */
-static struct place find_room(const struct drawing *d, const struct labels *labels, double x,
-                              double y, double width, bool left, struct place panel)
+static void find_points(const struct drawing *d, const struct figure_panel *panel,
+                        struct place place, struct labels *out)
 {
-    static const double SHIFTS[] = {10, -10, 24, -24, 38, -38, 52, -52};
-    struct place box = {0};
-    for (size_t i = 0; i < 2 * sizeof SHIFTS / sizeof *SHIFTS; i++) {
+    struct range x_range = range_with_air(panel, true), y_range = range_with_air(panel, false);
+    out->points = panel->label_count < LABELS_MOST ? panel->label_count : LABELS_MOST;
+    for (size_t i = 0; i < out->points; i++) {
+        double x = on_page(panel->labels[i].x, &panel->x, x_range, place.left, place.right);
+        double y = on_page(panel->labels[i].y, &panel->y, y_range, place.bottom, place.top);
+        out->x[i] = x;
+        out->y[i] = y;
+        out->taken[i] = (struct place){x - 0.005, x + 0.005, y - px(d, 4), y + px(d, 4)};
+    }
+    out->count = out->points;
+}
+
+/* In pixels, between a point and the nearest edge of a label. */
+static double distance(const struct drawing *d, const struct place *box, double x, double y)
+{
+    double across = fmax(fmax(box->left - x, x - box->right), 0) * 800;
+    double along = fmax(fmax(box->bottom - y, y - box->top), 0) * d->height;
+    return hypot(across, along);
+}
+
+/* No other point is as near, so that nobody takes the label for another's. */
+static bool is_own(const struct drawing *d, const struct labels *labels, const struct place *box,
+                   size_t own)
+{
+    double nearest = distance(d, box, labels->x[own], labels->y[own]);
+    for (size_t i = 0; i < labels->points; i++)
+        if (i != own && distance(d, box, labels->x[i], labels->y[i]) < 1.5 * nearest + 2)
+            return false;
+    return true;
+}
+
+/* Beside its point, a little above or below; on the other side where another label stands.  False when no free
+ * place is nearest to its own point: `far` ones are tried then, and the box is wherever it is free. */
+static bool find_room(const struct drawing *d, const struct labels *labels, size_t own,
+                      double width, bool left, bool far, struct place panel, struct place *out)
+{
+    static const double SHIFTS[] = {10, -10, 0, 16, -16, 28, -28, 42, -42, 56, -56};
+    double x = labels->x[own], y = labels->y[own];
+    *out = (struct place){x + 0.008, x + 0.008 + width, y - px(d, 7), y + px(d, 7)};
+    for (size_t i = 0; i < (far ? 6 : 2) * sizeof SHIFTS / sizeof *SHIFTS; i++) {
         bool to_left = left != (i % 2 == 1);
-        double middle = y + px(d, SHIFTS[i / 2]), begin = to_left ? x - 0.008 - width : x + 0.008;
+        size_t ring = i / (2 * sizeof SHIFTS / sizeof *SHIFTS);
+        double middle = y + px(d, SHIFTS[i / 2 % (sizeof SHIFTS / sizeof *SHIFTS)]);
+        double gap = 0.008 + 0.02 * (double)ring, begin = to_left ? x - gap - width : x + gap;
         struct place tried = {begin, begin + width, middle - px(d, 7), middle + px(d, 7)};
         bool free = tried.left >= panel.left && tried.right <= panel.right + 0.02 &&
                     tried.bottom >= panel.bottom && tried.top <= panel.top + px(d, 8);
         for (size_t j = 0; j < labels->count && free; j++)
             free = !overlap(&tried, &labels->taken[j]);
-        if (free)
-            return tried;
-        box = i ? box : tried;
+        if (!free || (!far && !is_own(d, labels, &tried, own)))
+            continue;
+        *out = tried;
+        return true;
     }
-    return box;
+    return false;
 }
 
-static void put_labels(struct drawing *d, const struct figure_panel *panel, struct place place)
+/* Whether every label has a place that is nearest to its own point; else all become numbers. */
+static bool labels_fit(const struct drawing *d, const struct figure_panel *panel,
+                       struct place place)
 {
-    struct range x_range = range_with_air(panel, true), y_range = range_with_air(panel, false);
-    size_t count = panel->label_count < LABELS_MOST ? panel->label_count : LABELS_MOST;
-    double x[LABELS_MOST], y[LABELS_MOST];
-    struct labels labels = {.count = 0};
-    for (size_t i = 0; i < count; i++) {
-        x[i] = on_page(panel->labels[i].x, &panel->x, x_range, place.left, place.right);
-        y[i] = on_page(panel->labels[i].y, &panel->y, y_range, place.bottom, place.top);
-        labels.taken[labels.count++] =
-            (struct place){x[i] - 0.005, x[i] + 0.005, y[i] - px(d, 3), y[i] + px(d, 3)};
-    }
-    for (size_t i = 0; i < count; i++) {
+    struct labels labels;
+    struct place box;
+    find_points(d, panel, place, &labels);
+    for (size_t i = 0; i < labels.points; i++) {
         const struct figure_label *label = &panel->labels[i];
-        size_t letters = letters_in(d, label->text);
-        double width = LETTER_SMALL * (double)(letters < 40 ? letters : 40);
-        struct place box = find_room(d, &labels, x[i], y[i], width, label->left, place);
+        if (!find_room(d, &labels, i, label_width(d, label->text), label->left, false, place, &box))
+            return false;
         labels.taken[labels.count++] = box;
-        text_add(d->out, "set label ");
-        put_quoted(d, label->text, 40, false);
-        text_addf(d->out, " at screen %.4f,%.4f %s front font ',%d' textcolor rgb '%s'\n",
-                  box.left > x[i] ? box.left : box.right, (box.bottom + box.top) / 2,
-                  box.left > x[i] ? "left" : "right", FONT_SMALL, d->theme->ink);
     }
+    return true;
+}
+
+static void put_label(struct drawing *d, const char *text, double x, double y, const char *side)
+{
+    text_add(d->out, "set label ");
+    put_quoted(d, text, LABEL_LETTERS + NUMBER_LETTERS, false);
+    text_addf(d->out, " at screen %.4f,%.4f %s front font ',%d' textcolor rgb '%s'\n", x, y, side,
+              FONT_SMALL, d->theme->ink);
+}
+
+/* From a number to its point, where something else is as near. */
+static void put_leader(struct drawing *d, double x, double y, const struct place *box)
+{
+    text_addf(d->out,
+              "set arrow from screen %.4f,%.4f to screen %.4f,%.4f nohead front linewidth 0.7 "
+              "linecolor rgb '%s'\n",
+              box->left > x ? box->left - 0.002 : box->right + 0.002, (box->bottom + box->top) / 2,
+              x, y, d->theme->ink);
+}
+
+static void put_numbers_legend(struct drawing *d, const struct figure_panel *panel,
+                               struct place place)
+{
+    double width = place.right - place.left;
+    size_t columns = number_columns(d, panel, width);
+    double base = place.top + px(d, 12 + legend_height(d, panel, width));
+    double rows = number_rows(d, panel, width);
+    for (size_t i = 0; i < panel->label_count && i < LABELS_MOST; i++) {
+        char text[FIGURE_TEXT_MAX + 16];
+        str_format(text, sizeof text, "%zu  %s", i + 1, panel->labels[i].text);
+        put_label(d, text, place.left + width / (double)columns * (double)(i % columns),
+                  base + px(d, ROW_HEIGHT * (rows - 1 - (double)(i / columns))), "left");
+    }
+}
+
+static void put_labels(struct drawing *d, const struct figure_panel *panel, struct place place,
+                       bool numbered)
+{
+    struct labels labels;
+    text_add(d->out, "unset arrow\n");
+    find_points(d, panel, place, &labels);
+    for (size_t i = 0; i < labels.points; i++) {
+        char number[16];
+        const struct figure_label *label = &panel->labels[i];
+        struct place box;
+        str_format(number, sizeof number, "%zu", i + 1);
+        const char *text = numbered ? number : label->text;
+        double width = label_width(d, text);
+        if (!find_room(d, &labels, i, width, label->left, false, place, &box)) {
+            find_room(d, &labels, i, width, label->left, true, place, &box);
+            put_leader(d, labels.x[i], labels.y[i], &box);
+        }
+        labels.taken[labels.count++] = box;
+        put_label(d, text, box.left > labels.x[i] ? box.left : box.right,
+                  (box.bottom + box.top) / 2, box.left > labels.x[i] ? "left" : "right");
+    }
+    if (numbered)
+        put_numbers_legend(d, panel, place);
 }
 
 /* ---- the whole ---- */
 
+/* Where the note is broken: at the last "; " of what fits on a line; 0: it is one line. */
+static size_t note_break(const struct drawing *d)
+{
+    const char *note = d->figure->note;
+    size_t at = 0;
+    if (letters_in(d, note) <= NOTE_LETTERS)
+        return 0;
+    for (const char *next = note; (next = strstr(next, "; ")); next += 2)
+        if (next - note <= NOTE_LETTERS)
+            at = (size_t)(next - note);
+    return at;
+}
+
+static double heading_height(const struct drawing *d)
+{
+    return !d->figure->note[0] ? 38 : note_break(d) ? 56 + ROW_HEIGHT : 56;
+}
+
+static void put_note(struct drawing *d, const char *text, double below)
+{
+    text_add(d->out, "set label ");
+    put_quoted(d, text, NOTE_LETTERS, false);
+    text_addf(d->out, " at screen 0.02,%.4f left font ',%d' textcolor rgb '%s'\n", 1 - px(d, below),
+              FONT_SMALL, d->theme->faint);
+}
+
 static void put_heading(struct drawing *d)
 {
+    char first[FIGURE_TEXT_MAX];
+    size_t at = note_break(d);
     text_add(d->out, "set label ");
     put_quoted(d, d->figure->title, 92, false);
     text_addf(d->out, " at screen 0.02,%.4f left font ',%d' textcolor rgb '%s'\n", 1 - px(d, 22),
               FONT + 2, d->theme->ink);
     if (!d->figure->note[0])
         return;
-    text_add(d->out, "set label ");
-    put_quoted(d, d->figure->note, 128, false);
-    text_addf(d->out, " at screen 0.02,%.4f left font ',%d' textcolor rgb '%s'\n", 1 - px(d, 44),
-              FONT_SMALL, d->theme->faint);
+    str_format(first, sizeof first, "%.*s", at ? (int)at : FIGURE_TEXT_MAX, d->figure->note);
+    put_note(d, first, 44);
+    if (at)
+        put_note(d, d->figure->note + at + strlen("; "), 44 + ROW_HEIGHT);
 }
 
 static struct place cell_of(const struct drawing *d, size_t wanted)
 {
     const struct figure *figure = d->figure;
-    double before = 0, own = 1, all = 0, top = 1 - px(d, figure->note[0] ? 56 : 38);
+    double before = 0, own = 1, all = 0, top = 1 - px(d, heading_height(d));
     for (size_t i = 0; i < figure->panel_count; i++) {
         double weight = figure->panels[i].weight > 0 ? figure->panels[i].weight : 1;
         before += i < wanted ? weight : 0;
@@ -640,7 +769,7 @@ static void put_panel(struct drawing *d, size_t p)
     put_place(d, panel, place, cell);
     if (p == 0)
         put_heading(d);
-    put_labels(d, panel, place);
+    put_labels(d, panel, place, d->numbered[p]);
     put_axis(d, "x", panel, place);
     put_axis(d, "y", panel, place);
     bool is_first = true;
@@ -653,7 +782,7 @@ static void put_panel(struct drawing *d, size_t p)
     text_add(d->out, "\n");
 }
 
-/* Legends of more than three lines make the page longer, not the panel smaller. */
+/* Legends of more than three lines, and of numbers, make the page longer, not the panel smaller. */
 static double page_height(const struct drawing *d)
 {
     const struct figure *figure = d->figure;
@@ -663,15 +792,29 @@ static double page_height(const struct drawing *d)
         double width = figure->beside ? 0.85 / (double)figure->panel_count : 0.85;
         double lines = ceil((double)named / (double)legend_columns(d, &figure->panels[p], width));
         height += named && lines > 3 ? 20 * (lines - 3) : 0;
+        if (d->numbered[p])
+            height += ROW_HEIGHT * number_rows(d, &figure->panels[p], width);
     }
     return height;
+}
+
+/* Names that could be taken for another point's are replaced by numbers. */
+static void choose_labels(struct drawing *d)
+{
+    d->height = page_height(d);
+    for (size_t p = 0; p < d->figure->panel_count; p++) {
+        const struct figure_panel *panel = &d->figure->panels[p];
+        d->numbered[p] = !labels_fit(d, panel, inside(d, panel, cell_of(d, p)));
+    }
+    d->height = page_height(d);
 }
 
 enum err figure_script(const struct figure *figure, enum figure_format format, bool dark,
                        bool (*can_be_shown)(uint32_t code), struct text *out)
 {
-    struct drawing d = {figure, dark ? &DARK : &LIGHT, out, 0, can_be_shown};
-    d.height = page_height(&d);
+    struct drawing d = {
+        .figure = figure, .theme = dark ? &DARK : &LIGHT, .out = out, .can_be_shown = can_be_shown};
+    choose_labels(&d);
     if (figure->failed)
         return ERR_NO_MEMORY;
     put_terminal(&d, format);

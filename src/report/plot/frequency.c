@@ -334,11 +334,11 @@ struct measure {
 
 #define AT(field) offsetof(struct run_figures, field)
 static const struct measure MEASURES[] = {
-    {"energy (J per query)", "J", "lowest energy", FIGURE_BLUE, 1.05, AT(point.joules_per_query),
+    {"energy ({J} per query)", "J", "lowest energy", FIGURE_BLUE, 1.05, AT(point.joules_per_query),
      AT(joules_per_query_error)},
-    {"time (s per query)", "s", NULL, FIGURE_ORANGE, 0.95, AT(seconds_per_query),
+    {"time ({s} per query)", "s", NULL, FIGURE_ORANGE, 0.95, AT(seconds_per_query),
      AT(seconds_per_query_error)},
-    {"EDP (J·s per query)", "J·s", "lowest EDP", FIGURE_PURPLE, 1.25, AT(edp), AT(edp_error)},
+    {"EDP ({J·s} per query)", "J·s", "lowest EDP", FIGURE_PURPLE, 1.25, AT(edp), AT(edp_error)},
 };
 #undef AT
 enum { MEASURE_COUNT = sizeof MEASURES / sizeof *MEASURES };
@@ -431,16 +431,18 @@ static void put_heading(struct figure *figure, const struct plot_source *source,
 {
     const struct run_point *point = &source->runs[0].point;
     size_t left_out = source->run_count - settings->count;
-    char queries[64], rest[64] = "";
+    char queries[64];
     put_queries(settings, queries, sizeof queries);
-    if (left_out)
-        str_format(rest, sizeof rest, "; %zu without clock or energy left out", left_out);
     str_format(figure->title, sizeof figure->title,
                "Energy, time and EDP against the clock: %.100s", point->model);
-    str_format(figure->note, sizeof figure->note,
-               "%zu runs%s%.60s%s%.40s, %s; bars and ±: 1.96 σ, queries and sensors%s",
-               settings->count, point->dataset[0] ? " of " : "", point->dataset,
-               point->hardware[0] ? " on " : "", point->hardware, queries, rest);
+    figure_note(figure, "%zu runs%s%.30s%s%.30s, %s", settings->count,
+                point->dataset[0] ? " of " : "", point->dataset, point->hardware[0] ? " on " : "",
+                point->hardware, queries);
+    if (left_out)
+        figure_note(figure, "%zu without clock or energy left out", left_out);
+    figure_note_energy(figure, source->runs[0].method, source->common.common);
+    figure_note(figure, "bars and ±: 95 %% CI%s",
+                source->common.sensors == UNCERTAINTY_MIXED ? ", sensors included" : "");
 }
 
 static enum err draw_frequency(const struct plot_source *source, struct figure *figure,

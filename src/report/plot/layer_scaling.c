@@ -180,7 +180,7 @@ static void put_line(const struct plot_source *source, struct figure *figure,
 static void put_prompts(const struct plot_source *source, const struct extent *extent,
                         struct figure *figure, struct points *points)
 {
-    struct figure_panel *panel = figure_panel(figure, "prompt (tokens)", "energy (J per token)");
+    struct figure_panel *panel = figure_panel(figure, "prompt (tokens)", "energy ({J} per token)");
     size_t lines = 0;
     panel->x.log_base = 2;
     fit_axis(panel, extent);
@@ -226,7 +226,7 @@ static void put_sizes(const struct plot_source *source, const struct extent *ext
     double unit = billions ? 1e9 : 1e6;
     struct figure_panel *panel =
         figure_panel(figure, billions ? "parameters (billions)" : "parameters (millions)",
-                     "energy (J per token)");
+                     "energy ({J} per token)");
     panel->x.log_base = 10;
     fit_axis(panel, extent);
     for (size_t i = 1; i < source->layer_count; i++)

@@ -126,10 +126,9 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
     if (err)
         return err;
     layers_heading(figure, source->layers, "Energy by layer");
-    size_t length = strlen(figure->note);
-    str_copy(figure->note + length, sizeof figure->note - length, "; bars: ±");
+    figure_note(figure, "bars: ±");
     layer_parts_of(source->layers, true, &parts);
-    struct figure_panel *panel = figure_panel(figure, "layer", "energy (J)");
+    struct figure_panel *panel = figure_panel(figure, "layer", "energy ({J})");
     panel->y.from_zero = true;
     panel->x.whole = true;
     panel->x.low = -0.7;
@@ -179,9 +178,8 @@ static enum err draw_components(const struct plot_source *source, struct figure 
     if (!known)
         return err_set(why, ERR_NO_DATA, "no component has a known energy");
     layers_heading(figure, source->layers, "Energy by component");
-    size_t length = strlen(figure->note);
-    str_copy(figure->note + length, sizeof figure->note - length, "; bars: ±");
-    struct figure_panel *panel = figure_panel(figure, "energy (J)", "");
+    figure_note(figure, "bars: ±");
+    struct figure_panel *panel = figure_panel(figure, "energy ({J})", "");
     panel->x.from_zero = true;
     panel->y.down = true;
     for (size_t i = 0; i < parts.count; i++)
@@ -296,7 +294,7 @@ static size_t put_windows(struct figure *figure, struct figure_panel *panel,
 static enum err draw_power(const struct plot_source *source, struct figure *figure,
                            struct error *why)
 {
-    struct figure_panel *panel = figure_panel(figure, "time since the start (s)", "power (W)");
+    struct figure_panel *panel = figure_panel(figure, "time since the start (s)", "power ({W})");
     panel->y.from_zero = true;
     size_t count = put_windows(figure, panel, source->layers, "idle", FIGURE_GREEN);
     count += put_windows(figure, panel, source->layers, "prefill", FIGURE_ORANGE);
@@ -304,8 +302,7 @@ static enum err draw_power(const struct plot_source *source, struct figure *figu
     if (count == 0)
         return err_set(why, ERR_NO_DATA, "no window has a known energy");
     layers_heading(figure, source->layers, "Power of the measured windows");
-    size_t length = strlen(figure->note);
-    str_copy(figure->note + length, sizeof figure->note - length, "; bars: ±");
+    figure_note(figure, "bars: ±");
     return ERR_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "core/units.h"
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
+#include "report/text/format.h"
 #include "stats/fit.h"
 #include "stats/online.h"
 #include "rundir/record.h"
@@ -21,6 +22,8 @@ struct pair_plot {
     enum run_number x, y;
     enum run_number instead; /* of y, where no query has y: the machine's; or y itself */
     const char *what, *x_label, *y_label;
+    const char *lacking; /* what queries that are not drawn do not have */
+    bool of_energy;
     bool log_fit; /* also a line over the logarithm of x */
 };
 
@@ -124,11 +127,12 @@ static double line_error(const struct linear_fit *fit, double x, double x_mean)
 static void put_line(struct figure *figure, struct figure_panel *panel, const struct pairs *pairs,
                      const struct linear_fit *fit, const char *unit)
 {
-    char name[FIGURE_TEXT_MAX];
+    char name[FIGURE_TEXT_MAX], slope[FORMAT_MAX], intercept[FORMAT_MAX];
     double step = (pairs->x_all.max - pairs->x_all.min) / (FIT_POINTS - 1);
     struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_VERMILION, "");
-    str_format(name, sizeof name, "%.3g %s/token · x %c %.3g %s, R² %.3f", fit->slope, unit,
-               fit->intercept < 0 ? '-' : '+', fabs(fit->intercept), unit, fit->r2);
+    str_format(name, sizeof name, "%s/token · x %c %s, R² %.3f", format_si(slope, fit->slope, unit),
+               fit->intercept < 0 ? '-' : '+', format_si(intercept, fabs(fit->intercept), unit),
+               fit->r2);
     struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, FIGURE_VERMILION, name);
     for (int i = 0; i < FIT_POINTS; i++) {
         double x = pairs->x_all.min + step * i, y = fit->intercept + fit->slope * x;
@@ -141,27 +145,21 @@ static void put_line(struct figure *figure, struct figure_panel *panel, const st
 static void put_log_line(struct figure *figure, struct figure_panel *panel,
                          const struct pairs *pairs, const char *unit)
 {
-    char name[FIGURE_TEXT_MAX];
+    char name[FIGURE_TEXT_MAX], slope[FORMAT_MAX], intercept[FORMAT_MAX];
     struct linear_fit fit;
     double least = INFINITY;
     if (!linear_fit_logs(pairs->x, pairs->y, pairs->count, LINEAR_LOG_X, &fit))
         return;
     for (size_t i = 0; i < pairs->count; i++)
         least = pairs->x[i] > 0 ? fmin(least, pairs->x[i]) : least;
-    str_format(name, sizeof name, "%.3g %s · ln x %c %.3g %s, R² %.3f", fit.slope, unit,
-               fit.intercept < 0 ? '-' : '+', fabs(fit.intercept), unit, fit.r2);
+    str_format(name, sizeof name, "%s · ln x %c %s, R² %.3f", format_si(slope, fit.slope, unit),
+               fit.intercept < 0 ? '-' : '+', format_si(intercept, fabs(fit.intercept), unit),
+               fit.r2);
     struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, FIGURE_GREEN, name);
     for (int i = 0; i < FIT_POINTS; i++) {
         double x = least + (pairs->x_all.max - least) / (FIT_POINTS - 1) * i;
         series_add2(line, x, fit.intercept + fit.slope * log(x));
     }
-}
-
-static void add_note(struct figure *figure, const char *more)
-{
-    size_t length = strlen(figure->note);
-    if (more[0])
-        str_format(figure->note + length, sizeof figure->note - length, "; %s", more);
 }
 
 static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
@@ -174,8 +172,8 @@ static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
     struct figure_series *cloud = figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "query");
     enum err err = draw_cloud(cloud, pairs->x, pairs->y, pairs->count);
     if (linear_fit(pairs->x, pairs->y, pairs->count, &fit)) {
-        add_note(figure,
-                 fit.count > 2 ? "least squares; shaded: 95 % of the line" : "least squares");
+        figure_note(figure, "%s",
+                    fit.count > 2 ? "line: least squares, 95 % CI" : "line: least squares");
         put_line(figure, panel, pairs, &fit, unit);
     }
     if (plot->log_fit)
@@ -209,8 +207,11 @@ static enum err draw_pairs(const struct plot_source *source, struct figure *figu
     if (!err && !pairs.count)
         err = lacks(table, words, why);
     if (!err) {
-        draw_heading(figure, table, plot->what);
-        add_note(figure, whose(plot, table, y));
+        draw_heading(figure, table, plot->what, pairs.count, plot->lacking);
+        if (whose(plot, table, y)[0])
+            figure_note(figure, "%s", whose(plot, table, y));
+        if (plot->of_energy)
+            figure_note_energy_of(figure, table);
         err = put_pairs(plot, y, &pairs, figure);
     }
     free(pairs.x);
@@ -225,7 +226,7 @@ static enum err draw_pairs(const struct plot_source *source, struct figure *figu
         .name = #name_,                                                                            \
         .summary = summary_,                                                                       \
         .of = PLOT_OF_RUN,                                                                         \
-        .needs = {wanted, 0},                                                                      \
+        .needs = {wanted, RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_SOURCE)},                            \
         .row = &(const struct pair_plot){__VA_ARGS__},                                             \
         .draw = draw_pairs,                                                                        \
     }
@@ -233,20 +234,22 @@ static enum err draw_pairs(const struct plot_source *source, struct figure *figu
 PAIR_PLOT(ttft, "time to first token against prompt tokens, with the fitted line",
           RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_TTFT), .x = RUN_INPUT_TOKENS, .y = RUN_TTFT,
           .instead = RUN_TTFT, .what = "Time to first token", .x_label = "prompt (tokens)",
-          .y_label = "time to first token (s)");
+          .y_label = "time to first token ({s})", .lacking = "tokens or TTFT");
 
 PAIR_PLOT(latency, "latency against tokens, with the fitted line",
           RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_LATENCY), .x = RUN_TOTAL_TOKENS,
           .y = RUN_LATENCY, .instead = RUN_LATENCY, .what = "Latency",
-          .x_label = "prompt and output (tokens)", .y_label = "latency (s)");
+          .x_label = "prompt and output (tokens)", .y_label = "latency ({s})", .lacking = "tokens");
 
 PAIR_PLOT(energy, "energy against tokens, with the fitted line",
           RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_JOULES),
           .x = RUN_TOTAL_TOKENS, .y = RUN_BASIS_JOULES, .instead = RUN_JOULES, .what = "Energy",
-          .x_label = "prompt and output (tokens)", .y_label = "energy (J per query)");
+          .x_label = "prompt and output (tokens)", .y_label = "energy ({J} per query)",
+          .lacking = "tokens or energy", .of_energy = true);
 
 PAIR_PLOT(power, "power against tokens, with a line over tokens and one over their logarithm",
           RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_WATTS) | RUN_WANT(RUN_WATTS) |
               RUN_WANT(RUN_BASIS_JOULES),
           .x = RUN_TOTAL_TOKENS, .y = RUN_BASIS_WATTS, .instead = RUN_WATTS, .what = "Power",
-          .x_label = "prompt and output (tokens)", .y_label = "mean power (W)", .log_fit = true);
+          .x_label = "prompt and output (tokens)", .y_label = "mean power ({W})",
+          .lacking = "tokens or power", .of_energy = true, .log_fit = true);

@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "report/plot/plot.h"
+#include "report/text/format.h"
 #include "stats/quantile.h"
 
 /* More bars than this cannot be told apart: neighbors are averaged. */
@@ -32,19 +33,30 @@ static void put_bar(struct figure_series *prefill, struct figure_series *decode,
     series_add4(decode, from + gap, to - gap, bar->prefill / n, (bar->prefill + bar->decode) / n);
 }
 
+/* Where bar `i` of `bars` ends: all hold as many queries, or one more, so that none is a sliver. */
+static size_t end_of_bar(size_t i, size_t bars, size_t count)
+{
+    return (i + 1) * count / bars;
+}
+
 static void put_bars(struct figure *figure, const struct run_table *table, size_t count)
 {
-    size_t together = (count + BARS_MOST - 1) / BARS_MOST, seen = 0;
+    size_t bars = count < BARS_MOST ? count : BARS_MOST, seen = 0, at = 0;
     struct bar bar = {0};
-    char label[FIGURE_TEXT_MAX];
     struct figure_panel *panel =
         figure_panel(figure, "query, in the order of the run",
-                     together > 1 ? "mean energy (J per query)" : "energy (J per query)");
+                     bars < count ? "mean energy ({J} per query)" : "energy ({J} per query)");
     panel->weight = 2.2;
     panel->x.whole = true;
     panel->y.from_zero = true;
-    str_format(label, sizeof label, "a bar is the mean of %zu queries", together);
-    str_copy(panel->title, sizeof panel->title, together > 1 ? label : "every query");
+    if (bars == count)
+        str_copy(panel->title, sizeof panel->title, "every query");
+    else if (count % bars)
+        str_format(panel->title, sizeof panel->title, "a bar is the mean of %zu or %zu queries",
+                   count / bars, count / bars + 1);
+    else
+        str_format(panel->title, sizeof panel->title, "a bar is the mean of %zu queries",
+                   count / bars);
     struct figure_series *prefill =
         figure_series(figure, panel, FIGURE_BOXES, FIGURE_ORANGE, "prefill");
     struct figure_series *decode =
@@ -55,10 +67,10 @@ static void put_bars(struct figure *figure, const struct run_table *table, size_
         if (!run_completed(table, i) || !is_known(p) || !is_known(d))
             continue;
         bar = (struct bar){bar.prefill + p, bar.decode + d, bar.queries + 1};
-        seen++;
-        if (seen % together == 0 || seen == count) {
+        if (++seen == end_of_bar(at, bars, count)) {
             put_bar(prefill, decode, &bar, (double)(seen - bar.queries) + 0.5, (double)seen + 0.5);
             bar = (struct bar){0};
+            at++;
         }
     }
 }
@@ -70,7 +82,7 @@ static enum err put_spread_of(struct figure *figure, struct figure_panel *panel,
     static const double PS[] = {0.05, 0.5, 0.95};
     double *values, marks[3];
     size_t count;
-    char text[64];
+    char text[FORMAT_MAX];
     enum err err = known_values(table, joules, tokens, &values, &count);
     if (err)
         return err;
@@ -78,8 +90,7 @@ static enum err put_spread_of(struct figure *figure, struct figure_panel *panel,
         select_quantiles(values, count, PS, 3, marks);
         struct figure_series *series = figure_series(figure, panel, FIGURE_ERRORS_Y, color, "");
         series_add4(series, at, marks[1], marks[0], marks[2]);
-        str_format(text, sizeof text, "%.3g J", marks[1]);
-        figure_label(figure, panel, at, marks[1], false, text);
+        figure_label(figure, panel, at, marks[1], false, format_si(text, marks[1], "J"));
     }
     free(values);
     return ERR_OK;
@@ -87,7 +98,7 @@ static enum err put_spread_of(struct figure *figure, struct figure_panel *panel,
 
 static enum err put_tokens(struct figure *figure, const struct run_table *table)
 {
-    struct figure_panel *panel = figure_panel(figure, "", "energy (J per token)");
+    struct figure_panel *panel = figure_panel(figure, "", "energy ({J} per token)");
     str_copy(panel->title, sizeof panel->title, "median, 5 to 95 %");
     panel->y.from_zero = true;
     figure_name(figure, &panel->x, "prompt");
@@ -105,7 +116,8 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
     size_t count = count_rows(table);
     if (!count)
         return lacks(table, "the energies of prefill and decode are", why);
-    draw_heading(figure, table, "Prefill and decode");
+    draw_heading(figure, table, "Prefill and decode", count, "separate phases");
+    figure_note_energy_of(figure, table);
     figure->beside = true;
     put_bars(figure, table, count);
     enum err err = put_tokens(figure, table);
@@ -118,6 +130,6 @@ const struct plot_driver plot_phases = {
     .of = PLOT_OF_RUN,
     .needs = {RUN_WANT(RUN_PREFILL_JOULES) | RUN_WANT(RUN_DECODE_JOULES) |
                   RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS),
-              0},
+              RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_SOURCE)},
     .draw = draw,
 };

@@ -1,9 +1,11 @@
 /* The list of plots: finding one by name, and drawing it. */
 #include "report/plot/plot.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/analysis.h"
+#include "analysis/run_names.h"
 #include "core/registry.h"
 #include "core/text.h"
 #include "report/plot/figure.h"
@@ -38,17 +40,54 @@ const struct plot_driver *plot_driver_find(const char *name, struct error *why)
     return NULL;
 }
 
+static enum err draw_given(const struct plot_source *source, struct figure *figure,
+                           struct error *why)
+{
+    enum err err = source->driver->draw(source, figure, why);
+    if (err)
+        return err;
+    if (figure->failed)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    return figure_finish(figure)
+               ? ERR_OK
+               : err_set(why, ERR_NO_DATA, "no figure that could be drawn is known");
+}
+
+/* Letters of a run's name that fit on an axis. */
+enum { NAME_LETTERS = 34 };
+
+/* Runs that stand together: named by what differs, with the errors that can differ. */
+static enum err draw_runs(struct plot_source *source, struct figure *figure, struct error *why)
+{
+    size_t n = source->run_count;
+    struct run_figures *runs = malloc(n * sizeof *runs);
+    const struct run_point **points = malloc(n * sizeof *points);
+    struct run_names names = {0};
+    enum err err = runs && points ? ERR_OK : ERR_NO_MEMORY;
+    for (size_t i = 0; !err && i < n; i++) {
+        runs[i] = source->runs[i];
+        points[i] = &runs[i].point;
+    }
+    if (!err)
+        err = run_names_of(points, n, NAME_LETTERS, &names);
+    if (!err) {
+        source->common = run_figures_settle(runs, n);
+        source->runs = runs;
+        source->names = &names;
+        err = draw_given(source, figure, why);
+    } else {
+        err = err_no_memory(why);
+    }
+    run_names_release(&names);
+    free((void *)points);
+    free(runs);
+    return err;
+}
+
 enum err plot_draw(const struct plot_driver *driver, const struct plot_source *source,
                    struct figure *figure, struct error *why)
 {
     struct plot_source given = *source;
     given.driver = driver;
-    enum err err = driver->draw(&given, figure, why);
-    if (err)
-        return err;
-    if (figure->failed)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    return figure_drop_empty(figure)
-               ? ERR_OK
-               : err_set(why, ERR_NO_DATA, "no figure that could be drawn is known");
+    return given.runs ? draw_runs(&given, figure, why) : draw_given(&given, figure, why);
 }

@@ -14,6 +14,7 @@
 #include "report/plot/figure.h"
 
 struct layers_result;
+struct run_names;
 
 /* What a driver can draw: bits. */
 enum { PLOT_OF_RUN = 1, PLOT_OF_RUNS = 2, PLOT_OF_LAYERS = 4, PLOT_OF_ALL_LAYERS = 8 };
@@ -25,7 +26,10 @@ struct plot_source {
     size_t run_count;
     const struct layers_result *layers; /* one, or all that were given */
     size_t layer_count;
-    const struct plot_driver *driver; /* which one draws it: set by plot_draw */
+    /* Set by plot_draw. */
+    const struct plot_driver *driver;
+    const struct run_names *names; /* of the runs */
+    struct uncertainty common;     /* to all runs, and in no error of them */
 };
 
 struct plot_driver {

@@ -101,20 +101,22 @@ static enum err draw_run(const struct run_table *table, struct figure *figure, s
     struct figure_series *series =
         figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "decode of one query");
     size_t step = table->rows / POINTS_MOST + 1;
-    for (size_t i = 0; i < table->rows; i += step) {
+    for (size_t i = 0; i < table->rows; i++) {
         double intensity = run_number(table, RUN_INTENSITY, i);
         double gflops = intensity * peak.gb_per_s * run_number(table, RUN_MBU, i);
         if (!run_completed(table, i) || !(intensity > 0) || !(gflops > 0))
             continue;
-        series_add3(series, intensity, gflops, 0.6);
         low = fmin(low, intensity);
         high = fmax(high, intensity);
-        known++;
+        if (known++ % step == 0)
+            series_add3(series, intensity, gflops, 0.6);
     }
     if (!known)
         return lacks(table, "operations and bytes together are", why);
     put_roof(figure, panel, &peak, low, high);
-    draw_heading(figure, table, "Roofline");
+    draw_heading(figure, table, "Roofline", known, "operations and bytes");
+    if (step > 1)
+        figure_note(figure, "one in %zu is drawn", step);
     return ERR_OK;
 }
 

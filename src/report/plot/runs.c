@@ -1,112 +1,39 @@
 /* Plots of several runs: energy per output token against concurrency and prompt length, the runs side by
- * side as bars, and accuracy against energy with the Pareto frontier.  Runs are named by what differs between
- * them: model, hardware, dataset, concurrency; by their directory where nothing does. */
+ * side as bars, and accuracy against energy with the Pareto frontier. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/run_names.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "core/utf8.h"
 #include "report/plot/plot.h"
 #include "stats/pareto.h"
 
-/* ---- names of runs ---- */
-
 enum { LINE_COLORS = FIGURE_INK }; /* of lines: without the one of the text */
 
-static bool differ_in(const struct plot_source *source, size_t at)
-{
-    const char *first = (const char *)&source->runs[0].point + at;
-    for (size_t i = 1; i < source->run_count; i++)
-        if (strcmp((const char *)&source->runs[i].point + at, first) != 0)
-            return true;
-    return false;
-}
+/* ---- notes ---- */
 
-static bool concurrency_differs(const struct plot_source *source)
+/* "6 runs of ipw on H100; energies estimated, ±60 % common; bars: 95 % CI of queries". */
+static void note_runs(struct figure *figure, const struct plot_source *source, size_t drawn)
 {
-    for (size_t i = 1; i < source->run_count; i++)
-        if (source->runs[i].point.concurrency != source->runs[0].point.concurrency)
-            return true;
-    return false;
-}
-
-/* Without its path or organization, unless another model then has the same name. */
-static const char *model_name(const struct plot_source *source, size_t run)
-{
-    const char *model = source->runs[run].point.model, *name = short_name(model);
-    for (size_t i = 0; i < source->run_count; i++) {
-        const char *other = source->runs[i].point.model;
-        if (strcmp(other, model) != 0 && strcmp(short_name(other), name) == 0)
-            return model;
+    const struct run_figures *first = &source->runs[0];
+    const char *family = source->names->family, *machine = first->point.hardware;
+    bool one_method = true;
+    for (size_t i = 1; i < source->run_count; i++) {
+        machine = strcmp(source->runs[i].point.hardware, machine) == 0 ? machine : "";
+        one_method = one_method && strcmp(source->runs[i].method, first->method) == 0;
     }
-    return name;
-}
-
-static bool begins_letter(const char *at)
-{
-    return !utf8_is_continuation(*at);
-}
-
-/* A model's name in about `most` letters: its beginning, and more of its end, which has the precision. */
-static void add_model(struct text *out, const char *name, size_t most)
-{
-    size_t length = strlen(name), head = most / 3,
-           tail = length > most ? length - most + head + 1 : 0;
-    if (length <= most) {
-        text_add(out, name);
-        return;
-    }
-    while (head && !begins_letter(name + head))
-        head--;
-    while (tail < length && !begins_letter(name + tail))
-        tail++;
-    text_add_bytes(out, name, head);
-    text_addf(out, "…%s", name + tail);
-}
-
-/* Letters that fit on an axis, and the least of them for the model. */
-enum { TITLE_LETTERS = 34, MODEL_LETTERS = 14, NUMBER_LETTERS = 4 };
-
-static void title_of(const struct plot_source *source, size_t run, size_t letters, char *to,
-                     size_t size)
-{
-    const struct run_point *point = &source->runs[run].point;
-    struct text title = {0}, rest = {0};
-    if (differ_in(source, offsetof(struct run_point, hardware)) && point->hardware[0])
-        text_addf(&rest, ", %s", point->hardware);
-    if (differ_in(source, offsetof(struct run_point, dataset)) && point->dataset[0])
-        text_addf(&rest, ", %s", point->dataset);
-    if (concurrency_differs(source) && is_known(point->concurrency))
-        text_addf(&rest, ", concurrency %g", point->concurrency);
-    if (differ_in(source, offsetof(struct run_point, model)))
-        add_model(&title, model_name(source, run),
-                  rest.length + MODEL_LETTERS < letters ? letters - rest.length : MODEL_LETTERS);
-    if (rest.length)
-        text_add(&title, text_get(&rest) + (title.length ? 0 : strlen(", ")));
-    str_copy(to, size, title.length ? text_get(&title) : short_name(point->directory));
-    text_release(&title);
-    text_release(&rest);
-}
-
-/* What was cut may have been all that differed: then the runs have their numbers, too. */
-static void run_title(const struct plot_source *source, size_t run, char *to, size_t size)
-{
-    char own[FIGURE_TEXT_MAX], other[FIGURE_TEXT_MAX];
-    bool alone = true;
-    title_of(source, run, TITLE_LETTERS, own, sizeof own);
-    for (size_t i = 0; i < source->run_count && alone; i++) {
-        title_of(source, i, TITLE_LETTERS, other, sizeof other);
-        alone = i == run || strcmp(own, other) != 0;
-    }
-    if (alone) {
-        str_copy(to, size, own);
-        return;
-    }
-    title_of(source, run, TITLE_LETTERS - NUMBER_LETTERS, own, sizeof own);
-    str_format(to, size, "%zu: %s", run + 1, own);
+    if (drawn < source->run_count)
+        figure_note(figure, "%zu of %zu runs, the others without grades or energy", drawn,
+                    source->run_count);
+    else
+        figure_note(figure, "%zu runs%s%.40s%s%.40s", drawn, family[0] ? " of " : "", family,
+                    machine[0] ? " on " : "", machine);
+    figure_note_energy(figure, one_method ? first->method : "several", source->common.common);
+    figure_note(figure, "bars: 95 %% CI%s",
+                source->common.sensors == UNCERTAINTY_MIXED ? ", sensors included" : "");
 }
 
 /* ---- J per token ---- */
@@ -161,34 +88,45 @@ static enum err check_per_token(const struct plot_source *source,
     return ERR_OK;
 }
 
-/* Of a line: its model, and its machine where there are several; long names as a legend shows them. */
-static void plain_line_title(const struct plot_source *source, size_t run, bool with_machine,
-                             char *to, size_t size)
+/* One line for each model and machine: their names, and the run that begins each. */
+struct lines {
+    size_t *first, count;
+    struct run_names names;
+};
+
+static void lines_release(struct lines *lines)
 {
-    enum { LETTERS = 44, MACHINE_LETTERS = 20 };
-    struct text title = {0};
-    add_model(&title, model_name(source, run), with_machine ? LETTERS - MACHINE_LETTERS : LETTERS);
-    text_addf(&title, "%s%.*s", with_machine ? " on " : "", MACHINE_LETTERS,
-              with_machine ? source->runs[run].point.hardware : "");
-    str_copy(to, size, text_get(&title));
-    text_release(&title);
+    free(lines->first);
+    run_names_release(&lines->names);
 }
 
-static void line_title(const struct plot_source *source, size_t run, bool with_machine, char *to,
-                       size_t size)
+static enum err lines_of(const struct plot_source *source, struct lines *out)
 {
-    char own[FIGURE_TEXT_MAX], other[FIGURE_TEXT_MAX];
-    bool alone = true;
-    plain_line_title(source, run, with_machine, own, sizeof own);
-    for (size_t i = 0; i < source->run_count && alone; i++) {
-        plain_line_title(source, i, with_machine, other, sizeof other);
-        alone =
-            same_line(&source->runs[i].point, &source->runs[run].point) || strcmp(own, other) != 0;
+    enum { LETTERS = 44 };
+    size_t n = source->run_count;
+    struct run_point *points = malloc(n * sizeof *points);
+    const struct run_point **each = malloc(n * sizeof *each);
+    *out = (struct lines){.first = malloc(n * sizeof *out->first)};
+    for (size_t i = 0; points && each && out->first && i < n; i++) {
+        bool before = false;
+        for (size_t j = 0; j < i && !before; j++)
+            before = same_line(&source->runs[j].point, &source->runs[i].point);
+        if (before)
+            continue;
+        points[out->count] = source->runs[i].point;
+        points[out->count].concurrency = UNKNOWN; /* of no line */
+        points[out->count].dataset[0] = '\0';
+        each[out->count] = &points[out->count];
+        out->first[out->count++] = i;
     }
-    if (alone)
-        str_copy(to, size, own);
-    else
-        str_format(to, size, "%zu: %s", run + 1, own);
+    enum err err = points && each && out->first
+                       ? run_names_of(each, out->count, LETTERS, &out->names)
+                       : ERR_NO_MEMORY;
+    if (!err && out->count == 1)
+        str_copy(out->names.names[0], RUN_NAME_MAX, str_last_part(points[0].model));
+    free(points);
+    free((void *)each);
+    return err;
 }
 
 struct per_token_plot {
@@ -200,36 +138,28 @@ static enum err draw_per_token(const struct plot_source *source, struct figure *
                                struct error *why)
 {
     const struct per_token_plot *plot = source->driver->row;
-    size_t lines = 0;
-    char name[FIGURE_TEXT_MAX];
-    bool several_machines = differ_in(source, offsetof(struct run_point, hardware));
+    struct lines lines;
     enum err err = check_per_token(source, plot->of, plot->what, why);
     if (err)
         return err;
     str_format(figure->title, sizeof figure->title, "Energy per output token against %s",
                plot->what);
-    str_format(figure->note, sizeof figure->note,
-               "%zu runs%s%.60s; bars: ±1.96 σ, queries and sensors", source->run_count,
-               several_machines ? "" : " on ",
-               several_machines ? "" : source->runs[0].point.hardware);
-    struct figure_panel *panel = figure_panel(figure, plot->x_label, "energy (J per output token)");
+    note_runs(figure, source, source->run_count);
+    struct figure_panel *panel =
+        figure_panel(figure, plot->x_label, "energy ({J} per output token)");
     panel->x.log_base = 2;
     panel->y.from_zero = true;
-    for (size_t i = 0; i < source->run_count; i++) {
-        const struct run_point *point = &source->runs[i].point;
-        bool before = false;
-        for (size_t j = 0; j < i && !before; j++)
-            before = same_line(&source->runs[j].point, point);
-        if (before)
-            continue;
-        line_title(source, i, several_machines, name, sizeof name);
-        enum figure_color color = (enum figure_color)(lines % LINE_COLORS);
+    err = lines_of(source, &lines);
+    for (size_t i = 0; !err && i < lines.count; i++) {
+        enum figure_color color = (enum figure_color)(i % LINE_COLORS);
         struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, color, "");
-        struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_Y, color, name);
-        line->round = errors->round = (unsigned)(lines++ / LINE_COLORS);
-        put_token_line(source, i, plot->of, line, errors);
+        struct figure_series *errors =
+            figure_series(figure, panel, FIGURE_ERRORS_Y, color, lines.names.names[i]);
+        line->round = errors->round = (unsigned)(i / LINE_COLORS);
+        put_token_line(source, lines.first[i], plot->of, line, errors);
     }
-    return ERR_OK;
+    lines_release(&lines);
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
 static double concurrency(const struct run_figures *run)
@@ -273,14 +203,14 @@ enum { MEASURES = 4 };
 static void measures_of(const struct run_figures *run, struct measure *out)
 {
     const struct run_point *point = &run->point;
-    out[0] = (struct measure){"J per query", point->joules_per_query,
+    out[0] = (struct measure){"energy ({J} per query)", point->joules_per_query,
                               point->joules_per_query - run->joules_per_query_error,
                               point->joules_per_query + run->joules_per_query_error};
-    out[1] = (struct measure){"J per output token", point->joules_per_output_token,
+    out[1] = (struct measure){"energy ({J} per output token)", point->joules_per_output_token,
                               point->joules_per_output_token - run->joules_per_output_token_error,
                               point->joules_per_output_token + run->joules_per_output_token_error};
-    out[2] = (struct measure){"median latency, s", run->latency_s, UNKNOWN, UNKNOWN};
-    out[3] = (struct measure){"accuracy, %", 100 * point->accuracy, 100 * run->accuracy_low,
+    out[2] = (struct measure){"median latency ({s})", run->latency_s, UNKNOWN, UNKNOWN};
+    out[3] = (struct measure){"accuracy (%)", 100 * point->accuracy, 100 * run->accuracy_low,
                               100 * run->accuracy_high};
 }
 
@@ -299,10 +229,9 @@ static size_t count_known(const struct plot_source *source, unsigned which)
 static double names_share(const struct plot_source *source)
 {
     size_t longest = 0;
-    char name[FIGURE_TEXT_MAX];
     for (size_t i = 0; i < source->run_count; i++) {
-        run_title(source, i, name, sizeof name);
-        longest = strlen(name) > longest ? strlen(name) : longest;
+        size_t length = strlen(source->names->names[i]);
+        longest = length > longest ? length : longest;
     }
     return 0.0095 * fmin((double)longest, 34) + 0.01;
 }
@@ -313,7 +242,6 @@ static void put_measure(struct figure *figure, const struct plot_source *source,
     static const enum figure_color BARS[MEASURES] = {FIGURE_BLUE, FIGURE_SKY, FIGURE_ORANGE,
                                                      FIGURE_GREEN};
     struct measure measures[MEASURES];
-    char name[FIGURE_TEXT_MAX];
     measures_of(&source->runs[0], measures);
     struct figure_panel *panel = figure_panel(figure, measures[which].label, "");
     panel->x.from_zero = true;
@@ -323,8 +251,7 @@ static void put_measure(struct figure *figure, const struct plot_source *source,
     for (size_t i = 0; i < source->run_count; i++) {
         measures_of(&source->runs[i], measures);
         const struct measure *m = &measures[which];
-        run_title(source, i, name, sizeof name);
-        figure_name(figure, &panel->y, with_names ? name : "");
+        figure_name(figure, &panel->y, with_names ? source->names->names[i] : "");
         series_add4(bars, 0, m->value, (double)i - 0.36, (double)i + 0.36);
         series_add4(errors, m->value, (double)i, fmax(m->low, 0), m->high);
     }
@@ -347,8 +274,7 @@ static enum err draw_models(const struct plot_source *source, struct figure *fig
     if (with_names)
         return err_set(why, ERR_NO_DATA, "no metric is known for two runs");
     str_format(figure->title, sizeof figure->title, "%zu runs side by side", source->run_count);
-    str_copy(figure->note, sizeof figure->note,
-             "bars: ±1.96 σ, queries and sensors; of accuracy 95 % (Wilson)");
+    note_runs(figure, source, source->run_count);
     figure->beside = true;
     share = names_share(source);
     for (size_t i = 0; i < figure->panel_count; i++)
@@ -388,11 +314,9 @@ static void put_run(struct figure *figure, struct figure_panel *panel,
     const struct run_figures *run = &source->runs[i];
     double x = run->point.joules_per_query, y = 100 * run->point.accuracy;
     double error = is_known(run->joules_per_query_error) ? run->joules_per_query_error : 0;
-    char name[FIGURE_TEXT_MAX];
     series_add4(series[on][0], x, y, 100 * run->accuracy_low, 100 * run->accuracy_high);
     series_add4(series[on][1], x, y, x - error > 0 ? x - error : x / 100, x + error);
-    run_title(source, i, name, sizeof name);
-    figure_label(figure, panel, x, y, x > farthest, name);
+    figure_label(figure, panel, x, y, x > farthest, source->names->names[i]);
 }
 
 /* From choice to choice: what is cheaper than the next is worth no more than the one before. */
@@ -427,7 +351,7 @@ static enum err put_runs(const struct plot_source *source, const bool *on, struc
 {
     size_t count = 0;
     struct figure_panel *panel =
-        figure_panel(figure, "energy (J per query)", "accuracy (% of the graded answers)");
+        figure_panel(figure, "energy ({J} per query)", "accuracy (% of the graded answers)");
     bool is_wide;
     double farthest = middle_of(source, &is_wide);
     panel->x.log_base = is_wide ? 10 : 0;
@@ -467,9 +391,7 @@ static enum err draw_known(const struct plot_source *source, double *cost, doubl
     if (err)
         return err_set(why, err, "%s", err_text(err));
     str_copy(figure->title, sizeof figure->title, "Accuracy against energy");
-    str_format(figure->note, sizeof figure->note,
-               "%zu runs; bars: ±1.96 σ of energy, queries and sensors; 95 %% of accuracy%s", known,
-               known < source->run_count ? "; runs without grades or energy are left out" : "");
+    note_runs(figure, source, known);
     return put_runs(source, on, best, figure);
 }
 

@@ -82,7 +82,7 @@ static void put_lap(struct figure *figure, struct figure_panel *panel, const str
 static void put_power(struct figure *figure, const struct laps *laps)
 {
     struct lines lines = {.count = 0};
-    struct figure_panel *panel = figure_panel(figure, "", "power (W)");
+    struct figure_panel *panel = figure_panel(figure, "", "power ({W})");
     panel->weight = 1.5;
     panel->x.hidden = true;
     panel->x.low = laps->from;
@@ -288,14 +288,11 @@ static void note_starts(struct figure *figure, const char *directory, const stru
 {
     char length[FORMAT_MAX];
     double between = time_between(directory, laps);
-    size_t used = strlen(figure->note);
     if (is_known(between))
-        str_format(figure->note + used, sizeof figure->note - used,
-                   "; %zu starts, %s between them left out", laps->count,
-                   format_duration(length, fmax(between, 0)));
+        figure_note(figure, "%zu starts, %s between them left out", laps->count,
+                    format_duration(length, fmax(between, 0)));
     else
-        str_format(figure->note + used, sizeof figure->note - used,
-                   "; %zu starts, the time between them left out", laps->count);
+        figure_note(figure, "%zu starts, the time between them left out", laps->count);
 }
 
 /* ---- both ---- */
@@ -320,7 +317,8 @@ static enum err draw_both(const struct run_table *table, const struct laps *laps
                           struct spans *spans, struct figure *figure)
 {
     bool several = laps->count > 1;
-    draw_heading(figure, table, "Power over time");
+    draw_heading(figure, table, "Power over time", table->rows - table->failed, "");
+    figure_note_energy_of(figure, table);
     if (several)
         note_starts(figure, table->directory, laps);
     figure->height = 560;
@@ -358,5 +356,6 @@ const struct plot_driver plot_timeline = {
     .name = "timeline",
     .summary = "power over time, and the requests below it",
     .of = PLOT_OF_RUN,
+    .needs = {0, RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_SOURCE)},
     .draw = draw,
 };

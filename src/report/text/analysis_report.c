@@ -29,13 +29,19 @@ static const char *unit_of(const char *key)
 {
     if (strcmp(key, "accuracy") == 0 || strcmp(key, "coverage") == 0 || ends_with(key, "share"))
         return "%";
+    if (str_starts(key, "ipj") || ends_with(key, "_per_joule"))
+        return "1/J";
+    if (str_starts(key, "ipw") || ends_with(key, "_per_watt"))
+        return "1/W";
+    if (ends_with(key, "_per_s"))
+        return "1/s";
     if (strstr(key, "joules") && !strstr(key, "_of_"))
         return "J";
     if (strstr(key, "watts"))
         return "W";
     if (ends_with(key, "_ms"))
         return MILLISECONDS;
-    if ((ends_with(key, "_s") && !ends_with(key, "per_s")) || strstr(key, "_s_per_"))
+    if (ends_with(key, "_s") || strstr(key, "_s_per_"))
         return "s";
     return "";
 }
@@ -73,19 +79,24 @@ static bool has_sensors(const char *key)
     return strstr(key, "joule") || str_starts(key, "ipj") || str_starts(key, "ipw");
 }
 
-static void add_interval(char *to, const char *key, const struct jv *interval, const char *unit)
+/* With the number of queries that it comes from, where that is recorded. */
+static void add_interval(char *to, const struct jv *object, const char *key, const char *unit)
 {
-    char low[CELL_MAX], high[CELL_MAX];
+    const struct jv *interval = beside(object, key, INTERVAL_SUFFIX);
+    double queries = jv_number(beside(object, key, QUERIES_SUFFIX));
+    char low[CELL_MAX], high[CELL_MAX], count[32] = "";
     size_t used = strlen(to);
     if (!jv_is_array(interval))
         return;
     number_text(low, jv_number(jv_path(interval, "0")), 0, unit);
     number_text(high, jv_number(jv_path(interval, "1")), 0, unit);
-    str_format(to + used, CELL_MAX - used, "  (95 %%%s: %s to %s)",
+    if (is_known(queries))
+        str_format(count, sizeof count, ", n = %.0f", queries);
+    str_format(to + used, CELL_MAX - used, "  (95 %%%s: %s to %s%s)",
                has_sensors(key)               ? " CI (sampling error only)"
                : strcmp(key, "accuracy") == 0 ? " CI"
                                               : "",
-               low, high);
+               low, high, count);
 }
 
 /* Of how many queries a figure is, where that is not all of them. */
@@ -127,7 +138,7 @@ static void value_text(char *to, const struct jv *object, const struct jv *value
     if (jv_first(object) && !jv_text(value))
         add_count(to, object, key);
     if (interval)
-        add_interval(to, key, beside(object, key, INTERVAL_SUFFIX), unit);
+        add_interval(to, object, key, unit);
 }
 
 /* Values carry their units, with a prefix that fits: "latency_s" would stand beside "12 ms". */

@@ -56,14 +56,11 @@ static void interval_text(char *to, const struct contrast_figure *figure)
         str_format(to, CELL_MAX, "%+.1f to %+.1f %%", 100 * figure->low, 100 * figure->high);
 }
 
-static void p_text(char *to, double p)
+/* No random permutation reached the difference: p is no larger than this, and how much smaller is unknown. */
+static bool is_p_bound(const struct compared *compared)
 {
-    if (!is_known(p))
-        str_copy(to, CELL_MAX, "-");
-    else if (p < 0.001)
-        str_copy(to, CELL_MAX, "< 0.001");
-    else
-        str_format(to, CELL_MAX, "%.3f", p);
+    return compared->test && strstr(compared->test, "permutation") && !compared->found.exact &&
+           compared->found.p_value * (CONTRAST_TRIES + 1) < 1.5;
 }
 
 static void fill_cells(const struct comparison *comparison, enum compare_metric metric,
@@ -80,7 +77,7 @@ static void fill_cells(const struct comparison *comparison, enum compare_metric 
     difference_text(cells[3], info, compared->found.difference.value);
     percent_text(cells[4], compared->found.relative.value);
     interval_text(cells[5], &compared->found.relative);
-    p_text(cells[6], compared->p_holm);
+    format_p(cells[6], compared->p_holm, is_p_bound(compared));
     str_copy(cells[7], CELL_MAX, compare_verdict_text(compared->verdict));
 }
 
@@ -288,6 +285,7 @@ static void metric_to_json(struct json *json, const struct compared *compared,
     json_string(json, "test", compared->test);
     json_number(json, "p_value", found->p_value);
     json_number(json, "p_holm", compared->p_holm);
+    json_bool(json, "p_is_bound", is_p_bound(compared));
     json_string(json, "verdict", compare_verdict_text(compared->verdict));
     json_object_end(json);
 }

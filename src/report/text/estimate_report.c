@@ -64,11 +64,11 @@ static void put_energy(const struct paper *paper, const struct workload_estimate
     double units = estimate->work->units, batch = estimate->work->batch;
     words_joules(each, all->joules.total / units, all->joules_plus_minus / units);
     words_each(unit, estimate->work->unit);
-    words_joules(total, all->joules.total, UNKNOWN);
+    words_joules(total, all->joules.total, all->joules_plus_minus);
     if (estimate->work->spec.is_request)
         line(paper, "energy", "%s per request, %s %s",
              words_joules(request, all->joules.total / batch, all->joules_plus_minus / batch),
-             words_joules(each, all->joules.total / units, UNKNOWN), unit);
+             each, unit);
     else if (units == 1)
         line(paper, "energy", "%s %s", each, unit);
     else
@@ -114,7 +114,7 @@ static void put_fit(const struct paper *paper, const struct estimate_report *rep
     if (memory->fits && memory->largest_batch >= 1)
         str_format(room, sizeof room, ", up to batch %.0f", floor(memory->largest_batch));
     else if (!memory->fits && report->devices_to_fit > 1)
-        str_format(room, sizeof room, "; fits with --devices %d", report->devices_to_fit);
+        str_format(room, sizeof room, "; fits with --tensor-parallel %d", report->devices_to_fit);
     line(paper, "memory", "%s of %s%s: %s%s%s%s", used, all, each,
          tint(paper, memory->fits ? GREEN : RED), memory->fits ? "fits" : "EXCEEDS DEVICE MEMORY",
          tint(paper, PLAIN), room);

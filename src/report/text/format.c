@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "core/text.h"
+#include "rundir/summary.h"
 
 struct prefix {
     double factor;
@@ -30,8 +31,7 @@ static struct prefix prefix_for(double value)
 /* What no prefix brings to a readable size. */
 static bool is_beyond_prefixes(double scaled)
 {
-    double size = fabs(scaled);
-    return size >= 99999.5 || (size > 0 && size < 0.0005);
+    return fabs(scaled) >= 99999.5;
 }
 
 /* Four significant digits: what the best of these sensors can carry. */
@@ -51,6 +51,8 @@ char *format_si(char *to, double value, const char *unit)
     double scaled = value / prefix.factor;
     if (is_beyond_prefixes(scaled))
         str_format(to, FORMAT_MAX, "%.3e %s", value, unit);
+    else if (value != 0 && fabs(scaled) < 0.0005) /* rounding, not a reading */
+        str_format(to, FORMAT_MAX, "%s0.001 %s%s", value > 0 ? "< " : "> -", prefix.text, unit);
     else
         str_format(to, FORMAT_MAX, "%.*f %s%s", decimals_for(scaled), scaled, prefix.text, unit);
     return to;
@@ -64,40 +66,77 @@ char *format_rough(char *to, double value, const char *unit)
     value = round(value / step) * step;
     struct prefix prefix = prefix_for(value);
     double scaled = value / prefix.factor;
-    if (is_beyond_prefixes(scaled)) {
-        str_format(to, FORMAT_MAX, "%.1e %s", value, unit);
-        return to;
-    }
+    if (is_beyond_prefixes(scaled) || fabs(scaled) < 0.0005)
+        return format_si(to, value, unit);
     str_format(to, FORMAT_MAX, "%.*f %s%s", fabs(scaled) < 9.95 ? 1 : 0, scaled, prefix.text, unit);
     return to;
 }
 
+/* "12.35 ± 0.36" and `unit` after it: two digits of the uncertainty, and the value to the same place.
+ * False where the uncertainty is too small to be shown beside the value. */
+static bool format_pair(char *to, double value, double error, const char *unit)
+{
+    /* From 0.995 on it rounds to 1.0. */
+    int place = (int)floor(log10(error / 0.995)) - 1;
+    if (place < -6)
+        return false;
+    double step = pow(10, place);
+    int decimals = place < 0 ? -place : 0;
+    if (place > 0) {
+        value = round(value / step) * step;
+        error = round(error / step) * step;
+    }
+    value = fabs(value) < step / 2 ? 0 : value; /* no "-0.0" */
+    str_format(to, FORMAT_MAX, "%.*f ± %.*f%s%s", decimals, value, decimals, error,
+               unit[0] ? " " : "", unit);
+    return true;
+}
+
 char *format_with_error(char *to, double value, double error, const char *unit)
 {
-    if (!is_known(value) || !is_known(error))
+    if (!is_known(value) || !is_known(error) || error <= 0)
         return format_si(to, value, unit);
-    struct prefix prefix = prefix_for(value);
+    struct prefix prefix = prefix_for(fmax(fabs(value), error));
     double scaled = value / prefix.factor, scaled_error = error / prefix.factor;
-    if (is_beyond_prefixes(scaled) || fabs(scaled_error) >= 99999.5) {
+    char name[FORMAT_MAX];
+    str_format(name, sizeof name, "%s%s", prefix.text, unit);
+    if (is_beyond_prefixes(scaled) || is_beyond_prefixes(scaled_error))
         str_format(to, FORMAT_MAX, "%.3e ± %.1e %s", value, error, unit);
-        return to;
-    }
-    /* Of an uncertainty two digits say enough, and fewer would show a small one as 0.  From 0.995
-     * on it rounds to 1.0. */
-    int decimals =
-        scaled_error > 0 ? 1 - (int)floor(log10(scaled_error / 0.995)) : decimals_for(scaled);
-    decimals = decimals < 0 ? 0 : decimals > 6 ? 6 : decimals;
-    str_format(to, FORMAT_MAX, "%.*f ± %.*f %s%s", decimals, scaled, decimals, scaled_error,
-               prefix.text, unit);
+    else if (!format_pair(to, scaled, scaled_error, name))
+        format_si(to, value, unit);
     return to;
+}
+
+/* Per joule or watt; the prefix goes below the line, so that it is a unit that is read: 0.022 1/J is "22 /kJ". */
+static void format_per(char *to, double value, double error, const char *unit)
+{
+    double size = is_known(error) ? fmax(fabs(value), error) : fabs(value);
+    int step = 0; /* thousands below the line */
+    for (; size > 0 && size < 0.99995 && step < 4; step++)
+        size *= 1e3;
+    for (; size >= 999.95 && step > -3; step--)
+        size /= 1e3;
+    static const char *const PREFIXES[] = {"n", "µ", "m", "", "k", "M", "G", "T"};
+    double factor = pow(10, 3 * step), scaled = value * factor;
+    char name[FORMAT_MAX];
+    str_format(name, sizeof name, "/%s%s", PREFIXES[step + 3], unit);
+    if (is_beyond_prefixes(size))
+        str_format(to, FORMAT_MAX, "%.3e /%s", value, unit);
+    else if (value == 0 && !(error > 0))
+        str_format(to, FORMAT_MAX, "0 /%s", unit);
+    else if (!(error > 0) || !format_pair(to, scaled, error * factor, name))
+        str_format(to, FORMAT_MAX, "%.*f %s", decimals_for(scaled), scaled, name);
 }
 
 /* Counts with all their digits, other numbers with four. */
 static void format_plain(char *to, double value, double error, const char *unit)
 {
     const char *space = unit[0] ? " " : "";
-    if (error > 0)
-        str_format(to, FORMAT_MAX, "%.4g ± %.2g%s%s", value, error, space, unit);
+    bool fits = fabs(value) < 1e12 && error > 0 && error < 1e12;
+    if (fits && format_pair(to, value, error, unit))
+        return;
+    if (error > 0 && !fits)
+        str_format(to, FORMAT_MAX, "%.3e ± %.1e%s%s", value, error, space, unit);
     else if (!unit[0] && value == floor(value) && fabs(value) < 1e15)
         str_format(to, FORMAT_MAX, "%.0f", value);
     else
@@ -106,19 +145,34 @@ static void format_plain(char *to, double value, double error, const char *unit)
 
 char *format_figure(char *to, double value, double error, const char *unit)
 {
-    bool is_share = strcmp(unit, "%") == 0;
+    bool is_inverse = str_starts(unit, "1/"), is_rate = strcmp(unit, "1/s") == 0;
     if (!is_known(value))
         str_copy(to, FORMAT_MAX, "-");
-    else if (is_share && error > 0)
-        str_format(to, FORMAT_MAX, "%.1f ± %.1f %%", 100 * value, 100 * error);
-    else if (is_share)
+    else if (strcmp(unit, "%") == 0 && error > 0)
+        format_plain(to, 100 * value, 100 * error, unit);
+    else if (strcmp(unit, "%") == 0)
         format_percent(to, value);
-    else if (!unit[0] || strchr(unit, '/'))
-        format_plain(to, value, error, unit);
-    else if (error > 0)
-        format_with_error(to, value, error, unit);
+    else if (is_inverse && !is_rate)
+        format_per(to, value, error, unit + 2);
+    else if (is_rate || !unit[0])
+        format_plain(to, value, error, is_rate ? unit + 1 : unit); /* "/ks" is no unit in use */
     else
-        format_si(to, value, unit);
+        format_with_error(to, value, error, unit);
+    return to;
+}
+
+char *format_p(char *to, double p, bool is_bound)
+{
+    static const double MARKS[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1};
+    size_t i = 0;
+    while (i < sizeof MARKS / sizeof *MARKS - 1 && p * (1 + 1e-9) >= MARKS[i])
+        i++;
+    if (!is_known(p))
+        str_copy(to, FORMAT_MAX, "-");
+    else if (p < MARKS[0] || (is_bound && p < 1))
+        str_format(to, FORMAT_MAX, "< %g", MARKS[i]);
+    else
+        str_format(to, FORMAT_MAX, "%.3f", p);
     return to;
 }
 
@@ -140,6 +194,25 @@ static size_t bytes_unit(double bytes)
     for (; i < 4 && bytes >= 1023.95; i++)
         bytes /= 1024;
     return i;
+}
+
+char *format_method(char *to, const char *method)
+{
+    if (!method[0])
+        str_copy(to, FORMAT_MAX, "by an unknown method");
+    else if (strcmp(method, "several") == 0)
+        str_copy(to, FORMAT_MAX, "by several methods");
+    else if (strcmp(method, "estimated") == 0)
+        str_copy(to, FORMAT_MAX, "estimated");
+    else
+        str_format(to, FORMAT_MAX, "measured (%.24s)", method);
+    return to;
+}
+
+char *format_common(char *to, double share)
+{
+    str_format(to, FORMAT_MAX, share < 0.0995 ? "±%.1f %% common" : "±%.0f %% common", 100 * share);
+    return to;
 }
 
 char *format_bytes(char *to, double bytes)
@@ -188,4 +261,19 @@ char *format_time(char *to, nanos wall)
     strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
     str_format(to, FORMAT_MAX, "%s.%03dZ", day, (int)(wall % NS_PER_S / NS_PER_MS));
     return to;
+}
+
+void format_findings(const struct summary_conditions *conditions, bool color, struct text *out)
+{
+    for (int severity = FINDING_BREAKS; severity >= FINDING_NOTE; severity--)
+        for (size_t i = 0; i < conditions->finding_count; i++) {
+            const struct summary_finding *finding = &conditions->findings[i];
+            bool red = color && severity == FINDING_BREAKS;
+            if ((int)finding->severity == severity)
+                text_addf(out, "   %s%s: %s%s\n", red ? "\033[31m" : "",
+                          severity == FINDING_NOTE ? "note" : "warning", finding->text,
+                          red ? "\033[0m" : "");
+        }
+    if (conditions->finding_count)
+        text_add(out, "\n");
 }

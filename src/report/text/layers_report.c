@@ -194,11 +194,13 @@ static void write_account(const struct layers_result *model, struct text *out)
               is_known(model->idle_j) ? format_si(b, model->idle_j, "J") : "unknown",
               format_si(c, model->unattributed_j, "J"), mark(model),
               format_with_error(d, model->energy.joules, model->energy.plus_minus, "J"));
-    text_addf(out, "   closure %.1f %%: %s (90 to 110 %%)\n", 100 * model->closure,
-              model->closure_pass == 1 ? "passed" : "FAILED");
+    text_addf(out, "   closure %.1f %% of the energy above idle: %s (90 to 110 %%)\n",
+              100 * model->closure, model->closure_pass == 1 ? "passed" : "FAILED");
     if (is_known(model->null_test.difference_pct))
-        text_addf(out, "   null test: the same work in two halves differs by %+.2f ± %.2f %%: %s\n",
-                  model->null_test.difference_pct, model->null_test.plus_minus,
+        text_addf(out, "   null test: the same work in two halves differs by %s%s: %s\n",
+                  model->null_test.difference_pct < 0 ? "" : "+",
+                  format_figure(a, model->null_test.difference_pct / 100,
+                                model->null_test.plus_minus / 100, "%"),
                   model->null_test.pass == 1 ? "passed" : "FAILED");
     if (is_known(model->idle.power_w))
         text_addf(out, "   idle %s",
@@ -217,17 +219,17 @@ static void write_account(const struct layers_result *model, struct text *out)
 
 static void write_notes(const struct layers_result *model, struct text *out)
 {
+    char cell[FORMAT_MAX];
     double stride = 1;
     for (size_t s = 0; s < model->setting_count; s++)
         stride = fmax(stride, model->settings[s].stride);
     text_addf(out, "   granularity %s, ", model->granularity);
     if (stride > 1)
         text_addf(out, "one layer in %.0f at a time, ", stride);
-    text_addf(out, "%.0f round%s; instrumentation overhead %+.2f", model->rounds,
-              model->rounds == 1 ? "" : "s", model->overhead_pct);
-    if (is_known(model->overhead_plus_minus))
-        text_addf(out, " ± %.2f", model->overhead_plus_minus);
-    text_addf(out, " %%%s\n", model->overhead_pct > RESULT_OVERHEAD_PCT_MAX ? ": too much" : "");
+    text_addf(out, "%.0f round%s; instrumentation overhead %s%s%s\n", model->rounds,
+              model->rounds == 1 ? "" : "s", model->overhead_pct < 0 ? "" : "+",
+              format_figure(cell, model->overhead_pct / 100, model->overhead_plus_minus / 100, "%"),
+              model->overhead_pct > RESULT_OVERHEAD_PCT_MAX ? ": too much" : "");
     if (layers_result_is_estimated(model))
         text_add(out, "   ~ estimated from CPU utilization, not measured: see `ipw doctor`\n");
     if (model->work_unknown)
@@ -243,6 +245,7 @@ static void write_model(const struct layers_result *model, bool color, struct te
         text_add(out, "   no round was completed\n\n");
         return;
     }
+    format_findings(&model->conditions, color, out);
     write_components(model, color, out);
     write_layers(model, color, out);
     write_settings(model, color, out);

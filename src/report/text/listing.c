@@ -5,6 +5,7 @@
 #include "report/text/listing.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "catalog/hardware.h"
 #include "core/params.h"
@@ -19,6 +20,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
+enum { BRIEF_INDENT = 10, BRIEF_WIDTH = 80 };
 enum { NAME_WIDTH = 23 }; /* the longest driver name is completion_tokens_kde */
 
 void listing_init(struct listing *listing, bool json, bool verbose, bool color)
@@ -35,6 +37,10 @@ void listing_begin(struct listing *listing, const char *kind, const char *what)
         if (listing->open)
             json_array_end(&listing->json_writer);
         json_array(&listing->json_writer, kind);
+    } else if (listing->brief) {
+        text_addf(&listing->text, "%s%s%-10s%s", listing->open ? "\n" : "",
+                  listing->color ? "\x1b[1m" : "", kind, listing->color ? "\x1b[0m" : "");
+        listing->column = BRIEF_INDENT;
     } else {
         text_addf(&listing->text, "%s%s%s%s: %s\n", listing->open ? "\n" : "",
                   listing->color ? "\x1b[1m" : "", kind, listing->color ? "\x1b[0m" : "", what);
@@ -62,8 +68,28 @@ static void row_json(struct listing *listing, const struct listing_row *row)
     json_object_end(json);
 }
 
+static void add_name(struct listing *listing, const char *name)
+{
+    size_t width = strlen(name) + 1;
+    if (listing->column + width > BRIEF_WIDTH) {
+        text_addf(&listing->text, "\n%*s", BRIEF_INDENT, "");
+        listing->column = BRIEF_INDENT;
+    }
+    text_addf(&listing->text, " %s", name);
+    listing->column += width;
+}
+
+void listing_count(struct listing *listing, size_t count)
+{
+    text_addf(&listing->text, " %zu", count);
+}
+
 void listing_add(struct listing *listing, const struct listing_row *row)
 {
+    if (listing->brief) {
+        add_name(listing, row->name);
+        return;
+    }
     if (listing->json) {
         row_json(listing, row);
         return;
@@ -223,7 +249,9 @@ enum err listing_models_named(struct listing *listing, const char **names, size_
 void listing_models(struct listing *listing)
 {
     begin_models(listing);
-    for (size_t i = 0; i < zoo_count(); i++) {
+    if (listing->brief)
+        listing_count(listing, zoo_count());
+    for (size_t i = 0; !listing->brief && i < zoo_count(); i++) {
         const struct zoo_entry *entry = zoo_at(i);
         struct counts counts = count_of(entry);
         if (listing->json)

@@ -23,12 +23,16 @@ struct listing {
     struct text text;
     struct json json_writer;
     bool json, verbose, color;
-    bool open; /* a kind has begun */
+    bool brief;    /* text: names alone */
+    size_t column; /* brief: what the line holds */
+    bool open;     /* a kind has begun */
 };
 
 void listing_init(struct listing *listing, bool json, bool verbose, bool color);
 void listing_begin(struct listing *listing, const char *kind, const char *what);
 void listing_add(struct listing *listing, const struct listing_row *row);
+/* Brief: how many there are, in place of their names. */
+void listing_count(struct listing *listing, size_t count);
 void listing_end(struct listing *listing);
 void listing_release(struct listing *listing);
 

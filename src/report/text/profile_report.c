@@ -17,11 +17,18 @@
 
 /* More than rounding can explain. */
 #define CONSERVATION_MAX 1e-6
+#define ROUNDING         1e-9
 
 /* Before every figure that contains estimated energy. */
 static const char *mark_of(const struct summary *run)
 {
     return strcmp(text_or_empty(run->energy.method), "estimated") == 0 ? "~" : "";
+}
+
+/* How sure the energy of the run is, relative; a part of it is as sure as that. */
+static double relative_error(const struct summary *run)
+{
+    return run->energy.joules > 0 ? run->energy.plus_minus / run->energy.joules : UNKNOWN;
 }
 
 /* ---- the table ---- */
@@ -77,7 +84,10 @@ static void write_statistics(const struct summary *run, bool color, struct text 
     for (int i = 0; i < RECORD_STATISTICS; i++) {
         const struct record_field *field = record_statistic((enum record_statistic)i);
         const struct summary_statistic *row = &run->statistics[i];
-        const double figures[] = {row->avg, row->median, row->min, row->max, row->std};
+        /* Of equal values the sum of squares leaves a rounding error, not a spread. */
+        double std = row->std > ROUNDING * fabs(row->avg) ? row->std : 0;
+        const double figures[] = {row->avg, row->median, row->min, row->max,
+                                  is_known(row->std) ? std : UNKNOWN};
         if (row->count == 0 || !field->statistic_label[0] || !is_worth_a_row(run, i))
             continue;
         table_add(&table, field->statistic_label);
@@ -162,7 +172,8 @@ static void write_tokens(const struct summary *run, struct text *out)
         return;
     text_add(out, "   tokens        ");
     if (is_known(joules))
-        text_addf(out, "%s%s per output token%s", mark_of(run), format_si(cell, joules, "J"),
+        text_addf(out, "%s%s per output token%s", mark_of(run),
+                  format_with_error(cell, joules, joules * relative_error(run), "J"),
                   is_known(rate) ? ", " : "");
     if (is_known(rate))
         text_addf(out, "%s output tokens/s", format_plain(cell, rate));
@@ -187,34 +198,18 @@ static void write_tokens_unknown(const struct summary *run, struct text *out)
     text_addf(out, "   chunks        %.0f, of one token or more each", run->chunks);
     if (is_known(run->joules_per_chunk))
         text_addf(out, ", %s%s per chunk", mark_of(run),
-                  format_si(cell, run->joules_per_chunk, "J"));
+                  format_with_error(cell, run->joules_per_chunk,
+                                    run->joules_per_chunk * relative_error(run), "J"));
     text_add(out, "\n");
-}
-
-/* Figures far below one per joule are shown per kilojoule or more: "3.54 ± 0.12 per kJ". */
-static void add_ratio(struct text *out, double value, double error, const char *unit)
-{
-    static const char *const PREFIXES[] = {"", "k", "M", "G"};
-    char cell[FORMAT_MAX], name[16];
-    unsigned step = 0;
-    for (; value > 0 && value < 0.99995 && step < 3; step++) {
-        value *= 1e3;
-        error *= 1e3;
-    }
-    str_format(name, sizeof name, "per %s%s", PREFIXES[step], unit);
-    if (error > 0)
-        text_add(out, format_with_error(cell, value, error, name));
-    else if (value == 0)
-        text_addf(out, "0 %s", name);
-    else
-        text_add(out, format_si(cell, value, name));
 }
 
 static void write_score(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
     if (!is_known(run->accuracy)) {
-        text_add(out, "   accuracy      unknown: no answer was graded\n");
+        text_addf(out, "   accuracy      unknown: no answer was graded%s%s\n",
+                  run->ungraded_reason ? "; " : "",
+                  run->ungraded_reason ? run->ungraded_reason : "");
         return;
     }
     text_addf(out, "   accuracy      %s, %" PRId64 " of %" PRId64 " correct",
@@ -223,17 +218,19 @@ static void write_score(const struct summary *run, struct text *out)
         text_addf(out, " (95 %% CI %.1f to %.1f %%)", 100 * run->accuracy_interval.low,
                   100 * run->accuracy_interval.high);
     if (run->ungraded > 0)
-        text_addf(out, ", %" PRId64 " not graded", run->ungraded);
+        text_addf(out, ", %" PRId64 " not graded%s%s", run->ungraded,
+                  run->ungraded_reason ? ": " : "",
+                  run->ungraded_reason ? run->ungraded_reason : "");
     text_add(out, "\n");
     if (!is_known(run->ipj) && !is_known(run->ipw))
         return;
     text_addf(out, "   intelligence  %s", mark_of(run));
     if (is_known(run->ipj))
-        add_ratio(out, run->ipj, run->ipj_plus_minus, "J");
+        text_add(out, format_figure(cell, run->ipj, run->ipj_plus_minus, "1/J"));
     if (is_known(run->ipw)) {
         if (is_known(run->ipj))
             text_addf(out, " (IPJ), %s", mark_of(run));
-        add_ratio(out, run->ipw, run->ipw_plus_minus, "W");
+        text_add(out, format_figure(cell, run->ipw, run->ipw_plus_minus, "1/W"));
         text_add(out, " (IPW)\n");
     } else {
         text_add(out, " (IPJ)\n");
@@ -322,6 +319,7 @@ void profile_text(const struct summary *run, bool color, struct text *out)
 {
     write_heading(run, out);
     write_failures(run, color, out);
+    format_findings(&run->conditions, color, out);
     write_statistics(run, color, out);
     write_energy(run, out);
     write_tokens(run, out);
@@ -365,18 +363,23 @@ static void add_member(struct table *table, const struct profile_member *member)
     add_accuracy(table, member);
     table_add_known(table, joules, "%s%s", mark,
                     format_with_error(cell, joules, member->joules_per_query_plus_minus, "J"));
-    table_add_known(table, per_token, "%s%s", mark, format_si(cell, per_token, "J"));
+    table_add_known(table, per_token, "%s%s", mark,
+                    format_with_error(cell, per_token,
+                                      per_token * member->joules_per_query_plus_minus / joules,
+                                      "J"));
     table_add_known(table, member->output_tokens_per_s, "%.0f", member->output_tokens_per_s);
-    table_add_known(table, member->ipj, "%s%.3g", mark, member->ipj);
-    table_add_known(table, member->ipw, "%s%.3g", mark, member->ipw);
+    table_add_known(table, member->ipj, "%s%s", mark,
+                    format_figure(cell, member->ipj, member->ipj_plus_minus, "1/J"));
+    table_add_known(table, member->ipw, "%s%s", mark,
+                    format_figure(cell, member->ipw, member->ipw_plus_minus, "1/W"));
 }
 
 static void write_members(const struct profile_family *family, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
-        {" ", false},       {"model", false},          {"accuracy", true},
-        {"95 % CI", true},  {"per query", true},       {"per token", true},
-        {"tokens/s", true}, {"correct/J (IPJ)", true}, {"IPW", true},
+        {" ", false},       {"model", false},    {"accuracy", true},
+        {"95 % CI", true},  {"per query", true}, {"per token", true},
+        {"tokens/s", true}, {"IPJ", true},       {"IPW", true},
     };
     struct table table = TABLE(COLUMNS);
 
@@ -407,8 +410,24 @@ static void write_evidence(const struct profile_family *family, struct text *out
     text_add(out, "   energy   unknown: no sensor\n");
 }
 
+/* The conditions of each model that had findings worse than a note. */
+static void write_family_findings(const struct profile_family *family, bool color, struct text *out)
+{
+    for (size_t i = 0; i < family->count; i++) {
+        const struct summary_conditions *conditions = &family->members[i].conditions;
+        bool worth = false;
+        for (size_t f = 0; f < conditions->finding_count; f++)
+            worth = worth || conditions->findings[f].severity > FINDING_NOTE;
+        if (!worth)
+            continue;
+        text_addf(out, " %s\n", family->members[i].model);
+        format_findings(conditions, color, out);
+    }
+}
+
 void family_text(const struct profile_family *family, bool color, struct text *out)
 {
+    write_family_findings(family, color, out);
     write_members(family, color, out);
     text_add(out, "\n   * Pareto-optimal: no other is as accurate for as little energy\n");
     write_evidence(family, out);
@@ -430,6 +449,7 @@ static void member_json(struct json *json, const struct profile_member *member)
     json_string(json, "model", member->model);
     json_string(json, "output_dir", member->directory[0] ? member->directory : NULL);
     json_string(json, "error", member->why[0] ? member->why : NULL);
+    summary_conditions_to_json(json, "conditions", &member->conditions);
     json_integer(json, "queries", member->queries);
     json_integer(json, "completed", member->completed);
     json_number(json, "accuracy", member->accuracy);

@@ -99,6 +99,7 @@ void run_json(const struct run_report *report, struct text *out)
     energy_to_json(&json, "energy", &result->mean.total);
     devices_to_json(&json, "devices", &result->mean);
     idle_to_json(&json, result);
+    summary_conditions_to_json(&json, "conditions", &result->conditions.figures);
     json_object(&json, "own");
     json_number(&json, "cpu_s", report->own.cpu_s);
     json_number(&json, "rss_mb", report->own.rss_mb);
@@ -267,6 +268,7 @@ void run_text(const struct run_report *report, bool color, struct text *out)
         text_add(out, "   no run completed\n");
         return;
     }
+    format_findings(&result->conditions.figures, color, out);
     write_table(&result->mean, color, out);
     text_add(out, "\n");
     write_device_notes(&result->mean, out);

@@ -50,7 +50,7 @@ void table_add_number(struct table *table, double value)
     table_add(table, cell);
 }
 
-static void add_formatted(struct table *table, const char *format, va_list args)
+static void PRINTF_LIKE(2, 0) add_formatted(struct table *table, const char *format, va_list args)
 {
     char cell[256];
     vsnprintf(cell, sizeof cell, format, args);

@@ -313,6 +313,9 @@ static double workload_pass_s(const struct layers_model *model)
     return sum;
 }
 
+/* Energy above idle has to be this much larger than its uncertainty. */
+#define CLOSURE_SIGMAS 3
+
 static void set_balance(struct layers_model *model)
 {
     double joules = 0, busy = 0, errors[LAYERS_COLUMNS] = {0}, variance = 0;
@@ -336,8 +339,14 @@ static void set_balance(struct layers_model *model)
     model->total.idle_joules = model->idle_joules;
     model->total.active_joules = model->total.joules - model->idle_joules;
     model->unattributed_joules = model->total.joules - idle - joules;
-    model->closure = (joules + idle) / model->total.joules;
-    model->closes = model->closure >= 0.9 && model->closure <= 1.1;
+    /* Without idle energy, which fits itself: where little is above it, it would hide any error of the rest, and a
+     * difference of the size of its error says nothing. */
+    double active = model->total.joules - idle;
+    double error = hypot(model->total.statistical,
+                         model->fit.has_idle ? model->fit.idle_sigma * workload_pass_s(model) : 0);
+    model->closure = joules / active;
+    model->closes =
+        model->closure >= 0.9 && model->closure <= 1.1 && active > CLOSURE_SIGMAS * error;
     double awake = model->awake.watts - model->fit.idle_watts;
     model->awake_joules = awake > 0 ? fmin(awake * busy, joules) : awake <= 0 ? 0 : UNKNOWN;
 }

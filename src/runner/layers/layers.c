@@ -35,7 +35,8 @@ struct campaign {
     struct layers_model *model;
     struct layers_workload workload;
     struct replay_times times[LAYERS_SETTINGS_MAX];
-    nanos began;
+    struct baseline idle; /* of each device; empty without one */
+    nanos began, rounds_from;
     double window_s;
 };
 
@@ -126,8 +127,10 @@ static enum err measure_idle_window(struct campaign *c, unsigned threads,
 {
     double length_s = c->options->idle_s;
     enum err err = ERR_OK;
-    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || is_too_short(c, window)); i++) {
-        err = workload_idle_window(c->session, length_s, threads, c->cancel, window, out, why);
+    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || out->is_refused || is_too_short(c, window));
+         i++) {
+        err = workload_idle_window(&c->model->conditions, length_s, threads, c->cancel, window, out,
+                                   &c->idle, why);
         length_s *= 2;
     }
     return err;
@@ -149,7 +152,10 @@ static enum err measure_idle(struct campaign *c, struct error *why)
     enum err err = measure_idle_window(c, 0, window, &model->idle, why);
     if (err)
         return err;
-    model->window_count++;
+    if (model->idle.is_refused)
+        model->idle = (struct layers_idle){.watts = UNKNOWN, .sigma = UNKNOWN};
+    else
+        model->window_count++;
     if (c->options->gpu_layers != 0)
         return ERR_OK;
     report_progress(c, "measuring busy-wait power", NULL);
@@ -385,6 +391,25 @@ static enum err run_rounds(struct campaign *c, struct error *why)
 
 /* ---- one model ---- */
 
+static enum err take_conditions(struct campaign *c)
+{
+    struct conditions *conditions = &c->model->conditions;
+    struct ledger ledger;
+    enum err err = c->model->rounds ? ledger_take(c->session->sampler, c->rounds_from, clock_now(),
+                                                  conditions->has_idle ? &c->idle : NULL, &ledger)
+                                    : ERR_OK;
+    if (err)
+        return err;
+    if (c->model->rounds) {
+        conditions_take(conditions, &ledger);
+        ledger_release(&ledger);
+    }
+    if (!c->model->interrupted)
+        conditions_idle_after(conditions, c->options->idle_s);
+    conditions_conclude(conditions);
+    return ERR_OK;
+}
+
 static enum err finish(struct campaign *c)
 {
     struct layers_model *model = c->model;
@@ -393,6 +418,8 @@ static enum err finish(struct campaign *c)
         attribution_times(model, &model->settings[s], &c->times[s]);
     workload_count(model, c->options->batch, c->options->generate, c->workload.ubatch);
     enum err err = attribution_energy(model, c->options->seed);
+    if (!err)
+        err = take_conditions(c);
     if (err || model->window_count == 0)
         return err;
     return ledger_take(c->session->sampler, model->windows[0].from,
@@ -409,8 +436,11 @@ static enum err measure(struct campaign *c, struct error *why)
         err = choose_window(c, why);
     if (!err)
         err = tune(c, why);
+    c->rounds_from = clock_now();
+    conditions_begin(&c->model->conditions);
     if (!err)
         err = run_rounds(c, why);
+    conditions_stop(&c->model->conditions);
     return err;
 }
 
@@ -442,6 +472,7 @@ static enum err measure_model(struct session *session, const struct layers_optio
         .model = model,
         .began = clock_now(),
     };
+    conditions_init(&model->conditions, session);
     model->granularity = options->granularity;
     model->total = energy_unknown("nothing was measured");
     enum err err = begin(&campaign, why);
@@ -454,6 +485,7 @@ static enum err measure_model(struct session *session, const struct layers_optio
     }
     for (size_t s = 0; s < LAYERS_SETTINGS_MAX; s++)
         free(campaign.times[s].slots);
+    baseline_release(&campaign.idle);
     workload_close(&campaign.workload);
     return err;
 }

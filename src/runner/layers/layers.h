@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "attribute/component_fit.h"
+#include "attribute/conditions.h"
 #include "attribute/ledger.h"
 #include "core/energy.h"
 #include "core/err.h"
@@ -113,6 +114,7 @@ struct layers_window {
 struct layers_idle {
     double seconds; /* 0: not measured */
     double watts, sigma;
+    bool is_refused; /* the machine was not idle */
 };
 
 struct layers_model {
@@ -132,7 +134,8 @@ struct layers_model {
     struct layers_window *windows;
     size_t window_count, window_capacity;
     struct layers_idle idle, awake; /* nothing runs; threads busy-wait */
-    struct ledger ledger;           /* of all the time from the first window to the last */
+    struct conditions conditions;
+    struct ledger ledger; /* of all the time from the first window to the last */
 
     struct layers_setting settings[LAYERS_SETTINGS_MAX];
     size_t setting_count;
@@ -145,7 +148,7 @@ struct layers_model {
     double idle_joules, component_joules, component_sigma, unattributed_joules;
     double systematic;   /* of the sensors' calibration, relative; not in any sigma */
     double awake_joules; /* of the components' joules, what busy-waiting threads would draw */
-    double closure;      /* (components + idle) / measured */
+    double closure;      /* components / measured above idle */
     bool closes;         /* 0.9 .. 1.1 */
     double overhead, overhead_sigma;
     double null_difference, null_sigma; /* between the rounds of even and odd number, relative */

@@ -312,6 +312,7 @@ static void fill_energy(const struct layers_model *model, struct layers_result *
     out->unattributed_j = model->unattributed_joules;
     out->awake_j = model->awake_joules;
     out->idle = idle_of(&model->idle);
+    out->conditions = model->conditions.figures;
     out->awake = idle_of(&model->awake);
 }
 

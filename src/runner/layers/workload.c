@@ -330,14 +330,18 @@ static bool sleep_for(double length_s, const atomic_bool *cancel)
     return !atomic_load(cancel);
 }
 
-static enum err measure_window(struct session *session, double length_s, const atomic_bool *cancel,
-                               struct layers_window *window, struct error *why)
+static enum err measure_window(struct conditions *conditions, double length_s,
+                               const atomic_bool *cancel, struct layers_window *window,
+                               struct baseline *idle, struct error *why)
 {
+    struct session *session = conditions->session;
     struct ledger ledger;
     sampler_mark(session->sampler);
+    conditions_begin(conditions);
     window->from = clock_now();
     bool complete = sleep_for(length_s, cancel);
     window->to = clock_now();
+    conditions_stop(conditions);
     if (!complete)
         return err_set(why, ERR_INTERRUPTED, "interrupted");
     sampler_settle(session->sampler, window->to);
@@ -345,13 +349,15 @@ static enum err measure_window(struct session *session, double length_s, const a
     if (err)
         return err_set(why, err, "cannot add up the energy: %s", err_text(err));
     window->energy = ledger.total;
+    if (idle)
+        err = conditions_judge_idle(conditions, &ledger, idle);
     ledger_release(&ledger);
-    return ERR_OK;
+    return err ? err_explain(why, err) : ERR_OK;
 }
 
-enum err workload_idle_window(struct session *session, double length_s, unsigned threads,
+enum err workload_idle_window(struct conditions *conditions, double length_s, unsigned threads,
                               const atomic_bool *cancel, struct layers_window *window,
-                              struct layers_idle *out, struct error *why)
+                              struct layers_idle *out, struct baseline *idle, struct error *why)
 {
     pthread_t spinners[SPINNERS_MAX];
     unsigned started = 0;
@@ -362,9 +368,10 @@ enum err workload_idle_window(struct session *session, double length_s, unsigned
     while (started < threads && started < SPINNERS_MAX &&
            thread_start(&spinners[started], spin, &stop) == ERR_OK)
         started++;
-    enum err err = started < threads && started < SPINNERS_MAX
-                       ? err_set(why, ERR_BUSY, "cannot start %u threads", threads)
-                       : measure_window(session, length_s, cancel, window, why);
+    enum err err =
+        started < threads && started < SPINNERS_MAX
+            ? err_set(why, ERR_BUSY, "cannot start %u threads", threads)
+            : measure_window(conditions, length_s, cancel, window, threads ? NULL : idle, why);
     atomic_store(&stop, true);
     while (started > 0)
         pthread_join(spinners[--started], NULL);
@@ -373,7 +380,8 @@ enum err workload_idle_window(struct session *session, double length_s, unsigned
     double length = seconds(window->to - window->from);
     *out = (struct layers_idle){.seconds = length,
                                 .watts = window->energy.joules / length,
-                                .sigma = window->energy.plus_minus / length};
+                                .sigma = window->energy.plus_minus / length,
+                                .is_refused = threads == 0 && !conditions->has_idle};
     return ERR_OK;
 }
 

@@ -69,10 +69,11 @@ enum err workload_pass_seconds(struct layers_workload *workload,
 
 /* An idle window, with the model loaded.  threads 0: nothing runs; otherwise so many busy-wait as an
  * engine's threads do while they wait for one another.  *window gets the energy, *out the mean power.
- * ERR_INTERRUPTED when *cancel turned true. */
-enum err workload_idle_window(struct session *session, double length_s, unsigned threads,
+ * Where nothing should run but other processes did, *out is refused; otherwise *idle gets a baseline.  ERR_INTERRUPTED when *cancel turned true. */
+enum err workload_idle_window(struct conditions *conditions, double length_s, unsigned threads,
                               const atomic_bool *cancel, struct layers_window *window,
-                              struct layers_idle *out, struct error *why) MUST_USE;
+                              struct layers_idle *out, struct baseline *idle, struct error *why)
+    MUST_USE;
 
 /* The longest update period of the sensors whose joules are in the ledger's total; 0 when unknown. */
 double workload_update_period(struct session *session, const struct ledger *ledger);

@@ -29,7 +29,7 @@ const char *graders_choose(const struct graders *graders, const struct item *ite
         return graders->options->grader;
     if (item->grader && item->grader[0])
         return item->grader;
-    return graders->usual[0] ? graders->usual : NULL;
+    return graders->usual[0] ? graders->usual : grader_default(item->answer);
 }
 
 bool graders_is_judge(const char *name)

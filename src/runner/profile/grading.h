@@ -41,7 +41,7 @@ enum err graders_check(const struct profile_options *options, const struct datas
 
 void graders_release(struct graders *graders);
 
-/* The user's, else the item's, else the dataset's; NULL when the item is not graded. */
+/* The user's, else the item's, else the dataset's, else that for its answer; NULL when it is not graded. */
 const char *graders_choose(const struct graders *graders, const struct item *item);
 
 /* Does it need a judge?  Then it is applied when all queries have ended. */

@@ -456,6 +456,8 @@ enum err profile_judge(struct profile *profile, struct error *why)
     if (!has_judge_grader(profile) || profile->result->signal || profile->err)
         return ERR_OK;
     if (!profile->options->judge_model) {
+        str_copy(profile->ungraded_reason, sizeof profile->ungraded_reason,
+                 "the judge has no model: pass --eval-model and --resume");
         profile_warn(profile, "answers not graded: pass --eval-model and --resume");
         return ERR_OK;
     }

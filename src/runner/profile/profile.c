@@ -25,6 +25,7 @@ static enum err run_queries(struct profile *profile, struct error *why)
     struct workers *workers;
     profile_begin_phase(profile, "queries", profile->supply.total);
     profile_write_samples(profile); /* those of the set-up, so that few are left to write later */
+    conditions_begin(&profile->conditions);
     sampler_mark(profile->session->sampler);
     nanos from = clock_now();
     enum err err = settle_open_account(profile, from, why);
@@ -42,9 +43,14 @@ static enum err run_queries(struct profile *profile, struct error *why)
                            ? "interrupted while the dataset was being read"
                            : "interrupted three times: the queries in flight are lost");
     workers_join(workers);
+    conditions_stop(&profile->conditions);
     err = settle_rest(profile, why);
     profile_write_samples(profile);
-    return err ? err : settle_close_account(profile, from, why);
+    if (!err)
+        err = settle_close_account(profile, from, why);
+    if (!err && profile->has_ledger)
+        conditions_take(&profile->conditions, &profile->ledger);
+    return err;
 }
 
 static void warn_of_rows(const struct profile *profile)
@@ -73,6 +79,9 @@ static enum err summarize(struct profile *profile, struct error *why)
     enum err err = journal_sync(&profile->journal, why);
     if (err)
         return err;
+    if (!profile->result->signal)
+        conditions_idle_after(&profile->conditions, profile->options->idle_s);
+    conditions_conclude(&profile->conditions);
     atomic_store(&profile->done, 0); /* this phase counts nothing */
     atomic_store(&profile->failed, 0);
     profile_begin_phase(profile, "writing", -1);
@@ -198,10 +207,12 @@ static void clear_figures(struct profile_member *member)
     member->joules_per_output_token = member->output_tokens_per_s = UNKNOWN;
     member->ipj = member->ipj_plus_minus = member->ipw = member->ipw_plus_minus = UNKNOWN;
     member->energy = energy_unknown("no query was sent");
+    summary_conditions_init(&member->conditions);
 }
 
 static void take_figures(struct profile_member *member, const struct summary *summary)
 {
+    member->conditions = summary->conditions;
     member->accuracy = summary->accuracy;
     member->accuracy_low = summary->accuracy_interval.low;
     member->accuracy_high = summary->accuracy_interval.high;

@@ -44,6 +44,7 @@ struct profile_options {
     struct params client_params, dataset_params;
     struct params request_params; /* sent with every request */
     const char *output_dir;       /* the parent of the run directory; NULL: runs */
+    const char *name;             /* of the run directory; NULL: of what is measured */
     unsigned max_queries;         /* 0: all */
     unsigned warmup_queries;
     unsigned concurrency;
@@ -108,7 +109,8 @@ struct profile_member {
     double joules_per_output_token, output_tokens_per_s;
     double ipj, ipj_plus_minus, ipw, ipw_plus_minus;
     struct energy energy; /* of the machine while the queries ran */
-    bool on_frontier;     /* Pareto-optimal in accuracy against energy per query */
+    struct summary_conditions conditions;
+    bool on_frontier; /* Pareto-optimal in accuracy against energy per query */
 };
 
 struct profile_family {

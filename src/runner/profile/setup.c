@@ -16,8 +16,8 @@
 #include "port/proc.h"
 #include "port/thread.h"
 #include "rundir/run_dir.h"
+#include "rundir/run_list.h"
 #include "rundir/run_path.h"
-#include "runner/baseline.h"
 #include "runner/profile/grading.h"
 #include "runner/profile/resume.h"
 #include "runner/profile/state.h"
@@ -200,14 +200,69 @@ static enum err prepare_service(struct profile *profile, struct error *why)
 
 /* ---- the run directory: made or continued, and locked while the run writes ---- */
 
+/* A run may be continued at another load: the one that differs in nothing else, if there is only one. */
+static void find_to_resume(const char *parent, const char *base, char *to, size_t size)
+{
+    struct run_list list;
+    const char *found = NULL;
+    bool is_there = false;
+    size_t length = strlen(base), count = 0;
+    if (run_list_load(parent, &list, NULL))
+        return;
+    for (size_t i = 0; i < list.count; i++) {
+        const char *name = list.entries[i].name;
+        const char *load = str_starts(name, base) ? name + length : "other";
+        is_there = is_there || strcmp(name, to) == 0;
+        if (!*load || str_starts(load, "_c") || str_starts(load, "_rate")) {
+            found = name;
+            count++;
+        }
+    }
+    if (count == 1 && !is_there)
+        str_copy(to, size, found);
+    run_list_release(&list);
+}
+
+/* profile_<hardware>_<model>_<dataset>, with the load where it is not one request after the other: runs that differ
+ * in it would be in each other's way. */
+static void default_name(const struct profile *profile, const char *parent, char *to, size_t size)
+{
+    const struct profile_options *options = profile->options;
+    char base[256];
+    run_dir_name(profile->host->label, options->model, profile->dataset_name, base, sizeof base);
+    if (options->rate > 0)
+        str_format(to, size, "%s_rate%g", base, options->rate);
+    else if (options->concurrency > 1)
+        str_format(to, size, "%s_c%u", base, options->concurrency);
+    else
+        str_copy(to, size, base);
+    if (options->existing == EXISTING_RESUME)
+        find_to_resume(parent, base, to, size);
+}
+
+static enum err choose_name(const struct profile *profile, const char *parent, char *to,
+                            size_t size, struct error *why)
+{
+    const char *name = profile->options->name;
+    if (!name)
+        default_name(profile, parent, to, size);
+    else if (!name[0] || name[0] == '.' || strchr(name, '/') || !str_copy(to, size, name))
+        return err_set(why, ERR_USAGE,
+                       "--name %.80s: a name of a directory in --output-dir, without '/' and not "
+                       "beginning with '.'",
+                       name);
+    return ERR_OK;
+}
+
 static enum err name_directory(struct profile *profile, struct error *why)
 {
     char name[256];
     const char *parent = profile->options->output_dir ? profile->options->output_dir : "runs";
     if (!parent[0]) /* else the run would be in / */
         return err_set(why, ERR_USAGE, "--output-dir is empty");
-    run_dir_name(profile->host->label, profile->options->model, profile->dataset_name, name,
-                 sizeof name);
+    enum err err = choose_name(profile, parent, name, sizeof name, why);
+    if (err)
+        return err;
     if (!str_format(profile->directory, sizeof profile->directory, "%s/%s", parent, name))
         return err_set(why, ERR_USAGE, "the path of the run directory is too long: %s/%s", parent,
                        name);
@@ -249,7 +304,8 @@ static enum err decide(const struct profile *profile, bool *resume, struct error
         (options->may_overwrite && options->may_overwrite(profile->directory)))
         return run_dir_clear(profile->directory, why);
     return err_set(why, ERR_USAGE,
-                   "%s already holds a run: --resume continues it, --overwrite replaces it",
+                   "%s already holds a run: --resume continues it, --overwrite replaces it, and "
+                   "--name NAME puts this one beside it",
                    profile->directory);
 }
 
@@ -322,12 +378,15 @@ static enum err open_files(struct profile *profile, struct error *why)
 static enum err measure_idle(struct profile *profile, struct error *why)
 {
     double idle_s = profile->options->idle_s;
+    conditions_init(&profile->conditions, profile->session);
+    if (!profile->client_driver->is_in_process)
+        conditions_serve(&profile->conditions, profile->base_url);
     if (idle_s <= 0)
         return ERR_OK;
     profile_begin_phase(profile, "idle", -1);
     enum err err =
-        baseline_measure(profile->session, idle_s, &profile->idle, &profile->result->signal);
-    profile->has_idle = !err;
+        conditions_idle(&profile->conditions, idle_s, &profile->idle, &profile->result->signal);
+    profile->has_idle = profile->conditions.has_idle;
     return err ? err_set(why, err, "while measuring idle power: %s", err_text(err)) : ERR_OK;
 }
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "attribute/conditions.h"
 #include "attribute/ledger.h"
 #include "attribute/share.h"
 #include "clients/client.h"
@@ -41,6 +42,7 @@ struct profile {
     char base_url[512];      /* as the client uses it */
     struct text client_info; /* what the service says of itself: one JSON object */
     char dataset_name[96];
+    struct conditions conditions;
     struct baseline idle;
     bool has_idle;
     unsigned start; /* 1 for the first start in this directory, 2 for the first that resumes ... */
@@ -98,7 +100,7 @@ struct profile {
     struct run_energy total;                                   /* of all starts */
     struct text dataset_params, client_params, request_params; /* JSON objects */
     char judge_url[512];
-    char failure_reason[200], tokens_note[200];
+    char failure_reason[200], tokens_note[200], ungraded_reason[200];
     char dataset_hash[24]; /* "" where it has none */
 };
 

@@ -179,6 +179,9 @@ static void fill_work(struct profile *profile, const struct sums *sums, struct s
         out->failure_reason = profile->failure_reason;
     if (sums_reason(sums->token_notes, profile->tokens_note, sizeof profile->tokens_note))
         out->tokens_note = profile->tokens_note;
+    if (profile->ungraded_reason[0] ||
+        sums_reason(sums->ungraded, profile->ungraded_reason, sizeof profile->ungraded_reason))
+        out->ungraded_reason = profile->ungraded_reason;
     out->chunks = sums->chunk_count;
     out->joules_per_chunk = ratio(sums->chunks.joules, sums->chunks.tokens);
     out->seconds = sums_seconds(sums);
@@ -231,6 +234,7 @@ static enum err fill_summary(struct profile *profile, const struct sums *sums, s
     fill_intelligence(profile, sums, out);
     fill_energy(profile, sums, out);
     fill_work(profile, sums, out);
+    out->conditions = profile->conditions.figures;
     if (run_summary_devices(profile->has_idle ? &profile->idle : NULL,
                             profile->has_ledger ? &profile->ledger : NULL, out) != ERR_OK ||
         profile->dataset_params.failed || profile->client_params.failed ||

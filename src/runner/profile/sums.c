@@ -101,6 +101,24 @@ static void add_to_tally(struct sums *sums, const struct record *record, bool co
     intelligence_add(&sums->tally, &query);
 }
 
+/* Why a completed query has no grade, and how to get one. */
+static void add_ungraded(struct sums *sums, const struct record *record)
+{
+    struct jv *evaluation = NULL;
+    const char *reason = NULL;
+    if (record->correct >= 0)
+        return;
+    if (record->evaluation &&
+        jv_parse(record->evaluation, strlen(record->evaluation), &evaluation, NULL) == ERR_OK)
+        reason = jv_text(jv_get(evaluation, "reason"));
+    if (!reason && !(record->expected && record->expected[0]))
+        reason = "the dataset has no expected answers";
+    add_reason(sums->ungraded,
+               reason ? reason
+                      : "the expected answers are long texts: pass --grader f1, rouge_l or judge");
+    jv_free(evaluation);
+}
+
 static double failed_attempts(const struct record *record)
 {
     double sum = 0;
@@ -170,7 +188,7 @@ static enum err add_statistics(struct sums *sums, const struct record *record)
  * fraction rather than a whole one. */
 static enum err add_metadata(struct sums *sums, const struct jv *metadata)
 {
-    for (const struct jv *value = jv_first(metadata); value; value = jv_next(value)) {
+    for (const struct jv *value = jv_first_member(metadata); value; value = jv_next(value)) {
         const struct jv *known = jv_get(sums->metadata, jv_key(value));
         int64_t whole;
         bool better =
@@ -238,6 +256,7 @@ enum err sums_add(struct sums *sums, const struct record *record)
     sums->completed++;
     sums->cut += record->finish_reason && strcmp(record->finish_reason, "length") == 0;
     add_reason(sums->token_notes, record->tokens_note);
+    add_ungraded(sums, record);
     add_energy(sums, record);
     if (!err && sums->repeats)
         err = add_asked(sums, record);

@@ -51,6 +51,7 @@ struct sums {
     double chunk_count;             /* of completed queries; UNKNOWN without any */
     struct energy_per_token chunks; /* in place of tokens, which a server may not count */
     struct reason failures[SUMS_REASONS_MAX], token_notes[SUMS_REASONS_MAX];
+    struct reason ungraded[SUMS_REASONS_MAX]; /* why completed queries have no grade */
     struct sketch rows[RECORD_STATISTICS];
     struct intelligence_tally tally;
     int64_t start; /* the current one; set it where there are earlier ones */

@@ -43,12 +43,12 @@ static enum err parse_line(const char *line, uint64_t columns[COLUMNS])
     return n > IDLE && ended ? ERR_OK : ERR_BAD_VALUE;
 }
 
-static enum err read_times(int fd, struct cpu_times *out)
+enum err proc_stat_times(const struct proc_stat *stat, struct cpu_times *out)
 {
     char text[256];
     ssize_t n;
     do
-        n = pread(fd, text, sizeof text - 1, 0);
+        n = pread(stat->fd, text, sizeof text - 1, 0);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return err_from_errno(errno);
@@ -68,7 +68,7 @@ static enum err read_times(int fd, struct cpu_times *out)
 enum err proc_stat_utilization(struct proc_stat *stat, double *out)
 {
     struct cpu_times now;
-    enum err err = read_times(stat->fd, &now);
+    enum err err = proc_stat_times(stat, &now);
     if (err)
         return err;
     struct cpu_times last = stat->last;

@@ -27,6 +27,9 @@ struct proc_stat {
 enum err proc_stat_open(struct proc_stat *stat) MUST_USE;
 void proc_stat_close(struct proc_stat *stat);
 
+/* Since boot. */
+enum err proc_stat_times(const struct proc_stat *stat, struct cpu_times *out) MUST_USE;
+
 /* The share (0..1) of the CPUs' time since the previous call that was busy.  Stolen time
  * passed but was not ours, so it lowers the share.  ERR_NO_DATA on the first call and
  * when a counter went backwards, as after a CPU went offline (the next interval starts here);

@@ -24,6 +24,8 @@ static void exact_ignores_what_its_parameters_say(void **state)
         {"Paris", "The answer is Paris.", T},
         {"Paris", "The answer is Paris. It is large.", T},
         {"Paris", "Final answer: **Paris**", T},
+        {"Paris", "{\"answer\": \"Paris\", \"sure\": true}", T},
+        {"Paris", "<answer>Paris</answer>", T},
         {"Paris", "I think \\boxed{Paris}", T},
         {"The answer is 42", "The answer is 42", T}, /* the mark may be expected too */
         {"Paris", "<think>London?</think>\n\nParis", T},

@@ -17,8 +17,9 @@ static void si_has_four_digits_and_one_prefix(void **state)
         {99.996, "100.0 J"},   {9.9996, "10.00 J"},     {0.99996, "1.000 J"},
         {0.9999, "999.9 mJ"},  {-12345, "-12.35 kJ"},   {1.5e6, "1.500 MJ"},
         {2.5e15, "2500.0 TJ"}, {1e308, "1.000e+308 J"}, {-2e17, "-2.000e+17 J"},
-        {9.3e-13, "0.001 nJ"}, {8e-15, "8.000e-15 J"},  {3e-9, "3.000 nJ"},
-        {4.2e-5, "42.00 µJ"},  {UNKNOWN, "-"},          {INFINITY, "-"},
+        {9.3e-13, "0.001 nJ"}, {8e-15, "< 0.001 nJ"},   {-8e-15, "> -0.001 nJ"},
+        {3e-9, "3.000 nJ"},    {4.2e-5, "42.00 µJ"},    {UNKNOWN, "-"},
+        {INFINITY, "-"},
     };
     char text[FORMAT_MAX];
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
@@ -36,20 +37,77 @@ static void an_uncertainty_has_two_digits_and_is_never_shown_as_nothing(void **s
         {12345, 3.6, "12.3450 ± 0.0036 kJ"},
         {412.34, 3.6, "412.3 ± 3.6 J"},
         {412.34, 36, "412 ± 36 J"},
-        {412.34, 360, "412 ± 360 J"},
+        {412.34, 360, "410 ± 360 J"},
+        {430.1, 163, "430 ± 160 J"},
+        {47.98, 29.4, "48 ± 29 J"},
         {19.97, 0.998, "20.0 ± 1.0 J"},
         {19.97, 0.994, "19.97 ± 0.99 J"},
-        {5, 0, "5.000 ± 0.000 J"},
+        {0.012, 2.34, "0.0 ± 2.3 J"}, /* below its uncertainty */
+        {-0.012, 2.34, "0.0 ± 2.3 J"},
+        {2.824e-14, 0.06, "0 ± 60 mJ"},
+        {0.9, 1.13, "0.9 ± 1.1 J"},
+        {5, 0, "5.000 J"},
         {5, UNKNOWN, "5.000 J"},
         {UNKNOWN, 1, "-"},
         {1e308, 2e307, "1.000e+308 ± 2.0e+307 J"},
-        {5, 1e12, "5.000e+00 ± 1.0e+12 J"},
-        {1e9, 1e-9, "1.000000 ± 0.000000 GJ"}, /* beyond what any sensor can tell */
+        {5, 1e18, "5.000e+00 ± 1.0e+18 J"},
+        {1e9, 1e-9, "1.000 GJ"}, /* beyond what any sensor can tell */
     };
     char text[FORMAT_MAX];
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
         assert_string_equal(format_with_error(text, CASES[i].value, CASES[i].error, "J"),
                             CASES[i].text);
+}
+
+static void a_figure_has_the_unit_of_its_metric(void **state)
+{
+    (void)state;
+    static const struct {
+        double value, error;
+        const char *unit, *text;
+    } CASES[] = {
+        {13.72, 8.7, "1/J", "13.7 ± 8.7 /J"},
+        {0.02206, 0.0131, "1/J", "22 ± 13 /kJ"},
+        {0.2426, 0.152, "1/W", "240 ± 150 /kW"},
+        {2500, 120, "1/J", "2.50 ± 0.12 /mJ"},
+        {3.5e-5, UNKNOWN, "1/W", "35.00 /MW"},
+        {3.5, 0, "1/J", "3.500 /J"},
+        {0, UNKNOWN, "1/J", "0 /J"},
+        {0, 0.012, "1/J", "0 ± 12 /kJ"},
+        {0.99996, 0.5, "1/J", "1.00 ± 0.50 /J"},
+        {410.6, 12, "1/s", "411 ± 12 /s"},
+        {12345, 118, "1/s", "12350 ± 120 /s"},
+        {12.5, UNKNOWN, "1/s", "12.5 /s"},
+        {0.842, 0.0361, "%", "84.2 ± 3.6 %"},
+        {0.842, 0.121, "%", "84 ± 12 %"},
+        {0.842, UNKNOWN, "%", "84.2 %"},
+        {1.5e10, 2e9, "FLOP/J", "15.0 ± 2.0 GFLOP/J"},
+        {47.98, 29.4, "", "48 ± 29"},
+        {1234567, UNKNOWN, "", "1234567"},
+        {UNKNOWN, 1, "1/J", "-"},
+        {12.3456, 0.0278, "J", "12.346 ± 0.028 J"},
+    };
+    char text[FORMAT_MAX];
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_string_equal(format_figure(text, CASES[i].value, CASES[i].error, CASES[i].unit),
+                            CASES[i].text);
+}
+
+static void a_p_value_at_its_floor_is_a_bound(void **state)
+{
+    (void)state;
+    static const struct {
+        double p;
+        bool is_bound;
+        const char *text;
+    } CASES[] = {
+        {0.0123, false, "0.012"}, {0.0004, false, "< 0.001"}, {0.005, false, "0.005"},
+        {0.005, true, "< 0.01"},  {0.0001, true, "< 0.001"},  {0.0023, true, "< 0.005"},
+        {1, true, "1.000"},       {0.7, true, "< 1"},         {UNKNOWN, true, "-"},
+    };
+    char text[FORMAT_MAX];
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_string_equal(format_p(text, CASES[i].p, CASES[i].is_bound), CASES[i].text);
 }
 
 static void a_rough_figure_has_two_digits(void **state)
@@ -99,6 +157,10 @@ static void every_figure_fits_its_buffer(void **state)
         format_si(text, EXTREMES[i], "J");
         format_rough(text, EXTREMES[i], "J");
         format_with_error(text, EXTREMES[i], EXTREMES[i], "J");
+        format_figure(text, EXTREMES[i], EXTREMES[i], "1/J");
+        format_figure(text, EXTREMES[i], EXTREMES[i], "");
+        format_figure(text, EXTREMES[i], EXTREMES[i], "%");
+        format_figure(text, EXTREMES[i], UNKNOWN, "1/s");
         format_bytes_of(text, EXTREMES[i], EXTREMES[i]);
         assert_int_equal(text[FORMAT_MAX], '#');
     }
@@ -109,6 +171,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(si_has_four_digits_and_one_prefix),
         cmocka_unit_test(an_uncertainty_has_two_digits_and_is_never_shown_as_nothing),
+        cmocka_unit_test(a_figure_has_the_unit_of_its_metric),
+        cmocka_unit_test(a_p_value_at_its_floor_is_a_bound),
         cmocka_unit_test(a_rough_figure_has_two_digits),
         cmocka_unit_test(shares_bytes_and_durations),
         cmocka_unit_test(every_figure_fits_its_buffer),

@@ -64,9 +64,9 @@ static const char REPORT[] =
     "   energy        1.234 ± 0.012 kJ, counter (nvml:0 energy), coverage 100 %\n"
     "   attributed    1.200 kJ queries (300.0 J of it idle), 34.10 J idle between queries, 400.0 mJ "
     "unattributed\n"
-    "   tokens        200.0 mJ per output token, 290.9 output tokens/s\n"
+    "   tokens        200.0 ± 1.9 mJ per output token, 290.9 output tokens/s\n"
     "   accuracy      75.0 %, 18 of 24 correct (95 % CI 55.1 to 88.0 %)\n"
-    "   intelligence  14.6 ± 1.8 per kJ (IPJ), 2.31 ± 0.30 per kW (IPW)\n"
+    "   intelligence  14.6 ± 1.8 /kJ (IPJ), 2.31 ± 0.30 /kW (IPW)\n"
     "   idle power measured for 2.000 s\n"
     "   ipw itself: 34.80 ms CPU, 12.2 MB, 306 reads\n\n runs/x\n\n";
 /* clang-format on */
@@ -106,9 +106,9 @@ static const struct {
     {ESTIMATE ",\"joules\":{\"queries\":1.5,\"failed\":0.25,\"judge\":3}," OWN,
      "attributed    ~1.500 J queries, ~250.0 mJ failed attempts\n   judge         ~3.000 J, not",
      " 3.0"},
-    {ESTIMATE ",\"joules_per_output_token\":0.5," OWN, "~500.0 mJ per output token", " 500.0"},
+    {ESTIMATE ",\"joules_per_output_token\":0.5," OWN, "~500 ± 300 mJ per output token", " 500.0"},
     {ESTIMATE ",\"accuracy\":1,\"correct\":4,\"incorrect\":0,\"ipj\":2,\"ipw\":3," OWN,
-     "~2.000 per J (IPJ), ~3.000 per W (IPW)", " 2.000"},
+     "~2.000 /J (IPJ), ~3.000 /W (IPW)", " 2.000"},
     {ESTIMATE ",\"statistics\":{" ROW("energy_joules", "7", "7", "7", "7", "0") "}," OWN,
      "~7.000 J", " 7.000"},
     /* what is missing or weak is told */
@@ -138,12 +138,12 @@ static const struct {
     /* intelligence: the denominator grows as the figure shrinks */
     {"\"accuracy\":0,\"correct\":0,\"incorrect\":4,\"ipj\":0,\"ipj_plus_minus\":0,\"ipw\":"
      "0," OWN,
-     "intelligence  0 per J (IPJ), 0 per W (IPW)\n", "0.000"},
+     "intelligence  0 /J (IPJ), 0 /W (IPW)\n", "0.000"},
     {"\"accuracy\":1,\"correct\":4,\"incorrect\":0,\"ipj\":3.5,\"ipw\":null," OWN,
-     "intelligence  3.500 per J (IPJ)\n", "IPW"},
+     "intelligence  3.500 /J (IPJ)\n", "IPW"},
     {"\"accuracy\":1,\"correct\":4,\"incorrect\":0,\"ipj\":null,\"ipw\":2e-6,\"ipw_plus_"
      "minus\":1e-7," OWN,
-     "intelligence  2.00 ± 0.10 per MW (IPW)\n", "IPJ"},
+     "intelligence  2.00 ± 0.10 /MW (IPW)\n", "IPJ"},
     {"\"accuracy\":1,\"correct\":4,\"incorrect\":0,\"ipj\":null,\"ipw\":null," OWN,
      "4 of 4 correct", "intelligence"},
     {"\"accuracy\":0.5,\"correct\":1,\"incorrect\":1,\"ungraded\":3," OWN, ", 3 not graded\n",

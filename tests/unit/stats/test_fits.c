@@ -20,12 +20,7 @@ static void test_distributions(void **state)
     assert_near(student_quantile(0.05, 1), 12.706204736174705, 1e-8);
     assert_near(student_outside(-2.5, 7), 0.04099221858575289, 1e-12);
     assert_near(student_outside(0, 7), 1, 1e-15);
-    assert_near(normal_quantile(0.975), 1.959963984540054, 1e-12);
-    assert_near(normal_quantile(1e-10), -6.361340902404056, 1e-9);
-    assert_near(normal_below(-3), 0.0013498980316300933, 1e-15);
-    assert_true(isinf(normal_quantile(0)) && isinf(normal_quantile(1)));
-    assert_true(isnan(normal_quantile(2)) && isnan(student_quantile(0, 3)) &&
-                isnan(student_outside(1, 0)));
+    assert_true(isnan(student_quantile(0, 3)) && isnan(student_outside(1, 0)));
 }
 
 static void test_lines(void **state)

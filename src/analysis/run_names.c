@@ -1,0 +1,165 @@
+#include "analysis/run_names.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/across.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "core/utf8.h"
+
+/* Of these, the model has the least when a name is cut, and a number before the name takes the most. */
+enum { MODEL_LETTERS = 14, NUMBER_LETTERS = 4 };
+
+struct naming {
+    const struct run_point *const *points;
+    size_t count;
+    size_t family; /* letters at the beginning that all models share */
+    bool models, hardware, datasets, concurrency; /* differ */
+};
+
+/* ---- what differs ---- */
+
+static bool differ_in(const struct naming *naming, size_t at)
+{
+    const char *first = (const char *)naming->points[0] + at;
+    for (size_t i = 1; i < naming->count; i++)
+        if (strcmp((const char *)naming->points[i] + at, first) != 0)
+            return true;
+    return false;
+}
+
+static bool concurrency_differs(const struct naming *naming)
+{
+    for (size_t i = 1; i < naming->count; i++)
+        if (naming->points[i]->concurrency != naming->points[0]->concurrency)
+            return true;
+    return false;
+}
+
+/* Without its path or organization, unless another model then has the same name. */
+static const char *model_name(const struct naming *naming, size_t run)
+{
+    const char *model = naming->points[run]->model, *name = str_last_part(model);
+    for (size_t i = 0; i < naming->count; i++) {
+        const char *other = naming->points[i]->model;
+        if (strcmp(other, model) != 0 && strcmp(str_last_part(other), name) == 0)
+            return model;
+    }
+    return name;
+}
+
+/* Whole words only, and something is left of every name. */
+static size_t family_of(const struct naming *naming)
+{
+    const char *first = model_name(naming, 0);
+    size_t same = strlen(first), word = 0;
+    for (size_t i = 1; i < naming->count; i++) {
+        const char *other = model_name(naming, i);
+        size_t length = 0;
+        while (length < same && first[length] == other[length])
+            length++;
+        same = length;
+        if (!other[same] && same) /* the whole of this one: its last word stays */
+            same--;
+    }
+    for (size_t i = 0; i < same && first[i + 1]; i++)
+        word = strchr("-_: ", first[i]) ? i + 1 : word;
+    return word;
+}
+
+/* ---- names ---- */
+
+static bool begins_letter(const char *at)
+{
+    return !utf8_is_continuation(*at);
+}
+
+/* A model's name in about `most` letters: its beginning, and more of its end, which has the precision. */
+static void add_model(struct text *out, const char *name, size_t most)
+{
+    size_t length = strlen(name), head = most / 3,
+           tail = length > most ? length - most + head + 1 : 0;
+    if (length <= most) {
+        text_add(out, name);
+        return;
+    }
+    while (head && !begins_letter(name + head))
+        head--;
+    while (tail < length && !begins_letter(name + tail))
+        tail++;
+    text_add_bytes(out, name, head);
+    text_addf(out, "…%s", name + tail);
+}
+
+static void name_run(const struct naming *naming, size_t run, size_t letters, char *to)
+{
+    const struct run_point *point = naming->points[run];
+    struct text name = {0}, rest = {0};
+    if (naming->hardware && point->hardware[0])
+        text_addf(&rest, ", %s", point->hardware);
+    if (naming->datasets && point->dataset[0])
+        text_addf(&rest, ", %s", point->dataset);
+    if (naming->concurrency && is_known(point->concurrency))
+        text_addf(&rest, ", concurrency %g", point->concurrency);
+    if (naming->models)
+        add_model(&name, model_name(naming, run) + naming->family,
+                  rest.length + MODEL_LETTERS < letters ? letters - rest.length : MODEL_LETTERS);
+    if (rest.length)
+        text_add(&name, text_get(&rest) + (name.length ? 0 : strlen(", ")));
+    str_copy(to, RUN_NAME_MAX, name.length ? text_get(&name) : str_last_part(point->directory));
+    text_release(&name);
+    text_release(&rest);
+}
+
+/* What was cut may have been all that differed: then the runs have their numbers, too. */
+static void number_repeated(const struct naming *naming, size_t letters, struct run_names *out,
+                            bool *repeated)
+{
+    for (size_t i = 0; i < out->count; i++)
+        for (size_t j = 0; j < out->count && !repeated[i]; j++)
+            repeated[i] = i != j && strcmp(out->names[i], out->names[j]) == 0;
+    for (size_t i = 0; i < out->count; i++) {
+        char name[RUN_NAME_MAX];
+        if (!repeated[i])
+            continue;
+        name_run(naming, i, letters - NUMBER_LETTERS, name);
+        str_format(out->names[i], RUN_NAME_MAX, "%zu: %s", i + 1, name);
+    }
+}
+
+enum err run_names_of(const struct run_point *const *points, size_t count, size_t letters,
+                      struct run_names *out)
+{
+    struct naming naming = {.points = points, .count = count};
+    size_t most = letters ? letters : RUN_NAME_MAX;
+    bool *repeated = calloc(count + 1, sizeof *repeated);
+    *out = (struct run_names){.names = calloc(count + 1, sizeof *out->names), .count = count};
+    if (!repeated || !out->names) {
+        free(repeated);
+        run_names_release(out);
+        return ERR_NO_MEMORY;
+    }
+    if (count) {
+        naming.models = differ_in(&naming, offsetof(struct run_point, model));
+        naming.hardware = differ_in(&naming, offsetof(struct run_point, hardware));
+        naming.datasets = differ_in(&naming, offsetof(struct run_point, dataset));
+        naming.concurrency = concurrency_differs(&naming);
+        naming.family = naming.models ? family_of(&naming) : 0;
+        const char *first = model_name(&naming, 0);
+        size_t shared = naming.models ? naming.family : strlen(first) + 1;
+        str_format(out->family, sizeof out->family, "%.*s", shared ? (int)shared - 1 : 0, first);
+    }
+    for (size_t i = 0; i < count; i++)
+        name_run(&naming, i, most, out->names[i]);
+    number_repeated(&naming, most, out, repeated);
+    free(repeated);
+    return ERR_OK;
+}
+
+void run_names_release(struct run_names *names)
+{
+    free(names->names);
+    *names = (struct run_names){0};
+}

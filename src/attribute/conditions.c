@@ -1,0 +1,490 @@
+/* Two readings of CPU time around each window, of the host (/proc/stat) and of what is measured, give what other
+ * processes used; everything else comes from what the sampler has read anyway. */
+#include "attribute/conditions.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/text.h"
+#include "port/proc.h"
+#include "port/url.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+#include "sensors/system/host_info.h"
+#include "sensors/system/proc_stat.h"
+
+/* What counts as load of other processes: a share of the CPUs, of a GPU, or of the energy. */
+#define SHARE_WARNING 0.05
+#define SHARE_BREAKS  0.25
+/* An idle machine has a few processes that wake up now and then. */
+#define IDLE_CPUS_LEAST 0.1
+/* A change of idle power that matters: by so much, and by more than its uncertainty explains. */
+#define IDLE_CHANGE_NOTE    0.1
+#define IDLE_CHANGE_WARNING 0.25
+#define IDLE_SIGMAS         3
+/* Scheduler ticks and CPU times of processes are counted differently. */
+#define OWN_ACCURACY 0.02
+
+enum { IDLE_TRIES = 3 };
+
+/* ---- CPU time ---- */
+
+static double host_cpu_s(void)
+{
+    struct proc_stat stat;
+    struct cpu_times times;
+    enum err err = proc_stat_open(&stat);
+    if (!err)
+        err = proc_stat_times(&stat, &times);
+    proc_stat_close(&stat);
+    return err ? UNKNOWN : (double)times.busy / (double)sysconf(_SC_CLK_TCK);
+}
+
+static double usage_s(int who)
+{
+    struct rusage usage;
+    getrusage(who, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+static double own_cpu_s(const struct conditions *c)
+{
+    int self = (int)getpid();
+    /* The kernel adds a child's time to ours when we have waited for it: before, /proc has it. */
+    double own = c->has_orphans ? proc_tree_cpu_s(&self, 1) : UNKNOWN;
+    if (!is_known(own))
+        own = usage_s(RUSAGE_SELF) + usage_s(RUSAGE_CHILDREN);
+    if (c->is_hidden)
+        return UNKNOWN;
+    if (!c->server_count)
+        return own;
+    return proc_tree_cpu_s(c->servers, c->server_count) + (c->is_inside ? 0 : own);
+}
+
+void conditions_init(struct conditions *c, struct session *session)
+{
+    struct host_info host;
+    *c = (struct conditions){.session = session};
+    summary_conditions_init(&c->figures);
+    host_info_read(&host);
+    if (host.cpu_count)
+        c->figures.cpus = host.cpu_count;
+}
+
+void conditions_serve(struct conditions *c, const char *base_url)
+{
+    struct url url;
+    if (!base_url || !base_url[0])
+        return;
+    if (url_read(base_url, &url, NULL) == ERR_OK &&
+        (url_is_loopback(&url) || strcmp(url.host, "localhost") == 0))
+        c->server_count = proc_listeners((unsigned)strtoul(url.port, NULL, 10), c->servers);
+    c->is_hidden = c->server_count == 0;
+    c->is_inside = proc_tree_has(c->servers, c->server_count, (int)getpid());
+}
+
+void conditions_begin(struct conditions *c)
+{
+    c->begin =
+        (struct conditions_mark){.own_s = own_cpu_s(c), .host_s = host_cpu_s(), .t = clock_now()};
+}
+
+static double tick_error_s(const struct conditions *c)
+{
+    double cpus = c->figures.cpus > 0 ? (double)c->figures.cpus : 1;
+    return (cpus + 1) / (double)sysconf(_SC_CLK_TCK);
+}
+
+void conditions_stop(struct conditions *c)
+{
+    struct conditions_use use = {.seconds = seconds(clock_now() - c->begin.t),
+                                 .host_s = host_cpu_s() - c->begin.host_s,
+                                 .own_s = own_cpu_s(c) - c->begin.own_s,
+                                 .background = UNKNOWN};
+    if (!(use.host_s >= 0)) /* a CPU went offline, and took its time along */
+        use.host_s = UNKNOWN;
+    if (is_known(use.host_s - use.own_s))
+        use.background = fmax(use.host_s - use.own_s, 0) / use.seconds;
+    double own_error = is_known(use.own_s) ? OWN_ACCURACY * use.own_s : 0;
+    use.plus_minus = (tick_error_s(c) + own_error) / use.seconds;
+    c->use = use;
+}
+
+/* ---- findings ---- */
+
+static void PRINTF_LIKE(4, 5) find(struct conditions *c, const char *code,
+                                   enum finding_severity severity, const char *format, ...)
+{
+    struct summary_conditions *figures = &c->figures;
+    if (figures->finding_count == SUMMARY_FINDINGS_MAX)
+        return;
+    struct summary_finding *finding = &figures->findings[figures->finding_count++];
+    va_list arguments;
+    str_copy(finding->code, sizeof finding->code, code);
+    finding->severity = severity;
+    va_start(arguments, format);
+    vsnprintf(finding->text, sizeof finding->text, format, arguments);
+    va_end(arguments);
+}
+
+static double share_of_cpus(const struct conditions *c, double busy)
+{
+    return c->figures.cpus > 0 ? busy / (double)c->figures.cpus : UNKNOWN;
+}
+
+static void find_background_cpu(struct conditions *c)
+{
+    const struct summary_conditions *figures = &c->figures;
+    double joules_share = ratio(figures->background_joules, c->joules);
+    double share = fmax(share_of_cpus(c, figures->background_cpus), joules_share);
+    char joules[80] = "their energy is unknown without an idle baseline";
+    if (is_known(figures->background_joules))
+        str_format(joules, sizeof joules, "about %.3g of %.3g J are theirs",
+                   figures->background_joules, c->joules);
+    if (c->is_hidden && is_known(figures->cpu_busy_s))
+        find(c, "background_unknown", FINDING_NOTE,
+             "background load not determined: the server's CPU time is unknown, since its process "
+             "is not on this machine or may not be inspected");
+    if (share > SHARE_WARNING && figures->background_cpus > figures->background_cpus_plus_minus)
+        find(c, "background_cpu", share > SHARE_BREAKS ? FINDING_BREAKS : FINDING_WARNING,
+             "other processes used %.2g of %lld CPU%s: %s", figures->background_cpus,
+             (long long)figures->cpus, figures->cpus == 1 ? "" : "s", joules);
+}
+
+static void find_idle_change(struct conditions *c)
+{
+    const struct summary_conditions *f = &c->figures;
+    double change = fabs(f->idle_after_w - f->idle_w);
+    double error = hypot(f->idle_plus_minus, f->idle_after_plus_minus);
+    if (c->refused[0])
+        find(c, "baseline_refused", FINDING_WARNING,
+             "idle power not measured, since the machine was not idle in %lld attempts (%s): idle "
+             "and active energy are unknown",
+             (long long)f->idle_tries, c->refused);
+    if (change > IDLE_CHANGE_NOTE * f->idle_w && change > IDLE_SIGMAS * error)
+        find(c, "idle_changed",
+             change > IDLE_CHANGE_WARNING * f->idle_w ? FINDING_WARNING : FINDING_NOTE,
+             "idle power was %.3g W before and %.3g W after: active energy is uncertain by as much",
+             f->idle_w, f->idle_after_w);
+}
+
+static void find_throttling(struct conditions *c)
+{
+    for (size_t i = 0; i < c->figures.device_count; i++) {
+        const struct summary_condition *device = &c->figures.devices[i];
+        if (device->throttled_share > SHARE_WARNING)
+            find(c, "throttled", FINDING_WARNING,
+                 "%s was throttled for heat or by a power brake in %.0f %% of the time", device->id,
+                 100 * device->throttled_share);
+    }
+}
+
+static void drop_empty_devices(struct summary_conditions *figures)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < figures->device_count; i++) {
+        const struct summary_condition *device = &figures->devices[i];
+        if (is_known(device->idle_w) || is_known(device->idle_after_w) ||
+            is_known(device->temperature_begin_c) || is_known(device->temperature_end_c) ||
+            is_known(device->clock_mhz) || is_known(device->throttled_share))
+            figures->devices[kept++] = *device;
+    }
+    figures->device_count = kept;
+}
+
+void conditions_conclude(struct conditions *c)
+{
+    drop_empty_devices(&c->figures);
+    c->figures.finding_count = 0;
+    find_background_cpu(c);
+    find_idle_change(c);
+    find_throttling(c);
+}
+
+/* ---- devices ---- */
+
+/* The device's row; NULL when there are too many. */
+static struct summary_condition *condition_of(struct conditions *c, const char *id)
+{
+    struct summary_conditions *figures = &c->figures;
+    for (size_t i = 0; i < figures->device_count; i++)
+        if (strcmp(figures->devices[i].id, id) == 0)
+            return &figures->devices[i];
+    if (figures->device_count == SUMMARY_CONDITIONS_MAX)
+        return NULL;
+    struct summary_condition *device = &figures->devices[figures->device_count++];
+    *device = (struct summary_condition){.idle_w = UNKNOWN,
+                                         .idle_after_w = UNKNOWN,
+                                         .temperature_begin_c = UNKNOWN,
+                                         .temperature_end_c = UNKNOWN,
+                                         .clock_mhz = UNKNOWN,
+                                         .throttled_share = UNKNOWN};
+    str_copy(device->id, sizeof device->id, id);
+    return device;
+}
+
+struct throttle_sum {
+    nanos from, to, last;
+    double held_s, seen_s;
+    bool held;
+};
+
+static bool take_throttle(const struct timeline_point *points, size_t count, void *context)
+{
+    struct throttle_sum *sum = context;
+    for (size_t i = 0; i < count; i++) {
+        nanos t = points[i].t < sum->to ? points[i].t : sum->to;
+        if (sum->last && t > sum->from) {
+            double passed = seconds(t - (sum->last > sum->from ? sum->last : sum->from));
+            sum->seen_s += passed;
+            sum->held_s += sum->held ? passed : 0;
+        }
+        unsigned bits = is_known(points[i].value) ? (unsigned)points[i].value : 0;
+        sum->held = bits & (THROTTLE_THERMAL | THROTTLE_BRAKE);
+        sum->last = points[i].t;
+    }
+    return sum->last < sum->to;
+}
+
+/* The channel of a quantity that the device has; false without one. */
+static bool find_channel(struct conditions *c, const char *device, enum quantity quantity,
+                         size_t *source, size_t *channel)
+{
+    struct sampler *sampler = c->session->sampler;
+    for (*source = 0; *source < sampler_count(sampler); ++*source) {
+        const struct sensor *sensor = sampler_sensor(sampler, *source);
+        for (*channel = 0; *channel < sensor->channel_count; ++*channel)
+            if (sensor->channels[*channel].quantity == quantity &&
+                strcmp(sensor->channels[*channel].device, device) == 0)
+                return true;
+    }
+    return false;
+}
+
+static double throttled_share(struct conditions *c, const char *device, nanos from, nanos to)
+{
+    struct throttle_sum sum = {.from = from, .to = to};
+    size_t source, channel;
+    if (!find_channel(c, device, QTY_THROTTLE, &source, &channel) ||
+        sampler_points(c->session->sampler, source, channel, from - 2 * NS_PER_S, take_throttle,
+                       &sum) != ERR_OK)
+        return UNKNOWN;
+    return ratio(sum.held_s, sum.seen_s);
+}
+
+/* At the beginning: the readings of the seconds before. */
+static double temperature_before(struct conditions *c, const char *device, nanos from)
+{
+    struct value_stats values;
+    size_t source, channel;
+    if (!find_channel(c, device, QTY_TEMPERATURE, &source, &channel) ||
+        sampler_values(c->session->sampler, source, channel, from - 2 * NS_PER_S, from, &values) !=
+            ERR_OK)
+        return UNKNOWN;
+    return values.avg;
+}
+
+static void take_device(struct conditions *c, const struct ledger *ledger,
+                        const struct ledger_device *device)
+{
+    struct summary_condition *row = condition_of(c, device->id);
+    if (!row)
+        return;
+    if (!is_known(row->temperature_begin_c))
+        row->temperature_begin_c = temperature_before(c, device->id, ledger->from);
+    const struct ledger_gauge *temperature = &device->gauges[QTY_TEMPERATURE];
+    if (temperature->present)
+        row->temperature_end_c = temperature->last;
+    const struct ledger_gauge *clock = &device->gauges[QTY_CLOCK];
+    if (clock->present)
+        row->clock_mhz = clock->mean;
+    double throttled = throttled_share(c, device->id, ledger->from, ledger->to);
+    if (is_known(throttled))
+        row->throttled_share =
+            is_known(row->throttled_share) ? fmax(row->throttled_share, throttled) : throttled;
+}
+
+/* ---- measured windows ---- */
+
+/* Joules of the processors and their memory above idle power; UNKNOWN where that is. */
+static double active_cpu_joules(const struct ledger *ledger)
+{
+    double sum = UNKNOWN;
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct ledger_device *device = &ledger->devices[i];
+        const struct sensor_channel *channel = &device->sensor->channels[device->channel];
+        if (!device->has_energy || !is_known(device->energy.joules) ||
+            (channel->scope != SCOPE_PACKAGE && channel->scope != SCOPE_DRAM &&
+             channel->scope != SCOPE_GRACE_CPU))
+            continue;
+        double active = device->energy.active_joules;
+        double covered_s = seconds(ledger->to - ledger->from) * device->energy.coverage;
+        if (!is_known(active) && channel->watts_idle > 0) /* a model states its own */
+            active = device->energy.joules - channel->watts_idle * covered_s;
+        if (!is_known(active))
+            return UNKNOWN;
+        add_known(&sum, fmax(active, 0));
+    }
+    return sum;
+}
+
+/* A window of which it is unknown makes the sum unknown. */
+static void add_to(double *sum, double value, bool is_first)
+{
+    *sum = is_first ? value : *sum + value;
+}
+
+static void take_use(struct conditions *c, bool is_first)
+{
+    struct summary_conditions *figures = &c->figures;
+    add_to(&figures->seconds, c->use.seconds, is_first);
+    add_to(&figures->cpu_busy_s, c->use.host_s, is_first);
+    add_to(&figures->cpu_own_s, c->use.own_s, is_first);
+    c->error_s += tick_error_s(c);
+    double background_s = figures->cpu_busy_s - figures->cpu_own_s;
+    if (!is_known(background_s)) {
+        figures->background_cpus = figures->background_cpus_plus_minus = UNKNOWN;
+        return;
+    }
+    figures->background_cpus = fmax(background_s, 0) / figures->seconds;
+    figures->background_cpus_plus_minus =
+        (c->error_s + OWN_ACCURACY * figures->cpu_own_s) / figures->seconds;
+}
+
+void conditions_take(struct conditions *c, const struct ledger *ledger)
+{
+    const struct conditions_use *use = &c->use;
+    bool is_first = !is_known(c->figures.seconds);
+    take_use(c, is_first);
+    double share = UNKNOWN;
+    if (is_known(use->background)) /* without any busy time there is none of others */
+        share = use->host_s > 0 ? use->background * use->seconds / use->host_s : 0;
+    add_to(&c->figures.background_joules, share * active_cpu_joules(ledger), is_first);
+    add_to(&c->joules, ledger->total.joules, is_first);
+    for (size_t i = 0; i < ledger->count; i++)
+        take_device(c, ledger, &ledger->devices[i]);
+}
+
+/* ---- idle power ---- */
+
+static double busiest_gpu(const struct ledger *ledger, const char **id)
+{
+    double most = UNKNOWN;
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct ledger_device *device = &ledger->devices[i];
+        const struct ledger_gauge *gauge = &device->gauges[QTY_UTILISATION];
+        if (device->sensor->kind != SENSOR_GPU || !gauge->present || !is_known(gauge->mean) ||
+            gauge->mean <= most)
+            continue;
+        most = gauge->mean;
+        *id = device->id;
+    }
+    return most;
+}
+
+static bool was_idle(struct conditions *c, const struct ledger *ledger)
+{
+    struct summary_conditions *figures = &c->figures;
+    const struct conditions_use *use = &c->use;
+    const char *gpu = NULL;
+    double gpu_pct = busiest_gpu(ledger, &gpu);
+    double most = fmax(SHARE_WARNING * (double)figures->cpus, IDLE_CPUS_LEAST);
+    figures->idle_tries = figures->idle_tries > 0 ? figures->idle_tries + 1 : 1;
+    /* A server that cannot be seen should be idle too. */
+    double busy = is_known(use->background) ? use->background : use->host_s / use->seconds;
+    figures->idle_cpus = busy;
+    c->refused[0] = '\0';
+    if (busy > most && busy > use->plus_minus)
+        str_format(c->refused, sizeof c->refused, "other processes used %.2g of %lld CPUs", busy,
+                   (long long)figures->cpus);
+    else if (gpu_pct > 100 * SHARE_WARNING)
+        str_format(c->refused, sizeof c->refused, "%s was %.0f %% busy", gpu, gpu_pct);
+    return !c->refused[0];
+}
+
+/* Sleeps and gives what the machine spent meanwhile. */
+static enum err idle_window(struct conditions *c, double idle_s, struct ledger *out,
+                            int *signal_number)
+{
+    sampler_mark(c->session->sampler);
+    conditions_begin(c);
+    nanos from = clock_now();
+    *signal_number = proc_poll_signal(from_seconds(idle_s));
+    nanos to = clock_now();
+    conditions_stop(c);
+    if (*signal_number)
+        return ERR_INTERRUPTED;
+    sampler_settle(c->session->sampler, to);
+    return ledger_take(c->session->sampler, from, to, NULL, out);
+}
+
+/* Of the counted devices together. */
+static void sum_idle(const struct ledger *ledger, double *watts, double *plus_minus)
+{
+    double length = seconds(ledger->to - ledger->from) * ledger->total.coverage;
+    *watts = ratio(ledger->total.joules, length);
+    *plus_minus = ratio(ledger->total.statistical, length);
+}
+
+enum err conditions_judge_idle(struct conditions *c, const struct ledger *ledger,
+                               struct baseline *out)
+{
+    baseline_release(out);
+    c->has_idle = was_idle(c, ledger);
+    if (!c->has_idle)
+        return ERR_OK;
+    sum_idle(ledger, &c->figures.idle_w, &c->figures.idle_plus_minus);
+    enum err err = baseline_from(ledger, out);
+    for (size_t i = 0; i < out->count && !err; i++) {
+        struct summary_condition *row = condition_of(c, out->rows[i].device);
+        if (row)
+            row->idle_w = out->rows[i].watts;
+    }
+    return err;
+}
+
+enum err conditions_idle(struct conditions *c, double idle_s, struct baseline *out,
+                         int *signal_number)
+{
+    struct ledger ledger;
+    enum err err = ERR_OK;
+    *out = (struct baseline){0};
+    for (int i = 0; i < IDLE_TRIES && !err && !c->has_idle; i++) {
+        err = idle_window(c, idle_s, &ledger, signal_number);
+        if (err)
+            return err;
+        err = conditions_judge_idle(c, &ledger, out);
+        ledger_release(&ledger);
+    }
+    return err;
+}
+
+void conditions_idle_after(struct conditions *c, double idle_s)
+{
+    static const double LONGEST_S = 1;
+    struct ledger ledger;
+    int signal_number;
+    if (!c->has_idle || idle_window(c, fmin(idle_s, LONGEST_S), &ledger, &signal_number) != ERR_OK)
+        return;
+    double cpus = c->figures.idle_cpus;
+    int64_t tries = c->figures.idle_tries;
+    if (was_idle(c, &ledger)) {
+        sum_idle(&ledger, &c->figures.idle_after_w, &c->figures.idle_after_plus_minus);
+        for (size_t i = 0; i < ledger.count; i++) {
+            struct summary_condition *row = condition_of(c, ledger.devices[i].id);
+            if (row && ledger.devices[i].has_energy)
+                row->idle_after_w = ledger.devices[i].power_mean;
+        }
+    }
+    c->figures.idle_cpus = cpus; /* those of the baseline */
+    c->figures.idle_tries = tries;
+    c->refused[0] = '\0';
+    ledger_release(&ledger);
+}

@@ -1,0 +1,209 @@
+#include "port/proc_tree.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "port/fs.h"
+
+/* ---- who listens ---- */
+
+enum { SOCKETS_MAX = 64, STATE_LISTEN = 0x0A };
+
+struct sockets {
+    unsigned long inodes[SOCKETS_MAX];
+    size_t count;
+};
+
+/* The listening sockets of one table: "  0: 0100007F:1F90 00000000:0000 0A ... inode". */
+static void find_sockets(const char *table, unsigned port, struct sockets *out)
+{
+    char path[FS_PATH_MAX], line[512];
+    FILE *file = fs_resolve(table, path, sizeof path) ? fopen(path, "re") : NULL;
+    if (!file)
+        return;
+    while (out->count < SOCKETS_MAX && fgets(line, sizeof line, file)) {
+        unsigned local = 0, state = 0;
+        unsigned long inode = 0;
+        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*d %lu",
+                   &local, &state, &inode) == 3 &&
+            local == port && state == STATE_LISTEN && inode)
+            out->inodes[out->count++] = inode;
+    }
+    fclose(file);
+}
+
+static bool holds_socket(const char *pid, const struct sockets *sockets)
+{
+    char path[FS_PATH_MAX], link[96];
+    struct fs_names files;
+    bool found = false;
+    str_format(path, sizeof path, "/proc/%s/fd", pid);
+    if (fs_list(path, &files) != ERR_OK)
+        return false;
+    for (size_t i = 0; i < files.count && !found; i++) {
+        unsigned long inode = 0;
+        char full[FS_PATH_MAX];
+        str_format(path, sizeof path, "/proc/%s/fd/%s", pid, files.items[i]);
+        ssize_t n =
+            fs_resolve(path, full, sizeof full) ? readlink(full, link, sizeof link - 1) : -1;
+        if (n <= 0)
+            continue;
+        link[n] = '\0';
+        if (sscanf(link, "socket:[%lu]", &inode) != 1)
+            continue;
+        for (size_t s = 0; s < sockets->count; s++)
+            found = found || sockets->inodes[s] == inode;
+    }
+    fs_names_release(&files);
+    return found;
+}
+
+static bool only_forwards(const char *pid)
+{
+    static const char *const NAMES[] = {"docker-proxy", "rootlessport", "slirp4netns", "pasta",
+                                        "ssh",          "sshd",         "kubectl",     "socat"};
+    char path[64], name[64] = "";
+    str_format(path, sizeof path, "/proc/%s/comm", pid);
+    if (fs_read_text(path, name, sizeof name) != ERR_OK)
+        return false;
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (strcmp(name, NAMES[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_pid(const char *name)
+{
+    return name[strspn(name, "0123456789")] == '\0';
+}
+
+size_t proc_listeners(unsigned port, int pids[static PROC_LISTENERS_MAX])
+{
+    struct sockets sockets = {.count = 0};
+    struct fs_names names;
+    size_t count = 0;
+    find_sockets("/proc/net/tcp", port, &sockets);
+    find_sockets("/proc/net/tcp6", port, &sockets);
+    if (!sockets.count || fs_list("/proc", &names) != ERR_OK)
+        return 0;
+    for (size_t i = 0; i < names.count && count < PROC_LISTENERS_MAX; i++) {
+        if (!is_pid(names.items[i]) || !holds_socket(names.items[i], &sockets))
+            continue;
+        if (only_forwards(names.items[i])) {
+            count = 0;
+            break;
+        }
+        pids[count++] = (int)strtol(names.items[i], NULL, 10);
+    }
+    fs_names_release(&names);
+    return count;
+}
+
+/* ---- CPU time ---- */
+
+struct process {
+    int pid, parent;
+    uint64_t ticks; /* its own, and those of children that it has waited for */
+    bool belongs, settled;
+};
+
+struct processes {
+    struct process *items;
+    size_t count;
+};
+
+/* The name, in parentheses, may hold anything: the fields are counted from its end. */
+static bool read_process(const char *pid, struct process *out)
+{
+    char path[64], text[1024];
+    unsigned long long user, system;
+    long long waited_user, waited_system;
+    str_format(path, sizeof path, "/proc/%s/stat", pid);
+    if (fs_read_text(path, text, sizeof text) != ERR_OK)
+        return false;
+    const char *fields = strrchr(text, ')');
+    if (!fields ||
+        sscanf(fields + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld",
+               &out->parent, &user, &system, &waited_user, &waited_system) != 5)
+        return false;
+    out->pid = (int)strtol(pid, NULL, 10);
+    out->ticks = user + system + (uint64_t)waited_user + (uint64_t)waited_system;
+    return true;
+}
+
+static bool read_processes(struct processes *out)
+{
+    struct fs_names names;
+    *out = (struct processes){0};
+    if (fs_list("/proc", &names) != ERR_OK)
+        return false;
+    out->items = calloc(names.count + 1, sizeof *out->items);
+    for (size_t i = 0; out->items && i < names.count; i++)
+        if (is_pid(names.items[i]))
+            out->count += read_process(names.items[i], &out->items[out->count]);
+    fs_names_release(&names);
+    return out->items != NULL;
+}
+
+static bool is_one_of(const int *pids, size_t count, int pid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] == pid)
+            return true;
+    return false;
+}
+
+/* Parents may come after their children in the list: repeated until nothing changes. */
+static size_t mark_tree(struct processes *all, const int *pids, size_t count)
+{
+    size_t roots = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        all->items[i].belongs = is_one_of(pids, count, all->items[i].pid);
+        roots += all->items[i].belongs;
+    }
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < all->count; i++) {
+            struct process *parent = &all->items[i];
+            if (!parent->belongs || parent->settled)
+                continue;
+            parent->settled = changed = true;
+            for (size_t j = 0; j < all->count; j++)
+                if (all->items[j].parent == parent->pid)
+                    all->items[j].belongs = true;
+        }
+    }
+    return roots;
+}
+
+double proc_tree_cpu_s(const int *pids, size_t count)
+{
+    struct processes all;
+    if (!count || !read_processes(&all))
+        return UNKNOWN;
+    double ticks = 0;
+    bool complete = mark_tree(&all, pids, count) == count;
+    for (size_t i = 0; i < all.count; i++)
+        if (all.items[i].belongs)
+            ticks += (double)all.items[i].ticks;
+    free(all.items);
+    return complete ? ticks / (double)sysconf(_SC_CLK_TCK) : UNKNOWN;
+}
+
+bool proc_tree_has(const int *pids, size_t count, int pid)
+{
+    struct processes all;
+    bool has = false;
+    if (!count || !read_processes(&all))
+        return false;
+    mark_tree(&all, pids, count);
+    for (size_t i = 0; i < all.count; i++)
+        has = has || (all.items[i].belongs && all.items[i].pid == pid);
+    free(all.items);
+    return has;
+}

@@ -1,0 +1,22 @@
+/* Processes of this machine as /proc shows them: who listens on a port, and the CPU time of a process with all its
+ * descendants.  Paths go through port/fs.h, so that a test can replace /proc. */
+#ifndef IPW_PORT_PROC_TREE_H
+#define IPW_PORT_PROC_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PROC_LISTENERS_MAX = 64 };
+
+/* The processes that accept connections to a port of this machine; 0 when there is none, or none that this user may
+ * look into.  A process that only forwards to one that cannot be seen (docker-proxy, ssh) does not count. */
+size_t proc_listeners(unsigned port, int pids[static PROC_LISTENERS_MAX]);
+
+/* CPU seconds so far of these processes, their descendants, and the children that those have waited for.  UNKNOWN
+ * when one of `pids` is gone. */
+double proc_tree_cpu_s(const int *pids, size_t count);
+
+/* Whether a process is one of them, or a descendant. */
+bool proc_tree_has(const int *pids, size_t count, int pid);
+
+#endif

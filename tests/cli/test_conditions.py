@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""What other programs did meanwhile: background load, a baseline that was not idle, idle power that changed."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import Intel, Machine, Shared  # noqa: E402
+from program import Led, MachineTest, ipw, while_it_moves  # noqa: E402
+
+
+def codes(conditions):
+    return {finding["code"]: finding["severity"] for finding in conditions["findings"]}
+
+
+class Background(MachineTest):
+    def measure(self, machine, *options):
+        return self.run_json(machine, *options, "--", "sleep", "1")[0]
+
+    def test_busy_loops_beside_a_command_that_sleeps(self):
+        """On this very machine: whatever else runs can only add to it."""
+        file = self.machine(Machine).root / "report.json"
+        loops = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(os.cpu_count())]
+        try:
+            done = ipw(None, "run", "--json", "-o", file, "--", "sleep", "1")
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(file.read_text())
+        conditions = report["conditions"]
+        self.assertGreater(conditions["background_cpus"], 0.5 * conditions["cpus"], conditions)
+        self.assertEqual(codes(conditions)["background_cpu"], "breaks")
+        self.assertLess(conditions["cpu_own_s"], 0.5)
+        if report["energy"]["method"] == "estimated":  # the model states its idle power
+            self.assertGreater(conditions["background_joules"], 0.2 * report["energy"]["joules"])
+            self.assertLess(conditions["background_joules"], report["energy"]["joules"])
+
+    def test_the_command_is_not_the_background(self):
+        machine = self.machine(Shared)
+        report = self.run_json(machine, "--", "sh", "-c", "i=0; while [ $i -lt 90000 ]; do i=$((i+1)); done")[0]
+        conditions = report["conditions"]
+        self.assertGreaterEqual(conditions["cpu_own_s"],
+                                report["runs"][0]["user_s"] + report["runs"][0]["system_s"])
+        self.assertEqual(conditions["background_cpus"], 0)  # the machine's CPUs do not show it
+        self.assertEqual(conditions["findings"], [])
+
+    def test_a_quiet_machine_has_no_findings(self):
+        conditions = self.measure(self.machine(Shared), "--idle", "0.3")["conditions"]
+        self.assertLess(conditions["background_cpus"], 0.05)
+        self.assertEqual(conditions["background_joules"], 0)
+        self.assertEqual(conditions["findings"], [])
+        self.assertEqual(conditions["idle_tries"], 1)
+        self.assertEqual(conditions["cpus"], 2)
+
+    def test_its_part_of_the_energy(self):
+        machine = self.machine(Shared, 1.5)
+        report = self.measure(machine)
+        conditions = report["conditions"]
+        self.assertAlmostEqual(conditions["background_cpus"], 1.5, delta=0.1)
+        # The model draws (0.25 + 0.75 u) of its most, of which 0.25 is idle; u is 0.75 here.
+        self.assertAlmostEqual(conditions["background_joules"] / report["energy"]["joules"],
+                               0.5625 / 0.8125, delta=0.04)
+        # Reported beside the energy, not taken from it.
+        self.assertEqual(report["energy"]["joules"], report["runs"][0]["energy_j"])
+        text = ipw(machine, "run", "--", "true").stderr
+        done = while_it_moves(machine, lambda: ipw(machine, "run", "--", "sleep", "1"))
+        lines = done.stderr.splitlines()
+        said = next(i for i, line in enumerate(lines) if "other processes used 1." in line)
+        self.assertLess(said, next(i for i, line in enumerate(lines) if "coverage" in line), text)
+
+    def test_it_is_saved_and_a_check_of_quality(self):
+        machine = self.machine(Shared, 1.5)
+        runs = machine.root / "runs"
+        self.measure(machine, "--output-dir", runs)
+        run = next(path for path in runs.iterdir() if path.is_dir())
+        conditions = json.loads((run / "summary.json").read_text())["ipw"]["conditions"]
+        self.assertEqual(codes(conditions), {"background_cpu": "breaks"})
+        done = ipw(None, "analyze", run, "--analysis", "quality", "--json")
+        checks = {row["check"]: row for row in json.loads(done.stdout)[str(run)]["quality"]["data"]["checks"]}
+        self.assertEqual(checks["background_load"]["verdict"], "warning")
+        self.assertRegex(checks["background_load"]["detail"], r"other processes used 1\.\d+ of 2 CPUs")
+
+
+class Baseline(MachineTest):
+    def test_one_that_was_not_idle_is_refused(self):
+        report, done = self.run_json(self.machine(Shared, 1.5), "--idle", "0.3", "--", "sleep", "0.5")
+        self.assertEqual(done.returncode, 0)
+        self.assertIsNone(report["idle"])
+        self.assertIsNone(report["energy"]["idle_joules"])
+        self.assertIsNotNone(report["energy"]["joules"])
+        conditions = report["conditions"]
+        self.assertEqual(conditions["idle_tries"], 3)
+        self.assertAlmostEqual(conditions["idle_cpus"], 1.5, delta=0.2)
+        self.assertEqual(codes(conditions)["baseline_refused"], "warning")
+
+    def test_idle_power_that_changed(self):
+        machine = self.machine(Intel, 20)
+        led = Led(machine, "--idle", "0.3")
+        fd, start, power = machine.zones[0]
+        counted = machine.count() - start
+        machine.zones[0] = (fd, start + counted - int(2 * power * (counted / power)), 2 * power)
+        report = led.end()
+        conditions = report["conditions"]
+        self.assertAlmostEqual(conditions["idle_w"] / 20, 1, delta=0.1)
+        self.assertGreater(conditions["idle_after_w"], 1.5 * conditions["idle_w"])
+        self.assertEqual(codes(conditions), {"idle_changed": "warning"})
+        self.assertEqual([d["id"] for d in conditions["devices"]], ["cpu0"])
+
+    def test_idle_power_that_stays(self):
+        report = self.run_json(self.machine(Intel, 20), "--idle", "0.3", "--", "sleep", "0.3")[0]
+        self.assertAlmostEqual(report["conditions"]["idle_after_w"] / 20, 1, delta=0.1)
+        self.assertEqual(codes(report["conditions"]), {})
+
+
+class Servers(MachineTest):
+    SERVER = """
+import http.server, json, time
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self): self.answer({"data": [{"id": "m"}]})
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        until = time.process_time() + 0.05
+        while time.process_time() < until: pass
+        self.answer({"choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "4"}}],
+                     "usage": {"prompt_tokens": 3, "completion_tokens": 1}})
+    def answer(self, value):
+        body = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_): pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Answers)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+
+    def profile(self, machine, url, where):
+        questions = where / "q.jsonl"
+        questions.write_text("".join(json.dumps({"problem": f"2+{n}", "answer": "4"}) + "\n" for n in range(6)))
+        done = ipw(machine, "profile", "--client", "openai", "--client-base-url", url, "--model", "m", "--idle", "0",
+                   "--warmup-queries", "0", "--param", "stream=false", "--dataset", questions, "--json", "--output-dir",
+                   where / "runs")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["conditions"]
+
+    def test_the_cpu_time_of_a_server_here_is_its_own(self):
+        place = self.machine(Shared).root
+        server = subprocess.Popen([sys.executable, "-S", "-c", self.SERVER], stdout=subprocess.PIPE, text=True)
+        try:
+            url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+            conditions = self.profile(None, url, place)
+            self.assertGreater(conditions["cpu_own_s"], 0.25)  # six answers of 50 ms
+            self.assertIsNotNone(conditions["background_cpus"])
+            self.assertNotIn("background_unknown", codes(conditions))
+            # Nothing of /proc but its CPU time is there: whose it is cannot be known.
+            hidden = self.profile(self.machine(Shared, 1), url, self.machine(Shared).root)
+            self.assertIsNone(hidden["background_cpus"])
+            self.assertIsNone(hidden["background_joules"])
+            self.assertEqual(codes(hidden), {"background_unknown": "note"})
+        finally:
+            server.kill()
+            server.communicate()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,58 @@
+/* Runs of which a hand has changed values and lines, through analyze, report, compare, plot and export: nothing is read
+ * or written past its end, no sum overflows, and what is refused is refused with a reason. */
+#include "support/unit.h"
+
+#include <stdlib.h>
+
+#include "port/json_read.h"
+#include "report/html/html.h"
+#include "support/run_files.h"
+
+enum { ROUNDS = 30, ROUNDS_SLOW = 2 };
+
+static void exercise(const char *name, uint64_t seed)
+{
+    struct text files = {0};
+    char *bytes = malloc(RUN_FILES_MOST);
+    assert_non_null(bytes);
+    assert_true(run_files_add(&files, name));
+    assert_true(files.length <= RUN_FILES_MOST);
+    assert_null(run_files_exercise(files.bytes, files.length));
+    int rounds = getenv("IPW_SLOW") ? ROUNDS_SLOW : ROUNDS;
+    for (int round = 0; round < rounds; round++, seed++) {
+        memcpy(bytes, files.bytes, files.length);
+        const char *wrong = run_files_exercise(bytes, run_files_damage(bytes, files.length, seed));
+        if (wrong)
+            fail_msg("%s, seed %llu: %s", name, (unsigned long long)seed, wrong);
+    }
+    free(bytes);
+    text_release(&files);
+}
+
+static void test_of_queries_in_flight_together(void **state)
+{
+    (void)state;
+    exercise("gpu-concurrent", 1);
+}
+
+static void test_of_a_judge(void **state)
+{
+    (void)state;
+    exercise("cpu-judged", 1000);
+}
+
+static void test_of_several_starts(void **state)
+{
+    (void)state;
+    exercise("cpu-killed-resumed", 2000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_of_queries_in_flight_together),
+        cmocka_unit_test(test_of_a_judge),
+        cmocka_unit_test(test_of_several_starts),
+    };
+    return RUN_TESTS_WITH(jv_available, tests);
+}
