@@ -404,19 +404,14 @@ static const struct summary_finding *find_code(const struct run_table *table, co
 
 static void check_background(struct checks *checks)
 {
-    static const char *const CODES[] = {"background_cpu", "background_gpu"};
     const struct summary_conditions *conditions = &checks->table->summary.conditions;
-    const struct summary_finding *unknown = find_code(checks->table, "background_unknown");
-    bool found = false;
-    for (size_t i = 0; i < sizeof CODES / sizeof *CODES; i++) {
-        const struct summary_finding *finding = find_code(checks->table, CODES[i]);
-        found = found || finding;
-        if (finding)
-            check_put(checks, "background_load", CHECK_WARNING, "%s", finding->text);
-    }
-    if (unknown && !found)
+    const struct summary_finding *unknown = find_code(checks->table, "background_unknown"),
+                                 *found = find_code(checks->table, "background_cpu");
+    if (found)
+        check_put(checks, "background_load", CHECK_WARNING, "%s", found->text);
+    else if (unknown)
         check_put(checks, "background_load", CHECK_UNKNOWN, "%s", unknown->text);
-    else if (!found && is_known(conditions->background_cpus))
+    else if (is_known(conditions->background_cpus))
         check_put(checks, "background_load", CHECK_GOOD, "other processes used %.2g of %lld CPUs",
                   conditions->background_cpus, (long long)conditions->cpus);
 }

@@ -124,8 +124,8 @@ void channel_energy_take(struct sampler *sampler, size_t source, size_t channel,
     if (err || flat_zero) {
         out->energy = no_energy(sensor, row, &state);
         if (flat_zero)
-            str_format(out->energy.note, sizeof out->energy.note,
-                       "%s %s: reads 0 W: a dead sensor", sensor->id, row->name);
+            str_format(out->energy.note, sizeof out->energy.note, "%s %s: reads 0 W: a dead sensor",
+                       sensor->id, row->name);
         out->power_max = UNKNOWN;
         return;
     }

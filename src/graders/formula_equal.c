@@ -711,7 +711,8 @@ static enum err expand(struct formula *formula)
         bool opens = formula->items[i].kind == MATH_OPEN && formula->items[i].sign == 'S';
         size_t end = opens ? i : item_end(formula, i);
         struct formula item = {formula->items + i, end - i, 0};
-        for (int lower = 0; lower <= has_plus_minus(&item) && end > i; lower++) {
+        int signs = has_plus_minus(&item) ? 2 : 1;
+        for (int lower = 0; lower < signs && end > i; lower++) {
             if (lower)
                 items[count++] = (struct math_token){.kind = MATH_SIGN, .sign = ','};
             for (size_t k = i; k < end; k++) {

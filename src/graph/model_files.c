@@ -67,7 +67,7 @@ void model_copy_plain(struct slice from, char *to, size_t size)
 
 struct model_label model_label(struct slice name)
 {
-    struct model_label label;
+    struct model_label label = {0};
     model_copy_plain(name, label.text, sizeof label.text);
     return label;
 }

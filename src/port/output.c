@@ -195,7 +195,7 @@ enum err output_open_within(struct output *output, const char *directory, const 
                             struct error *why)
 {
     struct stat status;
-    const char *last;
+    const char *last = name;
     *output = (struct output){.fd = -1, .folder = -1};
     if (!str_format(output->path, sizeof output->path, "%s/%s", directory, name))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", directory);

@@ -231,7 +231,7 @@ static enum err find_columns(struct reading *reading, struct error *why)
         for (size_t k = row.count; k-- > 0;)
             if (slice_is(row.fields[k], NAMES[i]))
                 reading->columns[i] = k;
-        if (reading->columns[i] == row.count && i <= SUM)
+        if (i <= SUM && reading->columns[i] == row.count)
             err = err_set(why, ERR_BAD_VALUE, "unexpected columns: there is no %s", NAMES[i]);
     }
     return err;

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Intel, Shared  # noqa: E402
+from machines import Intel, Machine, Shared  # noqa: E402
 from program import Led, MachineTest, ipw, while_it_moves  # noqa: E402
 
 
@@ -24,14 +24,16 @@ class Background(MachineTest):
 
     def test_busy_loops_beside_a_command_that_sleeps(self):
         """On this very machine: whatever else runs can only add to it."""
+        file = self.machine(Machine).root / "report.json"
         loops = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(os.cpu_count())]
         try:
-            done = ipw(None, "run", "--json", "--", "sleep", "1")
+            done = ipw(None, "run", "--json", "-o", file, "--", "sleep", "1")
         finally:
             for loop in loops:
                 loop.kill()
                 loop.wait()
-        report = json.loads(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(file.read_text())
         conditions = report["conditions"]
         self.assertGreater(conditions["background_cpus"], 0.5 * conditions["cpus"], conditions)
         self.assertEqual(codes(conditions)["background_cpu"], "breaks")

@@ -40,7 +40,7 @@ struct scoped_name {
 
 static struct scoped_name scoped(const char *scope, const char *name)
 {
-    struct scoped_name scoped;
+    struct scoped_name scoped = {0};
     str_format(scoped.text, sizeof scoped.text, "%s%s%s", scope, *scope ? "." : "", name);
     return scoped;
 }

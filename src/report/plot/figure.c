@@ -204,6 +204,8 @@ static void put_prefix(struct figure_axis *axis, const struct prefix *prefix)
 {
     char label[FIGURE_TEXT_MAX];
     char *open = strchr(axis->label, '{'), *close = open ? strchr(open, '}') : NULL;
+    if (!close)
+        return;
     str_format(label, sizeof label, "%.*s%s%.*s%s", (int)(open - axis->label), axis->label,
                prefix->text, (int)(close - open - 1), open + 1, close + 1);
     str_copy(axis->label, sizeof axis->label, label);

@@ -73,6 +73,7 @@ static enum err draw_runs(struct plot_source *source, struct figure *figure, str
     if (!err) {
         source->common = run_figures_settle(runs, n);
         source->runs = runs;
+        /* cppcheck-suppress autoVariables ; the source is plot_draw's own copy */
         source->names = &names;
         err = draw_given(source, figure, why);
     } else {
