@@ -15,6 +15,9 @@
 #define MAD_TO_STD 1.4826022185056018
 #define FENCE      1.5
 
+/* No sensor or clock here resolves less of a value: equal values that differ by rounding are no spread. */
+#define SPREAD_LEAST 1e-3
+
 enum { NAMED_MOST = 10, QUERIES_LEAST = 8 };
 
 static const struct outlier_row {
@@ -31,8 +34,9 @@ static const struct outlier_row {
 };
 
 struct bounds {
-    double median, spread; /* spread: the median distance, as a standard deviation */
-    double low, high;      /* Tukey's fences */
+    double median,
+        spread; /* spread: the median distance, as a standard deviation, never below the resolution */
+    double low, high; /* Tukey's fences */
 };
 
 static struct bounds bounds_of(double *values, size_t count)
@@ -47,6 +51,8 @@ static struct bounds bounds_of(double *values, size_t count)
     for (size_t i = 0; i < count; i++)
         values[i] = fabs(values[i] - bounds.median);
     bounds.spread = MAD_TO_STD * select_median(values, count);
+    if (bounds.spread > 0) /* else most are equal, and there is no scale to measure the others by */
+        bounds.spread = fmax(bounds.spread, SPREAD_LEAST * fabs(bounds.median));
     return bounds;
 }
 

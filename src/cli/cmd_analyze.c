@@ -338,6 +338,8 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
     }
     if (err)
         return complain(EXIT_FAILED, "%s", why.text);
+    if (work->out.length && !json && !work->options->verbose)
+        text_add(&work->out, "\n -v shows every figure\n");
     if (work->out.length) {
         int put = put_output(&work->out);
         code = put != EXIT_DONE ? put : code;
@@ -371,7 +373,7 @@ static const struct option_row ROWS[] = {
     {.name = "json", .type = OPTION_FLAG, .target = &args.json,
      .help = "print one JSON object"},
     {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &args.verbose,
-     .help = "all rows and columns"},
+     .help = "every figure, not only the finding of each analysis"},
     {0},
 };
 /* clang-format on */

@@ -95,11 +95,19 @@ class Results(AnalyzeTest):
     def test_text(self):
         text = self.analyze(self.path)
         for name in ALL:
-            self.assertIn(f"\n {name}\n", text)
+            self.assertRegex(text, rf"\n   {name} +\S")
         self.assertIn("30 queries to 'echo:1b'", text)
-        self.assertIn("total tokens vs energy", text)
-        self.assertNotIn("p value", text)
-        self.assertIn("p value", self.analyze(self.path, "-v"))
+        self.assertNotIn("total tokens vs energy", text)
+        whole = self.analyze(self.path, "-v")
+        for name in ALL:
+            self.assertIn(f"\n {name}\n", whole)
+        self.assertIn("total tokens vs energy", whole)
+        self.assertIn("p value", whole)
+
+    def test_one_screen(self):
+        lines = self.analyze(self.path, "--analysis", ",".join(ALL)).splitlines()
+        self.assertLessEqual(len(lines), 25)
+        self.assertLessEqual(max(len(line) for line in lines[2:]), 80, "\n".join(lines))  # after the path
 
     def test_evidence(self):
         checks = {c["check"]: c for c in self.read(self.path)[str(self.path)]["quality"]["data"]["checks"]}
@@ -242,6 +250,35 @@ class Labels(Written):
         self.assertRegex(said, r"\n +itl median +6 ")
         self.assertNotRegex(said, r"(latency|first token|prefill|decode) s\b")
         self.assertNotRegex(said, r"itl ms\b")
+
+
+class Findings(Written):
+    def test_the_finding_of_each_analysis_fits_a_screen(self):
+        """Half of 40 right at 10 J each, 2 J a second, and 0.5 J a token more."""
+        lines = [query(i, joules=5 + 0.5 * (10 + i % 20), tokens=10 + i % 20, correct=i % 2) for i in range(40)]
+        text = ipw(None, "analyze", write_run(self.root / "run", lines, busy=10.0)).stdout
+        self.assertLessEqual(text.count("\n"), 25, text)
+        self.assertLessEqual(max(map(len, text.splitlines()[2:])), 80)
+        words = " ".join(text.split())
+        self.assertIn("50.0 % correct", words)
+        self.assertRegex(words, r"regression 500(\.\d+)?( ± [\d.]+)? mJ per output token \(r² 1\.00\)")
+
+    def test_slopes_have_units(self):
+        lines = [query(i, joules=5 + 0.5 * (10 + i % 20) + i % 3, tokens=10 + i % 20) for i in range(40)]
+        text = ipw(None, "analyze", write_run(self.root / "run", lines), "-v", "--analysis", "regression").stdout
+        self.assertRegex(text, r"output tokens vs energy .*\d ± [\d.]+ mJ\b.* ± [\d.]+ J\b")
+
+    def test_rounding_is_no_spread(self):
+        """Equal watts but for the last bit: nothing stands out; one of twice as many does, by a finite z."""
+        lines = [query(i, joules=10 * (1 + 2e-16 * (i % 3))) for i in range(40)]
+        path = write_run(self.root / "even", lines)
+        rows = json.loads(ipw(None, "analyze", path, "--analysis", "outliers", "--json").stdout)[str(path)]["outliers"]["data"]
+        self.assertEqual([row["beyond_z"] for row in rows.values()], [0] * len(rows))
+        lines[7] = query(7, joules=20)
+        path = write_run(self.root / "one", lines)
+        row = json.loads(ipw(None, "analyze", path, "--analysis", "outliers", "--json").stdout)[str(path)]["outliers"]["data"]["joules"]
+        self.assertEqual((row["beyond_z"], row["queries"][0]["key"]), (1, "q000007"))
+        self.assertAlmostEqual(row["queries"][0]["z"], 1000, places=6)
 
 
 class Throttling(Written):

@@ -143,7 +143,8 @@ class Figures(LayersTest):
             warnings = self.read(path)[str(path)]["layers"]["warnings"]
             self.assertEqual(len(warnings), 1, warnings)
             self.assertIn(words, warnings[0])
-            self.assertIn(f"warning: {warnings[0]}", self.analyze(path))
+            self.assertIn(f"warning: {warnings[0]}", self.analyze(path, "-v"))
+            self.assertIn(words, " ".join(self.analyze(path).split()))
 
     def test_without_energy(self):
         nothing = measured(energy={"joules": None})

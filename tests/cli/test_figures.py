@@ -137,7 +137,7 @@ class Uncertainty(FiguresTest):
 class Words(FiguresTest):
     def test_an_interval_says_what_it_is_of(self):
         path = self.run_of([query(i, joules=10 + i % 7, correct=i % 2) for i in range(40)], busy=50.0)
-        said = self.ipw("analyze", path)
+        said = self.ipw("analyze", path, "-v")
         for key in ("joules per output token", "ipj", "ipw"):
             line = next(line for line in said.splitlines() if line.startswith(f"   {key}  "))
             self.assertIn("95 % CI (sampling error only): ", line)
@@ -244,7 +244,7 @@ class Parts(FiguresTest):
                       got["warnings"])
         self.assertIn("prefill_joules_per_input_token is of fewer than half of the queries in 1 group by subject: of 1 of "
                       "24 in 'reading'", got["warnings"])
-        said = self.ipw("analyze", path)
+        said = self.ipw("analyze", path, "-v")
         self.assertRegex(said, r"prefill joules per input token +[0-9.]+ J \(21 of 48\)")
         self.assertRegex(said, r"reading .*200\.0 mJ \(1 of 24\)")
         self.assertNotIn("token queries", said)
@@ -265,7 +265,7 @@ class Parts(FiguresTest):
         got = self.analyze(path)["efficiency"]
         self.assertEqual(got["summary"]["prefill_joules_per_input_token_queries"], 48)
         self.assertEqual(got["warnings"], [])
-        self.assertNotIn(" of 48)", self.ipw("analyze", path))
+        self.assertNotIn(" of 48)", self.ipw("analyze", path, "-v"))
 
 
 class AllFailed(FiguresTest):

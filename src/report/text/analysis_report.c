@@ -46,6 +46,16 @@ static const char *unit_of(const char *key)
     return "";
 }
 
+/* Of a fit "x_vs_y" the slope and the intercept are in the unit of y, the slope per token; of logarithms in none. */
+static const char *fit_unit(const char *row, const char *column)
+{
+    if (strstr(row, "_log") ||
+        (!strstr(column, "slope") && !strstr(column, "intercept") && strcmp(column, "avg_y") != 0 &&
+         strcmp(column, "residual_std") != 0))
+        return "";
+    return ends_with(row, "energy") ? "J" : ends_with(row, "power") ? "W" : "s";
+}
+
 /* Columns that count or compare have no unit, whatever their row is of. */
 static const char *unit_in(const char *row, const char *column)
 {
@@ -56,6 +66,8 @@ static const char *unit_in(const char *row, const char *column)
         if (strcmp(column, PLAIN[i]) == 0)
             return "";
     const char *own = unit_of(column);
+    if (!own[0] && row && strstr(row, "_vs_"))
+        return fit_unit(row, column);
     return own[0] || !row ? own : unit_of(row);
 }
 
@@ -347,10 +359,240 @@ static void write_all_data(const struct jv *data, bool verbose, bool color, stru
     }
 }
 
+/* ---- in brief: the finding of each analysis ---- */
+
+enum { BRIEF_WIDTH = 78, BRIEF_INDENT = 14, BRIEF_LINES = 2, CHECKS_BRIEF = 3, WARNINGS_BRIEF = 1 };
+
+/* Words from `at` on that fit a line; what follows the blank after them is next. */
+static size_t fitting(const char *at, size_t width)
+{
+    size_t columns = 0, end = 0, i = 0;
+    for (; at[i]; i++) {
+        if (at[i] == ' ')
+            end = i;
+        columns += ((unsigned char)at[i] & 0xc0) != 0x80; /* not the rest of a character */
+        if (columns > width)
+            return end ? end : i;
+    }
+    return i;
+}
+
+/* "   label      words", wrapped and indented; what is longer than BRIEF_LINES ends in "...". */
+static void put_brief(struct text *out, const char *label, const char *words)
+{
+    size_t width = BRIEF_WIDTH - BRIEF_INDENT, lines = 0;
+    text_addf(out, "   %-*s", BRIEF_INDENT - 3, label);
+    for (const char *at = words; *at && lines < BRIEF_LINES; lines++) {
+        bool last = lines + 1 == BRIEF_LINES;
+        size_t length = fitting(at, last ? width - 4 : width);
+        if (last && strlen(at) <= fitting(at, width))
+            length = strlen(at);
+        if (lines)
+            text_addf(out, "%*s", BRIEF_INDENT, "");
+        text_addf(out, "%.*s%s\n", (int)length, at, last && at[length] ? " ..." : "");
+        at += length;
+        at += *at == ' ';
+    }
+}
+
+static double figure_at(const struct jv *result, const char *path)
+{
+    return jv_number(jv_path(result, path));
+}
+
+/* ", 12.3 ± 0.4 J per query": nothing of what is unknown. */
+static void add_phrase(struct text *to, double value, double error, const char *unit,
+                       const char *before, const char *after)
+{
+    char cell[FORMAT_MAX];
+    if (is_known(value))
+        text_addf(to, "%s%s%s%s", to->length ? ", " : "", before,
+                  format_figure(cell, value, error, unit), after);
+}
+
+static void brief_quality(const struct jv *result, struct text *words)
+{
+    text_addf(words, "%.0f checks good, %.0f warning%s, %.0f unknown",
+              figure_at(result, "summary.checks_good"), figure_at(result, "summary.checks_warning"),
+              figure_at(result, "summary.checks_warning") == 1 ? "" : "s",
+              figure_at(result, "summary.checks_unknown"));
+}
+
+/* The checks that warn, each on lines of its own. */
+static void put_checks(const struct jv *result, struct text *out)
+{
+    size_t shown = 0, all = 0;
+    for (const struct jv *check = jv_first(jv_path(result, "data.checks")); check;
+         check = jv_next(check)) {
+        const char *verdict = jv_text(jv_get(check, "verdict"));
+        if (!verdict || strcmp(verdict, "warning") != 0)
+            continue;
+        struct text words = {0};
+        text_addf(&words, "%s: %s", plain_text(jv_text(jv_get(check, "check"))).text,
+                  plain_text(jv_text(jv_get(check, "detail"))).text);
+        if (all++ < CHECKS_BRIEF && ++shown)
+            put_brief(out, "", text_get(&words));
+        text_release(&words);
+    }
+    if (all > shown)
+        text_addf(out, "%*s%zu more warnings: -v shows them\n", BRIEF_INDENT, "", all - shown);
+}
+
+static void brief_efficiency(const struct jv *result, struct text *words)
+{
+    double joules = figure_at(result, "summary.joules");
+    double share = figure_at(result, "summary.joules_error") / joules;
+    double query = figure_at(result, "summary.joules_per_query");
+    double token = figure_at(result, "summary.joules_per_output_token");
+    const char *method = jv_text(jv_path(result, "summary.method"));
+    add_phrase(words, query, query * share, "J", "", " per query");
+    add_phrase(words, token, token * share, "J", "", " per output token");
+    add_phrase(words, joules, joules * share, "J", "", " in all");
+    if (method)
+        text_addf(words, " (%s)", plain_text(method).text);
+}
+
+static void brief_latency(const struct jv *result, struct text *words)
+{
+    add_phrase(words, figure_at(result, "data.times.latency_s.p50"), UNKNOWN, "s", "median ", "");
+    add_phrase(words, figure_at(result, "data.times.latency_s.p95"), UNKNOWN, "s", "p95 ", "");
+    add_phrase(words, figure_at(result, "data.times.time_to_first_token_s.p50"), UNKNOWN, "s",
+               "median TTFT ", "");
+    add_phrase(words, figure_at(result, "summary.output_tokens_per_s"), UNKNOWN, "", "",
+               " output tokens/s");
+}
+
+static void brief_accuracy(const struct jv *result, struct text *words)
+{
+    char low[FORMAT_MAX], high[FORMAT_MAX];
+    const struct jv *interval = jv_path(result, "summary.accuracy_interval_95");
+    add_phrase(words, figure_at(result, "summary.accuracy"), UNKNOWN, "%", "", " correct");
+    if (jv_is_array(interval))
+        text_addf(words, " (95 %% CI: %s to %s)",
+                  format_percent(low, jv_number(jv_path(interval, "0"))),
+                  format_percent(high, jv_number(jv_path(interval, "1"))));
+    add_phrase(words, figure_at(result, "summary.ipj"), figure_at(result, "summary.ipj_plus_minus"),
+               "1/J", "IPJ ", "");
+    add_phrase(words, figure_at(result, "summary.ipw"), figure_at(result, "summary.ipw_plus_minus"),
+               "1/W", "IPW ", "");
+}
+
+static void brief_regression(const struct jv *result, struct text *words)
+{
+    static const struct {
+        const char *path, *unit, *each;
+    } FITS[] = {
+        {"data.more.output_tokens_vs_energy", "J", " per output token"},
+        {"data.more.output_tokens_vs_latency", "s", " per output token"},
+        {"data.regressions.input_tokens_vs_ttft", "s", " of TTFT per input token"},
+    };
+    for (size_t i = 0; i < sizeof FITS / sizeof *FITS; i++) {
+        const struct jv *fit = jv_path(result, FITS[i].path);
+        add_phrase(words, jv_number(jv_get(fit, "slope")), jv_number(jv_get(fit, "slope_error")),
+                   FITS[i].unit, "", FITS[i].each);
+        if (is_known(jv_number(jv_get(fit, "slope"))))
+            text_addf(words, " (r² %.2f)", jv_number(jv_get(fit, "r2")));
+    }
+}
+
+static void brief_scaling(const struct jv *result, struct text *words)
+{
+    const struct jv *plane = jv_path(result, "data.planes.joules");
+    const struct jv *law = jv_path(result, "data.power_laws.joules_of_output_tokens");
+    add_phrase(words, jv_number(jv_get(plane, "fixed")), jv_number(jv_get(plane, "fixed_error")),
+               "J", "fixed ", "");
+    add_phrase(words, jv_number(jv_get(plane, "per_input_token")),
+               jv_number(jv_get(plane, "per_input_token_error")), "J", "", " per input token");
+    add_phrase(words, jv_number(jv_get(plane, "per_output_token")),
+               jv_number(jv_get(plane, "per_output_token_error")), "J", "", " per output token");
+    if (!words->length)
+        add_phrase(words, jv_number(jv_get(law, "exponent")),
+                   jv_number(jv_get(law, "exponent_error")), "",
+                   "energy grows with output tokens to the power of ", "");
+    add_phrase(words, figure_at(result, "summary.runs"), UNKNOWN, "", "", " runs");
+}
+
+static void brief_outliers(const struct jv *result, struct text *words)
+{
+    char label[CELL_MAX];
+    for (const struct jv *row = jv_first(jv_get(result, "data")); row; row = jv_next(row)) {
+        const struct jv *first = jv_first(jv_get(row, "queries"));
+        if (!(jv_number(jv_get(row, "beyond_z")) > 0))
+            continue;
+        label_text(label, jv_key(row));
+        text_addf(words, "%s%s: %.0f", words->length ? "; " : "", label,
+                  jv_number(jv_get(row, "beyond_z")));
+        if (first)
+            text_addf(words, " (%s z = %.1f)", plain_text(jv_text(jv_get(first, "key"))).text,
+                      jv_number(jv_get(first, "z")));
+    }
+    if (!words->length)
+        text_addf(words, "none of %.0f queries", figure_at(result, "summary.queries"));
+}
+
+static void brief_layers(const struct jv *result, struct text *words)
+{
+    const char *most = jv_text(jv_path(result, "summary.largest_component"));
+    add_phrase(words, figure_at(result, "summary.models"), UNKNOWN, "", "", " models measured");
+    add_phrase(words, figure_at(result, "summary.prefill_joules_per_token"),
+               figure_at(result, "summary.prefill_joules_per_token_error"), "J", "prefill ",
+               " per token");
+    add_phrase(words, figure_at(result, "summary.decode_joules_per_token"),
+               figure_at(result, "summary.decode_joules_per_token_error"), "J", "decode ",
+               " per token");
+    if (most)
+        add_phrase(words, figure_at(result, "summary.largest_component_share"), UNKNOWN, "%",
+                   "largest component ", " of the energy: ");
+    if (most)
+        text_add(words, plain_text(most).text);
+}
+
+static void put_finding(const char *name, const struct jv *result, struct text *out)
+{
+    static const struct {
+        const char *name;
+        void (*write)(const struct jv *result, struct text *words);
+    } FINDINGS[] = {
+        {"quality", brief_quality},   {"efficiency", brief_efficiency}, {"latency", brief_latency},
+        {"accuracy", brief_accuracy}, {"regression", brief_regression}, {"scaling", brief_scaling},
+        {"outliers", brief_outliers}, {"layers", brief_layers},
+    };
+    struct text words = {0};
+    const char *missing = jv_text(jv_path(result, "summary.not_enough_data"));
+    if (missing)
+        text_addf(&words, "not enough data: %s", plain_text(missing).text);
+    for (size_t i = 0; !missing && i < sizeof FINDINGS / sizeof *FINDINGS; i++)
+        if (strcmp(name, FINDINGS[i].name) == 0)
+            FINDINGS[i].write(result, &words);
+    put_brief(out, name, words.length ? text_get(&words) : "nothing that the data can tell");
+    text_release(&words);
+}
+
+static void write_brief(const struct jv *result, struct text *out)
+{
+    const char *name = jv_text(jv_get(result, "analysis"));
+    size_t shown = 0, all = jv_count(jv_get(result, "warnings"));
+    put_finding(name ? name : "?", result, out);
+    put_checks(result, out);
+    for (const struct jv *line = jv_first(jv_get(result, "warnings"));
+         line && shown < WARNINGS_BRIEF; line = jv_next(line), shown++) {
+        struct text words = {0};
+        text_addf(&words, "warning: %s", plain_text(jv_text(line)).text);
+        put_brief(out, "", text_get(&words));
+        text_release(&words);
+    }
+    if (all > shown)
+        text_addf(out, "%*s%zu more warnings: -v shows them\n", BRIEF_INDENT, "", all - shown);
+}
+
 void analysis_text(const struct jv *result, bool verbose, bool color, struct text *out)
 {
     const char *name = jv_text(jv_get(result, "analysis"));
     const char *missing = jv_text(jv_path(result, "summary.not_enough_data"));
+    if (!verbose) {
+        write_brief(result, out);
+        return;
+    }
     text_addf(out, "%s%s%s\n", color ? "\033[1m " : " ", name ? name : "?", color ? "\033[0m" : "");
     if (missing) {
         text_addf(out, "   not enough data: %s\n", plain_text(missing).text);
