@@ -67,8 +67,8 @@ static void put_energy(const struct paper *paper, const struct workload_estimate
     words_joules(total, all->joules.total, all->joules_plus_minus);
     if (estimate->work->spec.is_request)
         line(paper, "energy", "%s per request, %s %s",
-             words_joules(request, all->joules.total / batch, all->joules_plus_minus / batch),
-             each, unit);
+             words_joules(request, all->joules.total / batch, all->joules_plus_minus / batch), each,
+             unit);
     else if (units == 1)
         line(paper, "energy", "%s %s", each, unit);
     else
