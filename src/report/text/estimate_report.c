@@ -50,10 +50,10 @@ static void line(const struct paper *paper, const char *name, const char *format
 
 static void put_title(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    char setting[WORDS_MAX], device[WORDS_MAX];
+    char setting[WORDS_MAX], device[WORDS_MAX], basis[WORDS_MAX];
     const struct model *model = estimate->work->spec.model;
-    text_addf(paper->out, "\n %s%s on %s%s\n   %s\n\n", tint(paper, BOLD), model->name,
-              words_device(device, estimate->hardware), tint(paper, PLAIN),
+    text_addf(paper->out, "\n %s%s on %s%s\n   %s\n   %s\n\n", tint(paper, BOLD), model->name,
+              words_device(device, estimate->hardware), tint(paper, PLAIN), words_basis(basis),
               words_setting(setting, estimate));
 }
 
@@ -67,8 +67,8 @@ static void put_energy(const struct paper *paper, const struct workload_estimate
     words_joules(total, all->joules.total, all->joules_plus_minus);
     if (estimate->work->spec.is_request)
         line(paper, "energy", "%s per request, %s %s",
-             words_joules(request, all->joules.total / batch, all->joules_plus_minus / batch),
-             each, unit);
+             words_joules(request, all->joules.total / batch, all->joules_plus_minus / batch), each,
+             unit);
     else if (units == 1)
         line(paper, "energy", "%s %s", each, unit);
     else
