@@ -28,9 +28,14 @@ function axis(more) {
   };
 }
 
-const unitAxis = (unit, more) => axis({
-  ...more, labels: { formatter: value => withUnit(value, unit, 3).replace(/\.0+(?= )/, ""), ...(more && more.labels) },
-});
+// One prefix along an axis, by the largest value on it: 0.05 and 0.2 J are 50 and 200 mJ.
+function unitAxis(unit, more, largest) {
+  const scaled = ["J", "s", "W"].includes(unit) && largest > 0;
+  const [scale, prefix] = (scaled && PREFIXES.find(([least]) => largest >= least && (unit !== "s" || least <= 1))) || [1, ""];
+  const show = value => scaled ? Number((value / scale).toPrecision(6)).toLocaleString("en", { maximumSignificantDigits: 6 }) + " " + prefix + unit
+    : withUnit(value, unit, 3).replace(/\.0+(?= )/, "");
+  return axis({ ...more, labels: { formatter: show, ...(more && more.labels) } });
+}
 
 // A tooltip is an element, so that no name in it is taken for HTML.
 function tip(title, pairs) {
@@ -110,7 +115,7 @@ function histogramOption(found) {
     ...baseOption(),
     grid: { left: 6, right: 10, top: 24, bottom: 4, containLabel: true },
     xAxis: unitAxis(unit, { type: log ? "log" : "value", min: bars[0][0] - air, max: bars[last][1] + air, minInterval: found.whole ? 1 : null, splitLine: { show: false },
-      splitNumber: 4, labels: { showMinLabel: false, showMaxLabel: false } }),
+      splitNumber: 4, labels: { showMinLabel: false, showMaxLabel: false } }, bars[last][1]),
     yAxis: axis({ type: "value", minInterval: 1, splitNumber: 3 }),
     tooltip: {
       ...baseOption().tooltip, trigger: "item",
@@ -131,7 +136,8 @@ function histogramOption(found) {
         };
       },
       markLine: {
-        symbol: "none", silent: true, lineStyle: { color: color("dim"), type: [4, 3] },
+        symbol: "none", silent: true, precision: 12, // by default two decimals of a second or joule
+        lineStyle: { color: color("dim"), type: [4, 3] },
         label: { color: color("dim"), fontSize: 11, position: "end", distance: 3 },
         data: (spread.p50 === spread.p95 ? [mark(spread.p50, "p50, p95")] : [mark(spread.p50, "p50"), mark(spread.p95, "p95")]).filter(m => m.xAxis <= bars[last][1]),
       },
@@ -165,7 +171,7 @@ function fitOption(queries, fit, result, points) {
     ...baseOption(),
     grid: { left: 6, right: 16, top: 12, bottom: 24, containLabel: true },
     xAxis: axis({ type: "value", name: fit.xLabel, scale: true, splitLine: { show: false }, nameGap: 24, splitNumber: 5 }),
-    yAxis: unitAxis(fit.unit, { type: "value", scale: true, splitNumber: 4 }),
+    yAxis: unitAxis(fit.unit, { type: "value", scale: true, splitNumber: 4 }, Math.max(...points.map(point => point[1]))),
     tooltip: {
       ...baseOption().tooltip, trigger: "item",
       formatter: ({ value }) => tip(keyOf(queries, value[2]), [["subject", subjectOf(queries, value[2]) || "–"],
@@ -197,32 +203,62 @@ function crossBars(params, api) {
   };
 }
 
-// Names beside their points: above, below, right or left, and further away where others stand.  None is left out.
-const LABEL_PLACES = [0, 1, 2, 3, 4, 5].flatMap(step => [[0, -1], [0, 1], [1, 0], [-1, 0], [1, -1], [-1, 1], [-1, -1], [1, 1]].map(([x, y]) => [x, y, step]));
-function apart(chart, points) {
-  const overlap = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
-  let taken = [];
-  return ({ dataIndex, rect, labelRect: { width, height } }) => {
-    const grid = chart.getModel().getComponent("grid").coordinateSystem.getRect();
-    const middle = { x: rect.x + rect.width / 2, y: rect.y + rect.height / 2 };
-    if (dataIndex === 0) // anew: the points themselves come first
-      taken = points.map(point => chart.convertToPixel({ gridIndex: 0 }, point.value.slice(0, 2))).map(([x, y]) => ({ x: x - 5, y: y - 5, width: 10, height: 10 }));
-    const boxes = LABEL_PLACES.map(([x, y, step]) => ({
-      x: Math.min(Math.max(middle.x - width / 2 + x * (width / 2 + 10), grid.x + 2), chart.getWidth() - width - 2),
-      y: middle.y - height / 2 + y * (13 + 14 * step), width, height,
-    })).filter(box => box.y >= 0 && box.y + height <= grid.y + grid.height);
-    const found = boxes.find(box => !taken.some(other => overlap(box, other))) || boxes[0];
+// Names stand beside their points, and nowhere nearer to another's.  Where one has no such place, all points are
+// numbered, and the legend explains the numbers.
+const LABEL_HEIGHT = 13, LABEL_GAP = 9, LABEL_FONT = 11;
+const LABEL_PLACES = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [-1, -1], [1, 1], [-1, 1]];
+
+const textWidth = (() => {
+  const context = document.createElement("canvas").getContext("2d");
+  return text => { context.font = LABEL_FONT + "px " + getComputedStyle(document.body).fontFamily; return context.measureText(text).width; };
+})();
+
+const overlap = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+const distance = (box, [x, y]) => Math.hypot(Math.max(box.x - x, x - box.x - box.width, 0), Math.max(box.y - y, y - box.y - box.height, 0));
+
+// A box for each text, `own` where no other point is as near; `far` looks further away.
+function placeLabels(texts, places, grid, far) {
+  const taken = places.map(([x, y]) => ({ x: x - 6, y: y - 6, width: 12, height: 12 }));
+  return texts.map((text, i) => {
+    const width = textWidth(text), [x, y] = places[i];
+    const isOwn = box => places.every((place, k) => k === i || distance(box, place) > 1.5 * distance(box, places[i]) + 2);
+    const boxes = (far ? [1, 2, 3, 4, 5, 6] : [1]).flatMap(step => LABEL_PLACES.map(([dx, dy]) => ({
+      x: x + dx * (width / 2 + LABEL_GAP * step) - width / 2, y: y + dy * (LABEL_HEIGHT / 2 + LABEL_GAP * step) - LABEL_HEIGHT / 2, width, height: LABEL_HEIGHT, text })))
+      .filter(box => box.x >= grid.x && box.x + width <= grid.x + grid.width && box.y >= 0 && box.y + LABEL_HEIGHT <= grid.y + grid.height && !taken.some(other => overlap(box, other)));
+    const found = boxes.find(isOwn) || boxes[0] || { x: x + LABEL_GAP, y: y - LABEL_HEIGHT / 2, width, height: LABEL_HEIGHT, text };
+    found.own = isOwn(found);
     taken.push(found);
-    return { x: found.x + width / 2, y: found.y + height / 2, align: "center", verticalAlign: "middle" };
-  };
+    return found;
+  });
 }
 
-// runs: of DATA.across, each with the `intervals` of its run.
-function frontierOption(runs, on, chart) {
+// Draws all labels with the first point; says in `legend` what numbers mean.
+function labelSeries(points, legend) {
+  let boxes = [];
+  const draw = (params, api) => {
+    const places = points.map(point => api.coord(point.value.slice(0, 2)));
+    if (params.dataIndex === 0) {
+      const { x, y, width, height } = params.coordSys, grid = { x, y, width: width + 50, height };
+      boxes = placeLabels(points.map(point => point.name), places, grid, false);
+      const numbered = boxes.some(box => !box.own);
+      if (numbered) boxes = placeLabels(points.map(point => String(point.value[2] + 1)), places, grid, true);
+      legend.textContent = numbered ? points.map(point => point.value[2] + 1 + " " + point.name).join(" · ") : "";
+    }
+    const box = boxes[params.dataIndex], place = places[params.dataIndex];
+    const middle = [box.x + box.width / 2, box.y + box.height / 2];
+    return { type: "group", children: [
+      ...(box.own ? [] : [{ type: "line", shape: { x1: place[0], y1: place[1], x2: middle[0], y2: middle[1] }, style: { stroke: color("dim"), lineWidth: 1 } }]),
+      { type: "text", style: { text: box.text, x: middle[0], y: middle[1], align: "center", verticalAlign: "middle", fill: color("ink"), stroke: color("panel"), lineWidth: 3,
+        font: LABEL_FONT + "px " + getComputedStyle(document.body).fontFamily } }] };
+  };
+  return { type: "custom", data: points.map(point => point.value), renderItem: draw, silent: true, tooltip: { show: false }, z: 5, encode: { x: 0, y: 1 } };
+}
+
+// runs: of DATA.across, each with its name and `intervals`.
+function frontierOption(runs, on, legend) {
+  const short = name => name.length > 28 ? name.slice(0, 27) + "…" : name;
   const points = runs.map((run, i) => ({
-    value: [run.joules_per_query, run.accuracy, i], name: run.model,
-    itemStyle: { color: color(on[i] ? "c1" : "c6") }, symbolSize: on[i] ? 13 : 10,
-    label: { show: runs.length <= 24, formatter: () => run.model.length > 28 ? run.model.slice(0, 27) + "…" : run.model },
+    value: [run.joules_per_query, run.accuracy, i], name: short(run.name), itemStyle: { color: color(on[i] ? "c1" : "c6") }, symbolSize: on[i] ? 13 : 10,
   })).filter(point => known(point.value[0]) && known(point.value[1]));
   const costs = points.map(point => point.value[0]);
   const isLog = Math.min(...costs) > 0 && Math.max(...costs) / Math.min(...costs) > 20;
@@ -235,14 +271,15 @@ function frontierOption(runs, on, chart) {
   return {
     ...baseOption(),
     grid: { left: 28, right: 60, top: 30, bottom: 26, containLabel: true },
-    xAxis: unitAxis("J", { boundaryGap: ["8%", "8%"], type: isLog ? "log" : "value", scale: true, min: isLog || Math.min(...bars.map(bar => known(bar[2]) ? bar[2] : bar[0])) > 0 ? null : 0, name: "energy per query (less is better)" }),
+    xAxis: unitAxis("J", { boundaryGap: ["8%", "8%"], type: isLog ? "log" : "value", scale: true, min: isLog || Math.min(...bars.map(bar => known(bar[2]) ? bar[2] : bar[0])) > 0 ? null : 0,
+      name: "energy per query (less is better)" }, Math.max(...costs)),
     yAxis: unitAxis("%", { type: "value", name: "accuracy", nameGap: 46, min: Math.max(0, Math.floor(Math.min(...worths) * 20) / 20),
       max: Math.min(1, Math.ceil(Math.max(...worths) * 20) / 20) }),
     tooltip: {
       ...baseOption().tooltip, trigger: "item",
       formatter: ({ value }) => {
         const run = runs[value[2]], between = (pair, unit) => pair ? pair.map(end => withUnit(end, unit)).join(" to ") : "–";
-        return tip(run.model, [["hardware", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")], ["95 % CI", between(run.intervals.accuracy, "%")],
+        return tip(run.name, [["hardware", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")], ["95 % CI", between(run.intervals.accuracy, "%")],
           ["per query", withUnit(run.joules_per_query, "J")], ["95 % CI", between(run.intervals.joules_per_query, "J")],
           ["per output token", withUnit(run.joules_per_output_token, "J")],
           ["IPJ", digits(run.ipj)], [on[value[2]] ? "Pareto-optimal" : "dominated", ""]]);
@@ -251,8 +288,8 @@ function frontierOption(runs, on, chart) {
     series: [
       { type: "line", data: edge, symbol: "none", silent: true, tooltip: { show: false }, lineStyle: { color: color("c1"), width: 1.5, type: [5, 4] } },
       { type: "custom", data: bars, encode: { x: [0, 2, 3], y: [1, 4, 5] }, renderItem: crossBars, silent: true, tooltip: { show: false }, z: 1 },
-      { type: "scatter", data: points, z: 3, label: { position: "top", distance: 7, color: color("ink"), fontSize: 11, textBorderColor: color("panel"), textBorderWidth: 3 },
-        labelLine: { show: true, lineStyle: { color: color("dim"), width: 1 } }, labelLayout: apart(chart, points) },
+      { type: "scatter", data: points, z: 3 },
+      labelSeries(points, legend),
     ],
   };
 }
@@ -267,7 +304,7 @@ function componentsOption(model) {
     ...baseOption(),
     grid: { left: 8, right: 20, top: 34, bottom: 6, containLabel: true },
     legend: { top: 0, left: 0, itemWidth: 10, itemHeight: 10, textStyle: { color: color("ink") } },
-    xAxis: unitAxis("J", { type: "value" }),
+    xAxis: unitAxis("J", { type: "value" }, Math.max(...names.map(name => phases.reduce((sum, phase) => sum + (at(part(name, phase), "energy_j") || 0), 0)))),
     yAxis: axis({ type: "category", data: names, inverse: true, splitLine: { show: false } }),
     tooltip: {
       ...baseOption().tooltip, trigger: "item",
@@ -289,7 +326,7 @@ function layersOption(model) {
     ...baseOption(),
     grid: { left: 8, right: 14, top: 14, bottom: 24, containLabel: true },
     xAxis: axis({ type: "category", data: model.layers.map(layer => String(layer.index)), name: "layer", nameGap: 24, splitLine: { show: false } }),
-    yAxis: unitAxis("J", { type: "value" }),
+    yAxis: unitAxis("J", { type: "value" }, Math.max(...model.layers.map(layer => layer.energy_j || 0))),
     tooltip: {
       ...baseOption().tooltip, trigger: "item",
       formatter: ({ dataIndex }) => {

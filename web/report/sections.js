@@ -35,16 +35,6 @@ function drawTop() {
 
 // ---- data quality ----
 
-function warningsOf(run) {
-  const analyses = Object.values(run.analyses);
-  const checks = at(run.analyses, "quality", "data", "checks") || [];
-  return [
-    ...run.notes,
-    ...checks.filter(check => check.verdict === "warning" || check.verdict === "bad").map(check => check.check.replaceAll("_", " ") + ": " + check.detail),
-    ...analyses.flatMap(result => result.warnings || []),
-  ];
-}
-
 function deviceTable(run) {
   const devices = at(run.summary, "ipw", "devices") || [];
   if (!devices.length) return null;
@@ -68,15 +58,7 @@ const checksOf = run => at(run.analyses, "quality", "data", "checks") || [];
 
 const badge = (kind, text) => make("span", { class: "badge " + kind }, text);
 
-// How the energy was obtained: kind of badge, full text, short text.
-function methodOf(run) {
-  const method = at(run.summary, "ipw", "energy", "method") || at(run.analyses, "efficiency", "summary", "method");
-  const untold = !method && known(at(run.analyses, "efficiency", "summary", "joules"));
-  return untold ? ["warning", "method of measurement unknown", "method unknown"] : !method ? ["bad", "energy not measured", "not measured"]
-    : method === "estimated" ? ["warning", "estimated, not measured", "estimated"] : ["good", "measured by " + method, "by " + method];
-}
-
-// The same in a line, with coverage, checks and source.
+// How the energy was obtained, with coverage, checks and source.
 function evidence(run) {
   const energy = at(run.summary, "ipw", "energy") || {}, checks = checksOf(run);
   return make("p", { class: "evidence" }, badge(...methodOf(run).slice(0, 2)),
@@ -134,16 +116,15 @@ function figure(item, i) {
       item.note ? make("div", { class: "about" }, item.note) : null));
 }
 
-// Warnings come before the figures that they concern.
+// Of one run it is the first screen: the sentence, then the figures.
 function headlineSection(run) {
-  const warnings = warningsOf(run);
-  return section("figures", "Figures", null,
-    warnings.length ? make("div", { class: "alert", id: "warnings" }, make("strong", {}, plural(warnings.length, "warning")),
-      make("ul", {}, warnings.map(text => make("li", {}, text)))) : null,
-    evidence(run),
+  const alone = !DATA.across;
+  return section("figures", alone ? "Result" : "Figures of " + runName(run), null,
+    alone ? answerText() : null,
     make("dl", { class: "figures" }, run.headline.map(figure)),
     make("p", { class: "note after" }, "± is one standard uncertainty; for energy and power, that of the sensors. 95 % CI: sampling error only."
-      + (DATA.comparison && !DATA.comparison.missing ? " In the comparison ± is larger: it includes the variation between queries." : "")));
+      + (alone ? "" : " It includes what is common to all runs, which the tables above leave out.")),
+    evidence(run), warningsFold([run], alone ? "warnings" : "run-warnings"));
 }
 
 // ---- energy breakdown ----
@@ -154,7 +135,7 @@ function sharesSection(run) {
   if (!run.shares.length) return null;
   const joules = run.summary.ipw.joules;
   const paint = share => "background:var(--" + SHARE_COLORS[share.key] + ")";
-  return section("shares", "Energy breakdown", "All energy of the machine during the run: attributed to requests, idle between requests, or unattributed."
+  return section("shares", "Energy breakdown", sentence(methodOf(run)[1]) + " All energy of the machine during the run: attributed to requests, idle between requests, or unattributed."
     + (known(joules.queries_idle_share) ? " Of " + withUnit(joules.queries, "J") + " attributed to queries, " + withUnit(joules.queries_idle_share, "J") + " is idle energy." : "")
     + (known(joules.judge) ? " The judge model took another " + withUnit(joules.judge, "J") + "." : ""),
     make("div", { class: "shares", role: "img", "aria-label": run.shares.map(share => share.label + " " + withUnit(share.joules, "J")).join(", ") },
@@ -167,21 +148,30 @@ function sharesSection(run) {
 
 function timelineSection(run) {
   if (!run.timelines.some(timeline => timeline.power.length) && !known(queriesOf(run).from_s.find(known))) return null;
-  return section("timeline", "Power over time", "Mean, minimum and maximum power of each device, from the raw samples. Time 0 is the first query. Drag or use the arrow keys to pan; Ctrl + wheel, pinch, or + and − to zoom.",
+  return section("timeline", "Power over time", sentence(methodOf(run)[1]) + " Mean, minimum and maximum power of each device, from the raw samples. Time 0 is the first query. Drag or use the arrow keys to pan; Ctrl + wheel, pinch, or + and − to zoom.",
     timelineView(run));
 }
 
+// "431 of 600 queries": what is not drawn is counted.
+function drawnOf(count, run) {
+  return (count < run.rows ? count.toLocaleString("en") + " of " : "") + plural(run.rows, "query", "queries");
+}
+
+// Every picture of energy or power says how it was obtained.
+const energyWord = (run, unit) => ["J", "W"].includes(unit) ? ", " + methodOf(run)[2] : "";
+
 function distributionSection(run) {
   if (!run.distributions.length) return null;
-  return section("distributions", "Distributions", "Completed queries. Dashed lines: median and 95th percentile; the gray bar collects all larger values.",
+  return section("distributions", "Distributions", "Dashed lines: median and 95th percentile; the gray bar collects all larger values. "
+    + (run.failed ? plural(run.failed, "failed query", "failed queries") + " left out." : ""),
     make("div", { class: "grid" }, run.distributions.map(found => make("div", { class: "card" },
       make("h3", {}, found.label),
-      make("p", { class: "note" }, "median " + withUnit(found.spread.p50, found.unit) + ", p95 " + withUnit(found.spread.p95, found.unit) + ", max " + withUnit(found.spread.max, found.unit)),
+      make("p", { class: "note" }, drawnOf(found.spread.count, run) + energyWord(run, found.unit) + "; median " + withUnit(found.spread.p50, found.unit) + ", p95 " + withUnit(found.spread.p95, found.unit) + ", max " + withUnit(found.spread.max, found.unit)),
       chartElement(found.label + ", histogram", () => histogramOption(found), { size: "small" })))));
 }
 
-function fitText(fit, result) {
-  return withError(result.slope, result.slope_error, fit.unit) + " per token, intercept " + withUnit(result.intercept, fit.unit) + "; r² " + digits(result.r2, 3) + " over " + plural(result.count, "query", "queries");
+function fitText(run, fit, result) {
+  return withError(result.slope, result.slope_error, fit.unit) + " per token, intercept " + withUnit(result.intercept, fit.unit) + "; r² " + digits(result.r2, 3) + "; " + drawnOf(result.count, run) + energyWord(run, fit.unit);
 }
 
 function fitSection(run) {
@@ -192,7 +182,7 @@ function fitSection(run) {
   if (!cards.length) return null;
   return section("fits", "Fits", "Least squares over all completed queries; an even sample of the points is drawn.",
     make("div", { class: "grid wide" }, cards.map(([fit, result, points]) => make("div", { class: "card", "data-fit": fit.key, "data-slope": result.slope },
-      make("h3", {}, fit.title), make("p", { class: "note" }, fitText(fit, result)),
+      make("h3", {}, fit.title), make("p", { class: "note" }, fitText(run, fit, result)),
       chartElement(fit.title, () => fitOption(queries, fit, result, points), { size: "small" })))));
 }
 
@@ -239,111 +229,6 @@ function querySection(run) {
       + " shows prompt and answer." : ""), queryTable(run));
 }
 
-// ---- several runs ----
-
-// Warnings by run; those that all runs share appear once.
-function acrossWarnings() {
-  const lists = DATA.runs.map(run => [...new Set(warningsOf(run))]);
-  const common = lists[0].filter(text => lists.every(list => list.includes(text)));
-  const own = lists.map(list => list.filter(text => !common.includes(text)));
-  const count = DATA.across.warnings.length + common.length + own.flat().length;
-  if (!count) return null;
-  return make("div", { class: "alert", id: "across-warnings" }, make("strong", {}, plural(count, "warning")),
-    make("ul", {}, DATA.across.warnings.map(text => make("li", {}, text)), common.map(text => make("li", {}, make("b", {}, "all runs: "), text)),
-      own.map((list, i) => list.length ? make("li", {}, make("b", {}, runName(DATA.runs[i]) + ": "), list.join("; ")) : null)));
-}
-
-// How the energies were obtained: each way once, with the number of runs.
-function acrossEvidence() {
-  const ways = new Map();
-  for (const [kind, text] of DATA.runs.map(methodOf)) ways.set(text, [kind, (ways.get(text) || [kind, 0])[1] + 1]);
-  return make("p", { class: "evidence" }, [...ways].map(([text, [kind, count]]) =>
-    badge(kind, (ways.size > 1 ? count + " of " + DATA.runs.length + " runs " : "") + text)));
-}
-
-const runName = run => run.model + (new Set(DATA.runs.map(other => other.hardware)).size > 1 && run.hardware ? " on " + run.hardware : "");
-
-// A headline figure of a run, as under Figures: with its ±, or with its interval where it has no ±.
-function acrossFigure(run, key) {
-  const found = run.headline.find(item => item.key === key);
-  const interval = key === "accuracy" && run.intervals.accuracy;
-  return !found || found.text === null ? "–" : found.text + (interval ? " (" + interval.map(end => (100 * end).toFixed(1)).join(" to ") + ")" : "");
-}
-
-function acrossSection() {
-  if (!DATA.across) return null;
-  const runs = DATA.across.data.runs.map((run, i) => ({ ...run, intervals: DATA.runs[i].intervals })), on = DATA.frontier;
-  const choose = i => make("button", { type: "button", class: "chooser", title: "Show this run below", click: () => { chosen = i; drawRun(); document.getElementById("one").scrollIntoView(); } }, runs[i].model);
-  const rows = runs.map((run, i) => ({ ...run, i, on: on[i] ? "yes" : "" }));
-  const differs = key => new Set(runs.map(run => run[key])).size > 1; // columns in which all runs agree are omitted
-  const headline = (key, label, other = key) => ({ label, of: run => run[other], show: run => acrossFigure(DATA.runs[run.i], key) });
-  const drawn = runs.filter(run => known(run.accuracy) && known(run.joules_per_query)).length > 1;
-  return section("across", "Runs compared", null,
-    acrossWarnings(), acrossEvidence(),
-    drawn ? chartElement("Accuracy against energy per query", chart => frontierOption(runs, on, chart), { size: runs.length > 8 ? "tall" : "" }) : null,
-    make("p", { class: "note after" }, "Pareto-optimal: no other run is at least as accurate with at most as much energy, and better in one of the two."
-      + (drawn ? " Bars are 95 % CI, which include the variation between queries." : "") + " ± and the CI of accuracy are those under Figures."),
-    smallTable("Runs", [
-      { key: "model", label: "Model", text: true, wide: true, view: run => choose(run.i) },
-      ...[["hardware", "Hardware"], ["dataset", "Dataset"]].filter(([key]) => differs(key)).map(([key, label]) => ({ key, label, text: true })),
-      { key: "on", label: "Pareto-optimal", text: true },
-      { label: "Energy", text: true, of: run => methodOf(DATA.runs[run.i])[2], view: run => badge(methodOf(DATA.runs[run.i])[0], methodOf(DATA.runs[run.i])[2]) },
-      headline("accuracy", "Accuracy (95 % CI)"), headline("joules_per_query", "Per query"), headline("joules_per_output_token", "Per output token"), headline("ipj", "IPJ"),
-      headline("busy_watts", "Power while busy", "watts"), { key: "output_tokens_per_s", label: "Tokens/s", unit: "" }, { key: "queries", label: "Queries", unit: "" },
-    ], rows));
-}
-
-// Each run against the first, as in `ipw compare`.
-function verdictBadge(metric) {
-  const kind = { better: "good", worse: "bad" }[metric.verdict] || "";
-  return make("span", { class: "badge " + kind }, metric.verdict);
-}
-
-const signed = (value, show) => !known(value) ? "–" : (value > 0 ? "+" : value < 0 ? "−" : "") + show(Math.abs(value));
-
-function comparedRows(metrics) {
-  return Object.entries(metrics).filter(([, metric]) => known(metric.difference)).map(([name, metric]) => ({ name: name.replaceAll("_", " "), ...metric }));
-}
-
-const comparedValue = ({ value, plus_minus }, { unit }) => withError(value, plus_minus, unit || "%");
-
-// A p at the floor of the permutations is only a bound: the next round mark, as the program itself prints it.
-function pValue({ p_holm: p, p_is_bound: bound }) {
-  if (!known(p)) return "–";
-  if (p >= 0.001 && !(bound && p < 1)) return p.toFixed(3);
-  return "< " + ([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5].find(mark => p * (1 + 1e-9) < mark) || 1);
-}
-
-function comparisonTable(comparison) {
-  const share = value => (100 * value).toFixed(1) + " %", points = value => (100 * value).toFixed(1) + " points";
-  const inPoints = row => row.name === "accuracy"; // a relative change of a percentage would be mistaken for points
-  const interval = (ends, show) => ends ? ends.map(value => signed(value, show)).join(" to ") : "–";
-  return smallTable("Differences", [
-    { key: "name", label: "Metric", text: true },
-    { label: "Verdict", text: true, fixed: true, of: verdictBadge },
-    { label: "Difference", of: row => row.relative, show: row => inPoints(row) ? signed(row.difference, points) : signed(row.relative, share) },
-    { label: "95 % CI", fixed: true, of: row => at(row.relative_interval_95, 0),
-      show: row => inPoints(row) ? interval(row.difference_interval_95, points) : interval(row.relative_interval_95, share) },
-    { label: "Baseline", of: row => row.baseline.value, show: row => comparedValue(row.baseline, row) },
-    { label: "This run", of: row => row.run.value, show: row => comparedValue(row.run, row) },
-    { label: "p (Holm)", of: row => row.p_holm, show: pValue },
-  ], comparedRows(comparison.metrics), { filter: false });
-}
-
-function comparisonSection() {
-  const all = DATA.comparison;
-  if (!all) return null;
-  if (all.missing) return section("comparison", "Comparison with the first run", all.missing);
-  return section("comparison", "Comparison with the first run", "Baseline: " + all.baseline.model + " in " + all.baseline.directory
-    + ". Better and worse: corrected p < 0.05, and the CI excludes 0. “No evidence” is not “equal”. ± is a standard error of sensors and of the variation between queries; under Figures it is of the measurement alone.",
-    all.comparisons.map(one => make("div", { class: "compared" },
-      make("h3", {}, one.model + (one.hardware_label ? " on " + one.hardware_label : "")),
-      make("p", { class: "note mono" }, one.directory),
-      make("p", { class: "note" }, one.paired ? (one.pairs < one.same_queries ? one.pairs.toLocaleString("en") + " of " : "") + plural(one.same_queries, "query", "queries") + " in common, paired" + (one.pairs < one.same_queries ? ": those that both runs completed" : "") : "different queries, unpaired"),
-      one.warnings.length ? make("div", { class: "alert" }, make("ul", {}, one.warnings.map(text => make("li", {}, text)))) : null,
-      comparisonTable(one))));
-}
-
 // ---- layers ----
 
 // The last part of a path or of "organization/name"; other names stay whole.
@@ -387,7 +272,7 @@ function environmentSection(run) {
 
 // ---- the page ----
 
-const SHORT_TITLES = { across: "Runs", comparison: "Comparison", figures: "Figures", predicted: "Predicted", quality: "Quality", shares: "Energy", timeline: "Timeline", distributions: "Distributions",
+const SHORT_TITLES = { across: "Result", comparison: "Comparison", figures: "Figures", predicted: "Predicted", quality: "Quality", shares: "Energy", timeline: "Timeline", distributions: "Distributions",
   fits: "Fits", groups: "Groups", queries: "Queries", layers: "Layers", environment: "Environment" };
 
 function drawContents() {
@@ -399,10 +284,10 @@ function drawContents() {
 // With several runs: selects the run that the sections below show.
 function runPicker(run) {
   return make("section", { id: "one", "aria-label": "Selected run" },
-    make("h2", { class: "paper" }, run.model + (run.hardware ? " on " + run.hardware : "")),
+    make("h2", { class: "paper" }, runName(run)),
     make("select", { class: "screen",
       id: "run", "aria-label": "Select a run", change: event => { chosen = Number(event.target.value); drawRun(); document.getElementById("run").focus(); },
-    }, DATA.runs.map((other, i) => make("option", { value: i, selected: i === chosen }, other.model + (other.hardware ? " on " + other.hardware : "")))),
+    }, DATA.runs.map((other, i) => make("option", { value: i, selected: i === chosen }, DATA.names[i]))),
     topFacts(run));
 }
 

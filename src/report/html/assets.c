@@ -19,6 +19,7 @@ EMBED(report_base, IPW_REPORT_WEB "/base.js");
 EMBED(report_tables, IPW_REPORT_WEB "/tables.js");
 EMBED(report_charts, IPW_REPORT_WEB "/charts.js");
 EMBED(report_timeline, IPW_REPORT_WEB "/timeline.js");
+EMBED(report_answer, IPW_REPORT_WEB "/answer.js");
 EMBED(report_sections, IPW_REPORT_WEB "/sections.js");
 EMBED(report_echarts, IPW_ECHARTS "/echarts.min.js");
 EMBED(report_notice, IPW_ECHARTS "/NOTICE");      /* what ECharts wants said wherever it goes, */
@@ -32,6 +33,7 @@ static const struct {
     {"tables.js", report_tables, report_tables_end},
     {"charts.js", report_charts, report_charts_end},
     {"timeline.js", report_timeline, report_timeline_end},
+    {"answer.js", report_answer, report_answer_end},
     {"sections.js", report_sections, report_sections_end},
     {"echarts", report_echarts, report_echarts_end},
     {"echarts-notice", report_notice, report_notice_end},

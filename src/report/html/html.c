@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 
 #include "analysis/across.h"
+#include "analysis/columns.h"
 #include "analysis/compare.h"
+#include "analysis/run_names.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"
@@ -138,34 +140,6 @@ static enum err put_facts(struct json *json, const struct run_table *table, cons
     return jv_to_json(table->has_summary ? table->summary.tree : NULL, "summary", json);
 }
 
-static void put_ends(struct json *json, const char *key, double low, double high)
-{
-    if (!is_known(low) || !is_known(high)) {
-        json_null(json, key);
-        return;
-    }
-    json_array(json, key);
-    json_number(json, NULL, low);
-    json_number(json, NULL, high);
-    json_array_end(json);
-}
-
-/* Of 95 %, as `ipw plot` draws them where runs stand together. */
-static enum err put_intervals(struct json *json, const struct run_table *table)
-{
-    struct run_figures run;
-    enum err err = run_figures_of(table, &run);
-    if (err)
-        return err;
-    json_object(json, "intervals");
-    put_ends(json, "accuracy", run.accuracy_low, run.accuracy_high);
-    put_ends(json, "joules_per_query",
-             fmax(0, run.point.joules_per_query - run.joules_per_query_error),
-             run.point.joules_per_query + run.joules_per_query_error);
-    json_object_end(json);
-    return ERR_OK;
-}
-
 static enum err put_all(struct json *json, const struct run_table *table, const char *page,
                         size_t most_listed, const struct results *results,
                         const struct spans *spans, struct error *why)
@@ -173,8 +147,6 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     json_object(json, NULL);
     enum err err = put_facts(json, table, page, spans);
     headline_put(json, table, results);
-    if (!err)
-        err = put_intervals(json, table);
     predicted_put(json, table->directory);
     shares_put(json, table);
     if (!err)
@@ -193,7 +165,7 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
 }
 
 static enum err run_put(struct json *json, const char *directory, const char *model,
-                        const char *page, size_t most_listed, struct run_point *point,
+                        const char *page, size_t most_listed, struct run_figures *figures,
                         struct error *why)
 {
     struct run_wanted wanted = results_need();
@@ -203,7 +175,7 @@ static enum err run_put(struct json *json, const char *directory, const char *mo
     wanted.numbers |= RUN_FIGURES_NEEDS;
     wanted.numbers |= QUERIES_NEED;
     wanted.numbers |= HISTOGRAMS_NEED;
-    wanted.words |= RUN_WANT(RUN_SUBJECT);
+    wanted.words |= RUN_WANT(RUN_SUBJECT) | RUN_FIGURES_WORDS;
     enum err err =
         run_table_load_texts(directory, model, wanted, most_listed / LISTED_BY_TEXT, &table, why);
     if (err)
@@ -216,7 +188,8 @@ static enum err run_put(struct json *json, const char *directory, const char *mo
         err = results_of(&table, &results, why);
     if (!err)
         err = put_all(json, &table, page, most_listed, &results, &spans, why);
-    run_point_of(&table, point);
+    if (!err && (err = run_figures_of(&table, figures)))
+        err_set(why, err, "%s", err_text(err));
     results_release(&results);
     spans_release(&spans);
     run_table_release(&table);
@@ -341,8 +314,9 @@ const char *html_first_run(const struct html_report *report)
 struct making {
     const struct html_report *report;
     struct json json;
-    struct run_point *points;
+    struct run_figures *figures;
     size_t runs;
+    char title[400];
 };
 
 static enum err put_runs(struct making *making, struct error *why)
@@ -357,7 +331,7 @@ static enum err put_runs(struct making *making, struct error *why)
     for (size_t i = 0; !err && i < report->count; i++)
         if (!is_file(report->inputs[i]))
             err = run_put(&making->json, report->inputs[i], report->model, report->page, listed,
-                          &making->points[making->runs++], why);
+                          &making->figures[making->runs++], why);
     json_array_end(&making->json);
     return err;
 }
@@ -370,8 +344,8 @@ static enum err put_frontier(struct making *making)
     bool *on = calloc(count + 1, sizeof *on);
     enum err err = figures && on ? ERR_OK : ERR_NO_MEMORY;
     for (size_t i = 0; !err && i < count; i++) {
-        figures[i] = making->points[i].joules_per_query;
-        figures[count + i] = making->points[i].accuracy;
+        figures[i] = making->figures[i].point.joules_per_query;
+        figures[count + i] = making->figures[i].point.accuracy;
     }
     if (!err)
         err = pareto_mark(figures, figures + count, count, on);
@@ -398,21 +372,74 @@ static enum err put_comparison(struct making *making, struct error *why)
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
+/* "common": the relative error that all energies share, or null; "mixed": different sensors measured them;
+ * "intervals": of 95 %, of what can differ between the runs, as `ipw plot` draws them. */
+static void put_intervals(struct making *making)
+{
+    struct uncertainty all = run_figures_settle(making->figures, making->runs);
+    struct json *json = &making->json;
+    json_number(json, "common", all.common);
+    json_bool(json, "mixed", all.sensors == UNCERTAINTY_MIXED);
+    json_array(json, "intervals");
+    for (size_t i = 0; i < making->runs; i++) {
+        const struct run_figures *run = &making->figures[i];
+        double joules = run->point.joules_per_query, error = run->joules_per_query_error;
+        json_object(json, NULL);
+        put_interval(json, "accuracy", run->accuracy_low, run->accuracy_high);
+        put_interval(json, "joules_per_query", fmax(0, joules - error), joules + error);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+/* "names": by what differs between the runs; "family": what all models have in common. */
+static enum err put_names(struct making *making, const struct run_point **points)
+{
+    struct run_names names;
+    enum err err = run_names_of(points, making->runs, 0, &names);
+    if (err)
+        return err;
+    json_string(&making->json, "family", names.family);
+    json_array(&making->json, "names");
+    for (size_t i = 0; i < names.count; i++)
+        json_string(&making->json, NULL, names.names[i]);
+    json_array_end(&making->json);
+    if (making->runs > 1)
+        str_format(making->title, sizeof making->title, "%zu runs%s%s", making->runs,
+                   names.family[0] ? " of " : "", names.family);
+    run_names_release(&names);
+    return ERR_OK;
+}
+
 static enum err put_across(struct making *making, struct error *why)
 {
     struct text across = {0};
-    if (making->runs < 2) {
+    struct run_point *copies = malloc((making->runs + 1) * sizeof *copies);
+    const struct run_point **points = malloc((making->runs + 1) * sizeof *points);
+    enum err err = copies && points ? ERR_OK : ERR_NO_MEMORY;
+    for (size_t i = 0; !err && i < making->runs; i++) {
+        copies[i] = making->figures[i].point;
+        points[i] = &copies[i];
+    }
+    put_intervals(making);
+    if (!err)
+        err = put_names(making, points);
+    if (!err)
+        err = put_frontier(making);
+    if (err)
+        err_set(why, err, "%s", err_text(err));
+    if (!err && making->runs > 1) {
+        err = across_write(copies, making->runs, &across, why);
+        json_raw(&making->json, "across", err ? "null" : text_get(&across));
+        err = err ? err : put_comparison(making, why);
+    } else {
         json_null(&making->json, "across");
         json_null(&making->json, "comparison");
-        return ERR_OK;
     }
-    enum err err = put_frontier(making);
-    if (err)
-        return err_set(why, err, "%s", err_text(err));
-    err = across_write(making->points, making->runs, &across, why);
-    json_raw(&making->json, "across", err ? "null" : text_get(&across));
     text_release(&across);
-    return err ? err : put_comparison(making, why);
+    free((void *)points);
+    free(copies);
+    return err;
 }
 
 /* ---- layers ---- */
@@ -437,28 +464,26 @@ static enum err put_all_layers(struct making *making, struct error *why)
 
 /* ---- all of it ---- */
 
-static void title_of(const struct making *making, char *to, size_t size)
+static void title_of(struct making *making)
 {
-    const struct run_point *first = making->points;
+    const struct run_point *first = &making->figures[0].point;
     if (making->runs == 0)
-        str_copy(to, size, "Energy by layer");
+        str_copy(making->title, sizeof making->title, "Energy by layer");
     else if (making->runs == 1)
-        str_format(to, size, "%s on %s", first->model,
+        str_format(making->title, sizeof making->title, "%s on %s", first->model,
                    first->hardware[0] ? first->hardware : "unknown hardware");
-    else
-        str_format(to, size, "%zu runs side by side", making->runs);
 }
 
 enum err html_write(const struct html_report *report, struct text *out, struct error *why)
 {
     struct making making = {.report = report};
     struct text data = {0};
-    char title[400], when[FORMAT_MAX];
+    char when[FORMAT_MAX];
     enum err err = html_available(why);
     if (err)
         return err;
-    making.points = calloc(report->count + 1, sizeof *making.points);
-    if (!making.points)
+    making.figures = calloc(report->count + 1, sizeof *making.figures);
+    if (!making.figures)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     json_init(&making.json, &data, false);
     json_object(&making.json, NULL);
@@ -469,12 +494,12 @@ enum err html_write(const struct html_report *report, struct text *out, struct e
         err = put_across(&making, why);
     if (!err)
         err = put_all_layers(&making, why);
-    title_of(&making, title, sizeof title);
-    json_string(&making.json, "title", title);
+    title_of(&making);
+    json_string(&making.json, "title", making.title);
     json_object_end(&making.json);
     if (!err)
-        err = html_page(title, &data, out, why);
+        err = html_page(making.title, &data, out, why);
     text_release(&data);
-    free(making.points);
+    free(making.figures);
     return err;
 }

@@ -1,0 +1,255 @@
+// The first screen: what the runs say, in a sentence and a small table; then the chart, and what to know about the
+// figures, folded.  Several runs are also a matrix against the first.
+
+const runName = run => DATA.names[DATA.runs.indexOf(run)];
+
+// ---- how energies were obtained ----
+
+// Kind of badge, full text, short text.
+function methodOf(run) {
+  const method = at(run.summary, "ipw", "energy", "method") || at(run.analyses, "efficiency", "summary", "method");
+  const untold = !method && known(at(run.analyses, "efficiency", "summary", "joules"));
+  return untold ? ["warning", "method of measurement unknown", "method unknown"] : !method ? ["bad", "energy not measured", "not measured"]
+    : method === "estimated" ? ["warning", "estimated, not measured", "estimated"] : ["good", "measured by " + method, "measured"];
+}
+
+const commonText = () => known(DATA.common) && DATA.common > 0 ? "±" + (100 * DATA.common).toFixed(DATA.common < 0.0995 ? 1 : 0) + " % common" : "";
+
+// Of all runs: "Energies estimated, ±60 % common."
+function energiesText() {
+  const ways = [...new Set(DATA.runs.map(run => methodOf(run)[2]))];
+  if (ways.length > 1) return "Energies: " + ways.map(way => way + " in " + namesOf(DATA.runs.filter(run => methodOf(run)[2] === way))).join("; ") + ".";
+  const words = { "method unknown": "Energies by an unknown method", "not measured": "Energy was not measured" }[ways[0]] || "Energies " + ways[0];
+  return words + (commonText() ? ", " + commonText() : "") + (DATA.mixed ? ", by different sensors" : "") + ".";
+}
+
+// ---- what is said first ----
+
+const FAILED_MOST = 0.05;
+
+function namesOf(runs, most = 3) {
+  if (runs.length === DATA.runs.length && runs.length > 1) return "all runs";
+  return runs.slice(0, most).map(runName).join(", ") + (runs.length > most ? " and " + (runs.length - most) + " more" : "");
+}
+
+// Conditions under which figures must not be compared, and failures: each text once, with its runs.
+function obstacles() {
+  const found = new Map();
+  const add = (text, run) => found.set(text, [...(found.get(text) || []), run]);
+  for (const run of DATA.runs) {
+    for (const finding of at(run.summary, "ipw", "conditions", "findings") || [])
+      if (finding.severity === "breaks") add(finding.text, run);
+    if (run.failed > FAILED_MOST * run.rows) add(run.failed.toLocaleString("en") + " of " + run.rows.toLocaleString("en") + " queries failed", run);
+  }
+  return [...found].map(([text, runs]) => (DATA.runs.length > 1 ? namesOf(runs) + ": " : "") + text);
+}
+
+const interval = (i, key) => DATA.intervals[i][key];
+const apartFrom = (a, b) => !a || !b || a[1] < b[0] || b[1] < a[0];
+
+// The run with the best figure, and those that its 95 % interval does not tell apart from it.
+function bestOf(key, better) {
+  const figures = DATA.across.data.runs.map(run => run[key]);
+  const all = figures.map((_, i) => i).filter(i => known(figures[i]));
+  if (!all.length) return null;
+  const joules = DATA.across.data.runs.map(run => run.joules_per_query); // of equals, the cheaper
+  const first = all.reduce((best, i) => better * (figures[i] - figures[best]) > 0 || (figures[i] === figures[best] && joules[i] < joules[best]) ? i : best);
+  return { first, value: figures[first], peers: all.filter(i => i !== first && !apartFrom(interval(i, key), interval(first, key))), all };
+}
+
+function severalText() {
+  const accurate = bestOf("accuracy", 1), cheap = bestOf("joules_per_query", -1), before = [], parts = [];
+  const same = best => best && best.all.length > 1 && best.peers.length === best.all.length - 1;
+  const peersOf = best => best.peers.length && !same(best) ? " (" + namesOf(best.peers.map(i => DATA.runs[i])) + " within its CI)" : "";
+  const joules = i => withUnit(DATA.across.data.runs[i].joules_per_query, "J", 3);
+  if (same(cheap)) before.push("Energies per query lie within their ± of each other.");
+  if (same(accurate)) before.push("Accuracies lie within their 95 % CI of each other.");
+  if (accurate) parts.push(nameNode(accurate.first), ": most accurate, " + withUnit(accurate.value, "%") + peersOf(accurate)
+    + (known(DATA.across.data.runs[accurate.first].joules_per_query) ? ", " + joules(accurate.first) + " per query" : ""), cheap ? "; " : ". ");
+  if (cheap) parts.push(accurate && accurate.first === cheap.first ? "also the cheapest" + peersOf(cheap) + ". "
+    : [nameNode(cheap.first), ": cheapest, " + joules(cheap.first) + " per query" + peersOf(cheap) + ". "]);
+  return [before.map(text => text + " "), parts].flat(3);
+}
+
+const nameNode = i => make("b", { class: "name" }, DATA.names[i]);
+
+function oneText(run) {
+  const text = key => at(run.headline.find(item => item.key === key), "text");
+  const parts = [text("accuracy") && text("accuracy") + " correct", text("joules_per_query") && text("joules_per_query").replace(/ ± [\d.]+/, "") + " per query",
+    text("joules_per_output_token") && text("joules_per_output_token").replace(/ ± [\d.]+/, "") + " per output token", text("output_tokens_per_s")].filter(Boolean);
+  return parts.length ? [parts.join(", ") + ". "] : [];
+}
+
+// What breaks the comparison comes first.
+function answerText() {
+  const broken = obstacles(), said = DATA.across ? severalText() : oneText(DATA.runs[0]);
+  return make("div", { id: "sentence" },
+    broken.length ? make("p", { class: "alert bad", id: "obstacles" }, make("strong", {}, DATA.across ? "Not comparable. " : "Not reliable. "), broken.join("; ") + ".") : null,
+    make("p", { class: "answer" }, said, energiesText()));
+}
+
+// ---- warnings: in prose, once, folded ----
+
+const CHECK_PROSE = {
+  failed_queries: detail => detail + " queries failed", energy: detail => "energy " + detail, idle_baseline: detail => "idle power " + detail,
+  damaged_lines: detail => "damaged: " + detail, finished: detail => "not finished: " + detail,
+};
+const withoutKeys = text => text.replace(/\b[a-z]+(_[a-z0-9]+)+\b/g, key => key.replaceAll("_", " "));
+
+function warningsOf(run) {
+  const checks = checksOf(run).filter(check => (check.verdict === "warning" || check.verdict === "bad") && (run.summary || check.check !== "finished"));
+  const all = [...run.notes, ...checks.map(check => (CHECK_PROSE[check.check] || (detail => detail))(check.detail)),
+    ...Object.values(run.analyses).flatMap(result => result.warnings || []),
+    ...(at(run.summary, "ipw", "conditions", "findings") || []).filter(finding => finding.severity !== "note").map(finding => finding.text)];
+  // That energies are estimated is in the sentence above.
+  const estimated = methodOf(run)[2] === "estimated";
+  return [...new Set(all.map(withoutKeys))].filter(text => !(estimated && /estimated.*not measured/.test(text)));
+}
+
+// The same warning in several runs, its numbers aside, is one line.
+function groupedWarnings(runs) {
+  const groups = new Map();
+  for (const run of runs)
+    for (const text of warningsOf(run)) {
+      const shape = text.replace(/[+-]?\d[\d.,]*(e[+-]?\d+)?/g, "#");
+      if (!groups.has(shape)) groups.set(shape, { text, runs: [], differ: false });
+      const group = groups.get(shape);
+      group.differ = group.differ || group.text !== text;
+      if (!group.runs.includes(run)) group.runs.push(run);
+    }
+  return [...groups.values()];
+}
+
+const sentence = text => text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+
+function warningsFold(runs, id) {
+  const several = DATA.runs.length > 1 && runs.length > 1;
+  const lines = [...(several ? DATA.across.warnings.map(text => sentence(withoutKeys(text))) : []), ...groupedWarnings(runs).map(({ text, runs: of, differ }) => {
+    if (!several) return sentence(text);
+    return of.length === 1 ? runName(of[0]) + ": " + text + "."
+      : differ ? runName(of[0]) + ": " + text + "; likewise " + namesOf(of.slice(1)) + "." : sentence(text) + (of.length < DATA.runs.length ? " (" + namesOf(of) + ")" : "");
+  })];
+  if (!lines.length) return null;
+  return make("details", { id, class: "warnings printed" }, make("summary", {}, plural(lines.length, "note") + " on these figures"),
+    make("ul", {}, lines.map(text => make("li", {}, text))));
+}
+
+// ---- several runs ----
+
+// "54 ± 12 mJ": ± is half of the 95 % interval, of what can differ between the runs.
+function withInterval(value, ends, unit) {
+  return ends && known(value) ? withError(value, (ends[1] - ends[0]) / 2, unit) : withUnit(value, unit, 3);
+}
+
+function answerTable() {
+  const runs = DATA.across.data.runs.map((run, i) => ({ ...run, i, on: DATA.frontier[i] ? "yes" : "" }));
+  const differs = key => new Set(runs.map(run => run[key])).size > 1;
+  const choose = i => make("button", { type: "button", class: "chooser", title: "Show this run below",
+    click: () => { chosen = i; drawRun(); document.getElementById("one").scrollIntoView(); } }, DATA.names[i]);
+  const percents = ends => ends ? " (" + ends.map(end => (100 * end).toFixed(0)).join("–") + ")" : "";
+  return smallTable("Runs", [
+    { label: "Run", text: true, of: run => DATA.names[run.i], view: run => make("span", {}, make("small", { class: "dim" }, run.i + 1 + " "), choose(run.i)) },
+    { key: "accuracy", label: "Accuracy (95 % CI)", show: run => withUnit(run.accuracy, "%") + percents(interval(run.i, "accuracy")) },
+    { key: "joules_per_query", label: "Per query", show: run => withInterval(run.joules_per_query, interval(run.i, "joules_per_query"), "J") },
+    { key: "joules_per_output_token", label: "Per output token", show: run => withUnit(run.joules_per_output_token, "J", 3) },
+    { key: "output_tokens_per_s", label: "Tokens/s", show: run => digits(run.output_tokens_per_s, 3) },
+    { key: "watts", label: "Power while busy", show: run => withUnit(run.watts, "W", 3) },
+    { key: "ipj", label: "IPJ", show: run => withUnit(run.ipj, "1/J", 3) },
+    ...(differs("concurrency") ? [{ key: "concurrency", label: "Concurrency", unit: "" }] : []),
+    ...(differs("queries") ? [{ key: "queries", label: "Queries", unit: "" }] : []),
+    { key: "on", label: "Pareto-optimal", text: true },
+  ], runs);
+}
+
+function acrossSection() {
+  if (!DATA.across) return null;
+  const runs = DATA.across.data.runs.map((run, i) => ({ ...run, name: DATA.names[i], intervals: DATA.intervals[i] })), on = DATA.frontier;
+  const drawn = runs.filter(run => known(run.accuracy) && known(run.joules_per_query)).length;
+  const legend = make("p", { class: "legend", id: "frontier-legend" });
+  const notes = [drawn < runs.length ? drawn + " of " + runs.length + " runs; the others without grades or energy." : null, energiesText(),
+    "Bars and ±: 95 % CI of what can differ between runs" + (DATA.mixed ? ", sensors included." : "."),
+    "Pareto-optimal: no other run is at least as accurate with at most as much energy, and better in one of the two."].filter(Boolean);
+  return section("across", "Result", null, answerText(), answerTable(),
+    drawn > 1 ? make("h3", {}, "Accuracy against energy per query") : null,
+    drawn > 1 ? make("p", { class: "note", id: "frontier-note" }, notes.join(" ")) : null,
+    drawn > 1 ? chartElement("Accuracy against energy per query", () => frontierOption(runs, on, legend), { size: runs.length > 8 ? "tall" : "" }) : null, legend,
+    warningsFold(DATA.runs, "warnings"));
+}
+
+// ---- against the first run ----
+
+const signed = (value, show) => !known(value) ? "–" : (value > 0 ? "+" : value < 0 ? "−" : "") + show(Math.abs(value));
+const share = value => (100 * value).toFixed(1) + " %", points = value => (100 * value).toFixed(1) + " points";
+const METRIC_LABELS = { energy_per_query: "Energy per query", energy_per_output_token: "Energy per output token", active_energy: "Active energy", latency: "Latency", ttft: "TTFT",
+  itl: "ITL", tokens_per_s: "Tokens/s", accuracy: "Accuracy", ipj: "IPJ", ipw: "IPW", power: "Power" };
+const metricLabel = name => METRIC_LABELS[name] || name.replaceAll("_", " ");
+
+const comparedValue = ({ value, plus_minus_statistical }, unit) => withError(value, plus_minus_statistical, unit || "%");
+
+const differenceOf = (name, metric) => name === "accuracy" ? signed(metric.difference, points) : signed(metric.relative, share);
+
+// A p at the floor of the permutations is only a bound: the next round mark, as the program itself prints it.
+function pValue({ p_holm: p, p_is_bound: bound }) {
+  if (!known(p)) return "–";
+  if (p >= 0.001 && !(bound && p < 1)) return p.toFixed(3);
+  return "< " + ([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5].find(mark => p * (1 + 1e-9) < mark) || 1);
+}
+
+const intervalText = (name, metric) => {
+  const [ends, show] = name === "accuracy" ? [metric.difference_interval_95, points] : [metric.relative_interval_95, share];
+  return ends ? ends.map(value => signed(value, show)).join(" to ") : "–";
+};
+
+// The others are among all differences, below.
+const MATRIX = ["accuracy", "energy_per_query", "energy_per_output_token", "latency", "ttft", "tokens_per_s", "ipj"];
+
+// One row a run, one column a metric: the difference, and the verdict in a word.
+function verdictCell(name, metric) {
+  if (!metric || !known(metric.difference)) return make("td", { class: "number" }, "–");
+  const kind = { better: "good", worse: "bad" }[metric.verdict] || "";
+  return make("td", { class: "number verdict " + kind, "data-metric": name, title: "95 % CI " + intervalText(name, metric) + "; p " + pValue(metric) },
+    make("div", {}, differenceOf(name, metric)), make("small", {}, metric.verdict));
+}
+
+function matrixTable(all) {
+  const used = MATRIX.filter(name => all.comparisons[0].metrics[name]).filter(name => all.comparisons.some(one => known(one.metrics[name].difference)));
+  const nameAt = i => make("th", { scope: "row", class: "text" }, DATA.names[i]);
+  const first = all.comparisons[0].metrics;
+  return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Differences" }, make("table", { class: "matrix" },
+    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, make("span", {}, "Run")), used.map(name => make("th", { scope: "col", class: "number" }, make("span", {}, metricLabel(name)))))),
+    make("tbody", {},
+      make("tr", { class: "baseline" }, nameAt(0), used.map(name => make("td", { class: "number" }, comparedValue(first[name].baseline, first[name].unit)))),
+      all.comparisons.map((one, i) => make("tr", {}, nameAt(i + 1), used.map(name => verdictCell(name, one.metrics[name])))))));
+}
+
+// Every figure of the matrix with its interval and p.
+function differencesTable(all) {
+  const rows = all.comparisons.flatMap((one, i) => Object.entries(one.metrics).filter(([, metric]) => known(metric.difference))
+    .map(([name, metric]) => ({ run: DATA.names[i + 1], name, metric })));
+  return smallTable("All differences", [
+    { key: "run", label: "Run", text: true }, { label: "Metric", text: true, of: row => metricLabel(row.name) },
+    { label: "Difference", of: row => row.metric.relative, show: row => differenceOf(row.name, row.metric) },
+    { label: "95 % CI", fixed: true, of: row => at(row.metric.relative_interval_95, 0), show: row => intervalText(row.name, row.metric) },
+    { label: "Baseline", of: row => row.metric.baseline.value, show: row => comparedValue(row.metric.baseline, row.metric.unit) },
+    { label: "This run", of: row => row.metric.run.value, show: row => comparedValue(row.metric.run, row.metric.unit) },
+    { label: "p (Holm)", of: row => row.metric.p_holm, show: row => pValue(row.metric) },
+    { label: "Verdict", text: true, of: row => row.metric.verdict },
+  ], rows, { filter: rows.length > 8 });
+}
+
+function comparisonSection() {
+  const all = DATA.comparison;
+  if (!all) return null;
+  if (all.missing) return section("comparison", "Comparison with " + DATA.names[0], sentence(all.missing));
+  const pairs = all.comparisons.map(one => one.paired ? one.pairs : 0);
+  const paired = pairs.every(count => count > 0) ? (Math.min(...pairs) === Math.max(...pairs) ? pairs[0] : Math.min(...pairs) + " to " + Math.max(...pairs)).toLocaleString("en")
+    + " queries that both runs completed, paired." : "Some runs asked different queries and are compared unpaired.";
+  const warnings = [...new Map(all.comparisons.flatMap((one, i) => one.warnings.map(text => [text.replace(/\d[\d.,]*/g, "#"), [text, i + 1]]))).values()]
+    .filter(([text]) => !/estimated by a model|^another model/.test(text));
+  return section("comparison", "Comparison with " + DATA.names[0], paired + " Better and worse: Holm-corrected p < 0.05, and the 95 % CI excludes 0; “no evidence” is not “equal”. "
+    + "Both cover the variation between queries of one run, not between runs.",
+    matrixTable(all),
+    make("details", { class: "fold" }, make("summary", {}, "All differences with CI and p"), differencesTable(all)),
+    warnings.length ? make("details", { class: "fold", id: "comparison-warnings" }, make("summary", {}, plural(warnings.length, "note") + " on this comparison"),
+      make("ul", {}, warnings.map(([text, i]) => make("li", {}, DATA.names[i] + ": " + withoutKeys(text) + ".")))) : null);
+}
