@@ -361,8 +361,8 @@ const struct compare_metric_info COMPARE_METRIC_INFO[COMPARE_METRICS] = {
 
 const char *compare_verdict_text(enum compare_verdict verdict)
 {
-    static const char *const TEXTS[VERDICTS] = {"not known", "no evidence", "better",
-                                                "worse",     "higher",      "lower"};
+    static const char *const TEXTS[VERDICTS] = {
+        "not known", "no evidence", "better", "worse", "higher", "lower", "not comparable"};
     return TEXTS[verdict];
 }
 
@@ -513,6 +513,11 @@ static enum compare_verdict verdict_of(const struct compared *compared, enum com
     return higher == (better == BETTER_HIGHER) ? VERDICT_BETTER : VERDICT_WORSE;
 }
 
+static bool is_blocked(const struct comparison *comparison, enum compare_metric metric)
+{
+    return comparison->conditions == CONDITIONS_DIFFER && COMPARE_METRIC_INFO[metric].energy;
+}
+
 enum err compare_judge(struct comparison *all, size_t count, struct error *why)
 {
     double *p_values = malloc((count * COMPARE_METRICS + 1) * sizeof *p_values);
@@ -525,6 +530,9 @@ enum err compare_judge(struct comparison *all, size_t count, struct error *why)
         struct compared *compared = &all[i / COMPARE_METRICS].metrics[i % COMPARE_METRICS];
         compared->p_holm = p_values[i];
         compared->verdict = verdict_of(compared, COMPARE_METRIC_INFO[i % COMPARE_METRICS].better);
+        if (compared->verdict != VERDICT_UNKNOWN &&
+            is_blocked(&all[i / COMPARE_METRICS], (enum compare_metric)(i % COMPARE_METRICS)))
+            compared->verdict = VERDICT_NOT_COMPARABLE;
     }
     free(p_values);
     return ERR_OK;
@@ -614,6 +622,8 @@ enum compare_outcome compare_check_judge(const struct compare_check *check,
         value = 0; /* a relative difference of 0 and 0 is undefined, but nothing differs */
     else if (!is_known(figure->value))
         return CHECK_UNKNOWN;
+    if (is_blocked(comparison, check->metric))
+        return CHECK_NOT_COMPARABLE;
     if (!is_known(value))
         return CHECK_HOLDS; /* too few queries to be sure of anything */
     if (value == check->bound)

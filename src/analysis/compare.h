@@ -37,6 +37,7 @@ enum compare_verdict {
     VERDICT_WORSE,
     VERDICT_HIGHER, /* of what is neither good nor bad */
     VERDICT_LOWER,
+    VERDICT_NOT_COMPARABLE, /* energy under conditions that differ */
     VERDICTS
 };
 const char *compare_verdict_text(enum compare_verdict verdict);
@@ -53,6 +54,14 @@ struct compared {
 
 enum { COMPARE_WARNINGS_MOST = 32 };
 
+/* Whether the machine's state (idle power, other load, throttling) lets energies be compared. */
+enum compare_conditions {
+    CONDITIONS_UNKNOWN, /* a run does not record them */
+    CONDITIONS_COMPARABLE,
+    CONDITIONS_DIFFER,
+    CONDITIONS_IGNORED, /* they differ, and the caller compares anyway */
+};
+
 struct comparison {
     char directory[512], model[256], hardware[128];
     enum run_kind kind; /* of the baseline: what its records are */
@@ -61,6 +70,7 @@ struct comparison {
     size_t pairs;          /* of those, the ones that both completed; 0 unless paired */
     size_t a_only, b_only; /* that one asked alone */
     size_t changed;        /* the same key, another question */
+    enum compare_conditions conditions;
     struct compared metrics[COMPARE_METRICS];
     struct compare_warning {
         char text[320];
@@ -108,7 +118,7 @@ struct compare_check {
 enum err compare_check_parse(const char *text, struct compare_check *out, struct error *why)
     MUST_USE;
 
-enum compare_outcome { CHECK_HOLDS, CHECK_FAILS, CHECK_UNKNOWN };
+enum compare_outcome { CHECK_HOLDS, CHECK_FAILS, CHECK_UNKNOWN, CHECK_NOT_COMPARABLE };
 
 /* By the difference itself; when `confident`, it fails only where the whole interval does.  CHECK_UNKNOWN: a
  * run lacks the figure. */

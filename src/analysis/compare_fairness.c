@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/compare.h"
+#include "metrics/uncertainty.h"
 #include "rundir/run_table.h"
 #include "core/text.h"
 #include "port/json_read.h"
@@ -220,8 +221,85 @@ static void check_energy(const struct run_table *a, const struct run_table *b,
              100 * in_a.coverage);
 }
 
+/* ---- conditions ---- */
+
+#define IDLE_MIN_CHANGE 0.05 /* of idle power; less does not matter */
+
+static const struct summary_finding *finding_of(const struct run_table *table, const char *code)
+{
+    const struct summary_conditions *conditions = &table->summary.conditions;
+    for (size_t i = 0; i < conditions->finding_count; i++)
+        if (conditions->findings[i].severity >= FINDING_WARNING &&
+            str_starts(conditions->findings[i].code, code))
+            return &conditions->findings[i];
+    return NULL;
+}
+
+static void differ(struct comparison *out, const char *whose, const char *text)
+{
+    warn(out, "energies are not comparable: %s: %.200s", whose, text);
+    out->conditions = CONDITIONS_DIFFER;
+}
+
+/* What breaks the figures of a run whatever it is compared with. */
+static void check_broken(const struct run_table *table, const char *whose, struct comparison *out)
+{
+    const struct summary_conditions *conditions = &table->summary.conditions;
+    for (size_t i = 0; i < conditions->finding_count; i++)
+        if (conditions->findings[i].severity == FINDING_BREAKS)
+            differ(out, whose, conditions->findings[i].text);
+}
+
+/* Only of one machine: another one idles at other watts. */
+static void check_idle(const struct run_table *a, const struct run_table *b, struct comparison *out)
+{
+    const struct summary_conditions *left = &a->summary.conditions, *right = &b->summary.conditions;
+    double error = hypot(is_known(left->idle_plus_minus) ? left->idle_plus_minus : 0,
+                         is_known(right->idle_plus_minus) ? right->idle_plus_minus : 0);
+    double change = fabs(right->idle_w - left->idle_w);
+    char text[128];
+    if (!(change > 2 * error && change > IDLE_MIN_CHANGE * left->idle_w))
+        return;
+    str_format(text, sizeof text, "%.3g W when idle, %.3g W in the baseline", right->idle_w,
+               left->idle_w);
+    differ(out, "this run", text);
+}
+
+/* Load and throttling of one side alone are in its energies only. */
+static void check_one_sided(const struct run_table *a, const struct run_table *b,
+                            struct comparison *out)
+{
+    static const char *const CODES[] = {"background", "throttled"};
+    for (size_t i = 0; i < sizeof CODES / sizeof *CODES; i++) {
+        const struct summary_finding *left = finding_of(a, CODES[i]),
+                                     *right = finding_of(b, CODES[i]);
+        if (left && !right && left->severity != FINDING_BREAKS)
+            differ(out, "the baseline", left->text);
+        if (right && !left && right->severity != FINDING_BREAKS)
+            differ(out, "this run", right->text);
+    }
+}
+
+static void check_conditions(const struct run_table *a, const struct run_table *b,
+                             struct comparison *out)
+{
+    bool in_a = is_known(a->summary.conditions.seconds),
+         in_b = is_known(b->summary.conditions.seconds);
+    out->conditions = in_a && in_b ? CONDITIONS_COMPARABLE : CONDITIONS_UNKNOWN;
+    if (in_a != in_b)
+        warn(out, "conditions unknown: %s does not record idle power, other load and throttling",
+             in_a ? "this run" : "the baseline");
+    check_broken(a, "the baseline", out);
+    check_broken(b, "this run", out);
+    if (in_a && in_b && uncertainty_of(a).sensors == uncertainty_of(b).sensors) {
+        check_idle(a, b, out);
+        check_one_sided(a, b, out);
+    }
+}
+
 void compare_warn(const struct run_table *a, const struct run_table *b, struct comparison *out)
 {
+    check_conditions(a, b, out);
     if (strcmp(a->model, b->model) != 0)
         warn(out, "another %s: '%.100s' against '%.100s' of the baseline",
              a->kind == RUN_KIND_RUN ? "command" : "model", b->model, a->model);

@@ -18,7 +18,7 @@ struct compare_options {
     struct option_list fail_if;
     const char *model, *format, *output;
     unsigned seed;
-    bool confident, json;
+    bool confident, ignore_conditions, json;
 };
 
 static int parse_checks(const struct compare_options *options, struct compare_check *checks)
@@ -54,6 +54,8 @@ static enum err compare_all(const struct run_table *baseline, const char **direc
         if (err)
             break;
         err = compare_runs(baseline, &table, options->seed, &out[i], why);
+        if (options->ignore_conditions && out[i].conditions == CONDITIONS_DIFFER)
+            out[i].conditions = CONDITIONS_IGNORED;
         run_table_release(&table);
     }
     return err ? err : compare_judge(out, count, why);
@@ -101,10 +103,13 @@ static int judge_checks(const struct compare_report *report)
             const struct compare_check *check = &report->checks[c];
             enum compare_outcome outcome =
                 compare_check_judge(check, &report->comparisons[i], report->confident);
-            if (outcome != CHECK_HOLDS)
-                code = complain(EXIT_FAILED, "%s",
-                                compare_check_line(check, &report->comparisons[i], outcome,
-                                                   report->confident, line));
+            if (outcome == CHECK_HOLDS)
+                continue;
+            int now = outcome == CHECK_NOT_COMPARABLE ? EXIT_NOT_COMPARABLE : EXIT_FAILED;
+            complain(now, "%s",
+                     compare_check_line(check, &report->comparisons[i], outcome, report->confident,
+                                        line));
+            code = code == EXIT_FAILED ? code : now;
         }
     return code;
 }
@@ -157,6 +162,8 @@ static const struct option_row ROWS[] = {
      .help = "exit 1 if the difference exceeds BOUND; may be repeated"},
     {.name = "confident", .type = OPTION_FLAG, .target = &args.confident,
      .help = "--fail-if only if the whole 95 % CI exceeds the bound"},
+    {.name = "ignore-conditions", .type = OPTION_FLAG, .target = &args.ignore_conditions,
+     .help = "compare energies also where idle power, load or throttling differ"},
     MODEL_OPTION_ROW(args.model),
     {.name = "seed", .type = OPTION_COUNT, .target = &args.seed, .value = "N",
      .help = "random seed of the bootstrap (default: 0)"},

@@ -16,7 +16,8 @@ enum exit_code {
     EXIT_DONE = 0,
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
-    EXIT_NOT_MEASURED = 3, /* --require-energy, and it was missing or estimated */
+    EXIT_NOT_MEASURED = 3,   /* --require-energy, and it was missing or estimated */
+    EXIT_NOT_COMPARABLE = 4, /* --fail-if, and conditions differ */
 };
 
 /* Parses the options and arguments, prints the help or runs the command, and returns the exit code.  A command may

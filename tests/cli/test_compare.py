@@ -320,6 +320,69 @@ class Fairness(CompareTest):
                                (side["plus_minus_statistical"] ** 2 + (0.1 * side["value"]) ** 2) ** 0.5)
 
 
+class Conditions(CompareTest):
+    """The second run costs 30 % more, and latencies 50 %; is that the program, or the machine?"""
+
+    def measured(self, name, factor, conditions, **facts):
+        queries = [query(i, joules=factor * (10.0 + i % 3), latency=1.0 + (factor - 1) * 5 / 3,
+                         correct=i % 4 > 0) for i in range(20)]
+        whole = summary(queries, **facts)
+        if conditions is not None:
+            whole["ipw"]["conditions"] = {"seconds": 20.0, "idle_w": 50.0, "idle_plus_minus": 0.5, "devices": [],
+                                          "findings": [], **conditions}
+        return self.run_of(name, queries, whole=whole)
+
+    def against(self, left, right, *options, code=0, **facts):
+        count = len(list(self.root.iterdir()))
+        a = self.measured(f"a{count}", 1.0, left)
+        return self.compare(a, self.measured(f"b{count}", 1.3, right, **facts), *options, code=code)["comparisons"][0]
+
+    @staticmethod
+    def finding(code, severity):
+        return {"findings": [{"code": code, "severity": severity, "text": f"the {code} of it"}]}
+
+    def test_what_blocks_a_verdict(self):
+        cases = [({}, {"idle_w": 65.0}, "65 W when idle, 50 W in the baseline"),
+                 ({}, self.finding("background_cpu", "breaks"), "this run: the background_cpu of it"),
+                 (self.finding("background_cpu", "breaks"), None, "the baseline: the background_cpu of it"),
+                 ({}, self.finding("background_cpu", "warning"), "this run: the background_cpu of it"),
+                 (self.finding("throttled", "warning"), {}, "the baseline: the throttled of it")]
+        for left, right, words in cases:
+            found = self.against(left, right)
+            self.assertIn(f"energies are not comparable: {words}" if "idle" not in words else
+                          f"energies are not comparable: this run: {words}", found["warnings"][:2])
+            self.assertEqual(found["conditions"], "not comparable")
+            for name, row in found["metrics"].items():
+                energy = name in ("energy_per_query", "energy_per_output_token", "active_energy", "ipj", "ipw", "power")
+                self.assertEqual(row["verdict"] == "not comparable", energy, (name, words))
+            self.assertEqual(found["metrics"]["latency"]["verdict"], "worse")
+
+    def test_what_does_not(self):
+        both = self.finding("throttled", "warning")
+        for left, right, facts in (({}, {}, {}), ({}, {"idle_w": 50.9}, {}), (both, both, {}),
+                                   ({}, self.finding("background_unknown", "note"), {}),
+                                   ({}, {"idle_w": 90.0}, {"host": "node2"})):
+            found = self.against(left, right, **facts)
+            self.assertEqual((found["conditions"], found["metrics"]["energy_per_query"]["verdict"]),
+                             ("comparable", "worse"), (left, right))
+
+    def test_old_runs_are_compared(self):
+        found = self.against({}, None)
+        self.assertEqual((found["conditions"], found["metrics"]["energy_per_query"]["verdict"]), ("unknown", "worse"))
+        self.assertTrue(found["warnings"][0].startswith("conditions unknown: this run"), found["warnings"])
+
+    def test_bounds(self):
+        energy, latency = ("--fail-if", "energy_per_query > 5%"), ("--fail-if", "latency > 5%")
+        self.against({}, {"idle_w": 65.0}, *energy, code=4)
+        self.assertEqual(self.done.stderr.count("\n"), 1)
+        self.assertIn("--ignore-conditions", self.done.stderr)
+        self.assertEqual(json.loads(self.done.stdout)["checks"][0]["outcome"], "not comparable")
+        self.against({}, {"idle_w": 65.0}, *energy, *latency, code=1)
+        self.against({}, {"idle_w": 65.0}, "--fail-if", "latency > 90%", code=0)
+        found = self.against({}, {"idle_w": 65.0}, *energy, "--ignore-conditions", code=1)
+        self.assertEqual((found["conditions"], found["metrics"]["energy_per_query"]["verdict"]), ("ignored", "worse"))
+
+
 # ---- bounds ----
 
 class Bounds(CompareTest):
@@ -448,7 +511,10 @@ class BadInput(CompareTest):
         good = self.run_of("good", [query(i) for i in range(5)])
         self.fails(good, self.root / "nothing", words="no such directory")
         self.fails(self.root / "nothing", good, words="no such directory")
-        self.fails(good, self.root, words="holds no run")
+        (self.root / "bare").mkdir()
+        done = ipw(None, "compare", good, self.root / "bare")  # a folder stands for the runs in it
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("bare is not a run: skipped", done.stderr)
         self.fails(good, good, "--model", "other", words="has no model 'other'")
 
     def test_one_record(self):
@@ -495,7 +561,8 @@ class Real(MachineTest):
         on = self.machine(Intel, 50)
         fast = self.profile(on, "fast", "--client-param", "ttft_ms=20")
         slow = self.profile(on, "slow", "--client-param", "ttft_ms=45")
-        report = json.loads(ipw(None, "compare", fast, slow, "--json").stdout)["comparisons"][0]
+        report = json.loads(ipw(None, "compare", fast, slow, "--ignore-conditions",  # of the machine that tests
+                                "--json").stdout)["comparisons"][0]
         self.assertTrue(report["paired"])
         self.assertEqual(report["same_queries"], 12)
         self.assertEqual(report["metrics"]["latency"]["verdict"], "worse")

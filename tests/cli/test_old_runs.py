@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Run directories of an earlier version are read with the same figures, to the last digit: what
-tests/fixtures/runs/expected holds was written by the program that wrote the runs."""
+tests/fixtures/runs/expected holds was written by the program that wrote the runs, but for the bootstrap intervals, whose
+method changed since."""
 
 import csv
 import io

@@ -111,9 +111,8 @@ static void put_explanation(const struct compare_report *report, const char *ind
     text_addf(out,
               "%sp: probability of such a difference by chance, Holm-corrected for %zu tests.\n"
               "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
-              "\"equal\".\n%sBoth cover the variation between the %s of one measurement; the "
-              "variation between "
-              "measurements needs repeated ones.\n",
+              "\"equal\".\n%sBoth cover the variation between the %s of one run. One run per side: "
+              "differences between runs are unknown.\n",
               indent, questions_asked(report), indent, COMPARE_ALPHA, indent, units_of(report));
 }
 
@@ -144,6 +143,11 @@ char *compare_check_line(const struct compare_check *check, const struct compari
         str_format(to, CHECK_LINE_MAX,
                    "'%s' cannot be checked: %s is unknown in one of the runs (%.200s)", check->text,
                    info->name, comparison->directory);
+    else if (outcome == CHECK_NOT_COMPARABLE)
+        str_format(to, CHECK_LINE_MAX,
+                   "'%s' cannot be checked: conditions differ, and energies are not comparable "
+                   "(%.200s); --ignore-conditions compares them anyway",
+                   check->text, comparison->directory);
     else
         str_format(to, CHECK_LINE_MAX, "'%s': %s differs by %s%s%s (%.200s)", check->text,
                    info->name, value, confident ? ", 95 % CI: " : "", confident ? interval : "",
@@ -160,7 +164,10 @@ static void put_checks(const struct compare_report *report, const char *before, 
             enum compare_outcome outcome =
                 compare_check_judge(check, &report->comparisons[i], report->confident);
             compare_check_line(check, &report->comparisons[i], outcome, report->confident, line);
-            text_addf(out, "%s%s: %s\n", before, outcome == CHECK_HOLDS ? "passed" : "FAILED",
+            text_addf(out, "%s%s: %s\n", before,
+                      outcome == CHECK_HOLDS            ? "passed"
+                      : outcome == CHECK_NOT_COMPARABLE ? "not comparable"
+                                                        : "FAILED",
                       str_plain(line));
         }
 }
@@ -292,6 +299,7 @@ static void metric_to_json(struct json *json, const struct compared *compared,
 
 static void comparison_to_json(struct json *json, const struct comparison *comparison)
 {
+    static const char *const CONDITIONS[] = {"unknown", "comparable", "not comparable", "ignored"};
     json_object(json, NULL);
     json_string(json, "directory", comparison->directory);
     json_string(json, "model", comparison->model);
@@ -302,6 +310,7 @@ static void comparison_to_json(struct json *json, const struct comparison *compa
     json_integer(json, "baseline_only", (int64_t)comparison->a_only);
     json_integer(json, "run_only", (int64_t)comparison->b_only);
     json_integer(json, "changed_questions", (int64_t)comparison->changed);
+    json_string(json, "conditions", CONDITIONS[comparison->conditions]);
     json_array(json, "warnings");
     for (size_t i = 0; i < comparison->warning_count; i++)
         json_string(json, NULL, comparison->warnings[i].text);
@@ -315,7 +324,7 @@ static void comparison_to_json(struct json *json, const struct comparison *compa
 
 static void checks_to_json(struct json *json, const struct compare_report *report)
 {
-    static const char *const OUTCOMES[] = {"passed", "failed", "not known"};
+    static const char *const OUTCOMES[] = {"passed", "failed", "not known", "not comparable"};
     json_array(json, "checks");
     for (size_t i = 0; i < report->count; i++)
         for (size_t c = 0; c < report->check_count; c++) {
