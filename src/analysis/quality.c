@@ -251,7 +251,7 @@ static void check_end(struct checks *checks)
                   "no summary: the run is still running or was killed");
     else
         check_put(checks, "finished", interrupted ? CHECK_WARNING : CHECK_GOOD, "%s",
-                  interrupted ? "interrupted by a signal: --resume continues it" : "complete");
+                  interrupted ? "interrupted: --resume continues it" : "complete");
     check_put(checks, "failed_queries", table->failed ? CHECK_WARNING : CHECK_GOOD, "%zu of %zu",
               table->failed, table->rows);
 }
@@ -392,6 +392,34 @@ static void check_device(struct checks *checks, const struct summary_device *dev
                   "%s: a second channel differs by %+.1f %%", id, 100 * device->residual);
 }
 
+/* Of the parts as they stand there: earlier versions compared two sums of the same sampler, and noticed nothing. */
+static double conservation_error(const struct summary *summary)
+{
+    const double parts[] = {summary->queries_joules, summary->failed_joules, summary->idle_joules,
+                            summary->unattributed_joules};
+    double all = summary->energy.joules, sum = UNKNOWN;
+    if (!is_known(summary->conservation_error) || !(all > 0))
+        return UNKNOWN;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        add_known(&sum, parts[i]);
+    return fabs(sum - all) / all;
+}
+
+/* Joules of requests that are in no record: a full disk, a kill, a deleted line. */
+#define UNATTRIBUTED_MOST 0.1
+
+static void check_unattributed(struct checks *checks)
+{
+    const struct summary *summary = &checks->table->summary;
+    double share = ratio(summary->unattributed_joules, summary->energy.joules);
+    if (summary->energy_known < summary->completed && share > UNATTRIBUTED_MOST)
+        check_put(checks, "unattributed", CHECK_WARNING,
+                  "%.3g J, %.0f %% of the energy, belong to no query: the energies of %lld queries "
+                  "are missing",
+                  summary->unattributed_joules, 100 * share,
+                  (long long)(summary->completed - summary->energy_known));
+}
+
 /* NULL where it was not found. */
 static const struct summary_finding *find_code(const struct run_table *table, const char *code)
 {
@@ -432,12 +460,13 @@ static void check_idle(struct checks *checks)
 static void check_machine(struct checks *checks)
 {
     const struct run_table *table = checks->table;
-    double missing = table->summary.conservation_error;
+    double missing = conservation_error(&table->summary);
     for (size_t i = 0; i < table->summary.device_count; i++)
         check_device(checks, &table->summary.devices[i]);
     if (is_known(missing))
         check_put(checks, "conservation", missing > CONSERVATION_MOST ? CHECK_WARNING : CHECK_GOOD,
                   "the parts differ from the machine's energy by %.2g %%", 100 * missing);
+    check_unattributed(checks);
     if (table->ours && table->has_summary)
         check_idle(checks);
     check_background(checks);

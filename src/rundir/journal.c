@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -104,11 +105,76 @@ static enum err append_whole(struct journal *journal, const struct text *line, s
         problem = write(journal->fd, "\n", 1) < 0 ? errno : ENOSPC;
     if (n >= 0 && ftruncate(journal->fd, before.st_size))
         problem = errno;
+    journal->allocated_end = 0;
     return failed(journal, "write", problem, why);
 }
 
-enum err journal_append(struct journal *journal, const struct text *line, struct error *why)
+/* ---- space for lines to come ---- */
+
+/* More than what is needed now is allocated, so that this is seldom done. */
+enum { AHEAD = 1 << 16 };
+
+/* Whether the file can grow by so much.  The space is allocated behind its end, which stays where it is. */
+static enum err allocate(struct journal *journal, size_t bytes, struct error *why)
 {
+    struct stat status;
+    struct rlimit limit;
+    if (fstat(journal->fd, &status))
+        return failed(journal, "look at", errno, why);
+    off_t end = status.st_size + (off_t)bytes;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        (rlim_t)end > limit.rlim_cur)
+        return failed(journal, "write", EFBIG, why);
+    if (end <= journal->allocated_end)
+        return ERR_OK;
+    off_t ahead = AHEAD + (off_t)bytes / 2;
+    if (fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, status.st_size, (off_t)bytes + ahead) == 0)
+        end += ahead;
+    else if (fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, status.st_size, (off_t)bytes) &&
+             (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
+        return failed(journal, "write", errno, why);
+    journal->allocated_end = end;
+    return ERR_OK;
+}
+
+/* What was allocated and not used goes back. */
+static void trim(struct journal *journal)
+{
+    struct stat status;
+    if (journal->allocated_end && fstat(journal->fd, &status) == 0 &&
+        ftruncate(journal->fd, status.st_size) == 0)
+        journal->allocated_end = 0;
+}
+
+enum err journal_reserve(struct journal *journal, size_t bytes, struct error *why)
+{
+    pthread_mutex_lock(&journal->lock);
+    enum err err = allocate(journal, journal->reserved + bytes, why);
+    journal->reserved += err ? 0 : bytes;
+    pthread_mutex_unlock(&journal->lock);
+    return err;
+}
+
+static void give_back(struct journal *journal, size_t bytes)
+{
+    journal->reserved -= bytes < journal->reserved ? bytes : journal->reserved;
+    if (!journal->reserved)
+        trim(journal);
+}
+
+void journal_unreserve(struct journal *journal, size_t bytes)
+{
+    pthread_mutex_lock(&journal->lock);
+    give_back(journal, bytes);
+    pthread_mutex_unlock(&journal->lock);
+}
+
+/* ---- lines ---- */
+
+static enum err append(struct journal *journal, const struct text *line, bool has_space,
+                       size_t bytes, struct error *why)
+{
+    struct text hidden = {0};
     if (line->failed)
         return err_no_memory(why);
     if (line->length >= JOURNAL_LONGEST)
@@ -116,18 +182,35 @@ enum err journal_append(struct journal *journal, const struct text *line, struct
                        line->length >> 20);
     if (line->length == 0 || memchr(line->bytes, '\n', line->length))
         return err_set(why, ERR_BAD_VALUE, "a journal's line is one line");
-    struct text hidden = {0};
     if (secret_in_json(line)) {
         text_add_bytes(&hidden, line->bytes, line->length);
         secret_hide_json(&hidden);
         if (hidden.failed)
             return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        line = &hidden;
     }
     pthread_mutex_lock(&journal->lock);
-    enum err err = append_whole(journal, hidden.length ? &hidden : line, why);
+    enum err err = ERR_OK;
+    if (journal->reserved && !has_space)
+        err = allocate(journal, line->length + 1 + journal->reserved, why);
+    if (!err)
+        err = append_whole(journal, line, why);
+    if (has_space)
+        give_back(journal, bytes);
     pthread_mutex_unlock(&journal->lock);
     text_release(&hidden);
     return err;
+}
+
+enum err journal_append(struct journal *journal, const struct text *line, struct error *why)
+{
+    return append(journal, line, false, 0, why);
+}
+
+enum err journal_append_reserved(struct journal *journal, const struct text *line, size_t bytes,
+                                 struct error *why)
+{
+    return append(journal, line, true, bytes, why);
 }
 
 enum err journal_sync(struct journal *journal, struct error *why)
@@ -150,6 +233,7 @@ void journal_close(struct journal *journal)
 {
     if (journal->fd < 0)
         return;
+    trim(journal);
     close(journal->fd);
     journal->fd = -1;
     pthread_mutex_destroy(&journal->lock);

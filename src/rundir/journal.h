@@ -34,7 +34,9 @@ enum { JOURNAL_FORMAT = 1 };
 
 struct journal {
     int fd;
-    bool dirty; /* something was appended since the last sync */
+    bool dirty;              /* something was appended since the last sync */
+    size_t reserved;         /* bytes for lines to come */
+    long long allocated_end; /* how far the file's space is allocated; 0: unknown */
     pthread_mutex_t lock;
     char path[512];
 };
@@ -46,6 +48,15 @@ enum err journal_open(struct journal *journal, const char *path, struct error *w
  * undone and reported (ERR_NO_SPACE ...), so that the file stays whole. */
 enum err journal_append(struct journal *journal, const struct text *line, struct error *why)
     MUST_USE;
+
+/* Sets space aside for lines that must not be refused later, when the disk may be full: journal_append leaves it free.
+ * ERR_NO_SPACE: there is not so much.  A file system that cannot reserve space does as well as it can. */
+enum err journal_reserve(struct journal *journal, size_t bytes, struct error *why) MUST_USE;
+void journal_unreserve(struct journal *journal, size_t bytes);
+
+/* A line for which so many bytes were reserved. */
+enum err journal_append_reserved(struct journal *journal, const struct text *line, size_t bytes,
+                                 struct error *why) MUST_USE;
 
 /* To the disk, if anything was appended. */
 enum err journal_sync(struct journal *journal, struct error *why) MUST_USE;

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "core/grow.h"
-#include "core/log.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
@@ -145,7 +144,7 @@ static enum err add_children(struct run_inputs *inputs, const char *folder, size
     return err;
 }
 
-/* Of the files that commands leave among runs, which need no word when a wildcard names them. */
+/* Files that commands leave among runs, where a wildcard names them too. */
 static bool is_by_product(const char *word)
 {
     static const char *const NAMES[] = {"catalog.db", "report.html", "plots", "analysis"};
@@ -156,22 +155,14 @@ static bool is_by_product(const char *word)
     return false;
 }
 
-/* Adds what a word stands for; *is_other when it exists and is no run. */
-static enum err add_word(struct run_inputs *inputs, const char *word, bool *is_other)
+/* What cannot be read is added as well: the command reports why. */
+static enum err add_word(struct run_inputs *inputs, const char *word)
 {
-    struct stat status;
     size_t added = 0;
-    *is_other = false;
-    if (stat(word, &status) != 0 || (S_ISDIR(status.st_mode) && is_run(word)))
-        return add_input(inputs, word, NULL);
-    if (S_ISDIR(status.st_mode)) {
-        enum err err = add_children(inputs, word, &added);
-        *is_other = added == 0;
-        return err;
-    }
-    size_t length = strlen(word);
-    *is_other = length < 5 || strcmp(word + length - 5, ".json") != 0;
-    return *is_other ? ERR_OK : add_input(inputs, word, NULL);
+    enum err err = ERR_OK;
+    if (file_is_directory(word) && !is_run(word))
+        err = add_children(inputs, word, &added);
+    return err || added ? err : add_input(inputs, word, NULL);
 }
 
 enum err run_inputs_find(const char *const *words, size_t count, struct run_inputs *out,
@@ -179,18 +170,9 @@ enum err run_inputs_find(const char *const *words, size_t count, struct run_inpu
 {
     enum err err = ERR_OK;
     *out = (struct run_inputs){0};
-    bool *is_other = calloc(count + 1, sizeof *is_other);
-    if (!is_other)
-        return err_no_memory(why);
     for (size_t i = 0; !err && i < count; i++)
-        err = add_word(out, words[i], &is_other[i]);
-    bool none = out->count == 0; /* the command says why it cannot read them */
-    for (size_t i = 0; !err && i < count; i++)
-        if (is_other[i] && none)
-            err = add_input(out, words[i], NULL);
-        else if (is_other[i] && !is_by_product(words[i]))
-            log_warn("%s is not a run: skipped", words[i]);
-    free(is_other);
+        if (count == 1 || !is_by_product(words[i]))
+            err = add_word(out, words[i]);
     if (err) {
         run_inputs_release(out);
         err_explain(why, err);

@@ -28,9 +28,9 @@ struct run_list {
 enum err run_list_load(const char *parent, struct run_list *out, struct error *why) MUST_USE;
 void run_list_release(struct run_list *list);
 
-/* What the arguments of a command name: runs and JSON files as given.  A folder that is no run stands for the runs
- * in it.  What is neither is skipped with a warning if others are runs: `runs/` then a star also names the run
- * index, plots and reports.  run_inputs_release frees it. */
+/* What the arguments of a command name: a folder that is no run stands for the runs in it, and what commands leave
+ * among runs (the run index, plots, reports) is left out of several arguments, since a wildcard names it too.
+ * run_inputs_release frees it. */
 struct run_inputs {
     char **paths; /* count of them, then NULL */
     size_t count, capacity;

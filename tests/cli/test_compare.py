@@ -511,10 +511,8 @@ class BadInput(CompareTest):
         good = self.run_of("good", [query(i) for i in range(5)])
         self.fails(good, self.root / "nothing", words="no such directory")
         self.fails(self.root / "nothing", good, words="no such directory")
-        (self.root / "bare").mkdir()
-        done = ipw(None, "compare", good, self.root / "bare")  # a folder stands for the runs in it
-        self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("bare is not a run: skipped", done.stderr)
+        (self.root / "folder").mkdir()
+        self.fails(good, self.root / "folder", words="holds no run")
         self.fails(good, good, "--model", "other", words="has no model 'other'")
 
     def test_one_record(self):

@@ -412,7 +412,7 @@ class Repeats(FiguresTest):
         np.testing.assert_allclose(got, wanted, rtol=1e-9)
 
     def test_bars_of_plots_are_over_questions(self):
-        """And have the sensors' 3 % in them, as the note says."""
+        """Without the sensors' 3 %, which are common to both runs and stand in the subtitle."""
         program, script = self.folder / "bin/gnuplot", self.folder / "script"
         program.parent.mkdir()
         program.write_text(f"#!/bin/sh\ncat > {script}; echo drawn\n")
@@ -426,13 +426,14 @@ class Repeats(FiguresTest):
             runs.append(self.run_of(lines, f"at{at_once}", concurrency=at_once))
             ratio = joules.sum() / tokens.sum()
             error = np.std(joules - ratio * tokens, ddof=1) / math.sqrt(24) / tokens.mean()
-            half = 1.96 * math.hypot(error, 0.03 * ratio)
-            wanted.append((at_once, ratio, ratio - half, ratio + half))
+            half = 1.96 * error
+            wanted.append((at_once, *(1e3 * value for value in (ratio, ratio - half, ratio + half))))
         done = ipw(None, "plot", *runs, "--plot", "concurrency", "-o", self.folder / "out",
                    env={"PATH": f"{program.parent}:/usr/bin:/bin"})
         self.assertEqual(done.returncode, 0, done.stderr)
         said = script.read_text()
-        self.assertIn("bars: ±1.96 σ, queries and sensors", said)
+        self.assertIn("energies measured (counter), ±3.0 % common; bars: 95 % CI", said)
+        self.assertIn("energy (mJ per output token)", said)
         bars = [tuple(map(float, row.split())) for row in said.split("$p0s1 << END\n")[1].split("END")[0].splitlines()]
         np.testing.assert_allclose(bars, wanted, rtol=1e-6)
 

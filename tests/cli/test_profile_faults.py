@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
+from machines import Nvidia  # noqa: E402
 from profiling import MODEL, TEXT, TOKENS, ProfileTest, Run  # noqa: E402
 from program import IPW, ipw  # noqa: E402
 
@@ -478,6 +479,85 @@ class FullDisks(ProfileTest):
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000)))
         self.addCleanup(self.stop, process)
         self.check(process, dataset, "ulimit -f")
+
+    def limited(self, machine, bytes_most, *more, **options):
+        """A run whose files may not grow longer; its report, None without one."""
+        arguments = self.arguments("--json", *more, **options)
+        self.done = subprocess.run(
+            [IPW, *map(str, arguments)], text=True, env=machine.environment(), stdin=subprocess.DEVNULL,
+            capture_output=True, timeout=60, check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_most, bytes_most)))
+        return json.loads(self.done.stdout) if self.done.stdout else None
+
+    def assertInterrupted(self, report):
+        """And the energies of all queries that are there."""
+        self.assertEqual(self.done.returncode, 1, self.done.stderr)
+        self.assertIn("the run was interrupted, and --resume continues it", self.done.stderr)
+        lines = Run(self.directory()).lines()
+        energies = {line["key"] for line in lines if line["kind"] == "energy"}
+        self.assertLessEqual({line["key"] for line in lines if line["kind"] == "query"}, energies)
+        self.assertEqual(lines[-1]["kind"], "end")
+        if report:
+            self.assertIs(report["interrupted"], True)
+        if (self.directory() / "summary.json").exists():
+            quality = ipw(self.on, "analyze", "--json", "--analysis", "quality", self.directory()).stdout
+            self.assertIn('"interrupted: --resume continues it"', quality)
+
+    def assertNothingLost(self, report, count):
+        self.assertEqual((report["completed"], report["energy_known"]), (count, count))
+        self.assertIs(report["interrupted"], False)
+        joules = report["joules"]
+        parts = sum(joules[part] or 0 for part in ("queries", "failed", "idle", "unattributed"))
+        self.assertAlmostEqual(parts / report["energy"]["joules"], 1, delta=1e-6)
+        self.assertLess(report["conservation_error"], 1e-6)
+        self.assertEqual(joules["failed"], 0)  # no query did
+        self.assertIsNone(report["energy"]["note"])
+
+    def test_no_energy_is_lost(self):
+        """Wherever the journal ends: the energies of its queries have their place in it, or the run stops before."""
+        machine = self.machine(Nvidia, "power 0 constant 100")
+        dataset = self.numbered(40)
+        for limit in range(30_000, 75_000, 9_000):
+            with self.subTest(limit):
+                shutil.rmtree(self.out, ignore_errors=True)
+                options = {"play": "normal:gap_ms=2", "dataset": dataset}
+                self.assertInterrupted(self.limited(machine, limit, "-c", 2, **options))
+                self.assertNothingLost(self.profile("--resume", "-c", 2, machine=machine, **options), 40)
+
+    def test_no_energy_is_lost_on_a_full_file_system(self):
+        machine = self.machine(Nvidia, "power 0 constant 100")
+        dataset = self.numbered(60)
+        for size in ("96k", "140k", "200k"):
+            with self.subTest(size):
+                self.out.mkdir(exist_ok=True)
+                if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", self.out],
+                                  capture_output=True, check=False).returncode:
+                    self.skipTest("cannot mount a small file system here")
+                self.addCleanup(subprocess.run, ["umount", "-l", self.out], check=False, capture_output=True)
+                options = {"play": "normal:gap_ms=2", "dataset": dataset, "machine": machine}
+                process = self.start("-c", 2, **options)
+                out, err = process.communicate(timeout=60)
+                self.done = subprocess.CompletedProcess([], process.returncode, out, err)
+                self.assertInterrupted(json.loads(out) if out else None)
+                subprocess.run(["mount", "-o", "remount,size=64m", self.out], check=True)
+                self.assertNothingLost(self.profile("--resume", "-c", 2, **options), 60)
+                subprocess.run(["umount", "-l", self.out], check=True)
+
+    def test_what_is_lost_is_unattributed(self):
+        """The whole of 100 W against records of which a part is gone: neither failed nor good."""
+        machine = self.machine(Nvidia, "power 0 constant 100")
+        options = {"play": "normal:gap_ms=5", "dataset": self.numbered(20), "machine": machine}
+        process = self.start(**options)
+        self.until(lambda: self.service.times("question 12"), "a journal of some length")
+        os.truncate(next(self.out.glob("*/records.jsonl")), 0)
+        out, err = process.communicate(timeout=60)
+        report = json.loads(out)
+        joules = report["joules"]
+        self.assertEqual(joules["failed"], 0, err)
+        self.assertGreater(joules["unattributed"], 0.3 * report["energy"]["joules"])
+        self.assertIn("have no record are unattributed", report["energy"]["note"])
+        parts = sum(joules[part] or 0 for part in ("queries", "failed", "idle", "unattributed"))
+        self.assertAlmostEqual(abs(parts / report["energy"]["joules"] - 1), report["conservation_error"], delta=1e-9)
 
     def test_nowhere_to_put_the_report(self):
         done = ipw(self.on, *self.arguments("-o", "/dev/full"))

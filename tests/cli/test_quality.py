@@ -11,7 +11,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from program import ipw  # noqa: E402
-from rundirs import MODEL, query, write_run  # noqa: E402
+from rundirs import MODEL, query, summary, write_run  # noqa: E402
 
 missing = [part["missing"] for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]
            if part["name"] == "cJSON" and not part["available"]]
@@ -47,8 +47,8 @@ class Quality(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def checks(self, lines, samples=None, name="run"):
-        path = write_run(self.folder / name, lines)
+    def checks(self, lines, samples=None, name="run", whole=None):
+        path = write_run(self.folder / name, lines, whole)
         if samples is not None:
             (path / "samples.csv").write_text(HEADER + samples)
         done = ipw(None, "analyze", path, "--json")
@@ -64,6 +64,23 @@ class Quality(unittest.TestCase):
         checks = self.checks(steady())
         for name in (*DRIFTS, "cold_start", "cut_answers", "failed_queries", "finished", "energy", "coverage"):
             self.assertEqual(checks[name][0], "good", f"{name}: {checks[name]}")
+
+    def test_parts_that_do_not_add_up(self):
+        """Whatever conservation_error says: earlier versions compared other sums."""
+        lines = steady()
+        whole = summary(lines)
+        own = whole["ipw"]
+        own["energy"]["joules"] = 127.6
+        own |= {"conservation_error": 0, "energy_known": 60,
+                "joules": {"queries": 70.0, "failed": 0, "idle": 9.0, "unattributed": 0.9}}
+        self.assertEqual(self.checks(lines, whole=whole)["conservation"],
+                         ("warning", "the parts differ from the machine's energy by 37 %"))
+        own["energy_known"] = 30
+        own["joules"]["unattributed"] = 48.6
+        checks = self.checks(lines, whole=whole, name="lost")
+        self.assertEqual(checks["conservation"][0], "good")
+        self.assertEqual(checks["unattributed"][0], "warning")
+        self.assertIn("48.6 J, 38 % of the energy, belong to no query", checks["unattributed"][1])
 
     def test_it_warms_up(self):
         self.assertOnly(self.checks(steady(degrees=12)), "temperature_drift")

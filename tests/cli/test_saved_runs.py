@@ -104,9 +104,10 @@ class Saved(unittest.TestCase):
                 self.assertEqual([Path(run["directory"]).name for run in (report["baseline"], *report["comparisons"])],
                                  [run.name for run in self.runs])
         (self.folder / "notes.txt").write_text("")
-        done = ipw(None, "analyze", *sorted(self.folder.iterdir()), "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("notes.txt is not a run: skipped", done.stderr)
+        self.addCleanup((self.folder / "notes.txt").unlink)
+        done = ipw(None, "analyze", *self.runs, self.folder / "notes.txt")  # nothing named is left out in silence
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("notes.txt", done.stderr)
         for nothing in (self.folder / "plots", self.folder / "notes.txt", self.folder / "nowhere"):
             self.assertNotEqual(ipw(None, "report", nothing).returncode, 0)
             self.assertNotEqual(ipw(None, "compare", *self.runs, self.folder / "nowhere").returncode, 0)

@@ -254,6 +254,7 @@ static enum err end_judgement(struct judge_worker *worker, struct job *job, bool
     struct profile *profile = worker->pool->profile;
     struct judgement *judgement = job->judgement;
     if (!worker->asked || aborted) {
+        journal_unreserve(&profile->journal, profile->energy_space);
         sharing_forget(profile->sharing, judgement->id);
         return ERR_OK;
     }
@@ -282,7 +283,10 @@ static enum err run_job(struct judge_worker *worker, struct job *job, struct err
     struct grade grade;
     char key[sizeof job->judgement->key];
     str_copy(key, sizeof key, job->judgement->key);
-    enum err err = sharing_begin(profile->sharing, job->judgement->id, clock_now());
+    enum err err = journal_reserve(&profile->journal, profile->energy_space, why);
+    if (err)
+        return err;
+    err = sharing_begin(profile->sharing, job->judgement->id, clock_now());
     if (err)
         return err_explain(why, err);
     worker->asked = false;
@@ -320,7 +324,7 @@ static void take_share(void *context, const struct share *share)
     struct text line = {0};
     struct error why = {0};
     records_judge_energy(profile, judgement, share, &line);
-    enum err err = journal_append(&profile->journal, &line, &why);
+    enum err err = journal_append_reserved(&profile->journal, &line, profile->energy_space, &why);
     if (err)
         profile_fail(profile, err, &why);
     text_release(&line);

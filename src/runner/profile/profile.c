@@ -105,10 +105,12 @@ static enum err run_phases(struct profile *profile, struct error *why)
             profile_warn(profile, late.text);
         return err;
     }
-    if (!err && profile->err) {
-        *why = profile->why;
-        err = profile->err;
-    }
+    if (!err && profile->err)
+        err = err_set(why, profile->err,
+                      profile->err == ERR_NO_SPACE
+                          ? "%s; the run was interrupted, and --resume continues it"
+                          : "%s",
+                      profile->why.text);
     enum err late_err = summarize(profile, &late);
     if (late_err && !file_is_directory(profile->directory))
         late_err =

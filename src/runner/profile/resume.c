@@ -2,8 +2,10 @@
  * line when it was killed. */
 #include "runner/profile/resume.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "core/json.h"
 #include "core/secret.h"
 #include "core/text.h"
@@ -70,12 +72,23 @@ void resume_settings(const struct profile_options *options, const char *dataset_
     secret_hide_json(out); /* as the journal keeps them, to be compared with it */
 }
 
+/* Of a sum of joules, relative; what differs by less is the same. */
+#define ROUNDING 1e-9
+
 struct reading {
     const struct profile_options *options;
     struct resume *resume;
     struct jv *settings; /* of this start */
     bool in_start;       /* after a run line, before its end line */
     struct energy spent; /* by the requests of this start */
+    double journaled;    /* joules of those of them that are in its records */
+    double busy_joules;  /* as its end line has them; UNKNOWN without one */
+    struct early {       /* energies that stand before their query, or have none */
+        uint64_t index;
+        unsigned repeat;
+        double joules;
+    } *early;
+    size_t early_count, early_capacity;
     struct error why;
 };
 
@@ -141,21 +154,48 @@ static struct energy energy_from_json(const struct jv *value)
     return energy;
 }
 
-static void take_attempt(struct reading *reading, const struct jv *value)
+static void add_journaled(struct reading *reading, double joules)
+{
+    add_known(&reading->resume->spent.requests_joules, joules);
+    reading->journaled += is_known(joules) ? joules : 0;
+}
+
+static double take_attempt(struct reading *reading, const struct jv *value)
 {
     struct energy energy = energy_from_json(value);
     energy_add(&reading->spent, &energy);
-    add_known(&reading->resume->spent.requests_joules, energy.joules);
+    return energy.joules;
+}
+
+/* The energy of a query whose own line was refused by a full disk is in no record. */
+static enum err take_query_energy(struct reading *reading, const struct jv *line, double joules)
+{
+    struct early early = {.joules = joules};
+    const char *key = jv_text(jv_get(line, "key"));
+    if (!is_known(joules) || !query_key_parse(key, &early.index, &early.repeat))
+        return ERR_OK;
+    if (query_set_has(&reading->resume->ended_queries, early.index, early.repeat)) {
+        add_journaled(reading, joules);
+        return ERR_OK;
+    }
+    struct early *all =
+        grow(reading->early, &reading->early_capacity, reading->early_count, sizeof *all);
+    if (!all)
+        return ERR_NO_MEMORY;
+    reading->early = all;
+    all[reading->early_count++] = early;
+    return ERR_OK;
 }
 
 static enum err take_energy(struct reading *reading, const struct jv *line)
 {
     struct resume *resume = reading->resume;
     const struct jv *own = jv_get(line, "ipw");
-    take_attempt(reading, jv_get(own, "energy"));
+    enum err err = take_query_energy(reading, line, take_attempt(reading, jv_get(own, "energy")));
     for (const struct jv *one = jv_first(jv_get(own, "failed_attempts")); one; one = jv_next(one))
-        take_attempt(reading, one);
-    enum err err = jv_get(own, "energy") ? add_key(&resume->settled_queries, line) : ERR_OK;
+        add_journaled(reading, take_attempt(reading, one));
+    if (!err && jv_get(own, "energy"))
+        err = add_key(&resume->settled_queries, line);
     if (!err && jv_get(own, "judge_energy"))
         err = add_key(&resume->judge_settled, line);
     return err;
@@ -178,11 +218,11 @@ static void take_end(struct reading *reading, const struct jv *line)
     }
     energy_add(&spent->energy, &energy);
     add_known(&spent->busy.joules, joules);
+    reading->busy_joules = joules;
     if (is_known(joules)) {
         spent->busy.seconds += is_known(covered_s) ? covered_s : busy_s; /* older ones lack it */
         spent->busy.plus_minus += joules * energy.plus_minus / energy.joules;
     }
-    add_known(&spent->accounted_joules, jv_number(jv_get(line, "accounted_joules")));
     add_known(&spent->idle_joules, jv_number(jv_get(line, "idle_joules")));
     add_known(&spent->unattributed_joules, jv_number(jv_get(line, "unattributed_joules")));
 }
@@ -190,12 +230,21 @@ static void take_end(struct reading *reading, const struct jv *line)
 /* Of a killed start only the energies of its requests are known. */
 static void close_start(struct reading *reading)
 {
-    if (reading->in_start) {
-        energy_add(&reading->resume->spent.energy, &reading->spent);
-        add_known(&reading->resume->spent.accounted_joules, reading->spent.joules);
-    }
+    struct resume *resume = reading->resume;
+    double spent = reading->in_start ? reading->spent.joules : reading->busy_joules;
+    if (reading->in_start)
+        energy_add(&resume->spent.energy, &reading->spent);
+    for (size_t i = 0; i < reading->early_count; i++)
+        if (query_set_has(&resume->ended_queries, reading->early[i].index,
+                          reading->early[i].repeat))
+            add_journaled(reading, reading->early[i].joules);
+    if (spent - reading->journaled > ROUNDING * spent)
+        resume->spent.lost_joules += spent - reading->journaled;
     reading->in_start = false;
     reading->spent = energy_unknown("");
+    reading->journaled = 0;
+    reading->busy_joules = UNKNOWN;
+    reading->early_count = 0;
 }
 
 /* Queries of the start before are settled, or were closed before this one wrote its first line. */
@@ -234,7 +283,8 @@ static enum err take_line(void *context, const struct jv *line)
 enum err resume_read(const char *journal, const struct profile_options *options,
                      const char *dataset_hash, struct resume *out, struct error *why)
 {
-    struct reading reading = {.options = options, .resume = out, .spent = energy_unknown("")};
+    struct reading reading = {
+        .options = options, .resume = out, .spent = energy_unknown(""), .busy_joules = UNKNOWN};
     struct text settings = {0};
     uint64_t damaged;
     *out = resume_nothing();
@@ -249,6 +299,7 @@ enum err resume_read(const char *journal, const struct profile_options *options,
     close_start(&reading);
     if (reading.why.text[0])
         *why = reading.why;
+    free(reading.early);
     jv_free(reading.settings);
     text_release(&settings);
     if (err)

@@ -16,12 +16,14 @@ struct json;
 /* Energies of one start, or of all; UNKNOWN where nothing was measured. */
 struct run_energy {
     struct energy energy;       /* of the machine while the queries ran, by the ledger */
-    double accounted_joules;    /* the same by attribution: requests, idle and unattributed */
+    double accounted_joules;    /* of this start, by attribution: requests, idle and unattributed */
     double idle_joules;         /* while no request was in flight */
     double unattributed_joules; /* above idle then */
-    double requests_joules;     /* of every attempt, also of queries asked again since */
-    struct busy_energy busy;    /* while at least one request was in flight, over covered time */
-    double busy_s;              /* with at least one request in flight */
+    double
+        requests_joules; /* of earlier starts: every attempt, also of queries asked again since */
+    double lost_joules;  /* of earlier starts: of requests whose records were lost */
+    struct busy_energy busy; /* while at least one request was in flight, over covered time */
+    double busy_s;           /* with at least one request in flight */
 };
 
 struct run_energy run_energy_unknown(const char *note);

@@ -28,7 +28,7 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
 /* The end line, with what was spent since `from`. */
 enum err settle_close_account(struct profile *profile, nanos from, struct error *why) MUST_USE;
 
-/* All starts.  *conservation_error is how far the accounted joules are from the measured ones. */
-struct run_energy settle_totals(const struct profile *profile, double *conservation_error);
+/* All starts. */
+struct run_energy settle_totals(const struct profile *profile);
 
 #endif

@@ -22,6 +22,7 @@
 #include "runner/profile/resume.h"
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"
+#include "sampler/sampler.h"
 #include "sampler/session.h"
 
 #define TICK (20 * NS_PER_MS)
@@ -363,6 +364,7 @@ static enum err open_files(struct profile *profile, struct error *why)
         return err;
     }
     profile->has_files = true;
+    profile->energy_space = 4096 + 1024 * sampler_count(profile->session->sampler);
     err = samples_create(&profile->samples_file, profile->samples_path, true, why);
     if (!err && (err = samples_log_init(&profile->samples, profile->session->sampler, profile->zero,
                                         &profile->samples_file)))

@@ -60,6 +60,8 @@ struct profile {
     struct samples_writer samples_file;
     struct samples_log samples;
     enum err samples_err; /* why samples are missing */
+    size_t energy_space;  /* bytes that a line with an energy may take */
+    bool unsettled;       /* such a line could not be written */
 
     /* Shared by the threads. */
     struct supply supply;
@@ -95,8 +97,7 @@ struct profile {
     bool abandoned; /* an impatient user left threads behind that still use all of this */
 
     /* What the summary of the run points to, beside the above. */
-    struct run_energy total; /* of all starts */
-    double conservation_error;
+    struct run_energy total;                                   /* of all starts */
     struct text dataset_params, client_params, request_params; /* JSON objects */
     char judge_url[512];
     char failure_reason[200], tokens_note[200], ungraded_reason[200];

@@ -107,19 +107,41 @@ static void fill_intelligence(const struct profile *profile, const struct sums *
     out->upstream_ipw_total = score.upstream_ipw_total;
 }
 
+/* What is left of the first when the second is taken from it; less than that is rounding. */
+static double rest_of(double all, double part)
+{
+    return all - part > 1e-9 * all ? all - part : 0;
+}
+
 /* Attempts of an earlier start whose query was asked again: no record has them any more. */
 static double superseded_joules(const struct profile *profile, const struct sums *sums)
 {
-    double recorded = sums->joules + sums->failed_joules;
-    double rest = profile->total.requests_joules - recorded;
-    return rest > 1e-9 * recorded ? rest : 0; /* less is rounding */
+    return rest_of(profile->resume.spent.requests_joules, sums->earlier_joules);
 }
 
-static void fill_energy(const struct profile *profile, const struct sums *sums, struct summary *out)
+/* Of requests whose record or energy could not be written, or was deleted since. */
+static double lost_joules(struct profile *profile, const struct sums *sums)
+{
+    struct energy *energy = &profile->total.energy;
+    double lost = rest_of(profile->spent.busy.joules,
+                          sums->joules + sums->failed_joules - sums->earlier_joules) +
+                  profile->resume.spent.lost_joules;
+    if (lost > 1e-3 * energy->joules && !energy->note[0])
+        str_format(energy->note, sizeof energy->note,
+                   "%.3g J of requests that have no record are unattributed", lost);
+    return lost;
+}
+
+static double known_or_0(double value)
+{
+    return is_known(value) ? value : 0;
+}
+
+static void fill_energy(struct profile *profile, const struct sums *sums, struct summary *out)
 {
     const struct run_energy *total = &profile->total;
+    double lost = lost_joules(profile, sums);
     out->energy = record_energy_of(&total->energy);
-    out->conservation_error = profile->conservation_error;
     out->energy_known = (int64_t)sums->measured;
     if (sums->measured) {
         out->queries_joules = sums->joules;
@@ -131,6 +153,11 @@ static void fill_energy(const struct profile *profile, const struct sums *sums, 
     out->decode_joules = sums->decode_joules;
     out->idle_joules = total->idle_joules;
     out->unattributed_joules = total->unattributed_joules;
+    if (lost > 0)
+        add_known(&out->unattributed_joules, lost);
+    double parts = known_or_0(out->queries_joules) + known_or_0(out->failed_joules) +
+                   known_or_0(out->idle_joules) + known_or_0(out->unattributed_joules);
+    out->conservation_error = fabs(parts - total->energy.joules) / total->energy.joules;
     out->judge_joules = sums->judge_joules;
     out->gpu_joules = sums->gpu_joules;
     out->cpu_joules = sums->cpu_joules;
@@ -188,7 +215,7 @@ static void fill_run(const struct profile *profile, struct summary *out)
     out->started_at =
         profile->resume.starts ? profile->resume.started_at : seconds(profile->zero_wall);
     out->starts = profile->start;
-    out->interrupted = profile->result->signal != 0;
+    out->interrupted = profile->result->signal != 0 || profile->err;
     out->rows_left_out = (int64_t)profile->supply.bad_rows;
     out->first_row_left_out = str_or_null(profile->supply.first_bad.text);
     out->own_cpu_s = own.cpu_s - profile->cpu_s_before;
@@ -237,6 +264,7 @@ static enum err sum_records(const struct profile *profile, struct journal_index 
     struct summing summing = {profile, sums};
     uint64_t damaged = 0;
     sums->repeats = profile->options->repeat > 1;
+    sums->start = profile->start;
     enum err err = journal_index_give(index, sum_record, &summing, &damaged, why);
     if (!err && damaged)
         log_warn("%s: %llu damaged lines skipped", profile->journal_path,
@@ -280,7 +308,7 @@ static enum err summarize(struct profile *profile, struct sums *sums, struct err
 enum err profile_summarize(struct profile *profile, struct error *why)
 {
     struct sums sums;
-    profile->total = settle_totals(profile, &profile->conservation_error);
+    profile->total = settle_totals(profile);
     profile->result->energy = profile->total.energy;
     enum err err = sums_init(&sums);
     if (err)

@@ -230,9 +230,17 @@ void sums_close(struct sums *sums)
         sums->tally.repeats = repeats_of(sums->asked, sums->asked_count);
 }
 
+static void add_earlier(struct sums *sums, const struct record *record)
+{
+    double joules = record->energy.joules;
+    if (record->start < sums->start)
+        sums->earlier_joules += failed_attempts(record) + (is_known(joules) ? joules : 0);
+}
+
 enum err sums_add(struct sums *sums, const struct record *record)
 {
     enum err err = add_metadata(sums, record->dataset_metadata.value);
+    add_earlier(sums, record);
     bool completed = record->status && strcmp(record->status, "completed") == 0;
     sums->queries++;
     if (!err)

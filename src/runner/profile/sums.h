@@ -38,6 +38,7 @@ struct sums {
     double joules;                      /* of those */
     double idle_joules;                 /* their idle share; UNKNOWN when some have none */
     double failed_joules;               /* of failed queries, and of attempts that were retried */
+    double earlier_joules;              /* both, of queries of earlier starts */
     double judge_joules;                /* UNKNOWN without a judge */
     double gpu_joules, cpu_joules;      /* UNKNOWN without any */
     double output_tokens, input_tokens; /* of completed queries that have a count; else UNKNOWN */
@@ -53,7 +54,8 @@ struct sums {
     struct reason ungraded[SUMS_REASONS_MAX]; /* why completed queries have no grade */
     struct sketch rows[RECORD_STATISTICS];
     struct intelligence_tally tally;
-    bool repeats; /* set it where questions are asked several times: their answers are kept then */
+    int64_t start; /* the current one; set it where there are earlier ones */
+    bool repeats;  /* set it where questions are asked several times: their answers are kept then */
     struct question *asked;
     size_t asked_count, asked_capacity;
     struct jv *metadata; /* one example of each key in the items' metadata; owned */

@@ -296,7 +296,11 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
     struct completion reply;
     struct error reason = {0};
     struct answer answer = {.query = query, .reply = &reply};
-    enum err broken = ERR_OK;
+    struct journal *journal = &worker->profile->journal;
+    /* An answer is worth nothing without its energy, whose line comes later. */
+    enum err broken = journal_reserve(journal, worker->profile->energy_space, why);
+    if (broken)
+        return broken;
     for (;;) {
         answer.attempts++;
         bool again;
@@ -310,11 +314,15 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
             break;
         double pause_s = backoff_s(answer.attempts, &reply);
         completion_release(&reply);
-        if (!wait_until(worker->profile, clock_now() + from_seconds(pause_s)))
+        if (!wait_until(worker->profile, clock_now() + from_seconds(pause_s))) {
+            journal_unreserve(journal, worker->profile->energy_space);
             return ERR_OK; /* interrupted between attempts: as if never sent */
+        }
     }
     answer.why = answer.err ? (reason.text[0] ? reason.text : err_text(answer.err)) : "";
-    if (!broken && (answer.err != ERR_INTERRUPTED || !atomic_load(&worker->profile->cancel)))
+    if (answer.err == ERR_INTERRUPTED && atomic_load(&worker->profile->cancel))
+        journal_unreserve(journal, worker->profile->energy_space);
+    else if (!broken)
         broken = finish_query(worker, &answer, why);
     completion_release(&reply);
     return broken;
@@ -361,11 +369,11 @@ void workers_take_share(void *context, const struct share *share)
     struct text line = {0};
     struct error why = {0};
     records_energy(profile, pending, share, &line);
-    enum err err = line.failed ? ERR_NO_MEMORY : journal_append(&profile->journal, &line, &why);
+    enum err err = journal_append_reserved(&profile->journal, &line,
+                                           pending->last ? profile->energy_space : 0, &why);
+    profile->unsettled = profile->unsettled || err;
     if (err)
         profile_fail(profile, err, &why);
-    else
-        add_known(&profile->spent.requests_joules, share->total.joules);
     text_release(&line);
     free(pending);
 }

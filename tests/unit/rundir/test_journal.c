@@ -200,9 +200,50 @@ static void test_a_full_disk_leaves_whole_lines(void **state)
 
     struct journal journal;
     struct error why = {0};
-    assert_int_equal(journal_open(&journal, "/dev/full", &why), ERR_OK);
-    assert_int_equal(append(&journal, "{}", &why), ERR_NO_SPACE);
+    assert_int_equal(journal_open(&journal, "/dev/full", &why), ERR_BAD_VALUE); /* no file */
+    assert_contains(why.text, "/dev/full is not a regular file");
     journal_close(&journal);
+}
+
+/* An energy comes after its query: what a query reserves stays free for it. */
+static int write_until_reserved(void)
+{
+    struct journal journal;
+    struct error why = {0};
+    struct text later = {0};
+    struct rlimit limit = {.rlim_cur = 10000, .rlim_max = 10000};
+    signal(SIGXFSZ, SIG_IGN);
+    if (journal_open(&journal, path, &why) || setrlimit(RLIMIT_FSIZE, &limit))
+        return 2;
+    enum err err = ERR_OK;
+    int queries = 0;
+    for (; queries < 100 && !err; queries++) {
+        err = journal_reserve(&journal, 500, &why);
+        if (!err)
+            err = append(&journal, "{\"kind\":\"query\"}", &why);
+    }
+    if (err != ERR_NO_SPACE || !strstr(why.text, "ulimit -f") || queries < 15 || queries > 20)
+        return 3;
+    text_addf(&later, "{\"energy\":\"%0480d\"}", 0);
+    if (journal_append(&journal, &later, &why) != ERR_NO_SPACE)
+        return 4;
+    for (int i = 0; i < queries - 1; i++)
+        if (journal_append_reserved(&journal, &later, 500, &why))
+            return 5;
+    struct stat status;
+    journal_close(&journal);
+    return stat(path, &status) || status.st_blocks * 512 > 16384 ? 6 : 0;
+}
+
+static void test_reserved_space_stays_free(void **state)
+{
+    (void)state;
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(write_until_reserved());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 /* ---- a writer that is killed ---- */
@@ -544,6 +585,7 @@ int main(void)
         IN_TREE(test_a_long_torn_line_is_cut_off),
         IN_TREE(test_open_says_what_is_wrong),
         IN_TREE(test_a_full_disk_leaves_whole_lines),
+        IN_TREE(test_reserved_space_stays_free),
         IN_TREE(test_a_killed_writer_loses_at_most_its_torn_line),
         IN_TREE(test_threads_do_not_mix_their_lines),
         IN_TREE(test_damaged_lines_are_skipped_and_counted),
