@@ -102,7 +102,9 @@ static enum err derive_joules(struct run_table *table)
     double *joules = table->numbers[RUN_JOULES] = builder_new_column(table);
     if (!joules)
         return ERR_NO_MEMORY;
-    memcpy(joules, basis, table->rows * sizeof *joules);
+    /* The Python IPW writes exactly 0 for a query in which no sample fell: missing, not measured. */
+    for (size_t i = 0; i < table->rows; i++)
+        joules[i] = basis[i] == 0 ? UNKNOWN : basis[i];
     return ERR_OK;
 }
 

@@ -253,9 +253,12 @@ class Layouts(AnalyzeTest):
         for i in (2, 5):
             rows[i]["model_metrics"]["org/Model-7B"]["energy_metrics"]["per_query_joules"] = 0.0
         path = self.saved(rows)
-        got = self.analyze(path)["accuracy"]
+        whole = self.analyze(path)
+        got = whole["accuracy"]
         columns = Columns(path)
         joules = columns.of("energy_metrics", "per_query_joules")
+        self.assertEqual(whole["efficiency"]["summary"]["energy_known"], 28)  # ours: 0 J is missing, not measured
+        self.assertClose(whole["efficiency"]["summary"]["joules_per_query"], joules[joules > 0].mean())
         watts = columns.of("power_metrics", "gpu", "per_query_watts", "avg")
         latency = columns.of("latency_metrics", "total_query_seconds")
         joules = np.where(joules > 0, joules, watts * latency)

@@ -733,6 +733,17 @@ class Forms(EstimateTest):
         for text in (relu, token):
             self.assertNotRegex(text, r"\b1 \w+s\b(?!/s)")
 
+    def test_it_says_that_it_is_a_bound(self):
+        words = ("--model", "gpt2", "--hardware", "h200")
+        for more in ((), ("--batch", "1,8")):
+            head = self.run_ipw(*words, *more).stdout.splitlines()[:4]
+            self.assertTrue(any("bound with ideal kernels" in line and "1.6 to 2.9 times" in line for line in head), head)
+        report = json.loads(self.run_ipw(*words, "--json").stdout)
+        self.assertEqual(report["basis"], "bound with ideal kernels")
+        least, most = report["as_shipped_over_estimate"]
+        self.assertAlmostEqual(1 - 1 / least, 0.38)
+        self.assertAlmostEqual(1 - 1 / most, 0.66)
+
     def test_a_power_mode_stands_in_the_heading(self):
         mode = "jetson-orin-agx-64gb@30W"
         for form in ("table", "md"):

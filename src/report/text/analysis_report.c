@@ -9,7 +9,7 @@
 #include "report/text/format.h"
 #include "report/text/table.h"
 
-enum { ROWS_BRIEF = 24, NAMED_BRIEF = 5, CELL_MAX = 256, LABEL_WIDTH = 30 };
+enum { CELL_MAX = 256, LABEL_WIDTH = 30 };
 
 #define INTERVAL_SUFFIX "_interval_95"
 #define ERROR_SUFFIX    "_error"
@@ -200,27 +200,6 @@ static bool is_table(const struct jv *value)
     return true;
 }
 
-/* What only a closer look needs. */
-static bool is_detail(const char *key)
-{
-    static const char *const DETAILS[] = {"p_value",
-                                          "residual_std",
-                                          "theil_sen_intercept",
-                                          "avg_y",
-                                          "fence_low",
-                                          "fence_high",
-                                          "failed",
-                                          "dataset",
-                                          "robust_std",
-                                          "joules_per_gflop",
-                                          "joules_per_gb",
-                                          "idle_joules"};
-    for (size_t i = 0; i < sizeof DETAILS / sizeof *DETAILS; i++)
-        if (strcmp(key, DETAILS[i]) == 0)
-            return true;
-    return false;
-}
-
 struct columns {
     struct table_column items[TABLE_COLUMNS_MAX];
     const char *keys[TABLE_COLUMNS_MAX];
@@ -249,20 +228,8 @@ static void add_column(struct columns *columns, const char *key, bool right)
     columns->count++;
 }
 
-/* Whose figures they are needs no column where all are of one. */
-static bool is_same_model(const struct jv *rows, const char *key)
-{
-    const char *first = jv_text(jv_get(jv_first(rows), key));
-    if (strcmp(key, "model") != 0 || !first || jv_count(rows) < 2)
-        return false;
-    for (const struct jv *row = jv_first(rows); row; row = jv_next(row))
-        if (!jv_text(jv_get(row, key)) || strcmp(jv_text(jv_get(row, key)), first) != 0)
-            return false;
-    return true;
-}
-
 /* Every key that some row has a value for; rows may lack some. */
-static void find_columns(const struct jv *rows, bool verbose, struct columns *out)
+static void find_columns(const struct jv *rows, struct columns *out)
 {
     out->count = 0;
     if (jv_is_object(rows))
@@ -271,15 +238,13 @@ static void find_columns(const struct jv *rows, bool verbose, struct columns *ou
         for (const struct jv *cell = jv_first(row); cell; cell = jv_next(cell)) {
             const char *key = jv_key(cell);
             bool shown = !jv_is_null(cell) && !jv_is_object(cell) && !jv_is_array(cell) &&
-                         !is_attribute(row, key) &&
-                         (verbose || (!is_detail(key) && !is_same_model(rows, key)));
+                         !is_attribute(row, key);
             if (shown && !has_key(out, key))
                 add_column(out, key, !jv_text(cell));
         }
 }
 
-static void add_row(struct table *table, const struct jv *row, const struct columns *columns,
-                    bool verbose)
+static void add_row(struct table *table, const struct jv *row, const struct columns *columns)
 {
     char cell[CELL_MAX];
     for (size_t i = 0; i < columns->count; i++) {
@@ -290,14 +255,14 @@ static void add_row(struct table *table, const struct jv *row, const struct colu
         } else if (jv_is_null(value)) {
             table_add(table, "-");
         } else {
-            value_text(cell, row, value, jv_key(row), verbose);
+            value_text(cell, row, value, jv_key(row), true);
             table_add(table, cell);
         }
     }
 }
 
 /* Queries that a row names: "joules: q000012 (z = 8.1), ..." */
-static void write_named(const struct jv *rows, bool verbose, const char *indent, struct text *out)
+static void write_named(const struct jv *rows, const char *indent, struct text *out)
 {
     char label[CELL_MAX];
     for (const struct jv *row = jv_first(rows); row; row = jv_next(row)) {
@@ -308,54 +273,48 @@ static void write_named(const struct jv *rows, bool verbose, const char *indent,
         label_text(label, jv_key(row));
         text_addf(out, "%s%s:", indent, label);
         for (const struct jv *one = jv_first(named); one; one = jv_next(one))
-            if (verbose || shown < NAMED_BRIEF)
-                text_addf(out, "%s %s (z = %.1f)", shown++ ? "," : "",
-                          plain_text(jv_text(jv_get(one, "key"))).text,
-                          jv_number(jv_get(one, "z")));
-        text_add(out, all > shown ? " ...\n" : "\n");
+            text_addf(out, "%s %s (z = %.1f)", shown++ ? "," : "",
+                      plain_text(jv_text(jv_get(one, "key"))).text, jv_number(jv_get(one, "z")));
+        text_add(out, "\n");
     }
 }
 
-static void write_table(const struct jv *rows, bool verbose, bool color, struct text *out)
+static void write_table(const struct jv *rows, bool color, struct text *out)
 {
     struct columns columns;
     struct table table;
-    size_t shown = 0, all = jv_count(rows);
-    find_columns(rows, verbose, &columns);
+    find_columns(rows, &columns);
     table_init(&table, columns.items, columns.count);
     for (const struct jv *row = jv_first(rows); row; row = jv_next(row))
-        if (verbose || shown++ < ROWS_BRIEF)
-            add_row(&table, row, &columns, verbose);
+        add_row(&table, row, &columns);
     table_print(&table, "     ", color, out);
-    if (!verbose && all > ROWS_BRIEF)
-        text_addf(out, "     ... %zu more: -v shows them\n", all - ROWS_BRIEF);
-    write_named(rows, verbose, "     ", out);
+    write_named(rows, "     ", out);
 }
 
-static void write_data(const struct jv *data, bool verbose, bool color, struct text *out)
+static void write_data(const struct jv *data, bool color, struct text *out)
 {
     char label[CELL_MAX];
     for (const struct jv *child = jv_first(data); child; child = jv_next(child)) {
         label_text(label, jv_key(child));
         if (is_table(child)) {
             text_addf(out, "\n   %s\n", label);
-            write_table(child, verbose, color, out);
-        } else if (verbose && jv_is_object(child) && jv_first(child)) {
+            write_table(child, color, out);
+        } else if (jv_is_object(child) && jv_first(child)) {
             text_addf(out, "\n   %s\n", label);
             write_list(child, "     ", out);
-            write_data(child, verbose, color, out);
+            write_data(child, color, out);
         }
     }
 }
 
 /* An object whose children are rows already, as the outliers', is one table. */
-static void write_all_data(const struct jv *data, bool verbose, bool color, struct text *out)
+static void write_all_data(const struct jv *data, bool color, struct text *out)
 {
     if (is_table(data)) {
         text_add(out, "\n");
-        write_table(data, verbose, color, out);
+        write_table(data, color, out);
     } else {
-        write_data(data, verbose, color, out);
+        write_data(data, color, out);
     }
 }
 
@@ -598,7 +557,7 @@ void analysis_text(const struct jv *result, bool verbose, bool color, struct tex
         text_addf(out, "   not enough data: %s\n", plain_text(missing).text);
     } else {
         write_list(jv_get(result, "summary"), "   ", out);
-        write_all_data(jv_get(result, "data"), verbose, color, out);
+        write_all_data(jv_get(result, "data"), color, out);
     }
     for (const struct jv *line = jv_first(jv_get(result, "warnings")); line; line = jv_next(line))
         text_addf(out, "   warning: %s\n", plain_text(jv_text(line)).text);

@@ -205,6 +205,11 @@ static void tail_to_json(struct json *json, const struct workload_estimate *esti
     json_string(json, "confidence_reason",
                 estimate->confidence_reason[0] ? estimate->confidence_reason : NULL);
     json_string(json, "method", "estimated");
+    json_string(json, "basis", ESTIMATE_BASIS);
+    json_array(json, "as_shipped_over_estimate");
+    json_number(json, NULL, SHIPPED_LEAST);
+    json_number(json, NULL, SHIPPED_MOST);
+    json_array_end(json);
 }
 
 /* ---- a request ---- */

@@ -198,7 +198,8 @@ static void put_title(const struct points_report *report, const struct layout *l
     if (!layout->works.batches)
         text_addf(out, ", batch %.0f", work->batch);
     put_lengths(question, layout, out);
-    text_add(out, "\n\n");
+    char basis[WORDS_MAX];
+    text_addf(out, "\n   %s\n\n", words_basis(basis));
 }
 
 /* Points are Pareto-optimal among those of the same demand. */

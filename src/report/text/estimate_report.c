@@ -50,10 +50,10 @@ static void line(const struct paper *paper, const char *name, const char *format
 
 static void put_title(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    char setting[WORDS_MAX], device[WORDS_MAX];
+    char setting[WORDS_MAX], device[WORDS_MAX], basis[WORDS_MAX];
     const struct model *model = estimate->work->spec.model;
-    text_addf(paper->out, "\n %s%s on %s%s\n   %s\n\n", tint(paper, BOLD), model->name,
-              words_device(device, estimate->hardware), tint(paper, PLAIN),
+    text_addf(paper->out, "\n %s%s on %s%s\n   %s\n   %s\n\n", tint(paper, BOLD), model->name,
+              words_device(device, estimate->hardware), tint(paper, PLAIN), words_basis(basis),
               words_setting(setting, estimate));
 }
 

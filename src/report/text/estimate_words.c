@@ -104,6 +104,14 @@ char *words_device(char *to, const struct hardware *hardware)
     return to;
 }
 
+char *words_basis(char *to)
+{
+    str_format(to, WORDS_MAX,
+               ESTIMATE_BASIS "; models as shipped took %.1f to %.1f times this (H200)",
+               SHIPPED_LEAST, SHIPPED_MOST);
+    return to;
+}
+
 const char *words_plural(double count)
 {
     return count == 1 ? "" : "s";

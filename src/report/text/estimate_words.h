@@ -59,6 +59,15 @@ size_t words_figures(const struct workload_estimate *estimate,
 /* The distinct names of unknown operators; returns how many, at most `most`. */
 size_t words_unknown(const struct graph *graph, const char **labels, size_t most);
 
+/* What every estimate is: the time and energy of ideal kernels.  Models as they ship took so many times as much on an
+ * H200 (docs/estimate.md): the shares by which unfused and fused estimates were too low. */
+#define ESTIMATE_BASIS "bound with ideal kernels"
+#define SHIPPED_LEAST  (1 / (1 - 0.38))
+#define SHIPPED_MOST   (1 / (1 - 0.66))
+
+/* The same for people: "bound with ideal kernels; models as they ship took 1.6 to 2.9 times ...". */
+char *words_basis(char *to);
+
 /* A row of the top consumers of energy: subgraphs that repeat in several layers are one, "layer.*.mlp". */
 enum { CONSUMER_NAME_MOST = 36 };
 struct estimate_consumer {
