@@ -449,6 +449,8 @@ class Written(ExportTest):
 
     def test_refusals(self):
         run = write_run(self.root / "run", [query(0)])
+        bare = self.root / "bare"
+        bare.mkdir()
         for arguments, code, words in (
                 ((run, "--to", "parquet"), 2, "unknown export 'parquet'"), ((run, "--to", "hf"), 2, "hf needs --output-dir DIR"),
                 ((run, "--to", "sqlite"), 2, "sqlite needs -o FILE"),
@@ -457,7 +459,8 @@ class Written(ExportTest):
                 ((run, "--to", "hf", "--output-dir", "d", "-o", "d"), 2, "mutually exclusive"),
                 (("--to", "csv"), 2, "missing run directory"), ((run, run, "--to", "csv"), 2, "more than one run directory"),
                 ((self.root / "no", "--to", "csv"), 1, "no such directory"),
-                ((self.root, "--to", "csv"), 1, "holds no run"),
+                ((bare, "--to", "csv"), 1, "holds no run"),
+                ((self.root, "--to", "csv"), 2, "more than one run directory"),
                 ((run, "--to", "csv", "-o", self.root / "no" / "x"), 1, "cannot write"),
                 ((run, "--to", "csv", "-o", self.root), 1, "cannot write"),
                 ((run, "--to", "sqlite", "-o", self.root / "run" / "records.jsonl"), 1, "not a database"),
