@@ -13,7 +13,7 @@
 
 struct export_options {
     const char *to, *output, *directory, *model, *name;
-    bool replace;
+    bool replace, raw;
 };
 
 static int export_with(const struct export_options *options, const char *directory)
@@ -38,7 +38,8 @@ static int export_with(const struct export_options *options, const char *directo
                                      .model = options->model,
                                      .output = output,
                                      .name = options->name,
-                                     .replace = options->replace};
+                                     .replace = options->replace,
+                                     .raw = options->raw};
     if (export_run(driver, &request, &done, &why))
         return complain(EXIT_FAILED, "%s", why.text);
     if (done.damaged)
@@ -66,6 +67,8 @@ static const struct option_row ROWS[] = {
      .help = "name of the run in the output (default: its directory's)"},
     {.name = "replace", .type = OPTION_FLAG, .target = &args.replace,
      .help = "sqlite: replace a run of the same name (default: keep it)"},
+    {.name = "raw", .type = OPTION_FLAG, .target = &args.raw,
+     .help = "csv: no apostrophe before texts that a spreadsheet takes for formulas"},
     {0},
 };
 /* clang-format on */

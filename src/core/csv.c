@@ -409,3 +409,17 @@ void csv_add(struct text *out, const char *value)
         text_add_bytes(out, *at == '"' ? "\"\"" : at, *at == '"' ? 2 : 1);
     text_add(out, "\"");
 }
+
+void csv_add_text(struct text *out, const char *value)
+{
+    double number;
+    if (!value[0] || !strchr("=+-@\t\r", value[0]) || parse_double(value, &number) == ERR_OK) {
+        csv_add(out, value);
+        return;
+    }
+    struct text guarded = {0};
+    text_addf(&guarded, "'%s", value);
+    out->failed = out->failed || guarded.failed;
+    csv_add(out, text_get(&guarded));
+    text_release(&guarded);
+}

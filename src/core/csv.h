@@ -90,4 +90,8 @@ const char *csv_grid_cell(const struct csv_grid *grid, size_t row, long column);
 /* Appends a field, quoted where it must be. */
 void csv_add(struct text *out, const char *value);
 
+/* The same of a text for people, who open it in a spreadsheet: one that would be taken for a formula there begins with
+ * an apostrophe.  Numbers stay numbers. */
+void csv_add_text(struct text *out, const char *value);
+
 #endif

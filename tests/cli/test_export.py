@@ -420,6 +420,14 @@ class Written(ExportTest):
         self.assertIn(r'run="run \"x\"\\ü"', line)
         self.assertIn(r'dataset="line\nbreak \\ \"quote\""', line)
 
+    def test_texts_are_no_formulas_of_a_spreadsheet(self):
+        texts = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "-7", "+1.5e3", "a=b", ""]
+        run = write_run(self.root / "run", [query(i, problem=text or " ") for i, text in enumerate(texts)])
+        wanted = ["'=1+1", "'+cmd|' /C calc'!A0", "'-2+3", "'@SUM(1)", "'\t=1", "-7", "+1.5e3", "a=b", " "]
+        for options, problems in (([], wanted), (["--raw"], texts[:-1] + [" "])):
+            rows = list(csv.DictReader(io.StringIO(self.export(run, "csv", *options), newline="")))
+            self.assertEqual([row["problem"] for row in rows], problems)
+
     def test_an_unfinished_run(self):
         run = write_run(self.root / "run", [query(i) for i in range(5)], whole=False)
         self.assertEqual(len(self.export(run, "csv").splitlines()), 6)

@@ -171,7 +171,7 @@ static enum err prepare(struct exporting *work, struct error *why)
     work->run = (struct export_run){request->directory, work->name,
                                     work->model,        work->has_summary ? &work->summary : NULL,
                                     work->metadata,     request->output,
-                                    request->replace};
+                                    request->replace,   request->raw};
     work->export =
         (struct export){.driver = work->driver, .run = &work->run, .output = &work->output};
     return err || work->driver->makes_files

@@ -30,6 +30,7 @@ struct export_run {
                                   wants_metadata only */
     const char *output;            /* the file or directory to make; NULL for a stream */
     bool replace;                  /* a run of this name, where the output has one */
+    bool raw;                      /* csv: texts as they are, formulas of spreadsheets too */
 };
 
 struct export
@@ -73,6 +74,7 @@ struct export_request {
     const char *output; /* NULL, or "-": standard output */
     const char *name;   /* of the run; NULL: its directory's */
     bool replace;       /* what the output holds of a run of that name */
+    bool raw;           /* csv: texts as they are */
 };
 
 struct export_done {

@@ -25,11 +25,14 @@ static enum err csv_begin(struct export *export, struct error *why)
 }
 
 /* What is unknown is an empty field, a known but empty text is quoted. */
-static void put_cell(struct text *out, const struct record_field *field, const char *text,
+static void put_cell(struct export *export, const struct record_field *field, const char *text,
                      double number)
 {
-    if (text && text[0])
+    struct text *out = &export->out;
+    if (text && text[0] && export->run->raw)
         csv_add(out, text);
+    else if (text && text[0])
+        csv_add_text(out, text);
     else if (text)
         text_add(out, "\"\"");
     else if (!is_known(number))
@@ -49,7 +52,7 @@ static enum err csv_record(struct export *export, const struct export_record *re
     for (size_t i = 0; i < RECORD_EXPORTS; i++) {
         const struct record_field *field = record_export(i);
         text_add(&export->out, i ? "," : "");
-        put_cell(&export->out, field, export_text(export->run, &record->fields, field),
+        put_cell(export, field, export_text(export->run, &record->fields, field),
                  json_field_number(&field->at, &record->fields));
     }
     text_add(&export->out, "\n");

@@ -222,7 +222,7 @@ void table_write_csv(const struct table *table, struct text *out)
     for (size_t i = 0; i + table->width <= table->count; i += table->width) {
         for (size_t c = 0; c < table->width; c++) {
             text_add(out, c ? "," : "");
-            csv_add(out, table->cells[i + c]);
+            csv_add_text(out, table->cells[i + c]);
         }
         text_add(out, "\n");
     }
