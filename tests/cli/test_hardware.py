@@ -63,7 +63,7 @@ class Listed(unittest.TestCase):
         self.assertEqual(listed["hardware"], [json.loads(path.read_text()) for path in FILES])
 
     def test_everything_has_it_too(self):
-        text = ipw(None, "list").stdout
+        text = ipw(None, "list", "all").stdout
         self.assertIn("hardware: ", text)
         for path in FILES:
             self.assertRegex(text, rf"(?m)(^|\s){re.escape(path.stem)}(\s|$)")
