@@ -558,7 +558,7 @@ class Real(MachineTest):
     def test_a_slower_run_is_worse(self):
         on = self.machine(Intel, 50)
         fast = self.profile(on, "fast", "--client-param", "ttft_ms=20")
-        slow = self.profile(on, "slow", "--client-param", "ttft_ms=200")
+        slow = self.profile(on, "slow", "--client-param", "ttft_ms=45")
         report = json.loads(ipw(None, "compare", fast, slow, "--ignore-conditions",  # of the machine that tests
                                 "--json").stdout)["comparisons"][0]
         self.assertTrue(report["paired"])

@@ -170,8 +170,9 @@ class PlainAbi(unittest.TestCase):
             within[0] += error <= result.plus_minus
             within[1] += error <= 2 * result.plus_minus
             widths.append(result.plus_minus / result.joules)
-        # A region during which the sampler had no processor has a wide one, as it should.
-        self.assertLess(statistics.median(widths), 0.2)
+        # About 0.075; a single region is up to six times as wide now and then, also on a quiet machine.
+        self.assertLess(statistics.median(widths), 0.12)
+        self.assertLessEqual(sum(width > 0.2 for width in widths), 6)
         self.assertGreaterEqual(within[0], 0.6 * len(regions))
         self.assertGreaterEqual(within[1], 0.9 * len(regions))
 
