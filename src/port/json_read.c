@@ -253,7 +253,7 @@ static const struct jv *append(cJSON *object, const char *key, const struct jv *
     return NULL;
 }
 
-enum err jv_put(struct jv *object, const char *key, const struct jv *value)
+static enum err put(struct jv *object, const char *key, const struct jv *value)
 {
     cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)object, key);
     if (known)
@@ -332,7 +332,7 @@ enum err jv_merge(struct jv *into, const struct jv *from)
         cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)into, of(child)->string);
         enum err err = cJSON_IsObject(known) && jv_is_object(child)
                            ? jv_merge(as(known), child)
-                           : jv_put(into, of(child)->string, child);
+                           : put(into, of(child)->string, child);
         if (err)
             return err;
     }

@@ -112,12 +112,6 @@ const char *jv_key(const struct jv *child)
     return NULL;
 }
 
-enum err jv_put(struct jv *object, const char *key, const struct jv *value)
-{
-    (void)object, (void)key, (void)value;
-    return ERR_UNSUPPORTED;
-}
-
 enum err jv_index_init(struct jv_index *index, const struct jv *object)
 {
     (void)object;
