@@ -514,10 +514,9 @@ static int measure(const struct energy_options *options)
         code = show_live(&session, stream.start, stream.interval, &stream.total);
     else
         code = run_stream(&stream);
-    if (options->measure.require_energy && code != EXIT_FAILED) {
-        int missing = require_measured(&stream.total);
-        code = missing ? missing : code;
-    }
+    int missing =
+        code == EXIT_FAILED ? 0 : require_measured(&options->measure, &stream.total, NULL);
+    code = missing ? missing : code;
     free(stream.reported);
     session_close(&session);
     return code;

@@ -17,6 +17,7 @@
 #include "port/term.h"
 #include "report/live/progress.h"
 #include "rundir/run_list.h"
+#include "rundir/summary.h"
 #include "sampler/session.h"
 
 static const struct command *current; /* the one that runs; NULL before the first */
@@ -105,9 +106,21 @@ bool clear_progress(void)
 /* With less coverage a figure counts as missing, whatever its method. */
 #define COVERAGE_REQUIRED 0.9
 
-int require_measured(const struct energy *total)
+static int require_idle(const struct summary_conditions *conditions)
+{
+    for (size_t i = 0; i < conditions->finding_count; i++)
+        if (strcmp(conditions->findings[i].code, "baseline_refused") == 0)
+            return complain(EXIT_NOT_MEASURED, "--idle is required: %s",
+                            conditions->findings[i].text);
+    return 0;
+}
+
+int require_measured(const struct measure_options *options, const struct energy *total,
+                     const struct summary_conditions *conditions)
 {
     char why[400];
+    if (!options->require_energy)
+        return 0;
     if (total->method == METHOD_ESTIMATED)
         str_format(why, sizeof why, "only estimated, by %s", total->source);
     else if (!energy_is_measured(total))
@@ -115,9 +128,40 @@ int require_measured(const struct energy *total)
     else if (total->coverage < COVERAGE_REQUIRED)
         str_format(why, sizeof why, "coverage only %.0f %%", 100 * total->coverage);
     else
-        return 0;
+        return conditions && options->idle_s > 0 ? require_idle(conditions) : 0;
     return complain(EXIT_NOT_MEASURED,
                     "energy is required but was not measured: %s; see `ipw doctor`", why);
+}
+
+int failed_limit_read(struct failed_limit *limit)
+{
+    char digits[32];
+    if (!limit->given)
+        limit->given = "5%";
+    size_t length = strlen(limit->given);
+    bool is_share = length > 0 && limit->given[length - 1] == '%';
+    double value;
+    if (!str_format(digits, sizeof digits, "%.*s", (int)(length - is_share), limit->given) ||
+        parse_double(digits, &value) != ERR_OK || value < 0 || (is_share && value > 100))
+        return complain(EXIT_USAGE, "--max-failed %s: expected a number or 0%% to 100%%",
+                        limit->given);
+    limit->share = is_share ? value / 100 : UNKNOWN;
+    limit->count = is_share ? UNKNOWN : value;
+    return 0;
+}
+
+int require_answers(const struct failed_limit *limit, int64_t queries, int64_t failed,
+                    const char *model, const char *directory)
+{
+    const char *colon = model[0] ? ": " : "";
+    if (queries > 0 && failed == queries)
+        return complain(EXIT_FAILED, "%s%severy query failed: see records.jsonl in %s", model,
+                        colon, directory);
+    if ((double)failed > limit->count || (double)failed > limit->share * (double)queries + 1e-9)
+        return complain(EXIT_FAILED,
+                        "%s%s%lld of %lld queries failed, more than --max-failed %s allows", model,
+                        colon, (long long)failed, (long long)queries, limit->given);
+    return 0;
 }
 
 int open_session(const struct measure_options *options, struct session *session)

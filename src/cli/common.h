@@ -4,6 +4,7 @@
 #define IPW_CLI_COMMON_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "cli/options.h"
 #include "core/err.h"
@@ -11,12 +12,14 @@
 struct energy;
 struct text;
 struct session;
+struct summary_conditions;
 
 enum exit_code {
     EXIT_DONE = 0,
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
-    EXIT_NOT_MEASURED = 3,   /* --require-energy, and it was missing or estimated */
+    EXIT_NOT_MEASURED =
+        3, /* --require-energy, and it, or idle power for --idle, was not measured */
     EXIT_NOT_COMPARABLE = 4, /* --fail-if, and conditions differ */
 };
 
@@ -37,6 +40,7 @@ struct measure_options {
     const char *sensors;
     double rate_hz;
     bool require_energy;
+    double idle_s; /* of commands with --idle; UNKNOWN where it was not given */
 };
 /* clang-format off */
 #define MEASURE_OPTION_ROWS(m, rate_name)                                                          \
@@ -48,6 +52,13 @@ struct measure_options {
      .help = "sampling rate (default: what suits each sensor)", .least = 0.01, .most = 1000},      \
     {.name = "require-energy", .type = OPTION_FLAG, .target = &(m).require_energy,                 \
      .help = "exit 3 unless the energy was measured"}
+
+#define IDLE_OPTION_ROW(m, text, shortest)                                                         \
+    {.name = "idle", .type = OPTION_NUMBER, .target = &(m).idle_s, .value = "S", .help = text,     \
+     .least = shortest, .most = 86400}
+#define MAX_FAILED_OPTION_ROW(limit)                                                               \
+    {.name = "max-failed", .type = OPTION_TEXT, .target = &(limit).given, .value = "N|P%",         \
+     .help = "exit status 1 if more queries failed (default: 5%)"}
 
 /* Options that mean the same in every command that has them; `text` and `flag` are the targets. */
 #define MODEL_OPTION_ROW(text)                                                                     \
@@ -75,9 +86,20 @@ int complain_usage(const char *problem);
 /* Clears the line of progress on stderr; false where that is no terminal, and each step has its own line. */
 bool clear_progress(void);
 
-/* For --require-energy: 0 if the total was measured with enough coverage, else EXIT_NOT_MEASURED
- * after reporting the reason. */
-int require_measured(const struct energy *total);
+/* For --require-energy: 0 without it, or if the total was measured with enough coverage and, where --idle was given,
+ * idle power too; else EXIT_NOT_MEASURED after reporting the reason.  NULL: the command has no --idle. */
+int require_measured(const struct measure_options *options, const struct energy *total,
+                     const struct summary_conditions *conditions);
+
+/* --max-failed: how many queries of a run may fail.  failed_limit_read returns 0, or complains and returns EXIT_USAGE;
+ * require_answers returns 0 if no more failed, else EXIT_FAILED after reporting them.  model: "" or its name. */
+struct failed_limit {
+    const char *given;   /* "5%", "10"; NULL: the default */
+    double share, count; /* more than either of them; UNKNOWN for none */
+};
+int failed_limit_read(struct failed_limit *limit);
+int require_answers(const struct failed_limit *limit, int64_t queries, int64_t failed,
+                    const char *model, const char *directory);
 
 /* Opens a session by the options; complains on failure and returns the exit code, else 0. */
 int open_session(const struct measure_options *options, struct session *session);
