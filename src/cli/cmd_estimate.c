@@ -178,12 +178,12 @@ static void write_one(const struct estimate_options *options, const struct estim
 static int report_one(const struct estimate_options *options,
                       const struct workload_estimate *estimate, bool is_catalogued)
 {
-    struct recommendation proposals[RECOMMEND_MOST];
+    struct recommendations proposals;
     struct budget budget = budget_of(options);
     struct recommend_question question = {estimate, &budget, is_catalogued};
     struct estimate_report report = {.estimate = estimate,
                                      .budget = &budget,
-                                     .recommendations = proposals,
+                                     .recommendations = &proposals,
                                      .top = rows_shown(options, TOP_SUBGRAPHS),
                                      .shows_figures = options->verbose};
     struct subgraph_total *rows = NULL;
@@ -191,7 +191,7 @@ static int report_one(const struct estimate_options *options,
     struct text out = {0};
     enum err err = workload_estimate_subgraphs(estimate, &rows, &report.row_count, &why);
     if (!err)
-        err = recommend_make(&question, proposals, &report.recommendation_count, &why);
+        err = recommend_make(&question, &proposals, &why);
     if (!err && !estimate->memory.fits)
         err = recommend_devices_to_fit(estimate, &report.devices_to_fit, &why);
     report.rows = rows;

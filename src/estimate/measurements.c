@@ -261,8 +261,7 @@ static enum err validate_setting(const struct layers_file *file, const struct la
     if (err)
         return unknown_model(file, err, &inner);
     (void)str_copy(row.label, sizeof row.label, pass.label);
-    row.predicted.latency_s *= pass.times;
-    row.predicted.joules *= pass.times;
+    prediction_scale(&row.predicted, pass.times);
     return validation_add(validation, &row, file->why);
 }
 

@@ -20,6 +20,11 @@ const char *estimate_confidence_name(enum estimate_confidence confidence)
     return NAMES[confidence];
 }
 
+double estimate_model_error(const struct hardware *hardware)
+{
+    return hardware->is_calibrated ? MODEL_CALIBRATED : MODEL_THEORETIC;
+}
+
 /* ---- memory ---- */
 
 static double batch_of(const struct partition *partition)
@@ -181,7 +186,7 @@ static double both(struct rate a, struct rate b)
 /* Variance that the graph and the model add to that of the device's figures. */
 static double graph_variance(const struct pass_estimate *estimate, double all, double of_unknown)
 {
-    double model = estimate->hardware->is_calibrated ? MODEL_CALIBRATED : MODEL_THEORETIC;
+    double model = estimate_model_error(estimate->hardware);
     double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
     return square(model * all) + square(guessed * all) + square(NODE_UNKNOWN * of_unknown);
 }

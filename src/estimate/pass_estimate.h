@@ -27,6 +27,9 @@ struct estimate_config {
 enum estimate_confidence { CONFIDENCE_CALIBRATED, CONFIDENCE_INTERPOLATED, CONFIDENCE_THEORETICAL };
 const char *estimate_confidence_name(enum estimate_confidence confidence);
 
+/* Relative error of the model itself, beside those of the device's figures: smaller where it was fitted. */
+double estimate_model_error(const struct hardware *hardware);
+
 struct estimate_memory {
     double weights, activations_peak, workspace_peak, kv_cache;
     double total_peak;    /* bytes on one device */

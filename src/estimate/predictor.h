@@ -12,7 +12,7 @@
 #include "core/err.h"
 #include "estimate/calibrate_rows.h"
 #include "estimate/partition.h"
-#include "estimate/roofline.h"
+#include "estimate/workload_estimate.h"
 #include "graph/reader.h"
 
 struct predictor {
@@ -27,7 +27,8 @@ struct predictor {
 
 struct prediction {
     double latency_s, joules;
-    enum estimate_bound regime; /* that most of the time is bound by */
+    struct estimate_interval latency_range, joules_range; /* UNKNOWN for single loads */
+    enum estimate_bound regime;                           /* that most of the time is bound by */
 };
 
 /* What a measured row ran; 0 where it does not say. */
@@ -44,6 +45,9 @@ void predictor_release(struct predictor *predictor);
 
 enum err predictor_predict(struct predictor *predictor, const struct measured_pass *pass,
                            struct prediction *out, struct error *why) MUST_USE;
+
+/* The same pass `times` times. */
+void prediction_scale(struct prediction *prediction, double times);
 
 /* Its operations and bytes, which do not depend on the device. */
 enum err predictor_count(struct predictor *predictor, const struct measured_pass *pass,

@@ -52,14 +52,12 @@ static void name_bar(struct figure *figure, struct figure_panel *panel,
 
 static void put_heading(struct figure *figure, const struct workload_estimate *estimate)
 {
-    char words[WORDS_MAX], each[WORDS_MAX], unit[WORDS_MAX];
-    double units = estimate->work->units;
+    char words[WORDS_MAX], each[WORDS_MAX];
     str_format(figure->title, sizeof figure->title, "%s on %s", estimate->work->spec.model->name,
                estimate->hardware->name);
-    words_joules(each, estimate->total.joules.total / units,
-                 estimate->total.joules_plus_minus / units);
-    str_format(figure->note, sizeof figure->note, "%.100s; %.60s %.40s, estimated, not measured",
-               words_setting(words, estimate), each, words_each(unit, estimate->work->unit));
+    str_format(figure->note, sizeof figure->note, "%.100s; %.100s, estimated, not measured",
+               words_setting(words, estimate),
+               words_energy(each, estimate, estimate->work->units, estimate->work->unit));
 }
 
 /* What lies in memory beside weights and cache, from subgraph to subgraph. */
@@ -307,9 +305,10 @@ static void put_band(const struct lines *lines, struct figure *figure, struct fi
     for (size_t i = 0; i < line->count; i++) {
         const struct workload_estimate *estimate = &line->first[i]->estimate;
         double joules = workload_estimate_joules_per_unit(estimate);
-        double plus_minus = estimate->total.joules_plus_minus / estimate->work->units;
-        series_add3(band, length_of(line->first[i], lines->of_context),
-                    (joules - plus_minus) / lines->unit, (joules + plus_minus) / lines->unit);
+        struct estimate_interval interval = workload_estimate_interval(
+            estimate, joules, estimate->total.joules_plus_minus / estimate->work->units);
+        series_add3(band, length_of(line->first[i], lines->of_context), interval.low / lines->unit,
+                    interval.high / lines->unit);
     }
 }
 

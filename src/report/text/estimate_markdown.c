@@ -20,15 +20,12 @@ static void put_summary(const struct workload_estimate *estimate, struct text *o
     const struct estimate_totals *all = &estimate->total;
     char words[WORDS_MAX], each[WORDS_MAX], name[WORDS_MAX + 16], figure[FORMAT_MAX];
     char capacity[FORMAT_MAX];
-    double units = estimate->work->units;
     struct table table = TABLE(COLUMNS);
 
     str_format(name, sizeof name, "energy %s", words_each(each, estimate->work->unit));
-    add_pair(&table, name,
-             words_joules(words, all->joules.total / units, all->joules_plus_minus / units));
-    add_pair(&table, "energy", words_joules(words, all->joules.total, all->joules_plus_minus));
-    add_pair(&table, "latency",
-             format_with_error(figure, all->latency_s, all->latency_plus_minus, "s"));
+    add_pair(&table, name, words_energy(words, estimate, estimate->work->units, ""));
+    add_pair(&table, "energy", words_energy(words, estimate, 1, ""));
+    add_pair(&table, "latency", words_latency(words, estimate));
     str_format(name, sizeof name, "%ss/s", estimate->work->unit);
     add_pair(&table, name, words_rate(words, workload_estimate_units_per_s(estimate)));
     add_pair(&table, "average power", words_watts(words, all->average_w, all->power_plus_minus));
@@ -95,11 +92,11 @@ static void put_recommendations(const struct estimate_report *report, struct tex
         {"limits", false},
     };
     struct table table = TABLE(columns);
-    if (!report->recommendation_count)
+    if (!report->recommendations->count)
         return;
-    for (size_t i = 0; i < report->recommendation_count; i++) {
-        const struct recommendation *row = &report->recommendations[i];
-        add_pair(&table, row->options, words_saving(cell, row->saving));
+    for (size_t i = 0; i < report->recommendations->count; i++) {
+        const struct recommendation *row = &report->recommendations->items[i];
+        add_pair(&table, row->options, words_saving(cell, row));
         table_add(&table, words_joules(cell, row->joules_each, UNKNOWN));
         table_add(&table, format_si(cell, row->latency_s, "s"));
         table_add(&table, format_bytes(cell, row->memory_bytes));
@@ -109,18 +106,21 @@ static void put_recommendations(const struct estimate_report *report, struct tex
     table_write_markdown(&table, out);
     table_release(&table);
     text_add(out, "\n");
-    for (size_t i = 0; i < report->recommendation_count; i++)
-        if (report->recommendations[i].note[0])
-            text_addf(out, "- `%s`: %s\n", report->recommendations[i].options,
-                      report->recommendations[i].note);
+    if (words_unsure(cell, report->recommendations))
+        text_addf(out, "- %s\n", cell);
+    for (size_t i = 0; i < report->recommendations->count; i++)
+        if (report->recommendations->items[i].note[0])
+            text_addf(out, "- `%s`: %s\n", report->recommendations->items[i].options,
+                      report->recommendations->items[i].note);
 }
 
 void estimate_markdown(const struct estimate_report *report, struct text *out)
 {
     const struct workload_estimate *estimate = report->estimate;
-    char setting[WORDS_MAX], device[WORDS_MAX];
-    text_addf(out, "### %s on %s\n\n%s\n\n", estimate->work->spec.model->name,
-              words_device(device, estimate->hardware), words_setting(setting, estimate));
+    char setting[WORDS_MAX], device[WORDS_MAX], basis[WORDS_MAX];
+    text_addf(out, "### %s on %s\n\n%s; %s\n\n", estimate->work->spec.model->name,
+              words_device(device, estimate->hardware), words_setting(setting, estimate),
+              words_basis(basis, &estimate->shipped));
     put_summary(estimate, out);
     put_breakdown(estimate, out);
     put_checks(report, out);

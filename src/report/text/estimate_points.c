@@ -199,7 +199,9 @@ static void put_title(const struct points_report *report, const struct layout *l
         text_addf(out, ", batch %.0f", work->batch);
     put_lengths(question, layout, out);
     char basis[WORDS_MAX];
-    text_addf(out, "\n   %s\n\n", words_basis(basis));
+    if (report->points->able)
+        text_addf(out, "\n   %s", words_basis(basis, &report->points->items[0].estimate.shipped));
+    text_add(out, "\n\n");
 }
 
 /* Points are Pareto-optimal among those of the same demand. */
@@ -232,13 +234,14 @@ static void put_notes(const struct points_report *report, const struct layout *l
     char words[WORDS_MAX];
     if (report->points->able && words_divided(words, &report->points->items[0].estimate))
         text_addf(out, "%sdevices: %s\n", indent, words);
-    text_addf(out, "%s~ estimated by models of the devices, not measured", indent);
+    if (report->points->able && report->points->items[0].estimate.shipped.above > 0)
+        text_addf(out, "%s± of the devices' figures alone, for comparing rows\n", indent);
+    text_addf(out, "%s~ estimated by models of the devices, not measured\n", indent);
     if (layout->confidences)
-        text_add(out, "; conf: calibrated, interpolated, theoretical");
+        text_addf(out, "%sconf: calibrated, interpolated or theoretical\n", indent);
     else
-        text_addf(out, "; confidence: %s",
+        text_addf(out, "%sconfidence: %s\n", indent,
                   estimate_confidence_name(report->points->items[0].estimate.confidence));
-    text_add(out, "\n");
 }
 
 /* The rate adds nothing to the latency if all workloads have as many units. */
@@ -382,14 +385,14 @@ static void add_outcome(const struct points_report *report, const struct grid_po
     double units = estimate->work->units;
     const double figures[] = {
         all->joules.total / units,
-        all->joules_plus_minus / units,
+        workload_estimate_plus_minus(estimate, all->joules.total, all->joules_plus_minus) / units,
         all->joules.total,
         all->joules.compute,
         all->joules.memory,
         all->joules.idle,
         all->joules.link,
         all->latency_s,
-        all->latency_plus_minus,
+        workload_estimate_plus_minus(estimate, all->latency_s, all->latency_plus_minus),
         units / all->latency_s,
         all->average_w,
         all->peak_w,

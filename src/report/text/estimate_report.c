@@ -48,38 +48,40 @@ static void line(const struct paper *paper, const char *name, const char *format
 
 /* ---- the head ---- */
 
+/* The answer first: "resnet50 on NVIDIA H200 SXM 141GB: ~55 mJ per sample, 300 µs". */
 static void put_title(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    char setting[WORDS_MAX], device[WORDS_MAX], basis[WORDS_MAX];
-    const struct model *model = estimate->work->spec.model;
-    text_addf(paper->out, "\n %s%s on %s%s\n   %s\n   %s\n\n", tint(paper, BOLD), model->name,
-              words_device(device, estimate->hardware), tint(paper, PLAIN), words_basis(basis),
-              words_setting(setting, estimate));
+    char words[WORDS_MAX], energy[FORMAT_MAX], latency[FORMAT_MAX];
+    const struct workload *work = estimate->work;
+    double joules = workload_estimate_joules_per_unit(estimate);
+    text_addf(paper->out, "\n %s%s on %s%s: %s%s per %s, %s%s\n", tint(paper, BOLD),
+              work->spec.model->name, words_device(words, estimate->hardware), tint(paper, PLAIN),
+              is_known(joules) ? "~" : "", format_rough(energy, joules, "J"), work->unit,
+              format_rough(latency, estimate->total.latency_s, "s"),
+              work->spec.is_request ? " per request" : "");
+    text_addf(paper->out, "   %s\n", words_basis(words, &estimate->shipped));
+    text_addf(paper->out, "   %s\n\n", words_setting(words, estimate));
 }
 
 static void put_energy(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    const struct estimate_totals *all = &estimate->total;
-    char total[WORDS_MAX], each[WORDS_MAX], unit[WORDS_MAX], request[WORDS_MAX];
-    double units = estimate->work->units, batch = estimate->work->batch;
-    words_joules(each, all->joules.total / units, all->joules_plus_minus / units);
-    words_each(unit, estimate->work->unit);
-    words_joules(total, all->joules.total, all->joules_plus_minus);
+    char total[WORDS_MAX], each[WORDS_MAX], request[WORDS_MAX];
+    double units = estimate->work->units;
+    words_energy(each, estimate, units, estimate->work->unit);
     if (estimate->work->spec.is_request)
-        line(paper, "energy", "%s per request, %s %s",
-             words_joules(request, all->joules.total / batch, all->joules_plus_minus / batch), each,
-             unit);
+        line(paper, "energy", "%s, %s",
+             words_energy(request, estimate, estimate->work->batch, "request"), each);
     else if (units == 1)
-        line(paper, "energy", "%s %s", each, unit);
+        line(paper, "energy", "%s", each);
     else
-        line(paper, "energy", "%s %s, %s in total", each, unit, total);
+        line(paper, "energy", "%s, %s in total", each,
+             words_joules(total, estimate->total.joules.total, UNKNOWN));
 }
 
 static void put_time(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    char latency[FORMAT_MAX], first[FORMAT_MAX], rate[WORDS_MAX];
-    const struct estimate_totals *all = &estimate->total;
-    format_with_error(latency, all->latency_s, all->latency_plus_minus, "s");
+    char latency[WORDS_MAX], first[FORMAT_MAX], rate[WORDS_MAX];
+    words_latency(latency, estimate);
     words_rate(rate, workload_estimate_units_per_s(estimate));
     if (estimate->work->spec.is_request)
         line(paper, "latency", "%s; time to first token %s; %s %ss/s", latency,
@@ -138,16 +140,18 @@ static void put_work(const struct paper *paper, const struct workload_estimate *
     const struct estimate_totals *all = &estimate->total;
     const struct estimate_traffic *traffic = &all->traffic;
     char params[FORMAT_MAX], macs[FORMAT_MAX], flops[FORMAT_MAX], bytes[FORMAT_MAX];
-    line(paper, "work", "%s parameters, %s, %s, %s moved; %.3g FLOP/B",
+    char read[FORMAT_MAX], written[FORMAT_MAX], weights[FORMAT_MAX];
+    line(paper, "work", "%s parameters, %s, %s; %.3g FLOP/B",
          str_trim(format_si(params, estimate->params, "")), format_si(macs, all->macs, "MAC"),
-         format_si(flops, all->flops, "FLOP"), format_si(bytes, all->bytes, "B"),
-         all->flops / all->bytes);
-    if (traffic->cache_read > 0) {
-        char read[FORMAT_MAX], written[FORMAT_MAX], weights[FORMAT_MAX];
-        line(paper, "", "of which %s weights; KV cache %s read, %s written",
-             format_si(weights, traffic->weights, "B"), format_si(read, traffic->cache_read, "B"),
+         format_si(flops, all->flops, "FLOP"), all->flops / all->bytes);
+    format_si(bytes, all->bytes, "B");
+    format_si(weights, traffic->weights, "B");
+    if (traffic->cache_read > 0)
+        line(paper, "", "%s moved: %s weights, KV cache %s read, %s written", bytes, weights,
+             format_si(read, traffic->cache_read, "B"),
              format_si(written, traffic->cache_written, "B"));
-    }
+    else
+        line(paper, "", "%s moved, %s of it weights", bytes, weights);
 }
 
 static void put_devices(const struct paper *paper, const struct workload_estimate *estimate)
@@ -330,10 +334,10 @@ static void put_checks(const struct paper *paper, const struct estimate_report *
 static void fill_recommendations(const struct estimate_report *report, struct table *table)
 {
     char cell[WORDS_MAX];
-    for (size_t i = 0; i < report->recommendation_count; i++) {
-        const struct recommendation *row = &report->recommendations[i];
+    for (size_t i = 0; i < report->recommendations->count; i++) {
+        const struct recommendation *row = &report->recommendations->items[i];
         table_add(table, row->options);
-        table_add(table, words_saving(cell, row->saving));
+        table_add(table, words_saving(cell, row));
         table_add(table, words_joules(cell, row->joules_each, UNKNOWN));
         table_add(table, format_si(cell, row->latency_s, "s"));
         table_add(table, words_rate(cell, row->units_per_s));
@@ -354,13 +358,14 @@ static void put_no_recommendation(const struct paper *paper, const struct estima
     else
         text_addf(paper->out,
                   "   No other batch size, precision, device, power mode or fusion that fits saves "
-                  "%.0f %%.\n",
-                  100 * RECOMMEND_LEAST);
+                  "%.0f %%%s.\n",
+                  100 * RECOMMEND_LEAST,
+                  report->recommendations->unsure ? " and more than its ±" : "");
 }
 
 static void put_recommendations(const struct paper *paper, const struct estimate_report *report)
 {
-    char each[WORDS_MAX], rate[WORDS_MAX];
+    char each[WORDS_MAX], rate[WORDS_MAX], unsure[WORDS_MAX];
     const char *unit = words_unit(report->estimate->work);
     const struct table_column columns[] = {
         {words_proposals(report->budget, report->estimate), false},
@@ -374,17 +379,19 @@ static void put_recommendations(const struct paper *paper, const struct estimate
     str_format(rate, sizeof rate, "%ss/s", unit);
     struct table table = TABLE(columns);
     text_add(paper->out, "\n");
-    if (!report->recommendation_count) {
+    if (!report->recommendations->count) {
         put_no_recommendation(paper, report);
         return;
     }
     fill_recommendations(report, &table);
     table_print(&table, "   ", paper->color, paper->out);
-    text_add(paper->out, "   each estimated with that change alone\n");
-    for (size_t i = 0; i < report->recommendation_count; i++)
-        if (report->recommendations[i].note[0])
-            text_addf(paper->out, "   %s: %s\n", report->recommendations[i].options,
-                      report->recommendations[i].note);
+    text_addf(paper->out, "   each change alone%s%s\n",
+              words_unsure(unsure, report->recommendations) ? "; " : "",
+              report->recommendations->unsure ? unsure : "");
+    for (size_t i = 0; i < report->recommendations->count; i++)
+        if (report->recommendations->items[i].note[0])
+            text_addf(paper->out, "   %s: %s\n", report->recommendations->items[i].options,
+                      report->recommendations->items[i].note);
 }
 
 static void figure_cell(struct table *table, const struct words_figure *row)

@@ -20,8 +20,7 @@ struct estimate_report {
     const struct subgraph_total *rows;
     size_t row_count;
     const struct budget *budget;
-    const struct recommendation *recommendations;
-    size_t recommendation_count;
+    const struct recommendations *recommendations;
     int devices_to_fit; /* if it exceeds device memory: how many would do; 0: unknown */
     size_t top;         /* subgraphs to show; 0: all */
     bool shows_figures; /* of the device, with their sources */

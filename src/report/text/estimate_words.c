@@ -104,11 +104,13 @@ char *words_device(char *to, const struct hardware *hardware)
     return to;
 }
 
-char *words_basis(char *to)
+char *words_basis(char *to, const struct estimate_shipped *shipped)
 {
-    str_format(to, WORDS_MAX,
-               ESTIMATE_BASIS "; models as shipped took %.1f to %.1f times this (H200)",
-               SHIPPED_LEAST, SHIPPED_MOST);
+    if (is_known(shipped->most))
+        str_format(to, WORDS_MAX, ESTIMATE_BASIS "; models as shipped took %.1f to %.1f times this",
+                   shipped->least, shipped->most);
+    else
+        str_copy(to, WORDS_MAX, ESTIMATE_BASIS "; the ± covers published figures of LLMs");
     return to;
 }
 
@@ -125,6 +127,55 @@ static char *words_estimated(char *to, double value, double plus_minus, const ch
     else
         str_format(to, WORDS_MAX, "~%s", format_with_error(figure, value, plus_minus, unit));
     return to;
+}
+
+/* "9.9 to 45 mJ", "0.9 mJ to 1.2 J". */
+static void words_range(char *to, struct estimate_interval range, const char *unit)
+{
+    char low[FORMAT_MAX], high[FORMAT_MAX];
+    format_rough(low, range.low, unit);
+    format_rough(high, range.high, unit);
+    char *space = strchr(low, ' ');
+    const char *other = strchr(high, ' ');
+    if (space && other && strcmp(space, other) == 0)
+        *space = '\0'; /* one unit for both */
+    str_format(to, WORDS_MAX, "%s to %s", low, high);
+}
+
+/* A figure with its unit, and `each` after it. */
+static char *words_shipped(char *to, const struct workload_estimate *estimate, double value,
+                           double plus_minus, const char *unit, const char *each)
+{
+    char figure[FORMAT_MAX], range[WORDS_MAX];
+    const char *about = *unit == 'J' ? "~" : "";
+    if (!is_known(value))
+        str_format(to, WORDS_MAX, "-%s", each);
+    else if (!(estimate->shipped.above > 0))
+        str_format(to, WORDS_MAX, "%s%s%s", about,
+                   format_with_error(figure, value, plus_minus, unit), each);
+    else {
+        words_range(range, workload_estimate_interval(estimate, value, plus_minus), unit);
+        str_format(to, WORDS_MAX, "%s%s%s (%.60s as shipped)", about,
+                   format_rough(figure, value, unit), each, range);
+    }
+    return to;
+}
+
+char *words_energy(char *to, const struct workload_estimate *estimate, double parts,
+                   const char *unit)
+{
+    const struct estimate_totals *all = &estimate->total;
+    char each[64] = "";
+    if (*unit)
+        str_format(each, sizeof each, " per %.40s", unit);
+    return words_shipped(to, estimate, all->joules.total / parts, all->joules_plus_minus / parts,
+                         "J", each);
+}
+
+char *words_latency(char *to, const struct workload_estimate *estimate)
+{
+    const struct estimate_totals *all = &estimate->total;
+    return words_shipped(to, estimate, all->latency_s, all->latency_plus_minus, "s", "");
 }
 
 char *words_joules(char *to, double joules, double plus_minus)
@@ -169,12 +220,22 @@ char *words_rate(char *to, double rate)
     return to;
 }
 
-char *words_saving(char *to, double saving)
+char *words_saving(char *to, const struct recommendation *row)
 {
-    if (!is_known(saving))
+    if (!is_known(row->saving))
         str_copy(to, WORDS_MAX, "-");
     else
-        str_format(to, WORDS_MAX, "%.0f %%", round(100 * saving) + 0.0); /* no "-0" */
+        str_format(to, WORDS_MAX, "%.0f ± %.0f %%", round(100 * row->saving) + 0.0, /* no "-0" */
+                   fmax(1, 100 * row->saving_plus_minus));
+    return to;
+}
+
+char *words_unsure(char *to, const struct recommendations *list)
+{
+    if (!list->unsure)
+        return NULL;
+    str_format(to, WORDS_MAX, "%zu other%s less than %s ±", list->unsure,
+               list->unsure == 1 ? " saves" : "s save", list->unsure == 1 ? "its" : "their");
     return to;
 }
 
