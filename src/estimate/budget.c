@@ -63,7 +63,7 @@ static double value_of(const struct workload_estimate *estimate, enum budget_kin
 {
     const struct estimate_totals *all = &estimate->total;
     double parts = energy_parts(estimate);
-    *interval = (struct estimate_interval){UNKNOWN, UNKNOWN};
+    *interval = (struct estimate_interval){UNKNOWN, UNKNOWN, UNKNOWN};
     switch (kind) {
     case BUDGET_LATENCY:
         *interval = workload_estimate_interval(estimate, all->latency_s, all->latency_plus_minus);
@@ -76,8 +76,9 @@ static double value_of(const struct workload_estimate *estimate, enum budget_kin
     case BUDGET_FIT:
         return estimate->memory.total_peak;
     default:
-        interval->low = all->average_w - all->power_plus_minus;
-        interval->high = all->average_w + all->power_plus_minus;
+        *interval = (struct estimate_interval){all->average_w - all->power_plus_minus,
+                                               all->average_w + all->power_plus_minus,
+                                               all->power_plus_minus};
         return all->average_w;
     }
 }
@@ -104,7 +105,7 @@ size_t budget_judge(const struct budget *budget, const struct workload_estimate 
         checks[count++] = (struct budget_check){
             .kind = (enum budget_kind)kind,
             .value = value,
-            .plus_minus = fmax(interval.high - value, value - interval.low),
+            .plus_minus = interval.plus_minus,
             .most = most,
             .left = most - value,
             .margin = known ? (most - value) / most : UNKNOWN,

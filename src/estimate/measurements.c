@@ -261,7 +261,8 @@ static enum err validate_setting(const struct layers_file *file, const struct la
     if (err)
         return unknown_model(file, err, &inner);
     (void)str_copy(row.label, sizeof row.label, pass.label);
-    prediction_scale(&row.predicted, pass.times);
+    row.predicted.latency_s *= pass.times;
+    row.predicted.joules *= pass.times;
     return validation_add(validation, &row, file->why);
 }
 

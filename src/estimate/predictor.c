@@ -87,24 +87,14 @@ enum err predictor_predict(struct predictor *predictor, const struct measured_pa
         *out = (struct prediction){.latency_s = all->latency_s,
                                    .joules = all->joules.total,
                                    .latency_range = workload_estimate_interval(
-                                       &estimate, all->latency_s, all->latency_plus_minus),
+                                       &estimate, 1, all->latency_plus_minus / all->latency_s),
                                    .joules_range = workload_estimate_interval(
-                                       &estimate, all->joules.total, all->joules_plus_minus),
+                                       &estimate, 1, all->joules_plus_minus / all->joules.total),
                                    .regime = regime_of(&estimate)};
         workload_estimate_release(&estimate);
     }
     workload_release(&work);
     return err;
-}
-
-void prediction_scale(struct prediction *prediction, double times)
-{
-    prediction->latency_s *= times;
-    prediction->joules *= times;
-    prediction->latency_range.low *= times;
-    prediction->latency_range.high *= times;
-    prediction->joules_range.low *= times;
-    prediction->joules_range.high *= times;
 }
 
 enum err predictor_count(struct predictor *predictor, const struct measured_pass *pass,
@@ -150,8 +140,8 @@ enum err predictor_predict_load(const struct predictor *predictor, const struct 
     roofline_estimate(&load, &work, &rates, 1, &found);
     *out = (struct prediction){.latency_s = found.latency_s,
                                .joules = found.joules.total,
-                               .latency_range = {UNKNOWN, UNKNOWN},
-                               .joules_range = {UNKNOWN, UNKNOWN},
+                               .latency_range = {UNKNOWN, UNKNOWN, UNKNOWN},
+                               .joules_range = {UNKNOWN, UNKNOWN, UNKNOWN},
                                .regime = found.bound};
     return ERR_OK;
 }

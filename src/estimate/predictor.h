@@ -27,7 +27,7 @@ struct predictor {
 
 struct prediction {
     double latency_s, joules;
-    struct estimate_interval latency_range, joules_range; /* UNKNOWN for single loads */
+    struct estimate_interval latency_range, joules_range; /* over those; UNKNOWN for single loads */
     enum estimate_bound regime;                           /* that most of the time is bound by */
 };
 
@@ -45,9 +45,6 @@ void predictor_release(struct predictor *predictor);
 
 enum err predictor_predict(struct predictor *predictor, const struct measured_pass *pass,
                            struct prediction *out, struct error *why) MUST_USE;
-
-/* The same pass `times` times. */
-void prediction_scale(struct prediction *prediction, double times);
 
 /* Its operations and bytes, which do not depend on the device. */
 enum err predictor_count(struct predictor *predictor, const struct measured_pass *pass,

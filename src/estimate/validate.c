@@ -286,9 +286,9 @@ static void add_error(struct validate_error *sum, double measured, double predic
     sum->mape += fabs(error);
     sum->bias += error;
     sum->ranged += is_known(range.low) && is_known(range.high);
+    double ratio = measured / predicted - 1;
     for (int k = 0; k < 2; k++)
-        sum->inside[k] += measured >= predicted - (k + 1) * (predicted - range.low) &&
-                          measured <= predicted + (k + 1) * (range.high - predicted);
+        sum->inside[k] += ratio >= (k + 1) * (range.low - 1) && ratio <= (k + 1) * (range.high - 1);
 }
 
 static void divide(struct validate_error *sum)

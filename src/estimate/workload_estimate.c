@@ -17,25 +17,19 @@ static double larger(double a, double b)
 }
 
 /* Ratios are summed with their weights here, and divided by finish_totals. */
-static void add_to_totals(struct estimate_totals *sums, const struct pass_estimate *estimate,
+static void add_to_totals(struct estimate_totals *sums, const struct estimate_totals *pass,
                           double times)
 {
-    double latency = times * estimate->latency_s, joules = times * estimate->joules.total;
-    sums->macs += times * estimate->macs;
-    sums->flops += times * estimate->flops;
-    sums->bytes += times * estimate->bytes;
-    sums->latency_s += latency;
+    double latency = times * pass->latency_s, joules = times * pass->joules.total;
+    estimate_totals_add(sums, pass, times);
     /* Errors of passes are fully correlated: they come from the same figures of the device. */
-    sums->latency_plus_minus += times * estimate->latency_plus_minus;
-    sums->joules_plus_minus += times * estimate->joules_plus_minus;
-    sums->power_plus_minus += latency * estimate->power_plus_minus;
-    estimate_joules_add(&sums->joules, &estimate->joules, times);
-    estimate_traffic_add(&sums->traffic, &estimate->traffic, times);
-    sums->peak_w = larger(sums->peak_w, estimate->peak_w);
-    sums->utilization += joules * estimate->utilization;
-    sums->mfu += latency * estimate->mfu;
-    sums->mbu += latency * estimate->mbu;
-    sums->wasted_j += times * estimate->wasted_j;
+    sums->latency_plus_minus += times * pass->latency_plus_minus;
+    sums->joules_plus_minus += times * pass->joules_plus_minus;
+    sums->power_plus_minus += latency * pass->power_plus_minus;
+    sums->peak_w = larger(sums->peak_w, pass->peak_w);
+    sums->utilization += joules * pass->utilization;
+    sums->mfu += latency * pass->mfu;
+    sums->mbu += latency * pass->mbu;
 }
 
 static void finish_totals(struct estimate_totals *sums)
@@ -55,10 +49,10 @@ static bool counts_bounds(const struct workload *work, size_t pass, size_t end)
            work->passes[pass].setting.phase != work->passes[pass + 1].setting.phase;
 }
 
-static void add_bounds(struct estimate_totals *sums, const struct pass_estimate *estimate)
+static void add_bounds(struct estimate_totals *sums, const struct estimate_totals *pass)
 {
     for (size_t b = 0; b < BOUND_COUNT; b++)
-        sums->bound_counts[b] += (double)estimate->bound_counts[b];
+        sums->bound_counts[b] += pass->bound_counts[b];
 }
 
 void workload_estimate_total(const struct workload_estimate *estimate, size_t first, size_t end,
@@ -66,9 +60,9 @@ void workload_estimate_total(const struct workload_estimate *estimate, size_t fi
 {
     *out = (struct estimate_totals){0};
     for (size_t i = first; i < end; i++) {
-        add_to_totals(out, &estimate->passes[i], estimate->work->passes[i].times);
+        add_to_totals(out, &estimate->passes[i].total, estimate->work->passes[i].times);
         if (counts_bounds(estimate->work, i, end))
-            add_bounds(out, &estimate->passes[i]);
+            add_bounds(out, &estimate->passes[i].total);
     }
     finish_totals(out);
 }
@@ -111,14 +105,8 @@ struct estimate_interval workload_estimate_interval(const struct workload_estima
     double below = hypot(plus_minus, shipped->below * value);
     double above = hypot(plus_minus, shipped->above * value);
     return (struct estimate_interval){.low = below > value ? 0 : value - below,
-                                      .high = value + above};
-}
-
-double workload_estimate_plus_minus(const struct workload_estimate *estimate, double value,
-                                    double plus_minus)
-{
-    struct estimate_interval interval = workload_estimate_interval(estimate, value, plus_minus);
-    return fmax(interval.high - value, value - interval.low);
+                                      .high = value + above,
+                                      .plus_minus = fmax(above, below)};
 }
 
 /* ---- the workload ---- */
@@ -134,9 +122,9 @@ static void add_pass(struct workload_estimate *out, const struct pass_estimate *
     }
     out->used = pass->used;
     out->params = pass->params;
-    add_to_totals(&out->total, pass, work->passes[index].times);
+    add_to_totals(&out->total, &pass->total, work->passes[index].times);
     if (counts_bounds(work, index, work->count))
-        add_bounds(&out->total, pass);
+        add_bounds(&out->total, &pass->total);
 }
 
 /* Share of the MACs of all passes that tensor parallelism divides. */

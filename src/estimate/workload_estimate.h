@@ -13,18 +13,6 @@
 #include "estimate/pass_estimate.h"
 #include "estimate/workload.h"
 
-/* Figures of several passes together. */
-struct estimate_totals {
-    double macs, flops, bytes;
-    struct estimate_traffic traffic; /* the parts of `bytes` */
-    double latency_s, latency_plus_minus;
-    struct estimate_joules joules;
-    double joules_plus_minus;
-    double average_w, peak_w, power_plus_minus;
-    double utilization, mfu, mbu, efficiency, wasted_j;
-    double bound_counts[BOUND_COUNT]; /* of subgraphs; decode steps count once */
-};
-
 /* How models as they ship compare with an estimate, which is a bound with ideal kernels (docs/estimate.md,
  * "Models as shipped"). */
 struct estimate_shipped {
@@ -37,6 +25,7 @@ struct estimate_shipped {
 /* From one standard deviation below a figure to one above it. */
 struct estimate_interval {
     double low, high;
+    double plus_minus; /* the larger side: one ± that covers both */
 };
 
 struct workload_estimate {
@@ -81,9 +70,6 @@ workload_estimate_timeline_partition(const struct workload_estimate *estimate);
 /* What a time or an energy may be for a model as it ships, given the ± of the bound. */
 struct estimate_interval workload_estimate_interval(const struct workload_estimate *estimate,
                                                     double value, double plus_minus);
-/* The larger side of that interval: one ± that covers both. */
-double workload_estimate_plus_minus(const struct workload_estimate *estimate, double value,
-                                    double plus_minus);
 
 /* Per unit of the workload: a sample, a token. */
 double workload_estimate_joules_per_unit(const struct workload_estimate *estimate);

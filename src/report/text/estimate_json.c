@@ -15,7 +15,7 @@ static void interval_to_json(struct json *json, const struct workload_estimate *
                              const char *const keys[3], double value, double plus_minus)
 {
     struct estimate_interval interval = workload_estimate_interval(estimate, value, plus_minus);
-    json_number(json, keys[0], workload_estimate_plus_minus(estimate, value, plus_minus));
+    json_number(json, keys[0], interval.plus_minus);
     json_number(json, keys[1], interval.low);
     json_number(json, keys[2], interval.high);
 }
@@ -269,7 +269,7 @@ static void request_to_json(struct json *json, const struct workload_estimate *e
     json_number(json, "energy_per_token_j", estimate->total.joules.total / (batch * output));
     json_number(json, "tokens_per_s", batch * output / estimate->total.latency_s);
     json_number(json, "latency_s", estimate->total.latency_s);
-    json_number(json, "first_token_s", estimate->passes[0].latency_s);
+    json_number(json, "first_token_s", estimate->passes[0].total.latency_s);
     json_array(json, "phases");
     phase_to_json(json, "prefill", estimate, 0, 1, (double)work->spec.setting.tokens);
     if (work->count > 1)
@@ -426,7 +426,7 @@ static void point_to_json(struct json *json, const struct points_report *report,
 {
     json_object(json, NULL);
     if (point->missing[0]) {
-        json_string(json, "hardware", report->hardware[point->device].id);
+        json_string(json, "hardware", point->estimate.hardware->id);
         json_string(json, "precision", precision_name(point->estimate.config.precision));
         json_integer(json, "batch", point->work->spec.setting.batch);
         json_object(json, "setting");

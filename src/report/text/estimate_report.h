@@ -35,7 +35,6 @@ void estimate_csv(const struct estimate_report *report, struct text *out);
 /* Many. */
 struct points_report {
     const struct estimate_grid *points; /* in display order */
-    const struct hardware *hardware;
     const struct budget *budget;
     size_t top; /* rows of text and Markdown, always including the frontier; 0: all */
 };

@@ -16,10 +16,7 @@
 #include "report/text/estimate_report.h"
 #include "report/text/format.h"
 
-static void add(char *to, const char *format, ...) PRINTF_LIKE(2, 3);
-
-/* Appends to a comma-separated list. */
-static void add(char *to, const char *format, ...)
+void words_add(char *to, const char *format, ...)
 {
     size_t length = strlen(to);
     va_list values;
@@ -50,16 +47,16 @@ static void add_tokens(char *to, const struct workload *work)
 {
     const struct graph_options *setting = &work->spec.setting;
     if (work->spec.is_request)
-        add(to, "%" PRId64 " prompt and %" PRId64 " output tokens", setting->tokens,
-            work->spec.output_tokens);
+        words_add(to, "%" PRId64 " prompt and %" PRId64 " output tokens", setting->tokens,
+                  work->spec.output_tokens);
     else if (work->spec.model->has_phases && setting->phase == GRAPH_DECODE)
-        add(to, "decode at context %" PRId64, setting->context);
+        words_add(to, "decode at context %" PRId64, setting->context);
     else if (work->spec.model->has_phases)
-        add(to, "prefill of %" PRId64 " tokens", setting->tokens);
+        words_add(to, "prefill of %" PRId64 " tokens", setting->tokens);
     else if (work->passes[0].graph.tokens > 0 && setting->tokens > 0)
-        add(to, "%" PRId64 " tokens", setting->tokens);
+        words_add(to, "%" PRId64 " tokens", setting->tokens);
     else if (setting->image > 0)
-        add(to, "%" PRId64 " pixels", setting->image);
+        words_add(to, "%" PRId64 " pixels", setting->image);
 }
 
 char *words_setting(char *to, const struct workload_estimate *estimate)
@@ -67,14 +64,19 @@ char *words_setting(char *to, const struct workload_estimate *estimate)
     const struct workload *work = estimate->work;
     char precision[WORDS_MAX];
     to[0] = '\0';
-    add(to, "%s", precision_words(precision, estimate));
-    add(to, "batch %.0f", work->batch);
+    words_add(to, "%s", precision_words(precision, estimate));
+    words_add(to, "batch %.0f", work->batch);
     add_tokens(to, work);
     if (estimate->config.devices > 1)
-        add(to, "%d devices", estimate->config.devices);
+        words_add(to, "%d devices", estimate->config.devices);
     if (work->spec.fusion == PARTITION_PLAIN)
-        add(to, "no fusion");
+        words_add(to, "no fusion");
     return to;
+}
+
+const char *words_precision(const struct estimate_config *config)
+{
+    return config->keeps_stored ? "stored" : precision_name(config->precision);
 }
 
 const char *words_phase(const struct workload_spec *question)
@@ -119,7 +121,7 @@ const char *words_plural(double count)
     return count == 1 ? "" : "s";
 }
 
-static char *words_estimated(char *to, double value, double plus_minus, const char *unit)
+char *words_estimated(char *to, double value, double plus_minus, const char *unit)
 {
     char figure[FORMAT_MAX];
     if (!is_known(value))
@@ -178,22 +180,12 @@ char *words_latency(char *to, const struct workload_estimate *estimate)
     return words_shipped(to, estimate, all->latency_s, all->latency_plus_minus, "s", "");
 }
 
-char *words_joules(char *to, double joules, double plus_minus)
-{
-    return words_estimated(to, joules, plus_minus, "J");
-}
-
-char *words_watts(char *to, double watts, double plus_minus)
-{
-    return words_estimated(to, watts, plus_minus, "W");
-}
-
 char *words_bounds(char *to, const double counts[BOUND_COUNT])
 {
     to[0] = '\0';
     for (size_t b = 0; b < BOUND_COUNT; b++)
         if (counts[b] > 0)
-            add(to, "%.0f %s", counts[b], estimate_bound_name((enum estimate_bound)b));
+            words_add(to, "%.0f %s", counts[b], estimate_bound_name((enum estimate_bound)b));
     return to;
 }
 
@@ -232,10 +224,10 @@ char *words_saving(char *to, const struct recommendation *row)
 
 char *words_unsure(char *to, const struct recommendations *list)
 {
-    if (!list->unsure)
-        return NULL;
-    str_format(to, WORDS_MAX, "%zu other%s less than %s ±", list->unsure,
-               list->unsure == 1 ? " saves" : "s save", list->unsure == 1 ? "its" : "their");
+    to[0] = '\0';
+    if (list->unsure)
+        str_format(to, WORDS_MAX, "%zu other%s less than %s ±", list->unsure,
+                   list->unsure == 1 ? " saves" : "s save", list->unsure == 1 ? "its" : "their");
     return to;
 }
 
@@ -405,15 +397,6 @@ static struct estimate_consumer *find_consumer(struct estimate_consumer *all, si
     return NULL;
 }
 
-static void add_joules(struct estimate_joules *sum, const struct estimate_joules *more)
-{
-    sum->compute += more->compute;
-    sum->memory += more->memory;
-    sum->idle += more->idle;
-    sum->link += more->link;
-    sum->total += more->total;
-}
-
 /* Beyond this many subgraphs none are grouped: the search is quadratic. */
 enum { GROUPED_MOST = 5000 };
 
@@ -436,7 +419,7 @@ struct estimate_consumer *estimate_consumers(const struct estimate_report *repor
             str_copy(consumer->name, sizeof consumer->name, name);
             consumer->first = row;
         }
-        add_joules(&consumer->joules, &row->joules);
+        estimate_joules_add(&consumer->joules, &row->joules, 1);
         consumer->latency_s += row->latency_s;
         consumer->is_mixed = consumer->is_mixed || row->bound != consumer->first->bound;
         consumer->count++;

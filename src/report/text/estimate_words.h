@@ -15,8 +15,12 @@ struct text;
 
 enum { WORDS_MAX = 256 };
 
+/* Appends to a comma-separated list. */
+void words_add(char *to, const char *format, ...) PRINTF_LIKE(2, 3);
 /* "batch 8, 512 prompt and 128 output tokens, 2 devices". */
 char *words_setting(char *to, const struct workload_estimate *estimate);
+/* "fp16", "stored". */
+const char *words_precision(const struct estimate_config *config);
 /* "whole", "request", "prefill", "decode". */
 const char *words_phase(const struct workload_spec *question);
 /* The unit in one word, for column titles: "sample", "token". */
@@ -30,9 +34,7 @@ char *words_energy(char *to, const struct workload_estimate *estimate, double pa
                    const char *unit);
 char *words_latency(char *to, const struct workload_estimate *estimate);
 /* "~12.3 ± 4.5 mJ"; without ± if that is unknown. */
-char *words_joules(char *to, double joules, double plus_minus);
-/* "~410 ± 20 W", likewise. */
-char *words_watts(char *to, double watts, double plus_minus);
+char *words_estimated(char *to, double value, double plus_minus, const char *unit);
 /* "3 compute, 20 memory, 31 launch". */
 char *words_bounds(char *to, const double counts[BOUND_COUNT]);
 /* "NVIDIA H200 SXM 141GB", followed by the power mode: "...@30W". */
@@ -47,7 +49,7 @@ char *words_rate(char *to, double rate);
 char *words_divided(char *to, const struct workload_estimate *estimate);
 /* "54 ± 6 %", "-12 ± 6 %" where energy increases, "-". */
 char *words_saving(char *to, const struct recommendation *row);
-/* "3 others save less than their ±"; NULL if there are none. */
+/* "3 others save less than their ±"; "" if there are none. */
 char *words_unsure(char *to, const struct recommendations *list);
 /* Title of the recommendations: "to save energy", or "to meet the limits" if one is exceeded. */
 const char *words_proposals(const struct budget *budget, const struct workload_estimate *estimate);
