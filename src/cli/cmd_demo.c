@@ -83,12 +83,14 @@ static const struct option_row ROWS[] = {
 
 static int show_step(const struct command *step, int argc, char **argv)
 {
-    printf("$ ipw");
+    struct text text = {0};
+    text_add(&text, "$ ipw");
     for (int i = 0; i < argc; i++)
-        printf(" %s", argv[i]);
-    printf("\n\n");
-    fflush(stdout);
-    return command_call(step, argc, argv);
+        text_addf(&text, " %s", plain_text(argv[i]).text);
+    text_add(&text, "\n\n");
+    int code = put_output(&text);
+    text_release(&text);
+    return code ? code : command_call(step, argc, argv);
 }
 
 static int show_load(void)
@@ -103,8 +105,8 @@ static int show_load(void)
     int code = show_step(&command_doctor, 1, doctor);
     if (code)
         return code;
-    printf("\n");
-    return show_step(&command_run, 10, run);
+    code = put_output(&(struct text){.bytes = (char[]){"\n"}, .length = 1});
+    return code ? code : show_step(&command_run, 10, run);
 }
 
 /* ---- which models ---- */
@@ -153,7 +155,7 @@ static void announce(const char *model, size_t index, size_t count)
 {
     profile_view_wipe();
     if (!command.quiet)
-        fprintf(stderr, "%zu of %zu: %s\n", index + 1, count, model);
+        tell("%zu of %zu: %s\n", index + 1, count, model);
 }
 
 static int write_outputs(const struct profile_family *family)

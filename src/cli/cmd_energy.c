@@ -50,8 +50,13 @@ struct stream {
 static int put(struct stream *stream, const struct text *text)
 {
     struct error why;
-    enum err err = text->failed ? err_no_memory(&why)
-                                : output_write(&stream->output, text_get(text), text->length, &why);
+    struct text safe = {.failed = text->failed};
+    text_add_lines(&safe, text_get(text), text->length, stream->table.color);
+    const struct text *put =
+        strcmp(stream->format, "table") ? text : &safe; /* the others are data */
+    enum err err = put->failed ? err_no_memory(&why)
+                               : output_write(&stream->output, text_get(put), put->length, &why);
+    text_release(&safe);
     return err ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
 }
 

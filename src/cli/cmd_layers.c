@@ -45,15 +45,15 @@ static void show_progress(const struct layers_progress *state)
     const char *name = slash ? slash + 1 : state->model;
     bool on_terminal = clear_progress();
     if (!state->prompt)
-        fprintf(stderr, "ipw layers: %s: %s", name, state->doing);
+        tell("ipw layers: %s: %s", name, state->doing);
     else if (on_terminal)
-        fprintf(stderr, "ipw layers: %s: round %u%s, %s at %u tokens: %s (%.0f s)", name,
-                state->round, state->rounds ? "" : "+", layers_phase_name(state->phase),
-                state->prompt, state->doing, state->elapsed_s);
+        tell("ipw layers: %s: round %u%s, %s at %u tokens: %s (%.0f s)", name, state->round,
+             state->rounds ? "" : "+", layers_phase_name(state->phase), state->prompt, state->doing,
+             state->elapsed_s);
     else
         return;
     if (!on_terminal)
-        fputc('\n', stderr);
+        tell("\n");
 }
 
 /* ---- options ---- */
@@ -183,7 +183,7 @@ static int save_models(const struct layers_command *command, const struct run_sa
                             sizeof directory, &why))
             code = complain(EXIT_FAILED, "cannot save the run: %s", why.text);
         else if (!command->quiet)
-            fprintf(stderr, "ipw layers: saved in %s\n", directory);
+            tell("ipw layers: saved in %s\n", directory);
     }
     return code;
 }

@@ -154,7 +154,7 @@ static bool ask_to_overwrite(const char *path)
 {
     char answer[16];
     profile_view_wipe();
-    fprintf(stderr, "ipw profile: %s already holds a run. Replace it? [y/N] ", path);
+    tell("ipw profile: %s already holds a run. Replace it? [y/N] ", path);
     proc_end_by_signals(); /* nothing has been changed yet */
     bool answered = fgets(answer, sizeof answer, stdin) != NULL;
     proc_defer_signals();

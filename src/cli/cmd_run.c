@@ -37,11 +37,11 @@ struct run_options {
 static void show_progress(enum exec_phase phase, unsigned number, unsigned of, double idle_s)
 {
     if (phase == EXEC_IDLE)
-        fprintf(stderr, "ipw run: measuring idle power for %g s\n", idle_s);
+        tell("ipw run: measuring idle power for %g s\n", idle_s);
     else if (phase == EXEC_WARMUP)
-        fprintf(stderr, "ipw run: warm-up %u of %u\n", number, of);
+        tell("ipw run: warm-up %u of %u\n", number, of);
     else if (of > 1)
-        fprintf(stderr, "ipw run: run %u of %u\n", number, of);
+        tell("ipw run: run %u of %u\n", number, of);
 }
 
 /* ---- raw samples ---- */
@@ -89,7 +89,7 @@ static int save_run(const struct run_options *options, struct session *session,
     if (run_save(&save, result, directory, sizeof directory, &why))
         return complain(EXIT_FAILED, "cannot save the run: %s", why.text);
     if (!options->quiet)
-        fprintf(stderr, "ipw run: saved in %s\n", directory);
+        tell("ipw run: saved in %s\n", directory);
     return 0;
 }
 

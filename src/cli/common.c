@@ -59,6 +59,25 @@ static void clear_reading_bar(void)
 
 /* ---- messages and output ---- */
 
+/* Whatever a line quotes, the line end that its format asks for is the only one. */
+void tell(const char *format, ...)
+{
+    char line[1024];
+    size_t length = strlen(format);
+    bool ends = length > 0 && format[length - 1] == '\n';
+    va_list args;
+    va_start(args, format);
+    bool whole = vsnprintf(line, sizeof line - 1, format, args) < (int)sizeof line - 1;
+    va_end(args);
+    if (ends && whole)
+        line[strlen(line) - 1] = '\0';
+    str_plain(line, sizeof line - 1);
+    size_t end = strlen(line);
+    if (ends)
+        memcpy(line + end, "\n", 2);
+    fputs(line, stderr); /* at once: threads write too */
+}
+
 int complain(int code, const char *format, ...)
 {
     char line[512];
@@ -67,7 +86,7 @@ int complain(int code, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     clear_reading_bar();
-    fprintf(stderr, "ipw %s: %s\n", current ? current->name : "help", str_plain(line));
+    tell("ipw %s: %s\n", current ? current->name : "help", line);
     return code;
 }
 
@@ -162,12 +181,23 @@ int open_session(const struct measure_options *options, struct session *session)
     return 0;
 }
 
+/* Names and texts of others are in every report: what they could do to a terminal ends here. */
+static struct text safe_lines(const struct text *text, int fd)
+{
+    struct text safe = {.failed = text->failed};
+    text_add_lines(&safe, text_get(text), text->length, wants_color(fd));
+    return safe;
+}
+
 enum err write_all(int fd, const struct text *text, struct error *why)
 {
-    if (text->failed)
-        return err_no_memory(why);
-    enum err err = file_write_all(fd, text_get(text), text->length);
-    return err ? err_set(why, err, "%s", strerror(errno)) : ERR_OK;
+    struct text safe = safe_lines(text, fd);
+    enum err err =
+        safe.failed ? err_no_memory(why) : file_write_all(fd, text_get(&safe), safe.length);
+    if (err && !safe.failed)
+        err_set(why, err, "%s", strerror(errno));
+    text_release(&safe);
+    return err;
 }
 
 enum err write_file(const char *path, const struct text *text, struct error *why)
@@ -182,12 +212,20 @@ int put_output(const struct text *text)
     return deliver(NULL, text);
 }
 
-int deliver(const char *path, const struct text *text)
+int deliver_data(const char *path, const struct text *text)
 {
     struct error why;
     if (output_is_stdout(path))
         clear_reading_bar();
     return write_file(path, text, &why) ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
+}
+
+int deliver(const char *path, const struct text *text)
+{
+    struct text safe = safe_lines(text, output_is_stdout(path) ? STDOUT_FILENO : -1);
+    int code = deliver_data(path, &safe);
+    text_release(&safe);
+    return code;
 }
 
 bool is_dash(const char *path)
@@ -198,8 +236,9 @@ bool is_dash(const char *path)
 int deliver_page(const char *path, const struct text *page)
 {
     struct text said = {0};
-    int code = deliver(path, page);
-    text_addf(&said, "%s\n", path);
+    int code = deliver_data(path, page);
+    text_add_plain(&said, path);
+    text_add(&said, "\n");
     if (!code && !is_dash(path))
         code = put_output(&said);
     text_release(&said);

@@ -30,6 +30,10 @@ int command_call(const struct command *command, int argc, char **argv);
 /* Prints "ipw COMMAND: text" on stderr and returns the code. */
 int complain(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* Prints a line on stderr, or a part of one.  Whatever it quotes is made plain (core/text.h); only this module and
+ * views that own the terminal write to it. */
+void tell(const char *format, ...) PRINTF_LIKE(1, 2);
+
 /* Options of every command that measures; rate_name is the name of the one for the sampling rate. */
 struct measure_options {
     const char *devices;
@@ -100,16 +104,18 @@ int require_answers(const struct failed_limit *limit, int64_t queries, int64_t f
 /* Opens a session by the options; complains on failure and returns the exit code, else 0. */
 int open_session(const struct measure_options *options, struct session *session);
 
-/* Writes all of text to stderr or to a file (port/output.h; "-" is stdout), reporting every failure: a full disk must
- * not pass for a written report. */
+/* Writes lines to a descriptor, safe for a terminal (text_add_lines), or data as they are to a file (port/output.h; "-"
+ * is stdout), reporting every failure: a full disk must not pass for a written report. */
 enum err write_all(int fd, const struct text *text, struct error *why) MUST_USE;
 enum err write_file(const char *path, const struct text *text, struct error *why) MUST_USE;
 
-/* Writes to stdout, or to the file at `path` unless it is NULL; complains and returns EXIT_FAILED when that fails. */
-int put_output(const struct text *text);
-int deliver(const char *path, const struct text *text);
+/* Writes to stdout, or to the file at `path` unless it is NULL; complains and returns EXIT_FAILED when that fails.
+ * Lines are safe for a terminal; JSON stays the same JSON; CSV and pages are data, and stay as they are. */
+int put_output(const struct text *lines);
+int deliver(const char *path, const struct text *lines);
+int deliver_data(const char *path, const struct text *data);
 
-/* The same of a page, whose path is then printed, unless it went to stdout. */
+/* A page, whose path is then printed, unless it went to stdout. */
 int deliver_page(const char *path, const struct text *page);
 
 /* "-" as the name of an output. */
