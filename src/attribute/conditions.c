@@ -171,6 +171,11 @@ static void find_idle_change(struct conditions *c)
              "idle power not measured, since the machine was not idle in %lld attempts (%s): idle "
              "and active energy are unknown",
              (long long)f->idle_tries, c->refused);
+    if (c->refused_after[0])
+        find(c, "idle_unchecked", FINDING_NOTE,
+             "idle power was not measured again at the end, since the machine was not idle then "
+             "(%s): it may have changed",
+             c->refused_after);
     if (change > IDLE_CHANGE_NOTE * f->idle_w && change > IDLE_SIGMAS * error)
         find(c, "idle_changed",
              change > IDLE_CHANGE_WARNING * f->idle_w ? FINDING_WARNING : FINDING_NOTE,
@@ -611,6 +616,7 @@ void conditions_idle_after(struct conditions *c, double idle_s)
     }
     c->figures.idle_cpus = cpus; /* those of the baseline */
     c->figures.idle_tries = tries;
+    str_copy(c->refused_after, sizeof c->refused_after, c->refused);
     c->refused[0] = '\0';
     ledger_release(&ledger);
 }
