@@ -121,6 +121,9 @@ static void test_names(void **state)
         const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
         HOLD(driver->summary && driver->summary[0], driver->name);
         HOLD(driver->of_layers || driver->needs.numbers, driver->name);
+        HOLD(driver->finding && driver->finding->path, driver->name);
+        for (const struct result_phrase *phrase = driver->finding; phrase->path; phrase++)
+            HOLD(phrase->before && phrase->after, driver->name);
         HOLD(analysis_driver_find(driver->name, &why) == driver, driver->name);
         for (const struct param_spec *spec = driver->params; spec && spec->name; spec++)
             HOLD(spec->value && spec->help, driver->name);
