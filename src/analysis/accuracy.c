@@ -6,7 +6,6 @@
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "core/text.h"
 #include "core/units.h"
 #include "metrics/intelligence.h"
 #include "metrics/repeats.h"

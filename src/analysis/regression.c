@@ -5,7 +5,6 @@
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "core/text.h"
 #include "core/units.h"
 #include "stats/correlation.h"
 #include "stats/fit.h"

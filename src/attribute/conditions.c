@@ -147,9 +147,10 @@ static void find_background_cpu(struct conditions *c)
     const struct summary_conditions *figures = &c->figures;
     double joules_share = ratio(figures->background_joules, c->joules);
     double share = fmax(share_of_cpus(c, figures->background_cpus), joules_share);
-    char joules[80] = "their energy is unknown without an idle baseline";
+    char joules[96] = "their energy is unknown without an idle baseline";
     if (is_known(figures->background_joules))
-        str_format(joules, sizeof joules, "about %.3g of %.3g J are theirs",
+        str_format(joules, sizeof joules,
+                   "about %.3g J of CPU energy are theirs, of %.3g J measured",
                    figures->background_joules, c->joules);
     if (c->is_hidden && is_known(figures->cpu_busy_s))
         find(c, "background_unknown", FINDING_NOTE,

@@ -1,7 +1,6 @@
 /* The result of an analysis as text: in brief its finding, or with every figure. */
 #include "report/text/analysis_report.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "analysis/result.h"
