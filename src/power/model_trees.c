@@ -64,7 +64,7 @@ static enum err failed(const struct xgboost *x, struct error *why)
     char line[200];
     (void)str_copy(line, sizeof line, x->last_error());
     line[strcspn(line, "\n")] = '\0';
-    return err_set(why, ERR_IO, "XGBoost: %s", str_plain(line));
+    return err_set(why, ERR_IO, "XGBoost: %s", str_plain(line, sizeof line));
 }
 
 /* ---- fitting ---- */
