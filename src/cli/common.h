@@ -17,7 +17,7 @@ enum exit_code {
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
     EXIT_NOT_MEASURED = 3,   /* --require-energy, and it was missing or estimated */
-    EXIT_NOT_COMPARABLE = 4, /* --fail-if, and conditions differ */
+    EXIT_NOT_COMPARABLE = 4, /* a gate, and conditions differ or a side has one run */
 };
 
 /* Parses the options and arguments, prints the help or runs the command, and returns the exit code.  A command may
