@@ -27,10 +27,11 @@ static void warn(struct comparison *out, const char *format, ...)
     out->warning_count++;
 }
 
-/* A run of each side, and what warnings call them. */
+/* A run of each side, and what warnings call them; what may well be of all repeats is said of the side. */
 struct pair {
     const struct run_table *a, *b;
     char of_a[32], of_b[32];
+    const char *side_b; /* of the other it is the baseline */
 };
 
 static void name_run(char *to, size_t size, const char *side, size_t run, size_t count)
@@ -65,7 +66,7 @@ static const struct fact {
     {FACT(config_grader, TEXT), false, "grader"},
     {FACT(config_judge_model, TEXT), false, "judge"},
     {FACT(config_decode_weight, NUMBER), true,
-     "decode weight (attribution to overlapping queries),"},
+     "decode weight (attribution to overlapping queries)"},
     {FACT(version, TEXT), true, "version of ipw"},
 };
 
@@ -148,8 +149,8 @@ static void check_same(const struct pair *pair, struct comparison *out)
         if (right[0] && !a_tells && a->has_summary)
             untold_add(&of_a, SAME[i].what);
     }
-    warn_untold(out, pair->of_a, &of_a);
-    warn_untold(out, pair->of_b, &of_b);
+    warn_untold(out, "the baseline", &of_a);
+    warn_untold(out, pair->side_b, &of_b);
 }
 
 static void check_questions(const struct run_table *a, const struct run_table *b,
@@ -248,15 +249,15 @@ static void check_energy(const struct pair *pair, struct comparison *out)
 {
     const struct run_table *a = pair->a, *b = pair->b;
     struct energy_state in_a = energy_state(a), in_b = energy_state(b);
-    check_energy_of(a, &in_a, pair->of_a, out);
-    check_energy_of(b, &in_b, pair->of_b, out);
+    check_energy_of(a, &in_a, "the baseline", out);
+    check_energy_of(b, &in_b, pair->side_b, out);
     if (!in_a.known || !in_b.known)
         return;
     if (a->ours != b->ours)
         warn(out,
              "%s was made by another program, which counts other devices: energies do not mean "
              "the same",
-             a->ours ? pair->of_b : pair->of_a);
+             a->ours ? pair->side_b : "the baseline");
     if (strcmp(run_energy_method(a), run_energy_method(b)) != 0)
         warn(out, "energy by another method: '%s' against '%s' of the baseline",
              run_energy_method(b), run_energy_method(a));
@@ -335,7 +336,7 @@ static void check_conditions(const struct pair *pair, struct comparison *out)
         out->conditions = CONDITIONS_UNKNOWN;
     if (in_a != in_b)
         warn(out, "conditions unknown: %s does not record idle power, other load and throttling",
-             in_a ? pair->of_b : pair->of_a);
+             in_a ? pair->side_b : "the baseline");
     check_broken(pair->a, pair->of_a, out);
     check_broken(pair->b, pair->of_b, out);
     if (in_a && in_b && uncertainty_of(pair->a).sensors == uncertainty_of(pair->b).sensors) {
@@ -376,10 +377,11 @@ void compare_warn(const struct compare_side *a, const struct compare_side *b,
              a->count, a->count == 1 ? "" : "s", b->count);
     for (size_t i = 0; i < count; i++) {
         size_t in_a = i < a->count ? i : a->count - 1, in_b = i < b->count ? i : b->count - 1;
-        struct pair pair = {.a = &a->runs[in_a], .b = &b->runs[in_b]};
+        struct pair pair = {.a = &a->runs[in_a],
+                            .b = &b->runs[in_b],
+                            .side_b = b->count > 1 ? "this side" : "this run"};
         name_run(pair.of_a, sizeof pair.of_a, "the baseline", in_a, a->count);
-        name_run(pair.of_b, sizeof pair.of_b, b->count > 1 ? "this side" : "this run", in_b,
-                 b->count);
+        name_run(pair.of_b, sizeof pair.of_b, pair.side_b, in_b, b->count);
         check_conditions(&pair, out);
         check_model(&pair, out);
         check_same(&pair, out);

@@ -268,7 +268,7 @@ struct run_repeat run_repeat_new(void)
         long process;
     } here = {clock_wall(), clock_now(), (long)getpid()};
     uint64_t hash = hash_bytes(HASH_START, &here, sizeof here);
-    struct run_repeat repeat = {.number = 1};
+    struct run_repeat repeat = {.number = 1, .began = seconds(here.wall)};
     str_format(repeat.group, sizeof repeat.group, "%016" PRIx64, hash_mix(hash));
     return repeat;
 }

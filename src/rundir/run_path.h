@@ -51,6 +51,7 @@ enum { REPEAT_GROUP_MAX = 40 };
 struct run_repeat {
     char group[REPEAT_GROUP_MAX]; /* "": not repeated */
     unsigned number;              /* from 1 */
+    double began; /* the first of them, by which all are named; seconds since 1970 */
 };
 
 /* A new group, which no other has. */

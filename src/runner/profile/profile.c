@@ -156,6 +156,7 @@ enum err profile_run(struct session *session, const struct host_report *host,
     if (!profile)
         return err_no_memory(why);
     profile->options = options;
+    profile->repeat = options->of_series;
     profile->host = host;
     profile->session = session;
     profile->result = out;
@@ -167,14 +168,16 @@ enum err profile_run(struct session *session, const struct host_report *host,
     proc_own_cost(&before);
     profile->cpu_s_before = before.cpu_s;
     sampler_ready(session->sampler);
+    profile->began = clock_now();
     enum err err = profile_setup(profile, why);
-    if (!err)
+    out->repeat = profile->repeat;
+    if (!err && !out->was_done)
         err = run_phases(profile, why);
     if (profile->abandoned) { /* its threads still use it; the program ends next */
         out->state = NULL;
         return err;
     }
-    if (!profile->has_files)
+    if (!profile->has_files && !out->was_done)
         out->directory[0] = '\0';
     close_run(profile);
     return err;
@@ -196,6 +199,40 @@ void profile_result_release(struct profile_result *result)
     text_release(&profile->request_params);
     free(profile);
     result->state = NULL;
+}
+
+/* ---- several times ---- */
+
+/* Options are kept where they are after ERR_INTERRUPTED: threads still use them. */
+enum err profile_repeats_run(struct session *session, const struct host_report *host,
+                             const struct profile_repeats *repeats, struct error *why)
+{
+    struct profile_options *options = malloc(sizeof *options);
+    enum err err = options ? ERR_OK : err_no_memory(why);
+    int signal = 0;
+    if (!err)
+        *options = *repeats->profile;
+    if (!err && repeats->runs > 1) {
+        options->of_series = run_repeat_new();
+        options->may_overwrite = NULL; /* not in the middle of a series */
+    }
+    for (unsigned i = 0; !err && !signal && i < repeats->runs; i++) {
+        struct profile_result result;
+        if (repeats->begins && repeats->runs > 1)
+            repeats->begins(i + 1, repeats->runs);
+        err = profile_run(session, host, options, &result, why);
+        signal = result.signal;
+        repeats->ended(&result, err, why);
+        if (result.repeat.group[0]) {
+            options->of_series = result.repeat;
+            options->of_series.number = i + 2;
+        }
+        if (err != ERR_INTERRUPTED)
+            profile_result_release(&result);
+    }
+    if (err != ERR_INTERRUPTED)
+        free(options);
+    return err;
 }
 
 /* ---- several models ---- */
