@@ -12,6 +12,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "metrics/edp.h"
 #include "metrics/intelligence.h"
 #include "stats/fit.h"
 #include "stats/online.h"
@@ -405,7 +406,7 @@ static void put_errors(struct scatter *scatter, struct run_figures *out)
             online_add(&seconds, run_number(scatter->table, RUN_LATENCY, i));
     scatter->seconds = out->seconds_per_query = online_mean(&seconds);
     scatter->joules = out->point.joules_per_query;
-    out->edp = scatter->joules * scatter->seconds;
+    out->edp = energy_delay_product(scatter->joules, scatter->seconds, 1);
     out->joules_per_query_error = HALF_WIDTH * error_of(scatter, terms_of_query);
     out->joules_per_output_token_error = HALF_WIDTH * error_of(scatter, terms_of_token);
     out->seconds_per_query_error = HALF_WIDTH * error_of(scatter, terms_of_time);

@@ -444,6 +444,21 @@ static void check_background(struct checks *checks)
                   conditions->background_cpus, (long long)conditions->cpus);
 }
 
+/* Nothing where there is no GPU. */
+static void check_background_gpu(struct checks *checks)
+{
+    const struct summary_conditions *conditions = &checks->table->summary.conditions;
+    const struct summary_finding *unknown = find_code(checks->table, "background_gpu_unknown"),
+                                 *found = find_code(checks->table, "background_gpu");
+    if (found || unknown)
+        check_put(checks, "background_gpu",
+                  found && found->severity > FINDING_NOTE ? CHECK_WARNING : CHECK_UNKNOWN, "%s",
+                  found ? found->text : unknown->text);
+    else if (is_known(conditions->background_gpu_pct))
+        check_put(checks, "background_gpu", CHECK_GOOD, "other processes used %.2g %% of a GPU",
+                  conditions->background_gpu_pct);
+}
+
 static void check_idle(struct checks *checks)
 {
     const struct run_table *table = checks->table;
@@ -470,6 +485,7 @@ static void check_machine(struct checks *checks)
     if (table->ours && table->has_summary)
         check_idle(checks);
     check_background(checks);
+    check_background_gpu(checks);
 }
 
 /* ---- failures ---- */

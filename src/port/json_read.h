@@ -47,8 +47,20 @@ const struct jv *jv_first_member(const struct jv *object); /* NULL unless an obj
 const struct jv *jv_next(const struct jv *child);
 const char *jv_key(const struct jv *child); /* NULL in an array */
 
+/* An object's members by key: jv_get looks through all of them, which is too slow for each of 50,000 columns.  Only
+ * jv_index_put may change an object while it is indexed.  Release with jv_index_release; an index whose init failed,
+ * or of no object, is empty. */
+struct jv_index {
+    const struct jv **slots; /* a hash table, half full at most */
+    size_t capacity, count;
+};
+
+enum err jv_index_init(struct jv_index *index, const struct jv *object) MUST_USE;
+void jv_index_release(struct jv_index *index);
+const struct jv *jv_index_get(const struct jv_index *index, const char *key); /* as jv_get */
 /* Sets the key to a copy of the value. */
-enum err jv_put(struct jv *object, const char *key, const struct jv *value) MUST_USE;
+enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key,
+                      const struct jv *value) MUST_USE;
 
 /* Copies `from` into the object `into`: objects are merged key by key, anything else is replaced. */
 enum err jv_merge(struct jv *into, const struct jv *from) MUST_USE;

@@ -67,10 +67,8 @@ static bool only_forwards(const char *pid)
 {
     static const char *const NAMES[] = {"docker-proxy", "rootlessport", "slirp4netns", "pasta",
                                         "ssh",          "sshd",         "kubectl",     "socat"};
-    char path[64], name[64] = "";
-    str_format(path, sizeof path, "/proc/%s/comm", pid);
-    if (fs_read_text(path, name, sizeof name) != ERR_OK)
-        return false;
+    char name[64];
+    proc_name((int)strtol(pid, NULL, 10), name, sizeof name);
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (strcmp(name, NAMES[i]) == 0)
             return true;
@@ -195,15 +193,44 @@ double proc_tree_cpu_s(const int *pids, size_t count)
     return complete ? ticks / (double)sysconf(_SC_CLK_TCK) : UNKNOWN;
 }
 
+size_t proc_ancestry(int pid, int out[static PROC_ANCESTRY_MAX])
+{
+    size_t count = 0;
+    struct process process = {.parent = pid};
+    char name[16];
+    while (process.parent > 0 && count < PROC_ANCESTRY_MAX) {
+        str_format(name, sizeof name, "%d", process.parent);
+        if (!read_process(name, &process))
+            break;
+        out[count++] = process.pid;
+    }
+    return count;
+}
+
 bool proc_tree_has(const int *pids, size_t count, int pid)
 {
-    struct processes all;
-    bool has = false;
-    if (!count || !read_processes(&all))
-        return false;
-    mark_tree(&all, pids, count);
-    for (size_t i = 0; i < all.count; i++)
-        has = has || (all.items[i].belongs && all.items[i].pid == pid);
-    free(all.items);
-    return has;
+    int ancestry[PROC_ANCESTRY_MAX];
+    size_t depth = proc_ancestry(pid, ancestry);
+    for (size_t i = 0; i < depth; i++)
+        if (is_one_of(pids, count, ancestry[i]))
+            return true;
+    return false;
+}
+
+void proc_name(int pid, char *to, size_t size)
+{
+    char path[64];
+    str_format(path, sizeof path, "/proc/%d/comm", pid);
+    if (fs_read_text(path, to, size) != ERR_OK)
+        to[0] = '\0';
+}
+
+bool proc_sees_host_pids(void)
+{
+    static const char HOST[] = "pid:[4026531836]"; /* the kernel's constant PROC_PID_INIT_INO */
+    char path[FS_PATH_MAX], link[64];
+    ssize_t n = fs_resolve("/proc/self/ns/pid", path, sizeof path)
+                    ? readlink(path, link, sizeof link - 1)
+                    : -1;
+    return n == (ssize_t)sizeof HOST - 1 && memcmp(link, HOST, sizeof HOST - 1) == 0;
 }

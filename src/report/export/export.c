@@ -25,6 +25,7 @@ struct exporting {
     struct summary summary;
     bool has_summary;
     struct jv *metadata;
+    struct jv_index metadata_keys;
     char *model, *name;
     struct output output; /* where the text goes; none where the driver makes its own files */
     uint64_t taken;
@@ -105,8 +106,8 @@ static enum err take_metadata(void *context, const struct jv *record)
     enum err err = ERR_OK;
     for (const struct jv *child = jv_first_member(jv_get(record, "dataset_metadata"));
          child && !err; child = jv_next(child))
-        if (jv_is_null(jv_get(work->metadata, jv_key(child))))
-            err = jv_put(work->metadata, jv_key(child), child);
+        if (jv_is_null(jv_index_get(&work->metadata_keys, jv_key(child))))
+            err = jv_index_put(&work->metadata_keys, work->metadata, jv_key(child), child);
     return err;
 }
 
@@ -115,6 +116,8 @@ static enum err gather_metadata(struct exporting *work, struct error *why)
     if (!work->driver->wants_metadata)
         return ERR_OK;
     enum err err = jv_parse("{}", 2, &work->metadata, why);
+    if (!err)
+        err = jv_index_init(&work->metadata_keys, work->metadata);
     return err ? err : run_records_give(&work->records, take_metadata, work, why);
 }
 
@@ -215,6 +218,7 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
     text_release(&work.export.out);
     run_records_close(&work.records);
     summary_release(&work.summary);
+    jv_index_release(&work.metadata_keys);
     jv_free(work.metadata);
     free(work.model);
     free(work.name);

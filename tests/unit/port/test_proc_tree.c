@@ -100,12 +100,39 @@ static void test_the_cpu_time_of_a_tree(void **state)
     assert_false(proc_tree_has(&server, 1, 200));
 }
 
+static void test_whose_child_a_process_is(void **state)
+{
+    (void)state;
+    int ancestry[PROC_ANCESTRY_MAX];
+    char name[16];
+    assert_int_equal(proc_ancestry(103, ancestry), 4);
+    assert_memory_equal(ancestry, ((int[]){103, 102, 100, 50}), 4 * sizeof *ancestry);
+    assert_int_equal(proc_ancestry(400, ancestry), 0);
+    proc_name(200, name, sizeof name);
+    assert_string_equal(name, "client");
+    proc_name(400, name, sizeof name);
+    assert_string_equal(name, "");
+}
+
+static void test_a_container_has_other_process_ids(void **state)
+{
+    (void)state;
+    assert_false(proc_sees_host_pids());
+    tree_link(&tree, "/proc/self/ns/pid", "pid:[4026532281]");
+    assert_false(proc_sees_host_pids());
+    tree_remove(&tree, "/proc/self/ns/pid");
+    tree_link(&tree, "/proc/self/ns/pid", "pid:[4026531836]");
+    assert_true(proc_sees_host_pids());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_listener_of_a_port, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_forwarder_is_not_the_server, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_cpu_time_of_a_tree, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_whose_child_a_process_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_container_has_other_process_ids, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
