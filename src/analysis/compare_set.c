@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "port/file.h"
 #include "rundir/journal.h"
+#include "rundir/run_dir.h"
 #include "rundir/summary.h"
 
 /* ---- sides ---- */
@@ -31,6 +32,9 @@ static void look(const char *directory, struct candidate *out)
 {
     char path[FILE_PATH_MAX];
     *out = (struct candidate){.directory = directory};
+    if (run_dir_check_files(directory,
+                            NULL)) /* a FIFO would be waited for; loading it reports why */
+        return;
     out->has_summary = summary_load(directory, &out->summary, NULL) == ERR_OK;
     if (out->has_summary)
         str_copy(out->group, sizeof out->group, text_or_empty(out->summary.repeat_group));

@@ -138,7 +138,7 @@ static const struct option_row ROWS[] = {
     {.name = "fail-if", .type = OPTION_LIST, .target = &args.fail_if, .value = "BOUND",
      .help = "exit 1 if the difference exceeds BOUND; may be repeated"},
     {.name = "confident", .type = OPTION_FLAG, .target = &args.confident,
-     .help = "--fail-if only if the whole 95 % CI exceeds the bound; exit 4 with one run per side"},
+     .help = "--fail-if only if the whole 95 % CI exceeds the bound; needs repeats"},
     {.name = "ignore-conditions", .type = OPTION_FLAG, .target = &args.compare.ignore_conditions,
      .help = "compare energies also where idle power, load or throttling differ"},
     MODEL_OPTION_ROW(args.compare.model),

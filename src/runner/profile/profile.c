@@ -1,5 +1,5 @@
-/* The front door: profile_run takes a run through its phases (setup, queries, judge, summary), and
- * profile_family_run does that for several models. */
+/* The front door: a run is taken through its phases (setup, queries, judge, summary), by profile_repeats_run once or
+ * several times, by profile_family_run for several models. */
 #include "runner/profile/profile.h"
 
 #include <inttypes.h>
@@ -145,9 +145,9 @@ static void close_run(struct profile *profile)
     pthread_mutex_destroy(&profile->lock);
 }
 
-enum err profile_run(struct session *session, const struct host_report *host,
-                     const struct profile_options *options, struct profile_result *out,
-                     struct error *why)
+static enum err run_one(struct session *session, const struct host_report *host,
+                        const struct profile_options *options, struct profile_result *out,
+                        struct error *why)
 {
     struct own_cost before;
     struct profile *profile = calloc(1, sizeof *profile);
@@ -183,7 +183,7 @@ enum err profile_run(struct session *session, const struct host_report *host,
     return err;
 }
 
-void profile_result_release(struct profile_result *result)
+static void release_result(struct profile_result *result)
 {
     struct profile *profile = result->state;
     summary_release(&result->summary);
@@ -220,7 +220,7 @@ enum err profile_repeats_run(struct session *session, const struct host_report *
         struct profile_result result;
         if (repeats->begins && repeats->runs > 1)
             repeats->begins(i + 1, repeats->runs);
-        err = profile_run(session, host, options, &result, why);
+        err = run_one(session, host, options, &result, why);
         signal = result.signal;
         repeats->ended(&result, err, why);
         if (result.repeat.group[0]) {
@@ -228,7 +228,7 @@ enum err profile_repeats_run(struct session *session, const struct host_report *
             options->of_series.number = i + 2;
         }
         if (err != ERR_INTERRUPTED)
-            profile_result_release(&result);
+            release_result(&result);
     }
     if (err != ERR_INTERRUPTED)
         free(options);
@@ -272,7 +272,7 @@ static enum err run_member(struct session *session, const struct host_report *ho
     struct profile_options options = *profile;
     struct profile_result result;
     options.model = member->model;
-    enum err err = profile_run(session, host, &options, &result, why);
+    enum err err = run_one(session, host, &options, &result, why);
     str_copy(member->directory, sizeof member->directory, result.directory);
     *signal = result.signal;
     if (err == ERR_INTERRUPTED)
@@ -285,7 +285,7 @@ static enum err run_member(struct session *session, const struct host_report *ho
         member->energy = result.energy;
         take_figures(member, &result.summary);
     }
-    profile_result_release(&result);
+    release_result(&result);
     return err;
 }
 
