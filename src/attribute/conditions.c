@@ -147,9 +147,10 @@ static void find_background_cpu(struct conditions *c)
     const struct summary_conditions *figures = &c->figures;
     double joules_share = ratio(figures->background_joules, c->joules);
     double share = fmax(share_of_cpus(c, figures->background_cpus), joules_share);
-    char joules[80] = "their energy is unknown without an idle baseline";
+    char joules[96] = "their energy is unknown without an idle baseline";
     if (is_known(figures->background_joules))
-        str_format(joules, sizeof joules, "about %.3g of %.3g J are theirs",
+        str_format(joules, sizeof joules,
+                   "about %.3g J of CPU energy are theirs, of %.3g J measured",
                    figures->background_joules, c->joules);
     if (c->is_hidden && is_known(figures->cpu_busy_s))
         find(c, "background_unknown", FINDING_NOTE,
@@ -171,6 +172,11 @@ static void find_idle_change(struct conditions *c)
              "idle power not measured, since the machine was not idle in %lld attempts (%s): idle "
              "and active energy are unknown",
              (long long)f->idle_tries, c->refused);
+    if (c->refused_after[0])
+        find(c, "idle_unchecked", FINDING_NOTE,
+             "idle power was not measured again at the end, since the machine was not idle then "
+             "(%s): it may have changed",
+             c->refused_after);
     if (change > IDLE_CHANGE_NOTE * f->idle_w && change > IDLE_SIGMAS * error)
         find(c, "idle_changed",
              change > IDLE_CHANGE_WARNING * f->idle_w ? FINDING_WARNING : FINDING_NOTE,
@@ -611,6 +617,7 @@ void conditions_idle_after(struct conditions *c, double idle_s)
     }
     c->figures.idle_cpus = cpus; /* those of the baseline */
     c->figures.idle_tries = tries;
+    str_copy(c->refused_after, sizeof c->refused_after, c->refused);
     c->refused[0] = '\0';
     ledger_release(&ledger);
 }

@@ -50,8 +50,13 @@ struct stream {
 static int put(struct stream *stream, const struct text *text)
 {
     struct error why;
-    enum err err = text->failed ? err_no_memory(&why)
-                                : output_write(&stream->output, text_get(text), text->length, &why);
+    struct text safe = {.failed = text->failed};
+    text_add_lines(&safe, text_get(text), text->length, stream->table.color);
+    const struct text *put =
+        strcmp(stream->format, "table") ? text : &safe; /* the others are data */
+    enum err err = put->failed ? err_no_memory(&why)
+                               : output_write(&stream->output, text_get(put), put->length, &why);
+    text_release(&safe);
     return err ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
 }
 
@@ -509,10 +514,9 @@ static int measure(const struct energy_options *options)
         code = show_live(&session, stream.start, stream.interval, &stream.total);
     else
         code = run_stream(&stream);
-    if (options->measure.require_energy && code != EXIT_FAILED) {
-        int missing = require_measured(&stream.total);
-        code = missing ? missing : code;
-    }
+    int missing =
+        code == EXIT_FAILED ? 0 : require_measured(&options->measure, &stream.total, NULL);
+    code = missing ? missing : code;
     free(stream.reported);
     session_close(&session);
     return code;

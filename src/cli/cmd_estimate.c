@@ -175,6 +175,12 @@ static void write_one(const struct estimate_options *options, const struct estim
     }
 }
 
+static int put_report(const struct estimate_options *options, const struct text *out)
+{
+    bool is_data = strcmp(format_of(options), "csv") == 0;
+    return (is_data ? deliver_data : deliver)(options->output, out);
+}
+
 static int report_one(const struct estimate_options *options,
                       const struct workload_estimate *estimate, bool is_catalogued)
 {
@@ -200,7 +206,7 @@ static int report_one(const struct estimate_options *options,
         err = draw(&figure, estimate_figure(&report, &figure, &why), options->plot, &why);
     if (!err)
         write_one(options, &report, &out);
-    int code = err ? fail(err, &why) : deliver(options->output, &out);
+    int code = err ? fail(err, &why) : put_report(options, &out);
     free(rows);
     text_release(&out);
     return code ? code : budget_holds(&budget, estimate) ? EXIT_DONE : EXIT_FAILED;
@@ -251,7 +257,7 @@ static int report_grid(const struct estimate_options *options, const struct cand
         points_markdown(&report, &out);
     else
         points_text(&report, is_colored(options), &out);
-    int code = deliver(options->output, &out);
+    int code = put_report(options, &out);
     text_release(&out);
     return code ? code : budget_holds_for_all(&budget, grid) ? EXIT_DONE : EXIT_FAILED;
 }

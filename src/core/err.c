@@ -30,7 +30,7 @@ enum err err_set(struct error *why, enum err code, const char *format, ...)
     va_end(args);
     secret_hide(whole);
     str_copy(why->text, sizeof why->text, whole);
-    str_plain(why->text); /* it may quote files */
+    str_plain(why->text, sizeof why->text); /* it may quote files */
     return code;
 }
 

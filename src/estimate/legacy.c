@@ -70,8 +70,8 @@ static enum err read_legacy(const char *file, const struct jv *top, struct legac
                        "%s: missing object \"legacy\", which --model-compat needs", file);
     str_copy(out->id, sizeof out->id, id);
     str_copy(out->name, sizeof out->name, name ? name : id);
-    str_plain(out->id);
-    str_plain(out->name);
+    str_plain(out->id, sizeof out->id);
+    str_plain(out->name, sizeof out->name);
     read_by_precision(&at, "flops", out->flops);
     read_by_precision(&at, "joules_per_flop", out->joules_per_flop);
     read_number(&at, "bytes_per_s", &out->bytes_per_s);

@@ -22,7 +22,7 @@ enum err validation_add(struct validation *validation, const struct validate_row
     validation->rows = rows;
     struct validate_row *added = &rows[validation->count++];
     *added = *row;
-    str_plain(added->label);
+    str_plain(added->label, sizeof added->label);
     double window = is_known(row->window_s) ? row->window_s : row->measured_s;
     if (is_known(row->measured_j) && !(window >= VALIDATE_ENERGY_LEAST_S)) {
         added->measured_j = UNKNOWN;

@@ -70,9 +70,13 @@ static enum err no_memory(struct error *why)
 
 static const char *copy_name(struct graph *graph, const char *string)
 {
-    char *kept = arena_string(&graph->names, string, strlen(string));
-    if (kept)
-        str_plain(kept);
+    if (str_is_plain(string))
+        return arena_string(&graph->names, string, strlen(string));
+    struct text plain = {0};
+    text_add_plain(&plain, string);
+    const char *kept =
+        plain.failed ? NULL : arena_string(&graph->names, text_get(&plain), plain.length);
+    text_release(&plain);
     return kept;
 }
 

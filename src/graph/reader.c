@@ -87,7 +87,7 @@ enum err model_open_with(const struct graph_reader *reader, const char *source, 
     enum err err = reader->state_size && !out->state
                        ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY))
                        : reader->open(source, out, why);
-    str_plain(out->name);
+    str_plain(out->name, sizeof out->name);
     if (err)
         model_close(out);
     return err;
@@ -98,7 +98,7 @@ enum err model_graph(const struct model *model, struct graph_options *options, s
 {
     *out = (struct graph){0};
     enum err err = model->reader->build(model, options, out, why);
-    str_plain(out->name);
+    str_plain(out->name, sizeof out->name);
     if (err)
         graph_release(out);
     return err;

@@ -236,7 +236,7 @@ static void provenance_from_json(const struct jv *object, struct freq_provenance
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const char *text = jv_text(jv_get(object, texts[i].key));
         (void)str_copy(texts[i].to, texts[i].size, text ? text : "");
-        str_plain(texts[i].to);
+        str_plain(texts[i].to, texts[i].size);
     }
     const char *hash = jv_text(jv_get(object, "data_fnv1a"));
     double created = jv_number(jv_get(object, "created_unix_s"));

@@ -316,8 +316,8 @@ static enum err read_point(const struct reading *r, struct freq_point *point)
                    : r->source->gpu ? r->source->gpu
                                     : "");
     (void)str_copy(point->application, sizeof point->application, cell(r, r->at[APPLICATION]));
-    str_plain(point->gpu);
-    str_plain(point->application);
+    str_plain(point->gpu, sizeof point->gpu);
+    str_plain(point->application, sizeof point->application);
     enum err err = read_numbers(r, point);
     if (!err)
         err = read_fp(r, point);

@@ -297,8 +297,8 @@ static bool fit_from_json(const struct jv *object, struct roofline_fit *out)
     const char *application = jv_text(jv_get(object, "application"));
     (void)str_copy(out->gpu, sizeof out->gpu, gpu ? gpu : "");
     (void)str_copy(out->application, sizeof out->application, application ? application : "");
-    str_plain(out->gpu);
-    str_plain(out->application);
+    str_plain(out->gpu, sizeof out->gpu);
+    str_plain(out->application, sizeof out->application);
     out->fmax_mhz = jv_number(jv_get(object, "fmax_mhz"));
     out->lowest_mhz = jv_number(jv_get(object, "lowest_mhz"));
     out->highest_mhz = jv_number(jv_get(object, "highest_mhz"));

@@ -88,7 +88,58 @@ class Background(MachineTest):
         self.assertRegex(checks["background_load"]["detail"], r"other processes used 1\.\d+ of 2 CPUs")
 
 
+class Busy(Intel):
+    """Its energy is measured, and other programs use 0.8 of its one CPU."""
+
+    def __init__(self, watts=20):
+        self.fd = None
+        super().__init__(watts)
+        self.fd = os.open(self.put("/proc/stat", self.line(0)), os.O_RDWR)
+
+    @staticmethod
+    def line(elapsed):
+        return f"cpu  {100000 + int(80 * elapsed):09d} 0 0 {100000 + int(20 * elapsed):09d} 0 0 0 0 0 0"
+
+    def advance(self, elapsed):
+        super().advance(elapsed)
+        if self.fd is not None:
+            os.pwrite(self.fd, self.line(elapsed).encode(), 0)
+
+
 class Baseline(MachineTest):
+    def test_one_that_was_demanded_and_refused_is_an_error(self):
+        """Without --require-energy, or without --idle, it is a finding."""
+        commands = {"run": ["--", "sleep", "0.3"],
+                    "profile": ["--client", "null", "--model", "test", "--max-queries", "3", "--warmup-queries", "0",
+                                "--client-param", "ttft_ms=100"]}
+        clients = {row["name"]: row for row in json.loads(ipw(None, "list", "clients", "--json").stdout)["clients"]}
+        if clients["llama"]["available"]:
+            commands["demo"] = ["--model", "ipw-1m-f16", "--queries", "5"]
+            commands["layers"] = ["--model", "ipw-1m-f16", "--prompt-tokens", "16", "--gen", "4", "-r", "1",
+                                  "--max-seconds", "1", "--window", "0.25", "-t", "1", "--granularity", "layer"]
+        for command, rest in commands.items():
+            for options, code in ((["--require-energy"], 3), ([], 0)):
+                if not code and command in ("demo", "layers"):
+                    continue
+                machine = self.machine(Busy)
+                done = while_it_moves(machine, lambda: ipw(
+                    machine, command, "--idle", "0.2", *options, "--output-dir", machine.root / "runs", *rest))
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn("machine was not idle in 3 attempts", done.stdout + done.stderr)
+                self.assertEqual("--idle is required" in done.stderr, code == 3, done.stderr)
+        machine = self.machine(Busy)
+        done = while_it_moves(machine, lambda: ipw(machine, "run", "--require-energy", "--", "true"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_idle_power_that_cannot_be_checked_at_the_end(self):
+        machine = self.machine(Shared)
+        led = Led(machine, "--idle", "0.3")
+        machine.others = 1.5
+        conditions = led.end()["conditions"]
+        self.assertIsNotNone(conditions["idle_w"])
+        self.assertIsNone(conditions["idle_after_w"])
+        self.assertEqual(codes(conditions)["idle_unchecked"], "note")
+
     def test_one_that_was_not_idle_is_refused(self):
         report, done = self.run_json(self.machine(Shared, 1.5), "--idle", "0.3", "--", "sleep", "0.5")
         self.assertEqual(done.returncode, 0)

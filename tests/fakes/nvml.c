@@ -557,7 +557,10 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, proce
     return end(0);
 }
 
-/* A sample of each busy process, taken just now. */
+/* A sample of each busy process, taken just now.  Like the driver's (580 on an H200), it wants room for its whole
+ * history, whatever there is to report. */
+enum { PROCESS_HISTORY = 72 };
+
 int nvmlDeviceGetProcessUtilization(void *handle, process_sample_t *out, unsigned *count,
                                     unsigned long long last)
 {
@@ -565,14 +568,16 @@ int nvmlDeviceGetProcessUtilization(void *handle, process_sample_t *out, unsigne
     int code = begin_on("nvmlDeviceGetProcessUtilization", handle, &gpu);
     if (code)
         return code;
-    unsigned filled = 0, capacity = *count;
+    unsigned filled = 0;
     unsigned long long t = wall_us(now_s());
+    if (!out || *count < PROCESS_HISTORY) {
+        *count = PROCESS_HISTORY;
+        return end(INSUFFICIENT_SIZE);
+    }
     for (unsigned i = 0; i < gpu->process_count; i++) {
         const struct fake_process *process = &gpu->processes[i];
         if (process->pct < 0 || t <= last)
             continue;
-        if (filled == capacity)
-            return end(INSUFFICIENT_SIZE);
         out[filled++] = (process_sample_t){process->pid, t, as_uint(process->pct), 0, 0, 0};
     }
     *count = filled;

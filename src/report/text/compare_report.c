@@ -233,7 +233,7 @@ static void put_checks(const struct compare_report *report, const char *before, 
                 compare_check_judge(check, &report->set->comparisons[i], report->confident);
             compare_check_line(check, &report->set->comparisons[i], outcome, report->confident,
                                line);
-            text_addf(out, "%s%s: %s\n", before, WORDS[outcome], str_plain(line));
+            text_addf(out, "%s%s: %s\n", before, WORDS[outcome], str_plain(line, sizeof line));
         }
 }
 

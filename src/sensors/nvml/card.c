@@ -664,8 +664,6 @@ static void add_use(struct sensor_process *out, size_t *count, const struct nvml
                     unsigned length)
 {
     unsigned values[SENSOR_PROCESSES_MAX] = {0};
-    for (size_t i = 0; i < *count; i++)
-        out[i].busy_pct = 0;
     for (unsigned i = 0; i < length; i++) {
         struct sensor_process *process =
             use[i].pid && use[i].sm <= 100 ? process_of(out, count, use[i].pid) : NULL;
@@ -679,12 +677,31 @@ static void add_use(struct sensor_process *out, size_t *count, const struct nvml
             out[i].busy_pct /= values[i];
 }
 
+/* The driver fills its whole history of samples at once, and refuses a buffer that is smaller: the number depends on the
+ * driver and on the processes, so it is asked for.  Asked at most every few seconds: allocating is fine. */
+static int read_use(const struct state *state, nanos since, struct sensor_process *out,
+                    size_t *count)
+{
+    unsigned long long since_us = (unsigned long long)(since / NS_PER_US);
+    unsigned length = 0;
+    int code = NVML_CALL(state->gpu.api, process_use, state->gpu.handle, NULL, &length, since_us);
+    if (code != NVML_INSUFFICIENT_SIZE)
+        return code;
+    length += SENSOR_PROCESSES_MAX; /* processes may come between the calls */
+    struct nvml_process_use *use = calloc(length, sizeof *use);
+    if (!use)
+        return NVML_INSUFFICIENT_SIZE;
+    code = NVML_CALL(state->gpu.api, process_use, state->gpu.handle, use, &length, since_us);
+    if (code == NVML_OK)
+        add_use(out, count, use, length);
+    free(use);
+    return code;
+}
+
 enum err nvml_card_processes(struct sensor *sensor, struct sensor_process out[SENSOR_PROCESSES_MAX],
                              size_t *count)
 {
     struct state *state = sensor->state;
-    struct nvml_process_use use[SENSOR_PROCESSES_MAX];
-    unsigned length = SENSOR_PROCESSES_MAX;
     *count = 0;
     int code = read_open(&state->gpu, out, count);
     if (code != NVML_OK)
@@ -692,12 +709,11 @@ enum err nvml_card_processes(struct sensor *sensor, struct sensor_process out[SE
     nanos now = clock_wall(), since = now - PROCESS_USE_PERIOD;
     if (state->processes_wall && state->processes_wall < since)
         since = state->processes_wall;
-    code = NVML_CALL(state->gpu.api, process_use, state->gpu.handle, use, &length,
-                     (unsigned long long)(since / NS_PER_US));
+    code = read_use(state, since, out, count);
     state->processes_wall = now;
-    if (code == NVML_NOT_FOUND) /* nobody used it */
-        length = 0;
-    if (code == NVML_OK || code == NVML_NOT_FOUND)
-        add_use(out, count, use, length);
+    if (code == NVML_NOT_FOUND || code == NVML_OK) /* nobody used it, or those with samples did */
+        for (size_t i = 0; i < *count; i++)
+            if (!is_known(out[i].busy_pct))
+                out[i].busy_pct = 0;
     return ERR_OK;
 }
