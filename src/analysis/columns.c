@@ -207,14 +207,11 @@ bool is_by_machine(const struct run_table *table)
 
 const char *energy_basis(const struct run_table *table)
 {
-    const struct run_words *words = &table->words[RUN_BASIS];
     if (is_by_machine(table))
         return "machine";
     if (!table->numbers[RUN_BASIS_JOULES] && !table->numbers[RUN_BASIS_WATTS])
         return NULL;
-    if (words->count < 2)
-        return "gpu"; /* older records do not say */
-    return words->count > 2 ? "mixed" : words->texts[1];
+    return !table->uses_board ? "gpu" : table->uses_gpu ? "mixed" : "soc";
 }
 
 const char *common_word(const struct run_table *table, enum run_word column)
