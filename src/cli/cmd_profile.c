@@ -249,7 +249,7 @@ static void announce(unsigned number, unsigned of)
 {
     profile_view_wipe();
     if (!command.quiet)
-        fprintf(stderr, "ipw profile: run %u of %u\n", number, of);
+        tell("ipw profile: run %u of %u\n", number, of);
 }
 
 static void take_end(const struct profile_result *result, enum err err, const struct error *why)
@@ -258,7 +258,7 @@ static void take_end(const struct profile_result *result, enum err err, const st
     if (err)
         complain(EXIT_FAILED, "%s", why->text[0] ? why->text : err_text(err));
     if (result->was_done && !command.quiet)
-        fprintf(stderr, "ipw profile: %s is finished\n", result->directory);
+        tell("ipw profile: %s is finished\n", result->directory);
     if (result->has_summary)
         keep_outputs(result);
     int code = exit_code_of(result, err);

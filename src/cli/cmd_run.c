@@ -203,7 +203,7 @@ static int measure(struct run_options *options)
         if (options->runs > 1) {
             options->repeat.number = i;
             if (!options->quiet)
-                fprintf(stderr, "ipw run: run %u of %u as a whole\n", i, options->runs);
+                tell("ipw run: run %u of %u as a whole\n", i, options->runs);
         }
         int now = measure_once(options, &session, i == options->runs, &zero, &stop);
         code = code && !stop ? code : now ? now : code;
