@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/compare_bounds.h"
 #include "analysis/compare_set.h"
 #include "cli/common.h"
 #include "core/text.h"

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/compare_bounds.h"
 #include "analysis/compare_set.h"
 
 struct text;
