@@ -61,7 +61,7 @@ static enum err write_comparison(const char *const *directories, size_t count, c
                                  struct text *out, struct error *why)
 {
     struct run_table baseline;
-    struct comparison *found = calloc(count, sizeof *found);
+    struct comparison *found = calloc(count + 1, sizeof *found);
     enum err err = found ? load_run(directories[0], model, &baseline, why) : ERR_NO_MEMORY;
     if (!err) {
         err = compare_all(&baseline, directories + 1, count - 1, model, found, why);

@@ -84,7 +84,7 @@ static const struct jv *beside(const struct jv *object, const char *key, const c
     return str_format(name, sizeof name, "%s%s", key, suffix) ? jv_get(object, name) : NULL;
 }
 
-/* Energy's intervals tell of other queries alone; ± beside them has the sensors in it. */
+/* Intervals of energy cover sampling error only; the ± beside them includes the sensors. */
 static bool has_sensors(const char *key)
 {
     return strstr(key, "joule") || str_starts(key, "ipj") || str_starts(key, "ipw");
