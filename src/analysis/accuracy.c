@@ -7,7 +7,6 @@
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
 #include "core/json.h"
-#include "core/text.h"
 #include "core/units.h"
 #include "metrics/intelligence.h"
 #include "stats/bootstrap.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/registry.h"
-#include "core/text.h"
 #include "port/thread.h"
 
 const char *unmeasured_kind(const char *name)

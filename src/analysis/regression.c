@@ -6,7 +6,6 @@
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
 #include "core/json.h"
-#include "core/text.h"
 #include "core/units.h"
 #include "stats/correlation.h"
 #include "stats/fit.h"

@@ -15,7 +15,6 @@
 #include "report/text/profile_report.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
-#include "sampler/sampler.h"
 #include "sampler/session.h"
 
 /* ---- options ---- */

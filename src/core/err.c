@@ -18,7 +18,7 @@ const char *err_text(enum err code)
     return (unsigned)code < ERR_COUNT ? TEXTS[code] : "unknown error";
 }
 
-enum err err_set(struct error *why, enum err code, const char *format, ...)
+enum err(err_set)(struct error *why, enum err code, const char *format, ...)
 {
     if (!why)
         return code;

@@ -207,7 +207,7 @@ enum err legacy_estimate_make(const struct graph *graph, const struct legacy_har
                        precision_name(precision));
     out->rows = malloc((graph->node_count + 1) * sizeof *out->rows);
     if (!out->rows)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     for (size_t i = 0; i < graph->node_count; i++) {
         const struct graph_tensor *result = graph_output(graph, &graph->nodes[i], 0);
         if (is_seen(&graph->nodes[i]) && result)

@@ -167,7 +167,8 @@ static bool denied_before(const struct items *items, size_t i)
         "rejecting discard dismiss than unlike except besides without ";
     static const char FILLER[] =
         " be with in for by the likely to answers statement statements options choices ";
-    for (size_t j = i; j-- > 0 && i - j < REACH;) {
+    for (size_t back = 1; back <= i && back < REACH; back++) {
+        size_t j = i - back;
         const struct token *token = at(items, j);
         if (token_is_negation(token))
             return true;
@@ -279,7 +280,8 @@ static enum evidence lead_word(const struct items *items, size_t j, struct lead 
 static enum evidence evidence_before(const struct items *items, size_t i)
 {
     struct lead lead = {0};
-    for (size_t j = i; j-- > 0 && i - j < REACH;) {
+    for (size_t back = 1; back <= i && back < REACH; back++) {
+        size_t j = i - back;
         const struct token *token = at(items, j);
         bool done = false;
         if (token_is(token, "\\boxed") || token_is(token, "\\fbox"))
@@ -375,7 +377,8 @@ static char rival_after(const struct items *items, size_t i)
     if (j >= items->count || !items->at[j].letter || items->at[j].letter == items->at[i].letter)
         return '\0';
     const struct token *next = at(items, skip_closing(items, j + 1));
-    return next->kind != TOKEN_WORD || links_letters(next) ? items->at[j].letter : '\0';
+    bool ends = next->kind != TOKEN_WORD || links_letters(next);
+    return (char)(ends ? items->at[j].letter : '\0');
 }
 
 /* The letter with the one that is joined to it, in the order of the text. */
@@ -533,7 +536,7 @@ static char expected_letter(const struct items *items)
     struct letters found = find_option_lines(items);
     if (!found.first)
         found = find_evident(items);
-    return found.second ? '\0' : found.first;
+    return (char)(found.second ? '\0' : found.first);
 }
 
 /* ---- the grader ---- */
@@ -580,7 +583,7 @@ static enum err choice_grade(const void *state, const struct grading *what, stru
     enum err err = read_items(&expected, slice_trim(slice_of(what->expected)), options);
     if (!err)
         err = read_items(&answer, slice_trim(slice_of(what->answer)), options);
-    char wanted = err ? '\0' : expected_letter(&expected);
+    char wanted = (char)(err ? '\0' : expected_letter(&expected));
     if (err)
         grade_no_memory(why);
     else if (!wanted)

@@ -47,10 +47,10 @@ static const char LIST[] = ",;AO", RELATIONS[] = "=<>LGN", UNIONS[] = "UO", CELL
 
 static bool separates(const struct math_token *token, const char *set)
 {
-    char sign = token->kind == MATH_SIGN ? token->sign
-                : is_word(token, "and")  ? 'A'
-                : is_word(token, "or")   ? 'O'
-                                         : '\0';
+    int sign = token->kind == MATH_SIGN ? token->sign
+               : is_word(token, "and")  ? 'A'
+               : is_word(token, "or")   ? 'O'
+                                        : '\0';
     return sign && strchr(set, sign);
 }
 
@@ -587,7 +587,7 @@ static bool read_inequality(struct part part, struct range *out)
     for (size_t i = 0; i < sides.count; i++) {
         if (i == middle)
             continue;
-        char sign = i < middle ? sides.signs[middle] : flipped(sides.signs[i]);
+        int sign = i < middle ? sides.signs[middle] : flipped(sides.signs[i]);
         if (!sign || !strchr("<>LG", sign))
             return false;
         bool closed = sign == SIGN_LESS_EQUAL || sign == SIGN_GREATER_EQUAL;
@@ -699,6 +699,16 @@ static size_t item_end(const struct formula *formula, size_t from)
     return formula->count;
 }
 
+/* The token, or the upper or lower sign of a plus-minus or minus-plus. */
+static struct math_token with_sign(const struct math_token *token, bool lower)
+{
+    struct math_token sign = *token;
+    bool upper = is_sign(token, SIGN_PLUS_MINUS);
+    if (upper || is_sign(token, SIGN_MINUS_PLUS))
+        sign.sign = upper != lower ? '+' : '-';
+    return sign;
+}
+
 /* Replaces each item of the list with a plus-minus sign by "item with the upper signs, item with the lower
  * signs". */
 static enum err expand(struct formula *formula)
@@ -715,13 +725,8 @@ static enum err expand(struct formula *formula)
         for (int lower = 0; lower < signs && end > i; lower++) {
             if (lower)
                 items[count++] = (struct math_token){.kind = MATH_SIGN, .sign = ','};
-            for (size_t k = i; k < end; k++) {
-                items[count] = formula->items[k];
-                bool upper = is_sign(&items[count], SIGN_PLUS_MINUS);
-                if (upper || is_sign(&items[count], SIGN_MINUS_PLUS))
-                    items[count].sign = upper != lower ? '+' : '-';
-                count++;
-            }
+            for (size_t k = i; k < end; k++)
+                items[count++] = with_sign(&formula->items[k], lower);
         }
         if (end < formula->count)
             items[count++] = formula->items[end];

@@ -98,12 +98,13 @@ static const char *find_unusable(const char *from, const char *end)
 
 static enum err parse_replaced(const char *bytes, size_t length, struct jv **out, struct error *why)
 {
+    static const char REPLACEMENT[] = {'\\', 'u', 'f', 'f', 'f', 'd'};
     char *copy = malloc(length);
     if (!copy)
         return err_set(why, ERR_NO_MEMORY, "out of memory for JSON");
     memcpy(copy, bytes, length);
     for (const char *at = copy; (at = find_unusable(at, copy + length)); at += 6)
-        memcpy(copy + (at - copy), "\\ufffd", 6);
+        memcpy(copy + (at - copy), REPLACEMENT, sizeof REPLACEMENT);
     enum err err = parse(copy, length, out, why);
     free(copy);
     return err;

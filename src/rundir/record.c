@@ -143,7 +143,7 @@ struct record_energy record_energy_of(const struct energy *energy)
         .method = method_name(energy->method),
         .source = energy->source[0] ? energy->source : NULL,
         .updates = energy->method == METHOD_NONE ? INTEGER_UNKNOWN : (int64_t)energy->updates,
-        .low_confidence = energy->low_confidence,
+        .low_confidence = (int8_t)energy->low_confidence,
         .note = energy->note[0] ? energy->note : NULL,
     };
 }

@@ -9,14 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKE_NVML, RANGE_UJ, Fixture, Intel, Machine, Nvidia  # noqa: E402
 from program import (  # noqa: E402
-    IPW, PATIENCE_S, Led, MachineTest, device, ipw, python, while_it_moves)
+    IPW, PATIENCE_S, Led, MachineTest, device, ipw, main_side_by_side, python, while_it_moves)
 
 WATTS = 50
 
@@ -698,4 +697,4 @@ class Gpus(MachineTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main_side_by_side(at_once=3)

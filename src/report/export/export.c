@@ -94,7 +94,7 @@ static enum err choose_model(struct exporting *work, struct error *why)
     if (err == ERR_INTERRUPTED)
         err = ERR_OK;
     if (!err && !work->model)
-        err = told ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY))
+        err = told ? err_no_memory(why)
                    : err_set(why, ERR_NO_DATA, "there is no record in %s yet",
                              work->request->directory);
     return err;
@@ -170,7 +170,7 @@ static enum err prepare(struct exporting *work, struct error *why)
         err = gather_metadata(work, why);
     work->name = err ? NULL : request->name ? strdup(request->name) : last_part(request->directory);
     if (!err && !work->name)
-        err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        err = err_no_memory(why);
     work->run = (struct export_run){request->directory, work->name,
                                     work->model,        work->has_summary ? &work->summary : NULL,
                                     work->metadata,     request->output,
@@ -187,7 +187,7 @@ static enum err put_all(struct exporting *work, struct error *why)
     const struct export_driver *driver = work->driver;
     work->export.state = calloc(1, driver->state_size + 1);
     if (!work->export.state)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     enum err err = driver->begin ? driver->begin(&work->export, why) : ERR_OK;
     if (!err)
         err = give_records(work, why);

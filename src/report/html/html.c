@@ -15,7 +15,6 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "core/units.h"
 #include "port/json_read.h"
 #include "report/html/assets.h"
 #include "report/html/sections.h"
@@ -484,7 +483,7 @@ enum err html_write(const struct html_report *report, struct text *out, struct e
         return err;
     making.figures = calloc(report->count + 1, sizeof *making.figures);
     if (!making.figures)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     json_init(&making.json, &data, false);
     json_object(&making.json, NULL);
     json_string(&making.json, "version", IPW_VERSION);

@@ -1,6 +1,5 @@
 #include "report/text/analysis_report.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "core/text.h"

@@ -2,7 +2,6 @@
  * predictions beside measurements; as text or JSON. */
 #include "report/text/calibrate_report.h"
 
-#include <math.h>
 
 #include "catalog/hardware.h"
 #include "core/json.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "graph/decoder.h"
+#include "graph/graph.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
 #include "rundir/layers_result.h"

@@ -5,10 +5,8 @@
 #include <unistd.h>
 
 #include "core/units.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 #include "support/unit.h"
-
-static struct tree tree;
 
 static void put_process(int pid, const char *name, int parent, int own, int waited)
 {
@@ -57,13 +55,6 @@ static int set_up(void **state)
     put_socket(100, 3, 7001);
     put_socket(200, 5, 7002);
     put_socket(300, 4, 7003);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tree_free(&tree);
     return 0;
 }
 
@@ -128,11 +119,12 @@ static void test_a_container_has_other_process_ids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_the_listener_of_a_port, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_forwarder_is_not_the_server, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_the_cpu_time_of_a_tree, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_whose_child_a_process_is, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_container_has_other_process_ids, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_listener_of_a_port, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_forwarder_is_not_the_server, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_the_cpu_time_of_a_tree, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_whose_child_a_process_is, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_container_has_other_process_ids, set_up,
+                                        tree_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
