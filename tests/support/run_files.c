@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "analysis/analysis.h"
-#include "analysis/compare.h"
+#include "analysis/compare_set.h"
+#include "core/json.h"
 #include "core/log.h"
 #include "port/json_read.h"
 #include "report/export/export.h"
@@ -231,19 +232,24 @@ static const char *analyze(const struct run_table *table)
         const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
         struct analysis_input input = {.table = table};
         struct params params = {0};
-        struct text json = {0}, text = {0};
+        struct text bytes = {0}, text = {0};
         struct error why = {0};
-        struct jv *result = NULL;
+        struct result result;
+        struct json json;
+        struct jv *tree = NULL;
         if (driver->of_layers || (table->failed == table->rows && !driver->of_failures_too))
             continue;
-        enum err err = analysis_run(driver, &input, &params, &json, &why);
-        wrong = wrong_with(err, &why);
-        if (!err && jv_parse(json.bytes, json.length, &result, &why))
+        enum err err = analysis_run(driver, &input, &params, &result);
+        wrong = wrong_with(err, &result.why);
+        json_init(&json, &bytes, true);
+        result_to_json(&result, NULL, &json);
+        if (!err && jv_parse(bytes.bytes, bytes.length, &tree, &why))
             wrong = "the result of an analysis is not JSON";
         else if (!err)
-            analysis_text(result, true, false, &text);
-        jv_free(result);
-        text_release(&json);
+            analysis_text(&result, true, false, &text);
+        jv_free(tree);
+        result_release(&result);
+        text_release(&bytes);
         text_release(&text);
     }
     return wrong;
@@ -271,24 +277,23 @@ static const char *plot(const struct run_table *table)
 
 static const char *compare(const struct run_table *table)
 {
-    static struct comparison comparison;
+    const char *const runs[] = {directory, directory, "--", directory, directory};
+    struct compare_groups groups;
+    struct compare_set set;
     struct error why = {0};
     if (table->failed == table->rows)
         return NULL;
-    enum err err = compare_runs(table, table, 0, &comparison, &why);
-    if (!err)
-        err = compare_judge(&comparison, 1, &why);
+    enum err err = compare_groups_find(runs, 5, false, &groups, &why);
+    if (err)
+        return wrong_with(err, &why);
+    err = compare_set_load(&groups, &(struct compare_options){.model = table->model}, &set, &why);
     if (!err) {
         struct text out = {0};
-        compare_json(&(struct compare_report){.baseline = directory,
-                                              .model = table->model,
-                                              .hardware = run_hardware(table),
-                                              .queries = table->rows,
-                                              .comparisons = &comparison,
-                                              .count = 1},
-                     &out);
+        compare_json(&(struct compare_report){.groups = &groups, .set = &set}, &out);
         text_release(&out);
+        compare_set_release(&set);
     }
+    compare_groups_release(&groups);
     return wrong_with(err, &why);
 }
 

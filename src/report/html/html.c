@@ -10,7 +10,7 @@
 
 #include "analysis/across.h"
 #include "analysis/columns.h"
-#include "analysis/compare.h"
+#include "analysis/compare_set.h"
 #include "analysis/run_names.h"
 #include "core/clock.h"
 #include "core/json.h"
@@ -30,52 +30,22 @@
 /* More make a table of verdicts that nobody reads. */
 enum { RUNS_COMPARED = 8 };
 
-static enum err load_run(const char *directory, const char *model, struct run_table *out,
-                         struct error *why)
-{
-    enum err err = run_table_load(directory, model, COMPARE_NEEDS, out, why);
-    if (!err && out->failed == out->rows) {
-        err = err_set(why, ERR_NO_DATA, "all %zu queries of %s failed", out->rows, directory);
-        run_table_release(out);
-    }
-    return err;
-}
-
-static enum err compare_all(const struct run_table *baseline, const char *const *directories,
-                            size_t count, const char *model, struct comparison *out,
-                            struct error *why)
-{
-    enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < count; i++) {
-        struct run_table table;
-        err = load_run(directories[i], model, &table, why);
-        if (!err) {
-            err = compare_runs(baseline, &table, 0, &out[i], why);
-            run_table_release(&table);
-        }
-    }
-    return err ? err : compare_judge(out, count, why);
-}
-
+/* Every run is a side: the page names and shows each. */
 static enum err write_comparison(const char *const *directories, size_t count, const char *model,
                                  struct text *out, struct error *why)
 {
-    struct run_table baseline;
-    struct comparison *found = calloc(count, sizeof *found);
-    enum err err = found ? load_run(directories[0], model, &baseline, why) : ERR_NO_MEMORY;
+    struct compare_groups groups;
+    struct compare_set set;
+    const struct compare_options options = {.model = model};
+    enum err err = compare_groups_find(directories, count, true, &groups, why);
+    if (err)
+        return err;
+    err = compare_set_load(&groups, &options, &set, why);
     if (!err) {
-        err = compare_all(&baseline, directories + 1, count - 1, model, found, why);
-        struct compare_report report = {.baseline = baseline.directory,
-                                        .model = baseline.model,
-                                        .hardware = run_hardware(&baseline),
-                                        .queries = baseline.rows,
-                                        .comparisons = found,
-                                        .count = count - 1};
-        if (!err)
-            compare_json(&report, out);
-        run_table_release(&baseline);
+        compare_json(&(struct compare_report){.groups = &groups, .set = &set}, out);
+        compare_set_release(&set);
     }
-    free(found);
+    compare_groups_release(&groups);
     return err;
 }
 
@@ -148,8 +118,7 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     headline_put(json, table, results);
     predicted_put(json, table->directory);
     shares_put(json, table);
-    if (!err)
-        err = results_put(json, results);
+    results_put(json, results);
     if (err)
         err_set(why, err, "%s", err_text(err));
     if (!err)
@@ -371,6 +340,18 @@ static enum err put_comparison(struct making *making, struct error *why)
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
+static void put_interval(struct json *json, const char *key, double low, double high)
+{
+    if (!is_known(low) || !is_known(high)) {
+        json_null(json, key);
+        return;
+    }
+    json_array(json, key);
+    json_number(json, NULL, low);
+    json_number(json, NULL, high);
+    json_array_end(json);
+}
+
 /* "common": the relative error that all energies share, or null; "mixed": different sensors measured them;
  * "intervals": of 95 %, of what can differ between the runs, as `ipw plot` draws them. */
 static void put_intervals(struct making *making)
@@ -412,7 +393,7 @@ static enum err put_names(struct making *making, const struct run_point **points
 
 static enum err put_across(struct making *making, struct error *why)
 {
-    struct text across = {0};
+    struct result across = {0};
     struct run_point *copies = malloc((making->runs + 1) * sizeof *copies);
     const struct run_point **points = malloc((making->runs + 1) * sizeof *points);
     enum err err = copies && points ? ERR_OK : ERR_NO_MEMORY;
@@ -428,14 +409,16 @@ static enum err put_across(struct making *making, struct error *why)
     if (err)
         err_set(why, err, "%s", err_text(err));
     if (!err && making->runs > 1) {
-        err = across_write(copies, making->runs, &across, why);
-        json_raw(&making->json, "across", err ? "null" : text_get(&across));
+        if (!(err = across_run(copies, making->runs, &across)))
+            result_to_json(&across, "across", &making->json);
+        else
+            err_set(why, err, "%s", across.why.text);
         err = err ? err : put_comparison(making, why);
     } else {
         json_null(&making->json, "across");
         json_null(&making->json, "comparison");
     }
-    text_release(&across);
+    result_release(&across);
     free((void *)points);
     free(copies);
     return err;
