@@ -627,7 +627,7 @@ class Unknown(EstimateTest):
             for more in ([], ["--batch", "1,2"]):
                 done = self.run_ipw("--model", "resnet18", "--hardware-file", device, *more, "--plot",
                                     self.root / "a.png", code=1)
-                self.assertRegex(done.stderr, r"known.*: there is nothing to draw\n$")
+                self.assertRegex(done.stderr, r"known.*: nothing to plot\n$")
                 self.assertFalse((self.root / "a.png").exists())
 
     def test_what_is_known_comes_first(self):

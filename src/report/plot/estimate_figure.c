@@ -85,7 +85,7 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
 {
     size_t count;
     if (!is_known(report->estimate->total.joules.total)) /* bars of a part would look like all */
-        return err_set(why, ERR_NO_DATA, "joules on %.60s are not known: there is nothing to draw",
+        return err_set(why, ERR_NO_DATA, "energy on %.60s is unknown: nothing to plot",
                        report->estimate->hardware->id);
     struct estimate_consumer *rows = estimate_consumers(report, &count);
     if (!rows)
@@ -324,7 +324,7 @@ static void put_common(const struct lines *lines, char *to, size_t size)
     if (lines->count > LINES_MOST)
         words_add(name, "%d of %zu lines", LINES_MOST, lines->count);
     str_format(to, size, "%s%s; estimated, not measured", name,
-               lines->too_large ? "; left out is what does not fit" : "");
+               lines->too_large ? "; without configurations that do not fit" : "");
 }
 
 static void put_figure(const struct lines *lines, struct figure *figure)
@@ -360,7 +360,7 @@ static enum err points_length_figure(const struct points_report *report, bool of
         err_set(why, err, "out of memory");
     else if (!lines.count)
         err = err_set(why, ERR_NO_DATA,
-                      "nothing fits on a device with known joules: there is nothing to draw");
+                      "nothing fits on a device with known energy: nothing to plot");
     else
         put_figure(&lines, figure);
     free(lines.points);
@@ -450,7 +450,7 @@ static enum err latency_figure(const struct points_report *report, struct figure
     figure->height = 600;
     if (!figure_finish(figure))
         return err_set(why, ERR_NO_DATA,
-                       "nothing fits on a device with known joules: there is nothing to draw");
+                       "nothing fits on a device with known energy: nothing to plot");
     return ERR_OK;
 }
 

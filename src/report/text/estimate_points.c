@@ -409,7 +409,7 @@ static size_t csv_cells(const struct points_report *report, const struct grid_po
         {"capacity_bytes", NULL, memory->capacity},
         {"mfu", NULL, all->mfu},
         {"mbu", NULL, all->mbu},
-        {"fits", NULL, is_known(memory->capacity) ? memory->fits : UNKNOWN},
+        {"fits", NULL, is_known(memory->capacity) ? (double)memory->fits : UNKNOWN},
         {"frontier", NULL, point->on_frontier},
         {"limits", point->missing[0] ? "" : verdict(report, point), 0},
         {"confidence", estimate_confidence_name(estimate->confidence), 0},
