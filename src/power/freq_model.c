@@ -111,6 +111,7 @@ static void provenance_to_json(const struct freq_provenance *p, struct json *jso
     json_integer(json, "curves", (int64_t)p->curves);
     json_integer(json, "seed", (int64_t)p->seed);
     json_string(json, "findings", str_or_null(p->findings));
+    json_string(json, "void", str_or_null(p->voids));
     json_object_end(json);
 }
 
@@ -128,7 +129,8 @@ static void provenance_from_json(const struct jv *object, struct freq_provenance
         size_t size;
     } texts[] = {{"program", out->program, sizeof out->program},
                  {"data", out->data, sizeof out->data},
-                 {"findings", out->findings, sizeof out->findings}};
+                 {"findings", out->findings, sizeof out->findings},
+                 {"void", out->voids, sizeof out->voids}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const char *text = jv_text(jv_get(object, texts[i].key));
         (void)str_copy(texts[i].to, texts[i].size, text ? text : "");

@@ -70,6 +70,7 @@ struct freq_provenance {
     size_t curves;
     uint64_t seed;
     char findings[256]; /* names of the data checks that found something, with commas */
+    char voids[512];    /* "GPU application" whose optimum is meaningless, with commas */
 };
 
 struct freq_model {
@@ -93,6 +94,10 @@ struct freq_model_kind {
     enum err (*calibrate)(const void *state, const struct freq_curves *curves,
                           const struct freq_model_options *options, double *error,
                           struct error *why);
+    /* The names, fmax and idle power of an application that it was fitted to, without samples, and the lowest clock
+     * of those; false past the last.  NULL: it keeps none. */
+    bool (*application)(const void *state, size_t index, struct freq_curve *out,
+                        double *lowest_mhz);
     void (*save)(const void *state, struct json *json); /* members of an open object */
     enum err (*load)(const struct jv *state, void **out, struct error *why);
     void (*release)(void *state);
