@@ -58,6 +58,34 @@ void endpoint_close(struct endpoint *endpoint)
     *endpoint = (struct endpoint){0};
 }
 
+void endpoint_client_close(struct client *client)
+{
+    endpoint_close(client->state);
+    free(client->state);
+}
+
+enum err endpoint_client_open(const struct endpoint_client *kind,
+                              const struct client_config *config, struct client *out,
+                              struct error *why)
+{
+    char url[sizeof((struct endpoint *)0)->url];
+    const char *given = config->base_url ? config->base_url : out->driver->default_url;
+    enum err err = kind->make_url(url, sizeof url, given, why);
+    if (err)
+        return err;
+    struct endpoint *endpoint = out->state = calloc(1, kind->state_size);
+    if (!endpoint)
+        return err_set(why, ERR_NO_MEMORY, "out of memory for a client");
+    err = endpoint_open(endpoint, url, why);
+    if (!err)
+        err = kind->configure(endpoint, config, why);
+    if (err)
+        endpoint_client_close(out);
+    else
+        str_copy(out->base_url, sizeof out->base_url, endpoint->shown);
+    return err;
+}
+
 /* "@FILE" is the content of a file and "env:NAME" a variable, so that a secret need not be an argument, which every
  * user of the machine can read; anything else is the value itself. */
 static enum err find_value(const char *key, const char *given, struct text *out, struct error *why)

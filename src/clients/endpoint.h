@@ -34,6 +34,17 @@ void endpoint_close(struct endpoint *endpoint);
 enum err endpoint_headers(struct endpoint *endpoint, const struct params *params, struct error *why)
     MUST_USE;
 
+/* Opens and closes a client whose state begins with a struct endpoint. */
+struct endpoint_client {
+    size_t state_size;
+    enum err (*make_url)(char *url, size_t size, const char *given, struct error *why);
+    enum err (*configure)(void *state, const struct client_config *config, struct error *why);
+};
+enum err endpoint_client_open(const struct endpoint_client *kind,
+                              const struct client_config *config, struct client *out,
+                              struct error *why) MUST_USE;
+void endpoint_client_close(struct client *client);
+
 /* GET of a JSON document at `url`, which need not be below the endpoint's own path.  The caller frees
  * *out with jv_free.  `response` may be NULL; its body is released here. */
 enum err endpoint_get(struct endpoint *endpoint, const char *url, nanos timeout, struct jv **out,
