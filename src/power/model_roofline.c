@@ -247,7 +247,7 @@ static enum err roofline_calibrate(const void *state, const struct freq_curves *
         const struct freq_curve *curve = &curves->items[i];
         struct power_prior prior = power_prior_of(roofline->shapes, curves->count, i);
         struct roofline_fit fit = {.fmax_mhz = curve->fmax_mhz};
-        struct freq_sample probes[FREQ_PROBES];
+        struct freq_sample probes[FREQ_PROBES] = {0};
         size_t count = freq_curve_probes(curve, FREQ_PROBES, FREQ_PROBE_NEAR, probes);
         if (count == 0)
             continue;

@@ -555,6 +555,11 @@ class Several(Page):
                 self.assertEqual(told.replace("−", "-"), value + metric["verdict"])
         every = self.browser.run("[...document.querySelectorAll('#comparison details tbody tr')].length")
         self.assertEqual(every, sum(m["difference"] is not None for one in wanted["comparisons"] for m in one["metrics"].values()))
+        # Several runs may be one side.
+        ipw(None, "compare", runs[0], "--", *runs[1:], "--format", "html", "-o", page)
+        self.browser.open(page, **DESKTOP)
+        rows = self.browser.run("[...document.querySelectorAll('.matrix tbody tr')].map(row => row.children[0].textContent)")
+        self.assertEqual(rows, ["first-1b", HOSTILE + " (2 runs)"])
         done = ipw(None, "compare", *runs, "--format", "html")
         self.assertEqual(done.returncode, 2)
         self.assertIn("-o", done.stderr)
