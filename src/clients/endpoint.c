@@ -42,7 +42,7 @@ enum err endpoint_url(char *url, size_t size, const char *given, struct error *w
     return url_read(url, &parsed, why);
 }
 
-enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error *why)
+static enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error *why)
 {
     *endpoint =
         (struct endpoint){.start_hint = "is the server running?", .auth_hint = "set its API key"};
@@ -51,7 +51,7 @@ enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error 
     return http_open(&endpoint->http, why);
 }
 
-void endpoint_close(struct endpoint *endpoint)
+static void endpoint_close(struct endpoint *endpoint)
 {
     http_close(endpoint->http);
     params_release(&endpoint->headers);
