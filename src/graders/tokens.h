@@ -50,6 +50,9 @@ bool token_ends_sentence(const struct token *token, const struct token *before);
 /* "Answer" in several languages; in Chinese, Japanese and Korean within a run of characters. */
 bool token_is_answer(const struct token *token);
 
+/* Does it contain this text, as a run of characters without spaces may? */
+bool token_has(const struct token *token, const char *part);
+
 /* A run of Chinese, Japanese or Korean characters. */
 bool token_is_cjk(const struct token *token);
 
@@ -72,6 +75,9 @@ bool bold_next(struct slice *rest, struct slice *bold);
 
 /* Was the text cut off in the middle of a sentence? */
 bool text_is_cut(struct slice text);
+
+/* Does the sentence decline to answer, "I cannot determine ...", and leave it at that? */
+bool text_declines(struct slice sentence);
 
 /* The text up to what only follows an answer: a check of the result, an explanation, an offer of more help.
  * All of it when it begins with that. */
