@@ -324,6 +324,7 @@ static void put_summary(struct result *result, const struct run_table *table,
     result_interval(result, "accuracy", score->accuracy_low, score->accuracy_high);
     result_number(result, "ipj", score->ipj, "1/J");
     result_interval(result, "ipj", scored->ipj.low, scored->ipj.high);
+    result_queries(result, "ipj", score->energy_queries);
     result_number(result, "ipj_plus_minus", table->summary.ipj_plus_minus, "1/J");
     result_uncertain(result, "ipj", table->summary.ipj_plus_minus);
     result_number(result, "ipj_active", score->ipj_active, "1/J");
@@ -410,6 +411,7 @@ static enum err put_group(void *context, const char *value, const uint32_t *rows
     result_queries(result, "joules_per_query", score.energy_queries);
     result_number(result, "ipj", score.ipj, "1/J");
     result_interval(result, "ipj", ipj.low, ipj.high);
+    result_queries(result, "ipj", score.energy_queries);
     result_end(result);
     return err;
 }

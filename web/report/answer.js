@@ -77,7 +77,7 @@ function oneText(run) {
   const text = key => at(run.headline.find(item => item.key === key), "text");
   const parts = [text("accuracy") && text("accuracy") + " correct", text("joules_per_query") && text("joules_per_query").replace(/ ± [\d.]+/, "") + " per query",
     text("joules_per_output_token") && text("joules_per_output_token").replace(/ ± [\d.]+/, "") + " per output token", text("output_tokens_per_s")].filter(Boolean);
-  return parts.length ? [parts.join(", ") + ". "] : [];
+  return parts.length ? [parts.join(", ") + " (n = " + (run.rows - run.failed).toLocaleString("en") + "). "] : [];
 }
 
 // What breaks the comparison comes first.
@@ -156,7 +156,7 @@ function answerTable() {
     { key: "watts", label: "Power while busy", show: run => withUnit(run.watts, "W", 3) },
     { key: "ipj", label: "IPJ", show: run => withUnit(run.ipj, "1/J", 3) },
     ...(differs("concurrency") ? [{ key: "concurrency", label: "Concurrency", unit: "" }] : []),
-    ...(differs("queries") ? [{ key: "queries", label: "Queries", unit: "" }] : []),
+    { key: "queries", label: "n", unit: "" },
     { key: "on", label: "Pareto-optimal", text: true },
   ], runs);
 }
