@@ -57,12 +57,6 @@ bool number_equal(const struct tolerance *tolerance, const struct number *expect
 
 /* ---- the number that an answer states: numeric.c ---- */
 
-/* The last number in words: "forty-two", "minus seven", "three quarters". */
-bool number_in_words(struct slice text, struct number *out);
-
-/* The number after the last equals sign, as in "x = 3 * 4 = 12 apples". */
-bool stated_after_equals(struct slice line, struct number *out);
-
 /* Of the line after a marker (final.h): the result of its first equation, or its first number. */
 bool stated_after_marker(struct slice line, struct number *out);
 

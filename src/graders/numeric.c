@@ -105,7 +105,8 @@ static bool is_pronoun(const struct token *before, const struct token *token, st
              token_in(&next, " of another who that can by could might ")));
 }
 
-bool number_in_words(struct slice text, struct number *out)
+/* The last number in words: "forty-two", "minus seven", "three quarters". */
+static bool number_in_words(struct slice text, struct number *out)
 {
     struct tokens tokens = tokens_of(text);
     struct token token, before = {0};
@@ -132,7 +133,8 @@ static const char LABELS[] = " step part problem question case page chapter figu
 
 enum stated { STATED_NONE, STATED_ONE, STATED_SEVERAL };
 
-bool stated_after_equals(struct slice line, struct number *out)
+/* The number after the last equals sign, as in "x = 3 * 4 = 12 apples". */
+static bool stated_after_equals(struct slice line, struct number *out)
 {
     for (size_t i = line.length; i > 0; i--)
         if (line.start[i - 1] == '=') {

@@ -115,7 +115,7 @@ bool token_is_cjk(const struct token *token)
            char_is_cjk(char_at(token->text, &length));
 }
 
-bool token_has(const struct token *token, const char *part)
+static bool token_has(const struct token *token, const char *part)
 {
     for (size_t at = 0; at < token->text.length; at++)
         if (slice_starts((struct slice){token->text.start + at, token->text.length - at}, part))

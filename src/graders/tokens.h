@@ -50,9 +50,6 @@ bool token_ends_sentence(const struct token *token, const struct token *before);
 /* "Answer" in several languages; in Chinese, Japanese and Korean within a run of characters. */
 bool token_is_answer(const struct token *token);
 
-/* Does it contain this text, as a run of characters without spaces may? */
-bool token_has(const struct token *token, const char *part);
-
 /* A run of Chinese, Japanese or Korean characters. */
 bool token_is_cjk(const struct token *token);
 
