@@ -31,6 +31,8 @@ except ImportError as error:
     print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has scikit-learn and xgboost)")
     sys.exit(77)
 
+SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
+AI = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / "data/dvfs/ai_runs_dev.csv"
 FMAX, CLOCKS, APPLICATIONS = 1380.0, 40, 12
 ACTIVITIES = [(0.1, 0.7), (0.3, 0.15), (0.45, 0.5), (0.8, 0.3)]
 TRIED_MHZ = [510 + 43.5 * i for i in range(21)]
@@ -151,6 +153,55 @@ class Oracle(unittest.TestCase):
                   "total_error": predicted.sum() / measured.sum() - 1}
         for key, value in wanted.items():
             self.assertAlmostEqual(got[key], value, delta=1e-6 * max(1, abs(value)), msg=key)
+
+
+def least_absolute(x, y):
+    weights = np.ones(len(y))
+    for _ in range(200):
+        root = np.sqrt(weights)
+        found = np.linalg.lstsq(x * root[:, None], y * root, rcond=None)[0]
+        weights = 1 / np.maximum(np.abs(x @ found - y), 1e-6 * np.median(y))
+    return found
+
+
+def knee_curve(u, t):
+    """The best t0 + t1 max(0, u - knee) over all knees, at u."""
+    tried = []
+    for knee in [1, *u[u < u.max()]]:
+        x = np.column_stack([np.ones_like(u), np.maximum(u, knee) - knee])
+        curve = x @ least_absolute(x, t)
+        tried.append((np.abs(curve - t).sum(), knee, curve))
+    return min(tried, key=lambda one: one[:2])[2]
+
+
+@unittest.skipUnless(AI.exists(), f"no measurements at {AI}")
+class Optima(unittest.TestCase):
+    """The clock of the lowest predicted EDP, priced by a robust fit made here: curves are flat, so not by MHz."""
+
+    def test_usable_applications(self):
+        with open(AI) as file:
+            rows = list(csv.DictReader(file))
+        with tempfile.TemporaryDirectory() as folder:
+            model = Path(folder) / "m.json"
+            self.assertEqual(ipw(None, "power", "fit", "--input", AI, "-o", model).returncode, 0)
+            for gpu, application in (("H100", "stablediffusion"), ("A100", "stablediffusion"),
+                                     ("V100", "stablediffusion"), ("A100", "llama")):
+                own = [row for row in rows if (row["gpu"], row["workload"]) == (gpu, application)]
+                column = {key: np.array([float(row[key]) for row in own])
+                          for key in ("freq_mhz", "time_s", "avg_power_w", "energy_j")}
+                clocks = np.unique(column["freq_mhz"])
+
+                def medians(values):
+                    return np.array([np.median(values[column["freq_mhz"] == mhz]) for mhz in clocks])
+                x = clocks / clocks[-1]
+                cubic = np.column_stack([x ** k for k in range(4)])
+                power = cubic @ least_absolute(cubic, medians(column["avg_power_w"]))
+                edp = power * knee_curve(1 / x, medians(column["time_s"])) * \
+                    knee_curve(1 / x, medians(column["energy_j"] / column["avg_power_w"]))
+                done = ipw(None, "power", "predict", model, "--gpu", gpu, "--application", application, "--freq",
+                           ",".join(map(str, clocks)), "--json")
+                ours = np.array([row["edp_js"] for row in json.loads(done.stdout)["predictions"]])
+                self.assertLess(edp[ours.argmin()] / edp.min() - 1, 0.02, (gpu, application))
 
 
 if __name__ == "__main__":
