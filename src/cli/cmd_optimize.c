@@ -15,7 +15,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "power/clock_choice.h"
-#include "power/curve_fit.h"
 #include "power/setting_points.h"
 #include "report/text/optimize_report.h"
 
@@ -106,10 +105,9 @@ static enum err choose_measured(struct optimizing *o, struct error *why)
         err = make_room(o, curves->count, why);
     for (size_t i = 0; !err && i < curves->count; i++) {
         const struct freq_curve *curve = &curves->items[i];
-        /* Of a few clocks the fit is mostly what other applications look like: only where it was asked for. */
-        bool is_fitted = c->model || curve->count >= POWER_SWEEP_LEAST;
         struct clock_question question = {.curve = curve,
-                                          .model = is_fitted && curve->count ? &o->model : NULL,
+                                          .model = &o->model,
+                                          .is_always_fitted = c->model != NULL,
                                           .data = &o->data,
                                           .clocks = &o->data.clocks,
                                           .lowest_mhz =

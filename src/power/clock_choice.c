@@ -361,7 +361,10 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
     out->measured = q->curve->count;
     out->flags = q->data ? 0 : CHOICE_UNCHECKED;
     const char *is_void = void_finding(q, out);
-    enum err err = q->model ? fitted_points(q, out, why) : measured_points(q, out, why);
+    /* Of a few clocks the fit is mostly what other applications look like: only where it is asked for. */
+    bool is_fitted = !q->data || q->curve->count >= POWER_SWEEP_LEAST ||
+                     (q->is_always_fitted && q->curve->count);
+    enum err err = is_fitted ? fitted_points(q, out, why) : measured_points(q, out, why);
     if (!err)
         err = add_temperatures(q, out, why);
     if (err)
@@ -371,8 +374,8 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
         refuse(out, CHOICE_NO_OPTIMUM, is_void);
     if (!out->is_recommended)
         return ERR_OK;
-    bool is_refitted = q->model && q->curve->count >= REFIT_LEAST && q->model->kind->has_probes &&
-                       !q->model->kind->is_slow;
+    bool is_refitted =
+        q->curve->count >= REFIT_LEAST && q->model->kind->has_probes && !q->model->kind->is_slow;
     if (is_refitted)
         err = judge_by_refits(q, out, why);
     if (!is_known(out->saving_error))

@@ -28,8 +28,9 @@ void clock_choice_flags(const struct clock_choice *choice,
 struct clock_question {
     const struct freq_curve
         *curve; /* names and fmax; its samples unless the model is from a file */
-    const struct freq_model *model; /* NULL: the samples as measured */
-    const struct freq_data *data;   /* NULL: the model is from a file */
+    const struct freq_model *model;
+    bool is_always_fitted;        /* of a few clocks too, else they are taken as measured */
+    const struct freq_data *data; /* NULL: the model is from a file */
     const struct clock_list
         *clocks;              /* legal ones; NULL or without this GPU: those that were measured */
     double lowest_mhz;        /* that the model knows */

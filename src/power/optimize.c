@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "metrics/edp.h"
-
 /* Limits hold for a figure that rounding put beside them. */
 #define SLACK 1e-9
 
@@ -16,29 +14,6 @@ static const char *const NAMES[OPTIMIZE_LIMITS] = {
 const char *optimize_limit_name(enum optimize_limit limit)
 {
     return NAMES[limit];
-}
-
-struct optimize_point optimize_point_unknown(void)
-{
-    struct optimize_point point = {
-        .freq_mhz = UNKNOWN, .quality = UNKNOWN, .temperature_c = UNKNOWN};
-    for (size_t k = 0; k < FREQ_FIGURES; k++)
-        point.figures[k] = (struct freq_value){UNKNOWN, UNKNOWN, UNKNOWN};
-    return point;
-}
-
-struct optimize_goal optimize_goal_edp(void)
-{
-    struct optimize_goal goal = {.time_exponent = 1};
-    for (size_t i = 0; i < OPTIMIZE_LIMITS; i++)
-        goal.limits[i] = UNKNOWN;
-    return goal;
-}
-
-double optimize_objective(const struct optimize_goal *goal, const struct optimize_point *point)
-{
-    return energy_delay_product(point->figures[FREQ_ENERGY_J].value,
-                                point->figures[FREQ_TIME_S].value, goal->time_exponent);
 }
 
 /* ---- limits ---- */

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "metrics/edp.h"
 #include "power/freq_model.h"
 
 struct optimize_point {
@@ -18,7 +19,14 @@ struct optimize_point {
     bool is_extrapolated;
     bool is_front; /* set by optimize_front */
 };
-struct optimize_point optimize_point_unknown(void);
+static inline struct optimize_point optimize_point_unknown(void)
+{
+    struct optimize_point point = {
+        .freq_mhz = UNKNOWN, .quality = UNKNOWN, .temperature_c = UNKNOWN};
+    for (size_t k = 0; k < FREQ_FIGURES; k++)
+        point.figures[k] = (struct freq_value){UNKNOWN, UNKNOWN, UNKNOWN};
+    return point;
+}
 
 enum optimize_limit {
     LIMIT_SLOWDOWN,    /* T / T(baseline) - 1 at most */
@@ -36,9 +44,21 @@ struct optimize_goal {
     double limits[OPTIMIZE_LIMITS]; /* UNKNOWN: none */
     bool is_quality_falling;        /* a lower figure is better: perplexity, FID, LPIPS */
 };
-struct optimize_goal optimize_goal_edp(void); /* without limits */
+/* Without limits. */
+static inline struct optimize_goal optimize_goal_edp(void)
+{
+    struct optimize_goal goal = {.time_exponent = 1};
+    for (size_t i = 0; i < OPTIMIZE_LIMITS; i++)
+        goal.limits[i] = UNKNOWN;
+    return goal;
+}
 
-double optimize_objective(const struct optimize_goal *goal, const struct optimize_point *point);
+static inline double optimize_objective(const struct optimize_goal *goal,
+                                        const struct optimize_point *point)
+{
+    return energy_delay_product(point->figures[FREQ_ENERGY_J].value,
+                                point->figures[FREQ_TIME_S].value, goal->time_exponent);
+}
 /* The bits (1 << limit) of the limits that a point is not within. */
 unsigned optimize_broken(const struct optimize_goal *goal, const struct optimize_point *baseline,
                          const struct optimize_point *point);

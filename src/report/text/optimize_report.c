@@ -5,7 +5,6 @@
 
 #include "core/json.h"
 #include "core/text.h"
-#include "metrics/edp.h"
 #include "power/clock_choice.h"
 #include "report/text/format.h"
 #include "report/text/power_report.h"
@@ -20,9 +19,8 @@ static const struct optimize_point *best_of(const struct clock_choice *choice)
 
 static double product_at(const struct optimize_point *point, double exponent)
 {
-    return point ? energy_delay_product(point->figures[FREQ_ENERGY_J].value,
-                                        point->figures[FREQ_TIME_S].value, exponent)
-                 : UNKNOWN;
+    struct optimize_goal goal = {.time_exponent = exponent};
+    return point ? optimize_objective(&goal, point) : UNKNOWN;
 }
 
 /* "A100 llama", or what there is of it. */
