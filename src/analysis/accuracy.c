@@ -331,6 +331,7 @@ static void put_summary(struct result *result, const struct run_table *table,
     result_number(result, "ipw", score->ipw, "1/W");
     result_interval(result, "ipw", ratio(score->accuracy_low, score->busy_watts),
                     ratio(score->accuracy_high, score->busy_watts));
+    result_queries(result, "ipw", scored->tally.correct + scored->tally.incorrect);
     result_uncertain(result, "ipw", table->summary.ipw_plus_minus);
     result_number(result, "joules_per_query", score->joules_per_query, "J");
     result_queries(result, "joules_per_query", score->energy_queries);
