@@ -17,13 +17,15 @@
 #include "port/term.h"
 #include "report/live/live.h"
 #include "report/live/reading.h"
+#include "report/live/top.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
 #define ONCE_WINDOW   (500 * NS_PER_MS)
 #define ONCE_MORE     (250 * NS_PER_MS)
 #define ONCE_PATIENCE (1500 * NS_PER_MS)
-#define LEAST_ROW     (10 * NS_PER_MS) /* a shorter last interval is dropped */
+#define TOP_PERIOD    (950 * NS_PER_MS) /* reading every process costs milliseconds */
+#define LEAST_ROW     (10 * NS_PER_MS)  /* a shorter last interval is dropped */
 
 struct energy_options {
     bool once, json;
@@ -210,6 +212,7 @@ struct show {
     struct sampler *sampler;
     nanos start, interval, window;
     struct live live;
+    struct top top;
     struct live_view view;
     struct reading shown; /* on the screen: the newest, or that at the pause */
     struct text lines, bytes;
@@ -298,6 +301,10 @@ static enum err tick(struct show *show)
     if (err)
         return err;
     live_push(&show->live, &reading);
+    nanos now = clock_now();
+    bool due = now - show->top.taken >= TOP_PERIOD || now < show->top.taken;
+    if (due && show->view.rows >= LIVE_TOP_ROWS && !show->view.paused)
+        top_take(&show->top, show->sampler, &reading, now);
     if (show->view.paused)
         reading_release(&reading);
     else
@@ -358,6 +365,8 @@ static enum err press(struct show *show, int key)
         return show->view.paused ? ERR_OK : refresh(show);
     case 'r':
         show->start = clock_now();
+        top_release(&show->top);
+        sampler_watch_begin(show->sampler);
         return refresh(show);
     case ' ':
         return refresh(show);
@@ -457,6 +466,8 @@ static int show_live(struct session *session, nanos start, nanos interval, struc
     };
     struct error why = {0};
     show.window = live_window(show.sampler, interval);
+    show.view.top = &show.top;
+    sampler_watch_begin(show.sampler);
     enum err err = refresh(&show);
     if (!err)
         err = live_init(&show.live, show.shown.now.count);
@@ -471,6 +482,7 @@ static int show_live(struct session *session, nanos start, nanos interval, struc
                    : print_totals(&show, total);
     reading_release(&show.shown);
     live_release(&show.live);
+    top_release(&show.top);
     text_release(&show.lines);
     text_release(&show.bytes);
     return code == EXIT_DONE && show.signal ? 128 + show.signal : code;

@@ -1,11 +1,14 @@
 /* ipw power fit: models of power, time and energy against the GPU's clock, fitted to measurements.
+ * ipw power validate: how well they predict what they were not fitted to.
  * ipw power predict: what a fitted model says of other clocks, applications and GPUs.
  *
  *   $ ipw power fit --input sweep.csv -o model.json
+ *   $ ipw power validate --input sweep.csv --model all --max-mape 5
  *   $ ipw power predict model.json --gpu A100 --application llama --freq 810,1410
  *   $ ipw power predict model.json --fmax 1410 --probe 1410:250:12.1 --probe 1050:190:13.0 --freq 510-1410:15
  *
  * Reports go to stdout; data that is left out is always said. */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +20,14 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "power/data_checks.h"
+#include "power/freq_calibrate.h"
 #include "power/freq_model.h"
+#include "power/freq_validate.h"
 #include "report/text/power_report.h"
 
-#define FIT     "power fit"
-#define PREDICT "power predict"
+#define FIT      "power fit"
+#define VALIDATE "power validate"
+#define PREDICT  "power predict"
 
 static int fail(enum err err, const struct error *why)
 {
@@ -149,6 +155,12 @@ static const struct option_row FIT_ROWS[] = {
     POWER_OPTION_ROWS(fit_args.data),
     {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &fit_args.model, .value = "NAME",
      .help = "kind of model (default: roofline)"},
+    {.name = "published", .type = OPTION_FLAG, .target = &fit_args.options.is_published,
+     .help = "fgcs with its published coefficients instead of refitted ones"},
+    {.name = "ridge", .type = OPTION_NUMBER, .target = &fit_args.options.ridge, .value = "PENALTY",
+     .help = "of model ridge, on standardized columns (default: 1)", .least = 1e-12, .most = 1e12},
+    {.name = "trees", .type = OPTION_COUNT, .target = &fit_args.options.trees, .value = "N",
+     .help = "of rf (default: 100) and gbt (default: 300)", .least = 1, .most = 10000},
     {.name = "seed", .type = OPTION_COUNT, .target = &fit_args.seed, .value = "N",
      .help = "random seed (default: 1)", .most = 4e9},
     {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &fit_args.output,
@@ -168,6 +180,209 @@ static const struct command command_power_fit = {
         "application, run, seq, activities); --columns maps others.",
     .rows = FIT_ROWS,
     .run = fit_main,
+};
+
+/* ---- validate ---- */
+
+enum { VALIDATIONS_MAX = 64 };
+
+struct validate_command {
+    struct power_options data;
+    struct freq_validate_options options;
+    const char *models, *protocols, *format;
+    double most_percent;
+    unsigned seed, probes; /* probes: UINT_MAX: not given */
+    bool json;
+};
+
+/* What is validated: every kind of model by every protocol. */
+struct validating {
+    const struct validate_command *command;
+    struct freq_data *data;
+    const struct freq_model_kind *kinds[VALIDATIONS_MAX];
+    enum freq_protocol protocols[FREQ_PROTOCOLS];
+    size_t kind_count, protocol_count;
+    bool is_named; /* the user named the protocols: one that cannot be followed is an error */
+    struct freq_validation results[VALIDATIONS_MAX];
+    size_t count;
+};
+
+static int take_model(void *context, const char *name)
+{
+    struct validating *v = context;
+    struct error why = {0};
+    bool is_all = strcmp(name, "all") == 0;
+    for (size_t i = 0; is_all && FREQ_MODELS[i]; i++)
+        v->kinds[v->kind_count++] = FREQ_MODELS[i];
+    if (is_all)
+        return -1;
+    const struct freq_model_kind *kind = freq_model_find(name, &why);
+    if (!kind)
+        return complain(EXIT_USAGE, "%s", why.text);
+    if (v->kind_count == VALIDATIONS_MAX / FREQ_PROTOCOLS)
+        return complain(EXIT_USAGE, "--model: too many");
+    v->kinds[v->kind_count++] = kind;
+    return -1;
+}
+
+static int take_protocol(void *context, const char *name)
+{
+    struct validating *v = context;
+    struct error why = {0};
+    if (v->protocol_count == FREQ_PROTOCOLS)
+        return complain(EXIT_USAGE, "--leave-out: too many");
+    if (freq_protocol_find(name, &v->protocols[v->protocol_count], &why))
+        return complain(EXIT_USAGE, "%s", why.text);
+    v->protocol_count++;
+    return -1;
+}
+
+/* Unless they were named, protocols that the data does not allow are no question. */
+static bool is_possible(const struct validating *v, enum freq_protocol protocol)
+{
+    const struct freq_curves *curves = &v->data->curves;
+    bool several = v->is_named || freq_protocol_leaks(protocol);
+    for (size_t i = 1; !several && i < curves->count; i++) {
+        const struct freq_curve *one = &curves->items[0], *other = &curves->items[i];
+        several = protocol == FREQ_GPU ? strcmp(one->gpu, other->gpu) != 0
+                                       : strcmp(one->application, other->application) != 0;
+    }
+    return several;
+}
+
+static enum err validate_all(struct validating *v, struct error *why)
+{
+    struct freq_validate_options options = v->command->options;
+    bool is_one = v->kind_count == 1;
+    for (size_t m = 0; m < v->kind_count; m++)
+        for (size_t p = 0; p < v->protocol_count; p++) {
+            options.protocol = v->protocols[p];
+            if (!is_possible(v, options.protocol))
+                continue;
+            enum err err = freq_validate(v->kinds[m], &v->data->curves, &v->data->findings,
+                                         &options, &v->results[v->count], why);
+            /* Of many, one that has no library, no activities or no second GPU is said and passed over. */
+            if ((err == ERR_NO_DATA || err == ERR_ABSENT) && !(is_one && v->is_named))
+                complain(0, "%s, %s left out: %s", v->kinds[m]->name,
+                         freq_protocol_name(options.protocol), why->text);
+            else if (err)
+                return err;
+            else
+                v->count++;
+        }
+    return v->count ? ERR_OK : ERR_NO_DATA;
+}
+
+/* Over every validation that does not leak. */
+static bool is_within(const struct validating *v, double most)
+{
+    size_t judged = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        const struct freq_validation *result = &v->results[i];
+        if (freq_protocol_leaks(result->protocol) && v->protocol_count > 1)
+            continue;
+        judged++;
+        if (!(result->figures[FREQ_POWER_W].mape <= most) ||
+            result->figures[FREQ_TIME_S].mape > most)
+            return false;
+    }
+    return judged > 0;
+}
+
+static int report_validation(const struct validating *v)
+{
+    const struct validate_command *command = v->command;
+    double most = command->most_percent > 0 ? command->most_percent / 100 : UNKNOWN;
+    struct power_validate_report report = {v->results, v->count, v->data, most,
+                                           is_known(most) && is_within(v, most)};
+    struct text out = {0};
+    if (command->json || !strcmp(command->format, "json"))
+        power_validate_json(&report, &out);
+    else if (!strcmp(command->format, "csv"))
+        power_validate_csv(&report, &out);
+    else
+        power_validate_text(&report, wants_color(STDOUT_FILENO), &out);
+    int code = put_report(&out);
+    return code ? code : is_known(most) && !report.pass ? EXIT_FAILED : EXIT_DONE;
+}
+
+static struct validate_command validate_args = {
+    .models = "roofline", .format = "table", .seed = 1, .probes = UINT_MAX};
+
+static int validate_main(const char **words, size_t count)
+{
+    (void)words, (void)count;
+    struct validate_command *o = &validate_args;
+    static struct validating v;
+    struct freq_data data = {0};
+    struct error why = {0};
+    v.command = o;
+    v.data = &data;
+    v.is_named = o->protocols != NULL;
+    o->options.model.seed = o->seed;
+    o->options.probes = o->probes == UINT_MAX ? -1 : (int)o->probes;
+    int code = each_name(o->models, take_model, &v, "--model: no model");
+    if (code <= 0)
+        code = each_name(o->protocols ? o->protocols : "random,frequency,application,gpu",
+                         take_protocol, &v, "--leave-out: nothing");
+    if (code > 0)
+        return code;
+    enum err err = power_options_read(&o->data, &data, &why);
+    if (!err)
+        err = validate_all(&v, &why);
+    code = err ? fail(err, &why) : report_validation(&v);
+    for (size_t i = 0; i < v.count; i++)
+        freq_validation_release(&v.results[i]);
+    freq_data_release(&data);
+    return code;
+}
+
+static const char *const FORMATS[] = {"table", "json", "csv", NULL};
+
+/* clang-format off */
+static const struct option_row VALIDATE_ROWS[] = {
+    POWER_OPTION_ROWS(validate_args.data),
+    {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &validate_args.models,
+     .value = "NAMES", .help = "kinds of models, with commas, or all (default: roofline)"},
+    {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.protocols, .value = "WHAT",
+     .help = "random, frequency, application, gpu, with commas (default: all that the data allows)"},
+    {.name = "folds", .type = OPTION_COUNT, .target = &validate_args.options.folds, .value = "K",
+     .help = "of random rows (default: 5)", .least = 2, .most = 1000},
+    {.name = "probes", .type = OPTION_COUNT, .target = &validate_args.probes, .value = "N",
+     .help = "of a left-out application (default: 3 for roofline and ensemble, and across GPUs)",
+     .least = 0, .most = 7},
+    {.name = "probe-near", .type = OPTION_COUNT, .target = &validate_args.options.probe_near,
+     .value = "N", .help = "clocks whose median one probe is (default: 5)", .least = 1, .most = 15},
+    {.name = "published", .type = OPTION_FLAG, .target = &validate_args.options.model.is_published,
+     .help = "fgcs with its published coefficients instead of refitted ones"},
+    {.name = "ridge", .type = OPTION_NUMBER, .target = &validate_args.options.model.ridge,
+     .value = "PENALTY", .help = "of model ridge, on standardized columns (default: 1)",
+     .least = 1e-12, .most = 1e12},
+    {.name = "trees", .type = OPTION_COUNT, .target = &validate_args.options.model.trees, .value = "N",
+     .help = "of rf (default: 100) and gbt (default: 300)", .least = 1, .most = 10000},
+    {.name = "seed", .type = OPTION_COUNT, .target = &validate_args.seed, .value = "N",
+     .help = "random seed (default: 1)", .most = 4e9},
+    {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent,
+     .value = "PERCENT", .help = "exit 1 if the mean error of power or time is larger",
+     .least = 0.001, .most = 1e6},
+    {.name = "format", .type = OPTION_CHOICE, .target = &validate_args.format, .value = "NAME",
+     .help = "table, json or csv (default: table)", .choices = FORMATS},
+    JSON_FORMAT_OPTION_ROW(validate_args.json),
+    {0},
+};
+/* clang-format on */
+
+static const struct command command_power_validate = {
+    .name = VALIDATE,
+    .summary = "score models on what they were not fitted to",
+    .usage = "--input FILE [--model NAMES] [OPTIONS]",
+    .details =
+        "Leaves out random rows, clocks, applications or GPUs in turn, predicts them from a model "
+        "of\n"
+        "the rest, and reports the errors, how many measurements the intervals cover, and what\n"
+        "picking a clock by the predictions would cost.",
+    .rows = VALIDATE_ROWS,
+    .run = validate_main,
 };
 
 /* ---- predict ---- */
@@ -315,8 +530,6 @@ static int predict_main(const char **words, size_t count)
     return predict(&predict_args, words[0]);
 }
 
-static const char *const PREDICT_FORMATS[] = {"table", "json", "csv", NULL};
-
 /* clang-format off */
 static const struct option_row PREDICT_ROWS[] = {
     {.name = "gpu", .type = OPTION_TEXT, .target = &predict_args.gpu, .value = "NAME",
@@ -337,7 +550,7 @@ static const struct option_row PREDICT_ROWS[] = {
     {.name = "freq", .type = OPTION_TEXT, .target = &predict_args.freqs, .value = "LIST",
      .help = "clocks in MHz, with commas, or LOW-HIGH:STEP"},
     {.name = "format", .type = OPTION_CHOICE, .target = &predict_args.format, .value = "NAME",
-     .help = "table, json or csv (default: table)", .choices = PREDICT_FORMATS},
+     .help = "table, json or csv (default: table)", .choices = FORMATS},
     JSON_FORMAT_OPTION_ROW(predict_args.json),
     {0},
 };
@@ -361,18 +574,20 @@ static const struct command command_power_predict = {
 static int power_main(const char **words, size_t count)
 {
     (void)count;
-    return complain(EXIT_USAGE, "unknown command 'power %s': fit, predict",
+    return complain(EXIT_USAGE, "unknown command 'power %s': fit, validate, predict",
                     plain_text(words[0]).text);
 }
 
-static const struct command *const TOOLS[] = {&command_power_fit, &command_power_predict, NULL};
+static const struct command *const TOOLS[] = {&command_power_fit, &command_power_validate,
+                                              &command_power_predict, NULL};
 static const struct option_row NO_ROWS[] = {{0}};
 
 const struct command command_power = {
     .name = "power",
     .summary = "model power, time and energy against the clock",
-    .usage = "fit|predict [OPTIONS]",
+    .usage = "fit|validate|predict [OPTIONS]",
     .details = "  fit        fit a model to measurements at several clocks\n"
+               "  validate   score models on what they were not fitted to\n"
                "  predict    predict other clocks, applications and GPUs\n"
                "\n"
                "Each has its own --help.",

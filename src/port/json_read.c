@@ -221,6 +221,19 @@ const struct jv *jv_next(const struct jv *child)
     return child ? as(of(child)->next) : NULL;
 }
 
+bool jv_numbers(const struct jv *array, double *out, size_t count)
+{
+    const struct jv *value = jv_first(array);
+    if (!jv_is_array(array) || jv_count(array) != count)
+        return false;
+    for (size_t i = 0; i < count; i++, value = jv_next(value)) {
+        out[i] = jv_number(value);
+        if (!is_known(out[i]) && !jv_is_null(value))
+            return false;
+    }
+    return true;
+}
+
 const char *jv_key(const struct jv *child)
 {
     return child ? of(child)->string : NULL;

@@ -40,6 +40,9 @@ bool jv_integer(const struct jv *value, int64_t *out); /* false unless an intege
 bool jv_bool(const struct jv *value, bool fallback);   /* fallback unless true or false */
 bool jv_is_bool(const struct jv *value);
 
+/* Exactly `count` numbers or nulls, which are UNKNOWN; false for anything else. */
+bool jv_numbers(const struct jv *array, double *out, size_t count);
+
 /* Children of an array or object, in order. */
 size_t jv_count(const struct jv *value);
 const struct jv *jv_first(const struct jv *value);

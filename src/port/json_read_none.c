@@ -70,6 +70,12 @@ double jv_number(const struct jv *value)
     return UNKNOWN;
 }
 
+bool jv_numbers(const struct jv *array, double *out, size_t count)
+{
+    (void)array, (void)out, (void)count;
+    return false;
+}
+
 bool jv_integer(const struct jv *value, int64_t *out)
 {
     (void)value, (void)out;

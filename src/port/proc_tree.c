@@ -106,6 +106,7 @@ size_t proc_listeners(unsigned port, int pids[static PROC_LISTENERS_MAX])
 
 struct process {
     int pid, parent;
+    struct proc_time own;
     uint64_t ticks; /* its own, and those of children that it has waited for */
     bool belongs, settled;
 };
@@ -119,17 +120,20 @@ struct processes {
 static bool read_process(const char *pid, struct process *out)
 {
     char path[64], text[1024];
-    unsigned long long user, system;
+    unsigned long long user, system, started;
     long long waited_user, waited_system;
     str_format(path, sizeof path, "/proc/%s/stat", pid);
     if (fs_read_text(path, text, sizeof text) != ERR_OK)
         return false;
     const char *fields = strrchr(text, ')');
     if (!fields ||
-        sscanf(fields + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld",
-               &out->parent, &user, &system, &waited_user, &waited_system) != 5)
+        sscanf(fields + 1,
+               " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld "
+               "%*d %*d %*d %*d %llu",
+               &out->parent, &user, &system, &waited_user, &waited_system, &started) != 6)
         return false;
     out->pid = (int)strtol(pid, NULL, 10);
+    out->own = (struct proc_time){out->pid, started, user + system};
     out->ticks = user + system + (uint64_t)waited_user + (uint64_t)waited_system;
     return true;
 }
@@ -146,6 +150,19 @@ static bool read_processes(struct processes *out)
             out->count += read_process(names.items[i], &out->items[out->count]);
     fs_names_release(&names);
     return out->items != NULL;
+}
+
+size_t proc_times(struct proc_time **out)
+{
+    struct processes all;
+    *out = NULL;
+    if (!read_processes(&all))
+        return 0;
+    *out = malloc((all.count + 1) * sizeof **out);
+    for (size_t i = 0; *out && i < all.count; i++)
+        (*out)[i] = all.items[i].own;
+    free(all.items);
+    return *out ? all.count : 0;
 }
 
 static bool is_one_of(const int *pids, size_t count, int pid)
@@ -219,10 +236,9 @@ bool proc_tree_has(const int *pids, size_t count, int pid)
 
 void proc_name(int pid, char *to, size_t size)
 {
-    char path[64];
+    char path[64], name[64]; /* with its line end it may not fit where the name does */
     str_format(path, sizeof path, "/proc/%d/comm", pid);
-    if (fs_read_text(path, to, size) != ERR_OK)
-        to[0] = '\0';
+    str_copy(to, size, fs_read_text(path, name, sizeof name) == ERR_OK ? name : "");
 }
 
 bool proc_sees_host_pids(void)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { PROC_LISTENERS_MAX = 64 };
 
@@ -15,6 +16,14 @@ size_t proc_listeners(unsigned port, int pids[static PROC_LISTENERS_MAX]);
 /* CPU seconds so far of these processes, their descendants, and the children that those have waited for.  UNKNOWN
  * when one of `pids` is gone. */
 double proc_tree_cpu_s(const int *pids, size_t count);
+
+/* The CPU time that each process of this machine has used itself, by pid; 0 where they cannot be seen.  The caller
+ * frees *out. */
+struct proc_time {
+    int pid;
+    uint64_t started, ticks; /* in clock ticks: since boot, and of CPU time */
+};
+size_t proc_times(struct proc_time **out);
 
 /* A process, its parent and so on, as far as they can be seen; 0 when it is gone. */
 enum { PROC_ANCESTRY_MAX = 24 };

@@ -14,7 +14,7 @@
 
 /* ---- time ---- */
 
-enum { KNEES = 80, KNEE_ROUNDS = 20 };
+enum { KNEES = 24, KNEES_FINER = 4, KNEE_ROUNDS = 20 };
 /* A knee must explain this much more of the deviations than none does. */
 #define KNEE_GAIN 0.97
 
@@ -28,6 +28,15 @@ static double deviations(const struct time_fit *fit, const double *u, const doub
     double sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += fabs(time_fit_at(fit, u[i]) - t[i]);
+    return sum;
+}
+
+/* Of a few probes every one counts: least absolute deviations would pass through three and ignore the rest. */
+static double squares(const struct time_fit *fit, const double *u, const double *t, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (time_fit_at(fit, u[i]) - t[i]) * (time_fit_at(fit, u[i]) - t[i]);
     return sum;
 }
 
@@ -56,6 +65,8 @@ static double fit_at_knee(struct time_fit *fit, const double *u, const double *t
     double best = INFINITY;
     struct time_fit found = *fit;
     reweighted_step(fit, u, t, count, 0);
+    if (count < POWER_SWEEP_LEAST)
+        return squares(fit, u, t, count);
     for (unsigned round = 0; round < KNEE_ROUNDS; round++) {
         double cost = deviations(fit, u, t, count);
         bool is_settled = cost > 0.9999 * best;
@@ -82,6 +93,18 @@ static struct time_fit fit_pair(double u0, double t0, double u1, double t1)
     return (struct time_fit){t0, slope, t0 / slope};
 }
 
+/* Takes the knee where it explains more than the best so far, and enough more than none. */
+static void try_knee(double knee, const double *u, const double *t, size_t count, double limit,
+                     double *best, struct time_fit *out)
+{
+    struct time_fit fit = {0, 0, knee};
+    double cost = fit_at_knee(&fit, u, t, count);
+    if (cost < limit && cost < *best) {
+        *best = cost;
+        *out = fit;
+    }
+}
+
 enum err time_fit(const double *u, const double *seconds, size_t count, struct time_fit *out)
 {
     double highest = 1, best, plain;
@@ -101,14 +124,12 @@ enum err time_fit(const double *u, const double *seconds, size_t count, struct t
     struct time_fit fit = {0, 0, 1};
     best = plain = fit_at_knee(&fit, u, seconds, count);
     *out = fit;
-    for (unsigned i = 1; i < KNEES; i++) {
-        fit = (struct time_fit){0, 0, 1 + (highest - 1) * i / KNEES};
-        double cost = fit_at_knee(&fit, u, seconds, count);
-        if (cost < KNEE_GAIN * plain && cost < best) {
-            best = cost;
-            *out = fit;
-        }
-    }
+    double step = (highest - 1) / KNEES;
+    for (unsigned i = 1; i < KNEES; i++)
+        try_knee(1 + step * i, u, seconds, count, KNEE_GAIN * plain, &best, out);
+    double coarse = out->knee;
+    for (int i = -KNEES_FINER + 1; coarse > 1 && i < KNEES_FINER; i++)
+        try_knee(coarse + step * i / KNEES_FINER, u, seconds, count, KNEE_GAIN * plain, &best, out);
     return ERR_OK;
 }
 
@@ -161,39 +182,51 @@ static enum err fit_sweep(const struct freq_sample *samples, size_t count, doubl
     return err;
 }
 
-static void prior_of(const double rows[][POWER_TERMS], size_t count, struct power_prior *out)
+enum err power_shape(const struct freq_curve *curve, struct power_shape *out)
 {
-    *out = (struct power_prior){.curves = count};
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < POWER_TERMS; k++)
-            out->mean[k] += rows[i][k] / (double)count;
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 1; k < POWER_TERMS; k++)
-            for (size_t j = 1; j < POWER_TERMS; j++)
-                out->covariance[k][j] +=
-                    (rows[i][k] - out->mean[k]) * (rows[i][j] - out->mean[j]) / (double)(count - 1);
-    out->covariance[0][0] = SCALE_NOISE * SCALE_NOISE;
+    *out = (struct power_shape){0};
+    if (curve->count < POWER_SWEEP_LEAST)
+        return ERR_OK;
+    enum err err = fit_sweep(curve->samples, curve->count, curve->fmax_mhz, POWER_TERMS, out->c);
+    out->is_known = !err && out->c[0] > 0;
+    for (size_t k = POWER_TERMS; out->is_known && k-- > 0;)
+        out->c[k] /= out->c[0];
+    return err == ERR_NO_MEMORY ? err : ERR_OK;
 }
 
-bool power_prior_learn(const struct freq_curve *curves, size_t count,
-                       const struct freq_curve *left_out, struct power_prior *out)
+/* Quartics fitted to the sweeps of 14 applications on one V100 (510 to 1380 MHz). */
+const struct power_prior *power_prior_builtin(void)
 {
-    double(*rows)[POWER_TERMS] = malloc((count + 1) * sizeof *rows);
-    size_t learned = 0;
-    for (size_t i = 0; rows && i < count; i++) {
-        const struct freq_curve *curve = &curves[i];
-        if (curve == left_out || curve->count < POWER_SWEEP_LEAST ||
-            fit_sweep(curve->samples, curve->count, curve->fmax_mhz, POWER_TERMS, rows[learned]) ||
-            !(rows[learned][0] > 0))
-            continue;
-        for (size_t k = POWER_TERMS; k-- > 0;)
-            rows[learned][k] /= rows[learned][0];
-        learned++;
-    }
-    if (learned >= POWER_PRIOR_LEAST)
-        prior_of((const double(*)[POWER_TERMS])rows, learned, out);
-    free(rows);
-    return learned >= POWER_PRIOR_LEAST;
+    static const struct power_prior PRIOR = {
+        .curves = 14,
+        .mean = {1, 2.441, 8.58, 16.31, 10.67},
+        .covariance = {{0.0009, 0, 0, 0, 0},
+                       {0, 0.2054, 0.9097, 1.662, 1.034},
+                       {0, 0.9097, 7.056, 16.08, 11.25},
+                       {0, 1.662, 16.08, 38.99, 28.02},
+                       {0, 1.034, 11.25, 28.02, 20.37}},
+    };
+    return &PRIOR;
+}
+
+struct power_prior power_prior_of(const struct power_shape *shapes, size_t count, size_t left_out)
+{
+    struct power_prior prior = {0};
+    for (size_t i = 0; i < count; i++)
+        prior.curves += i != left_out && shapes[i].is_known;
+    if (prior.curves < POWER_PRIOR_LEAST)
+        return *power_prior_builtin();
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; i != left_out && shapes[i].is_known && k < POWER_TERMS; k++)
+            prior.mean[k] += shapes[i].c[k] / (double)prior.curves;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 1; i != left_out && shapes[i].is_known && k < POWER_TERMS; k++)
+            for (size_t j = 1; j < POWER_TERMS; j++)
+                prior.covariance[k][j] += (shapes[i].c[k] - prior.mean[k]) *
+                                          (shapes[i].c[j] - prior.mean[j]) /
+                                          (double)(prior.curves - 1);
+    prior.covariance[0][0] = SCALE_NOISE * SCALE_NOISE;
+    return prior;
 }
 
 /* covariance x row */
@@ -261,19 +294,4 @@ enum err power_fit(const struct freq_sample *samples, size_t count, double fmax_
     for (size_t terms = CUBIC_TERMS; err == ERR_BAD_VALUE && terms > 0; terms--)
         err = fit_sweep(samples, count, fmax_mhz, terms, out->c);
     return err;
-}
-
-/* Quartics fitted to the sweeps of 14 applications on one V100 (510 to 1380 MHz). */
-const struct power_prior *power_prior_builtin(void)
-{
-    static const struct power_prior PRIOR = {
-        .curves = 14,
-        .mean = {1, 2.441, 8.58, 16.31, 10.67},
-        .covariance = {{0.0009, 0, 0, 0, 0},
-                       {0, 0.2054, 0.9097, 1.662, 1.034},
-                       {0, 0.9097, 7.056, 16.08, 11.25},
-                       {0, 1.662, 16.08, 38.99, 28.02},
-                       {0, 1.034, 11.25, 28.02, 20.37}},
-    };
-    return &PRIOR;
 }

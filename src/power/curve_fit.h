@@ -46,11 +46,18 @@ struct power_prior {
 
 /* Learned from full sweeps on one V100; used where no other applications are at hand. */
 const struct power_prior *power_prior_builtin(void);
-/* From the curves of at least POWER_PRIOR_LEAST applications with a sweep, one (NULL: none) left out; false with
- * fewer. */
+
+/* The relative coefficients of a full sweep; false for a curve with fewer than POWER_SWEEP_LEAST samples. */
 enum { POWER_PRIOR_LEAST = 4, POWER_SWEEP_LEAST = 8 };
-bool power_prior_learn(const struct freq_curve *curves, size_t count,
-                       const struct freq_curve *left_out, struct power_prior *out);
+struct power_shape {
+    double c[POWER_TERMS];
+    bool is_known;
+};
+enum err power_shape(const struct freq_curve *curve, struct power_shape *out) MUST_USE;
+
+/* From the known shapes but for shapes[left_out] (count: none is); the built-in one with fewer than
+ * POWER_PRIOR_LEAST. */
+struct power_prior power_prior_of(const struct power_shape *shapes, size_t count, size_t left_out);
 
 /* With POWER_SWEEP_LEAST samples or more a cubic by least absolute deviations, with fewer the prior and the samples.
  * ERR_NO_DATA without a sample. */

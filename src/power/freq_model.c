@@ -1,8 +1,4 @@
-/* What every model has in common: its name, the interval of its predictions, its file.
- *
- * Intervals are conformal: the model is fitted again without each application (or, with one application, without each
- * group of frequencies), and the interval is as wide as FREQ_LEVEL of the errors that this shows.  It assumes nothing of
- * the model, and `ipw power validate` reports how many measurements it really covers. */
+/* What every model has in common: its name, its front door, its file. */
 #include "power/freq_model.h"
 
 #include <inttypes.h>
@@ -15,7 +11,7 @@
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
-#include "stats/quantile.h"
+#include "power/freq_calibrate.h"
 
 #define FORMAT           "ipw-power-model"
 #define FILE_LARGEST     ((size_t)256 << 20)
@@ -48,106 +44,6 @@ const char *freq_figure_name(enum freq_figure figure)
     return NAMES[figure];
 }
 
-struct freq_target freq_target_of(const struct freq_curve *curve, const struct freq_sample *probes,
-                                  size_t probe_count)
-{
-    struct freq_target target = {.gpu = curve->gpu,
-                                 .fmax_mhz = curve->fmax_mhz,
-                                 .idle_w = curve->idle_w,
-                                 .probes = probes,
-                                 .probe_count = probe_count};
-    for (size_t i = 0; i < FREQ_ACTIVITIES; i++)
-        target.activity[i] = freq_curve_activity(curve, (enum freq_activity)i);
-    return target;
-}
-
-/* ---- intervals ---- */
-
-/* Relative errors of predictions, by figure. */
-struct errors {
-    double *items[FREQ_FIGURES];
-    size_t count[FREQ_FIGURES];
-};
-
-static double measured(const struct freq_sample *sample, size_t figure)
-{
-    return figure == FREQ_POWER_W  ? sample->power_w
-           : figure == FREQ_TIME_S ? sample->time_s
-                                   : sample->energy_j;
-}
-
-enum { PROBES = 3, PROBE_NEAR = 5 };
-
-static enum err collect(const struct freq_model *model, const struct freq_curve *curve,
-                        struct errors *errors, struct error *why)
-{
-    struct freq_sample probes[PROBES];
-    size_t count = freq_curve_probes(curve, PROBES, PROBE_NEAR, probes);
-    struct freq_target target = freq_target_of(curve, probes, count);
-    struct freq_prediction *out = calloc(curve->count + 1, sizeof *out);
-    double *mhz = calloc(curve->count + 1, sizeof *mhz);
-    for (size_t i = 0; mhz && i < curve->count; i++)
-        mhz[i] = curve->samples[i].freq_mhz;
-    enum err err = out && mhz
-                       ? model->kind->predict(model->state, &target, mhz, curve->count, out, why)
-                       : err_no_memory(why);
-    for (size_t i = 0; !err && i < curve->count; i++)
-        for (size_t k = 0; k < FREQ_FIGURES; k++) {
-            double error = fabs(measured(&curve->samples[i], k) / out[i].figures[k].value - 1);
-            if (is_known(error))
-                errors->items[k][errors->count[k]++] = error;
-        }
-    free(out);
-    free(mhz);
-    return err;
-}
-
-/* The curves without those of one fold; the samples are shared. */
-static struct freq_curves without(const struct freq_curves *curves, size_t fold, size_t folds,
-                                  struct freq_curve *room)
-{
-    struct freq_curves rest = {.items = room};
-    for (size_t i = 0; i < curves->count; i++)
-        if (i % folds != fold)
-            room[rest.count++] = curves->items[i];
-    return rest;
-}
-
-static enum err calibrate(struct freq_model *model, const struct freq_curves *curves,
-                          const struct freq_model_options *options, struct error *why)
-{
-    enum { SLOW_FOLDS = 4 };
-    size_t folds = model->kind->is_slow && curves->count > SLOW_FOLDS ? SLOW_FOLDS : curves->count;
-    size_t samples = 0;
-    struct errors errors = {0};
-    struct freq_curve *room = calloc(curves->count + 1, sizeof *room);
-    for (size_t i = 0; i < curves->count; i++)
-        samples += curves->items[i].count;
-    enum err err = room ? ERR_OK : err_no_memory(why);
-    for (size_t k = 0; k < FREQ_FIGURES; k++) {
-        errors.items[k] = calloc(samples + 1, sizeof(double));
-        err = errors.items[k] ? err : err_no_memory(why);
-    }
-    for (size_t fold = 0; !err && fold < folds; fold++) {
-        struct freq_curves rest = without(curves, fold, folds, room);
-        struct freq_model other = {.kind = model->kind};
-        struct error unable = {0};
-        /* Too few applications are left: the interval stays unknown. */
-        if (model->kind->fit(&rest, options, &other.state, &unable))
-            continue;
-        for (size_t i = fold; !err && i < curves->count; i += folds)
-            err = collect(&other, &curves->items[i], &errors, why);
-        freq_model_release(&other);
-    }
-    for (size_t k = 0; k < FREQ_FIGURES; k++) {
-        model->error[k] =
-            err ? UNKNOWN : conformal_quantile(errors.items[k], errors.count[k], FREQ_LEVEL);
-        free(errors.items[k]);
-    }
-    free(room);
-    return err;
-}
-
 /* ---- fitting, predicting ---- */
 
 enum err freq_model_fit(struct freq_model *model, const char *name,
@@ -165,7 +61,7 @@ enum err freq_model_fit(struct freq_model *model, const char *name,
         return err_set(why, ERR_NO_DATA, "no usable measurements");
     enum err err = model->kind->fit(curves, options, &model->state, why);
     if (!err && !options->without_interval && curves->count > 1)
-        err = calibrate(model, curves, options, why);
+        err = freq_calibrate(model->kind, model->state, curves, options, model->error, why);
     (void)str_format(model->provenance.program, sizeof model->provenance.program, "ipw %s",
                      IPW_VERSION);
     model->provenance.curves = curves->count;

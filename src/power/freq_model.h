@@ -46,12 +46,11 @@ struct freq_target {
     double fmax_mhz;
     double idle_w;
     double activity[FREQ_ACTIVITIES]; /* at fmax */
+    double fmax_time_s,
+        fmax_window_s; /* measured at fmax, for models of activities; else of the first probe */
     const struct freq_sample *probes; /* the highest clock first */
     size_t probe_count;
 };
-/* The target of a curve that the model does not know: its probes, and its activities at fmax. */
-struct freq_target freq_target_of(const struct freq_curve *curve, const struct freq_sample *probes,
-                                  size_t probe_count);
 
 struct freq_model_options {
     uint64_t seed;
@@ -59,7 +58,6 @@ struct freq_model_options {
     unsigned trees;        /* of rf and gbt; 0: their defaults */
     bool is_published;     /* fgcs with its published coefficients */
     bool without_interval; /* none is calibrated, which takes several fits */
-    const char *members;   /* of an ensemble, with commas; NULL: its default */
 };
 
 /* Where a model comes from. */
@@ -85,12 +83,16 @@ struct freq_model {
 struct freq_model_kind {
     const char *name, *summary;
     bool has_probes; /* it needs probes of a new application, else its activities */
-    bool is_slow;    /* fitted by a library: fewer folds in a validation */
+    bool is_slow;    /* to fit: fewer folds in a validation */
     enum err (*fit)(const struct freq_curves *curves, const struct freq_model_options *options,
                     void **state, struct error *why);
     /* Values, and intervals where the model has its own: else they are UNKNOWN and freq_model_predict adds them. */
     enum err (*predict)(const void *state, const struct freq_target *target, const double *mhz,
                         size_t count, struct freq_prediction *out, struct error *why);
+    /* Half-widths of its intervals; NULL: as power/freq_calibrate.h has it. */
+    enum err (*calibrate)(const void *state, const struct freq_curves *curves,
+                          const struct freq_model_options *options, double *error,
+                          struct error *why);
     void (*save)(const void *state, struct json *json); /* members of an open object */
     enum err (*load)(const struct jv *state, void **out, struct error *why);
     void (*release)(void *state);

@@ -273,11 +273,11 @@ static enum err read_numbers(const struct reading *r, struct freq_point *point)
     return ERR_OK;
 }
 
-/* The published definition where the file has the parts; files disagree in what they call fp_active. */
+/* The published definition, of a file that has only the parts. */
 static enum err read_fp(const struct reading *r, struct freq_point *point)
 {
     double fp64, fp32;
-    if (r->at[FP64] < 0 || r->at[FP32] < 0)
+    if (r->at[FP] >= 0 || r->at[FP64] < 0 || r->at[FP32] < 0)
         return ERR_OK;
     enum err err = number(r, FP64, &fp64);
     if (!err)

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "power/curve_fit.h"
-#include "power/freq_model.h"
+#include "power/freq_calibrate.h"
 #include "stats/quantile.h"
 
 /* The fit of one application, or of the probes of one. */
@@ -26,6 +26,7 @@ struct roofline {
     struct roofline_fit *fits;
     size_t count;
     struct power_prior prior;
+    struct power_shape *shapes; /* of the curves it was fitted to; NULL: read from a file */
 };
 
 /* ---- fitting ---- */
@@ -124,6 +125,7 @@ static void roofline_release(void *state)
 {
     struct roofline *roofline = state;
     free(roofline->fits);
+    free(roofline->shapes);
     free(roofline);
 }
 
@@ -137,9 +139,12 @@ static enum err roofline_fit(const struct freq_curves *curves,
         return err_no_memory(why);
     *state = roofline;
     roofline->fits = calloc(curves->count + 1, sizeof *roofline->fits);
-    enum err err = roofline->fits ? ERR_OK : err_no_memory(why);
-    if (!power_prior_learn(curves->items, curves->count, NULL, &roofline->prior))
-        roofline->prior = *power_prior_builtin();
+    roofline->shapes = calloc(curves->count + 1, sizeof *roofline->shapes);
+    enum err err = roofline->fits && roofline->shapes ? ERR_OK : err_no_memory(why);
+    for (size_t i = 0; !err && i < curves->count; i++)
+        err = err_explain(why, power_shape(&curves->items[i], &roofline->shapes[i]));
+    if (!err)
+        roofline->prior = power_prior_of(roofline->shapes, curves->count, curves->count);
     for (size_t i = 0; !err && i < curves->count; i++) {
         const struct freq_curve *curve = &curves->items[i];
         struct roofline_fit *fit = &roofline->fits[roofline->count];
@@ -227,6 +232,36 @@ static enum err roofline_predict(const void *state, const struct freq_target *ta
     return err;
 }
 
+/* ---- intervals ---- */
+
+/* Each application predicted from its probes and the shapes of the others. */
+static enum err roofline_calibrate(const void *state, const struct freq_curves *curves,
+                                   const struct freq_model_options *options, double *error,
+                                   struct error *why)
+{
+    const struct roofline *roofline = state;
+    struct freq_errors errors;
+    enum err err = freq_errors_init(&errors, curves);
+    (void)options;
+    for (size_t i = 0; !err && i < curves->count; i++) {
+        const struct freq_curve *curve = &curves->items[i];
+        struct power_prior prior = power_prior_of(roofline->shapes, curves->count, i);
+        struct roofline_fit fit = {.fmax_mhz = curve->fmax_mhz};
+        struct freq_sample probes[FREQ_PROBES];
+        size_t count = freq_curve_probes(curve, FREQ_PROBES, FREQ_PROBE_NEAR, probes);
+        if (count == 0)
+            continue;
+        err = fit_samples(probes, count, curve->idle_w, &prior, &fit);
+        for (size_t k = 0; !err && k < curve->count; k++) {
+            struct freq_prediction at;
+            predict_one(&fit, curve->samples[k].freq_mhz, &at);
+            freq_errors_add(&errors, &curve->samples[k], &at);
+        }
+    }
+    freq_errors_finish(&errors, error);
+    return err_explain(why, err);
+}
+
 /* ---- files ---- */
 
 static void time_to_json(const struct time_fit *fit, const char *key, struct json *json)
@@ -236,14 +271,6 @@ static void time_to_json(const struct time_fit *fit, const char *key, struct jso
     json_number(json, "t1_s", fit->t1);
     json_number(json, "knee", fit->knee);
     json_object_end(json);
-}
-
-static void numbers_to_json(const double *values, size_t count, const char *key, struct json *json)
-{
-    json_array(json, key);
-    for (size_t i = 0; i < count; i++)
-        json_number(json, NULL, values[i]);
-    json_array_end(json);
 }
 
 static void roofline_save(const void *state, struct json *json)
@@ -262,26 +289,18 @@ static void roofline_save(const void *state, struct json *json)
             time_to_json(&fit->time, "time", json);
             time_to_json(&fit->window, "window", json);
         }
-        numbers_to_json(fit->power.c, POWER_TERMS, "power_w", json);
+        json_numbers(json, "power_w", fit->power.c, POWER_TERMS);
         json_number(json, "idle_w", fit->power.idle_w);
         json_number(json, "lowest", fit->power.lowest);
-        numbers_to_json(fit->error, FREQ_FIGURES, "relative_error_90", json);
+        json_numbers(json, "relative_error_90", fit->error, FREQ_FIGURES);
         json_object_end(json);
     }
     json_array_end(json);
     json_object(json, "prior");
     json_integer(json, "curves", (int64_t)roofline->prior.curves);
-    numbers_to_json(roofline->prior.mean, POWER_TERMS, "mean", json);
-    numbers_to_json(roofline->prior.covariance[0], POWER_TERMS * POWER_TERMS, "covariance", json);
+    json_numbers(json, "mean", roofline->prior.mean, POWER_TERMS);
+    json_numbers(json, "covariance", roofline->prior.covariance[0], POWER_TERMS * POWER_TERMS);
     json_object_end(json);
-}
-
-static bool numbers_from_json(const struct jv *array, size_t count, double *out)
-{
-    const struct jv *value = jv_first(array);
-    for (size_t i = 0; i < count; i++, value = jv_next(value))
-        out[i] = jv_number(value);
-    return jv_count(array) == count;
 }
 
 static bool time_from_json(const struct jv *object, struct time_fit *out)
@@ -306,8 +325,8 @@ static bool fit_from_json(const struct jv *object, struct roofline_fit *out)
     out->power.lowest = jv_number(jv_get(object, "lowest"));
     out->has_time = time_from_json(jv_get(object, "time"), &out->time) &&
                     time_from_json(jv_get(object, "window"), &out->window);
-    return numbers_from_json(jv_get(object, "power_w"), POWER_TERMS, out->power.c) &&
-           numbers_from_json(jv_get(object, "relative_error_90"), FREQ_FIGURES, out->error) &&
+    return jv_numbers(jv_get(object, "power_w"), out->power.c, POWER_TERMS) &&
+           jv_numbers(jv_get(object, "relative_error_90"), out->error, FREQ_FIGURES) &&
            out->fmax_mhz > 0 && is_known(out->power.c[0]) && is_known(out->power.idle_w) &&
            out->power.lowest > 0;
 }
@@ -323,9 +342,9 @@ static enum err roofline_load(const struct jv *object, void **state, struct erro
         roofline_release(roofline);
         return err_no_memory(why);
     }
-    bool is_valid = numbers_from_json(jv_get(prior, "mean"), POWER_TERMS, roofline->prior.mean) &&
-                    numbers_from_json(jv_get(prior, "covariance"), POWER_TERMS * POWER_TERMS,
-                                      roofline->prior.covariance[0]);
+    bool is_valid = jv_numbers(jv_get(prior, "mean"), roofline->prior.mean, POWER_TERMS) &&
+                    jv_numbers(jv_get(prior, "covariance"), roofline->prior.covariance[0],
+                               POWER_TERMS * POWER_TERMS);
     for (const struct jv *item = jv_first(list); is_valid && item; item = jv_next(item))
         is_valid = fit_from_json(item, &roofline->fits[roofline->count++]);
     double curves = jv_number(jv_get(prior, "curves"));
@@ -344,6 +363,7 @@ const struct freq_model_kind freq_model_roofline = {
     .has_probes = true,
     .fit = roofline_fit,
     .predict = roofline_predict,
+    .calibrate = roofline_calibrate,
     .save = roofline_save,
     .load = roofline_load,
     .release = roofline_release,

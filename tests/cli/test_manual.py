@@ -19,7 +19,7 @@ from machines import FAKE_NVML, Fixture  # noqa: E402
 from program import MachineTest, ipw  # noqa: E402
 
 MAN = SOURCE / "docs" / "man"
-TOOLS = ["estimate calibrate", "estimate validate", "power fit", "power predict"]  # commands inside a command
+TOOLS = ["estimate calibrate", "estimate validate", "power fit", "power predict", "power validate"]  # commands inside a command
 PUNCTUATION = {",", ".", ";", ":", "|", "(", ")", "[", "]", "?", "!"}
 
 

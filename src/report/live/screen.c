@@ -39,8 +39,8 @@ unsigned screen_room(const struct screen *screen)
 static const char *in_ascii(const char *character, size_t length)
 {
     static const char *const PAIRS[][2] = {
-        {"±", "+-"}, {"µ", "u"}, {"°", " "}, {"–", "-"},
-        {"·", "-"},  {"…", "~"}, {"↑", "^"}, {"↓", "v"},
+        {"±", "+-"}, {"µ", "u"}, {"°", " "}, {"–", "-"}, {"·", "-"},
+        {"…", "~"},  {"↑", "^"}, {"↓", "v"}, {"╵", "'"},
     };
     for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
         if (strlen(PAIRS[i][0]) == length && !memcmp(PAIRS[i][0], character, length))

@@ -11,6 +11,7 @@ struct freq_data;
 struct freq_model;
 struct freq_prediction;
 struct freq_target;
+struct freq_validation;
 struct json;
 struct text;
 
@@ -46,5 +47,16 @@ struct power_predict_report {
 void power_predict_text(const struct power_predict_report *report, bool color, struct text *out);
 void power_predict_json(const struct power_predict_report *report, struct text *out);
 void power_predict_csv(const struct power_predict_report *report, struct text *out);
+
+struct power_validate_report {
+    const struct freq_validation *validations;
+    size_t count;
+    const struct freq_data *data;
+    double most; /* of --max-mape, a share; UNKNOWN without */
+    bool pass;   /* within it */
+};
+void power_validate_text(const struct power_validate_report *report, bool color, struct text *out);
+void power_validate_json(const struct power_validate_report *report, struct text *out);
+void power_validate_csv(const struct power_validate_report *report, struct text *out);
 
 #endif

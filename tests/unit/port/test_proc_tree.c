@@ -2,6 +2,7 @@
 #include "port/proc_tree.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "core/units.h"
@@ -101,6 +102,9 @@ static void test_whose_child_a_process_is(void **state)
     assert_int_equal(proc_ancestry(400, ancestry), 0);
     proc_name(200, name, sizeof name);
     assert_string_equal(name, "client");
+    put_process(201, "fifteen letters", 50, 1, 0); /* the longest name that Linux has */
+    proc_name(201, name, 16);
+    assert_string_equal(name, "fifteen letters");
     proc_name(400, name, sizeof name);
     assert_string_equal(name, "");
 }
@@ -116,9 +120,27 @@ static void test_a_container_has_other_process_ids(void **state)
     assert_true(proc_sees_host_pids());
 }
 
+static void each_process_has_its_own_time(void **state)
+{
+    (void)state;
+    struct proc_time *times;
+    size_t count = proc_times(&times), seen = 0;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(i == 0 || times[i].pid > times[i - 1].pid);
+        if (times[i].pid == 100) { /* without those that it has waited for */
+            seen++;
+            assert_int_equal(times[i].ticks, 100);
+            assert_int_equal(times[i].started, 5);
+        }
+    }
+    assert_int_equal(seen, 1);
+    free(times);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_process_has_its_own_time, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(test_the_listener_of_a_port, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(test_a_forwarder_is_not_the_server, set_up, tree_tear_down),
         cmocka_unit_test_setup_teardown(test_the_cpu_time_of_a_tree, set_up, tree_tear_down),
