@@ -324,12 +324,14 @@ static void put_summary(struct result *result, const struct run_table *table,
     result_interval(result, "accuracy", score->accuracy_low, score->accuracy_high);
     result_number(result, "ipj", score->ipj, "1/J");
     result_interval(result, "ipj", scored->ipj.low, scored->ipj.high);
+    result_queries(result, "ipj", score->energy_queries);
     result_number(result, "ipj_plus_minus", table->summary.ipj_plus_minus, "1/J");
     result_uncertain(result, "ipj", table->summary.ipj_plus_minus);
     result_number(result, "ipj_active", score->ipj_active, "1/J");
     result_number(result, "ipw", score->ipw, "1/W");
     result_interval(result, "ipw", ratio(score->accuracy_low, score->busy_watts),
                     ratio(score->accuracy_high, score->busy_watts));
+    result_queries(result, "ipw", scored->tally.correct + scored->tally.incorrect);
     result_uncertain(result, "ipw", table->summary.ipw_plus_minus);
     result_number(result, "joules_per_query", score->joules_per_query, "J");
     result_queries(result, "joules_per_query", score->energy_queries);
@@ -410,6 +412,7 @@ static enum err put_group(void *context, const char *value, const uint32_t *rows
     result_queries(result, "joules_per_query", score.energy_queries);
     result_number(result, "ipj", score.ipj, "1/J");
     result_interval(result, "ipj", ipj.low, ipj.high);
+    result_queries(result, "ipj", score.energy_queries);
     result_end(result);
     return err;
 }

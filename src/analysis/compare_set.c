@@ -107,8 +107,8 @@ static size_t take_runs(const char *const *words, size_t count, struct candidate
     return taken;
 }
 
-enum err compare_groups_find(const char *const *words, size_t count, bool each,
-                             struct compare_groups *out, struct error *why)
+enum err compare_groups_find(const char *const *words, size_t count, struct compare_groups *out,
+                             struct error *why)
 {
     struct candidate *runs = calloc(count + 1, sizeof *runs);
     size_t sides = 0;
@@ -120,9 +120,7 @@ enum err compare_groups_find(const char *const *words, size_t count, bool each,
         return err_no_memory(why);
     }
     size_t taken = take_runs(words, count, runs, &sides);
-    if (each) {
-        sides = number_each(runs, taken);
-    } else if (!sides) {
+    if (!sides) {
         for (size_t i = 0; i < taken; i++)
             look(runs[i].directory, &runs[i]);
         sides = number_repeats(runs, taken);

@@ -30,20 +30,23 @@ static int parse_checks(const struct compare_command *options, struct compare_ch
     return -1;
 }
 
-/* The HTML report of all runs, which contains the comparison. */
-static int put_page(const struct compare_command *options, const struct compare_groups *groups)
+/* The HTML report of all runs, with this comparison in it. */
+static int put_page(const struct compare_report *compared, const struct compare_command *options)
 {
     size_t count = 0;
-    for (size_t i = 0; i < groups->count; i++)
-        count += groups->runs[i];
-    struct text page = {0};
+    for (size_t i = 0; i < compared->groups->count; i++)
+        count += compared->groups->runs[i];
+    struct text page = {0}, comparison = {0};
     struct error why = {0};
-    const struct html_report report = {.inputs = groups->directories,
+    compare_json(compared, &comparison);
+    const struct html_report report = {.inputs = compared->groups->directories,
                                        .count = count,
                                        .model = options->compare.model,
-                                       .page = options->output};
+                                       .page = options->output,
+                                       .comparison = text_get(&comparison)};
     enum err err = html_write(&report, &page, &why);
     int code = err ? complain(EXIT_FAILED, "%s", why.text) : deliver_page(options->output, &page);
+    text_release(&comparison);
     text_release(&page);
     return code;
 }
@@ -119,7 +122,7 @@ static int compare_groups(const struct compare_command *options,
                                     .check_count = options->fail_if.count,
                                     .confident = options->confident,
                                     .seed = options->seed};
-    code = is_page(options) ? put_page(options, groups) : put_report(&report, options);
+    code = is_page(options) ? put_page(&report, options) : put_report(&report, options);
     if (code == EXIT_DONE)
         code = judge_checks(&report);
     if (code == EXIT_DONE)
@@ -160,7 +163,7 @@ static int compare_main(const char **words, size_t count)
         return complain(EXIT_USAGE, "--format html needs -o FILE");
     start_reading_bar(wants_color(STDERR_FILENO));
     args.compare.seed = args.seed;
-    if (compare_groups_find(words, count, false, &groups, &why))
+    if (compare_groups_find(words, count, &groups, &why))
         return complain(EXIT_FAILED, "%s", why.text);
     int code = groups.count < 2
                    ? complain_usage(groups.count ? "missing run to compare with the baseline"

@@ -160,10 +160,12 @@ static enum err show_hardware(struct listing *listing, const char **ids, size_t 
         enum err err = hardware_find(ids[i], &hardware, why);
         if (err)
             return err;
-        if (listing->json)
+        if (listing->json) {
             add_entry(listing, &hardware);
-        else
+        } else {
+            text_add(&listing->text, i ? "\n" : "");
             listing_hardware_details(&hardware, listing->color, &listing->text);
+        }
         hardware_release(&hardware);
     }
     return ERR_OK;

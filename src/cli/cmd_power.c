@@ -488,7 +488,7 @@ static int report_predictions(const struct predict_command *command,
 
 static int predict(const struct predict_command *command, const char *path)
 {
-    struct freq_sample probes[PROBES_MAX];
+    struct freq_sample probes[PROBES_MAX] = {0};
     struct freq_model model = {0};
     struct error why = {0};
     struct freq_target target = {.gpu = command->gpu,

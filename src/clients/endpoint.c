@@ -42,7 +42,7 @@ enum err endpoint_url(char *url, size_t size, const char *given, struct error *w
     return url_read(url, &parsed, why);
 }
 
-enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error *why)
+static enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error *why)
 {
     *endpoint =
         (struct endpoint){.start_hint = "is the server running?", .auth_hint = "set its API key"};
@@ -51,11 +51,39 @@ enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error 
     return http_open(&endpoint->http, why);
 }
 
-void endpoint_close(struct endpoint *endpoint)
+static void endpoint_close(struct endpoint *endpoint)
 {
     http_close(endpoint->http);
     params_release(&endpoint->headers);
     *endpoint = (struct endpoint){0};
+}
+
+void endpoint_client_close(struct client *client)
+{
+    endpoint_close(client->state);
+    free(client->state);
+}
+
+enum err endpoint_client_open(const struct endpoint_client *kind,
+                              const struct client_config *config, struct client *out,
+                              struct error *why)
+{
+    char url[sizeof((struct endpoint *)0)->url];
+    const char *given = config->base_url ? config->base_url : out->driver->default_url;
+    enum err err = kind->make_url(url, sizeof url, given, why);
+    if (err)
+        return err;
+    struct endpoint *endpoint = out->state = calloc(1, kind->state_size);
+    if (!endpoint)
+        return err_set(why, ERR_NO_MEMORY, "out of memory for a client");
+    err = endpoint_open(endpoint, url, why);
+    if (!err)
+        err = kind->configure(endpoint, config, why);
+    if (err)
+        endpoint_client_close(out);
+    else
+        str_copy(out->base_url, sizeof out->base_url, endpoint->shown);
+    return err;
 }
 
 /* "@FILE" is the content of a file and "env:NAME" a variable, so that a secret need not be an argument, which every

@@ -1,6 +1,6 @@
 /* An HTTP service at an address: the normalized URL, a connection, the headers of every request, and
  * the errors that its status codes stand for.  A struct endpoint owns its connection and headers:
- * endpoint_open, endpoint_close; a zeroed one may be closed too. */
+ * endpoint_client_open, endpoint_client_close. */
 #ifndef IPW_CLIENTS_ENDPOINT_H
 #define IPW_CLIENTS_ENDPOINT_H
 
@@ -17,22 +17,29 @@ struct endpoint {
     char url[512];          /* without a trailing slash */
     char shown[512];        /* the same without user name and password: for messages */
     struct params headers;  /* of every request */
-    const char *start_hint; /* how to start such a service, when there is none */
-    const char *auth_hint;  /* what to do about a 401 or 403 */
+    const char *start_hint; /* how to start such a service, when there is none; must outlive it */
+    const char *auth_hint;  /* what to do about a 401 or 403; likewise */
 };
 
 /* Normalizes an address: adds a missing scheme, removes trailing slashes.  ERR_USAGE for an invalid
  * one. */
 enum err endpoint_url(char *url, size_t size, const char *given, struct error *why) MUST_USE;
 
-/* `url` is normalized.  start_hint and auth_hint must outlive the endpoint. */
-enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error *why) MUST_USE;
-void endpoint_close(struct endpoint *endpoint);
-
 /* Sets the content type of requests, JSON, and the headers given as parameters "header.NAME=VALUE",
  * "header.NAME=@FILE" or "header.NAME=env:VARIABLE".  Their values become secrets (core/secret.h). */
 enum err endpoint_headers(struct endpoint *endpoint, const struct params *params, struct error *why)
     MUST_USE;
+
+/* Opens and closes a client whose state begins with a struct endpoint. */
+struct endpoint_client {
+    size_t state_size;
+    enum err (*make_url)(char *url, size_t size, const char *given, struct error *why);
+    enum err (*configure)(void *state, const struct client_config *config, struct error *why);
+};
+enum err endpoint_client_open(const struct endpoint_client *kind,
+                              const struct client_config *config, struct client *out,
+                              struct error *why) MUST_USE;
+void endpoint_client_close(struct client *client);
 
 /* GET of a JSON document at `url`, which need not be below the endpoint's own path.  The caller frees
  * *out with jv_free.  `response` may be NULL; its body is released here. */

@@ -1,5 +1,4 @@
 /* Ollama through its native API, which reports durations that its OpenAI-compatible one omits. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "clients/client.h"
@@ -23,13 +22,6 @@ static const struct param_spec PARAMS[] = {
 
 /* ---- opening ---- */
 
-static void ollama_close(struct client *client)
-{
-    struct ollama *ollama = client->state;
-    endpoint_close(&ollama->endpoint);
-    free(ollama);
-}
-
 /* The address without "/api", which is part of every path below. */
 static enum err make_url(char *url, size_t size, const char *given, struct error *why)
 {
@@ -40,9 +32,9 @@ static enum err make_url(char *url, size_t size, const char *given, struct error
     return err;
 }
 
-static enum err configure(struct ollama *ollama, const struct client_config *config,
-                          struct error *why)
+static enum err configure(void *state, const struct client_config *config, struct error *why)
 {
+    struct ollama *ollama = state;
     struct endpoint *endpoint = &ollama->endpoint;
     endpoint->start_hint = "start it with: ollama serve";
     endpoint->auth_hint = "set its API key with header.Authorization";
@@ -56,24 +48,8 @@ static enum err configure(struct ollama *ollama, const struct client_config *con
 static enum err ollama_open(const struct client_config *config, struct client *out,
                             struct error *why)
 {
-    char url[512];
-    const char *given = config->base_url ? config->base_url : out->driver->default_url;
-    enum err err = make_url(url, sizeof url, given, why);
-    if (err)
-        return err;
-    struct ollama *ollama = calloc(1, sizeof *ollama);
-    if (!ollama)
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a client");
-    out->state = ollama;
-    err = endpoint_open(&ollama->endpoint, url, why);
-    if (!err)
-        err = configure(ollama, config, why);
-    if (err) {
-        ollama_close(out);
-        return err;
-    }
-    str_copy(out->base_url, sizeof out->base_url, ollama->endpoint.shown);
-    return ERR_OK;
+    static const struct endpoint_client KIND = {sizeof(struct ollama), make_url, configure};
+    return endpoint_client_open(&KIND, config, out, why);
 }
 
 /* ---- requests ---- */
@@ -356,7 +332,7 @@ const struct client_driver client_ollama = {
     .default_url = "http://127.0.0.1:11434",
     .available = endpoint_available,
     .open = ollama_open,
-    .close = ollama_close,
+    .close = endpoint_client_close,
     .health = ollama_health,
     .models = ollama_models,
     .prepare = ollama_prepare,

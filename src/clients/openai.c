@@ -87,9 +87,9 @@ static enum err add_key(struct endpoint *endpoint, const struct params *params, 
     return err ? err_set(why, err, "out of memory for a header") : ERR_OK;
 }
 
-static enum err configure(struct openai *openai, const struct client_config *config,
-                          struct error *why)
+static enum err configure(void *state, const struct client_config *config, struct error *why)
 {
+    struct openai *openai = state;
     struct endpoint *endpoint = &openai->endpoint;
     endpoint->start_hint = "start a server (llama-server -m FILE, vllm serve MODEL), or set its "
                            "address";
@@ -102,34 +102,11 @@ static enum err configure(struct openai *openai, const struct client_config *con
     return err ? err : endpoint_headers(endpoint, config->params, why);
 }
 
-static void openai_close(struct client *client)
-{
-    struct openai *openai = client->state;
-    endpoint_close(&openai->endpoint);
-    free(openai);
-}
-
 static enum err openai_open(const struct client_config *config, struct client *out,
                             struct error *why)
 {
-    char url[512];
-    const char *given = config->base_url ? config->base_url : out->driver->default_url;
-    enum err err = make_url(url, sizeof url, given, why);
-    if (err)
-        return err;
-    struct openai *openai = calloc(1, sizeof *openai);
-    if (!openai)
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a client");
-    out->state = openai;
-    err = endpoint_open(&openai->endpoint, url, why);
-    if (!err)
-        err = configure(openai, config, why);
-    if (err) {
-        openai_close(out);
-        return err;
-    }
-    str_copy(out->base_url, sizeof out->base_url, openai->endpoint.shown);
-    return ERR_OK;
+    static const struct endpoint_client KIND = {sizeof(struct openai), make_url, configure};
+    return endpoint_client_open(&KIND, config, out, why);
 }
 
 /* ---- requests ---- */
@@ -457,7 +434,7 @@ const struct client_driver client_openai = {
     .default_url = "http://127.0.0.1:8000/v1",
     .available = endpoint_available,
     .open = openai_open,
-    .close = openai_close,
+    .close = endpoint_client_close,
     .health = openai_health,
     .models = openai_models,
     .prepare = openai_prepare,

@@ -59,3 +59,11 @@ size_t utf8_encode(uint32_t code, char to[UTF8_BYTES_MAX])
     to[0] = (char)(LEADS[length] | code);
     return length;
 }
+
+size_t utf8_width(const char *string)
+{
+    size_t width = 0;
+    for (; *string; string++)
+        width += !utf8_is_continuation(*string); /* continuation bytes take no column */
+    return width;
+}

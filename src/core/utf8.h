@@ -26,6 +26,9 @@ size_t utf8_valid_prefix(const char *bytes, size_t length);
 /* The code point at the start of `left` bytes (at least one), and its length in bytes: 1 for an invalid byte. */
 uint32_t utf8_decode(const char *bytes, size_t left, size_t *length);
 
+/* Columns of a text on a terminal: one for each character. */
+size_t utf8_width(const char *string);
+
 /* Writes one code point (or the byte of an invalid one); returns the number of bytes. */
 size_t utf8_encode(uint32_t code, char to[UTF8_BYTES_MAX]);
 

@@ -11,11 +11,8 @@
 
 /* ---- grades ---- */
 
-static void set_verdict(struct grade *grade, enum grade_verdict verdict, const char *reason,
-                        va_list args) PRINTF_LIKE(3, 0);
-
-static void set_verdict(struct grade *grade, enum grade_verdict verdict, const char *reason,
-                        va_list args)
+static PRINTF_LIKE(3, 0) void set_verdict(struct grade *grade, enum grade_verdict verdict,
+                                          const char *reason, va_list args)
 {
     char full[2 * sizeof grade->reason];
     vsnprintf(full, sizeof full, reason, args);
@@ -90,17 +87,6 @@ void references_release(struct references *references)
 
 /* ---- reasoning ---- */
 
-static const struct tag {
-    const char *open, *close;
-} TAGS[] = {
-    {"<think>", "</think>"},
-    {"<thinking>", "</thinking>"},
-    {"<reasoning>", "</reasoning>"},
-    {"[think]", "[/think]"},
-};
-
-enum { TAG_COUNT = sizeof TAGS / sizeof *TAGS };
-
 static bool starts_nocase(const char *text, const char *prefix)
 {
     for (; *prefix; text++, prefix++)
@@ -109,19 +95,14 @@ static bool starts_nocase(const char *text, const char *prefix)
     return true;
 }
 
-/* The length of the tag at `at`; 0 when there is none. */
+/* The length of the tag at `at`, "<think>" or "[/THINK]"; 0 when there is none. */
 static size_t tag_at(const char *at, bool *closes)
 {
-    if (*at != '<' && *at != '[')
-        return 0;
-    for (size_t i = 0; i < TAG_COUNT; i++)
-        for (int close = 0; close < 2; close++) {
-            const char *tag = close ? TAGS[i].close : TAGS[i].open;
-            if (starts_nocase(at, tag)) {
-                *closes = close;
-                return strlen(tag);
-            }
-        }
+    static const char *const NAMES[] = {"<think>", "<thinking>", "<reasoning>", "[think]"};
+    *closes = *at && at[1] == '/';
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (*at == NAMES[i][0] && starts_nocase(at + 1 + *closes, NAMES[i] + 1))
+            return strlen(NAMES[i]) + *closes;
     return 0;
 }
 

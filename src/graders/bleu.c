@@ -1,5 +1,6 @@
 /* The bleu grader: sentence BLEU as sacrebleu's sentence_bleu computes it (13a tokens, n-grams up to
  * four, exponential smoothing, effective order), on a scale of 1 instead of 100. */
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,11 +12,6 @@ enum { ORDER = 4 };
 
 /* The tokenizer of mteval-v13a, sacrebleu's "13a".  Each step rewrites the whole line before the next one
  * begins; a single pass would see other neighbors. */
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
 
 static bool is_stop(char c)
 {
@@ -63,7 +59,7 @@ static void split_stops_after(struct text *out, const struct text *in)
 {
     for (const char *c = text_get(in); *c; c++) {
         text_add_bytes(out, c, 1);
-        if (!is_digit(*c) && is_stop(c[1])) {
+        if (!isdigit((unsigned char)*c) && is_stop(c[1])) {
             char spaced[] = {' ', *++c, ' '};
             text_add_bytes(out, spaced, 3);
         }
@@ -74,7 +70,7 @@ static void split_stops_after(struct text *out, const struct text *in)
 static void split_stops_before(struct text *out, const struct text *in)
 {
     for (const char *c = text_get(in); *c; c++) {
-        if (is_stop(*c) && c[1] && !is_digit(c[1])) {
+        if (is_stop(*c) && c[1] && !isdigit((unsigned char)c[1])) {
             char spaced[] = {' ', *c, ' ', c[1]};
             text_add_bytes(out, spaced, 4);
             c++;
@@ -88,7 +84,7 @@ static void split_dashes(struct text *out, const struct text *in)
 {
     for (const char *c = text_get(in); *c; c++) {
         text_add_bytes(out, c, 1);
-        if (is_digit(*c) && c[1] == '-') {
+        if (isdigit((unsigned char)*c) && c[1] == '-') {
             text_add(out, " - ");
             c++;
         }
@@ -299,23 +295,4 @@ static enum err bleu_score(struct slice answer, const struct references *referen
     return err;
 }
 
-static enum err bleu_grade(const void *state, const struct grading *what, struct grade *out,
-                           struct error *why)
-{
-    return score_grade(state, what, bleu_score, out, why);
-}
-
-static const struct param_spec PARAMS[] = {
-    SCORE_PARAMS,
-    {NULL, NULL, NULL},
-};
-
-const struct grader_driver grader_bleu = {
-    .name = "bleu",
-    .summary = "sentence BLEU, as sacrebleu's sentence_bleu",
-    .params = PARAMS,
-    .has_score = true,
-    .state_size = sizeof(struct score_options),
-    .configure = score_configure,
-    .grade = bleu_grade,
-};
+SCORE_DRIVER(bleu, "sentence BLEU, as sacrebleu's sentence_bleu");

@@ -203,7 +203,7 @@ static const char *statement_value(struct tokens tokens, const struct token *nou
             return after_but(tokens);
         if (links(&token, &tokens))
             return after_link(tokens);
-        if (starts_line && words == 0 && begins_value(&token))
+        if (starts_line && words == 0 && !long_way && begins_value(&token))
             return token.text.start; /* "Answer 16" */
         long_way = long_way || (words == 0 && token_in(&token, " to for of in "));
         words += token.kind == TOKEN_WORD &&
@@ -264,7 +264,7 @@ static bool find_statement(struct slice text, struct final_answer *out)
     struct tokens tokens = tokens_of(text);
     struct token token, before = {.kind = TOKEN_LINE};
     for (bool starts_line = true; token_next(&tokens, &token); before = token) {
-        if (token_is_answer(&token) && !token_is(&before, "/")) {
+        if (token_is_answer(&token) && !token_in(&before, " / wrong incorrect ")) {
             const char *value = statement_value(tokens, &token, starts_line);
             if (!value && token_is_cjk(&token))
                 value = tokens.at; /* the run has the link in it */

@@ -1,16 +1,9 @@
-/* Finding the final answer in a completion.
- *
- * The last of these markers wins:
+/* Finding the final answer in a completion.  The last of these markers wins:
  *   \boxed{X}, \fbox{X}        braces balanced
  *   #### X                     on a line of its own, X a number and nothing else
- *   answer: X, answer is X     also "Final Answer - X", "**Answer**: X", "the answer to 3 must be X", a
- *                              heading "## Answer", <answer>X</answer>, {"answer": X}, and the same
- *                              words of other languages; of "not X but Y" it is Y
- * X is the rest of the line, or the next line that is not blank.  A statement in a check or explanation at
- * the end counts only when there is no other.  Without a marker, the conclusion is the last sentence before
- * such a check.
- *
- * Slices point into the text that was searched. */
+ *   answer: X, answer is X     in several languages and spellings; of "not X but Y" it is Y
+ * X is the rest of the line, or the next line that is not blank.  A statement in a check or explanation at the end
+ * counts only when there is no other.  Slices point into the text that was searched. */
 #ifndef IPW_GRADERS_FINAL_H
 #define IPW_GRADERS_FINAL_H
 

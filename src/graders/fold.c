@@ -8,26 +8,6 @@
 
 /* ---- characters ---- */
 
-/* Blocks of alternating upper-case and lower-case letters; `parity` is that of the upper-case ones. */
-static bool alternates(uint32_t c, uint32_t *parity)
-{
-    static const struct {
-        uint32_t first, last, parity;
-    } BLOCKS[] = {
-        {0x100, 0x12F, 0}, {0x132, 0x137, 0},   {0x139, 0x148, 1},   {0x14A, 0x177, 0},
-        {0x179, 0x17E, 1}, {0x1A0, 0x1A5, 0},   {0x1AF, 0x1B0, 1},   {0x1CD, 0x1DC, 1},
-        {0x1DE, 0x1EF, 0}, {0x200, 0x21F, 0},   {0x222, 0x233, 0},   {0x370, 0x373, 0},
-        {0x3D8, 0x3EF, 0}, {0x460, 0x481, 0},   {0x48A, 0x4BF, 0},   {0x4C1, 0x4CE, 1},
-        {0x4D0, 0x52F, 0}, {0x1E00, 0x1E95, 0}, {0x1EA0, 0x1EFF, 0},
-    };
-    for (size_t i = 0; i < sizeof BLOCKS / sizeof *BLOCKS; i++)
-        if (c >= BLOCKS[i].first && c <= BLOCKS[i].last) {
-            *parity = BLOCKS[i].parity;
-            return true;
-        }
-    return false;
-}
-
 uint32_t char_lower(uint32_t c)
 {
     static const struct {
@@ -38,26 +18,28 @@ uint32_t char_lower(uint32_t c)
         {0x38E, 0x38F, 63}, {0x400, 0x40F, 80},   {0x410, 0x42F, 32}, {0x4C0, 0x4C0, 15},
         {0x531, 0x556, 48}, {0xFF21, 0xFF3A, 32},
     };
+    /* Blocks of alternating upper-case and lower-case letters; `parity` is that of the upper-case ones. */
+    static const struct {
+        uint32_t first, last, parity;
+    } BLOCKS[] = {
+        {0x100, 0x12F, 0}, {0x132, 0x137, 0},   {0x139, 0x148, 1},   {0x14A, 0x177, 0},
+        {0x179, 0x17E, 1}, {0x1A0, 0x1A5, 0},   {0x1AF, 0x1B0, 1},   {0x1CD, 0x1DC, 1},
+        {0x1DE, 0x1EF, 0}, {0x200, 0x21F, 0},   {0x222, 0x233, 0},   {0x370, 0x373, 0},
+        {0x3D8, 0x3EF, 0}, {0x460, 0x481, 0},   {0x48A, 0x4BF, 0},   {0x4C1, 0x4CE, 1},
+        {0x4D0, 0x52F, 0}, {0x1E00, 0x1E95, 0}, {0x1EA0, 0x1EFF, 0},
+    };
+    /* dotted I, Y with diaeresis, sharp s, kelvin, angstrom */
+    static const uint32_t LONE[][2] = {
+        {0x130, 'i'}, {0x178, 0xFF}, {0x1E9E, 0xDF}, {0x212A, 'k'}, {0x212B, 0xE5}};
+    for (size_t i = 0; i < sizeof LONE / sizeof *LONE; i++)
+        if (c == LONE[i][0])
+            return LONE[i][1];
     for (size_t i = 0; i < sizeof SHIFTS / sizeof *SHIFTS; i++)
         if (c >= SHIFTS[i].first && c <= SHIFTS[i].last)
             return c + SHIFTS[i].distance;
-    switch (c) {
-    case CHAR_DOTTED_I:
-        return 'i';
-    case 0x178: /* Y with diaeresis, whose lower case is in Latin-1 */
-        return 0xFF;
-    case 0x1E9E: /* capital sharp s */
-        return 0xDF;
-    case 0x212A: /* kelvin sign */
-        return 'k';
-    case 0x212B: /* angstrom sign */
-        return 0xE5;
-    default:
-        break;
-    }
-    uint32_t parity;
-    if (c >= 0x100 && alternates(c, &parity) && c % 2 == parity)
-        return c + 1;
+    for (size_t i = 0; i < sizeof BLOCKS / sizeof *BLOCKS; i++)
+        if (c >= BLOCKS[i].first && c <= BLOCKS[i].last)
+            return c + (c % 2 == BLOCKS[i].parity);
     return c;
 }
 

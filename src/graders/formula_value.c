@@ -293,24 +293,19 @@ static bool is_plain_fraction(const struct parser *parser, const struct math_tok
            at[1].sign == '/' && is_integer(&at[2]);
 }
 
-/* The length of \frac{n}{m} or \frac nm with two integers at `at`; else 0. */
-static size_t latex_fraction(const struct parser *parser, const struct math_token *at)
+/* Is \frac{n}{m} or \frac nm with two integers at `at`? */
+static bool is_latex_fraction(const struct parser *parser, const struct math_token *at)
 {
-    if (at >= parser->end || at->kind != MATH_NAME || !slice_equal(at->text, slice_of("frac")))
-        return 0;
-    size_t length = 1;
-    for (int part = 0; part < 2; part++) {
-        size_t left = (size_t)(parser->end - at);
-        bool group = length < left && at[length].kind == MATH_OPEN && at[length].sign == '{';
-        length += group;
-        if (length >= left || !is_integer(&at[length]))
-            return 0;
-        length++;
-        if (group && (length >= left || at[length].kind != MATH_CLOSE))
-            return 0;
-        length += group;
-    }
-    return length;
+    unsigned integers = 0;
+    if (at >= parser->end || at->kind != MATH_NAME || !slice_is(at->text, "frac"))
+        return false;
+    for (at++; at < parser->end && integers < 2; at++)
+        if (is_integer(at))
+            integers++;
+        else if ((at->kind != MATH_OPEN && at->kind != MATH_CLOSE) || at->sign != '{')
+            return false;
+    return integers == 2 &&
+           (at == parser->end || at[-2].kind != MATH_OPEN || at->kind == MATH_CLOSE);
 }
 
 /* A number, and the fraction of a mixed one: 1\frac{1}{2}, 1 1/2. */
@@ -321,7 +316,7 @@ static double complex number(struct parser *parser)
         return first->value * variable(parser, HASH_START);
     if (!is_integer(first))
         return first->value;
-    if (latex_fraction(parser, parser->at))
+    if (is_latex_fraction(parser, parser->at))
         return first->value + named(parser);
     if (is_plain_fraction(parser, parser->at)) {
         double part = parser->at[0].value / parser->at[2].value;

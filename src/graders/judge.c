@@ -90,20 +90,14 @@ static enum err judge_configure(const struct grader_config *config, void *state,
 
 enum { PARTS = 3 };
 
-static uint64_t hash_of(const char *const parts[PARTS])
-{
-    uint64_t hash = HASH_START;
-    for (size_t i = 0; i < PARTS; i++)
-        hash = hash_string(hash, parts[i]);
-    return hash;
-}
-
 /* A word that occurs in none of the parts.  It depends on them alone, so that the same question gives the
  * same prompt. */
 static void make_fence(const char *const parts[PARTS], char fence[32])
 {
-    uint64_t number = hash_of(parts);
+    uint64_t number = HASH_START;
     bool inside = true;
+    for (size_t i = 0; i < PARTS; i++)
+        number = hash_string(number, parts[i]);
     while (inside) {
         str_format(fence, 32, "%016" PRIx64, number++);
         inside = false;

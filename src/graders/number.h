@@ -1,10 +1,6 @@
-/* Numbers as people and models write them, found in running text, and compared within a tolerance.
- *
- * Understood: 1,234.5 and 1 234.5 (also with LaTeX's {,} and \, and narrow spaces), 1.234,5 and 3,5 where
- * they cannot mean anything else, .5, 1e-5, 6.02 x 10^23, 2^10, 3/4, 1 1/2, \frac{3}{4}, signs (also the
- * Unicode minus, and "minus"), a currency before, and after it % or thousand, million, billion, trillion,
- * k, M, B.  Digits inside a word (H2O, x1), an exponent or an index are not numbers.  Plain data; nothing is
- * allocated. */
+/* Numbers as people and models write them, found in running text, and compared within a tolerance: with currencies,
+ * signs, thousands separators, decimal commas, exponents, fractions, percent, million, k.  docs/metrics.md has the
+ * list.  Digits inside a word (H2O, x1), an exponent or an index are not numbers.  Nothing is allocated. */
 #ifndef IPW_GRADERS_NUMBER_H
 #define IPW_GRADERS_NUMBER_H
 
@@ -59,13 +55,7 @@ bool number_whole(struct slice text, struct number *out);
 bool number_equal(const struct tolerance *tolerance, const struct number *expected,
                   const struct number *value);
 
-/* ---- the number that an answer states: stated.c ---- */
-
-/* The last number in words: "forty-two", "minus seven", "three quarters". */
-bool number_in_words(struct slice text, struct number *out);
-
-/* The number after the last equals sign, as in "x = 3 * 4 = 12 apples". */
-bool stated_after_equals(struct slice line, struct number *out);
+/* ---- the number that an answer states: numeric.c ---- */
 
 /* Of the line after a marker (final.h): the result of its first equation, or its first number. */
 bool stated_after_marker(struct slice line, struct number *out);

@@ -73,6 +73,9 @@ bool bold_next(struct slice *rest, struct slice *bold);
 /* Was the text cut off in the middle of a sentence? */
 bool text_is_cut(struct slice text);
 
+/* Does the sentence decline to answer, "I cannot determine ...", and leave it at that? */
+bool text_declines(struct slice sentence);
+
 /* The text up to what only follows an answer: a check of the result, an explanation, an offer of more help.
  * All of it when it begins with that. */
 struct slice text_without_asides(struct slice text);

@@ -1,8 +1,8 @@
 /* Operations follow from the operator and its shapes; elements that are read and written from the roles of the tensors. */
 #include "graph/count.h"
 
-/* Per element of the scores (scale, subtract the maximum, exponential, sum, divide) or of the state. */
-enum { SOFTMAX_OPERATIONS = 5, LSTM_OPERATIONS = 14, GRU_OPERATIONS = 12, RNN_OPERATIONS = 4 };
+/* Per element of the state. */
+enum { LSTM_OPERATIONS = 14, GRU_OPERATIONS = 12, RNN_OPERATIONS = 4 };
 
 /* ---- amounts ---- */
 
@@ -108,8 +108,7 @@ static double triangle(double n)
     return n * (n + 1) / 2;
 }
 
-/* Pairs of a token and one that it attends to, itself included. */
-static double attended_pairs(const struct graph_attention *attention)
+double graph_attended_pairs(const struct graph_attention *attention)
 {
     double tokens = (double)attention->tokens, cached = (double)attention->cached;
     double window = (double)attention->window;
@@ -128,9 +127,9 @@ static double attended_pairs(const struct graph_attention *attention)
 static void count_attention(const struct graph_attention *attention, struct graph_cost *cost)
 {
     double pairs =
-        attended_pairs(attention) * (double)attention->heads * (double)attention->sequences;
+        graph_attended_pairs(attention) * (double)attention->heads * (double)attention->sequences;
     cost->macs = pairs * (double)(attention->key_size + attention->value_size);
-    cost->elementwise = SOFTMAX_OPERATIONS * pairs;
+    cost->elementwise = graph_op_elementwise(GRAPH_SOFTMAX) * pairs;
 }
 
 static void count_recurrent(const struct graph *graph, const struct graph_node *node,

@@ -39,6 +39,9 @@ void graph_amount_add(struct graph_amount *sum, const struct graph_amount *more)
 void graph_amount_scale(struct graph_amount *amount, double factor);
 double graph_bytes(const struct graph_amount *amount, const struct precision_widths *widths);
 
+/* Pairs of a token and one that it attends to, itself included, of one head and sequence. */
+double graph_attended_pairs(const struct graph_attention *attention);
+
 /* All elements of a tensor. */
 struct graph_amount graph_tensor_amount(const struct graph_tensor *tensor);
 

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "graph/count.h"
+
 /* One pass through one layer, with defaults filled in.  Counts are of all sequences together. */
 struct pass {
     const struct decoder *decoder;
@@ -102,7 +104,7 @@ static struct decoder_cost norm_cost(const struct pass *pass, const struct decod
                    (double)pass->layer->norm_elements_after * pass->after;
     bool is_layer_norm = pass->decoder->layers[0].has_layer_norm;
     cost.elementwise_flops =
-        elements * (is_layer_norm ? DECODER_LAYER_NORM_FLOPS : DECODER_RMS_NORM_FLOPS);
+        elements * graph_op_elementwise(is_layer_norm ? GRAPH_LAYER_NORM : GRAPH_RMS_NORM);
     cost.weight_bytes = elements > 0 ? (double)part->bytes : 0;
     set_activations(&cost, pass, elements, elements);
     return cost;
@@ -115,28 +117,10 @@ static struct decoder_cost qkv_cost(const struct pass *pass, const struct decode
     double queries = (double)(layer->heads * layer->key_size);
     double keys = (double)(layer->heads_kv * layer->key_size);
     double values = (double)(layer->heads_kv * layer->value_size);
-    cost.elementwise_flops += DECODER_ROTATION_FLOPS * (queries + keys) * pass->all;
+    cost.elementwise_flops += graph_op_elementwise(GRAPH_ROTATION) * (queries + keys) * pass->all;
     cost.cache_write_bytes = (keys + values) * pass->all * pass->cache_bytes;
     set_activations(&cost, pass, (double)pass->decoder->embedding * pass->all, queries * pass->all);
     return cost;
-}
-
-/* 1 + 2 + ... + n. */
-static double triangle(double n)
-{
-    return n * (n + 1) / 2;
-}
-
-/* Pairs of a token and one that it attends to, itself included: token i of the pass attends to
- * min(cached + i, window). */
-static double attended_pairs(const struct pass *pass)
-{
-    double cached = (double)pass->cached, tokens = (double)pass->tokens;
-    double window = (double)pass->layer->window;
-    if (window == 0 || cached + tokens <= window)
-        return triangle(cached + tokens) - triangle(cached);
-    double growing = cached < window ? window - cached : 0; /* tokens within the first window */
-    return triangle(cached + growing) - triangle(cached) + (tokens - growing) * window;
 }
 
 /* Tokens of one sequence whose K and V a pass reads. */
@@ -155,10 +139,14 @@ static struct decoder_cost scores_cost(const struct pass *pass)
     if (pass->all <= 0)
         return cost;
     double heads = (double)layer->heads, sizes = (double)(layer->key_size + layer->value_size);
-    double pairs = attended_pairs(pass) * pass->sequences;
+    const struct graph_attention attention = {.tokens = (int64_t)pass->tokens,
+                                              .cached = (int64_t)pass->cached,
+                                              .window = (int64_t)layer->window,
+                                              .is_causal = true};
+    double pairs = graph_attended_pairs(&attention) * pass->sequences;
     double attended = attended_tokens(pass) * pass->sequences;
     cost.matrix_flops = 2 * heads * sizes * pairs;
-    cost.elementwise_flops = DECODER_SOFTMAX_FLOPS * heads * pairs;
+    cost.elementwise_flops = graph_op_elementwise(GRAPH_SOFTMAX) * heads * pairs;
     cost.cache_read_bytes = (double)layer->heads_kv * sizes * attended * pass->cache_bytes;
     /* Written by QK', read and written by softmax, read by the product with V; masked entries too. */
     double table = pass->writes_scores ? 2 * heads * (double)pass->tokens * attended : 0;
@@ -182,13 +170,13 @@ static struct decoder_cost attention_out_cost(const struct pass *pass,
 static struct decoder_cost gate_up_cost(const struct pass *pass, const struct decoder_part *part)
 {
     struct decoder_cost cost = multiply(pass, part, pass->after);
-    double activation =
-        pass->decoder->activation == DECODER_SILU ? DECODER_SILU_FLOPS : DECODER_GELU_FLOPS;
+    bool is_silu = pass->decoder->activation == DECODER_SILU;
+    double activation = graph_op_elementwise(is_silu ? GRAPH_SILU : GRAPH_GELU);
     double width = feed_forward_width(pass);
     cost.elementwise_flops += (activation + pass->layer->is_gated) * width * pass->after;
     if (part->expert_parameters)
         cost.elementwise_flops +=
-            DECODER_SOFTMAX_FLOPS * (double)pass->decoder->experts * pass->after;
+            graph_op_elementwise(GRAPH_SOFTMAX) * (double)pass->decoder->experts * pass->after;
     set_activations(&cost, pass, (double)pass->decoder->embedding * pass->after,
                     width * pass->after);
     return cost;

@@ -1,5 +1,5 @@
 /* The cost of one pass of a decoder: operations and bytes, by layer and component, counted from its shape
- * (docs/metrics.md, "Counting a decoder").  Pure functions.
+ * (docs/metrics.md, "Counting a decoder") with the elementwise operations of ops.def.  Pure functions.
  *
  * A pass computes `tokens` new tokens of each of `sequences` sequences, each after `cached` tokens in the KV cache.
  * Prefill of n tokens is {.tokens = n, .logits = 1}; one decoded token is {.tokens = 1, .cached = context so far,
@@ -25,16 +25,6 @@ struct decoder_step {
     bool writes_scores;
     /* After the last attention only tokens that get logits are computed, as in llama.cpp. */
     bool prunes_last;
-};
-
-/* Elementwise operations per element; an exponential or a division counts as one. */
-enum {
-    DECODER_RMS_NORM_FLOPS = 4,   /* square, sum, scale, weight */
-    DECODER_LAYER_NORM_FLOPS = 7, /* sum, center, square, sum, scale, weight, bias */
-    DECODER_ROTATION_FLOPS = 3,   /* four multiplications and two additions per pair */
-    DECODER_SOFTMAX_FLOPS = 5,    /* scale, subtract maximum, exponential, sum, divide */
-    DECODER_SILU_FLOPS = 4,       /* negate, exponential, add, divide */
-    DECODER_GELU_FLOPS = 8,       /* tanh approximation */
 };
 
 /* Exact below 2^53. */

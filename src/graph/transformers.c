@@ -6,33 +6,17 @@
 /* ---- BERT ---- */
 
 static const struct block_names BERT_NAMES = {
-    .attention = {.norm = "attention.output.LayerNorm",
-                  .query = "attention.self.query",
-                  .key = "attention.self.key",
-                  .value = "attention.self.value",
-                  .scores = "attention.self",
-                  .output = "attention.output.dense",
-                  .add = "attention.output.add"},
-    .feed_forward = {.norm = "output.LayerNorm",
-                     .up = "intermediate.dense",
-                     .activation = "intermediate.intermediate_act_fn",
-                     .down = "output.dense",
-                     .add = "output.add"},
+    .attention = {"attention.output.LayerNorm", "attention.self.query", "attention.self.key",
+                  "attention.self.value", "attention.self", "attention.output.dense",
+                  "attention.output.add"},
+    .feed_forward = {"output.LayerNorm", "intermediate.dense", "intermediate.intermediate_act_fn",
+                     "output.dense", "output.add"},
 };
 
 static const struct block_names DISTILBERT_NAMES = {
-    .attention = {.norm = "sa_layer_norm",
-                  .query = "attention.q_lin",
-                  .key = "attention.k_lin",
-                  .value = "attention.v_lin",
-                  .scores = "attention",
-                  .output = "attention.out_lin",
-                  .add = "attention.add"},
-    .feed_forward = {.norm = "output_layer_norm",
-                     .up = "ffn.lin1",
-                     .activation = "ffn.activation",
-                     .down = "ffn.lin2",
-                     .add = "ffn.add"},
+    .attention = {"sa_layer_norm", "attention.q_lin", "attention.k_lin", "attention.v_lin",
+                  "attention", "attention.out_lin", "attention.add"},
+    .feed_forward = {"output_layer_norm", "ffn.lin1", "ffn.activation", "ffn.lin2", "ffn.add"},
 };
 
 static tensor_id embed(struct build *b, const struct transformer_bert *bert, tensor_id ids)
@@ -87,16 +71,8 @@ tensor_id transformer_bert(struct build *b, const struct transformer_bert *bert,
 /* ---- GPT-2 ---- */
 
 static const struct block_names GPT2_NAMES = {
-    .attention = {.norm = "ln_1",
-                  .query = "attn.c_attn",
-                  .scores = "attn",
-                  .output = "attn.c_proj",
-                  .add = "attn.add"},
-    .feed_forward = {.norm = "ln_2",
-                     .up = "mlp.c_fc",
-                     .activation = "mlp.act",
-                     .down = "mlp.c_proj",
-                     .add = "mlp.add"},
+    .attention = {"ln_1", "attn.c_attn", NULL, NULL, "attn", "attn.c_proj", "attn.add"},
+    .feed_forward = {"ln_2", "mlp.c_fc", "mlp.act", "mlp.c_proj", "mlp.add"},
 };
 
 tensor_id transformer_gpt2(struct build *b, const struct transformer_gpt2 *gpt2,
@@ -141,16 +117,9 @@ static const struct vit_names TORCHVISION_NAMES = {
     .layers = "encoder.layers.encoder_layer_",
     .norm = "encoder.ln",
     .head = "heads.head",
-    .block = {.attention = {.norm = "ln_1",
-                            .query = "self_attention.in_proj",
-                            .scores = "self_attention",
-                            .output = "self_attention.out_proj",
-                            .add = "add"},
-              .feed_forward = {.norm = "ln_2",
-                               .up = "mlp.0",
-                               .activation = "mlp.1",
-                               .down = "mlp.3",
-                               .add = "add_1"}},
+    .block = {.attention = {"ln_1", "self_attention.in_proj", NULL, NULL, "self_attention",
+                            "self_attention.out_proj", "add"},
+              .feed_forward = {"ln_2", "mlp.0", "mlp.1", "mlp.3", "add_1"}},
 };
 
 static const struct vit_names HUGGING_FACE_NAMES = {
@@ -160,18 +129,11 @@ static const struct vit_names HUGGING_FACE_NAMES = {
     .layers = "encoder.layer.",
     .norm = "layernorm",
     .head = "classifier",
-    .block = {.attention = {.norm = "layernorm_before",
-                            .query = "attention.attention.query",
-                            .key = "attention.attention.key",
-                            .value = "attention.attention.value",
-                            .scores = "attention.attention",
-                            .output = "attention.output.dense",
-                            .add = "attention.add"},
-              .feed_forward = {.norm = "layernorm_after",
-                               .up = "intermediate.dense",
-                               .activation = "intermediate.intermediate_act_fn",
-                               .down = "output.dense",
-                               .add = "output.add"}},
+    .block = {.attention = {"layernorm_before", "attention.attention.query",
+                            "attention.attention.key", "attention.attention.value",
+                            "attention.attention", "attention.output.dense", "attention.add"},
+              .feed_forward = {"layernorm_after", "intermediate.dense",
+                               "intermediate.intermediate_act_fn", "output.dense", "output.add"}},
 };
 
 /* A sequence of patches with the class token in front, plus positions. */

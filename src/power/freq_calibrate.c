@@ -66,7 +66,7 @@ static enum err collect(const struct freq_model_kind *kind, const void *state,
                         const struct freq_curve *curve, struct freq_errors *errors,
                         struct error *why)
 {
-    struct freq_sample probes[FREQ_PROBES];
+    struct freq_sample probes[FREQ_PROBES] = {0};
     size_t wanted = kind->has_probes ? FREQ_PROBES : 0;
     size_t count = freq_curve_probes(curve, wanted, FREQ_PROBE_NEAR, probes);
     struct freq_target target = freq_target_of(curve, probes, count);

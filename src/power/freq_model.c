@@ -60,7 +60,7 @@ enum err freq_model_fit(struct freq_model *model, const char *name,
     if (samples == 0)
         return err_set(why, ERR_NO_DATA, "no usable measurements");
     enum err err = model->kind->fit(curves, options, &model->state, why);
-    if (!err && !options->without_interval && curves->count > 1)
+    if (!err && !options->without_interval)
         err = freq_calibrate(model->kind, model->state, curves, options, model->error, why);
     (void)str_format(model->provenance.program, sizeof model->provenance.program, "ipw %s",
                      IPW_VERSION);

@@ -233,7 +233,7 @@ static enum err predict_rows(const struct work *w, const void *state, struct fre
 static enum err predict_curve(const struct work *w, const void *state, struct trial *trials,
                               size_t count, int fold)
 {
-    struct freq_sample probes[PROBES_MOST];
+    struct freq_sample probes[PROBES_MOST] = {0};
     struct freq_prediction *out = calloc(count + 1, sizeof *out);
     double *mhz = calloc(count + 1, sizeof *mhz);
     size_t wanted = 0, at = 0;

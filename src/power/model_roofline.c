@@ -22,11 +22,14 @@ struct roofline_fit {
     double error[FREQ_FIGURES]; /* relative, FREQ_LEVEL; UNKNOWN: that of probes in general */
 };
 
+enum { PROBE_COUNTS = 4 }; /* more probes have the interval of this many */
+
 struct roofline {
     struct roofline_fit *fits;
     size_t count;
     struct power_prior prior;
-    struct power_shape *shapes; /* of the curves it was fitted to; NULL: read from a file */
+    double probe_error[PROBE_COUNTS]
+                      [FREQ_FIGURES]; /* of new applications, by the number of probes - 1 */
 };
 
 /* ---- fitting ---- */
@@ -125,26 +128,41 @@ static void roofline_release(void *state)
 {
     struct roofline *roofline = state;
     free(roofline->fits);
-    free(roofline->shapes);
     free(roofline);
 }
 
-static enum err roofline_fit(const struct freq_curves *curves,
-                             const struct freq_model_options *options, void **state,
-                             struct error *why)
+/* Each application predicted from so many probes of it and the shapes of the others. */
+static enum err calibrate_probes(struct roofline *roofline, const struct freq_curves *curves,
+                                 const struct power_shape *shapes, size_t wanted)
 {
-    (void)options;
-    struct roofline *roofline = calloc(1, sizeof *roofline);
-    if (!roofline)
-        return err_no_memory(why);
-    *state = roofline;
-    roofline->fits = calloc(curves->count + 1, sizeof *roofline->fits);
-    roofline->shapes = calloc(curves->count + 1, sizeof *roofline->shapes);
-    enum err err = roofline->fits && roofline->shapes ? ERR_OK : err_no_memory(why);
+    struct freq_errors errors;
+    enum err err = freq_errors_init(&errors, curves);
+    for (size_t i = 0; !err && i < curves->count; i++) {
+        const struct freq_curve *curve = &curves->items[i];
+        struct power_prior prior = power_prior_of(shapes, curves->count, i);
+        struct roofline_fit fit = {.fmax_mhz = curve->fmax_mhz};
+        struct freq_sample probes[PROBE_COUNTS] = {0};
+        if (curve->count < POWER_SWEEP_LEAST)
+            continue;
+        size_t count = freq_curve_probes(curve, wanted, FREQ_PROBE_NEAR, probes);
+        err = fit_samples(probes, count, curve->idle_w, &prior, &fit);
+        for (size_t k = 0; !err && k < curve->count; k++) {
+            struct freq_prediction at;
+            predict_one(&fit, curve->samples[k].freq_mhz, &at);
+            freq_errors_add(&errors, &curve->samples[k], &at);
+        }
+    }
+    freq_errors_finish(&errors, roofline->probe_error[wanted - 1]);
+    return err;
+}
+
+static enum err fit_all(struct roofline *roofline, const struct freq_curves *curves,
+                        struct power_shape *shapes)
+{
+    enum err err = ERR_OK;
     for (size_t i = 0; !err && i < curves->count; i++)
-        err = err_explain(why, power_shape(&curves->items[i], &roofline->shapes[i]));
-    if (!err)
-        roofline->prior = power_prior_of(roofline->shapes, curves->count, curves->count);
+        err = power_shape(&curves->items[i], &shapes[i]);
+    roofline->prior = power_prior_of(shapes, curves->count, curves->count);
     for (size_t i = 0; !err && i < curves->count; i++) {
         const struct freq_curve *curve = &curves->items[i];
         struct roofline_fit *fit = &roofline->fits[roofline->count];
@@ -153,15 +171,33 @@ static enum err roofline_fit(const struct freq_curves *curves,
         (void)str_copy(fit->gpu, sizeof fit->gpu, curve->gpu);
         (void)str_copy(fit->application, sizeof fit->application, curve->application);
         fit->fmax_mhz = curve->fmax_mhz;
-        err = err_explain(
-            why, fit_samples(curve->samples, curve->count, curve->idle_w, &roofline->prior, fit));
+        err = fit_samples(curve->samples, curve->count, curve->idle_w, &roofline->prior, fit);
         roofline->count++;
     }
-    if (err) {
-        roofline_release(roofline);
-        *state = NULL;
-    }
+    for (size_t probes = 1; !err && probes <= PROBE_COUNTS; probes++)
+        err = calibrate_probes(roofline, curves, shapes, probes);
     return err;
+}
+
+static enum err roofline_fit(const struct freq_curves *curves,
+                             const struct freq_model_options *options, void **state,
+                             struct error *why)
+{
+    struct roofline *roofline = calloc(1, sizeof *roofline);
+    struct power_shape *shapes = calloc(curves->count + 1, sizeof *shapes);
+    enum err err = ERR_NO_MEMORY;
+    (void)options;
+    *state = NULL;
+    if (roofline && shapes) {
+        roofline->fits = calloc(curves->count + 1, sizeof *roofline->fits);
+        err = roofline->fits ? fit_all(roofline, curves, shapes) : ERR_NO_MEMORY;
+    }
+    free(shapes);
+    if (err && roofline)
+        roofline_release(roofline);
+    else
+        *state = roofline;
+    return err_explain(why, err);
 }
 
 /* ---- predicting ---- */
@@ -215,8 +251,12 @@ static enum err probed_fit(const struct roofline *roofline, const struct freq_ta
         if (!(target->fmax_mhz > 0))
             out->fmax_mhz = fmax(is_known(out->fmax_mhz) ? out->fmax_mhz : 0, probe->freq_mhz);
     }
-    return err_explain(why, fit_samples(target->probes, target->probe_count, target->idle_w,
-                                        &roofline->prior, out));
+    enum err err =
+        fit_samples(target->probes, target->probe_count, target->idle_w, &roofline->prior, out);
+    size_t row = (target->probe_count < PROBE_COUNTS ? target->probe_count : PROBE_COUNTS) - 1;
+    if (target->probe_count < POWER_SWEEP_LEAST) /* a sweep has the interval of its residuals */
+        memcpy(out->error, roofline->probe_error[row], sizeof out->error);
+    return err_explain(why, err);
 }
 
 static enum err roofline_predict(const void *state, const struct freq_target *target,
@@ -232,34 +272,15 @@ static enum err roofline_predict(const void *state, const struct freq_target *ta
     return err;
 }
 
-/* ---- intervals ---- */
-
-/* Each application predicted from its probes and the shapes of the others. */
+/* Of the number of probes that others are calibrated with too. */
 static enum err roofline_calibrate(const void *state, const struct freq_curves *curves,
                                    const struct freq_model_options *options, double *error,
                                    struct error *why)
 {
     const struct roofline *roofline = state;
-    struct freq_errors errors;
-    enum err err = freq_errors_init(&errors, curves);
-    (void)options;
-    for (size_t i = 0; !err && i < curves->count; i++) {
-        const struct freq_curve *curve = &curves->items[i];
-        struct power_prior prior = power_prior_of(roofline->shapes, curves->count, i);
-        struct roofline_fit fit = {.fmax_mhz = curve->fmax_mhz};
-        struct freq_sample probes[FREQ_PROBES];
-        size_t count = freq_curve_probes(curve, FREQ_PROBES, FREQ_PROBE_NEAR, probes);
-        if (count == 0)
-            continue;
-        err = fit_samples(probes, count, curve->idle_w, &prior, &fit);
-        for (size_t k = 0; !err && k < curve->count; k++) {
-            struct freq_prediction at;
-            predict_one(&fit, curve->samples[k].freq_mhz, &at);
-            freq_errors_add(&errors, &curve->samples[k], &at);
-        }
-    }
-    freq_errors_finish(&errors, error);
-    return err_explain(why, err);
+    (void)curves, (void)options, (void)why;
+    memcpy(error, roofline->probe_error[FREQ_PROBES - 1], FREQ_FIGURES * sizeof *error);
+    return ERR_OK;
 }
 
 /* ---- files ---- */
@@ -296,6 +317,7 @@ static void roofline_save(const void *state, struct json *json)
         json_object_end(json);
     }
     json_array_end(json);
+    json_numbers(json, "probe_error_90", roofline->probe_error[0], PROBE_COUNTS * FREQ_FIGURES);
     json_object(json, "prior");
     json_integer(json, "curves", (int64_t)roofline->prior.curves);
     json_numbers(json, "mean", roofline->prior.mean, POWER_TERMS);
@@ -342,7 +364,9 @@ static enum err roofline_load(const struct jv *object, void **state, struct erro
         roofline_release(roofline);
         return err_no_memory(why);
     }
-    bool is_valid = jv_numbers(jv_get(prior, "mean"), roofline->prior.mean, POWER_TERMS) &&
+    bool is_valid = jv_numbers(jv_get(object, "probe_error_90"), roofline->probe_error[0],
+                               PROBE_COUNTS * FREQ_FIGURES) &&
+                    jv_numbers(jv_get(prior, "mean"), roofline->prior.mean, POWER_TERMS) &&
                     jv_numbers(jv_get(prior, "covariance"), roofline->prior.covariance[0],
                                POWER_TERMS * POWER_TERMS);
     for (const struct jv *item = jv_first(list); is_valid && item; item = jv_next(item))

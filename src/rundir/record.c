@@ -168,57 +168,40 @@ void record_energy_get(const struct record_energy *from, struct energy *out)
     str_copy(out->note, sizeof out->note, from->note ? from->note : "");
 }
 
-static void put_integer(struct json *json, const char *key, int64_t value)
-{
-    if (value == INTEGER_UNKNOWN)
-        json_null(json, key);
-    else
-        json_integer(json, key, value);
-}
-
-static void put_truth(struct json *json, const char *key, int8_t value)
-{
-    if (value < 0)
-        json_null(json, key);
-    else
-        json_bool(json, key, value);
-}
-
 /* The order of core/energy.c, in which all our files have it; Arrow has another. */
+static const struct json_field ENERGY[] = {
+#define ENERGY_FIELD(key, type_, member)                                                           \
+    {.path = (key), .type = FIELD_##type_, .offset = offsetof(struct record_energy, member)}
+    ENERGY_FIELD("joules", NUMBER, joules),
+    ENERGY_FIELD("plus_minus", NUMBER, plus_minus),
+    ENERGY_FIELD("plus_minus_statistical", NUMBER, statistical),
+    ENERGY_FIELD("method", TEXT, method),
+    ENERGY_FIELD("source", TEXT, source),
+    ENERGY_FIELD("coverage", NUMBER, coverage),
+    ENERGY_FIELD("idle_joules", NUMBER, idle_joules),
+    ENERGY_FIELD("active_joules", NUMBER, active_joules),
+    ENERGY_FIELD("updates", INTEGER, updates),
+    ENERGY_FIELD("low_confidence", TRUTH, low_confidence),
+    ENERGY_FIELD("note", TEXT, note),
+};
+enum { ENERGY_FIELDS = sizeof ENERGY / sizeof *ENERGY };
+
 void record_energy_to_json(struct json *json, const char *key, const struct record_energy *energy)
 {
+    struct json_field_writer writer = {.json = json};
     json_object(json, key);
-    json_number(json, "joules", energy->joules);
-    json_number(json, "plus_minus", energy->plus_minus);
-    json_number(json, "plus_minus_statistical", energy->statistical);
-    json_string(json, "method", energy->method);
-    json_string(json, "source", energy->source);
-    json_number(json, "coverage", energy->coverage);
-    json_number(json, "idle_joules", energy->idle_joules);
-    json_number(json, "active_joules", energy->active_joules);
-    put_integer(json, "updates", energy->updates);
-    put_truth(json, "low_confidence", energy->low_confidence);
-    json_string(json, "note", energy->note);
+    for (size_t i = 0; i < ENERGY_FIELDS; i++)
+        json_field_write(&writer, &ENERGY[i], energy);
     json_object_end(json);
 }
 
 void record_energy_from_json(const struct jv *value, struct record_energy *out)
 {
-    const struct jv *low = jv_get(value, "low_confidence");
-    *out = (struct record_energy){
-        .joules = jv_number(jv_get(value, "joules")),
-        .plus_minus = jv_number(jv_get(value, "plus_minus")),
-        .statistical = jv_number(jv_get(value, "plus_minus_statistical")),
-        .coverage = jv_number(jv_get(value, "coverage")),
-        .idle_joules = jv_number(jv_get(value, "idle_joules")),
-        .active_joules = jv_number(jv_get(value, "active_joules")),
-        .method = jv_text(jv_get(value, "method")),
-        .source = jv_text(jv_get(value, "source")),
-        .low_confidence = (int8_t)(jv_is_bool(low) ? jv_bool(low, false) : -1),
-        .note = jv_text(jv_get(value, "note")),
-    };
-    if (!jv_integer(jv_get(value, "updates"), &out->updates))
-        out->updates = INTEGER_UNKNOWN;
+    struct json_field_reader reader = {.root = value};
+    for (size_t i = 0; i < ENERGY_FIELDS; i++) {
+        json_field_clear(&ENERGY[i], out);
+        json_field_read(&reader, &ENERGY[i], out);
+    }
 }
 
 /* ---- JSON ---- */

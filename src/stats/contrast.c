@@ -384,8 +384,9 @@ static void fieller(struct contrast *out, double t)
         sqrt(fmax(0, out->a * out->a * out->b * out->b - square * (out->b * out->b - of_b * of_b)));
     if (!(square > 0) || !is_known(out->relative.value))
         return; /* a may be 0: any ratio is possible */
-    out->relative.low = (out->a * out->b - root) / square - 1;
-    out->relative.high = (out->a * out->b + root) / square - 1;
+    bool exact = of_a == 0 && of_b == 0;
+    out->relative.low = exact ? out->relative.value : (out->a * out->b - root) / square - 1;
+    out->relative.high = exact ? out->relative.value : (out->a * out->b + root) / square - 1;
 }
 
 void contrast_runs(const double *a, size_t a_count, const double *b, size_t b_count,

@@ -883,6 +883,18 @@ class Gnuplot(PlotTest):
             # The dearest place of both: feed-forward, the last layer, in decode.
             self.assertEqual({float(scale) for scale in scales}, {3.0 * 1.5 * 2.5})
 
+    def test_small_energies_of_a_heat_map_have_a_prefix(self):
+        layers = layers_of()
+        for layer in layers["layers"]:
+            for part in layer["components"]:
+                part["energy_j"] /= 1000
+        path = self.root / "small.json"
+        path.write_text(json.dumps(layers))
+        rows, script = self.drawn(path, plot="layer_heatmap")
+        self.assertIn("energy (mJ)", script)
+        self.assertEqual({float(scale) for scale in re.findall(r"set cbrange \[0:([\d.]+)\]", script)}, {3.0 * 1.5 * 2.5})
+        self.assertAlmostEqual(max(row[-1] for row in rows[0, 0] + rows[1, 0]), 3.0 * 1.5 * 2.5)
+
     def test_the_user_s_own_settings_do_not_matter(self):
         run = self.run_of(5)
         home = self.root / "home"

@@ -167,5 +167,61 @@ class Traps(PowerTest):
         self.assertEqual(self.found(report, "illegal_clock"), {("A100", "llama")})
 
 
+@needs_data
+class Proof(PowerTest):
+    """Bounds on the public measurements, for what was left out."""
+
+    def scores(self, *words):
+        return self.json("validate", *words)["validations"][0]
+
+    def test_probes_of_a_left_out_application(self):
+        three = self.scores("--input", V100, "--leave-out", "application", "--probes", 3)
+        self.assertEqual((three["probes"], three["folds"], three["leaks"]), (3, 14, False))
+        self.assertLessEqual(three["power_w"]["mape"], 0.035)
+        self.assertLessEqual(three["time_s"]["mape"], 0.05)
+        four = self.scores("--input", V100, "--leave-out", "application", "--probes", 4)
+        self.assertLessEqual(four["power_w"]["mape"], 0.025)
+        self.assertLessEqual(four["time_s"]["mape"], 0.05)
+        for found in (three, four):
+            for figure in ("power_w", "time_s", "energy_j"):
+                self.assertGreater(found[figure]["coverage"], 0.85, figure)
+                self.assertLess(found[figure]["coverage"], 0.95, figure)
+            self.assertLess(found["edp_regret"]["mean"], 0.05)
+
+    def test_probes_of_a_left_out_gpu(self):
+        found = self.scores("--input", AI, "--leave-out", "gpu")
+        self.assertEqual(found["folds"], 3)
+        self.assertLess(found["power_w"]["mape"], 0.06)
+        self.assertLess(found["edp_regret"]["mean"], 0.05)
+        void = {row["application"] for row in found["curves"] if row["edp_regret"] is None}
+        self.assertEqual(void, {"vit", "whisper"})
+
+    def test_activities_alone_do_worse_and_a_random_split_hides_it(self):
+        for model in ("fgcs", "poly2"):
+            alone = self.scores("--input", V100, "--leave-out", "application", "--model", model)
+            self.assertEqual(alone["probes"], 0)
+            self.assertGreater(alone["power_w"]["mape"], 0.1)
+        random = self.scores("--input", V100, "--leave-out", "random", "--model", "poly2")
+        self.assertTrue(random["leaks"])
+        self.assertLess(random["power_w"]["mape"], 0.8 * alone["power_w"]["mape"])
+
+    def test_the_published_model_is_that_of_two_kernels(self):
+        """Refitted to DGEMM and STREAM it has the published coefficients, but for rounding in the public data."""
+        with open(V100) as file:
+            rows = [row for row in csv.DictReader(file) if row["application"] in ("dgemm", "stream")]
+        path = write_csv(self.path / "two.csv", rows[0].keys(), (row.values() for row in rows))
+        self.json("fit", "--input", path, "--model", "fgcs", "-o", self.path / "m.json")
+        power = json.loads((self.path / "m.json").read_text())["state"]["power"]
+        for found, wanted in zip(power, (-1.00224, 0.83927, 0.10419, 0.76658)):
+            self.assertAlmostEqual(found, wanted, delta=6e-6)
+
+    def test_a_limit(self):
+        words = ("validate", "--input", V100, "--leave-out", "application")
+        self.assertTrue(self.json(*words, "--max-mape", 5)["pass"])
+        done = ipw(None, "power", *words, "--max-mape", 1)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("FAIL: power and time MAPE beyond 1 %", done.stdout)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -163,6 +163,11 @@ class OneRun(Page):
         text = self.browser.run("document.querySelector('.figure[data-key=joules]').textContent")
         self.assertRegex(text, r"[\d.]+ ± [\d.]+ kJ")
         self.assertIn("99.8 % coverage", text)
+        # An interval says of how many queries it is, and so does the sentence.
+        for key in ("ipj", "joules_per_output_token"):
+            text = self.browser.run(f"document.querySelector('.figure[data-key={key}]').textContent")
+            self.assertRegex(text, r"95 % CI \(sampling error only\): [\d.]+ \S+ to [\d.]+ \S+, n = \d+$", key)
+        self.assertRegex(self.browser.run("document.querySelector('.answer').textContent"), rf"\(n = {told['completed']}\)")
         # What is part of the machine's energy is as sure as that.
         text = self.browser.run("document.querySelector('.figure[data-key=joules_per_query] .value').textContent")
         value, error = map(float, re.fullmatch(r"([\d.]+) ± ([\d.]+) J", text).groups())
@@ -555,6 +560,11 @@ class Several(Page):
                 self.assertEqual(told.replace("−", "-"), value + metric["verdict"])
         every = self.browser.run("[...document.querySelectorAll('#comparison details tbody tr')].length")
         self.assertEqual(every, sum(m["difference"] is not None for one in wanted["comparisons"] for m in one["metrics"].values()))
+        # Several runs may be one side.
+        ipw(None, "compare", runs[0], "--", *runs[1:], "--format", "html", "-o", page)
+        self.browser.open(page, **DESKTOP)
+        rows = self.browser.run("[...document.querySelectorAll('.matrix tbody tr')].map(row => row.children[0].textContent)")
+        self.assertEqual(rows, ["first-1b", HOSTILE + " (2 runs)"])
         done = ipw(None, "compare", *runs, "--format", "html")
         self.assertEqual(done.returncode, 2)
         self.assertIn("-o", done.stderr)
@@ -587,6 +597,8 @@ class Several(Page):
         # Every table fits, and no badge stands before the figures.
         self.assertEqual(self.browser.run("[...document.querySelectorAll('#across table, .matrix')].filter(e => e.getClientRects().length && e.offsetWidth > e.parentElement.clientWidth + 1).map(e => e.parentElement.ariaLabel)"), [])
         self.assertEqual(self.browser.run("document.querySelectorAll('#across .badge').length"), 0)
+        # And without a scrollbar, which a single pixel brings.
+        self.assertEqual(self.browser.run("[...document.querySelectorAll('#across .scroll')].filter(e => e.getClientRects().length && e.scrollWidth > e.clientWidth).map(e => [e.ariaLabel, e.scrollWidth, e.clientWidth])"), [])
 
     def test_what_breaks_a_comparison_is_said_first(self):
         for name in ("busy", "calm"):

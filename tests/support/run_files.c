@@ -283,7 +283,7 @@ static const char *compare(const struct run_table *table)
     struct error why = {0};
     if (table->failed == table->rows)
         return NULL;
-    enum err err = compare_groups_find(runs, 5, false, &groups, &why);
+    enum err err = compare_groups_find(runs, 5, &groups, &why);
     if (err)
         return wrong_with(err, &why);
     err = compare_set_load(&groups, &(struct compare_options){.model = table->model}, &set, &why);

@@ -77,7 +77,7 @@ function oneText(run) {
   const text = key => at(run.headline.find(item => item.key === key), "text");
   const parts = [text("accuracy") && text("accuracy") + " correct", text("joules_per_query") && text("joules_per_query").replace(/ ± [\d.]+/, "") + " per query",
     text("joules_per_output_token") && text("joules_per_output_token").replace(/ ± [\d.]+/, "") + " per output token", text("output_tokens_per_s")].filter(Boolean);
-  return parts.length ? [parts.join(", ") + ". "] : [];
+  return parts.length ? [parts.join(", ") + " (n = " + (run.rows - run.failed).toLocaleString("en") + "). "] : [];
 }
 
 // What breaks the comparison comes first.
@@ -156,7 +156,7 @@ function answerTable() {
     { key: "watts", label: "Power while busy", show: run => withUnit(run.watts, "W", 3) },
     { key: "ipj", label: "IPJ", show: run => withUnit(run.ipj, "1/J", 3) },
     ...(differs("concurrency") ? [{ key: "concurrency", label: "Concurrency", unit: "" }] : []),
-    ...(differs("queries") ? [{ key: "queries", label: "Queries", unit: "" }] : []),
+    { key: "queries", label: "n", unit: "" },
     { key: "on", label: "Pareto-optimal", text: true },
   ], runs);
 }
@@ -184,7 +184,7 @@ const METRIC_LABELS = { energy_per_query: "Energy per query", energy_per_output_
   itl: "ITL", tokens_per_s: "Tokens/s", accuracy: "Accuracy", ipj: "IPJ", ipw: "IPW", power: "Power" };
 const metricLabel = name => METRIC_LABELS[name] || name.replaceAll("_", " ");
 
-const comparedValue = ({ value, plus_minus_statistical }, unit) => withError(value, plus_minus_statistical, unit || "%");
+const comparedValue = ({ value, plus_minus }, unit) => withError(value, plus_minus, unit || "%");
 
 const differenceOf = (name, metric) => name === "accuracy" ? signed(metric.difference, points) : signed(metric.relative, share);
 
@@ -200,6 +200,9 @@ const intervalText = (name, metric) => {
   return ends ? ends.map(value => signed(value, show)).join(" to ") : "–";
 };
 
+// Repeats of one setting are one side.
+const sideName = side => side.name + (side.directories.length > 1 ? ` (${side.directories.length} runs)` : "");
+
 // The others are among all differences, below.
 const MATRIX = ["accuracy", "energy_per_query", "energy_per_output_token", "latency", "ttft", "tokens_per_s", "ipj"];
 
@@ -213,19 +216,19 @@ function verdictCell(name, metric) {
 
 function matrixTable(all) {
   const used = MATRIX.filter(name => all.comparisons[0].metrics[name]).filter(name => all.comparisons.some(one => known(one.metrics[name].difference)));
-  const nameAt = i => make("th", { scope: "row", class: "text" }, DATA.names[i]);
+  const nameOf = side => make("th", { scope: "row", class: "text" }, sideName(side));
   const first = all.comparisons[0].metrics;
   return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Differences" }, make("table", { class: "matrix" },
     make("thead", {}, make("tr", {}, make("th", { scope: "col" }, make("span", {}, "Run")), used.map(name => make("th", { scope: "col", class: "number" }, make("span", {}, metricLabel(name)))))),
     make("tbody", {},
-      make("tr", { class: "baseline" }, nameAt(0), used.map(name => make("td", { class: "number" }, comparedValue(first[name].baseline, first[name].unit)))),
-      all.comparisons.map((one, i) => make("tr", {}, nameAt(i + 1), used.map(name => verdictCell(name, one.metrics[name])))))));
+      make("tr", { class: "baseline" }, nameOf(all.baseline), used.map(name => make("td", { class: "number" }, comparedValue(first[name].baseline, first[name].unit)))),
+      all.comparisons.map(one => make("tr", {}, nameOf(one), used.map(name => verdictCell(name, one.metrics[name])))))));
 }
 
 // Every figure of the matrix with its interval and p.
 function differencesTable(all) {
-  const rows = all.comparisons.flatMap((one, i) => Object.entries(one.metrics).filter(([, metric]) => known(metric.difference))
-    .map(([name, metric]) => ({ run: DATA.names[i + 1], name, metric })));
+  const rows = all.comparisons.flatMap(one => Object.entries(one.metrics).filter(([, metric]) => known(metric.difference))
+    .map(([name, metric]) => ({ run: sideName(one), name, metric })));
   return smallTable("All differences", [
     { key: "run", label: "Run", text: true }, { label: "Metric", text: true, of: row => metricLabel(row.name) },
     { label: "Difference", of: row => row.metric.relative, show: row => differenceOf(row.name, row.metric) },
@@ -240,16 +243,17 @@ function differencesTable(all) {
 function comparisonSection() {
   const all = DATA.comparison;
   if (!all) return null;
-  if (all.missing) return section("comparison", "Comparison with " + DATA.names[0], sentence(all.missing));
+  if (all.missing) return section("comparison", "Comparison", sentence(all.missing));
   const pairs = all.comparisons.map(one => one.paired ? one.pairs : 0);
   const paired = pairs.every(count => count > 0) ? (Math.min(...pairs) === Math.max(...pairs) ? pairs[0] : Math.min(...pairs) + " to " + Math.max(...pairs)).toLocaleString("en")
     + " queries that both runs completed, paired." : "Some runs asked different queries and are compared unpaired.";
-  const warnings = [...new Map(all.comparisons.flatMap((one, i) => one.warnings.map(text => [text.replace(/\d[\d.,]*/g, "#"), [text, i + 1]]))).values()]
+  const warnings = [...new Map(all.comparisons.flatMap(one => one.warnings.map(text => [text.replace(/\d[\d.,]*/g, "#"), [text, sideName(one)]]))).values()]
     .filter(([text]) => !/estimated by a model|^another model/.test(text));
-  return section("comparison", "Comparison with " + DATA.names[0], paired + " Better and worse: Holm-corrected p < 0.05, and the 95 % CI excludes 0; “no evidence” is not “equal”. "
-    + "Both cover the variation between queries of one run, not between runs.",
+  return section("comparison", "Comparison with " + sideName(all.baseline), paired + " Better and worse: Holm-corrected p < 0.05, and the 95 % CI excludes 0; “no evidence” is not “equal”. "
+    + (all.comparisons.some(one => one.method === "run-level") ? "Several runs per side: Welch’s t-test of the run means. " : "")
+    + (all.comparisons.some(one => one.method === "query-level") ? "One run per side: differences between runs are unknown." : ""),
     matrixTable(all),
     make("details", { class: "fold" }, make("summary", {}, "All differences with CI and p"), differencesTable(all)),
     warnings.length ? make("details", { class: "fold", id: "comparison-warnings" }, make("summary", {}, plural(warnings.length, "note") + " on this comparison"),
-      make("ul", {}, warnings.map(([text, i]) => make("li", {}, DATA.names[i] + ": " + withoutKeys(text) + ".")))) : null);
+      make("ul", {}, warnings.map(([text, name]) => make("li", {}, name + ": " + withoutKeys(text) + ".")))) : null);
 }

@@ -63,29 +63,20 @@ static tensor_id output_conv(struct build *b, const char *conv, tensor_id x, int
 /* ---- UNet ---- */
 
 static const struct block_names SELF_NAMES = {
-    .attention = {.norm = "transformer_blocks.0.norm1",
-                  .query = "transformer_blocks.0.attn1.to_q",
-                  .key = "transformer_blocks.0.attn1.to_k",
-                  .value = "transformer_blocks.0.attn1.to_v",
-                  .scores = "transformer_blocks.0.attn1",
-                  .output = "transformer_blocks.0.attn1.to_out.0",
-                  .add = "transformer_blocks.0.add"},
-    .feed_forward = {.norm = "transformer_blocks.0.norm3",
-                     .up = "transformer_blocks.0.ff.net.0.proj",
-                     .activation = "transformer_blocks.0.ff.net.0.gelu",
-                     .down = "transformer_blocks.0.ff.net.2",
-                     .add = "transformer_blocks.0.add_2"},
+    .attention = {"transformer_blocks.0.norm1", "transformer_blocks.0.attn1.to_q",
+                  "transformer_blocks.0.attn1.to_k", "transformer_blocks.0.attn1.to_v",
+                  "transformer_blocks.0.attn1", "transformer_blocks.0.attn1.to_out.0",
+                  "transformer_blocks.0.add"},
+    .feed_forward = {"transformer_blocks.0.norm3", "transformer_blocks.0.ff.net.0.proj",
+                     "transformer_blocks.0.ff.net.0.gelu", "transformer_blocks.0.ff.net.2",
+                     "transformer_blocks.0.add_2"},
 };
 
 static const struct block_attention_names TEXT_NAMES = {
-    .norm = "transformer_blocks.0.norm2",
-    .query = "transformer_blocks.0.attn2.to_q",
-    .key = "transformer_blocks.0.attn2.to_k",
-    .value = "transformer_blocks.0.attn2.to_v",
-    .scores = "transformer_blocks.0.attn2",
-    .output = "transformer_blocks.0.attn2.to_out.0",
-    .add = "transformer_blocks.0.add_1",
-};
+    "transformer_blocks.0.norm2",      "transformer_blocks.0.attn2.to_q",
+    "transformer_blocks.0.attn2.to_k", "transformer_blocks.0.attn2.to_v",
+    "transformer_blocks.0.attn2",      "transformer_blocks.0.attn2.to_out.0",
+    "transformer_blocks.0.add_1"};
 
 /* Self-attention over pixels, then cross-attention to the text. */
 static tensor_id unet_transformer(struct build *b, tensor_id in, tensor_id text)
@@ -305,18 +296,9 @@ tensor_id zoo_build_diffusion(struct build *b, const struct graph_options *optio
 }
 
 static const struct block_names CLIP_NAMES = {
-    .attention = {.norm = "layer_norm1",
-                  .query = "self_attn.q_proj",
-                  .key = "self_attn.k_proj",
-                  .value = "self_attn.v_proj",
-                  .scores = "self_attn",
-                  .output = "self_attn.out_proj",
-                  .add = "self_attn.add"},
-    .feed_forward = {.norm = "layer_norm2",
-                     .up = "mlp.fc1",
-                     .activation = "mlp.activation_fn",
-                     .down = "mlp.fc2",
-                     .add = "mlp.add"},
+    .attention = {"layer_norm1", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                  "self_attn", "self_attn.out_proj", "self_attn.add"},
+    .feed_forward = {"layer_norm2", "mlp.fc1", "mlp.activation_fn", "mlp.fc2", "mlp.add"},
 };
 
 /* The text encoder of CLIP ViT-L/14, to whose states the UNet attends. */

@@ -98,29 +98,15 @@ static const struct whisper WHISPERS[] = {
 enum { MEL_FRAMES = 3000, AUDIO_STATES = 1500, POSITIONS = 448 };
 
 static const struct block_names WHISPER_NAMES = {
-    .attention = {.norm = "self_attn_layer_norm",
-                  .query = "self_attn.q_proj",
-                  .key = "self_attn.k_proj",
-                  .value = "self_attn.v_proj",
-                  .scores = "self_attn",
-                  .output = "self_attn.out_proj",
-                  .add = "self_attn.add"},
-    .feed_forward = {.norm = "final_layer_norm",
-                     .up = "fc1",
-                     .activation = "activation_fn",
-                     .down = "fc2",
-                     .add = "add"},
+    .attention = {"self_attn_layer_norm", "self_attn.q_proj", "self_attn.k_proj",
+                  "self_attn.v_proj", "self_attn", "self_attn.out_proj", "self_attn.add"},
+    .feed_forward = {"final_layer_norm", "fc1", "activation_fn", "fc2", "add"},
 };
 
 static const struct block_attention_names WHISPER_CROSS_NAMES = {
-    .norm = "encoder_attn_layer_norm",
-    .query = "encoder_attn.q_proj",
-    .key = "encoder_attn.k_proj",
-    .value = "encoder_attn.v_proj",
-    .scores = "encoder_attn",
-    .output = "encoder_attn.out_proj",
-    .add = "encoder_attn.add",
-};
+    "encoder_attn_layer_norm", "encoder_attn.q_proj", "encoder_attn.k_proj",
+    "encoder_attn.v_proj",     "encoder_attn",        "encoder_attn.out_proj",
+    "encoder_attn.add"};
 
 static struct block whisper_block(const struct whisper *whisper, bool is_causal)
 {

@@ -114,6 +114,20 @@ static const char *none_note(const struct top *top, const char *otherwise)
     return top->table->failed == top->table->rows ? "no query completed" : otherwise;
 }
 
+/* The interval of a figure of an analysis, and of how many queries it is. */
+static void add_interval(char *note, const struct result_item *item, const char *unit)
+{
+    char from[FORMAT_MAX], to[FORMAT_MAX], count[32] = "";
+    size_t used = strlen(note);
+    if (!item || !is_known(item->low) || !is_known(item->high))
+        return;
+    if (is_known(item->queries))
+        str_format(count, sizeof count, ", n = %.0f", item->queries);
+    str_format(note + used, NOTE_MAX - used, "%s95 %% CI (sampling error only): %s to %s%s",
+               used ? "; " : "", format_figure(from, item->low, UNKNOWN, unit),
+               format_figure(to, item->high, UNKNOWN, unit), count);
+}
+
 /* ---- energy ---- */
 
 /* How sure the machine's energy is, relative; what is part of it is as sure as that. */
@@ -156,14 +170,12 @@ static void put_per_query(const struct top *top)
 
 static void put_per_token(const struct top *top)
 {
-    char text[FORMAT_MAX], note[NOTE_MAX] = "", from[FORMAT_MAX], to[FORMAT_MAX];
+    char text[FORMAT_MAX], note[NOTE_MAX] = "";
     static const char PATH[] = "summary.joules_per_output_token";
     const struct result_item *item = item_at(top->results, "efficiency", PATH);
     double joules = fact_or(top, top->table->summary.joules_per_output_token, "efficiency", PATH);
     format_with_error(text, joules, joules * relative_error(top->table), "J");
-    if (item && is_known(item->low) && is_known(item->high))
-        str_format(note, sizeof note, "95 %% CI (sampling error only): %s to %s",
-                   format_si(from, item->low, "J"), format_si(to, item->high, "J"));
+    add_interval(note, item, "J");
     put_figure(top, "joules_per_output_token", "Energy per output token", joules, text,
                is_known(joules) ? note : none_note(top, "not measured"));
 }
@@ -198,10 +210,12 @@ static void put_accuracy(const struct top *top)
 }
 
 static void put_intelligence(const struct top *top, const char *key, const char *label,
-                             double known, double error, const char *unit, const char *note)
+                             double known, double error, const char *unit, const char *what)
 {
-    char text[FORMAT_MAX], path[80];
+    char text[FORMAT_MAX], path[80], note[NOTE_MAX];
     str_format(path, sizeof path, "summary.%s", key);
+    str_copy(note, sizeof note, what);
+    add_interval(note, item_at(top->results, "accuracy", path), unit);
     double value = fact_or(top, known, "accuracy", path);
     format_figure(text, value, error, unit);
     put_figure(top, key, label, value, text, note);

@@ -28,19 +28,23 @@
 /* ---- comparison ---- */
 
 /* More make a table of verdicts that nobody reads. */
-enum { RUNS_COMPARED = 8 };
+enum { SIDES_COMPARED = 8 };
 
-/* Every run is a side: the page names and shows each. */
 static enum err write_comparison(const char *const *directories, size_t count, const char *model,
                                  struct text *out, struct error *why)
 {
     struct compare_groups groups;
     struct compare_set set;
     const struct compare_options options = {.model = model};
-    enum err err = compare_groups_find(directories, count, true, &groups, why);
+    enum err err = compare_groups_find(directories, count, &groups, why);
     if (err)
         return err;
-    err = compare_set_load(&groups, &options, &set, why);
+    if (groups.count > SIDES_COMPARED)
+        err = err_set(why, ERR_NO_DATA,
+                      "more than %d settings are not compared here: use `ipw compare BASELINE RUN`",
+                      SIDES_COMPARED);
+    else
+        err = compare_set_load(&groups, &options, &set, why);
     if (!err) {
         compare_json(&(struct compare_report){.groups = &groups, .set = &set}, out);
         compare_set_release(&set);
@@ -54,12 +58,7 @@ static enum err comparison_put(struct json *json, const char *const *directories
 {
     struct text text = {0};
     struct error why = {0};
-    enum err err = count > RUNS_COMPARED
-                       ? err_set(&why, ERR_NO_DATA,
-                                 "more than %d runs are not compared here: use `ipw compare "
-                                 "BASELINE RUN`",
-                                 RUNS_COMPARED)
-                       : write_comparison(directories, count, model, &text, &why);
+    enum err err = write_comparison(directories, count, model, &text, &why);
     if (!err) {
         json_raw(json, "comparison", text_get(&text));
     } else if (err != ERR_NO_MEMORY) {
@@ -329,6 +328,10 @@ static enum err put_frontier(struct making *making)
 static enum err put_comparison(struct making *making, struct error *why)
 {
     const struct html_report *report = making->report;
+    if (report->comparison) {
+        json_raw(&making->json, "comparison", report->comparison);
+        return ERR_OK;
+    }
     const char **directories = malloc((report->count + 1) * sizeof *directories);
     size_t count = 0;
     for (size_t i = 0; directories && i < report->count; i++)

@@ -12,8 +12,9 @@ struct text;
 struct html_report {
     const char *const *inputs; /* run directories, and files of `ipw layers -o` */
     size_t count;
-    const char *model; /* whose records, or NULL */
-    const char *page;  /* the file that it will be: links to the raw files lead from there */
+    const char *model;      /* whose records, or NULL */
+    const char *page;       /* the file that it will be: links to the raw files lead from there */
+    const char *comparison; /* as compare_json writes it; NULL: of the inputs */
 };
 
 /* ERR_UNSUPPORTED, with how to install it, when a part is missing from this build. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/utf8.h"
 #include "report/live/reading.h"
 #include "report/live/screen.h"
 #include "report/live/top.h"
@@ -325,7 +326,7 @@ static void vitals_line(struct live_frame *frame, size_t i)
 /* Two spaces and a figure at the right of its cell. */
 static void add_cell(struct screen *screen, enum style style, const char *figure)
 {
-    size_t width = display_width(figure);
+    size_t width = utf8_width(figure);
     screen_add(screen, style, "%*s%s", width < 9 ? (int)(11 - width) : 2, "", figure);
 }
 

@@ -9,7 +9,6 @@
 #include "core/text.h"
 #include "core/utf8.h"
 #include "report/text/format.h"
-#include "report/text/table.h"
 #include "runner/profile/profile.h"
 
 #define BAR_PERIOD  (100 * NS_PER_MS)
@@ -98,7 +97,7 @@ static void add_state(const struct progress *progress, const struct profile_prog
 /* Cut at the terminal's edge: a line that wraps cannot be drawn over. */
 static void fit(struct text *line, unsigned columns)
 {
-    while (columns > 1 && display_width(text_get(line)) >= columns && line->length > 0) {
+    while (columns > 1 && utf8_width(text_get(line)) >= columns && line->length > 0) {
         do
             line->length--;
         while (line->length > 0 && utf8_is_continuation(line->bytes[line->length]));

@@ -9,7 +9,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "core/utf8.h"
-#include "report/text/table.h"
 
 enum { PIECE_MAX = 2048 }; /* a curve of 500 columns, four bytes each */
 
@@ -85,7 +84,7 @@ bool screen_add(struct screen *screen, enum style style, const char *format, ...
     vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
     clean(screen, raw, piece, sizeof piece);
-    size_t width = display_width(piece);
+    size_t width = utf8_width(piece);
     if (width > screen_room(screen))
         return false;
     put(screen, style, piece, (unsigned)width);
@@ -98,7 +97,7 @@ void screen_cut(struct screen *screen, enum style style, unsigned most, const ch
     if (most > screen_room(screen))
         most = screen_room(screen);
     clean(screen, text, piece, sizeof piece);
-    size_t width = display_width(piece);
+    size_t width = utf8_width(piece);
     if (width > most) {
         char *at = piece;
         for (unsigned kept = 0; kept + 1 < most; kept++)
@@ -124,7 +123,7 @@ bool screen_right(struct screen *screen, enum style style, const char *text)
 {
     char piece[PIECE_MAX];
     clean(screen, text, piece, sizeof piece);
-    size_t width = display_width(piece);
+    size_t width = utf8_width(piece);
     if (width == 0 || width + 2 > screen_room(screen))
         return false;
     screen_to(screen, screen->columns - (unsigned)width);

@@ -200,15 +200,15 @@ static const struct prefix *prefix_for(double largest, const char *unit)
     return &PREFIXES[largest > 0 ? at : 3];
 }
 
-static void put_prefix(struct figure_axis *axis, const struct prefix *prefix)
+static void put_prefix(char *label, const struct prefix *prefix)
 {
-    char label[FIGURE_TEXT_MAX];
-    char *open = strchr(axis->label, '{'), *close = open ? strchr(open, '}') : NULL;
+    char whole[FIGURE_TEXT_MAX];
+    char *open = strchr(label, '{'), *close = open ? strchr(open, '}') : NULL;
     if (!close)
         return;
-    str_format(label, sizeof label, "%.*s%s%.*s%s", (int)(open - axis->label), axis->label,
-               prefix->text, (int)(close - open - 1), open + 1, close + 1);
-    str_copy(axis->label, sizeof axis->label, label);
+    str_format(whole, sizeof whole, "%.*s%s%.*s%s", (int)(open - label), label, prefix->text,
+               (int)(close - open - 1), open + 1, close + 1);
+    str_copy(label, FIGURE_TEXT_MAX, whole);
 }
 
 static void scale_axis(struct figure_panel *panel, bool is_x)
@@ -226,14 +226,31 @@ static void scale_axis(struct figure_panel *panel, bool is_x)
         *(is_x ? &panel->labels[i].x : &panel->labels[i].y) *= factor;
     axis->low *= factor;
     axis->high *= factor;
-    put_prefix(axis, prefix);
+    put_prefix(axis->label, prefix);
+}
+
+/* The colors of a heat map, whose scale is given. */
+static void scale_heat(struct figure_panel *panel)
+{
+    const char *unit = strchr(panel->heat_label, '{');
+    if (!unit)
+        return;
+    const struct prefix *prefix = prefix_for(panel->heat_high, unit + 1);
+    panel->heat_high *= prefix->factor;
+    for (size_t s = 0; s < panel->series_count; s++)
+        for (size_t i = 0; panel->series[s]->style == FIGURE_HEAT && i < panel->series[s]->count;
+             i++)
+            panel->series[s]->rows[i][FIGURE_ROW - 1] *= prefix->factor;
+    put_prefix(panel->heat_label, prefix);
 }
 
 bool figure_finish(struct figure *figure)
 {
-    for (size_t p = 0; p < figure->panel_count; p++)
+    for (size_t p = 0; p < figure->panel_count; p++) {
         for (int is_x = 0; is_x < 2; is_x++)
             scale_axis(&figure->panels[p], is_x);
+        scale_heat(&figure->panels[p]);
+    }
     return drop_empty(figure);
 }
 

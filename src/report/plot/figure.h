@@ -72,7 +72,7 @@ struct figure_label {
 struct figure_panel {
     char title[FIGURE_TEXT_MAX]; /* "" for none */
     struct figure_axis x, y;
-    char heat_label[FIGURE_TEXT_MAX]; /* of the colors, with the unit */
+    char heat_label[FIGURE_TEXT_MAX]; /* of the colors, with the unit: in braces it gets a prefix */
     double heat_high;                 /* of the colors' scale, which begins at 0; 0: by the data */
     struct figure_series **series;
     size_t series_count, series_capacity;

@@ -204,7 +204,7 @@ static void put_heat(struct figure *figure, const struct layers_result *layers,
 {
     struct figure_panel *panel = figure_panel(figure, "", "layer");
     str_copy(panel->title, sizeof panel->title, phase);
-    str_copy(panel->heat_label, sizeof panel->heat_label, "energy (J)");
+    str_copy(panel->heat_label, sizeof panel->heat_label, "energy ({J})");
     panel->weight = 1;
     panel->heat_high = most;
     panel->y.low = -0.5;

@@ -2,7 +2,6 @@
  * predictions beside measurements; as text or JSON. */
 #include "report/text/calibrate_report.h"
 
-
 #include "catalog/hardware.h"
 #include "core/json.h"
 #include "core/text.h"
@@ -16,13 +15,6 @@
 
 enum { CELL_MAX = 64 };
 
-/* As many decimals as the uncertainty has meaning: "78.6 ± 6.9", "0.775 ± 0.041". */
-static void value_cell(struct table *table, double value, double error, const char *unit)
-{
-    int decimals = error >= 10 || !(error > 0) ? 0 : error >= 1 ? 1 : error >= 0.1 ? 2 : 3;
-    table_addf(table, "%.*f ± %.*f %s", decimals, value, decimals, error, unit);
-}
-
 /* format_si has no prefix beyond giga, which is small for these. */
 static void rate_text(char *to, double rate, const char *unit)
 {
@@ -34,15 +26,15 @@ static void add_figure(struct table *table, const char *name, const struct calib
                        bool is_power, size_t rows, const char *attained)
 {
     double times = is_power ? 1 : 1e12;
-    const char *unit = is_power ? "W" : "pJ";
+    const char *unit = is_power ? "W" : "pJ"; /* of which format_si has no prefix */
+    char cell[FORMAT_MAX];
     table_add(table, name);
-    if (figure->is_given) {
-        table_addf(table, "%.4g %s", times * figure->value, unit);
+    table_add(table, format_in(cell, times * figure->value,
+                               figure->is_given ? UNKNOWN : times * figure->error, unit));
+    if (figure->is_given)
         table_add(table, "");
-    } else {
-        value_cell(table, times * figure->value, times * figure->error, unit);
+    else
         table_addf(table, "%.3g to %.3g", times * figure->low, times * figure->high);
-    }
     if (rows)
         table_addf(table, "%zu", rows);
     else

@@ -116,18 +116,21 @@ static void format_per(char *to, double value, double error, const char *unit, b
 }
 
 /* Counts with all their digits, other numbers with four. */
-static void format_plain(char *to, double value, double error, const char *unit)
+char *format_in(char *to, double value, double error, const char *unit)
 {
     const char *space = unit[0] ? " " : "";
     bool fits = fabs(value) < 1e12 && error > 0 && error < 1e12;
     if (fits && format_pair(to, value, error, unit))
-        return;
+        return to;
     if (error > 0 && !fits)
         str_format(to, FORMAT_MAX, "%.3e ± %.1e%s%s", value, error, space, unit);
     else if (!unit[0] && value == floor(value) && fabs(value) < 1e15)
         str_format(to, FORMAT_MAX, "%.0f", value);
     else
-        str_format(to, FORMAT_MAX, "%.4g%s%s", value, space, unit);
+        str_format(to, FORMAT_MAX,
+                   fabs(value) >= 9999.5 && fabs(value) < 1e12 ? "%.0f%s%s" : "%.4g%s%s", value,
+                   space, unit);
+    return to;
 }
 
 char *format_figure(char *to, double value, double error, const char *unit)
@@ -136,13 +139,13 @@ char *format_figure(char *to, double value, double error, const char *unit)
     if (!is_known(value))
         str_copy(to, FORMAT_MAX, "-");
     else if (strcmp(unit, "%") == 0 && error > 0)
-        format_plain(to, 100 * value, 100 * error, unit);
+        format_in(to, 100 * value, 100 * error, unit);
     else if (strcmp(unit, "%") == 0)
         format_percent(to, value);
     else if (is_inverse && !is_rate)
         format_per(to, value, error, unit + 2, false);
     else if (is_rate || !unit[0])
-        format_plain(to, value, error, is_rate ? unit + 1 : unit); /* "/ks" is no unit in use */
+        format_in(to, value, error, is_rate ? unit + 1 : unit); /* "/ks" is no unit in use */
     else
         format_with_error(to, value, error, unit);
     return to;

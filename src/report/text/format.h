@@ -30,6 +30,9 @@ char *format_with_error(char *to, double value, double error, const char *unit);
  * ("22 ± 13 /kJ"), "1/s" without one ("411 ± 12 /s"), and a plain number for "". */
 char *format_figure(char *to, double value, double error, const char *unit);
 
+/* A figure in a unit that takes no prefix: "0.775 ± 0.041 pJ", "989.4 TFLOPS". */
+char *format_in(char *to, double value, double error, const char *unit);
+
 /* A p-value: "0.012", "< 0.001"; one that is only known to be no larger, as at the floor of a permutation test, by
  * the next round mark: 0.005 -> "< 0.01". */
 char *format_p(char *to, double p, bool is_bound);

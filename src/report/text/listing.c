@@ -325,10 +325,9 @@ static void add_figure(struct table *table, const char *what, const struct hardw
 {
     if (!is_known(figure->value))
         return;
+    char cell[FORMAT_MAX];
     table_add(table, what);
-    table_addf(table, "%.5g", figure->value / scale);
-    table_add_known(table, figure->plus_minus, "%.2g", figure->plus_minus / scale);
-    table_add(table, unit);
+    table_add(table, format_in(cell, figure->value / scale, figure->plus_minus / scale, unit));
     table_add(table, evidence_name(figure->evidence));
     table_add(table, figure->source);
 }
@@ -389,8 +388,10 @@ static void add_modes(const struct hardware *hardware, bool color, struct text *
 void listing_hardware_details(const struct hardware *hardware, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
-        {"figure", false}, {"value", true},     {"±", true},
-        {"unit", false},   {"evidence", false}, {"source", false},
+        {"figure", false},
+        {"value", true},
+        {"evidence", false},
+        {"source", false},
     };
     struct table table = TABLE(COLUMNS);
     text_addf(out, "%s: %s, %s of %s", hardware->id, hardware->name,
@@ -406,12 +407,12 @@ void listing_hardware_details(const struct hardware *hardware, bool color, struc
     add_memories(&table, hardware);
     add_figure(&table, "limit", &hardware->limit_w, 1, "W");
     add_figure(&table, "idle", &hardware->idle_w, 1, "W");
-    add_figure(&table, "launch", &hardware->launch_s, 1e-6, "us");
+    add_figure(&table, "launch", &hardware->launch_s, 1e-6, "µs");
     add_figure(&table, "units", &hardware->units, 1, "");
     add_figure(&table, "compute share", &hardware->compute_share, 1, "");
     add_figure(&table, "memory share", &hardware->memory_share, 1, "");
     add_figure(&table, "link bandwidth", &hardware->link_bytes_per_s, 1e9, "GB/s");
-    add_figure(&table, "link latency", &hardware->link_latency_s, 1e-6, "us");
+    add_figure(&table, "link latency", &hardware->link_latency_s, 1e-6, "µs");
     text_add(out, "\n");
     table_print(&table, "  ", color, out);
     add_modes(hardware, color, out);

@@ -13,6 +13,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/utf8.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
 #include "rundir/summary.h"
@@ -401,7 +402,7 @@ static size_t widest_line(const struct text *text)
         char line[512];
         size_t length = strcspn(at, "\n");
         str_format(line, sizeof line, "%.*s", (int)length, at);
-        widest = display_width(line) > widest ? display_width(line) : widest;
+        widest = utf8_width(line) > widest ? utf8_width(line) : widest;
         at += length;
     }
     return widest;

@@ -75,14 +75,6 @@ void table_add_known(struct table *table, double value, const char *format, ...)
     va_end(args);
 }
 
-size_t display_width(const char *string)
-{
-    size_t width = 0;
-    for (; *string; string++)
-        width += !utf8_is_continuation(*string); /* continuation bytes take no column */
-    return width;
-}
-
 /* Of a cell as it is shown: it may hold anything, and CSV keeps it as it is. */
 static size_t cell_width(const char *cell)
 {
@@ -90,7 +82,7 @@ static size_t cell_width(const char *cell)
     for (size_t left = strlen(cell), taken; left; cell += taken, left -= taken) {
         char shown[PLAIN_MAX + 1];
         shown[plain_character(cell, left, shown, &taken)] = '\0';
-        width += display_width(shown);
+        width += utf8_width(shown);
     }
     return width;
 }
@@ -104,7 +96,7 @@ static size_t column_width(const struct table *table, size_t column)
         if (width > widest)
             widest = width;
     }
-    size_t title = display_width(table->columns[column].title);
+    size_t title = utf8_width(table->columns[column].title);
     return widest == 0 && table->count ? 0 : widest > title ? widest : title;
 }
 

@@ -59,7 +59,4 @@ void table_write_header(const struct table *table, const size_t *widths, const c
 void table_write_rows(const struct table *table, const size_t *widths, const char *indent,
                       struct text *out);
 
-/* Columns a terminal needs for UTF-8 text (every character counted as one). */
-size_t display_width(const char *string);
-
 #endif

@@ -205,6 +205,29 @@ static void roofline_predicts_a_left_out_application(void **state)
     freq_validation_release(&v);
 }
 
+/* One probe says less than three: the interval must show it. */
+static void fewer_probes_have_wider_intervals(void **state)
+{
+    (void)state;
+    struct world w;
+    struct freq_model model;
+    struct error why;
+    double width[4], mhz = 700;
+    make_world(&w, 0.01, 5);
+    assert_true(is_fitted(&model, "roofline", &w.curves));
+    for (size_t probes = 1; probes <= 3; probes++) {
+        struct freq_sample found[3];
+        struct freq_prediction out;
+        size_t count = freq_curve_probes(&w.items[1], probes, 5, found);
+        struct freq_target target = freq_target_of(&w.items[1], found, count);
+        assert_int_equal(freq_model_predict(&model, &target, &mhz, 1, &out, &why), ERR_OK);
+        width[probes] = out.figures[FREQ_ENERGY_J].high / out.figures[FREQ_ENERGY_J].value - 1;
+    }
+    assert_true(width[1] > 2 * width[3]);
+    assert_true(width[2] >= width[3]);
+    freq_model_release(&model);
+}
+
 /* What was left out must not have been seen: one application whose power is another's tenfold cannot be foreseen from
  * activities, and a random split hides it. */
 static void a_random_split_leaks_and_leaving_out_an_application_does_not(void **state)
@@ -292,6 +315,7 @@ int main(void)
         cmocka_unit_test(saved_models_predict_the_same),
         cmocka_unit_test(damaged_files_are_refused),
         cmocka_unit_test(roofline_predicts_a_left_out_application),
+        cmocka_unit_test(fewer_probes_have_wider_intervals),
         cmocka_unit_test(a_random_split_leaks_and_leaving_out_an_application_does_not),
         cmocka_unit_test(scores_agree_with_one_another),
         cmocka_unit_test(what_is_missing_is_named),

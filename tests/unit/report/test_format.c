@@ -123,6 +123,9 @@ static void a_rough_figure_has_two_digits(void **state)
     char text[FORMAT_MAX];
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
         assert_string_equal(format_rough(text, CASES[i].value, "W"), CASES[i].text);
+    assert_string_equal(format_in(text, 10.1, 2, "pJ"), "10.1 ± 2.0 pJ");
+    assert_string_equal(format_in(text, 989.4, UNKNOWN, "TFLOPS"), "989.4 TFLOPS");
+    assert_string_equal(format_in(text, 30921.4, UNKNOWN, "GB/s"), "30921 GB/s");
     assert_string_equal(format_rough(text, 36.42, "1/J"), "36 /J");
     assert_string_equal(format_rough(text, 6.549, "1/J"), "6.5 /J");
     assert_string_equal(format_rough(text, 0.2388, "1/W"), "240 /kW");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/utf8.h"
 #include "report/live/live.h"
 #include "report/live/reading.h"
 #include "report/live/screen.h"
@@ -140,9 +141,9 @@ static const char *render(const struct machine *machine, const struct live_view 
         memcpy(line, at, length);
         line[length] = '\0';
         lines++;
-        if (display_width(line) > view->columns) {
+        if (utf8_width(line) > view->columns) {
             print_error("%ux%u: '%s' is %zu wide\n", view->columns, view->rows, line,
-                        display_width(line));
+                        utf8_width(line));
             fail();
         }
         at += length;
@@ -333,7 +334,7 @@ static void a_tall_screen_has_tall_curves_with_a_time_axis(void **state)
         const char *label = strstr(frame, "╵-15 s"), *now = strstr(label, "now");
         char between[200] = "";
         memcpy(between, label, (size_t)(now - label));
-        assert_int_equal(display_width(between), 15 - 2);
+        assert_int_equal(utf8_width(between), 15 - 2);
     }
     struct live_view slow = view_of(&machine, 200, 60);
     slow.every_s = 60;

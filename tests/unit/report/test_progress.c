@@ -1,6 +1,7 @@
 #include "support/unit.h"
 
 #include "core/text.h"
+#include "core/utf8.h"
 #include "report/live/progress.h"
 #include "report/text/table.h"
 #include "runner/profile/profile.h"
@@ -106,7 +107,7 @@ static void a_bar_fills_and_never_wraps(void **state)
         assert_contains(line_of(&now, true, 80, &out), CASES[i].bar);
         text_release(&out);
         for (unsigned columns = 2; columns < 80; columns++) {
-            assert_true(display_width(line_of(&now, true, columns, &out)) < columns);
+            assert_true(utf8_width(line_of(&now, true, columns, &out)) < columns);
             text_release(&out);
             out = (struct text){0};
         }

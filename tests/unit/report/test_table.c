@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/utf8.h"
 #include "report/text/table.h"
 
 static const struct table_column COLUMNS[] = {
@@ -95,9 +96,9 @@ static void later_blocks_stand_under_earlier_ones(void **state)
 static void width_counts_characters_not_bytes(void **state)
 {
     (void)state;
-    assert_int_equal(display_width(""), 0);
-    assert_int_equal(display_width("12 W"), 4);
-    assert_int_equal(display_width("± 63 °C ▁█"), 10);
+    assert_int_equal(utf8_width(""), 0);
+    assert_int_equal(utf8_width("12 W"), 4);
+    assert_int_equal(utf8_width("± 63 °C ▁█"), 10);
 }
 
 static void many_cells_and_long_ones(void **state)

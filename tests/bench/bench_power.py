@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""What fitting and validating models of power costs: every model on fourteen applications at 117 clocks, and growth
+with the number of rows.  The public measurements where they are ($IPW_SHARED, or shared/ beside the source), else data
+of the same shape."""
+import csv
+import math
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+IPW = os.path.join(HERE, "..", "ipw")
+FAST = "roofline,fgcs,linear,ridge,poly2,poly3,ensemble"
+with open(os.path.join(HERE, "..", "CMakeCache.txt"), encoding="utf-8") as cache:
+    SOURCE = re.search("^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$", cache.read(), re.M)[1]
+SHARED = os.environ.get("IPW_SHARED", os.path.join(os.path.dirname(SOURCE), "shared"))
+MEASURED = os.path.join(SHARED, "data/dvfs/v100_fgcs_dev.csv")
+
+
+def row(name, value, unit, bound):
+    verdict = "pass" if value <= bound else "fail"
+    print(f"{name}\t{value:.4g}\t{unit}\t<= {bound:g}\t{verdict}")
+
+
+def cpu_s(*words):
+    """CPU seconds of ipw: the wall clock of a busy machine says little."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([IPW, "power", *words], capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        print(done.stderr.strip(), file=sys.stderr)
+        sys.exit(1)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stderr
+
+
+def make(path, applications, runs):
+    draw = random.Random(1)
+    with open(path, "w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["application", "run", "freq_mhz", "power_w", "time_s", "fp", "dram", "sm"])
+        for a in range(applications):
+            fp, dram, knee = draw.uniform(0.1, 0.9), draw.uniform(0.1, 0.8), draw.uniform(1, 1.8)
+            for i in range(117):
+                x = (510 + 7.5 * i) / 1380
+                for run in range(1, runs + 1):
+                    noise = draw.gauss(1, 0.01)
+                    out.writerow([f"app{a:03}", run, math.floor(510 + 7.5 * i),
+                                  noise * (30 + 70 * dram * x + (40 + 120 * fp) * x ** 2.5),
+                                  noise * 10 * (1 + fp * max(0, 1 / x - knee)), fp, dram, 0.9])
+    return path
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="ipw-bench-") as folder:
+        data = MEASURED if os.path.exists(MEASURED) else make(os.path.join(folder, "made.csv"), 14, 1)
+        fast = sum(cpu_s("fit", "--input", data, "--model", model)[0] for model in FAST.split(","))
+        fast += cpu_s("validate", "--input", data, "--model", FAST)[0]
+        row("fit and validate all models but rf and gbt, 14 x 117 rows", fast, "s", 10)
+        try:
+            trees, said = cpu_s("validate", "--input", data, "--model", "rf,gbt")
+            trees += sum(cpu_s("fit", "--input", data, "--model", model)[0] for model in ("rf", "gbt"))
+            row("fit and validate rf and gbt, the same rows", trees, "s", 60)
+        except SystemExit:
+            print("bench_power: rf and gbt are skipped: no XGBoost library (Debian: libxgboost-dev)")
+        few, many = (make(os.path.join(folder, f"{runs}.csv"), 14, runs) for runs in (10, 100))
+        once = [min(cpu_s("fit", "--input", path)[0] for _ in range(3)) for path in (few, many)]
+        row("ten times the rows, fit", once[1] / once[0], "ratio", 13)
+
+
+main()

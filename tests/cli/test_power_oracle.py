@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""The models of ipw power against scikit-learn and xgboost, on the same rows: coefficients, trees, forests, and the
+scores of a validation against their definitions in NumPy.  $IPW_PYTHON may name an interpreter that has them; without
+them this is a skip."""
+
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import oracle  # noqa: E402
+
+oracle.use()
+
+import csv
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+from program import ipw  # noqa: E402
+
+try:
+    import numpy as np
+    import sklearn.ensemble
+    import sklearn.linear_model
+    import sklearn.pipeline
+    import sklearn.preprocessing
+    import xgboost
+except ImportError as error:
+    print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has scikit-learn and xgboost)")
+    sys.exit(77)
+
+SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
+AI = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / "data/dvfs/ai_runs_dev.csv"
+FMAX, CLOCKS, APPLICATIONS = 1380.0, 40, 12
+ACTIVITIES = [(0.1, 0.7), (0.3, 0.15), (0.45, 0.5), (0.8, 0.3)]
+TRIED_MHZ = [510 + 43.5 * i for i in range(21)]
+# The wheel's own library serves where the system has none: the C interface is the same.
+LIBRARY = Path(xgboost.__file__).parent / "lib/libxgboost.so"
+
+
+def make_rows(seed=7):
+    """In the order that ipw sorts them in, which decides what a tree's sample is.  Applications with activities of their own, and measurement noise: (application, fp, dram, MHz, W, s)."""
+    rng = np.random.default_rng(seed)
+    for a in range(APPLICATIONS):
+        fp, dram = rng.uniform(0.05, 0.9), rng.uniform(0.05, 0.8)
+        knee, base = rng.uniform(1, 1.8), rng.uniform(3, 20)
+        for mhz in np.linspace(510, FMAX, CLOCKS):
+            x = mhz / FMAX
+            watts = 30 + 70 * dram * x + (40 + 120 * fp) * x ** 2.5
+            seconds = base * (1 + fp * max(0, 1 / x - knee))
+            yield (f"app{a:02}", fp * rng.normal(1, 0.005), dram * rng.normal(1, 0.005), round(mhz, 3),
+                   watts * rng.normal(1, 0.01), seconds * rng.normal(1, 0.01))
+
+
+class Oracle(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.path = Path(cls.folder.name)
+        rows = list(make_rows())
+        cls.input = cls.path / "rows.csv"
+        with open(cls.input, "w", newline="") as file:
+            csv.writer(file).writerows([("application", "fp", "dram", "freq_mhz", "power_w", "time_s"), *rows])
+        cls.names = np.array([row[0] for row in rows])
+        cls.x = np.array([[row[1], row[2], row[3] / FMAX] for row in rows])
+        cls.watts = np.array([row[4] for row in rows])
+        cls.tried = np.array([[*activities, mhz / FMAX] for activities in ACTIVITIES for mhz in TRIED_MHZ])
+
+    def fit(self, model, *options):
+        file = self.path / f"{model}.json"
+        done = ipw(None, "power", "fit", "--input", self.input, "--model", model, "-o", file, *options, env=self.env())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return file
+
+    @staticmethod
+    def env():
+        found = list(Path("/usr/lib").glob("*-linux-gnu/libxgboost.so.0"))
+        return {} if found or "IPW_XGBOOST" in os.environ else {"IPW_XGBOOST": str(LIBRARY)}
+
+    def predicted(self, file):
+        watts = []
+        for fp, dram in ACTIVITIES:
+            done = ipw(None, "power", "predict", file, "--fp", fp, "--dram", dram, "--fmax", FMAX, "--freq",
+                       ",".join(map(str, TRIED_MHZ)), "--json", env=self.env())
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            watts += [row["power_w"]["value"] for row in json.loads(done.stdout)["predictions"]]
+        return np.array(watts)
+
+    def close(self, model, wanted, tolerance, *options):
+        got = self.predicted(self.fit(model, *options))
+        self.assertLess(np.max(np.abs(got / wanted - 1)), tolerance)
+
+    def test_linear_and_polynomials(self):
+        for model, degree in (("linear", 1), ("poly2", 2), ("poly3", 3)):
+            wanted = sklearn.pipeline.make_pipeline(
+                sklearn.preprocessing.PolynomialFeatures(degree), sklearn.preprocessing.StandardScaler(),
+                sklearn.linear_model.LinearRegression()).fit(self.x, self.watts).predict(self.tried)
+            with self.subTest(model):
+                self.close(model, wanted, 1e-4)
+
+    def test_ridge(self):
+        for penalty in (1.0, 250.0):
+            wanted = sklearn.pipeline.make_pipeline(
+                sklearn.preprocessing.StandardScaler(),
+                sklearn.linear_model.Ridge(alpha=penalty)).fit(self.x, self.watts).predict(self.tried)
+            with self.subTest(penalty):
+                self.close("ridge", wanted, 1e-8, "--ridge", penalty)
+
+    def test_boosted_trees(self):
+        data = xgboost.DMatrix(self.x.astype(np.float32), label=self.watts.astype(np.float32))
+        wanted = xgboost.train({"objective": "reg:squarederror", "tree_method": "exact", "max_depth": 6,
+                                "learning_rate": 0.1, "subsample": 0.8, "colsample_bytree": 0.8, "seed": 5,
+                                "nthread": 1}, data, 120).predict(xgboost.DMatrix(self.tried.astype(np.float32)))
+        self.close("gbt", wanted, 1e-4, "--seed", 5, "--trees", 120)
+
+    def test_a_forest(self):
+        """Samples are drawn in another way than scikit-learn does: forests agree as two of its own with other seeds
+        do."""
+        forests = [sklearn.ensemble.RandomForestRegressor(100, random_state=seed).fit(self.x, self.watts)
+                   .predict(self.tried) for seed in (1, 2, 3)]
+        ours = self.predicted(self.fit("rf"))
+        mean = np.mean(forests, axis=0)
+        apart = max(np.mean(np.abs(one / mean - 1)) for one in forests)
+        self.assertLess(np.mean(np.abs(ours / mean - 1)), max(4 * apart, 0.03))
+        self.assertGreater(np.corrcoef(ours, mean)[0, 1], 0.995)
+
+    def test_scores_of_a_left_out_application(self):
+        """Of a linear model, which NumPy repeats whole."""
+        done = ipw(None, "power", "validate", "--input", self.input, "--model", "linear", "--leave-out", "application",
+                   "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        got = json.loads(done.stdout)["validations"][0]["power_w"]
+        measured, predicted, mapes = [], [], []
+        for name in sorted(set(self.names)):
+            held = self.names == name
+            model = sklearn.linear_model.LinearRegression().fit(self.x[~held], self.watts[~held])
+            x = self.x[held].copy()
+            x[:, :2] = x[-5:, :2].mean(axis=0)  # activities at fmax are all that is known of a new application
+            watts = np.maximum(0, model.predict(x))
+            measured += list(self.watts[held])
+            predicted += list(watts)
+            mapes.append(np.mean(np.abs(watts / self.watts[held] - 1)))
+        measured, predicted = np.array(measured), np.array(predicted)
+        off = predicted - measured
+        wanted = {"rows": len(off), "mae": np.mean(np.abs(off)), "rmse": np.sqrt(np.mean(off ** 2)),
+                  "r2": 1 - np.sum(off ** 2) / np.sum((measured - measured.mean()) ** 2), "mape": np.mean(mapes),
+                  "within_5": np.mean(np.abs(off) <= 0.05 * measured),
+                  "within_10": np.mean(np.abs(off) <= 0.10 * measured),
+                  "within_15": np.mean(np.abs(off) <= 0.15 * measured),
+                  "total_error": predicted.sum() / measured.sum() - 1}
+        for key, value in wanted.items():
+            self.assertAlmostEqual(got[key], value, delta=1e-6 * max(1, abs(value)), msg=key)
+
+
+def least_absolute(x, y):
+    weights = np.ones(len(y))
+    for _ in range(200):
+        root = np.sqrt(weights)
+        found = np.linalg.lstsq(x * root[:, None], y * root, rcond=None)[0]
+        weights = 1 / np.maximum(np.abs(x @ found - y), 1e-6 * np.median(y))
+    return found
+
+
+def knee_curve(u, t):
+    """The best t0 + t1 max(0, u - knee) over all knees, at u."""
+    tried = []
+    for knee in [1, *u[u < u.max()]]:
+        x = np.column_stack([np.ones_like(u), np.maximum(u, knee) - knee])
+        curve = x @ least_absolute(x, t)
+        tried.append((np.abs(curve - t).sum(), knee, curve))
+    return min(tried, key=lambda one: one[:2])[2]
+
+
+@unittest.skipUnless(AI.exists(), f"no measurements at {AI}")
+class Optima(unittest.TestCase):
+    """The clock of the lowest predicted EDP, priced by a robust fit made here: curves are flat, so not by MHz."""
+
+    def test_usable_applications(self):
+        with open(AI) as file:
+            rows = list(csv.DictReader(file))
+        with tempfile.TemporaryDirectory() as folder:
+            model = Path(folder) / "m.json"
+            self.assertEqual(ipw(None, "power", "fit", "--input", AI, "-o", model).returncode, 0)
+            for gpu, application in (("H100", "stablediffusion"), ("A100", "stablediffusion"),
+                                     ("V100", "stablediffusion"), ("A100", "llama")):
+                own = [row for row in rows if (row["gpu"], row["workload"]) == (gpu, application)]
+                column = {key: np.array([float(row[key]) for row in own])
+                          for key in ("freq_mhz", "time_s", "avg_power_w", "energy_j")}
+                clocks = np.unique(column["freq_mhz"])
+
+                def medians(values):
+                    return np.array([np.median(values[column["freq_mhz"] == mhz]) for mhz in clocks])
+                x = clocks / clocks[-1]
+                cubic = np.column_stack([x ** k for k in range(4)])
+                power = cubic @ least_absolute(cubic, medians(column["avg_power_w"]))
+                edp = power * knee_curve(1 / x, medians(column["time_s"])) * \
+                    knee_curve(1 / x, medians(column["energy_j"] / column["avg_power_w"]))
+                done = ipw(None, "power", "predict", model, "--gpu", gpu, "--application", application, "--freq",
+                           ",".join(map(str, clocks)), "--json")
+                ours = np.array([row["edp_js"] for row in json.loads(done.stdout)["predictions"]])
+                self.assertLess(edp[ours.argmin()] / edp.min() - 1, 0.02, (gpu, application))
+
+
+if __name__ == "__main__":
+    unittest.main()
