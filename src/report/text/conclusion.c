@@ -240,7 +240,7 @@ static void add_name(struct table *table, const char *name, size_t most)
 {
     struct plain_text plain = plain_text(name);
     const char *tail = plain.text + strlen(plain.text);
-    size_t head = 0, letters = display_width(plain.text), half = (most - 1) / 2;
+    size_t head = 0, letters = utf8_width(plain.text), half = (most - 1) / 2;
     if (letters <= most) {
         table_add(table, plain.text);
         return;
