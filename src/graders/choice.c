@@ -15,6 +15,8 @@
 
 #include "core/grow.h"
 #include "graders/answer.h"
+#include "graders/final.h"
+#include "graders/fold.h"
 #include "graders/tokens.h"
 
 /* A token, and the option that it may name. */
@@ -39,7 +41,7 @@ struct letters {
 };
 
 /* How far the words around a letter are read, in tokens. */
-enum { REACH = 24 };
+enum { REACH = 24, OPTION_MAX = 2000 };
 
 /* ---- tokens around a letter ---- */
 
@@ -539,6 +541,78 @@ static char expected_letter(const struct items *items)
     return (char)(found.second ? '\0' : found.first);
 }
 
+/* ---- the options of the question ---- */
+
+/* The length of the label of an option at `at`: "B) ", "(B) ", "B. ", "B: "; 0 when there is none. */
+static size_t label_at(struct slice text, size_t at, char letter)
+{
+    const char *c = text.start + at;
+    size_t open = *c == '(', length = open + 2;
+    bool label = text.length - at > length && c[open] == letter &&
+                 strchr(open ? ")" : ").:", c[open + 1]) && slice_is_space(c[length]);
+    return label && (!at || slice_is_space(c[-1])) ? length : 0;
+}
+
+/* Does the sentence have the words of the option, whole and not denied? */
+static bool names_option(struct slice sentence, struct slice option)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token, want;
+    int denied = 0;
+    do {
+        struct tokens next = tokens, wanted = tokens_of(option);
+        bool inside = tokens.at > sentence.start && strchr(".,/-", tokens.at[-1]);
+        bool same = option.length && denied <= 0 && (!inside || isspace((unsigned char)*next.at));
+        while (same && token_next(&wanted, &want))
+            same = token_next(&next, &token) && token_equals(&token, want.text);
+        bool goes_on = next.at + 1 < next.end && isalnum((unsigned char)next.at[1]) &&
+                       !isspace((unsigned char)*next.at); /* 15 of 15.5 */
+        if (same && !goes_on)
+            return true;
+        if (!token_next(&tokens, &token))
+            return false;
+        denied = token_is_negation(&token) ? 4 : denied - 1;
+    } while (tokens.at < tokens.end);
+    return false;
+}
+
+/* The letter of the option whose text the answer gives, in the marked line or else the last sentence, when the last
+ * list of options in the question has exactly one such. */
+static struct letters find_option_text(struct slice question, struct slice answer)
+{
+    struct letters found = {0};
+    struct final_answer final;
+    struct slice rest = text_without_asides(answer), sentence = rest;
+    while (sentence_next(&rest, &sentence))
+        ;
+    if (final_find(answer, FINAL_MARKED, &final))
+        sentence = final_sentence(final.line);
+    sentence = fold_edges(sentence);
+    char letter = 'A';
+    for (size_t at = 0; at < question.length && sentence.length < OPTION_MAX; at++) {
+        size_t first = label_at(question, at, 'A');
+        size_t label = first ? first : label_at(question, at, letter);
+        if (!label)
+            continue;
+        if (first) {
+            found = (struct letters){0};
+            letter = 'A';
+        }
+        const char *start = question.start + at + label, *end = slice_end(question);
+        const char *line = memchr(start, '\n', (size_t)(end - start));
+        struct slice option = slice_between(start, line ? line : end);
+        if (option.length > OPTION_MAX)
+            option.length = OPTION_MAX;
+        for (size_t i = 0; i < option.length; i++)
+            if (label_at(option, i, (char)(letter + 1)))
+                option.length = i;
+        if (names_option(sentence, fold_edges(option)))
+            agree(&found, letter);
+        letter++;
+    }
+    return found.second ? (struct letters){0} : found;
+}
+
 /* ---- the grader ---- */
 
 struct choice {
@@ -589,8 +663,12 @@ static enum err choice_grade(const void *state, const struct grading *what, stru
     else if (!wanted)
         grade_null(out, "the expected answer is not a letter from A to %c: %.80s", last,
                    what->expected);
-    else
-        compare(wanted, find_letters(&answer), last, out);
+    else {
+        struct letters found = find_letters(&answer);
+        if (!found.first && what->problem)
+            found = find_option_text(slice_of(what->problem), answer.text);
+        compare(wanted, found, last, out);
+    }
     free(expected.at);
     free(answer.at);
     return err;

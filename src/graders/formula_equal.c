@@ -147,7 +147,7 @@ static bool units_differ(struct slice a, struct slice b)
 
 /* What was stripped from the end of an expression. */
 struct suffix {
-    bool percent;
+    bool percent, degrees;
     struct slice unit;
 };
 
@@ -191,6 +191,7 @@ static struct part strip_suffix(struct part part, struct suffix *suffix)
     for (;;) {
         size_t start = unit_start(part);
         if (part.count && is_end_mark(part)) {
+            suffix->degrees = suffix->degrees || is_sign(&part.at[part.count - 1], SIGN_DEGREE);
             part.count--;
         } else if (part.count && is_sign(&part.at[part.count - 1], '%') &&
                    split(part, LIST, &list) && list.count == 1) { /* not "7/10 or 70%" */
@@ -332,6 +333,10 @@ static bool same_value(const struct comparison *with, struct part a, const struc
     digits = digits && b_digits ? 0 : digits + b_digits;
     if (tolerance_holds(with->tolerance, x, y, digits))
         return true;
+    static const double RADIAN = 3.14159265358979323846 / 180; /* of a degree */
+    if (a_suffix->degrees != b_suffix->degrees &&              /* 270° and 3π/2 */
+        near(a_suffix->degrees ? x * RADIAN : x, b_suffix->degrees ? y * RADIAN : y))
+        return true;
     /* If only one has a percent sign, both readings count. */
     if (a_suffix->percent == b_suffix->percent)
         return false;
@@ -426,25 +431,12 @@ static char flipped(char sign)
     return TO[at - FROM];
 }
 
-/* 2 < x <= 5 and 5 >= x > 2 */
-static struct parts reversed(const struct parts *chain)
-{
-    struct parts out = {.count = chain->count};
-    for (size_t i = 0; i < chain->count; i++) {
-        out.items[i] = chain->items[chain->count - 1 - i];
-        if (i)
-            out.signs[i] = flipped(chain->signs[chain->count - i]);
-    }
-    return out;
-}
-
 static bool same_relations(struct comparison *with, struct part a, struct part b)
 {
     struct parts first, second;
     if (!split(a, RELATIONS, &first) || !split(b, RELATIONS, &second))
         return false;
-    struct parts turned = reversed(&second);
-    if (same_in_order(with, &first, &second) || same_in_order(with, &first, &turned))
+    if (same_in_order(with, &first, &second))
         return true;
     bool equations =
         first.count == 2 && second.count == 2 && first.signs[1] == '=' && second.signs[1] == '=';
@@ -519,6 +511,7 @@ static bool same_alternatives(struct comparison *with, struct part one, struct p
 struct range {
     struct part low, high; /* of no tokens: none */
     bool low_closed, high_closed;
+    bool symmetric; /* |x| < high */
 };
 
 static bool is_infinite(struct part part)
@@ -533,8 +526,10 @@ static bool read_interval(struct part part, struct range *out)
     struct part_list list;
     if (!read_list(part, &list) || list.parts.count != 2 || !list.open || list.open == 'S')
         return false;
-    *out = (struct range){list.parts.items[0], list.parts.items[1], list.open == '[',
-                          list.close == '['};
+    *out = (struct range){.low = list.parts.items[0],
+                          .high = list.parts.items[1],
+                          .low_closed = list.open == '[',
+                          .high_closed = list.close == '['};
     if (is_infinite(out->low))
         out->low.count = 0;
     if (is_infinite(out->high))
@@ -556,6 +551,13 @@ static bool read_inequality(struct part part, struct range *out)
     *out = (struct range){.low_closed = false};
     if (!split(part, RELATIONS, &sides) || sides.count < 2 || sides.count > 3)
         return false;
+    struct part left = sides.items[0];
+    if (sides.count == 2 && left.count == 3 && is_sign(left.at, '|') && is_sign(left.at + 2, '|') &&
+        strchr("<L", sides.signs[1])) {
+        *out = (struct range){.high = sides.items[1], .symmetric = true};
+        out->low_closed = out->high_closed = sides.signs[1] == SIGN_LESS_EQUAL;
+        return true;
+    }
     size_t middle = sides.count == 3 || !is_bounded(sides.items[0]);
     if (!is_bounded(sides.items[middle]))
         return false;
@@ -581,14 +583,30 @@ static bool same_bound(struct comparison *with, struct part a, bool a_closed, st
     return a_closed == b_closed && same(with, a, b);
 }
 
-/* An interval and an inequality. */
+/* Is the lower bound the negative of the upper one? */
+static bool is_symmetric(const struct range *range)
+{
+    double complex low, high;
+    bool ignored;
+    return range->symmetric ||
+           (range->low.count && range->high.count && range->low_closed == range->high_closed &&
+            formula_value(range->low.at, range->low.count, 0, &low, &ignored) &&
+            formula_value(range->high.at, range->high.count, 0, &high, &ignored) &&
+            near(low, -high));
+}
+
+/* An interval and an inequality, or two inequalities. */
 static bool same_ranges(struct comparison *with, struct part a, struct part b)
 {
     struct range x, y;
-    bool read = (read_interval(a, &x) && read_inequality(b, &y)) ||
-                (read_inequality(a, &x) && read_interval(b, &y));
-    return read && same_bound(with, x.low, x.low_closed, y.low, y.low_closed) &&
-           same_bound(with, x.high, x.high_closed, y.high, y.high_closed);
+    if (!(has_relation(a) || has_relation(b)) ||
+        !(read_interval(a, &x) || read_inequality(a, &x)) ||
+        !(read_interval(b, &y) || read_inequality(b, &y)))
+        return false;
+    bool low = x.symmetric || y.symmetric
+                   ? is_symmetric(&x) && is_symmetric(&y)
+                   : same_bound(with, x.low, x.low_closed, y.low, y.low_closed);
+    return low && same_bound(with, x.high, x.high_closed, y.high, y.high_closed);
 }
 
 /* ---- any expression ---- */
@@ -607,10 +625,8 @@ static bool same_compound(struct comparison *with, struct part a, struct part b,
         b_union.count > 1)
         return same_in_any_order(with, &a_union, &b_union);
     bool a_is_list = read_list(a, &a_list), b_is_list = read_list(b, &b_list);
-    if (a_is_list != b_is_list)
-        return b_is_list ? same_alternatives(with, a, b) : same_alternatives(with, b, a);
-    if (a_is_list)
-        return same_lists(with, &a_list, &b_list);
+    if (a_is_list || b_is_list)
+        return a_is_list && b_is_list && same_lists(with, &a_list, &b_list);
     if (has_relation(a) && has_relation(b))
         return same_relations(with, a, b);
     *compound = false;
@@ -620,6 +636,8 @@ static bool same_compound(struct comparison *with, struct part a, struct part b,
 static bool same_expression(struct comparison *with, struct part a, struct part b)
 {
     struct suffix a_suffix = {0}, b_suffix = {0};
+    if (same_alternatives(with, a, b) || same_alternatives(with, b, a))
+        return true;
     a = strip_suffix(strip_sides(a), &a_suffix);
     b = strip_suffix(strip_sides(b), &b_suffix);
     if (has_relation(a) != has_relation(b)) {

@@ -131,15 +131,9 @@ static double complex operand(struct parser *parser)
 
 static double complex raised(double complex base, double complex exponent)
 {
-    double n = creal(exponent);
     if (cimag(base) == 0 && cimag(exponent) == 0)
-        return pow(creal(base), n);
-    if (cimag(exponent) != 0 || n != floor(n) || fabs(n) > 64)
-        return cpow(base, exponent);
-    double complex value = 1;
-    for (int i = 0; i < (int)fabs(n); i++)
-        value *= base;
-    return n < 0 ? 1 / value : value;
+        return pow(creal(base), creal(exponent));
+    return cpow(base, exponent);
 }
 
 /* Odd roots of negative numbers, which pow() does not compute.  With variables the square root of a negative

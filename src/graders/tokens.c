@@ -64,7 +64,7 @@ bool token_next(struct tokens *tokens, struct token *out)
     return true;
 }
 
-static bool token_equals(const struct token *token, struct slice wanted)
+bool token_equals(const struct token *token, struct slice wanted)
 {
     struct slice text = token->text;
     while (text.length && wanted.length) {
@@ -78,9 +78,9 @@ static bool token_equals(const struct token *token, struct slice wanted)
     return text.length == wanted.length;
 }
 
-bool token_is(const struct token *token, const char *lower)
+bool token_is(const struct token *token, const char *wanted)
 {
-    return token_equals(token, slice_of(lower));
+    return token_equals(token, slice_of(wanted));
 }
 
 int token_index(const struct token *token, const char *words)

@@ -33,8 +33,9 @@ static inline struct tokens tokens_of(struct slice text)
 /* False at the end of the text. */
 bool token_next(struct tokens *tokens, struct token *out);
 
-/* Compares in any case with a word or mark in lower case; a typographic apostrophe is an ASCII one. */
-bool token_is(const struct token *token, const char *lower);
+/* In any case; a typographic apostrophe is an ASCII one. */
+bool token_equals(const struct token *token, struct slice wanted);
+bool token_is(const struct token *token, const char *wanted);
 
 /* Its place among words that are each between two spaces, " is are "; -1 when it is not one of them. */
 int token_index(const struct token *token, const char *words);
