@@ -273,7 +273,14 @@ static void warn(struct result *result, const struct run_point *points, size_t c
 
 enum err across_run(const struct run_point *points, size_t count, struct result *out)
 {
-    static const struct result_phrase FINDING[] = {{"", "summary.runs", " runs"}, {0}};
+#define EXPONENT(of) "data.against.joules_per_output_token_of_" of ".exponent"
+    static const struct result_phrase FINDING[] = {
+        {", energy per output token ~ concurrency^", EXPONENT("concurrency"), ""},
+        {", energy per output token ~ parameters^", EXPONENT("parameters"), ""},
+        {", energy per output token ~ bits per weight^", EXPONENT("weight_bits"), ""},
+        {0},
+    };
+#undef EXPONENT
     *out = (struct result){.name = "scaling", .finding = FINDING};
     if (count < 2)
         return err_set(&out->why, ERR_NO_DATA, "a comparison needs two runs");
@@ -296,9 +303,6 @@ enum err across_run(const struct run_point *points, size_t count, struct result 
 }
 
 /* ---- figures with errors ---- */
-
-/* What bars are long: 95 % of a normal distribution lie within so many standard uncertainties. */
-#define HALF_WIDTH 1.96
 
 /* ---- standard errors, over questions ---- */
 
@@ -390,16 +394,16 @@ static void put_errors(struct scatter *scatter, struct run_figures *out)
     scatter->seconds = out->seconds_per_query = online_mean(&seconds);
     scatter->joules = out->point.joules_per_query;
     out->edp = energy_delay_product(scatter->joules, scatter->seconds, 1);
-    out->joules_per_query_error = HALF_WIDTH * error_of(scatter, terms_of_query);
-    out->joules_per_output_token_error = HALF_WIDTH * error_of(scatter, terms_of_token);
-    out->seconds_per_query_error = HALF_WIDTH * error_of(scatter, terms_of_time);
-    out->edp_error = HALF_WIDTH * error_of(scatter, terms_of_delay);
+    out->joules_per_query_error = NORMAL_95 * error_of(scatter, terms_of_query);
+    out->joules_per_output_token_error = NORMAL_95 * error_of(scatter, terms_of_token);
+    out->seconds_per_query_error = NORMAL_95 * error_of(scatter, terms_of_time);
+    out->edp_error = NORMAL_95 * error_of(scatter, terms_of_delay);
 }
 
 static void settle(const struct run_figures *run, const struct uncertainty *all, double value,
                    double *error)
 {
-    *error = HALF_WIDTH * uncertainty_among(value, *error / HALF_WIDTH, &run->uncertainty, all);
+    *error = NORMAL_95 * uncertainty_among(value, *error / NORMAL_95, &run->uncertainty, all);
 }
 
 struct uncertainty run_figures_settle(struct run_figures *runs, size_t count)

@@ -34,7 +34,10 @@ enum err across_run(const struct run_point *points, size_t count, struct result 
 
 /* ---- figures with errors ---- */
 
-/* Errors are 1.96 standard uncertainties, of the questions alone until run_figures_settle; accuracy has its 95 %
+/* 95 % of a normal distribution lie within so many standard uncertainties. */
+#define NORMAL_95 1.96
+
+/* Errors are NORMAL_95 standard uncertainties, of the questions alone until run_figures_settle; accuracy has its 95 %
  * interval. */
 struct run_figures {
     struct run_point point;

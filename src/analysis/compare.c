@@ -168,6 +168,9 @@ static enum err match_runs(const struct compare_side *a, const struct compare_si
                            struct match *out)
 {
     size_t all = a->count + b->count;
+    *out = (struct match){0};
+    if (all == 0)
+        return ERR_NO_DATA;
     size_t *at = calloc(all, sizeof *at);
     *out =
         (struct match){.runs = calloc(all, sizeof *out->runs), .a_runs = a->count, .all_runs = all};

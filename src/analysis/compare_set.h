@@ -17,7 +17,7 @@ struct compare_groups {
 /* Runs of one repeat group (--repeat-runs) are one side, as are runs of equal settings whose paths differ only in _rN
  * or the time at their end.  "--" between runs separates sides explicitly.  Where all runs are repeats of one setting,
  * every run is a side. */
-enum err compare_groups_find(const char *const *runs, size_t count, struct compare_groups *out,
+enum err compare_groups_find(const char *const *words, size_t count, struct compare_groups *out,
                              struct error *why) MUST_USE;
 void compare_groups_release(struct compare_groups *groups);
 

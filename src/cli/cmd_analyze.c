@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "port/file.h"
 #include "report/text/analysis_report.h"
+#include "report/text/conclusion.h"
 #include "rundir/layers_result.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_table.h"
@@ -36,10 +37,14 @@ struct analyzing {
     bool by_name;                 /* --analysis was given: missing data is reported */
     struct layers_results layers; /* of all sources so far */
     size_t layered;               /* sources that had some */
-    struct run_point *points;
-    size_t point_count;
-    struct text out; /* text, or the members of the JSON object */
-    size_t answered; /* analyses that had enough data */
+    struct run_figures *runs;
+    size_t run_count;
+    const char *each;            /* what they consist of: "query" */
+    struct text out;             /* text, or the members of the JSON object */
+    struct text details, others; /* text on each run, and on each file of layers */
+    struct result doubts;        /* its notes: the checks that warn, of all runs */
+    size_t doubted;              /* runs of which some check warns */
+    size_t answered;             /* analyses that had enough data */
 };
 
 /* What one DIR or FILE holds: a run, measured layers, or both. */
@@ -101,6 +106,8 @@ static int check_params(const struct analyzing *work)
 static struct run_wanted columns_needed(const struct analyzing *work, bool several)
 {
     struct run_wanted wanted = {several ? RUN_ACROSS_NEEDS : 0, 0};
+    if (!work->options->json)
+        wanted = (struct run_wanted){RUN_FIGURES_NEEDS, RUN_FIGURES_WORDS};
     for (size_t i = 0; i < work->driver_count; i++) {
         wanted.numbers |= work->drivers[i]->needs.numbers;
         wanted.words |= work->drivers[i]->needs.words;
@@ -136,41 +143,96 @@ static void save_result(const char *path, const struct result *result, bool *war
     *warned = *warned || err;
 }
 
-/* `json` is the open object that it goes into, NULL for text; a result without enough data is shown, too. */
-static enum err show_result(struct analyzing *work, const struct result *result, const char *key,
-                            struct json *json, struct error *why)
+static enum err check_result(const struct result *result, struct error *why)
 {
-    if (result->err && result->err != ERR_NO_DATA)
+    if (result->err && result->err != ERR_NO_DATA) /* which is shown, with what is missing */
         return err_set(why, result->err, "%s", result->why.text);
-    if (json)
-        result_to_json(result, key, json);
-    else
-        analysis_text(result, work->options->verbose, wants_color(STDOUT_FILENO), &work->out);
     return ERR_OK;
 }
 
-static void show_run(struct analyzing *work, const struct run_table *table)
+static void show_heading(struct text *out, const struct subject *subject)
 {
-    const char *hardware = run_hardware(table);
-    text_addf(&work->out, "\n %s: %zu %s %s '%s'%s%s", plain_text(table->directory).text,
-              table->rows, run_kind_unit(table->kind, table->rows != 1),
+    const struct run_table *table = &subject->table;
+    const char *hardware = subject->has_table ? run_hardware(table) : "";
+    if (!subject->has_table) {
+        text_addf(out, " %s: layers of %zu model%s\n", plain_text(subject->path).text,
+                  subject->layers.count, subject->layers.count == 1 ? "" : "s");
+        return;
+    }
+    text_addf(out, " %s: %zu %s %s '%s'%s%s", plain_text(table->directory).text, table->rows,
+              run_kind_unit(table->kind, table->rows != 1),
               table->kind == RUN_KIND_PROFILE ? "to" : "of", plain_text(table->model).text,
               hardware[0] ? " on " : "", plain_text(hardware).text);
     if (table->failed)
-        text_addf(&work->out, ", %zu failed", table->failed);
-    text_add(&work->out, "\n");
+        text_addf(out, ", %zu failed", table->failed);
+    text_add(out, "\n");
     for (size_t i = 0; i < table->note_count; i++)
-        text_addf(&work->out, "   note: %s\n", plain_text(table->notes[i].text).text);
+        text_addf(out, "   note: %s\n", plain_text(table->notes[i].text).text);
 }
 
-static void show_heading(struct analyzing *work, const struct subject *subject)
+/* A screen has so many lines, of which the last ones are taken. */
+enum { SCREEN_LINES = 25, LAST_LINES = 2 };
+
+static size_t lines_left(const struct text *out, size_t reserved)
 {
-    if (subject->has_table)
-        show_run(work, &subject->table);
-    else
-        text_addf(&work->out, "\n %s: layers of %zu model%s\n", plain_text(subject->path).text,
-                  subject->layers.count, subject->layers.count == 1 ? "" : "s");
-    text_add(&work->out, "\n");
+    size_t lines = LAST_LINES + reserved;
+    for (const char *at = text_get(out); (at = strchr(at, '\n')); at++)
+        lines++;
+    return lines < SCREEN_LINES ? SCREEN_LINES - lines : 0;
+}
+
+static void show_results(const struct analyzing *work, const struct result *results, size_t count,
+                         size_t lines, struct text *out)
+{
+    for (size_t i = 0; work->options->verbose && i < count; i++)
+        analysis_text(&results[i], wants_color(STDOUT_FILENO), out);
+    if (!work->options->verbose)
+        analysis_findings(results, count, lines, out);
+}
+
+static void take_doubts(struct analyzing *work, const struct result *results, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        work->doubted += results[i].notes.length > 0;
+        for (const char *line = NULL; (line = result_line(&results[i].notes, line));)
+            result_note(&work->doubts, "%s", line);
+    }
+}
+
+/* What several runs are worth, in their place. */
+static void show_doubts(struct analyzing *work)
+{
+    static const struct result_phrase FINDING[] = {
+        {"checks warn in ", "runs", ""}, {" of ", "all", " runs"}, {0}};
+    struct result *doubts = &work->doubts;
+    if (!work->doubted || work->options->verbose)
+        return;
+    doubts->name = "quality";
+    doubts->finding = FINDING;
+    result_group(doubts, NULL);
+    result_count(doubts, "runs", work->doubted);
+    result_count(doubts, "all", work->run_count);
+    result_end(doubts);
+    show_results(work, doubts, 1, lines_left(&work->out, 0), &work->out);
+}
+
+/* First what it comes to. */
+static void show_subject(struct analyzing *work, const struct subject *subject,
+                         const struct result *results, size_t count)
+{
+    struct text out = {0};
+    text_add(&out, "\n");
+    if (subject->has_table) {
+        work->each = run_kind_unit(subject->table.kind, false);
+        conclusion_of_run(&work->runs[work->run_count - 1], work->each, results, count, &out);
+        text_add(&out, "\n");
+    }
+    show_heading(&out, subject);
+    text_add(&out, work->options->verbose ? "\n" : "");
+    show_results(work, results, count, lines_left(&out, 0), &out);
+    take_doubts(work, results, count);
+    text_add(subject->has_table ? &work->details : &work->others, text_get(&out));
+    text_release(&out);
 }
 
 /* An analysis of a kind of data that is not there is left out, unless --analysis names it. */
@@ -195,26 +257,42 @@ static enum err analyze_subject(struct analyzing *work, const struct subject *su
     size_t count = drivers_for(work, subject, drivers);
     bool warned = false;
     enum err err = ERR_OK;
+    if (subject->has_table && json)
+        run_point_of(&subject->table, &work->runs[work->run_count++].point);
+    else if (subject->has_table)
+        err = err_explain(why, run_figures_of(&subject->table, &work->runs[work->run_count++]));
     if (json)
         json_object(json, subject->path);
-    else
-        show_heading(work, subject);
     analysis_run_all(drivers, count, &input, &work->options->params, results);
-    for (size_t i = 0; i < count; i++) {
-        if (!err)
-            err = show_result(work, &results[i], results[i].name, json, why);
+    for (size_t i = 0; i < count && !err; i++) {
+        err = check_result(&results[i], why);
+        if (!err && json)
+            result_to_json(&results[i], results[i].name, json);
         if (!err && !results[i].err) {
             work->answered++;
             if (!subject->is_file)
                 save_result(subject->path, &results[i], &warned);
         }
-        result_release(&results[i]);
     }
+    if (!err && !json)
+        show_subject(work, subject, results, count);
+    for (size_t i = 0; i < count; i++)
+        result_release(&results[i]);
     if (json)
         json_object_end(json);
-    if (subject->has_table)
-        run_point_of(&subject->table, &work->points[work->point_count++]);
     return err;
+}
+
+static enum err run_across(const struct analyzing *work, struct result *out)
+{
+    struct run_point *points = malloc((work->run_count + 1) * sizeof *points);
+    if (!points)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < work->run_count; i++)
+        points[i] = work->runs[i].point;
+    out->err = across_run(points, work->run_count, out);
+    free(points);
+    return out->err;
 }
 
 /* Of the runs together; and of the models of all files, as if they were in one. */
@@ -224,19 +302,44 @@ static enum err put_across(struct analyzing *work, struct json *json, struct err
     enum err err = ERR_OK;
     for (size_t i = 0; i < work->driver_count && !err; i++) {
         const struct analysis_driver *driver = work->drivers[i];
-        bool of_runs = strcmp(driver->name, "scaling") == 0 && work->point_count > 1;
+        bool of_runs = strcmp(driver->name, "scaling") == 0 && work->run_count > 1;
         struct result result = {0};
         if (!of_runs && !(driver->of_layers && work->layered > 1))
             continue;
-        if (of_runs)
-            result.err = across_run(work->points, work->point_count, &result);
-        else
-            analysis_run(driver, &all_layers, &work->options->params, &result);
-        if (!json)
-            text_add(&work->out, "\n comparison\n\n");
-        err = show_result(work, &result, of_runs ? "across" : "across_layers", json, why);
+        result.err = of_runs ? run_across(work, &result)
+                             : analysis_run(driver, &all_layers, &work->options->params, &result);
+        err = check_result(&result, why);
+        if (!err && json)
+            result_to_json(&result, of_runs ? "across" : "across_layers", json);
+        if (!err && !json) {
+            text_add(&work->out, of_runs ? "\n" : "\n comparison\n\n");
+            show_results(work, &result, 1, lines_left(&work->out, of_runs ? 2 : 0), &work->out);
+        }
         result_release(&result);
     }
+    return err;
+}
+
+/* Several are summed up first, and shown one by one where that was asked for. */
+static enum err put_text(struct analyzing *work, struct error *why)
+{
+    bool verbose = work->options->verbose, several = work->run_count > 1;
+    struct text *out = &work->out;
+    enum err err = ERR_OK;
+    if (several) {
+        text_add(out, "\n");
+        err = err_explain(why, conclusion_of_runs(work->runs, work->run_count, work->each, verbose,
+                                                  wants_color(STDOUT_FILENO), out));
+    }
+    if (!err)
+        err = put_across(work, NULL, why);
+    if (!err && several)
+        show_doubts(work);
+    text_add(out, !several || verbose || work->by_name ? text_get(&work->details) : "");
+    text_add(out, text_get(&work->others));
+    if (out->length && !verbose)
+        text_addf(out, "\n -v shows every figure%s\n",
+                  several ? "; `ipw compare` tests the differences" : "");
     return err;
 }
 
@@ -298,15 +401,13 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
             run_table_release(&subject.table);
     }
     if (!err)
-        err = put_across(work, json, &why);
+        err = json ? put_across(work, json, &why) : put_text(work, &why);
     if (json) {
         json_object_end(json);
         text_add(&work->out, "\n");
     }
     if (err)
         return complain(EXIT_FAILED, "%s", why.text);
-    if (work->out.length && !json && !work->options->verbose)
-        text_add(&work->out, "\n -v shows every figure\n");
     if (work->out.length) {
         int put = put_output(&work->out);
         code = put != EXIT_DONE ? put : code;
@@ -347,8 +448,8 @@ static const struct option_row ROWS[] = {
 
 static int analyze_main(const char **words, size_t count)
 {
-    struct analyzing work = {.options = &args, .points = malloc(count * sizeof *work.points)};
-    int code = work.points ? choose_drivers(&work) : complain(EXIT_FAILED, "out of memory");
+    struct analyzing work = {.options = &args, .runs = calloc(count, sizeof *work.runs)};
+    int code = work.runs ? choose_drivers(&work) : complain(EXIT_FAILED, "out of memory");
     if (code < 0)
         code = check_params(&work);
     start_reading_bar(wants_color(STDERR_FILENO));
@@ -356,8 +457,11 @@ static int analyze_main(const char **words, size_t count)
         code = analyze_all(&work, words, drop_repeated(words, count));
     params_release(&args.params);
     text_release(&work.out);
+    text_release(&work.details);
+    text_release(&work.others);
+    result_release(&work.doubts);
     layers_results_release(&work.layers);
-    free(work.points);
+    free(work.runs);
     return code;
 }
 
@@ -371,7 +475,7 @@ const struct command command_analyze = {
         "data is reported with what is missing. Results of `ipw layers` are read as a FILE (-o) "
         "or\n"
         "from layers*.json in a DIR.\n\n"
-        "Each result is also written to DIR/analysis/NAME.json. Several DIRs are also compared\n"
+        "Each result is also written to DIR/analysis/NAME.json. Several DIRs are compared\n"
         "with each other. `ipw list analyses -v` shows the analyses and their parameters.",
     .rows = ROWS,
     .words = WORDS_ANY,

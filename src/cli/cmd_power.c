@@ -461,10 +461,10 @@ static enum err parse_freqs(const char *list, double *out, size_t *count, struct
         if (is_valid && dash)
             is_valid = parse_double(dash + 1, &high) == ERR_OK &&
                        parse_double(colon + 1, &step) == ERR_OK && step > 0 && high >= low;
-        for (double mhz = low; is_valid && mhz <= high + 1e-9; mhz += step) {
+        for (size_t i = 0; is_valid && low + (double)i * step <= high + 1e-9; i++) {
             is_valid = *count < FREQS_MAX;
             if (is_valid)
-                out[(*count)++] = mhz;
+                out[(*count)++] = low + (double)i * step;
         }
     }
     if (!is_valid || *count == 0)

@@ -251,8 +251,8 @@ static double dot(const double *a, const double *b)
 static enum err fit_probes(const struct freq_sample *samples, size_t count, double fmax_mhz,
                            const struct power_prior *prior, double *c)
 {
-    double rows[POWER_SWEEP_LEAST][POWER_TERMS], spread[POWER_SWEEP_LEAST][POWER_TERMS];
-    double system[POWER_SWEEP_LEAST * POWER_SWEEP_LEAST] = {0}, off[POWER_SWEEP_LEAST] = {0};
+    double rows[POWER_SWEEP_LEAST][POWER_TERMS] = {{0}}, spread[POWER_SWEEP_LEAST][POWER_TERMS];
+    double system[POWER_SWEEP_LEAST * POWER_SWEEP_LEAST], off[POWER_SWEEP_LEAST];
     double gain[POWER_SWEEP_LEAST];
     size_t top = 0;
     for (size_t i = 0; i < count; i++)

@@ -2,6 +2,7 @@
 """ipw analyze from outside: what it writes and prints, bad input, runs that are not finished."""
 
 import json
+import math
 import os
 import re
 import shutil
@@ -107,7 +108,7 @@ class Results(AnalyzeTest):
     def test_one_screen(self):
         lines = self.analyze(self.path, "--analysis", ",".join(ALL)).splitlines()
         self.assertLessEqual(len(lines), 25)
-        self.assertLessEqual(max(len(line) for line in lines[2:]), 80, "\n".join(lines))  # after the path
+        self.assertLessEqual(max(len(line) for line in lines if str(self.path) not in line), 80, "\n".join(lines))
 
     def test_evidence(self):
         checks = {c["check"]: c for c in self.read(self.path)[str(self.path)]["quality"]["data"]["checks"]}
@@ -258,7 +259,7 @@ class Findings(Written):
         lines = [query(i, joules=5 + 0.5 * (10 + i % 20), tokens=10 + i % 20, correct=i % 2) for i in range(40)]
         text = ipw(None, "analyze", write_run(self.root / "run", lines, busy=10.0)).stdout
         self.assertLessEqual(text.count("\n"), 25, text)
-        self.assertLessEqual(max(map(len, text.splitlines()[2:])), 80)
+        self.assertLessEqual(max(len(line) for line in text.splitlines() if str(self.root) not in line), 80)
         words = " ".join(text.split())
         self.assertIn("50.0 % correct", words)
         self.assertRegex(words, r"regression 500(\.\d+)?( ± [\d.]+)? mJ per output token \(r² 1\.00\)")
@@ -279,6 +280,95 @@ class Findings(Written):
         row = json.loads(ipw(None, "analyze", path, "--analysis", "outliers", "--json").stdout)[str(path)]["outliers"]["data"]["joules"]
         self.assertEqual((row["beyond_z"], row["queries"][0]["key"]), (1, "q000007"))
         self.assertAlmostEqual(row["queries"][0]["z"], 1000, places=6)
+
+
+def wilson(right, count):
+    """The 95 % interval of a share."""
+    z, share = 1.959963984540054, right / count
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return middle - half, middle + half
+
+
+class Conclusions(Written):
+    """What is said first, above the findings of the analyses."""
+
+    def run_of(self, name, joules, right, count=40, spread=0.5, failed=0, **facts):
+        """Joules of `joules` ± `spread` in turn; the first `right` of `count` are correct."""
+        lines = [query(i, joules=joules + (spread if i % 2 else -spread), correct=i < right) for i in range(count)]
+        lines += [query(count + i, joules=None, failed=True) for i in range(failed)]
+        return write_run(self.root / name, lines, **facts)
+
+    def told(self, *words):
+        text = ipw(None, "analyze", *words).stdout
+        self.assertLessEqual(text.count("\n"), 25, text)
+        for line in text.splitlines():
+            self.assertTrue(len(line) <= 80 or str(self.root) in line, line)
+        return text
+
+    def sentence(self, *words):
+        return " ".join(self.told(*words).strip().split("\n\n")[0].split())
+
+    def test_of_a_run(self):
+        low, high = wilson(30, 40)
+        path = self.run_of("one", 12, 30, failed=2)
+        self.assertRegex(self.sentence(path), re.escape("tiny.model:1b on H100: 75.0 % correct (95 % CI: "
+                         f"{100 * low:.1f} % to {100 * high:.1f} %) at 12.00 ± 0.60 J per query (measured (counter)), "
+                         "median latency 1.000 s; 2 of 42 failed; ") + r"\d of \d\d checks warn\.")
+        self.assertLess(self.told(path).index("% correct"), self.told(path).index(" quality "))
+
+    def test_of_nothing(self):
+        path = write_run(self.root / "none", [query(i, joules=None, failed=True) for i in range(5)])
+        self.assertRegex(self.sentence(path), r"^tiny.model:1b on H100: nothing was completed; ")
+        path = write_run(self.root / "bare", [query(i, joules=None) for i in range(5)])
+        self.assertRegex(self.sentence(path), r"^tiny.model:1b on H100: unknown energy, median latency 1\.000 s; ")
+
+    def test_who_is_most_accurate_and_who_cheapest(self):
+        """40 of 40 against 10 of 40, and 10 J against 2 J: beyond all doubt."""
+        good, cheap = self.run_of("good", 10, 40, concurrency=1), self.run_of("cheap", 2, 10, concurrency=8)
+        self.assertEqual(self.sentence(good, cheap),
+                         "concurrency 1: most accurate, 100 %, 75.0 points more than concurrency 8 (outside the 95 % CI), "
+                         "10.00 J per query; concurrency 8: cheapest, 2.000 J per query, 5.0 times less than "
+                         "concurrency 1 (outside ±), 25.0 % correct. Energies measured (counter), ±3.0 % common.")
+        rows = [line.split()[:6] for line in self.told(good, cheap).splitlines() if line.startswith("   *  ")]
+        self.assertEqual(rows, [["*", "concurrency", "1", "100", "%", "10.000"], ["*", "concurrency", "8", "25.0", "%", "2.000"]])
+
+    def test_inside_the_errors(self):
+        """The difference is compared with Newcombe's interval, and with 1.96 standard errors of both means."""
+        for right, joules in ((20, 10.2), (24, 10.3), (29, 10.4), (30, 10.7)):
+            a = self.run_of(f"a{right}", 10, 20, spread=1, concurrency=1)
+            b = self.run_of(f"b{right}", joules, right, spread=1, concurrency=2)
+            low, high = wilson(right, 40)[0], wilson(20, 40)[1]
+            points = "outside" if right / 40 - 0.5 > math.hypot(right / 40 - low, high - 0.5) else "inside"
+            error = 1.96 * math.sqrt(40 / 39) / math.sqrt(40)
+            energy = "outside" if joules - 10 > math.hypot(error, error) else "inside"
+            said = self.sentence(a, b)
+            less = f"cheapest, 10.00 J per query, {100 * (1 - 10 / joules):.1f} % less than concurrency 2 ({energy} ±)"
+            self.assertIn(less, said)
+            self.assertIn(f"most accurate, 50.0 %, as is concurrency 2; and {less}" if right == 20 else
+                          f"{100 * right / 40 - 50:.1f} points more than concurrency 1 ({points} the 95 % CI)", said)
+
+    def test_the_next_that_costs_as_little_is_named(self):
+        runs = [self.run_of(f"run{at}", joules, right, spread=1, concurrency=at)
+                for at, joules, right in ((1, 20, 40), (2, 10, 20), (3, 10.1, 22))]
+        self.assertIn("concurrency 2: cheapest, 10.00 J per query, 2.0 times less than concurrency 1 (outside ±), "
+                      "concurrency 3 the same within ±, 50.0 % correct", self.sentence(*runs))
+
+    def test_without_energy_or_grades(self):
+        runs = [write_run(self.root / f"run{at}", [query(i, joules=None) for i in range(5)], concurrency=at) for at in (1, 2)]
+        self.assertEqual(self.sentence(*runs), "energy and accuracy unknown.")
+        runs[0] = write_run(self.root / "more", [query(i, joules=4 + i % 2) for i in range(6)], concurrency=4)
+        self.assertIn("concurrency 4: cheapest, 4.500 J per query. ", self.sentence(*runs))
+
+    def test_many_fit_a_screen(self):
+        runs = [self.run_of(f"run{at}", 10 + at, 30, concurrency=at, failed=3, dataset=f"dataset-{at}-of-a-long-name")
+                for at in range(12)]
+        text = self.told(*runs)
+        self.assertIn("6 more runs: -v shows them", text)
+        self.assertRegex(text, r"\n   quality +checks warn in 12 of 12 runs\n")
+        whole = ipw(None, "analyze", "-v", *runs).stdout
+        for at in range(12):
+            self.assertRegex(whole[:4000], rf"\n   [* ]  dataset-\d…\w+ {at} +3 +75\.0 % +{10 + at}\.\d+ ± ")
 
 
 class Throttling(Written):

@@ -205,6 +205,15 @@ class Functions(Scratch):
             with self.subTest(name):
                 self.call("src/cli/planted.c", f"{name}(x);", f"{name} is banned")
 
+    def test_text_of_another_layer_is_not_parsed(self):
+        line = "jv_parse(x, 1, &y, 0);"
+        self.write("src/rundir/planted.c", f"void f(void)\n{{\n    {line}\n}}\n")
+        self.passes("check-functions")
+        for layer in ("analysis", "report", "cli", "runner", "api"):
+            with self.subTest(layer):
+                self.call(f"src/{layer}/planted.c", line, "layers pass structs, not JSON text")
+                (self.root / f"src/{layer}/planted.c").unlink()
+
     def test_printing_and_exiting_in_the_library(self):
         for line in ('printf("x");', "exit(1);", "abort();", "fputs(x, stderr);"):
             with self.subTest(line):

@@ -246,7 +246,7 @@ static const char *analyze(const struct run_table *table)
         if (!err && jv_parse(bytes.bytes, bytes.length, &tree, &why))
             wrong = "the result of an analysis is not JSON";
         else if (!err)
-            analysis_text(&result, true, false, &text);
+            analysis_text(&result, false, &text);
         jv_free(tree);
         result_release(&result);
         text_release(&bytes);

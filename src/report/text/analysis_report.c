@@ -1,6 +1,7 @@
-/* The result of an analysis as text: in brief its finding, or with every figure. */
+/* Results of analyses as text: the finding of each, or every figure. */
 #include "report/text/analysis_report.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "analysis/result.h"
@@ -239,7 +240,7 @@ static void write_all_data(const struct result *result, bool color, struct text 
 
 /* ---- in brief: the finding ---- */
 
-enum { BRIEF_WIDTH = 78, BRIEF_INDENT = 14, BRIEF_LINES = 2, NOTES_BRIEF = 2, WARNINGS_BRIEF = 1 };
+enum { WIDTH = 78, LABEL_INDENT = 14, FINDING_LINES = 2 };
 
 /* Words from `at` on that fit a line; what follows the blank after them is next. */
 static size_t fitting(const char *at, size_t width)
@@ -255,22 +256,23 @@ static size_t fitting(const char *at, size_t width)
     return i;
 }
 
-/* "   label      words", wrapped and indented; what is longer than BRIEF_LINES ends in "...". */
-static void put_brief(struct text *out, const char *label, const char *words)
+size_t analysis_wrap(struct text *out, const char *label, size_t indent, size_t most,
+                     const char *words)
 {
-    size_t width = BRIEF_WIDTH - BRIEF_INDENT, lines = 0;
-    text_addf(out, "   %-*s", BRIEF_INDENT - 3, label);
-    for (const char *at = words; *at && lines < BRIEF_LINES; lines++) {
-        bool last = lines + 1 == BRIEF_LINES;
+    size_t width = WIDTH - indent, lines = 0;
+    text_addf(out, "%-*s", (int)indent, label);
+    for (const char *at = words; *at && lines < most; lines++) {
+        bool last = lines + 1 == most;
         size_t length = fitting(at, last ? width - 4 : width);
         if (last && strlen(at) <= fitting(at, width))
             length = strlen(at);
         if (lines)
-            text_addf(out, "%*s", BRIEF_INDENT, "");
+            text_addf(out, "%*s", (int)indent, "");
         text_addf(out, "%.*s%s\n", (int)length, at, last && at[length] ? " ..." : "");
         at += length;
         at += *at == ' ';
     }
+    return lines;
 }
 
 /* "86.7 % correct (95 % CI: 75.8 % to 93.1 %)": of a share, which has no ±. */
@@ -296,40 +298,70 @@ static void add_phrase(const struct result *result, const struct result_phrase *
     }
 }
 
-static void put_finding(const struct result *result, struct text *out)
+static size_t put_finding(const struct result *result, struct text *out)
 {
     struct text words = {0};
+    char label[32];
     if (result->err == ERR_NO_DATA)
         text_addf(&words, "not enough data: %s", result->why.text);
     for (const struct result_phrase *phrase = result->finding; phrase && phrase->path; phrase++)
         add_phrase(result, phrase, &words);
-    put_brief(out, result->name, words.length ? text_get(&words) : "none");
+    str_format(label, sizeof label, "   %s", result->name);
+    size_t lines = analysis_wrap(out, label, LABEL_INDENT, FINDING_LINES,
+                                 words.length ? text_get(&words) : "none");
     text_release(&words);
+    return lines;
 }
 
-/* The first few, and how many more there are. */
-static void put_lines(const struct text *lines, const char *before, size_t most, struct text *out)
+/* Notes and warnings of all, each once. */
+static size_t gather_warnings(const struct result *results, size_t count, struct text *out)
 {
-    size_t count = 0;
-    for (const char *line = NULL; (line = result_line(lines, line)); count++) {
+    size_t found = 0;
+    for (size_t i = 0; i < 2 * count; i++) {
+        const struct result *result = &results[i % count];
+        const struct text *lines = i < count ? &result->notes : &result->warnings;
+        for (const char *line = NULL; (line = result_line(lines, line));) {
+            const char *before = NULL;
+            while ((before = result_line(out, before)) && strcmp(before, line) != 0)
+                continue;
+            if (!before && ++found)
+                result_add_line(out, "%s", line);
+        }
+    }
+    return found;
+}
+
+/* As many as fit into `room` lines, and how many more there are. */
+static void put_warnings(const struct result *results, size_t count, size_t room, struct text *out)
+{
+    struct text all = {0};
+    size_t left = gather_warnings(results, count, &all), used = 0;
+    for (const char *line = NULL; (line = result_line(&all, line)); left--) {
         struct text words = {0};
-        text_addf(&words, "%s%s", before, plain_text(line).text);
-        if (count < most)
-            put_brief(out, "", text_get(&words));
+        bool fits = used + FINDING_LINES + (left > 1) <= room;
+        text_addf(&words, "warning: %s", plain_text(line).text);
+        if (fits)
+            used += analysis_wrap(out, "", LABEL_INDENT, FINDING_LINES, text_get(&words));
         text_release(&words);
+        if (!fits)
+            break;
     }
-    if (count > most)
-        text_addf(out, "%*s%zu more warnings: -v shows them\n", BRIEF_INDENT, "", count - most);
+    if (left)
+        text_addf(out, "%*s%zu more warning%s: -v shows %s\n", LABEL_INDENT, "", left,
+                  left == 1 ? "" : "s", left == 1 ? "it" : "them");
+    text_release(&all);
 }
 
-void analysis_text(const struct result *result, bool verbose, bool color, struct text *out)
+void analysis_findings(const struct result *results, size_t count, size_t lines, struct text *out)
 {
-    if (!verbose) {
-        put_finding(result, out);
-        put_lines(&result->notes, "", NOTES_BRIEF, out);
-        put_lines(&result->warnings, "warning: ", WARNINGS_BRIEF, out);
-        return;
-    }
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++)
+        used += put_finding(&results[i], out);
+    put_warnings(results, count, lines > used ? lines - used : 0, out);
+}
+
+void analysis_text(const struct result *result, bool color, struct text *out)
+{
     text_addf(out, "%s%s%s\n", color ? "\033[1m " : " ", result->name, color ? "\033[0m" : "");
     if (result->err == ERR_NO_DATA) {
         text_addf(out, "   not enough data: %s\n", result->why.text);

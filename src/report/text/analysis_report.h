@@ -1,13 +1,21 @@
-/* The result of an analysis as text, by its layout alone, so that a new analysis needs no code here: in brief its
- * finding; verbose all of it, a summary as a list, a list or group of like groups as a table. */
+/* Results of analyses as text, by their layout alone, so that a new analysis needs no code here. */
 #ifndef IPW_REPORT_ANALYSIS_REPORT_H
 #define IPW_REPORT_ANALYSIS_REPORT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct result;
 struct text;
 
-void analysis_text(const struct result *result, bool verbose, bool color, struct text *out);
+/* The finding of each, and the warnings of all, within about so many lines. */
+void analysis_findings(const struct result *results, size_t count, size_t lines, struct text *out);
+
+/* One in full: a summary as a list, a list or group of like groups as a table. */
+void analysis_text(const struct result *result, bool color, struct text *out);
+
+/* Words wrapped behind a label and an indent; what is longer than `most` lines ends in "...".  Returns the lines. */
+size_t analysis_wrap(struct text *out, const char *label, size_t indent, size_t most,
+                     const char *words);
 
 #endif
