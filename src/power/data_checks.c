@@ -250,8 +250,10 @@ static void check_first_runs(struct checking *c, size_t first, size_t end)
     size_t cold = 0;
     for (size_t i = first, next; i < end; i = next) {
         size_t later = 0;
-        for (next = i; next < end && items[next].freq_mhz == items[i].freq_mhz; next++)
-            later += items[next].run > 1 && !(items[next].flags & FREQ_UNUSABLE);
+        for (next = i + 1; next < end && items[next].freq_mhz == items[i].freq_mhz;)
+            next++; /* an unknown frequency equals none */
+        for (size_t k = i; k < next; k++)
+            later += items[k].run > 1 && !(items[k].flags & FREQ_UNUSABLE);
         for (size_t k = i; k < next; k++)
             if (later >= 2 && items[k].run == 1) {
                 items[k].flags |= FREQ_COLD;

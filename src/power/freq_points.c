@@ -390,8 +390,10 @@ static int by_place(const void *a, const void *b)
     int order = strcmp(p->gpu, q->gpu);
     if (!order)
         order = strcmp(p->application, q->application);
-    if (!order)
-        order = (p->freq_mhz > q->freq_mhz) - (p->freq_mhz < q->freq_mhz);
+    if (!order) /* an unknown one first: NaN would have no place */
+        order = is_known(p->freq_mhz) && is_known(q->freq_mhz)
+                    ? (p->freq_mhz > q->freq_mhz) - (p->freq_mhz < q->freq_mhz)
+                    : is_known(p->freq_mhz) - is_known(q->freq_mhz);
     if (!order)
         order = (p->run > q->run) - (p->run < q->run);
     return order ? order : (p->line > q->line) - (p->line < q->line);

@@ -176,9 +176,10 @@ static void bad_values_are_named_and_left_out(void **state)
     row(&m, 3, 2)->energy_j = -5;
     row(&m, 3, 3)->power_w = NAN;
     row(&m, 5, 1)->freq_mhz = 0;
+    row(&m, 5, 2)->freq_mhz = NAN; /* equal to nothing, not even to itself */
     row(&m, 6, 2)->time_s = 0;
     check(&m, NULL);
-    assert_int_equal(finding(&m, CHECK_INVALID_VALUE)->rows, 4);
+    assert_int_equal(finding(&m, CHECK_INVALID_VALUE)->rows, 5);
     freq_data_release(&m.data);
 }
 

@@ -274,6 +274,55 @@ static void scores_agree_with_one_another(void **state)
     freq_validation_release(&v);
 }
 
+/* A file of measurements with bytes changed: an error, or curves of values above 0 that can be fitted. */
+static void damaged_measurements_are_refused_or_cleaned(void **state)
+{
+    (void)state;
+    static const char BYTES[] = "0123456789999-.,";
+    enum { TRIES = 400, CHANGES = 3 };
+    struct text good = {0};
+    struct random random = random_seeded(11);
+    char path[] = "/tmp/ipw-power-rows-XXXXXX";
+    size_t accepted = 0;
+    close(mkstemp(path));
+    text_add(&good, "gpu,application,run,seq,freq_mhz,time_s,power_w,energy_j\n");
+    for (int i = 0; i < 36; i++)
+        text_addf(&good, "A100,a,%d,%d,%d,%.3f,%.2f,%.1f\n", 1 + i % 3, i, 1410 - 60 * (i / 3),
+                  10 + 0.2 * (i / 3), 200.0 - 8 * (i / 3), 2000.0 - 40 * (i / 3));
+    for (int try = 0; try < TRIES; try++) {
+        struct text bad = {0};
+        struct freq_data data = {0};
+        struct freq_model model = {0};
+        struct error why = {0};
+        text_add(&bad, text_get(&good));
+        for (int i = 0; i < CHANGES; i++)
+            bad.bytes[random_below(&random, bad.length)] =
+                BYTES[random_below(&random, sizeof BYTES - 1)];
+        assert_int_equal(output_put(path, bad.bytes, bad.length, &why), ERR_OK);
+        enum err err = freq_data_read(&data, &(struct freq_source){.path = path}, 1, NULL, &why);
+        for (size_t c = 0; !err && c < data.curves.count; c++)
+            for (size_t i = 0; i < data.curves.items[c].count; i++) {
+                assert_true(data.curves.items[c].samples[i].freq_mhz > 0);
+                assert_true(data.curves.items[c].samples[i].power_w > 0);
+                assert_false(data.curves.items[c].samples[i].time_s <= 0);
+            }
+        if (!err) {
+            const struct freq_model_options options = {0};
+            assert_int_equal(freq_model_fit(&model, "roofline", &data.curves, &options, &why),
+                             ERR_OK);
+            accepted++;
+        } else {
+            assert_true(why.text[0]);
+        }
+        freq_model_release(&model);
+        freq_data_release(&data);
+        text_release(&bad);
+    }
+    assert_true(accepted > TRIES / 10 && accepted < TRIES);
+    text_release(&good);
+    unlink(path);
+}
+
 static void what_is_missing_is_named(void **state)
 {
     (void)state;
@@ -318,6 +367,7 @@ int main(void)
         cmocka_unit_test(fewer_probes_have_wider_intervals),
         cmocka_unit_test(a_random_split_leaks_and_leaving_out_an_application_does_not),
         cmocka_unit_test(scores_agree_with_one_another),
+        cmocka_unit_test(damaged_measurements_are_refused_or_cleaned),
         cmocka_unit_test(what_is_missing_is_named),
     };
     return RUN_TESTS_WITH(jv_available, tests);
