@@ -97,7 +97,8 @@ static bool reads_as_word(const struct items *items, size_t i)
     const struct token *next = at(items, i + 1);
     if ((letter != 'A' && letter != 'I') || next->kind != TOKEN_WORD)
         return false;
-    return letter == 'I' || !token_in(next, AFTER_LETTER);
+    bool inside = i && token_in(at(items, i - 1), " , ; and or nor than that so only but then ");
+    return letter == 'I' || !(inside || token_is_cjk(next) || token_in(next, AFTER_LETTER));
 }
 
 /* Part of a formula or a compound: B-cells, C++, A/B, 20 °C, x_A, B = 5. */
@@ -106,7 +107,8 @@ static bool is_part(const struct items *items, size_t i)
     const struct token *next = at(items, i + 1), *before = i ? at(items, i - 1) : &NOTHING;
     const struct token *beyond = at(items, i + 2);
     bool word_beyond = beyond->kind == TOKEN_WORD && attached(beyond);
-    if (attached(next) && (is_mark(next, "+#/^'") || (is_mark(next, "-_.") && word_beyond)))
+    if (attached(next) && (is_mark(next, is_mark(before, "'") ? "+#/^" : "+#/^'") ||
+                           (is_mark(next, "-_.") && word_beyond)))
         return true;
     if (is_mark(next, "=") && !is_mark(beyond, ">"))
         return true;
@@ -157,7 +159,7 @@ static enum err read_items(struct items *items, struct slice text, unsigned opti
 static bool links_letters(const struct token *token)
 {
     static const char LINKS[] =
-        " or and nor & , / both either y o und oder et ou maybe perhaps possibly ";
+        " or and nor & , / 、 both either y o und oder et ou maybe perhaps possibly ";
     return token_in(token, LINKS);
 }
 
@@ -166,9 +168,11 @@ static bool denied_before(const struct items *items, size_t i)
 {
     static const char DENIALS[] =
         " eliminate eliminating eliminates eliminated exclude excluding excludes reject "
-        "rejecting discard dismiss than unlike except besides without ";
+        "rejecting discard dismiss than unlike except besides without avoid although while "
+        "though because tempted ";
     static const char FILLER[] =
-        " be with in for by the likely to answers statement statements options choices ";
+        " be with in for by the likely to answers statement statements options choices choose "
+        "pick ";
     for (size_t back = 1; back <= i && back < REACH; back++) {
         size_t j = i - back;
         const struct token *token = at(items, j);
@@ -179,7 +183,7 @@ static bool denied_before(const struct items *items, size_t i)
         if (token_is(token, "of") || token_is(token, "out")) /* "instead of", "rule out" */
             return j &&
                    token_in(at(items, j - 1), " instead rule ruling ruled rules cross crossing ");
-        if (ends_sentence(items, j) || token->kind == TOKEN_LINE)
+        if (ends_sentence(items, j) || token->kind == TOKEN_LINE || token_in(token, " — – ; "))
             return false;
         if (token->kind == TOKEN_WORD && !items->at[j].letter && !links_letters(token) &&
             !is_option_noun(token) && !token_in(token, FILLER))
@@ -193,19 +197,21 @@ static bool denied_after(const struct items *items, size_t i)
 {
     static const char WRONG[] =
         " wrong incorrect false tempting ignores violates contradicts confuses eliminated "
-        "unrelated irrelevant impossible too invalid misleading fails ruled out excluded "
+        "unrelated irrelevant impossible too invalid misleading fails ruled out excluded might "
+        "misconception mistake distractor less weaker lacks contradicted unlikely outside "
         "falsch ❌ ✗ ✘ ";
     size_t words = 0;
     for (size_t j = skip_closing(items, i + 1); j < i + REACH && words < 6; j++) {
         const struct token *token = at(items, j);
-        if (token->kind == TOKEN_LINE || items->at[j].letter ||
+        bool list = !words && j > i + 1 && links_letters(at(items, j - 1));
+        if (token->kind == TOKEN_LINE || (items->at[j].letter && !list) ||
             token_in(token, " because since as but while whereas ; "))
             return false;
         if (token_in(token, WRONG) || token_is_negation(token))
-            return !is_mark(at(items, j - 1), ","); /* "B, not C" */
+            return !token_in(at(items, j - 1), " , ， and ( stands "); /* "B, not C" */
         if (ends_sentence(items, j) && (words || j > i + 1))
             return false;
-        words += token->kind == TOKEN_WORD;
+        words += token->kind == TOKEN_WORD && !items->at[j].letter && !links_letters(token);
     }
     return false;
 }
@@ -229,7 +235,7 @@ static bool is_filler(const struct token *token)
     static const char FILLER[] =
         " the would should must will therefore thus clearly probably most likely definitely "
         "here then simply indeed has have to i we number final correct right best la el le "
-        "die also just only either both statement be actually ";
+        "die also just only either both statement be actually toward towards on ";
     return is_option_noun(token) || token_in(token, FILLER);
 }
 
@@ -240,7 +246,7 @@ static bool is_choosing(const struct items *items, size_t j, const struct lead *
         " choose chose choosing pick picked picking select selected selecting say guess vote "
         "lean conclude leaves leaving so thus therefore hence it's matches corresponds "
         "matching favors favours suggests indicates supports that's thinking answering elijo "
-        "wähle ";
+        "wähle only remaining settle correction ";
     const struct token *token = at(items, j);
     if (lead->far || lead->crossed)
         return false;
@@ -261,12 +267,12 @@ static enum evidence lead_word(const struct items *items, size_t j, struct lead 
         return EVIDENCE_NONE;
     if (token_is_answer(token)) {
         bool near = lead->far <= (lead->crossed ? 2 : 8) && (lead->linked || !lead->far);
-        return near && !(j && token_in(at(items, j - 1), " each every possible ")) ? EVIDENCE_STATED
-                                                                                   : EVIDENCE_NONE;
+        return near && !(j && token_in(at(items, j - 1), " each every possible incorrect wrong "))
+                   ? EVIDENCE_STATED
+                   : EVIDENCE_NONE;
     }
     if (lead->linked && !lead->crossed &&
-        (is_option_noun(token) ||
-         token_in(token, " selection pick conclusion alternative решение ")))
+        (is_option_noun(token) || token_in(token, " selection pick conclusion решение one ")))
         return EVIDENCE_STATED;
     if (is_choosing(items, j, lead))
         return EVIDENCE_CHOSEN;
@@ -317,8 +323,8 @@ static bool is_subject(const struct items *items, size_t i)
 /* "B is correct", "(B) is the best answer"; weaker, "B fits best". */
 static enum evidence evidence_after(const struct items *items, size_t i)
 {
-    static const char PRAISE[] =
-        " correct right true best answer most only better accurate valid appropriate ";
+    static const char PRAISE[] = " correct right true best answer most only better accurate valid "
+                                 "appropriate stronger preferable ";
     size_t j = skip_closing(items, i + 1);
     if (!is_subject(items, i))
         return EVIDENCE_NONE;
@@ -336,16 +342,20 @@ static enum evidence evidence_after(const struct items *items, size_t i)
     return token_in(at(items, j), PRAISE) ? EVIDENCE_STATED : EVIDENCE_NONE;
 }
 
+static const char CROSSES[] = " ❌ ✗ ✘ ";
+
 /* The first or last line of the answer, and nothing but the letter in it; "1." may be before it. */
 static bool is_lone(const struct items *items, size_t i)
 {
     size_t first = i, end = i + 1;
     for (; first && at(items, first - 1)->kind != TOKEN_LINE; first--)
-        if (at(items, first - 1)->kind == TOKEN_WORD &&
-            !isdigit((unsigned char)at(items, first - 1)->text.start[0]))
+        if (token_in(at(items, first - 1), CROSSES) ||
+            (at(items, first - 1)->kind == TOKEN_WORD &&
+             !isdigit((unsigned char)at(items, first - 1)->text.start[0])))
             return false;
     for (; end < items->count && at(items, end)->kind != TOKEN_LINE; end++)
-        if (at(items, end)->kind == TOKEN_WORD || end - i > REACH)
+        if (at(items, end)->kind == TOKEN_WORD || end - i > REACH ||
+            token_in(at(items, end), CROSSES))
             return false;
     return (first == 0 || end == items->count) && end - first < REACH;
 }
@@ -452,7 +462,7 @@ static struct letters find_verdicts(const struct items *items)
     for (size_t i = 0; i < items->count; i++) {
         size_t j = i + 1;
         while (items->at[i].letter &&
-               (is_mark(at(items, j), ")]}*_.:-(") || token_in(at(items, j), " – — ")))
+               (is_mark(at(items, j), ")]}*_.:-(|?") || token_in(at(items, j), " – — → ")))
             j++;
         if (j == i + 1)
             continue;
@@ -482,7 +492,7 @@ static bool names_other(const struct items *items, size_t i)
 {
     static const char NAMED[] =
         " vitamin vitamins hepatitis type group point points figure plan class grade "
-        "team appendix vector matrix step event line angle ";
+        "team appendix vector matrix step event line angle node section table player ";
     bool named = i && token_in(at(items, i - 1), NAMED);
     size_t line = i;
     while (line && is_mark(at(items, line - 1), OPENING))
@@ -496,7 +506,7 @@ static bool names_other(const struct items *items, size_t i)
  * was cut off was still discussing them. */
 static struct letters find_mentioned(const struct items *items, struct slice within, bool marked)
 {
-    struct letters found = {0};
+    struct letters found = {0}, before = {0};
     size_t last = items->count - 1;
     bool cut = at(items, last)->kind == TOKEN_WORD && !items->at[last].letter;
     if (cut && (marked || text_is_cut(items->text)))
@@ -507,10 +517,15 @@ static struct letters find_mentioned(const struct items *items, struct slice wit
                       !names_other(items, i);
         if (marked)
             counts = counts && (items->at[i].enclosed || (i && is_option_noun(at(items, i - 1))));
+        if (!marked && start > within.start && found.first &&
+            token_in(at(items, i), " but yet however nevertheless ")) { /* "A ..., but C" */
+            before = found;
+            found = (struct letters){0};
+        }
         if (counts && !is_denied(items, i))
             agree(&found, items->at[i].letter);
     }
-    return found;
+    return found.first ? found : before;
 }
 
 static struct letters find_letters(const struct items *items)
@@ -526,7 +541,9 @@ static struct letters find_letters(const struct items *items)
     struct slice rest = text_without_asides(items->text), sentence = rest;
     while (sentence_next(&rest, &sentence))
         ;
-    struct letters last = find_mentioned(items, sentence, false);
+    struct letters last = {0};
+    if (!text_declines(sentence))
+        last = find_mentioned(items, sentence, false);
     if (last.first)
         return last;
     return found.first ? found : find_mentioned(items, items->text, true);
@@ -601,8 +618,7 @@ static struct letters find_option_text(struct slice question, struct slice answe
         const char *start = question.start + at + label, *end = slice_end(question);
         const char *line = memchr(start, '\n', (size_t)(end - start));
         struct slice option = slice_between(start, line ? line : end);
-        if (option.length > OPTION_MAX)
-            option.length = OPTION_MAX;
+        option.length = option.length < OPTION_MAX ? option.length : OPTION_MAX;
         for (size_t i = 0; i < option.length; i++)
             if (label_at(option, i, (char)(letter + 1)))
                 option.length = i;

@@ -261,15 +261,6 @@ static const struct command {
      0, NULL},
 };
 
-/* Skips up to and including a closing brace. */
-static void skip_group(struct lexer *lexer)
-{
-    while (lexer->at < lexer->end && *lexer->at != '}')
-        lexer->at++;
-    if (lexer->at < lexer->end)
-        lexer->at++;
-}
-
 /* \begin{pmatrix} and \end{pmatrix}; the names of other environments are dropped. */
 static enum err read_environment(struct lexer *lexer, bool begins)
 {
@@ -283,8 +274,9 @@ static enum err read_environment(struct lexer *lexer, bool begins)
     bool array = slice_starts(name, "array");
     bool matrix = array || (name.length >= 6 &&
                             slice_starts((struct slice){slice_end(name) - 6, 6}, "matrix"));
-    if (array && begins && peek(lexer, 0) == '{') /* column specification: {cc} */
-        skip_group(lexer);
+    close = memchr(lexer->at, '}', (size_t)(lexer->end - lexer->at));
+    if (array && begins && close && peek(lexer, 0) == '{') /* column specification: {cc} */
+        lexer->at = close + 1;
     return matrix ? add_sign(lexer, begins ? MATH_OPEN : MATH_CLOSE, 'X') : ERR_OK;
 }
 

@@ -58,7 +58,7 @@ static const struct mode {
     },
 };
 
-enum { MODE_COUNT = sizeof MODES / sizeof *MODES, WORDS_MAX = 8, RETRIES_MAX = 100 };
+enum { MODE_COUNT = sizeof MODES / sizeof *MODES, WORDS_MAX = 8, RETRIES_MAX = 100, PARTS = 3 };
 
 struct judge_grader {
     const struct judge *judge;
@@ -87,8 +87,6 @@ static enum err judge_configure(const struct grader_config *config, void *state,
 }
 
 /* ---- the prompt ---- */
-
-enum { PARTS = 3 };
 
 /* A word that occurs in none of the parts.  It depends on them alone, so that the same question gives the
  * same prompt. */

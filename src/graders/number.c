@@ -452,12 +452,9 @@ bool number_first(struct slice text, struct number *out)
 bool number_last(struct slice text, struct number *out)
 {
     struct numbers numbers = {.text = text};
-    struct number next;
     bool found = false;
-    while (number_next(&numbers, &next)) {
+    for (struct number next; number_next(&numbers, &next); found = true)
         *out = next;
-        found = true;
-    }
     return found;
 }
 

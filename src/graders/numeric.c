@@ -131,6 +131,8 @@ static bool number_in_words(struct slice text, struct number *out)
 static const char LABELS[] = " step part problem question case page chapter figure table section "
                              "exercise equation item ";
 
+static const struct tolerance SAME = {.relative = 1e-9};
+
 enum stated { STATED_NONE, STATED_ONE, STATED_SEVERAL };
 
 /* The number after the last equals sign, as in "x = 3 * 4 = 12 apples". */
@@ -284,7 +286,6 @@ static enum role role_of(struct slice sentence, struct slice number)
 /* Is the number one of several that are offered: "7 or 8", "between 10 and 12", "x = 2 or x = 3"? */
 static bool is_alternative(struct slice sentence, const struct number *number)
 {
-    static const struct tolerance SAME = {.relative = 1e-9};
     enum { REACH = 60 };
     struct numbers numbers = {.text = sentence};
     struct number other;
@@ -346,7 +347,6 @@ static struct slice conclusion_of(struct slice sentence)
 static enum stated in_sentence(struct slice sentence, const struct number *computed,
                                struct number *out)
 {
-    static const struct tolerance SAME = {.relative = 1e-9};
     sentence = conclusion_of(sentence);
     struct slice whole = sentence;
     sentence = without_remark(sentence);
