@@ -10,10 +10,11 @@
 #include "core/text.h"
 #include "power/curve_fit.h"
 #include "power/freq_calibrate.h"
-#include "stats/distribution.h"
 #include "stats/quantile.h"
 
 enum { REFITS = 5 };
+/* Student's t of FREQ_LEVEL with REFITS - 1 degrees of freedom. */
+#define REFIT_T 2.1318
 /* A fit without a fifth of fewer clocks would no longer be one of a sweep. */
 enum { REFIT_LEAST = POWER_SWEEP_LEAST * REFITS / (REFITS - 1) };
 #define SAME_MHZ 0.5 /* drivers round 7.5 MHz steps */
@@ -245,8 +246,7 @@ static enum err judge_by_refits(const struct clock_question *q, struct clock_cho
     for (size_t fold = 0; fold < REFITS; fold++)
         spread += (savings[fold] - mean) * (savings[fold] - mean);
     if (!err && is_known(spread)) {
-        out->saving_error =
-            student_quantile(1 - FREQ_LEVEL, REFITS - 1) * sqrt(spread * (REFITS - 1) / REFITS);
+        out->saving_error = REFIT_T * sqrt(spread * (REFITS - 1) / REFITS);
         out->error_method = "refits without every fifth clock";
         out->refits = REFITS;
         out->regret_mean = picked ? regret / (double)picked : UNKNOWN;

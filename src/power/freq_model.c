@@ -38,12 +38,6 @@ const struct freq_model_kind *freq_model_find(const char *name, struct error *wh
     return at < 0 ? NULL : FREQ_MODELS[at];
 }
 
-const char *freq_figure_name(enum freq_figure figure)
-{
-    static const char *const NAMES[FREQ_FIGURES] = {"power_w", "time_s", "energy_j"};
-    return NAMES[figure];
-}
-
 /* ---- fitting, predicting ---- */
 
 enum err freq_model_fit(struct freq_model *model, const char *name,

@@ -28,7 +28,10 @@ struct text;
 #define FREQ_LEVEL 0.9
 
 enum freq_figure { FREQ_POWER_W, FREQ_TIME_S, FREQ_ENERGY_J, FREQ_FIGURES };
-const char *freq_figure_name(enum freq_figure figure); /* "power_w" */
+static inline const char *freq_figure_name(enum freq_figure figure)
+{
+    return figure == FREQ_POWER_W ? "power_w" : figure == FREQ_TIME_S ? "time_s" : "energy_j";
+}
 
 struct freq_value {
     double value, low, high; /* low, high: UNKNOWN where no interval could be calibrated */
