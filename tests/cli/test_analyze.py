@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel, Machine  # noqa: E402
 from profiling import Run  # noqa: E402
 from program import MachineTest, ipw, while_it_moves  # noqa: E402
-from rundirs import query, write_run  # noqa: E402
+from rundirs import MODEL, query, write_run  # noqa: E402
 
 ALL = ["quality", "efficiency", "latency", "accuracy", "regression", "scaling", "outliers"]
 ARROW = "data-00000-of-00001.arrow"
@@ -251,6 +251,14 @@ class Labels(Written):
         self.assertRegex(said, r"\n +itl median +6 ")
         self.assertNotRegex(said, r"(latency|first token|prefill|decode) s\b")
         self.assertNotRegex(said, r"itl ms\b")
+
+    def test_a_count_has_no_unit_whatever_stands_around_it(self):
+        """Not even in the group of a model whose name begins like a figure; nor is it hidden by another's name."""
+        lines = [json.loads(json.dumps(query(i, correct=i % 2)).replace(MODEL, "ipw-1b")) for i in range(6)]
+        lines += [json.loads(json.dumps(query(6, joules=None, failed=True)).replace(MODEL, "ipw-1b"))]
+        said = ipw(None, "analyze", write_run(self.root / "run", lines, model="ipw-1b"), "-v", "--analysis", "accuracy").stdout
+        self.assertRegex(said, r"\n +ipw-1b +ipw-1b +3 +3 +1 +0 +6 +50\.0 % ")
+        self.assertRegex(said, r"\n   failed queries +1\n")
 
 
 class Findings(Written):

@@ -30,7 +30,7 @@ static bool device_path(int cpu, char *to, size_t size)
 
 static enum err read_register(int fd, uint64_t address, uint64_t *out)
 {
-    uint64_t value;
+    uint64_t value = 0;
     ssize_t n;
     do
         n = pread(fd, &value, sizeof value, (off_t)address);
@@ -90,7 +90,7 @@ static void add_reader(const struct rapl_cpu *cpu, struct rapl_reader reader,
         amd ? sizeof AMD_REGS / sizeof *AMD_REGS : sizeof INTEL_REGS / sizeof *INTEL_REGS;
     char path[64];
     int fd;
-    uint64_t value;
+    uint64_t value = 0;
     device_path(reader.cpu, path, sizeof path);
     enum err err = fs_open(path, &fd);
     if (err == ERR_DENIED)
@@ -138,7 +138,7 @@ static enum err msr_open(struct rapl_domain *domain)
 
 static enum err msr_read(const struct rapl_domain *domain, uint64_t *count)
 {
-    uint64_t value;
+    uint64_t value = 0;
     enum err err = read_register(domain->fd, domain->selector, &value);
     if (!err)
         *count = value & UINT32_MAX; /* the upper half is reserved */
