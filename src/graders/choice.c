@@ -180,9 +180,9 @@ static bool denied_before(const struct items *items, size_t i)
             return true;
         if (token_in(token, DENIALS))
             return true;
-        if (token_is(token, "of") || token_is(token, "out")) /* "instead of", "rule out" */
-            return j &&
-                   token_in(at(items, j - 1), " instead rule ruling ruled rules cross crossing ");
+        if (token_in(token, " of out but ")) /* "instead of", "rule out", "anything but" */
+            return j && token_in(at(items, j - 1),
+                                 " instead rule ruling ruled rules cross crossing anything ");
         if (ends_sentence(items, j) || token->kind == TOKEN_LINE || token_in(token, " — – ; "))
             return false;
         if (token->kind == TOKEN_WORD && !items->at[j].letter && !links_letters(token) &&
@@ -353,6 +353,8 @@ static bool is_lone(const struct items *items, size_t i)
             (at(items, first - 1)->kind == TOKEN_WORD &&
              !isdigit((unsigned char)at(items, first - 1)->text.start[0])))
             return false;
+    if (first == 0 && is_mark(at(items, end), "!")) /* "A! D is about plants." */
+        return true;
     for (; end < items->count && at(items, end)->kind != TOKEN_LINE; end++)
         if (at(items, end)->kind == TOKEN_WORD || end - i > REACH ||
             token_in(at(items, end), CROSSES))
@@ -535,14 +537,15 @@ static struct letters find_letters(const struct items *items)
         found = find_verdicts(items);
     if (found.first)
         return found;
-    found = find_option_lines(items);
+    if (!text_is_cut(items->text))
+        found = find_option_lines(items);
     if (found.first && !found.second)
         return found;
     struct slice rest = text_without_asides(items->text), sentence = rest;
     while (sentence_next(&rest, &sentence))
         ;
     struct letters last = {0};
-    if (!text_declines(sentence))
+    if (!text_declines(sentence) && !slice_starts(sentence, "Is ")) /* "Is it B?" */
         last = find_mentioned(items, sentence, false);
     if (last.first)
         return last;

@@ -83,12 +83,11 @@ static enum err match(const regex_t *pattern, const char *answer, struct grade *
     int failed = regexec(pattern, answer, 1, &where, 0);
     if (failed && failed != REG_NOMATCH)
         return grade_no_memory(why);
-    if (failed) {
-        grade_false(out, "no match");
-        return ERR_OK;
+    grade_false(out, "no match");
+    if (!failed) {
+        grade_extracted(out, slice_between(answer + where.rm_so, answer + where.rm_eo));
+        grade_true(out);
     }
-    grade_extracted(out, slice_between(answer + where.rm_so, answer + where.rm_eo));
-    grade_true(out);
     return ERR_OK;
 }
 

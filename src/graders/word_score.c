@@ -97,12 +97,12 @@ const struct param_spec SCORE_PARAMS[] = {
 enum err score_configure(const struct grader_config *config, void *state, struct error *why)
 {
     struct score_options *options = state;
-    double *threshold = &options->threshold;
     enum err err = references_read(config->params, options->references, why);
     if (!err)
-        err = params_number(config->params, "threshold", 0.5, threshold, why);
-    if (!err && (*threshold < 0 || *threshold > 1))
-        return err_set(why, ERR_USAGE, "threshold=%g: expected a number from 0 to 1", *threshold);
+        err = params_number(config->params, "threshold", 0.5, &options->threshold, why);
+    if (!err && (options->threshold < 0 || options->threshold > 1))
+        return err_set(why, ERR_USAGE, "threshold=%g: expected a number from 0 to 1",
+                       options->threshold);
     return err;
 }
 

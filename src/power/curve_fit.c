@@ -252,7 +252,7 @@ static enum err fit_probes(const struct freq_sample *samples, size_t count, doub
                            const struct power_prior *prior, double *c)
 {
     double rows[POWER_SWEEP_LEAST][POWER_TERMS] = {{0}}, spread[POWER_SWEEP_LEAST][POWER_TERMS];
-    double system[POWER_SWEEP_LEAST * POWER_SWEEP_LEAST], off[POWER_SWEEP_LEAST];
+    double system[POWER_SWEEP_LEAST * POWER_SWEEP_LEAST] = {0}, off[POWER_SWEEP_LEAST] = {0};
     double gain[POWER_SWEEP_LEAST];
     size_t top = 0;
     for (size_t i = 0; i < count; i++)
