@@ -51,22 +51,6 @@ struct fit_command {
     bool json;
 };
 
-static void set_provenance(const struct fit_command *command, const struct freq_data *data,
-                           struct freq_model *model)
-{
-    struct freq_provenance *p = &model->provenance;
-    struct text files = {0};
-    for (size_t i = 0; i < command->data.inputs.count; i++)
-        text_addf(&files, "%s%s", i ? ", " : "", str_last_part(command->data.inputs.items[i]));
-    (void)str_copy(p->data, sizeof p->data, text_get(&files));
-    text_release(&files);
-    p->data_hash = data->points.hash;
-    p->created = clock_wall();
-    p->rows = data->points.count;
-    p->rows_used = freq_data_usable(data);
-    data_findings_names(&data->findings, p->findings, sizeof p->findings);
-}
-
 static const char *void_because(const struct freq_data *data, const struct freq_curve *curve)
 {
     for (int check = 0; check < DATA_CHECKS; check++)
@@ -74,6 +58,29 @@ static const char *void_because(const struct freq_data *data, const struct freq_
             data_findings_has(&data->findings, (enum data_check)check, curve))
             return data_check_done((enum data_check)check);
     return NULL;
+}
+
+static void set_provenance(const struct fit_command *command, const struct freq_data *data,
+                           struct freq_model *model)
+{
+    struct freq_provenance *p = &model->provenance;
+    struct text files = {0}, voids = {0};
+    for (size_t i = 0; i < command->data.inputs.count; i++)
+        text_addf(&files, "%s%s", i ? ", " : "", str_last_part(command->data.inputs.items[i]));
+    (void)str_copy(p->data, sizeof p->data, text_get(&files));
+    for (size_t i = 0; i < data->curves.count; i++) {
+        const struct freq_curve *curve = &data->curves.items[i];
+        if (void_because(data, curve))
+            text_addf(&voids, "%s%s %s", voids.length ? ", " : "", curve->gpu, curve->application);
+    }
+    (void)str_copy(p->voids, sizeof p->voids, text_get(&voids));
+    text_release(&voids);
+    text_release(&files);
+    p->data_hash = data->points.hash;
+    p->created = clock_wall();
+    p->rows = data->points.count;
+    p->rows_used = freq_data_usable(data);
+    data_findings_names(&data->findings, p->findings, sizeof p->findings);
 }
 
 /* The prediction at fmax for each curve that the model was fitted to. */

@@ -16,6 +16,13 @@ static enum err pairs(const char *name, const struct option_list *words, struct 
     return ERR_OK;
 }
 
+enum err power_options_pairs(const struct power_options *options, struct params *columns,
+                             struct params *where, struct error *why)
+{
+    enum err err = pairs("columns", &options->columns, columns, why);
+    return err ? err : pairs("where", &options->where, where, why);
+}
+
 enum err power_options_read(const struct power_options *options, struct freq_data *out,
                             struct error *why)
 {
@@ -24,9 +31,7 @@ enum err power_options_read(const struct power_options *options, struct freq_dat
     *out = (struct freq_data){0};
     if (options->inputs.count == 0)
         return err_set(why, ERR_USAGE, "missing measurements: give --input FILE");
-    enum err err = pairs("columns", &options->columns, &columns, why);
-    if (!err)
-        err = pairs("where", &options->where, &where, why);
+    enum err err = power_options_pairs(options, &columns, &where, why);
     for (size_t i = 0; i < options->inputs.count; i++)
         sources[i] = (struct freq_source){options->inputs.items[i], &columns, &where, options->gpu};
     if (!err)

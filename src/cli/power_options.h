@@ -6,6 +6,7 @@
 #include "core/err.h"
 
 struct freq_data;
+struct params;
 
 struct power_options {
     struct option_list inputs, columns, where;
@@ -29,5 +30,8 @@ struct power_options {
 /* Reads and checks them; release *out with freq_data_release, also after an error. */
 enum err power_options_read(const struct power_options *options, struct freq_data *out,
                             struct error *why) MUST_USE;
+/* --columns and --where alone, into empty params. */
+enum err power_options_pairs(const struct power_options *options, struct params *columns,
+                             struct params *where, struct error *why) MUST_USE;
 
 #endif

@@ -38,12 +38,6 @@ const struct freq_model_kind *freq_model_find(const char *name, struct error *wh
     return at < 0 ? NULL : FREQ_MODELS[at];
 }
 
-const char *freq_figure_name(enum freq_figure figure)
-{
-    static const char *const NAMES[FREQ_FIGURES] = {"power_w", "time_s", "energy_j"};
-    return NAMES[figure];
-}
-
 /* ---- fitting, predicting ---- */
 
 enum err freq_model_fit(struct freq_model *model, const char *name,
@@ -111,6 +105,7 @@ static void provenance_to_json(const struct freq_provenance *p, struct json *jso
     json_integer(json, "curves", (int64_t)p->curves);
     json_integer(json, "seed", (int64_t)p->seed);
     json_string(json, "findings", str_or_null(p->findings));
+    json_string(json, "void", str_or_null(p->voids));
     json_object_end(json);
 }
 
@@ -128,7 +123,8 @@ static void provenance_from_json(const struct jv *object, struct freq_provenance
         size_t size;
     } texts[] = {{"program", out->program, sizeof out->program},
                  {"data", out->data, sizeof out->data},
-                 {"findings", out->findings, sizeof out->findings}};
+                 {"findings", out->findings, sizeof out->findings},
+                 {"void", out->voids, sizeof out->voids}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const char *text = jv_text(jv_get(object, texts[i].key));
         (void)str_copy(texts[i].to, texts[i].size, text ? text : "");

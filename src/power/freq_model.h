@@ -28,7 +28,10 @@ struct text;
 #define FREQ_LEVEL 0.9
 
 enum freq_figure { FREQ_POWER_W, FREQ_TIME_S, FREQ_ENERGY_J, FREQ_FIGURES };
-const char *freq_figure_name(enum freq_figure figure); /* "power_w" */
+static inline const char *freq_figure_name(enum freq_figure figure)
+{
+    return figure == FREQ_POWER_W ? "power_w" : figure == FREQ_TIME_S ? "time_s" : "energy_j";
+}
 
 struct freq_value {
     double value, low, high; /* low, high: UNKNOWN where no interval could be calibrated */
@@ -70,6 +73,7 @@ struct freq_provenance {
     size_t curves;
     uint64_t seed;
     char findings[256]; /* names of the data checks that found something, with commas */
+    char voids[512];    /* "GPU application" whose optimum is meaningless, with commas */
 };
 
 struct freq_model {
@@ -93,6 +97,10 @@ struct freq_model_kind {
     enum err (*calibrate)(const void *state, const struct freq_curves *curves,
                           const struct freq_model_options *options, double *error,
                           struct error *why);
+    /* The names, fmax and idle power of an application that it was fitted to, without samples, and the lowest clock
+     * of those; false past the last.  NULL: it keeps none. */
+    bool (*application)(const void *state, size_t index, struct freq_curve *out,
+                        double *lowest_mhz);
     void (*save)(const void *state, struct json *json); /* members of an open object */
     enum err (*load)(const struct jv *state, void **out, struct error *why);
     void (*release)(void *state);

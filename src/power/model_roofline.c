@@ -239,6 +239,20 @@ static enum err named_fit(const struct roofline *roofline, const struct freq_tar
                    target->gpu && target->gpu[0] ? " on " : "", target->gpu ? target->gpu : "");
 }
 
+static bool roofline_application(const void *state, size_t index, struct freq_curve *out,
+                                 double *lowest_mhz)
+{
+    const struct roofline *roofline = state;
+    if (index >= roofline->count)
+        return false;
+    const struct roofline_fit *fit = &roofline->fits[index];
+    *out = (struct freq_curve){.fmax_mhz = fit->fmax_mhz, .idle_w = fit->power.idle_w};
+    (void)str_copy(out->gpu, sizeof out->gpu, fit->gpu);
+    (void)str_copy(out->application, sizeof out->application, fit->application);
+    *lowest_mhz = fit->lowest_mhz;
+    return true;
+}
+
 static enum err probed_fit(const struct roofline *roofline, const struct freq_target *target,
                            struct roofline_fit *out, struct error *why)
 {
@@ -388,6 +402,7 @@ const struct freq_model_kind freq_model_roofline = {
     .fit = roofline_fit,
     .predict = roofline_predict,
     .calibrate = roofline_calibrate,
+    .application = roofline_application,
     .save = roofline_save,
     .load = roofline_load,
     .release = roofline_release,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What fitting and validating models of power costs: every model on fourteen applications at 117 clocks, and growth
-with the number of rows.  The public measurements where they are ($IPW_SHARED, or shared/ beside the source), else data
+"""What fitting and validating models of power costs: every model on fourteen applications at 117 clocks, choosing clocks
+by one, and growth with the number of rows.  The public measurements where they are ($IPW_SHARED, or shared/ beside the source), else data
 of the same shape."""
 import csv
 import math
@@ -26,10 +26,10 @@ def row(name, value, unit, bound):
     print(f"{name}\t{value:.4g}\t{unit}\t<= {bound:g}\t{verdict}")
 
 
-def cpu_s(*words):
+def cpu_s(*words, command="power"):
     """CPU seconds of ipw: the wall clock of a busy machine says little."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([IPW, "power", *words], capture_output=True, text=True)
+    done = subprocess.run([IPW, command, *words], capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         print(done.stderr.strip(), file=sys.stderr)
@@ -66,6 +66,12 @@ def main():
             row("fit and validate rf and gbt, the same rows", trees, "s", 60)
         except SystemExit:
             print("bench_power: rf and gbt are skipped: no XGBoost library (Debian: libxgboost-dev)")
+        model, clocks = os.path.join(folder, "model.json"), os.path.join(folder, "clocks.csv")
+        cpu_s("fit", "--input", data, "--gpu", "V100", "-o", model)
+        with open(clocks, "w", newline="") as file:
+            csv.writer(file).writerows([("gpu", "graphics_mhz"), *(("V100", math.floor(510 + 7.5 * i)) for i in range(117))])
+        best = min(cpu_s(model, "--clocks", clocks, "--json", command="optimize")[0] for _ in range(3))
+        row("optimize from a fitted model, 14 applications, 117 clocks", best, "s", 0.05)
         few, many = (make(os.path.join(folder, f"{runs}.csv"), 14, runs) for runs in (10, 100))
         once = [min(cpu_s("fit", "--input", path)[0] for _ in range(3)) for path in (few, many)]
         row("ten times the rows, fit", once[1] / once[0], "ratio", 13)

@@ -22,7 +22,9 @@ VALUES = {"N": "2", "S": "0.5", "HZ": "10", "LIST": "rapl", "FILE": "/dev/null",
           "BOUND": "latency > +5%", "FORMAT": "csv", "METRIC": "latency", "PATH": "/tmp/x",
           "FILE|NAME": "resnet18", "ID": "h200", "FORMATS": "fp32,fp16", "BATCHES": "1..8", "NUMBERS": "1..8",
           "PHASE": "decode", "NAME=N": "batch=8", "MS": "5", "J": "5", "N|P%": "5%", "GB": "8",
-          "LANGUAGE": "dot"}
+          "LANGUAGE": "dot", "OURS=THEIRS": "freq_mhz=f", "COLUMN=VALUE": "gpu=A100", "OBJECTIVE": "ed2p",
+          "WORKLOAD": "llama", "PERCENT": "5", "SECONDS": "5", "WATTS": "5", "C": "80", "COLUMNS": "batch",
+          "COLUMN": "accuracy", "SETTING": "8"}
 
 NULL = ["profile", "--client", "null", "--model", "m"]
 

@@ -1,0 +1,342 @@
+/* ipw optimize: the clock, or another setting, that uses the least energy within limits.
+ *
+ *   $ ipw optimize --input sweep.csv --clocks clocks.csv --max-slowdown 5
+ *   $ ipw optimize model.json --clocks clocks.csv --objective ed2p
+ *   $ ipw optimize --input batches.csv --setting batch,precision --quality accuracy --min-quality 95
+ *
+ * It recommends and prints the command; it never changes a clock. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/common.h"
+#include "cli/power_options.h"
+#include "core/params.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "power/clock_choice.h"
+#include "power/setting_points.h"
+#include "report/text/optimize_report.h"
+
+/* Limits of well-known workloads: slowdown, and clock relative to fmax. */
+static const struct preset {
+    const char *name;
+    double slowdown, clock;
+} PRESETS[] = {{"llama", 0.05, 0.85},
+               {"vit", 0.20, 0.70},
+               {"sd", 0.10, 0.80},
+               {"whisper", 0.15, 0.75},
+               {"lstm", 0.15, 0.75}};
+
+static struct optimize_command {
+    struct power_options data;
+    const char *model, *objective, *preset, *format;
+    const char *application;
+    const char *settings, *quality, *baseline;
+    double exponent;
+    double limits[OPTIMIZE_LIMITS]; /* as given: percent */
+    bool is_quality_falling, json;
+} args = {.objective = "edp",
+          .format = "table",
+          .exponent = UNKNOWN,
+          .limits = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN}};
+
+/* What one run of the command has. */
+struct optimizing {
+    const struct optimize_command *command;
+    struct optimize_goal goal;
+    struct freq_data data;    /* of --input */
+    struct clock_list clocks; /* of a model from a file */
+    struct freq_model model;
+    struct clock_choice *choices;
+    size_t count;
+    struct clock_policy *policies;
+    size_t policy_count;
+    const char *source;
+};
+
+static void set_goal(struct optimizing *o)
+{
+    static const char *const OBJECTIVES[] = {"energy", "edp", "ed2p"};
+    const struct optimize_command *c = o->command;
+    o->goal = optimize_goal_edp();
+    for (size_t i = 0; i < sizeof OBJECTIVES / sizeof *OBJECTIVES; i++)
+        if (strcmp(c->objective, OBJECTIVES[i]) == 0)
+            o->goal.time_exponent = (double)i;
+    if (is_known(c->exponent))
+        o->goal.time_exponent = c->exponent;
+    for (size_t i = 0; c->preset && i < sizeof PRESETS / sizeof *PRESETS; i++)
+        if (strcmp(PRESETS[i].name, c->preset) == 0) {
+            o->goal.limits[LIMIT_SLOWDOWN] = PRESETS[i].slowdown;
+            o->goal.limits[LIMIT_CLOCK] = PRESETS[i].clock;
+        }
+    for (unsigned i = 0; i < OPTIMIZE_LIMITS; i++) {
+        bool is_percent = i == LIMIT_SLOWDOWN || i == LIMIT_QUALITY || i == LIMIT_CLOCK;
+        if (is_known(c->limits[i]))
+            o->goal.limits[i] = is_percent ? c->limits[i] / 100 : c->limits[i];
+    }
+    o->goal.is_quality_falling = c->is_quality_falling;
+}
+
+static enum err make_room(struct optimizing *o, size_t count, struct error *why)
+{
+    o->choices = calloc(count + 1, sizeof *o->choices);
+    o->policies = calloc(count + 1, sizeof *o->policies);
+    return o->choices && o->policies ? ERR_OK : err_no_memory(why);
+}
+
+static bool is_asked(const struct optimizing *o, const struct freq_curve *curve)
+{
+    const char *wanted = o->command->application;
+    return !wanted || str_equal_nocase(curve->application, wanted);
+}
+
+/* ---- from measurements ---- */
+
+static enum err choose_measured(struct optimizing *o, struct error *why)
+{
+    const struct optimize_command *c = o->command;
+    const struct freq_curves *curves = &o->data.curves;
+    enum err err = power_options_read(&c->data, &o->data, why);
+    if (!err)
+        err = freq_model_fit(&o->model, c->model ? c->model : "roofline", curves,
+                             &(struct freq_model_options){.seed = 1}, why);
+    if (!err)
+        err = make_room(o, curves->count, why);
+    for (size_t i = 0; !err && i < curves->count; i++) {
+        const struct freq_curve *curve = &curves->items[i];
+        struct clock_question question = {.curve = curve,
+                                          .model = &o->model,
+                                          .is_always_fitted = c->model != NULL,
+                                          .data = &o->data,
+                                          .clocks = &o->data.clocks,
+                                          .lowest_mhz =
+                                              curve->count ? curve->samples[0].freq_mhz : UNKNOWN,
+                                          .goal = o->goal};
+        if (is_asked(o, curve))
+            err = clock_choice_of(&question, &o->choices[o->count++], why);
+    }
+    return err;
+}
+
+/* ---- from a model ---- */
+
+/* Whether a list "A, B" has the name. */
+static bool is_listed(const char *list, const char *gpu, const char *application)
+{
+    char name[128];
+    (void)str_format(name, sizeof name, "%s %s", gpu, application);
+    for (const char *at = list; at && *at;) {
+        const char *end = strstr(at, ", ");
+        size_t length = end ? (size_t)(end - at) : strlen(at);
+        if (length == strlen(name) && strncmp(at, name, length) == 0)
+            return true;
+        at = end ? end + 2 : NULL;
+    }
+    return false;
+}
+
+static enum err choose_modeled(struct optimizing *o, const char *path, struct error *why)
+{
+    const struct optimize_command *c = o->command;
+    struct freq_curve curve;
+    struct clock_question question = {.curve = &curve, .model = &o->model, .clocks = &o->clocks};
+    size_t applications = 0;
+    o->source = path;
+    question.goal = o->goal;
+    if (!c->data.clocks)
+        return err_set(why, ERR_USAGE,
+                       "a model does not know which clocks are legal: give --clocks FILE");
+    enum err err = freq_model_load(&o->model, path, why);
+    if (!err)
+        err = clock_list_read(&o->clocks, c->data.clocks, why);
+    if (!err && !o->model.kind->application)
+        err = err_set(why, ERR_BAD_VALUE,
+                      "%.160s: a model of kind %s keeps no applications: give --input, or fit "
+                      "roofline",
+                      path, o->model.kind->name);
+    while (!err &&
+           o->model.kind->application(o->model.state, applications, &curve, &question.lowest_mhz))
+        applications++;
+    if (!err)
+        err = make_room(o, applications, why);
+    for (size_t i = 0; !err && i < applications; i++) {
+        (void)o->model.kind->application(o->model.state, i, &curve, &question.lowest_mhz);
+        if (!is_asked(o, &curve) || (c->data.gpu && !str_equal_nocase(c->data.gpu, curve.gpu)))
+            continue;
+        if (!clock_list_has(&o->clocks, curve.gpu))
+            return err_set(why, ERR_NO_DATA, "%.160s: no clocks of GPU '%.40s'", c->data.clocks,
+                           curve.gpu);
+        question.void_because = is_listed(o->model.provenance.voids, curve.gpu, curve.application)
+                                    ? "the data checks of its fit found the GPU idle"
+                                    : NULL;
+        err = clock_choice_of(&question, &o->choices[o->count++], why);
+    }
+    return err;
+}
+
+/* ---- from settings other than clocks ---- */
+
+static size_t find_baseline(const struct setting_points *points, const char *name)
+{
+    size_t at = 0;
+    while (name && at < points->count && strcmp(points->items[at].setting, name) != 0)
+        at++;
+    return at;
+}
+
+static enum err choose_setting(struct optimizing *o, struct error *why)
+{
+    const struct optimize_command *c = o->command;
+    struct params columns = {0}, where = {0};
+    struct setting_points points = {0};
+    if (c->data.inputs.count != 1)
+        return err_set(why, ERR_USAGE, "--setting needs one --input FILE");
+    enum err err = power_options_pairs(&c->data, &columns, &where, why);
+    if (!err)
+        err = setting_points_read(&(struct setting_source){c->data.inputs.items[0], c->settings,
+                                                           c->quality, &columns, &where},
+                                  &points, why);
+    if (!err && points.left_out)
+        complain(0, "warning: %zu rows without a positive energy and time are left out",
+                 points.left_out);
+    size_t baseline = err ? 0 : find_baseline(&points, c->baseline);
+    if (!err && baseline == points.count)
+        err = err_set(why, ERR_USAGE, "--baseline: no setting '%.60s'", c->baseline);
+    if (!err)
+        err = make_room(o, 1, why);
+    if (!err)
+        err = clock_choice_of_settings(points.items, points.count, baseline, &o->goal,
+                                       &o->choices[o->count++], why);
+    else
+        free(points.items);
+    params_release(&columns);
+    params_release(&where);
+    return err;
+}
+
+/* ---- the command ---- */
+
+static int report(const struct optimizing *o)
+{
+    const struct optimize_command *c = o->command;
+    struct optimize_report what = {is_known(c->exponent) ? "energy_time_power" : c->objective,
+                                   &o->goal,
+                                   o->choices,
+                                   o->count,
+                                   o->policies,
+                                   o->policy_count,
+                                   o->source || c->settings ? NULL : &o->data.findings,
+                                   o->source};
+    struct text out = {0};
+    if (c->json || !strcmp(c->format, "json"))
+        optimize_json(&what, &out);
+    else if (!strcmp(c->format, "csv"))
+        optimize_csv(&what, &out);
+    else
+        optimize_text(&what, wants_color(STDOUT_FILENO), &out);
+    int code = out.failed ? complain(EXIT_FAILED, "out of memory") : put_output(&out);
+    text_release(&out);
+    return code;
+}
+
+static const char *wrong_usage(const struct optimize_command *c, size_t words)
+{
+    if (words > 1 || (words && (c->data.inputs.count || c->settings)))
+        return "give one model, or --input";
+    if (!words && !c->data.inputs.count)
+        return "missing measurements: give --input FILE or a model of `ipw power fit`";
+    if (!c->settings && (c->quality || c->baseline || is_known(c->limits[LIMIT_QUALITY])))
+        return "quality and --baseline need --setting: a clock does not change the answers";
+    if (c->settings && is_known(c->limits[LIMIT_QUALITY]) && !c->quality)
+        return "--min-quality needs --quality COLUMN";
+    if (words && c->model)
+        return "--model: the file has one";
+    return NULL;
+}
+
+static int optimize_main(const char **words, size_t count)
+{
+    struct optimizing o = {.command = &args};
+    struct error why = {0};
+    const char *wrong = wrong_usage(&args, count);
+    if (wrong)
+        return complain_usage(wrong);
+    set_goal(&o);
+    enum err err = count           ? choose_modeled(&o, words[0], &why)
+                   : args.settings ? choose_setting(&o, &why)
+                                   : choose_measured(&o, &why);
+    if (!err && o.count == 0)
+        err = err_set(&why, ERR_NOT_FOUND, "no application '%.60s'",
+                      args.application ? args.application : "");
+    if (!err && !args.settings)
+        o.policy_count = clock_policies_of(o.choices, o.count, &o.goal, o.policies);
+    int code =
+        err ? complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text) : report(&o);
+    for (size_t i = 0; i < o.count; i++)
+        clock_choice_release(&o.choices[i]);
+    free(o.choices);
+    free(o.policies);
+    freq_model_release(&o.model);
+    clock_list_release(&o.clocks);
+    freq_data_release(&o.data);
+    return code;
+}
+
+static const char *const OBJECTIVE_NAMES[] = {"energy", "edp", "ed2p", NULL};
+static const char *const PRESET_NAMES[] = {"llama", "vit", "sd", "whisper", "lstm", NULL};
+static const char *const FORMATS[] = {"table", "json", "csv", NULL};
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    POWER_OPTION_ROWS(args.data),
+    {.name = "application", .type = OPTION_TEXT, .target = &args.application, .value = "NAME",
+     .help = "one application only"},
+    {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &args.model, .value = "NAME",
+     .help = "kind of model (default: roofline; below 8 clocks, as measured)"},
+    {.name = "objective", .type = OPTION_CHOICE, .target = &args.objective, .value = "OBJECTIVE",
+     .help = "energy, edp or ed2p (default: edp)", .choices = OBJECTIVE_NAMES},
+    {.name = "time-exponent", .type = OPTION_NUMBER, .target = &args.exponent, .value = "N",
+     .help = "minimize energy x time^N instead", .least = 0, .most = 10},
+    {.name = "max-slowdown", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_SLOWDOWN],
+     .value = "PERCENT", .help = "against the fit at the highest clock", .least = 0, .most = 1e6},
+    {.name = "max-time", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_TIME],
+     .value = "SECONDS", .help = "of the work", .least = 1e-9, .most = 1e9},
+    {.name = "max-power", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_POWER],
+     .value = "WATTS", .help = "mean power of the work", .least = 1e-3, .most = 1e7},
+    {.name = "max-temperature", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_TEMPERATURE],
+     .value = "C", .help = "in degrees Celsius; needs measured temperatures", .least = 1, .most = 200},
+    {.name = "min-clock", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_CLOCK],
+     .value = "PERCENT", .help = "of the highest clock", .least = 0, .most = 100},
+    {.name = "preset", .type = OPTION_CHOICE, .target = &args.preset, .value = "WORKLOAD",
+     .help = "limits for llama, vit, sd, whisper or lstm", .choices = PRESET_NAMES},
+    {.name = "setting", .type = OPTION_TEXT, .target = &args.settings, .value = "COLUMNS",
+     .help = "choose among settings that these columns name, as measured"},
+    {.name = "baseline", .type = OPTION_TEXT, .target = &args.baseline, .value = "SETTING",
+     .help = "that savings and quality are relative to (default: the first)"},
+    {.name = "quality", .type = OPTION_TEXT, .target = &args.quality, .value = "COLUMN",
+     .help = "quality of the answers at a setting"},
+    {.name = "min-quality", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_QUALITY],
+     .value = "PERCENT", .help = "of the baseline's quality", .least = 0, .most = 1000},
+    {.name = "lower-is-better", .type = OPTION_FLAG, .target = &args.is_quality_falling,
+     .help = "quality is perplexity, FID, LPIPS"},
+    {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "FORMAT",
+     .help = "table, json or csv (default: table)", .choices = FORMATS},
+    JSON_FORMAT_OPTION_ROW(args.json),
+    {0},
+};
+/* clang-format on */
+
+const struct command command_optimize = {
+    .name = "optimize",
+    .summary = "find the setting that uses the least energy",
+    .usage = "[MODEL.json] [--input FILE] [OPTIONS]",
+    .details =
+        "Chooses the clock with the least energy, EDP or ED2P within the limits, for every\n"
+        "application of the measurements or of a model of `ipw power fit`, and one clock for all.\n"
+        "Savings are against the fit at the highest clock, never against its measured row.  It\n"
+        "prints the command that sets the clock, and never runs it.",
+    .rows = ROWS,
+    .words = WORDS_ANY,
+    .run = optimize_main,
+};

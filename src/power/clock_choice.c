@@ -1,0 +1,482 @@
+/* Both ends of a saving come from one fit, so that what they share cancels: its ± is how much the saving at the chosen
+ * clock moves when the model is fitted again without every fifth clock (a jackknife), and the clocks that those fits
+ * would have picked give the regret.  Without refits it is the scatter of measurements about the fit at both ends. */
+#include "power/clock_choice.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "power/curve_fit.h"
+#include "power/freq_calibrate.h"
+#include "stats/quantile.h"
+
+enum { REFITS = 5 };
+/* Student's t of FREQ_LEVEL with REFITS - 1 degrees of freedom. */
+#define REFIT_T 2.1318
+/* A fit without a fifth of fewer clocks would no longer be one of a sweep. */
+enum { REFIT_LEAST = POWER_SWEEP_LEAST * REFITS / (REFITS - 1) };
+#define SAME_MHZ 0.5 /* drivers round 7.5 MHz steps */
+#define SLOWER   0.05
+
+void clock_choice_flags(const struct clock_choice *choice,
+                        void (*take)(void *context, const char *name), void *context)
+{
+    static const struct {
+        enum choice_flag flag;
+        const char *name;
+    } NAMES[] = {{CHOICE_NO_OPTIMUM, "no_meaningful_optimum"},
+                 {CHOICE_NO_SETTING, "no_setting_within_limits"},
+                 {CHOICE_MEASURED, "measured_not_fitted"},
+                 {CHOICE_NO_INTERVAL, "no_interval"},
+                 {CHOICE_LOWEST, "lowest_clock"},
+                 {CHOICE_STAY, "highest_clock_is_best"},
+                 {CHOICE_FAR_BASELINE, "baseline_extrapolated"},
+                 {CHOICE_SLOW_BASELINE, "slow_baseline"},
+                 {CHOICE_UNCHECKED, "measurements_not_at_hand"}};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (choice->flags & NAMES[i].flag)
+            take(context, NAMES[i].name);
+    for (unsigned check = 0; check < DATA_CHECKS; check++)
+        if (choice->checks & 1u << check)
+            take(context, data_check_name((enum data_check)check));
+}
+
+void clock_choice_release(struct clock_choice *choice)
+{
+    free(choice->points);
+    *choice = (struct clock_choice){0};
+}
+
+static void refuse(struct clock_choice *choice, unsigned flag, const char *reason)
+{
+    choice->flags |= flag;
+    choice->is_recommended = false;
+    choice->saving = choice->saving_error = choice->slowdown = UNKNOWN;
+    choice->error_method = NULL;
+    (void)str_copy(choice->reason, sizeof choice->reason, reason);
+}
+
+/* ---- candidates ---- */
+
+/* The clocks to choose from, ascending, and fmax among them; a lower one than was measured is a guess, and left out. */
+static double *candidate_clocks(const struct clock_question *q, size_t *count)
+{
+    const struct freq_curve *curve = q->curve;
+    bool is_listed = q->clocks && clock_list_has(q->clocks, curve->gpu);
+    size_t limit = is_listed ? q->clocks->count : curve->count, kept = 0;
+    double *mhz = calloc(limit + 1, sizeof *mhz);
+    *count = 0;
+    if (!mhz)
+        return NULL;
+    if (is_listed)
+        limit = clock_list_usable(q->clocks, curve->gpu, q->lowest_mhz - SAME_MHZ, mhz, limit);
+    for (size_t i = 0; i < limit; i++) {
+        double clock = is_listed ? mhz[i] : curve->samples[i].freq_mhz;
+        if (clock < curve->fmax_mhz - SAME_MHZ)
+            mhz[kept++] = clock;
+    }
+    mhz[kept++] = curve->fmax_mhz;
+    *count = kept;
+    return mhz;
+}
+
+/* The median of the usable points at the nearest clock that was measured; UNKNOWN: nothing there has a temperature. */
+static double temperature_at(const struct clock_question *q, double mhz, double *values)
+{
+    double nearest = INFINITY;
+    size_t count = 0;
+    const struct freq_points *points = &q->data->points;
+    for (size_t i = 0; i < points->count; i++) {
+        const struct freq_point *p = &points->items[i];
+        double distance = fabs(p->freq_mhz - mhz);
+        if (!is_known(p->temperature_c) || p->flags & FREQ_UNUSABLE ||
+            strcmp(p->gpu, q->curve->gpu) != 0 ||
+            strcmp(p->application, q->curve->application) != 0 || distance > nearest)
+            continue;
+        if (distance < nearest)
+            count = 0;
+        nearest = distance;
+        values[count++] = p->temperature_c;
+    }
+    return count ? select_median(values, count) : UNKNOWN;
+}
+
+static enum err add_temperatures(const struct clock_question *q, struct clock_choice *out,
+                                 struct error *why)
+{
+    bool any = false;
+    for (size_t i = 0; q->data && !any && i < q->data->points.count; i++)
+        any = is_known(q->data->points.items[i].temperature_c);
+    if (!any)
+        return ERR_OK;
+    double *values = malloc(q->data->points.count * sizeof *values);
+    if (!values)
+        return err_no_memory(why);
+    for (size_t i = 0; i < out->count; i++)
+        out->points[i].temperature_c = temperature_at(q, out->points[i].freq_mhz, values);
+    free(values);
+    return ERR_OK;
+}
+
+static struct freq_target target_of(const struct freq_curve *curve)
+{
+    struct freq_target target = freq_target_of(curve, NULL, 0);
+    target.gpu = curve->gpu;
+    target.application = curve->application;
+    return target;
+}
+
+/* points[count] at mhz[count], the last of them fmax. */
+static enum err predict_points(const struct freq_model *model, const struct freq_curve *curve,
+                               const double *mhz, size_t count, struct optimize_point *points,
+                               struct error *why)
+{
+    struct freq_target target = target_of(curve);
+    struct freq_prediction *rows = calloc(count + 1, sizeof *rows);
+    enum err err =
+        rows ? freq_model_predict(model, &target, mhz, count, rows, why) : err_no_memory(why);
+    for (size_t i = 0; !err && i < count; i++) {
+        points[i] = optimize_point_unknown();
+        points[i].freq_mhz = mhz[i];
+        points[i].is_extrapolated = rows[i].is_extrapolated;
+        memcpy(points[i].figures, rows[i].figures, sizeof points[i].figures);
+    }
+    free(rows);
+    return err;
+}
+
+static enum err fitted_points(const struct clock_question *q, struct clock_choice *out,
+                              struct error *why)
+{
+    double *mhz = candidate_clocks(q, &out->count);
+    out->points = calloc(out->count + 1, sizeof *out->points);
+    enum err err = mhz && out->points
+                       ? predict_points(q->model, q->curve, mhz, out->count, out->points, why)
+                       : err_no_memory(why);
+    free(mhz);
+    if (!err)
+        out->baseline = out->points[out->count - 1];
+    out->model = q->model->kind->name;
+    out->flags |= out->baseline.is_extrapolated ? CHOICE_FAR_BASELINE : 0;
+    return err;
+}
+
+static enum err measured_points(const struct clock_question *q, struct clock_choice *out,
+                                struct error *why)
+{
+    const struct freq_curve *curve = q->curve;
+    out->points = calloc(curve->count + 1, sizeof *out->points);
+    if (!out->points)
+        return err_no_memory(why);
+    for (size_t i = 0; i < curve->count; i++) {
+        const struct freq_sample *sample = &curve->samples[i];
+        struct optimize_point *point = &out->points[out->count++];
+        *point = optimize_point_unknown();
+        point->freq_mhz = sample->freq_mhz;
+        point->figures[FREQ_POWER_W].value = sample->power_w;
+        point->figures[FREQ_TIME_S].value = sample->time_s;
+        point->figures[FREQ_ENERGY_J].value = sample->energy_j;
+    }
+    if (out->count)
+        out->baseline = out->points[out->count - 1];
+    out->flags |= CHOICE_MEASURED;
+    return ERR_OK;
+}
+
+/* ---- how certain ---- */
+
+static double saving_of(const struct optimize_point *point, const struct optimize_point *baseline)
+{
+    return 1 - point->figures[FREQ_ENERGY_J].value / baseline->figures[FREQ_ENERGY_J].value;
+}
+
+/* The curve without the samples fold, fold + REFITS ...: at mhz[] of the choice's points, into points[]. */
+static enum err refit(const struct clock_question *q, const struct clock_choice *choice,
+                      size_t fold, struct freq_sample *samples, struct optimize_point *points,
+                      struct error *why)
+{
+    struct freq_curve curve = *q->curve;
+    struct freq_curves one = {&curve, 1};
+    struct freq_model model = {0};
+    double *mhz = malloc(choice->count * sizeof *mhz);
+    curve.samples = samples;
+    curve.count = 0;
+    for (size_t i = 0; i < q->curve->count; i++)
+        if (i % REFITS != fold)
+            samples[curve.count++] = q->curve->samples[i];
+    for (size_t i = 0; mhz && i < choice->count; i++)
+        mhz[i] = choice->points[i].freq_mhz;
+    enum err err = mhz ? freq_model_fit(&model, q->model->kind->name, &one,
+                                        &(struct freq_model_options){.without_interval = true}, why)
+                       : err_no_memory(why);
+    if (!err)
+        err = predict_points(&model, &curve, mhz, choice->count, points, why);
+    freq_model_release(&model);
+    free(mhz);
+    return err;
+}
+
+/* What refits say of the saving at the chosen clock, and which clocks they would have chosen. */
+static enum err judge_by_refits(const struct clock_question *q, struct clock_choice *out,
+                                struct error *why)
+{
+    struct freq_sample *samples = calloc(q->curve->count, sizeof *samples);
+    struct optimize_point *points = calloc(out->count, sizeof *points);
+    enum err err = samples && points ? ERR_OK : err_no_memory(why);
+    double savings[REFITS] = {0}, mean = 0, spread = 0, regret = 0, most = 0;
+    size_t picked = 0;
+    for (size_t fold = 0; !err && fold < REFITS; fold++) {
+        err = refit(q, out, fold, samples, points, why);
+        if (err)
+            break;
+        const struct optimize_point *baseline = &points[out->count - 1];
+        struct optimum at = optimize_pick(&q->goal, baseline, points, out->count);
+        savings[fold] = saving_of(&points[out->optimum.best], baseline);
+        mean += savings[fold] / REFITS;
+        if (at.is_found) {
+            double excess =
+                optimize_objective(&q->goal, &out->points[at.best]) / out->optimum.objective - 1;
+            regret += fmax(0, excess); /* a pick beyond the limits may seem better */
+            most = fmax(most, excess);
+            picked++;
+        }
+    }
+    for (size_t fold = 0; fold < REFITS; fold++)
+        spread += (savings[fold] - mean) * (savings[fold] - mean);
+    if (!err && is_known(spread)) {
+        out->saving_error = REFIT_T * sqrt(spread * (REFITS - 1) / REFITS);
+        out->error_method = "refits without every fifth clock";
+        out->refits = REFITS;
+        out->regret_mean = picked ? regret / (double)picked : UNKNOWN;
+        out->regret_most = picked ? most : UNKNOWN;
+    }
+    free(samples);
+    free(points);
+    return err;
+}
+
+static void judge_by_intervals(struct clock_choice *out)
+{
+    const struct freq_value *best = &out->points[out->optimum.best].figures[FREQ_ENERGY_J],
+                            *base = &out->baseline.figures[FREQ_ENERGY_J];
+    double error = hypot(best->high / best->value - 1, base->high / base->value - 1);
+    if (is_known(error)) {
+        out->saving_error = (1 - out->saving) * error;
+        out->error_method = "interval of the fit at both ends";
+    } else {
+        out->flags |= CHOICE_NO_INTERVAL;
+    }
+}
+
+/* ---- the answer ---- */
+
+static void name_limits(struct clock_choice *out)
+{
+    struct text reason = {0};
+    text_add(&reason, "no setting meets the limits:");
+    for (unsigned i = 0; i < OPTIMIZE_LIMITS; i++)
+        if (out->optimum.limits & 1u << i)
+            text_addf(&reason, " %s", optimize_limit_name((enum optimize_limit)i));
+    refuse(out, CHOICE_NO_SETTING, text_get(&reason));
+    text_release(&reason);
+}
+
+static const char *void_finding(const struct clock_question *q, struct clock_choice *out)
+{
+    const char *text = q->void_because;
+    for (unsigned i = 0; q->data && i < DATA_CHECKS; i++)
+        if (data_findings_has(&q->data->findings, (enum data_check)i, q->curve))
+            out->checks |= 1u << i;
+    for (size_t i = 0; q->data && i < q->data->findings.count; i++) {
+        const struct data_finding *f = &q->data->findings.items[i];
+        if (data_check_severity(f->check) == DATA_VOID && strcmp(f->gpu, q->curve->gpu) == 0 &&
+            strcmp(f->application, q->curve->application) == 0)
+            text = f->text;
+    }
+    return text;
+}
+
+/* Of the pick; the saving's ± is still unknown. */
+static void settle(const struct optimize_goal *goal, struct clock_choice *out)
+{
+    out->optimum = optimize_pick(goal, &out->baseline, out->points, out->count);
+    (void)optimize_front(goal, out->points, out->count);
+    if (out->optimum.usable == 0) {
+        refuse(out, CHOICE_NO_OPTIMUM, "energy and time are not known at any setting");
+        return;
+    }
+    if (!out->optimum.is_found) {
+        name_limits(out);
+        return;
+    }
+    const struct optimize_point *best = &out->points[out->optimum.best];
+    out->is_recommended = true;
+    out->saving = saving_of(best, &out->baseline);
+    out->slowdown = best->figures[FREQ_TIME_S].value / out->baseline.figures[FREQ_TIME_S].value - 1;
+    if (best->freq_mhz == out->baseline.freq_mhz)
+        out->flags |= CHOICE_STAY;
+    else if (out->optimum.best == 0 && is_known(best->freq_mhz))
+        out->flags |= CHOICE_LOWEST;
+}
+
+static void start(struct clock_choice *out)
+{
+    *out = (struct clock_choice){.baseline = optimize_point_unknown(),
+                                 .saving = UNKNOWN,
+                                 .saving_error = UNKNOWN,
+                                 .slowdown = UNKNOWN,
+                                 .regret_mean = UNKNOWN,
+                                 .regret_most = UNKNOWN};
+}
+
+/* A saving that may be none, or that a cold baseline makes, is no reason to change a clock. */
+static void doubt(struct clock_choice *out)
+{
+    char reason[sizeof out->reason];
+    if (!out->is_recommended || out->flags & CHOICE_STAY)
+        return;
+    if (out->slowdown < -SLOWER) {
+        (void)str_format(reason, sizeof reason,
+                         "the highest clock was measured %.0f %% slower than a lower one: it was "
+                         "not warm, or did other work",
+                         100 / (1 + out->slowdown) - 100);
+        refuse(out, CHOICE_NO_OPTIMUM | CHOICE_SLOW_BASELINE, reason);
+    } else if (out->saving - out->saving_error <= 0 ||
+               (!is_known(out->saving_error) && out->saving <= 0)) {
+        (void)str_format(reason, sizeof reason, "%.0f MHz would save %.1f ± %.1f %%: perhaps none",
+                         out->points[out->optimum.best].freq_mhz, 100 * out->saving,
+                         is_known(out->saving_error) ? 100 * out->saving_error : 0);
+        refuse(out, CHOICE_NO_OPTIMUM, reason);
+    }
+}
+
+enum err clock_choice_of(const struct clock_question *q, struct clock_choice *out,
+                         struct error *why)
+{
+    start(out);
+    (void)str_copy(out->gpu, sizeof out->gpu, q->curve->gpu);
+    (void)str_copy(out->application, sizeof out->application, q->curve->application);
+    out->measured = q->curve->count;
+    out->flags = q->data ? 0 : CHOICE_UNCHECKED;
+    const char *is_void = void_finding(q, out);
+    /* Of a few clocks the fit is mostly what other applications look like: only where it is asked for. */
+    bool is_fitted = !q->data || q->curve->count >= POWER_SWEEP_LEAST ||
+                     (q->is_always_fitted && q->curve->count);
+    enum err err = is_fitted ? fitted_points(q, out, why) : measured_points(q, out, why);
+    if (!err)
+        err = add_temperatures(q, out, why);
+    if (err)
+        return err;
+    settle(&q->goal, out);
+    if (is_void)
+        refuse(out, CHOICE_NO_OPTIMUM, is_void);
+    if (!out->is_recommended)
+        return ERR_OK;
+    bool is_refitted =
+        q->curve->count >= REFIT_LEAST && q->model->kind->has_probes && !q->model->kind->is_slow;
+    if (is_refitted)
+        err = judge_by_refits(q, out, why);
+    if (!is_known(out->saving_error))
+        judge_by_intervals(out);
+    doubt(out);
+    return err;
+}
+
+enum err clock_choice_of_settings(struct optimize_point *points, size_t count, size_t baseline,
+                                  const struct optimize_goal *goal, struct clock_choice *out,
+                                  struct error *why)
+{
+    start(out);
+    out->points = points;
+    out->count = out->measured = count;
+    if (baseline >= count)
+        return err_set(why, ERR_NO_DATA, "no settings");
+    out->baseline = points[baseline];
+    out->flags = CHOICE_MEASURED | CHOICE_NO_INTERVAL;
+    settle(goal, out);
+    return ERR_OK;
+}
+
+/* ---- one clock for several applications ---- */
+
+struct clock_effect clock_choice_at(const struct clock_choice *choice,
+                                    const struct optimize_goal *goal, double mhz)
+{
+    struct clock_effect effect = {false, UNKNOWN, UNKNOWN, UNKNOWN};
+    for (size_t i = 0; choice->optimum.is_found && i < choice->count; i++) {
+        const struct optimize_point *point = &choice->points[i];
+        if (!(fabs(point->freq_mhz - mhz) <= SAME_MHZ) ||
+            optimize_broken(goal, &choice->baseline, point) ||
+            !is_known(optimize_objective(goal, point)))
+            continue;
+        effect.is_known = true;
+        effect.regret = optimize_objective(goal, point) / choice->optimum.objective - 1;
+        effect.saving = saving_of(point, &choice->baseline);
+        effect.slowdown =
+            point->figures[FREQ_TIME_S].value / choice->baseline.figures[FREQ_TIME_S].value - 1;
+        break;
+    }
+    return effect;
+}
+
+/* The effects of a clock on the recommended choices of its GPU; false where it is not within the limits of one. */
+static bool policy_at(const struct clock_choice *choices, size_t count,
+                      const struct optimize_goal *goal, double mhz, struct clock_policy *policy)
+{
+    policy->freq_mhz = mhz;
+    policy->applications = 0;
+    policy->regret_mean = policy->regret_most = policy->saving_mean = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!choices[i].is_recommended || strcmp(choices[i].gpu, policy->gpu) != 0)
+            continue;
+        struct clock_effect effect = clock_choice_at(&choices[i], goal, mhz);
+        if (!effect.is_known)
+            return false;
+        policy->applications++;
+        policy->regret_mean += effect.regret;
+        policy->regret_most = fmax(policy->regret_most, effect.regret);
+        policy->saving_mean += effect.saving;
+    }
+    policy->regret_mean /= (double)policy->applications;
+    policy->saving_mean /= (double)policy->applications;
+    return true;
+}
+
+static struct clock_policy policy_of(const struct clock_choice *choices, size_t count,
+                                     const struct clock_choice *first,
+                                     const struct optimize_goal *goal, size_t applications)
+{
+    struct clock_policy best = {.freq_mhz = UNKNOWN,
+                                .applications = applications,
+                                .regret_mean = UNKNOWN,
+                                .regret_most = UNKNOWN,
+                                .saving_mean = UNKNOWN};
+    (void)str_copy(best.gpu, sizeof best.gpu, first->gpu);
+    for (size_t i = 0; i < first->count; i++) {
+        struct clock_policy at = best;
+        if (policy_at(choices, count, goal, first->points[i].freq_mhz, &at) &&
+            !(at.regret_mean >= best.regret_mean))
+            best = at;
+    }
+    return best;
+}
+
+size_t clock_policies_of(const struct clock_choice *choices, size_t count,
+                         const struct optimize_goal *goal, struct clock_policy *out)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t same = 0;
+        bool is_first = choices[i].is_recommended;
+        for (size_t j = 0; j < count; j++) {
+            bool is_same = choices[j].is_recommended && strcmp(choices[j].gpu, choices[i].gpu) == 0;
+            is_first &= !(is_same && j < i);
+            same += is_same;
+        }
+        if (is_first && same > 1)
+            out[found++] = policy_of(choices, count, &choices[i], goal, same);
+    }
+    return found;
+}

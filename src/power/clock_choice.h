@@ -1,0 +1,88 @@
+/* The best clock of an application (power/optimize.h), from a fitted model or from the medians that were measured, with
+ * what an operator must know before setting it: savings against the fitted highest clock and their interval, regret, and
+ * when there is no meaningful answer.  Also one clock for several applications of a GPU.
+ *
+ * Ownership: clock_choice_release frees a choice. */
+#ifndef IPW_POWER_CLOCK_CHOICE_H
+#define IPW_POWER_CLOCK_CHOICE_H
+
+#include "power/data_checks.h"
+#include "power/optimize.h"
+
+enum choice_flag {
+    CHOICE_NO_OPTIMUM = 1,    /* no meaningful one: see the reason */
+    CHOICE_NO_SETTING = 2,    /* none is within the limits */
+    CHOICE_MEASURED = 4,      /* medians as measured, the baseline too: nothing was fitted */
+    CHOICE_NO_INTERVAL = 8,   /* the saving has no ± */
+    CHOICE_LOWEST = 16,       /* the best is the lowest setting known: a lower one may be better */
+    CHOICE_STAY = 32,         /* the highest clock is the best */
+    CHOICE_FAR_BASELINE = 64, /* fmax itself was not usable: the fit is extrapolated to it */
+    CHOICE_SLOW_BASELINE = 128, /* measured slower than a lower clock: cold, or another setting */
+    CHOICE_UNCHECKED = 256,     /* a model read from a file: its measurements are not at hand */
+};
+/* Calls back with the name of every flag and data check of a choice. */
+struct clock_choice;
+void clock_choice_flags(const struct clock_choice *choice,
+                        void (*take)(void *context, const char *name), void *context);
+
+struct clock_question {
+    const struct freq_curve
+        *curve; /* names and fmax; its samples unless the model is from a file */
+    const struct freq_model *model;
+    bool is_always_fitted;        /* of a few clocks too, else they are taken as measured */
+    const struct freq_data *data; /* NULL: the model is from a file */
+    const struct clock_list
+        *clocks;              /* legal ones; NULL or without this GPU: those that were measured */
+    double lowest_mhz;        /* that the model knows */
+    const char *void_because; /* no optimum is meaningful; NULL: not known */
+    struct optimize_goal goal;
+};
+
+struct clock_choice {
+    char gpu[40], application[64];
+    const char *model;             /* its kind; NULL: as measured */
+    size_t measured;               /* clocks */
+    struct optimize_point *points; /* ascending in clock; their fronts marked */
+    size_t count;
+    struct optimize_point baseline; /* the fit at fmax */
+    struct optimum optimum;
+    bool is_recommended;         /* points[optimum.best] */
+    char reason[240];            /* "": recommended */
+    double saving, saving_error; /* shares of the baseline's energy; error: 90 % */
+    const char *error_method;    /* NULL: none */
+    double slowdown;             /* share */
+    double regret_mean,
+        regret_most; /* of the clocks that refits pick; shares of the best objective */
+    size_t refits;
+    unsigned flags;  /* enum choice_flag */
+    unsigned checks; /* bits of enum data_check */
+};
+
+enum err clock_choice_of(const struct clock_question *question, struct clock_choice *out,
+                         struct error *why) MUST_USE;
+/* Of settings that are not clocks alone: points (which the choice takes over) as measured, the baseline among them. */
+enum err clock_choice_of_settings(struct optimize_point *points, size_t count, size_t baseline,
+                                  const struct optimize_goal *goal, struct clock_choice *out,
+                                  struct error *why) MUST_USE;
+void clock_choice_release(struct clock_choice *choice);
+
+/* What a choice's points say of a clock. */
+struct clock_effect {
+    bool is_known; /* the clock is one of them, within the limits */
+    double regret, saving, slowdown;
+};
+struct clock_effect clock_choice_at(const struct clock_choice *choice,
+                                    const struct optimize_goal *goal, double mhz);
+
+/* One clock for the applications of a GPU: the least mean of their relative objectives. */
+struct clock_policy {
+    char gpu[40];
+    double freq_mhz;     /* UNKNOWN: no clock is within the limits of all */
+    size_t applications; /* with a recommendation */
+    double regret_mean, regret_most, saving_mean;
+};
+/* Of the GPUs with two such applications or more, into out[count]; returns how many. */
+size_t clock_policies_of(const struct clock_choice *choices, size_t count,
+                         const struct optimize_goal *goal, struct clock_policy *out);
+
+#endif

@@ -1,0 +1,87 @@
+/* Which of several settings (clocks, batches, precisions ...) is best: the least E T^n within limits, the
+ * Pareto-optimal ones, and how flat the objective is around the best.  Pure: figures in, an answer out; where they come
+ * from is power/clock_choice.h.  Unknown figures are UNKNOWN; a point with one that a limit needs is not within it. */
+#ifndef IPW_POWER_OPTIMIZE_H
+#define IPW_POWER_OPTIMIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "metrics/edp.h"
+#include "power/freq_model.h"
+
+struct optimize_point {
+    char setting[64]; /* "": the clock is all there is to say */
+    double freq_mhz;  /* UNKNOWN: not a clock */
+    struct freq_value figures[FREQ_FIGURES];
+    double quality; /* in any unit */
+    double temperature_c;
+    bool is_extrapolated;
+    bool is_front; /* set by optimize_front */
+};
+static inline struct optimize_point optimize_point_unknown(void)
+{
+    struct optimize_point point = {
+        .freq_mhz = UNKNOWN, .quality = UNKNOWN, .temperature_c = UNKNOWN};
+    for (size_t k = 0; k < FREQ_FIGURES; k++)
+        point.figures[k] = (struct freq_value){UNKNOWN, UNKNOWN, UNKNOWN};
+    return point;
+}
+
+enum optimize_limit {
+    LIMIT_SLOWDOWN,    /* T / T(baseline) - 1 at most */
+    LIMIT_TIME,        /* seconds at most */
+    LIMIT_POWER,       /* watts at most */
+    LIMIT_TEMPERATURE, /* degrees Celsius at most */
+    LIMIT_QUALITY,     /* share of the baseline's at least */
+    LIMIT_CLOCK,       /* share of the baseline's at least */
+    OPTIMIZE_LIMITS
+};
+const char *optimize_limit_name(enum optimize_limit limit); /* "max_slowdown" */
+
+struct optimize_goal {
+    double time_exponent;           /* n of E T^n: 0 energy, 1 EDP, 2 ED2P */
+    double limits[OPTIMIZE_LIMITS]; /* UNKNOWN: none */
+    bool is_quality_falling;        /* a lower figure is better: perplexity, FID, LPIPS */
+};
+/* Without limits. */
+static inline struct optimize_goal optimize_goal_edp(void)
+{
+    struct optimize_goal goal = {.time_exponent = 1};
+    for (size_t i = 0; i < OPTIMIZE_LIMITS; i++)
+        goal.limits[i] = UNKNOWN;
+    return goal;
+}
+
+static inline double optimize_objective(const struct optimize_goal *goal,
+                                        const struct optimize_point *point)
+{
+    return energy_delay_product(point->figures[FREQ_ENERGY_J].value,
+                                point->figures[FREQ_TIME_S].value, goal->time_exponent);
+}
+/* The bits (1 << limit) of the limits that a point is not within. */
+unsigned optimize_broken(const struct optimize_goal *goal, const struct optimize_point *baseline,
+                         const struct optimize_point *point);
+
+/* Of settings whose objective is this close to the best one. */
+#define OPTIMIZE_FLAT 0.01
+
+struct optimum {
+    bool is_found;
+    size_t best; /* the first of equals */
+    double objective;
+    double low_mhz, high_mhz; /* range of the settings within OPTIMIZE_FLAT */
+    size_t usable;            /* points with energy and time */
+    size_t within;            /* of these, within the limits */
+    unsigned limits; /* bits: not found, and these limits exclude every usable point, or, where none
+                                 does alone, exclude all together */
+};
+struct optimum optimize_pick(const struct optimize_goal *goal,
+                             const struct optimize_point *baseline,
+                             const struct optimize_point *points, size_t count);
+
+/* Marks the points that no other beats in energy, time and, where every point has one, quality.  Returns how many. */
+size_t optimize_front(const struct optimize_goal *goal, struct optimize_point *points,
+                      size_t count);
+
+#endif

@@ -1,0 +1,405 @@
+/* The answers first, a sentence each; then the figures behind them, the policy, the command that applies it. */
+#include "report/text/optimize_report.h"
+
+#include <math.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "power/clock_choice.h"
+#include "report/text/format.h"
+#include "report/text/power_report.h"
+#include "report/text/table.h"
+
+enum { NAME_MAX_BYTES = 120, COMMAND_MAX = 80 };
+
+static const struct optimize_point *best_of(const struct clock_choice *choice)
+{
+    return choice->is_recommended ? &choice->points[choice->optimum.best] : NULL;
+}
+
+static double product_at(const struct optimize_point *point, double exponent)
+{
+    struct optimize_goal goal = {.time_exponent = exponent};
+    return point ? optimize_objective(&goal, point) : UNKNOWN;
+}
+
+/* "A100 llama", or what there is of it. */
+static const char *name_of(const struct clock_choice *choice, char *to)
+{
+    (void)str_format(to, NAME_MAX_BYTES, "%s%s%s", choice->gpu,
+                     choice->gpu[0] && choice->application[0] ? " " : "", choice->application);
+    return to[0] ? to : "all rows";
+}
+
+static const char *setting_of(const struct optimize_point *point, char *to)
+{
+    if (point->setting[0])
+        return point->setting;
+    (void)str_format(to, NAME_MAX_BYTES, "%g MHz", point->freq_mhz);
+    return to;
+}
+
+/* NULL where the setting is not a clock. */
+static const char *command_of(double mhz, char *to)
+{
+    (void)str_format(to, COMMAND_MAX, "sudo nvidia-smi -lgc %.0f,%.0f", mhz, mhz);
+    return is_known(mhz) ? to : NULL;
+}
+
+/* "EDP", "energy x time^1.5" */
+static const char *objective_title(const struct optimize_report *report, char *to)
+{
+    double n = report->goal->time_exponent;
+    if (n == 0 || n == 1 || n == 2)
+        return n == 0 ? "energy" : n == 1 ? "EDP" : "ED²P";
+    (void)str_format(to, NAME_MAX_BYTES, "energy × time^%g", n);
+    return to;
+}
+
+/* ---- text ---- */
+
+static void answer_to_text(const struct optimize_report *report, const struct clock_choice *choice,
+                           struct text *out)
+{
+    char name[NAME_MAX_BYTES], setting[NAME_MAX_BYTES], title[NAME_MAX_BYTES];
+    const struct optimize_point *best = best_of(choice);
+    text_addf(out, "%s: ", name_of(choice, name));
+    if (!best && choice->flags & CHOICE_NO_OPTIMUM)
+        text_add(out, "no meaningful optimum: ");
+    if (!best) {
+        text_addf(out, "%s\n", choice->reason);
+        return;
+    }
+    text_add(out, setting_of(best, setting));
+    if (choice->flags & CHOICE_STAY) {
+        text_addf(out, ", the highest clock, is the best (%s)\n", objective_title(report, title));
+        return;
+    }
+    text_addf(out, choice->saving >= 0 ? " saves %.*f" : " costs %.*f",
+              choice->saving_error >= 0.01 ? 0 : 1, 100 * fabs(choice->saving));
+    if (is_known(choice->saving_error))
+        text_addf(out, " ± %.*f", choice->saving_error >= 0.01 ? 0 : 1, 100 * choice->saving_error);
+    text_addf(out, " %% energy, %.1f %% %s (%s)\n", 100 * fabs(choice->slowdown),
+              choice->slowdown < 0 ? "faster" : "slower", objective_title(report, title));
+}
+
+static void add_flag(void *context, const char *name)
+{
+    struct text *names = context;
+    text_addf(names, "%s%s", names->length ? " " : "", name);
+}
+
+static void choice_to_table(const struct clock_choice *choice, struct table *table)
+{
+    char name[NAME_MAX_BYTES], setting[NAME_MAX_BYTES], cell[FORMAT_MAX];
+    const struct optimize_point *best = best_of(choice);
+    struct text flags = {0};
+    clock_choice_flags(choice, add_flag, &flags);
+    table_add(table, name_of(choice, name));
+    table_add(table, best ? setting_of(best, setting) : "none");
+    for (unsigned i = 0; i < 2; i++) {
+        const struct optimize_point *at = i ? &choice->baseline : best;
+        table_add(table, format_si(cell, at ? at->figures[FREQ_ENERGY_J].value : UNKNOWN, "J"));
+        table_add(table, format_si(cell, at ? at->figures[FREQ_TIME_S].value : UNKNOWN, "s"));
+    }
+    table_add(table, format_si(cell, product_at(best, 1), "J·s"));
+    if (best && is_known(choice->optimum.low_mhz))
+        table_addf(table, "%g–%g MHz", choice->optimum.low_mhz, choice->optimum.high_mhz);
+    else
+        table_add(table, "");
+    if (is_known(choice->regret_mean))
+        table_addf(table, "%.2f (%.2f)", 100 * choice->regret_mean, 100 * choice->regret_most);
+    else
+        table_add(table, "");
+    table_add(table, choice->model ? choice->model : "measured");
+    table_add(table, text_get(&flags));
+    text_release(&flags);
+}
+
+static void policy_to_text(const struct optimize_report *report, const struct clock_policy *policy,
+                           struct text *out)
+{
+    char command[COMMAND_MAX];
+    text_addf(out, "\n%s, one clock for %zu applications: ", policy->gpu[0] ? policy->gpu : "GPU",
+              policy->applications);
+    if (!is_known(policy->freq_mhz)) {
+        text_add(out, "none is within the limits of all\n");
+        return;
+    }
+    text_addf(out, "%g MHz saves %.1f %% on average, regret %.1f %% (most %.1f %%)\n",
+              policy->freq_mhz, 100 * policy->saving_mean, 100 * policy->regret_mean,
+              100 * policy->regret_most);
+    for (size_t i = 0; i < report->count; i++) {
+        const struct clock_choice *choice = &report->choices[i];
+        struct clock_effect at = clock_choice_at(choice, report->goal, policy->freq_mhz);
+        if (choice->is_recommended && at.is_known && str_equal_nocase(choice->gpu, policy->gpu))
+            text_addf(out, "  %s: saves %.1f %%, %.1f %% slower, regret %.1f %%\n",
+                      choice->application, 100 * at.saving, 100 * at.slowdown, 100 * at.regret);
+    }
+    text_addf(out, "  apply: %s\n", command_of(policy->freq_mhz, command));
+}
+
+void optimize_text(const struct optimize_report *report, bool color, struct text *out)
+{
+    static const struct table_column COLUMNS[] = {
+        {"", false},        {"setting", true}, {"energy", true}, {"time", true},
+        {"at fmax", true},  {"", true},        {"EDP", true},    {"within 1 %", true},
+        {"regret %", true}, {"model", false},  {"flags", false},
+    };
+    struct table table = TABLE(COLUMNS);
+    bool any_fit = false;
+    char command[COMMAND_MAX];
+    for (size_t i = 0; i < report->count; i++) {
+        answer_to_text(report, &report->choices[i], out);
+        choice_to_table(&report->choices[i], &table);
+        any_fit |= report->choices[i].model != NULL;
+    }
+    text_add(out, "\n");
+    table_print(&table, "", color, out);
+    if (any_fit)
+        text_addf(
+            out,
+            "\nSavings are against the fit at the highest clock; ± is %.0f %%; regret: objective "
+            "at the clocks that refits\nwithout every fifth clock pick (mean, most).\n",
+            100 * FREQ_LEVEL);
+    for (size_t i = 0; i < report->policy_count; i++)
+        policy_to_text(report, &report->policies[i], out);
+    const struct optimize_point *best = report->count == 1 ? best_of(report->choices) : NULL;
+    if (best && is_known(best->freq_mhz))
+        text_addf(out, "\napply: %s    undo: sudo nvidia-smi -rgc\n",
+                  command_of(best->freq_mhz, command));
+    if (report->findings)
+        power_findings_text(report->findings, color, out);
+}
+
+/* ---- JSON ---- */
+
+static void point_to_json(const struct optimize_point *point, struct json *json)
+{
+    json_number(json, "freq_mhz", point->freq_mhz);
+    json_string(json, "setting", str_or_null(point->setting));
+    for (size_t k = 0; k < FREQ_FIGURES; k++) {
+        const struct freq_value *value = &point->figures[k];
+        json_object(json, freq_figure_name((enum freq_figure)k));
+        json_number(json, "value", value->value);
+        json_number(json, "low", value->low);
+        json_number(json, "high", value->high);
+        json_object_end(json);
+    }
+    json_number(json, "quality", point->quality);
+    json_number(json, "temperature_c", point->temperature_c);
+    json_bool(json, "extrapolated", point->is_extrapolated);
+}
+
+static void recommended_to_json(const struct clock_choice *choice, struct json *json)
+{
+    char command[COMMAND_MAX];
+    const struct optimize_point *best = best_of(choice);
+    if (!best) {
+        json_null(json, "recommended");
+        return;
+    }
+    json_object(json, "recommended");
+    point_to_json(best, json);
+    json_string(json, "command", command_of(best->freq_mhz, command));
+    json_string(json, "undo", is_known(best->freq_mhz) ? "sudo nvidia-smi -rgc" : NULL);
+    json_object_end(json);
+}
+
+static void front_to_json(const struct clock_choice *choice, struct json *json)
+{
+    json_array(json, "pareto");
+    for (size_t i = 0; i < choice->count; i++) {
+        const struct optimize_point *point = &choice->points[i];
+        if (!point->is_front)
+            continue;
+        json_object(json, NULL);
+        json_number(json, "freq_mhz", point->freq_mhz);
+        json_string(json, "setting", str_or_null(point->setting));
+        json_number(json, "energy_j", point->figures[FREQ_ENERGY_J].value);
+        json_number(json, "time_s", point->figures[FREQ_TIME_S].value);
+        json_number(json, "power_w", point->figures[FREQ_POWER_W].value);
+        json_number(json, "edp", product_at(point, 1));
+        json_number(json, "ed2p", product_at(point, 2));
+        json_number(json, "quality", point->quality);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void flag_to_json(void *context, const char *name)
+{
+    json_string(context, NULL, name);
+}
+
+static void certainty_to_json(const struct clock_choice *choice, struct json *json)
+{
+    json_object(json, "savings_pct");
+    json_number(json, "energy", 100 * choice->saving);
+    json_number(json, "plus_minus", 100 * choice->saving_error);
+    json_number(json, "level", FREQ_LEVEL);
+    json_string(json, "method", choice->error_method);
+    json_object_end(json);
+    json_number(json, "slowdown_pct", 100 * choice->slowdown);
+    json_number(json, "edp", product_at(best_of(choice), 1));
+    json_number(json, "ed2p", product_at(best_of(choice), 2));
+    json_number(json, "objective_value",
+                choice->is_recommended ? choice->optimum.objective : UNKNOWN);
+    json_object(json, "regret_pct");
+    json_number(json, "mean", 100 * choice->regret_mean);
+    json_number(json, "most", 100 * choice->regret_most);
+    json_integer(json, "refits", (int64_t)choice->refits);
+    json_object_end(json);
+    json_object(json, "sensitivity");
+    json_number(json, "within_pct", 100 * OPTIMIZE_FLAT);
+    json_number(json, "low_mhz", choice->is_recommended ? choice->optimum.low_mhz : UNKNOWN);
+    json_number(json, "high_mhz", choice->is_recommended ? choice->optimum.high_mhz : UNKNOWN);
+    json_object_end(json);
+}
+
+static void choice_to_json(const struct optimize_report *report, const struct clock_choice *choice,
+                           struct json *json)
+{
+    json_string(json, "objective", report->objective);
+    json_string(json, "gpu", str_or_null(choice->gpu));
+    json_string(json, "application", str_or_null(choice->application));
+    recommended_to_json(choice, json);
+    json_string(json, "reason", str_or_null(choice->reason));
+    json_object(json, "baseline");
+    point_to_json(&choice->baseline, json);
+    json_bool(json, "fitted", choice->model != NULL);
+    json_object_end(json);
+    certainty_to_json(choice, json);
+    front_to_json(choice, json);
+    json_array(json, "flags");
+    clock_choice_flags(choice, flag_to_json, json);
+    json_array_end(json);
+    json_object(json, "models");
+    json_string(json, "name", choice->model ? choice->model : "measured");
+    json_integer(json, "clocks_measured", (int64_t)choice->measured);
+    json_integer(json, "settings", (int64_t)choice->count);
+    json_string(json, "file", report->source);
+    json_object_end(json);
+}
+
+static void policy_to_json(const struct optimize_report *report, const struct clock_policy *policy,
+                           struct json *json)
+{
+    char command[COMMAND_MAX];
+    json_object(json, NULL);
+    json_string(json, "gpu", str_or_null(policy->gpu));
+    json_number(json, "freq_mhz", policy->freq_mhz);
+    json_number(json, "mean_savings_pct", 100 * policy->saving_mean);
+    json_number(json, "mean_regret_pct", 100 * policy->regret_mean);
+    json_number(json, "most_regret_pct", 100 * policy->regret_most);
+    json_array(json, "applications");
+    for (size_t i = 0; i < report->count; i++) {
+        const struct clock_choice *choice = &report->choices[i];
+        struct clock_effect at = clock_choice_at(choice, report->goal, policy->freq_mhz);
+        if (!choice->is_recommended || !at.is_known || !str_equal_nocase(choice->gpu, policy->gpu))
+            continue;
+        json_object(json, NULL);
+        json_string(json, "application", choice->application);
+        json_number(json, "savings_pct", 100 * at.saving);
+        json_number(json, "slowdown_pct", 100 * at.slowdown);
+        json_number(json, "regret_pct", 100 * at.regret);
+        json_object_end(json);
+    }
+    json_array_end(json);
+    json_string(json, "command", command_of(policy->freq_mhz, command));
+    json_object_end(json);
+}
+
+void optimize_json(const struct optimize_report *report, struct text *out)
+{
+    struct json json;
+    bool is_one = report->count == 1;
+    json_init(&json, out, true);
+    json_object(&json, NULL);
+    if (is_one) {
+        choice_to_json(report, report->choices, &json);
+    } else {
+        json_string(&json, "objective", report->objective);
+        json_array(&json, "applications");
+        for (size_t i = 0; i < report->count; i++) {
+            json_object(&json, NULL);
+            choice_to_json(report, &report->choices[i], &json);
+            json_object_end(&json);
+        }
+        json_array_end(&json);
+        json_array(&json, "policies");
+        for (size_t i = 0; i < report->policy_count; i++)
+            policy_to_json(report, &report->policies[i], &json);
+        json_array_end(&json);
+    }
+    if (report->findings)
+        power_findings_json(report->findings, "findings", &json);
+    json_object_end(&json);
+    text_add(out, "\n");
+}
+
+/* ---- CSV ---- */
+
+void optimize_csv(const struct optimize_report *report, struct text *out)
+{
+    static const struct table_column COLUMNS[] = {
+        {"gpu", false},
+        {"application", false},
+        {"objective", false},
+        {"setting", false},
+        {"freq_mhz", true},
+        {"energy_j", true},
+        {"time_s", true},
+        {"power_w", true},
+        {"baseline_mhz", true},
+        {"baseline_energy_j", true},
+        {"baseline_time_s", true},
+        {"savings_pct", true},
+        {"plus_minus", true},
+        {"slowdown_pct", true},
+        {"edp", true},
+        {"ed2p", true},
+        {"regret_mean_pct", true},
+        {"low_mhz", true},
+        {"high_mhz", true},
+        {"model", false},
+        {"flags", false},
+        {"reason", false},
+    };
+    struct table table = TABLE(COLUMNS);
+    const struct optimize_point none = optimize_point_unknown();
+    for (size_t i = 0; i < report->count; i++) {
+        const struct clock_choice *choice = &report->choices[i];
+        const struct optimize_point *best = best_of(choice), *at = best ? best : &none,
+                                    *base = &choice->baseline;
+        const double numbers[] = {at->freq_mhz,
+                                  at->figures[FREQ_ENERGY_J].value,
+                                  at->figures[FREQ_TIME_S].value,
+                                  at->figures[FREQ_POWER_W].value,
+                                  base->freq_mhz,
+                                  base->figures[FREQ_ENERGY_J].value,
+                                  base->figures[FREQ_TIME_S].value,
+                                  100 * choice->saving,
+                                  100 * choice->saving_error,
+                                  100 * choice->slowdown,
+                                  product_at(best, 1),
+                                  product_at(best, 2),
+                                  100 * choice->regret_mean,
+                                  best ? choice->optimum.low_mhz : UNKNOWN,
+                                  best ? choice->optimum.high_mhz : UNKNOWN};
+        struct text flags = {0};
+        clock_choice_flags(choice, add_flag, &flags);
+        table_add(&table, choice->gpu);
+        table_add(&table, choice->application);
+        table_add(&table, report->objective);
+        table_add(&table, at->setting);
+        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+            table_add_number(&table, numbers[k]);
+        table_add(&table, choice->model ? choice->model : "measured");
+        table_add(&table, text_get(&flags));
+        table_add(&table, choice->reason);
+        text_release(&flags);
+    }
+    table_write_csv(&table, out);
+    table_release(&table);
+}

@@ -1,0 +1,273 @@
+/* The best of a few settings: the published example, limits, ties, and figures that are not there. */
+#include "support/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/text.h"
+#include "power/clock_choice.h"
+
+static struct optimize_point made(double mhz, double joules, double seconds)
+{
+    struct optimize_point point = optimize_point_unknown();
+    point.freq_mhz = mhz;
+    point.figures[FREQ_ENERGY_J].value = joules;
+    point.figures[FREQ_TIME_S].value = seconds;
+    point.figures[FREQ_POWER_W].value = joules / seconds;
+    return point;
+}
+
+/* E 100/120/140 J, T 1/0.9/0.8 s: EDP 100, 108, 112; ED2P 100, 97.2, 89.6. */
+static void make_published(struct optimize_point *points)
+{
+    points[0] = made(1000, 100, 1);
+    points[1] = made(1200, 120, 0.9);
+    points[2] = made(1400, 140, 0.8);
+}
+
+static void published_example(void **state)
+{
+    (void)state;
+    static const struct {
+        double exponent, mhz, objective;
+    } WANTED[] = {{0, 1000, 100}, {1, 1000, 100}, {2, 1400, 89.6}, {1.5, 1000, 100}};
+    struct optimize_point points[3];
+    struct optimize_goal goal = optimize_goal_edp();
+    make_published(points);
+    for (size_t i = 0; i < sizeof WANTED / sizeof *WANTED; i++) {
+        goal.time_exponent = WANTED[i].exponent;
+        struct optimum found = optimize_pick(&goal, &points[2], points, 3);
+        assert_true(found.is_found);
+        assert_near(points[found.best].freq_mhz, WANTED[i].mhz, 0);
+        assert_near(found.objective, WANTED[i].objective, 1e-12);
+    }
+    goal.time_exponent = 1;
+    assert_near(optimize_objective(&goal, &points[1]), 108, 1e-12);
+    assert_near(optimize_objective(&goal, &points[2]), 112, 1e-12);
+}
+
+static void limits_hold_and_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        enum optimize_limit limit;
+        double value, mhz; /* mhz 0: nothing is within it */
+    } WANTED[] = {
+        {LIMIT_SLOWDOWN, 0.125, 1200}, /* 0.9 / 0.8 - 1, which rounding must not exclude */
+        {LIMIT_SLOWDOWN, 0.12, 1400},  {LIMIT_TIME, 0.85, 1400},   {LIMIT_TIME, 0.7, 0},
+        {LIMIT_POWER, 90, 0},          {LIMIT_POWER, 134, 1000},   {LIMIT_CLOCK, 0.8, 1200},
+        {LIMIT_TEMPERATURE, 80, 1200}, {LIMIT_TEMPERATURE, 50, 0}, {LIMIT_QUALITY, 0.95, 1200},
+    };
+    struct optimize_point points[3];
+    make_published(points);
+    points[1].temperature_c = 70; /* the others' are not known: not within a limit */
+    points[0].quality = 0.4;
+    points[1].quality = points[2].quality = 0.5;
+    for (size_t i = 0; i < sizeof WANTED / sizeof *WANTED; i++) {
+        struct optimize_goal goal = optimize_goal_edp();
+        goal.limits[WANTED[i].limit] = WANTED[i].value;
+        struct optimum found = optimize_pick(&goal, &points[2], points, 3);
+        assert_int_equal(found.is_found, WANTED[i].mhz > 0);
+        if (found.is_found)
+            assert_near(points[found.best].freq_mhz, WANTED[i].mhz, 0);
+        else
+            assert_int_equal(found.limits, 1u << WANTED[i].limit);
+    }
+    struct optimize_goal both = optimize_goal_edp();
+    both.limits[LIMIT_TIME] = 0.85;
+    both.limits[LIMIT_POWER] = 134;
+    struct optimum found = optimize_pick(&both, &points[2], points, 3);
+    assert_false(found.is_found);
+    assert_int_equal(found.limits, 1u << LIMIT_TIME | 1u << LIMIT_POWER);
+}
+
+static void bad_figures_are_never_the_best(void **state)
+{
+    (void)state;
+    struct optimize_goal goal = optimize_goal_edp();
+    struct optimize_point points[] = {made(500, -5, 1), made(600, NAN, 1), made(700, 10, 0),
+                                      made(800, 10, 1), made(900, 10, 1),  made(950, 10.05, 1)};
+    struct optimum found = optimize_pick(&goal, &points[4], points, 6);
+    assert_true(found.is_found);
+    assert_int_equal(found.best, 3); /* the first of equals */
+    assert_int_equal(found.usable, 3);
+    assert_near(found.low_mhz, 800, 0);
+    assert_near(found.high_mhz, 950, 0);
+    assert_int_equal(optimize_front(&goal, points, 6), 2);
+    assert_false(points[0].is_front);
+    assert_true(points[3].is_front && points[4].is_front);
+    found = optimize_pick(&goal, &points[0], points, 3);
+    assert_false(found.is_found);
+    assert_int_equal(found.usable, 0);
+    assert_int_equal(found.limits, 0);
+    assert_false(optimize_pick(&goal, &points[0], points, 0).is_found);
+    found = optimize_pick(&goal, &points[4], &points[4], 1);
+    assert_true(found.is_found && found.best == 0);
+}
+
+/* Against every pair compared by hand; quality adds points that are better in nothing else. */
+static void front_of_energy_time_and_quality(void **state)
+{
+    (void)state;
+    struct optimize_goal goal = optimize_goal_edp();
+    struct optimize_point points[] = {made(1, 10, 5), made(2, 12, 4), made(3, 13, 4.5),
+                                      made(4, 20, 3)};
+    assert_int_equal(optimize_front(&goal, points, 4), 3);
+    assert_false(points[2].is_front);
+    static const double QUALITY[] = {0.8, 0.8, 0.9, 0.7};
+    for (size_t i = 0; i < 4; i++)
+        points[i].quality = QUALITY[i];
+    assert_int_equal(optimize_front(&goal, points, 4), 4);
+    goal.is_quality_falling = true; /* 0.9 is the worst now */
+    assert_int_equal(optimize_front(&goal, points, 4), 3);
+    assert_false(points[2].is_front);
+}
+
+/* ---- choices ---- */
+
+enum { CLOCKS = 61 };
+#define FMAX 1400.0
+
+struct sweep {
+    struct freq_sample samples[CLOCKS];
+    struct freq_curve curve;
+    struct freq_data data;
+    struct freq_model model;
+};
+
+/* Time 10 s above 1000 MHz and rising as 1/f below; power a cubic that the fit can follow.  `flat`: time as 1/f and
+ * constant power, so that nothing can be saved. */
+static void make_sweep(struct sweep *s, bool flat, double wobble)
+{
+    struct error why = {0};
+    struct freq_curves curves = {&s->curve, 1};
+    *s = (struct sweep){.curve = {.fmax_mhz = FMAX, .idle_w = 30, .count = CLOCKS}};
+    s->curve.samples = s->samples;
+    (void)str_copy(s->curve.gpu, sizeof s->curve.gpu, "A100");
+    (void)str_copy(s->curve.application, sizeof s->curve.application, "work");
+    for (size_t i = 0; i < CLOCKS; i++) {
+        struct freq_sample *at = &s->samples[i];
+        double mhz = 500 + 15.0 * (double)i, z = mhz / FMAX - 1, u = FMAX / mhz;
+        double noise = 1 + wobble * sin(37.0 * (double)i);
+        at->freq_mhz = mhz;
+        at->power_w = noise * (flat ? 200 : 220 + 320 * z + 260 * z * z + 90 * z * z * z);
+        at->time_s = at->window_s = flat ? 10 : 10 + 9 * fmax(0, u - 1.4);
+        at->energy_j = at->power_w * at->window_s;
+        at->runs = 3;
+        for (size_t k = 0; k < FREQ_ACTIVITIES; k++)
+            at->activity[k] = UNKNOWN;
+    }
+    assert_int_equal(freq_model_fit(&s->model, "roofline", &curves,
+                                    &(struct freq_model_options){.seed = 1}, &why),
+                     ERR_OK);
+}
+
+static void choose(struct sweep *s, const struct optimize_goal *goal, struct clock_choice *out)
+{
+    struct error why = {0};
+    struct clock_question question = {
+        .curve = &s->curve, .model = &s->model, .data = &s->data, .lowest_mhz = 500, .goal = *goal};
+    assert_int_equal(clock_choice_of(&question, out, &why), ERR_OK);
+}
+
+/* The optimum, the saving and the front of the formula itself, without a fit. */
+static void choice_of_a_sweep_is_that_of_its_formula(void **state)
+{
+    (void)state;
+    struct optimize_goal goal = optimize_goal_edp();
+    struct sweep s;
+    struct clock_choice choice;
+    size_t best = 0;
+    make_sweep(&s, false, 0);
+    for (size_t i = 0; i < CLOCKS; i++)
+        if (s.samples[i].energy_j * s.samples[i].time_s <
+            s.samples[best].energy_j * s.samples[best].time_s)
+            best = i;
+    double saving = 1 - s.samples[best].energy_j / s.samples[CLOCKS - 1].energy_j;
+    choose(&s, &goal, &choice);
+    assert_true(choice.is_recommended);
+    double mhz = choice.points[choice.optimum.best].freq_mhz;
+    assert_true(fabs(mhz - s.samples[best].freq_mhz) <= 15.1);
+    assert_near(choice.saving, saving, 0.01);
+    assert_true(choice.saving_error < 0.02);
+    assert_true(choice.regret_mean >= 0 && choice.regret_most < 0.02);
+    assert_true(choice.optimum.low_mhz <= mhz && mhz <= choice.optimum.high_mhz);
+    clock_choice_release(&choice);
+    freq_model_release(&s.model);
+}
+
+static void a_saving_that_may_be_none_is_not_recommended(void **state)
+{
+    (void)state;
+    struct optimize_goal goal = optimize_goal_edp();
+    struct sweep s;
+    struct clock_choice choice;
+    make_sweep(&s, true, 0.2);
+    choose(&s, &goal, &choice);
+    assert_false(choice.is_recommended);
+    assert_true(choice.flags & CHOICE_NO_OPTIMUM);
+    assert_false(is_known(choice.saving));
+    assert_contains(choice.reason, "perhaps none");
+    clock_choice_release(&choice);
+    freq_model_release(&s.model);
+}
+
+static void an_idle_gpu_has_no_optimum(void **state)
+{
+    (void)state;
+    struct optimize_goal goal = optimize_goal_edp();
+    struct data_finding idle = {.check = CHECK_IDLE_GPU,
+                                .gpu = "A100",
+                                .application = "work",
+                                .text = "the GPU hardly works"};
+    struct sweep s;
+    struct clock_choice choice;
+    make_sweep(&s, false, 0);
+    s.data.findings = (struct data_findings){&idle, 1, 1};
+    choose(&s, &goal, &choice);
+    assert_false(choice.is_recommended);
+    assert_false(is_known(choice.saving));
+    assert_true(choice.flags & CHOICE_NO_OPTIMUM);
+    assert_string_equal(choice.reason, "the GPU hardly works");
+    clock_choice_release(&choice);
+    freq_model_release(&s.model);
+}
+
+/* Two applications whose best clocks are 1000 and 1400: the clock between has the least mean regret. */
+static void one_clock_for_two_applications(void **state)
+{
+    (void)state;
+    struct optimize_goal goal = optimize_goal_edp();
+    struct error why = {0};
+    struct clock_choice choices[2];
+    struct clock_policy policies[2];
+    static const double JOULES[2][3] = {{100, 101, 130}, {130, 101, 100}};
+    for (size_t a = 0; a < 2; a++) {
+        struct optimize_point *points = calloc(3, sizeof *points);
+        assert_non_null(points);
+        for (size_t i = 0; i < 3; i++)
+            points[i] = made(1000 + 200 * (double)i, JOULES[a][i], 1);
+        assert_int_equal(clock_choice_of_settings(points, 3, 2, &goal, &choices[a], &why), ERR_OK);
+    }
+    assert_int_equal(clock_policies_of(choices, 2, &goal, policies), 1);
+    assert_near(policies[0].freq_mhz, 1200, 0);
+    assert_near(policies[0].regret_mean, 0.01, 1e-12);
+    assert_int_equal(clock_policies_of(choices, 1, &goal, policies), 0);
+    for (size_t a = 0; a < 2; a++)
+        clock_choice_release(&choices[a]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(published_example),
+        cmocka_unit_test(limits_hold_and_are_named),
+        cmocka_unit_test(bad_figures_are_never_the_best),
+        cmocka_unit_test(front_of_energy_time_and_quality),
+        cmocka_unit_test(choice_of_a_sweep_is_that_of_its_formula),
+        cmocka_unit_test(a_saving_that_may_be_none_is_not_recommended),
+        cmocka_unit_test(an_idle_gpu_has_no_optimum),
+        cmocka_unit_test(one_clock_for_two_applications),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
