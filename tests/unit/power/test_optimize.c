@@ -53,7 +53,7 @@ static void limits_hold_and_are_named(void **state)
         enum optimize_limit limit;
         double value, mhz; /* mhz 0: nothing is within it */
     } WANTED[] = {
-        {LIMIT_SLOWDOWN, 0.125, 1200}, /* 0.9 / 0.8 - 1, which rounding must not exclude */
+        {LIMIT_SLOWDOWN, 0.125, 1200}, /* 0.9 / 0.8 - 1 */
         {LIMIT_SLOWDOWN, 0.12, 1400},  {LIMIT_TIME, 0.85, 1400},   {LIMIT_TIME, 0.7, 0},
         {LIMIT_POWER, 90, 0},          {LIMIT_POWER, 134, 1000},   {LIMIT_CLOCK, 0.8, 1200},
         {LIMIT_TEMPERATURE, 80, 1200}, {LIMIT_TEMPERATURE, 50, 0}, {LIMIT_QUALITY, 0.95, 1200},
@@ -73,6 +73,11 @@ static void limits_hold_and_are_named(void **state)
         else
             assert_int_equal(found.limits, 1u << WANTED[i].limit);
     }
+    struct optimize_point tenth[] = {made(1000, 100, 1.1), made(1400, 140, 1)};
+    struct optimize_goal slower = optimize_goal_edp();
+    slower.limits[LIMIT_SLOWDOWN] =
+        0.1; /* 1.1 - 1 is more, in binary: rounding must not exclude it */
+    assert_int_equal(optimize_broken(&slower, &tenth[1], &tenth[0]), 0);
     struct optimize_goal both = optimize_goal_edp();
     both.limits[LIMIT_TIME] = 0.85;
     both.limits[LIMIT_POWER] = 134;
