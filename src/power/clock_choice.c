@@ -331,11 +331,13 @@ static void start(struct clock_choice *out)
                                  .regret_most = UNKNOWN};
 }
 
-/* A saving that may be none, or that a cold baseline makes, is no reason to change a clock. */
-static void doubt(struct clock_choice *out)
+/* A saving that may be none, or that a cold baseline makes, is no reason to change a clock; a limit that the highest
+ * clock is not within is one. */
+static void doubt(const struct optimize_goal *goal, struct clock_choice *out)
 {
     char reason[sizeof out->reason];
-    if (!out->is_recommended || out->flags & CHOICE_STAY)
+    if (!out->is_recommended || out->flags & CHOICE_STAY ||
+        optimize_broken(goal, &out->baseline, &out->baseline))
         return;
     if (out->slowdown < -SLOWER) {
         (void)str_format(reason, sizeof reason,
@@ -380,7 +382,7 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
         err = judge_by_refits(q, out, why);
     if (!is_known(out->saving_error))
         judge_by_intervals(out);
-    doubt(out);
+    doubt(&q->goal, out);
     return err;
 }
 

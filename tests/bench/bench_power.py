@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What fitting and validating models of power costs: every model on fourteen applications at 117 clocks, choosing clocks
-by one, and growth with the number of rows.  The public measurements where they are ($IPW_SHARED, or shared/ beside the source), else data
-of the same shape."""
+"""What fitting and validating models of power costs: every model on fourteen applications at 117 clocks, choosing
+clocks by one, and growth with the number of rows.  The public measurements where they are ($IPW_SHARED, or shared/
+beside the source), else data of the same shape."""
 import csv
 import math
 import os

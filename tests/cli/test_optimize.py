@@ -109,6 +109,17 @@ class Made(OptimizeTest):
         self.assertLessEqual(cool["recommended"]["freq_mhz"], 905)
         self.assertEqual(cool["recommended"]["temperature_c"], 70)
 
+    def test_a_limit_may_cost_energy(self):
+        """Where idle power dominates, a lower clock wastes energy: it is recommended only where a limit asks for it."""
+        rows = [(mhz, 100 + 20 * mhz / 1400, 14000 / mhz) for mhz in range(500, 1401, 15)]
+        path = self.file("idle.csv", ("freq_mhz", "power_w", "time_s"), rows)
+        self.assertIn("highest_clock_is_best", self.json("--input", path)["flags"])
+        report = self.json("--input", path, "--max-power", "115")
+        self.assertAlmostEqual(report["recommended"]["freq_mhz"], 1050, delta=15)
+        self.assertLess(report["savings_pct"]["energy"], 0)
+        done = ipw(None, "optimize", "--input", path, "--max-power", "115")
+        self.assertRegex(done.stdout.splitlines()[0], r" costs [\d.]+ ± [\d.]+ % energy")
+
     def test_only_legal_clocks_are_recommended(self):
         clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", mhz) for mhz in (100, 500, 800, 1010, 1205, 1400)])
         rows = [row for row in made_rows() if row[0] in (500, 800, 1010, 1205, 1400)]
