@@ -163,9 +163,19 @@ static _Noreturn void become_command(int go, int failure, char *const argv[])
     _exit(n == (ssize_t)sizeof number ? 127 : 126);
 }
 
+/* False when the parent is gone already, whose end would not be signaled. */
+static bool become_helper(int output, pid_t parent)
+{
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent && nothing >= 0 &&
+           dup2(nothing, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
+           dup2(output, STDERR_FILENO) >= 0;
+}
+
 /* ---- the parent's side ---- */
 
-enum err child_prepare(struct child *child, char *const argv[], struct error *why)
+/* output: of a helper; -1 for another child. */
+static enum err prepare(struct child *child, char *const argv[], int output, struct error *why)
 {
     int go[2], failure[2];
     if (pipe2(go, O_CLOEXEC) < 0)
@@ -175,10 +185,12 @@ enum err child_prepare(struct child *child, char *const argv[], struct error *wh
         close(go[1]);
         return err_set(why, err_from_errno(errno), "cannot create a pipe: %s", strerror(errno));
     }
-    pid_t pid = fork();
+    pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
         close(go[1]);
         close(failure[0]);
+        if (output >= 0 && !become_helper(output, parent))
+            _exit(126);
         become_command(go[0], failure[1], argv);
     }
     int fork_errno = errno;
@@ -192,6 +204,17 @@ enum err child_prepare(struct child *child, char *const argv[], struct error *wh
     }
     *child = (struct child){pid, go[1], failure[0]};
     return ERR_OK;
+}
+
+enum err child_prepare(struct child *child, char *const argv[], struct error *why)
+{
+    return prepare(child, argv, -1, why);
+}
+
+enum err child_prepare_helper(struct child *child, char *const argv[], int output,
+                              struct error *why)
+{
+    return prepare(child, argv, output, why);
 }
 
 static void close_pipes(struct child *child)

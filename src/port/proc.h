@@ -29,6 +29,10 @@ struct child_end {
 /* Forks; the child waits for child_go. */
 enum err child_prepare(struct child *child, char *const argv[], struct error *why) MUST_USE;
 
+/* The same for a child that works for us: it writes to `output`, reads nothing, and gets SIGTERM when we are killed. */
+enum err child_prepare_helper(struct child *child, char *const argv[], int output,
+                              struct error *why) MUST_USE;
+
 /* Lets it run and waits until it has executed the command.  When that fails, the error says why, the child is gone,
  * and *exit_code is 127 (not found) or 126. */
 enum err child_go(struct child *child, int *exit_code, struct error *why) MUST_USE;
