@@ -311,18 +311,20 @@ static bool take_scientific(struct cursor *c, double *value)
 /* %, percent, million, and attached k, M, bn */
 static void take_scale(struct cursor *c, struct number *out)
 {
-    static const double WORDS[] = {0.01, 0.01, 0.01, 0.01, 1e3, 1e6, 1e9, 1e12},
+    static const double WORDS[] = {0.01, 0.01, 0.01, 0.01, 1e3, 1e6, 1e9, 1e12, 100},
                         LETTERS[] = {1e3, 1e3, 1e6, 1e9};
     struct cursor look = *c;
     double factor = take_valued(&look, " k K M bn ", LETTERS);
     if (factor == 0) {
         skip_blanks(&look);
-        factor = take_valued(&look, " % \\% ％ percent thousand million billion trillion ", WORDS);
+        factor = take_valued(&look, " % \\% ％ percent thousand million billion trillion hundred ",
+                             WORDS);
     }
     if (factor == 0)
         return;
-    out->scaled = true;
     out->value = out->plain * factor;
+    out->scaled = factor != 100;
+    out->plain = out->scaled ? out->plain : out->value;
     *c = look;
 }
 

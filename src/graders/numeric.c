@@ -25,6 +25,9 @@ static bool find_number(const struct numeric *numeric, struct slice answer, stru
         return false;
     if (final.marker != FINAL_NONE && stated_after_marker(final.line, out))
         return true;
+    struct number other;
+    if (final.marker != FINAL_NONE && number_first(final.line, &other))
+        return false; /* "less than 45", "7 or 8" */
     return numeric->final != FINAL_MARKED &&
            stated_in_conclusion(final.marker ? answer : final.line, out);
 }

@@ -2,8 +2,10 @@
  * their numbers is it?  Linear in the text. */
 #include "graders/number.h"
 
+#include <ctype.h>
 #include <math.h>
 
+#include "graders/final.h"
 #include "graders/tokens.h"
 
 /* ---- numbers in words ---- */
@@ -123,6 +125,12 @@ bool number_in_words(struct slice text, struct number *out)
 
 /* ---- one sentence ---- */
 
+/* Words whose number is a name. */
+static const char LABELS[] = " step part problem question case page chapter figure table section "
+                             "exercise equation item ";
+
+enum stated { STATED_NONE, STATED_ONE, STATED_SEVERAL };
+
 bool stated_after_equals(struct slice line, struct number *out)
 {
     for (size_t i = line.length; i > 0; i--)
@@ -139,98 +147,246 @@ bool stated_after_equals(struct slice line, struct number *out)
     return false;
 }
 
+/* How far the words before a place are read. */
+static const char *near_start(struct slice sentence, const char *place)
+{
+    enum { REACH = 48 };
+    return place - sentence.start > REACH ? place - REACH : sentence.start;
+}
+
+/* Does an elaboration follow the number before the colon at `i`: "they have 36: she has 12"? */
+static bool is_elaborated(struct slice sentence, size_t i)
+{
+    const char *start = sentence.start + i, *from = near_start(sentence, start);
+    if (sentence.start[i] != ':' || !isdigit((unsigned char)start[-1]) ||
+        memchr(from, '=', (size_t)(slice_end(sentence) - from)))
+        return false;
+    while (start > from && !slice_is_space(start[-1]))
+        start--;
+    struct tokens tokens = {from, start};
+    struct token token = {0};
+    while (token_next(&tokens, &token))
+        ;
+    return token.text.length && !token_in(&token, LABELS);
+}
+
+/* "16 (4 * 4)", but not "3 * (4)" */
+static bool is_remark(struct slice sentence, size_t i)
+{
+    struct tokens tokens = {near_start(sentence, sentence.start + i), sentence.start + i};
+    struct token token = {0};
+    while (token_next(&tokens, &token))
+        ;
+    return slice_is_space(sentence.start[i - 1]) && !token_in(&token, " + - – − * × ÷ / · = ");
+}
+
 /* Up to the reason or a remark in parentheses, if a number comes before that: "16 (4 * 4)". */
 static struct slice without_remark(struct slice sentence)
 {
     struct slice kept = sentence_without_reason(sentence);
     struct number ignored;
     for (size_t i = 1; i < kept.length; i++)
-        if ((kept.start[i] == '(' && slice_is_space(kept.start[i - 1])) ||
+        if ((kept.start[i] == '(' && is_remark(kept, i)) ||
+            (is_elaborated(kept, i)) || /* "36: she has 12" */
             slice_starts((struct slice){kept.start + i, kept.length - i}, ", or "))
             kept.length = i;
     return number_first(kept, &ignored) || number_in_words(kept, &ignored) ? kept : sentence;
 }
 
-/* What a number is in its sentence. */
+/* What a number is in its sentence, the likeliest answer last. */
 enum role {
-    ROLE_LABEL,        /* "step 2" */
-    ROLE_CIRCUMSTANCE, /* "in 5 days", "for the 16 glasses", "on day 3", "of 12" */
+    ROLE_NONE,         /* "step 2", "not 7", a part of "9 + 6" */
+    ROLE_CIRCUMSTANCE, /* "in 5 days", "for the 16 glasses", "half of 12", "3 more than" */
     ROLE_RESULT,       /* anything else */
 };
 
-/* "4 fewer than before" */
-static bool is_compared(struct slice sentence, const struct number *number)
+/* The character next to the number, past blanks, is an operator with a number on its other side: "9 + 6". */
+static bool is_operand(struct slice sentence, struct slice number)
 {
-    struct tokens tokens = tokens_of(slice_between(slice_end(number->where), slice_end(sentence)));
+    static const char OPERATORS[] = " + - – − * × ÷ · ";
+    struct tokens before = {near_start(sentence, number.start), number.start},
+                  after = {slice_end(number), slice_end(sentence)};
+    struct token token, last = {0}, second = {0};
+    while (token_next(&before, &token)) {
+        second = last;
+        last = token;
+    }
+    bool follows = last.kind == TOKEN_MARK && last.text.length && token_in(&last, OPERATORS) &&
+                   second.text.length && isdigit((unsigned char)slice_end(second.text)[-1]);
+    bool leads = token_next(&after, &token) && token.kind == TOKEN_MARK &&
+                 token_in(&token, OPERATORS) && token_next(&after, &last) &&
+                 isdigit((unsigned char)last.text.start[0]);
+    return follows || leads;
+}
+
+/* What follows makes it a circumstance: "4 fewer than", "3 times as old", "11-year-old". */
+static bool is_compared(struct slice sentence, struct slice number)
+{
+    struct tokens tokens = tokens_of(slice_between(slice_end(number), slice_end(sentence)));
     struct token token;
-    if (!token_next(&tokens, &token) || !token_in(&token, " fewer more less "))
-        return false;
-    for (int i = 0; i < 3 && token_next(&tokens, &token); i++)
-        if (token_is(&token, "than"))
+    bool compound = false;
+    for (int i = 0; i < 5 && token_next(&tokens, &token); i++) {
+        if (token_in(&token, " than as ") || (compound && token.kind == TOKEN_WORD))
             return true;
+        compound = i == 0 && token_is(&token, "-") && !token.spaced;
+        if (!compound && (token.kind != TOKEN_WORD || isdigit((unsigned char)token.text.start[0])))
+            return false;
+    }
     return false;
 }
 
-static enum role role_of(struct slice sentence, const struct number *number)
+/* The words before a number, the nearest first; articles and Markdown do not count. */
+struct lead {
+    struct token words[3];
+    bool than; /* "than" or "as" since the last comma */
+};
+
+static struct lead lead_of(struct slice sentence, struct slice number)
+{
+    struct tokens tokens = {near_start(sentence, number.start), number.start};
+    struct token token;
+    struct lead lead = {0};
+    while (token_next(&tokens, &token)) {
+        if (token_in(&token, " * the all his her their those these every about $ ( "))
+            continue;
+        lead.words[2] = lead.words[1];
+        lead.words[1] = lead.words[0];
+        lead.words[0] = token;
+        lead.than =
+            (lead.than || token_in(&token, " than who whose ")) && !token_in(&token, " , ; = : ");
+    }
+    return lead;
+}
+
+static bool is_circumstance(const struct lead *lead)
 {
     static const char LEADS[] =
         " in for per over after at each within during by on from than since until across "
-        "among day week month year class grade room number if when ";
-    enum { REACH = 48 };
-    const char *from = number->where.start;
-    from = from - sentence.start > REACH ? from - REACH : sentence.start;
-    struct tokens tokens = {from, number->where.start};
-    struct token token, last = {0}, before = {0}, third = {0};
-    while (token_next(&tokens, &token)) {
-        if (token.kind == TOKEN_MARK && token_is(&token, "*"))
+        "among day week month year class grade room number if when twice double with who whose ";
+    static const char TOTALS[] =
+        " total sum amount average mean cost price profit result area volume length value "
+        "distance speed maximum minimum difference product remainder ";
+    const struct token *last = &lead->words[0], *before = &lead->words[1];
+    bool of_number = token_is(last, "of") && !token_in(before, TOTALS); /* "out of 12" */
+    bool after_verb =
+        last->text.length > 4 &&
+        slice_is((struct slice){slice_end(last->text) - 3, 3}, "ing"); /* "after selling 3" */
+    bool adjective = token_in(last, " other original remaining next initial previous ");
+    bool purpose = token_is(before, "to") && last->kind == TOKEN_WORD && /* "to fill 4 bags" */
+                   !token_in(last, " get obtain find give make yield reach be ") &&
+                   !token_in(&lead->words[2], " needs need has have had able going wants get up ");
+    if (token_in(
+            before,
+            " results result resulting resulted arrive arrives arriving bring brings left up "))
+        return false; /* "results in 17" */
+    return of_number || purpose || token_in(last, LEADS) ||
+           ((after_verb || adjective) && token_in(before, LEADS));
+}
+
+static enum role role_of(struct slice sentence, struct slice number)
+{
+    struct lead lead = lead_of(sentence, number);
+    const struct token *last = &lead.words[0];
+    bool label = last->kind == TOKEN_WORD && token_in(last, LABELS);
+    bool denied = token_is_negation(last) || token_is_negation(&lead.words[1]) || lead.than;
+    if (label || denied || is_operand(sentence, number))
+        return ROLE_NONE;
+    return is_circumstance(&lead) || is_compared(sentence, number) ? ROLE_CIRCUMSTANCE
+                                                                   : ROLE_RESULT;
+}
+
+/* Is the number one of several that are offered: "7 or 8", "between 10 and 12", "x = 2 or x = 3"? */
+static bool is_alternative(struct slice sentence, const struct number *number)
+{
+    static const struct tolerance SAME = {.relative = 1e-9};
+    enum { REACH = 60 };
+    struct numbers numbers = {.text = sentence};
+    struct number other;
+    while (number_next(&numbers, &other)) {
+        bool before = other.where.start < number->where.start;
+        struct tokens tokens = {slice_end(before ? other.where : number->where),
+                                before ? number->where.start : other.where.start};
+        struct token token;
+        unsigned words = 0;
+        bool joined = false, apart = false;
+        if (other.where.start == number->where.start || tokens.at > tokens.end ||
+            tokens.end - tokens.at > REACH || number_equal(&SAME, &other, number))
             continue;
-        if (token.kind == TOKEN_MARK ||
-            !token_in(&token, " the all his her their those these every about $ ( ")) {
-            third = before;
-            before = last;
-            last = token;
+        while (token_next(&tokens, &token)) {
+            if (token_in(&token, " or and "))
+                joined = true;
+            else if (token.kind == TOKEN_WORD)
+                apart = apart || (joined ? token.text.length > 1 : ++words > 2);
+            else
+                apart = apart || !token_in(&token, " $ * = \\boxed { } ");
         }
+        if (joined && !apart)
+            return true;
     }
-    if (last.kind == TOKEN_WORD &&
-        token_in(&last, " step part problem question case page chapter figure "))
-        return ROLE_LABEL;
-    bool of_number =
-        token_is(&last, "of") && before.text.start &&
-        (token_is(&before, "out") || (before.text.start[0] >= '0' && before.text.start[0] <= '9'));
-    bool after_verb = last.text.length > 4 && slice_is((struct slice){slice_end(last.text) - 3, 3},
-                                                       "ing"); /* "after selling 3" */
-    bool adjective = token_in(&last, " other original remaining next initial previous ");
-    bool purpose =
-        token_is(&before, "to") && last.kind == TOKEN_WORD &&
-        !token_in(&third, " needs need has have had able going wants get "); /* "to fill 4 bags" */
-    bool led = token_in(&last, LEADS) || ((after_verb || adjective) && token_in(&before, LEADS));
-    return of_number || purpose || led || is_compared(sentence, number) ? ROLE_CIRCUMSTANCE
-                                                                        : ROLE_RESULT;
+    return false;
+}
+
+/* A number in words that a verb leads to, after those in digits: "gave away 5 and now has seven left". */
+static bool in_words_after(struct slice sentence, const char *after, struct number *out)
+{
+    struct number number;
+    if (!number_in_words(sentence, &number) || number.where.start < after)
+        return false;
+    struct lead lead = lead_of(sentence, number.where);
+    bool total = token_is(&lead.words[0], "of") && token_is(&lead.words[1], "total");
+    if (!total &&
+        !token_in(&lead.words[0],
+                  " is are was has have had gets get got now only be equals makes leaves = : "))
+        return false;
+    *out = number;
+    return true;
+}
+
+/* What follows the last "so" or the like, if it has a number: "2^3 = 8, so the root of 8 is 2". */
+static struct slice conclusion_of(struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    struct number ignored;
+    struct slice last = sentence;
+    while (token_next(&tokens, &token))
+        if (token_in(&token, " so therefore thus hence "))
+            last = slice_between(tokens.at, tokens.end);
+    return number_first(last, &ignored) || number_in_words(last, &ignored) ? last : sentence;
 }
 
 /* The number that a sentence states: the result of its equation, the number that was just computed, or the
  * last one that is not a circumstance. */
-static bool in_sentence(struct slice sentence, const struct number *computed, struct number *out)
+static enum stated in_sentence(struct slice sentence, const struct number *computed,
+                               struct number *out)
 {
     static const struct tolerance SAME = {.relative = 1e-9};
+    sentence = conclusion_of(sentence);
+    struct slice whole = sentence;
     sentence = without_remark(sentence);
     if (stated_after_equals(sentence, out))
-        return true;
+        return is_alternative(sentence, out) ? STATED_SEVERAL : STATED_ONE;
     struct numbers numbers = {.text = sentence};
     struct number number;
-    enum role best = ROLE_LABEL;
+    enum role best = ROLE_NONE;
+    const char *after = sentence.start;
     while (number_next(&numbers, &number)) {
-        if (computed && number_equal(&SAME, computed, &number)) {
+        after = number.where.start;
+        enum role role = role_of(whole, number.where);
+        if (role > ROLE_NONE && computed && number_equal(&SAME, computed, &number)) {
             *out = number;
-            return true;
+            return STATED_ONE;
         }
-        enum role role = role_of(sentence, &number);
-        if (role > ROLE_LABEL && role >= best) {
+        if (role > ROLE_NONE && role >= best) {
             *out = number;
             best = role;
         }
     }
-    return best > ROLE_LABEL || number_in_words(sentence, out);
+    if (in_words_after(sentence, after, out))
+        return STATED_ONE;
+    if (best == ROLE_NONE)
+        return after == sentence.start && number_in_words(sentence, out) ? STATED_ONE : STATED_NONE;
+    return is_alternative(sentence, out) ? STATED_SEVERAL : STATED_ONE;
 }
 
 /* ---- the whole answer ---- */
@@ -278,7 +434,8 @@ static bool leading(struct slice text, struct number *out)
     unsigned words = 0;
     while (words <= 3 && token_next(&tokens, &token))
         words += token.kind == TOKEN_WORD;
-    bool numbering = words == 0 && rest.length && rest.start[0] != '\n';
+    bool numbering =
+        words == 0 && rest.length && rest.start[0] != '\n' && !memchr(unit.start, '!', unit.length);
     if (words > 3 || numbering || number_first(unit, &other))
         return false;
     tokens = tokens_of(rest);
@@ -292,23 +449,26 @@ static bool leading(struct slice text, struct number *out)
 bool stated_in_conclusion(struct slice answer, struct number *out)
 {
     struct slice text = text_without_asides(answer), rest = text, sentence;
-    if (text_is_cut(answer))
+    if (text_is_cut(answer) || text_declines(final_sentence(text)) ||
+        text_declines(text_last_sentence(text)))
         return false;
     if (in_bold(last_paragraph(text), out) || leading(text, out))
         return true;
-    bool found = false, computed_any = false;
+    enum stated stated = STATED_NONE;
+    bool computed_any = false;
     struct number number, computed;
     while (sentence_next(&rest, &sentence)) {
-        if (in_sentence(sentence, computed_any ? &computed : NULL, &number)) {
+        enum stated here = in_sentence(sentence, computed_any ? &computed : NULL, &number);
+        if (here != STATED_NONE) {
             *out = number;
-            found = true;
+            stated = here;
         }
         if (stated_after_equals(sentence, &number)) {
             computed = number;
             computed_any = true;
         }
     }
-    return found || number_last(answer, out);
+    return stated == STATED_ONE;
 }
 
 /* A marker is followed by the number. */
@@ -317,6 +477,10 @@ bool stated_after_marker(struct slice line, struct number *out)
     struct slice sentence = line, rest = line;
     sentence_next(&rest, &sentence);
     sentence = without_remark(sentence);
-    return stated_after_equals(sentence, out) || number_first(sentence, out) ||
-           number_first(line, out) || number_in_words(sentence, out);
+    if (stated_after_equals(sentence, out))
+        return true;
+    if (!number_first(sentence, out) && !number_first(line, out))
+        return number_in_words(sentence, out);
+    return out->where.start >= slice_end(sentence) ||
+           !(is_alternative(sentence, out) || lead_of(sentence, out->where).than);
 }

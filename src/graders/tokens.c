@@ -70,12 +70,17 @@ static bool token_equals(const struct token *token, struct slice wanted)
     while (text.length && wanted.length) {
         size_t length, wanted_length;
         uint32_t c = char_at(text, &length);
-        if ((c == 0x2019 ? '\'' : char_lower(c)) != char_at(wanted, &wanted_length))
+        if ((c == 0x2019 ? '\'' : char_lower(c)) != char_lower(char_at(wanted, &wanted_length)))
             return false;
         text = (struct slice){text.start + length, text.length - length};
         wanted = (struct slice){wanted.start + wanted_length, wanted.length - wanted_length};
     }
     return text.length == wanted.length;
+}
+
+bool token_same(const struct token *a, const struct token *b)
+{
+    return a->kind == b->kind && a->text.length && token_equals(a, b->text);
 }
 
 bool token_is(const struct token *token, const char *lower)
@@ -111,7 +116,16 @@ bool token_ends_sentence(const struct token *token, const struct token *before)
 bool token_is_cjk(const struct token *token)
 {
     size_t length;
-    return token->kind == TOKEN_WORD && char_is_cjk(char_at(token->text, &length));
+    return token->kind == TOKEN_WORD && token->text.length &&
+           char_is_cjk(char_at(token->text, &length));
+}
+
+bool token_has(const struct token *token, const char *part)
+{
+    for (size_t at = 0; at < token->text.length; at++)
+        if (slice_starts((struct slice){token->text.start + at, token->text.length - at}, part))
+            return true;
+    return false;
 }
 
 bool token_is_answer(const struct token *token)
@@ -126,10 +140,8 @@ bool token_is_answer(const struct token *token)
     if (!token_is_cjk(token))
         return token_in(token, WORDS);
     for (const char *const *part = PARTS; *part; part++)
-        for (size_t at = 0; at + strlen(*part) <= token->text.length; at++)
-            if (slice_starts((struct slice){token->text.start + at, token->text.length - at},
-                             *part))
-                return true;
+        if (token_has(token, *part))
+            return true;
     return false;
 }
 
@@ -143,10 +155,19 @@ bool token_is_link(const struct token *token)
 
 bool token_is_negation(const struct token *token)
 {
-    static const char WORDS[] =
-        " not neither nor never cannot nicht kein isn't aren't wasn't can't don't doesn't "
-        "couldn't wouldn't shouldn't 不 не ";
-    return token->kind == TOKEN_WORD && token_in(token, WORDS);
+    struct slice text = token->text;
+    if (token->kind != TOKEN_WORD)
+        return false;
+    bool contracted = text.length > 3 && (slice_is((struct slice){slice_end(text) - 3, 3}, "n't") ||
+                                          slice_is((struct slice){slice_end(text) - 4, 4}, "’t"));
+    bool cjk = token_is_cjk(token) &&
+               (token_has(token, "不") || token_has(token, "ない") || token_has(token, "아니"));
+    return contracted || cjk || token_in(token, " not neither nor never cannot nicht kein не ");
+}
+
+bool token_is_opening(const struct token *token)
+{
+    return token->kind == TOKEN_MARK && token_in(token, " ( [ { * _ \" ' ` $ < “ ‘ « 「 ");
 }
 
 /* ---- sentences ---- */
@@ -175,20 +196,38 @@ bool sentence_next(struct slice *rest, struct slice *sentence)
     return false;
 }
 
+/* "(not 13)", "(we reject x = 4)" */
+static bool opens_remark(const struct token *token, struct tokens after)
+{
+    struct token next;
+    return token_is(token, "(") && token->spaced && token_next(&after, &next) &&
+           next.kind == TOKEN_WORD && next.text.length > 1 &&
+           !isdigit((unsigned char)next.text.start[0]);
+}
+
 struct slice sentence_without_reason(struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
-    struct token token;
+    struct token token, before = {0};
     static const char WORDS[] =
-        " because since as when where if while whereas assuming given attained "
+        " because since when where if while whereas assuming given attained "
         "achieved occurring about approximately roughly ≈ ";
-    while (token_next(&tokens, &token))
-        if (token.text.start > sentence.start && token_in(&token, WORDS)) {
-            struct slice kept = slice_trim(slice_between(sentence.start, token.text.start));
-            kept.length -= kept.length && kept.start[kept.length - 1] == ',';
-            return kept;
-        }
-    return sentence;
+    struct slice kept = sentence;
+    while (token_next(&tokens, &token)) {
+        if (token_in(&token, " so therefore thus hence "))
+            kept = sentence; /* a conclusion follows the reason */
+        else if (kept.length == sentence.length && token.text.start > sentence.start &&
+                 (token_in(&token, WORDS) || (token_is(&token, "as") && token_is(&before, ",")) ||
+                  opens_remark(&token, tokens)))
+            kept = slice_between(sentence.start, token.text.start);
+        before = token;
+    }
+    kept = slice_trim(kept);
+    if (kept.length < sentence.length && kept.length > 3 &&
+        slice_is((struct slice){slice_end(kept) - 3, 3}, " or")) /* "12π, or about 37.7" */
+        kept.length -= 3;
+    kept.length -= kept.length && kept.start[kept.length - 1] == ',';
+    return kept;
 }
 
 bool bold_next(struct slice *rest, struct slice *bold)
@@ -210,12 +249,34 @@ bool bold_next(struct slice *rest, struct slice *bold)
 bool text_is_cut(struct slice text)
 {
     static const char UNFINISHED[] =
-        " the a an of on to is and or because that with for in by as are was be which from ";
+        " the a an of on to is and or because that with for in by as are was be which from leaves "
+        "gives equals makes has have = so requires we i you he she they then ";
     struct tokens tokens = tokens_of(text);
     struct token token = {0};
+    unsigned count = 0;
     while (token_next(&tokens, &token))
-        ;
-    return token_in(&token, UNFINISHED);
+        count++;
+    return count > 3 && token_in(&token, UNFINISHED); /* "7 in" */
+}
+
+bool text_declines(struct slice sentence)
+{
+    static const char UNABLE[] =
+        " not cannot can't couldn't don't unable impossible insufficient no sorry unclear ";
+    static const char ANSWERING[] =
+        " know determine determined decide answer tell say sure certain choose pick identify "
+        "provide information enough access missing clarify solve possible ";
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    int left = 0; /* words in which the refusal must be complete */
+    bool declines = false;
+    while (token_next(&tokens, &token)) {
+        declines = declines || (left > 0 && token_in(&token, ANSWERING));
+        if (token_in(&token, " but so still however yet maybe perhaps probably guess "))
+            declines = false;
+        left = token_in(&token, UNABLE) ? 7 : left - (token.kind == TOKEN_WORD);
+    }
+    return declines;
 }
 
 /* The next words of a sentence, without the marks around them; fewer at its end. */
@@ -237,6 +298,8 @@ static bool is_aside(struct slice sentence)
     static const char MORE[] = " check verify double like know hope confirm want ";
     struct token words[5];
     size_t count = leading_words(sentence, words, 5);
+    if (count > 2 && sentence.start[0] == '(' && slice_end(sentence)[-1] == ')')
+        return true;
     if (count && token_in(&words[0], CHECKS))
         return true;
     if (count < 2)
@@ -246,12 +309,26 @@ static bool is_aside(struct slice sentence)
         for (size_t i = 1; i < count; i++)
             if (token_in(&words[i], MORE) || token_is(&words[i], "free"))
                 return true;
+    if (token_is(&words[0], "if")) { /* "If he spent 80 again, he would have 140." */
+        struct tokens tokens = tokens_of(sentence);
+        struct token token;
+        while (token_next(&tokens, &token))
+            if (token_is(&token, "would") || token_has(&token, "'d"))
+                return true;
+    }
     if (!token_in(&words[0], " let let's to we i quick as you now "))
         return false;
     for (size_t i = 1; i < 4 && i < count; i++)
         if (token_in(&words[i], MORE))
             return true;
     return false;
+}
+
+/* "So it is 12." ends a check. */
+static bool concludes(struct slice sentence)
+{
+    struct token first;
+    return leading_words(sentence, &first, 1) && token_in(&first, " so therefore thus hence ");
 }
 
 /* Does a blank line follow the sentence? */
@@ -269,7 +346,7 @@ struct slice text_without_asides(struct slice text)
     const char *cut = NULL; /* where the asides at the end begin */
     bool inside = false;
     while (sentence_next(&rest, &sentence)) {
-        inside = inside || is_aside(sentence);
+        inside = (inside && !concludes(sentence)) || is_aside(sentence);
         if (!inside)
             cut = NULL;
         else if (!cut)
@@ -279,4 +356,12 @@ struct slice text_without_asides(struct slice text)
     }
     struct slice kept = cut ? slice_trim(slice_between(text.start, cut)) : text;
     return kept.length ? kept : text;
+}
+
+struct slice text_last_sentence(struct slice text)
+{
+    struct slice rest = text_without_asides(text), sentence = rest;
+    while (sentence_next(&rest, &sentence))
+        ;
+    return sentence;
 }

@@ -190,22 +190,24 @@ LABELLED = SOURCE / "tests/fixtures/graders"
 
 
 def labelled(grader):
-    """[right?, expected, answer] of each row; the sign for the end of a line stands for one."""
-    rows = [line.split("\t") for line in (LABELLED / f"{grader}.tsv").read_text().splitlines()]
-    return [(label == "right", expected, answer.replace("\u2424", "\n"))
-            for label, expected, answer in rows]
+    """[right?, expected, answer, question] of each row; the sign for the end of a line stands for one."""
+    rows = []
+    for line in (LABELLED / f"{grader}.tsv").read_text().split("\n")[:-1]:
+        label, expected, answer, *question = line.replace("\u2424", "\n").split("\t")
+        rows += [(label == "right", one, answer, *(question or [""])) for one in expected.split(" ; ")]
+    return rows
 
 
 def accepted(grader, rows):
-    lines = [{"grader": grader, "expected": expected, "answer": answer}
-             for _, expected, answer in rows]
+    lines = [{"grader": grader, "expected": expected, "answer": answer, "problem": question}
+             for _, expected, answer, question in rows]
     return [got["verdict"] is True for got in grade(lines)]
 
 
 def errors(rows, verdicts):
     """How many right answers are missed, and how many wrong ones accepted."""
-    missed = sum(right and not verdict for (right, _, _), verdict in zip(rows, verdicts))
-    return missed, sum(verdict and not right for (right, _, _), verdict in zip(rows, verdicts))
+    missed = sum(row[0] and not verdict for row, verdict in zip(rows, verdicts))
+    return missed, sum(verdict and not row[0] for row, verdict in zip(rows, verdicts))
 
 
 def number(text):
@@ -249,17 +251,17 @@ class Answers(unittest.TestCase):
             rows = labelled(grader)
             verdicts = accepted(grader, rows)
             missed, wrong = errors(rows, verdicts)
-            rights = sum(right for right, _, _ in rows)
+            rights = sum(row[0] for row in rows)
             listed = [row for row, verdict in zip(rows, verdicts) if row[0] != verdict]
-            self.assertGreaterEqual(len(rows), 150, grader)
-            self.assertGreaterEqual(len(rows) - rights, 40, grader)
+            self.assertGreaterEqual(rights, 300, grader)
+            self.assertGreaterEqual(len(rows) - rights, 300, grader)
             self.assertLessEqual(missed, 0.05 * rights, (grader, listed))
             self.assertLessEqual(wrong, 0.01 * (len(rows) - rights), (grader, listed))
 
     def compare(self, grader, oracle):
         rows = labelled(grader)
         missed, wrong = errors(rows, accepted(grader, rows))
-        theirs = [bool(oracle(expected, answer)) for _, expected, answer in rows]
+        theirs = [bool(oracle(expected, answer)) for _, expected, answer, _ in rows]
         their_missed, their_wrong = errors(rows, theirs)
         self.assertLess(missed, their_missed, (grader, oracle.__name__))
         self.assertLessEqual(wrong, their_wrong, (grader, oracle.__name__))

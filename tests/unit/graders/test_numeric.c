@@ -52,7 +52,7 @@ static void numbers_are_read_as_people_write_them(void **state)
         {"25", "The area is 25 m\xC2\xB2", T},
         {"18", "18 H2O molecules", T},
         {"5", "x_1 = 5", T},
-        {"20", "10-20", T},      /* a dash between numbers is no sign */
+        {"-20", "10-20", F},     /* a dash between numbers is no sign */
         {"2024", "3/4/2024", T}, /* a date is no fraction */
         {"3", "3rd", T},
         {"500", "Rs.500", T},
