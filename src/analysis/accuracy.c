@@ -6,10 +6,9 @@
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "core/json.h"
-#include "core/text.h"
 #include "core/units.h"
 #include "metrics/intelligence.h"
+#include "metrics/repeats.h"
 #include "stats/bootstrap.h"
 #include "stats/quantile.h"
 
@@ -112,43 +111,44 @@ static void graded_energy_release(struct graded_energy *graded)
     *graded = (struct graded_energy){0};
 }
 
-static void put_extremes(struct json *json, double *values, size_t count, double mean)
+static void put_extremes(struct result *result, double *values, size_t count, double mean,
+                         const char *unit)
 {
     double min = UNKNOWN, max = UNKNOWN;
     for (size_t i = 0; i < count; i++) {
         min = fmin(min, values[i]);
         max = fmax(max, values[i]);
     }
-    json_integer(json, "count", (int64_t)count);
-    json_number(json, "avg", mean);
-    json_number(json, "median", select_median(values, count));
-    json_number(json, "min", min);
-    json_number(json, "max", max);
+    result_count(result, "count", count);
+    result_number(result, "avg", mean, unit);
+    result_number(result, "median", select_median(values, count), unit);
+    result_number(result, "min", min, unit);
+    result_number(result, "max", max, unit);
 }
 
-static void put_share(struct json *json, size_t right, size_t graded)
+static void put_share(struct result *result, size_t right, size_t graded)
 {
-    json_number(json, "accuracy", graded ? (double)right / (double)graded : UNKNOWN);
+    result_number(result, "accuracy", graded ? (double)right / (double)graded : UNKNOWN, "%");
 }
 
-static void graded_energy_put(struct json *json, struct graded_energy *graded)
+static void graded_energy_put(struct result *result, struct graded_energy *graded)
 {
-    json_object(json, "energy");
-    put_extremes(json, graded->joules, graded->joules_count, graded->mean_joules);
-    json_number(json, "total", graded->mean_joules * (double)graded->joules_count);
-    put_share(json, graded->energy_right, graded->energy_graded);
-    json_integer(json, "zero_values", (int64_t)graded->zero_joules);
-    json_number(json, "imputed_from_power",
-                graded->imputed ? graded->imputed_sum / (double)graded->imputed : UNKNOWN);
-    json_integer(json, "imputed_count", (int64_t)graded->imputed);
-    json_object_end(json);
-    json_object(json, "power");
-    put_extremes(json, graded->watts, graded->watts_count, graded->mean_watts);
-    put_share(json, graded->power_right, graded->power_graded);
-    json_integer(json, "zero_values", (int64_t)graded->zero_watts);
-    json_integer(json, "derived_power_samples", (int64_t)graded->derived);
-    json_integer(json, "power_metric_samples", (int64_t)graded->measured);
-    json_object_end(json);
+    result_group(result, "energy");
+    put_extremes(result, graded->joules, graded->joules_count, graded->mean_joules, "J");
+    result_number(result, "total", graded->mean_joules * (double)graded->joules_count, "J");
+    put_share(result, graded->energy_right, graded->energy_graded);
+    result_count(result, "zero_values", graded->zero_joules);
+    result_number(result, "imputed_from_power",
+                  graded->imputed ? graded->imputed_sum / (double)graded->imputed : UNKNOWN, "J");
+    result_count(result, "imputed_count", graded->imputed);
+    result_end(result);
+    result_group(result, "power");
+    put_extremes(result, graded->watts, graded->watts_count, graded->mean_watts, "W");
+    put_share(result, graded->power_right, graded->power_graded);
+    result_count(result, "zero_values", graded->zero_watts);
+    result_count(result, "derived_power_samples", graded->derived);
+    result_count(result, "power_metric_samples", graded->measured);
+    result_end(result);
 }
 
 /* ---- the analysis ---- */
@@ -178,56 +178,46 @@ static double per_joule(const double *sums)
     return sums[1] > 0 && sums[0] > 0 ? sums[1] / sums[0] : UNKNOWN;
 }
 
-/* What queries add to the sums, and after terms_close, what questions do. */
-struct terms {
-    double *columns[QUESTION_TERMS];
-    uint32_t *rows;
-    size_t count;
-};
+/* What a completed query adds: right, graded, joules, of known energy. */
+enum { RIGHT, GRADED, JOULES, OF_KNOWN_ENERGY, TERMS };
 
-static enum err terms_init(struct terms *terms, size_t most)
+static void add_terms(struct question_terms *terms, const struct run_table *table, size_t row)
 {
-    *terms = (struct terms){.rows = malloc((most + 1) * sizeof *terms->rows)};
-    if (!terms->rows)
+    int verdict = run_flag(table, RUN_CORRECT, row);
+    double joules = run_number(table, RUN_JOULES, row);
+    const double added[TERMS] = {verdict == 1, verdict >= 0, is_known(joules) ? joules : 0,
+                                 is_known(joules)};
+    question_terms_add(terms, row, added);
+}
+
+/* Uncertainties where questions were repeated; none otherwise. */
+static enum err close_terms(struct question_terms *terms, struct questions *questions,
+                            struct repeats *out)
+{
+    *out = (struct repeats){0};
+    question_terms_close(terms, questions);
+    if (!questions->repeats || !terms->count)
+        return ERR_OK;
+    struct question *all = malloc(terms->count * sizeof *all);
+    double *const *columns = terms->columns;
+    if (!all)
         return ERR_NO_MEMORY;
-    for (size_t i = 0; i < QUESTION_TERMS; i++)
-        if (!(terms->columns[i] = malloc((most + 1) * sizeof *terms->columns[i])))
-            return ERR_NO_MEMORY;
+    for (size_t i = 0; i < terms->count; i++)
+        all[i] = (struct question){(double)i, columns[RIGHT][i], columns[GRADED][i],
+                                   columns[JOULES][i], columns[OF_KNOWN_ENERGY][i]};
+    *out = repeats_of(all, terms->count);
+    free(all);
     return ERR_OK;
-}
-
-static void terms_release(struct terms *terms)
-{
-    for (size_t i = 0; i < QUESTION_TERMS; i++)
-        free(terms->columns[i]);
-    free(terms->rows);
-}
-
-static void terms_add(struct terms *terms, const struct run_table *table, size_t row)
-{
-    double added[QUESTION_TERMS];
-    question_terms_of(table, row, added);
-    for (size_t i = 0; i < QUESTION_TERMS; i++)
-        terms->columns[i][terms->count] = added[i];
-    terms->rows[terms->count++] = (uint32_t)row;
-}
-
-static enum err terms_close(struct terms *terms, struct questions *questions,
-                            struct repeats *repeats)
-{
-    terms->count =
-        questions_add_up(questions, terms->rows, terms->count, terms->columns, QUESTION_TERMS);
-    return question_repeats(questions, terms->columns, terms->count, repeats);
 }
 
 /* Where all or none are right, resampling says nothing about the accuracy: its own interval does, joined with
  * what the joules scatter. */
-static enum err edge_interval(const struct terms *terms, const struct intelligence *score,
+static enum err edge_interval(const struct question_terms *terms, const struct intelligence *score,
                               struct bootstrap what, struct bootstrap_interval *out)
 {
     struct bootstrap_interval inverse;
-    what.terms[0] = terms->columns[2];
-    what.terms[1] = terms->columns[3];
+    what.terms[0] = terms->columns[JOULES];
+    what.terms[1] = terms->columns[OF_KNOWN_ENERGY];
     what.sums = 2;
     what.figure = per_joule;
     enum err err = bootstrap_interval(&what, &inverse);
@@ -242,12 +232,12 @@ static enum err edge_interval(const struct terms *terms, const struct intelligen
     return err;
 }
 
-static enum err ipj_interval(const struct terms *terms, const struct intelligence *score,
+static enum err ipj_interval(const struct question_terms *terms, const struct intelligence *score,
                              unsigned draws, size_t groups, struct bootstrap_interval *out)
 {
     struct bootstrap what = {
         {terms->columns[0], terms->columns[1], terms->columns[2], terms->columns[3]},
-        QUESTION_TERMS,
+        TERMS,
         terms->count,
         ipj_of,
         draws,
@@ -278,16 +268,16 @@ static void tally_row(struct intelligence_tally *tally, const struct run_table *
     intelligence_add(tally, &query);
 }
 
-static void put_efficiency(struct json *json, const struct run_table *table, double accuracy,
+static void put_efficiency(struct result *result, const struct run_table *table, double accuracy,
                            struct graded_energy *graded)
 {
-    json_object(json, "efficiency");
-    json_object(json, table->model);
-    json_number(json, "intelligence_per_joule", ratio(accuracy, graded->mean_joules));
-    json_number(json, "intelligence_per_watt", ratio(accuracy, graded->mean_watts));
-    graded_energy_put(json, graded);
-    json_object_end(json);
-    json_object_end(json);
+    result_group(result, "efficiency");
+    result_group(result, table->model);
+    result_number(result, "intelligence_per_joule", ratio(accuracy, graded->mean_joules), "1/J");
+    result_number(result, "intelligence_per_watt", ratio(accuracy, graded->mean_watts), "1/W");
+    graded_energy_put(result, graded);
+    result_end(result);
+    result_end(result);
 }
 
 /* ---- summary ---- */
@@ -302,83 +292,85 @@ struct scored {
 };
 
 /* To the Python IPW a query that failed is one without a verdict, and "failed" is its grading. */
-static void put_python_keys(struct json *json, const struct run_table *table,
+static void put_python_keys(struct result *result, const struct run_table *table,
                             const struct scored *scored)
 {
     const struct intelligence_tally *tally = &scored->tally;
     const struct graded_energy *graded = &scored->graded;
     double accuracy = scored->score.accuracy;
-    json_string(json, "model", table->model);
-    json_integer(json, "correct", (int64_t)tally->correct);
-    json_integer(json, "incorrect", (int64_t)tally->incorrect);
-    json_integer(json, "unevaluated", (int64_t)(tally->ungraded + tally->failed - scored->in_vain));
-    json_integer(json, "failed", (int64_t)scored->in_vain);
-    json_integer(json, "total_scored", (int64_t)(tally->correct + tally->incorrect));
-    json_number(json, "accuracy", accuracy);
-    json_number(json, "intelligence_per_joule", ratio(accuracy, graded->mean_joules));
-    json_number(json, "intelligence_per_watt", ratio(accuracy, graded->mean_watts));
-    json_number(json, "avg_per_query_energy_joules", graded->mean_joules);
-    json_number(json, "avg_per_query_power_watts", graded->mean_watts);
-    json_integer(json, "energy_sample_count", (int64_t)graded->joules_count);
-    json_integer(json, "power_sample_count", (int64_t)graded->watts_count);
-    json_string(json, "energy_basis", energy_basis(table));
+    result_text(result, "model", table->model);
+    result_count(result, "correct", tally->correct);
+    result_count(result, "incorrect", tally->incorrect);
+    result_count(result, "unevaluated", tally->ungraded + tally->failed - scored->in_vain);
+    result_count(result, "failed", scored->in_vain);
+    result_count(result, "total_scored", tally->correct + tally->incorrect);
+    result_number(result, "accuracy", accuracy, "%");
+    result_number(result, "intelligence_per_joule", ratio(accuracy, graded->mean_joules), "1/J");
+    result_number(result, "intelligence_per_watt", ratio(accuracy, graded->mean_watts), "1/W");
+    result_number(result, "avg_per_query_energy_joules", graded->mean_joules, "J");
+    result_number(result, "avg_per_query_power_watts", graded->mean_watts, "W");
+    result_count(result, "energy_sample_count", graded->joules_count);
+    result_count(result, "power_sample_count", graded->watts_count);
+    result_text(result, "energy_basis", energy_basis(table));
 }
 
-static void put_summary(struct json *json, const struct run_table *table,
+static void put_summary(struct result *result, const struct run_table *table,
                         const struct scored *scored)
 {
     const struct intelligence *score = &scored->score;
-    json_object(json, "summary");
-    put_python_keys(json, table, scored);
-    json_integer(json, "failed_queries", (int64_t)scored->tally.failed);
-    put_interval(json, "accuracy_interval_95", score->accuracy_low, score->accuracy_high);
-    json_number(json, "ipj", score->ipj);
-    put_interval(json, "ipj_interval_95", scored->ipj.low, scored->ipj.high);
-    json_number(json, "ipj_plus_minus", table->summary.ipj_plus_minus);
-    json_number(json, "ipj_active", score->ipj_active);
-    json_number(json, "ipw", score->ipw);
-    put_interval(json, "ipw_interval_95", ratio(score->accuracy_low, score->busy_watts),
-                 ratio(score->accuracy_high, score->busy_watts));
-    json_number(json, "joules_per_query", score->joules_per_query);
-    json_integer(json, "joules_per_query_queries", (int64_t)score->energy_queries);
-    json_number(json, "busy_watts", score->busy_watts);
-    json_object_end(json);
+    result_group(result, "summary");
+    put_python_keys(result, table, scored);
+    result_count(result, "failed_queries", scored->tally.failed);
+    result_interval(result, "accuracy", score->accuracy_low, score->accuracy_high);
+    result_number(result, "ipj", score->ipj, "1/J");
+    result_interval(result, "ipj", scored->ipj.low, scored->ipj.high);
+    result_number(result, "ipj_plus_minus", table->summary.ipj_plus_minus, "1/J");
+    result_uncertain(result, "ipj", table->summary.ipj_plus_minus);
+    result_number(result, "ipj_active", score->ipj_active, "1/J");
+    result_number(result, "ipw", score->ipw, "1/W");
+    result_interval(result, "ipw", ratio(score->accuracy_low, score->busy_watts),
+                    ratio(score->accuracy_high, score->busy_watts));
+    result_uncertain(result, "ipw", table->summary.ipw_plus_minus);
+    result_number(result, "joules_per_query", score->joules_per_query, "J");
+    result_queries(result, "joules_per_query", score->energy_queries);
+    result_number(result, "busy_watts", score->busy_watts, "W");
+    result_end(result);
 }
 
 /* ---- records ---- */
 
-static void put_verdict(struct json *json, int verdict)
+static void put_verdict(struct result *result, int verdict)
 {
-    json_object(json, "evaluation");
+    result_group(result, "evaluation");
     if (verdict >= 0)
-        json_bool(json, "is_correct", verdict == 1);
-    json_object_end(json);
+        result_flag(result, "is_correct", verdict == 1);
+    result_end(result);
 }
 
 /* The texts that the table has: of a long run some, of a short one all. */
-static void put_records(struct json *json, const struct run_table *table)
+static void put_records(struct result *result, const struct run_table *table)
 {
     const struct run_excerpts *excerpts = &table->excerpts;
-    json_object(json, "records");
-    json_array(json, table->model);
+    result_group(result, "records");
+    result_list(result, table->model);
     for (size_t i = 0; i < excerpts->count; i++) {
         const struct run_excerpt *excerpt = &excerpts->items[i];
-        json_object(json, NULL);
-        json_string(json, "problem", excerpt->problem);
-        json_string(json, "reference_answer", excerpt->expected);
-        json_string(json, "model_answer", excerpt->answer);
-        put_verdict(json, run_flag(table, RUN_CORRECT, i * excerpts->stride));
-        json_object_end(json);
+        result_group(result, NULL);
+        result_text(result, "problem", excerpt->problem);
+        result_text(result, "reference_answer", excerpt->expected);
+        result_text(result, "model_answer", excerpt->answer);
+        put_verdict(result, run_flag(table, RUN_CORRECT, i * excerpts->stride));
+        result_end(result);
     }
-    json_array_end(json);
-    json_object_end(json);
+    result_end(result);
+    result_end(result);
 }
 
 /* ---- groups ---- */
 
 struct groups {
     const struct run_table *table;
-    struct json *json;
+    struct result *result;
     struct questions *questions;
     const char *name;
     bool needs_name; /* queries without one are no group */
@@ -388,37 +380,37 @@ struct groups {
 static enum err put_group(void *context, const char *value, const uint32_t *rows, size_t count)
 {
     struct groups *groups = context;
-    struct json *json = groups->json;
+    struct result *result = groups->result;
     struct intelligence_tally tally = {0};
     struct intelligence score;
     struct busy_energy none = {UNKNOWN, UNKNOWN, UNKNOWN};
     struct bootstrap_interval ipj = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
-    struct terms terms;
+    struct question_terms terms;
     if ((groups->needs_name && !value[0]) || groups->count++ >= SUBJECTS_MOST)
         return ERR_OK;
-    enum err err = terms_init(&terms, count);
+    enum err err = question_terms_init(&terms, count, TERMS);
     for (size_t i = 0; !err && i < count; i++) {
         tally_row(&tally, groups->table, rows[i]);
-        terms_add(&terms, groups->table, rows[i]);
+        add_terms(&terms, groups->table, rows[i]);
     }
     if (!err)
-        err = terms_close(&terms, groups->questions, &tally.repeats);
+        err = close_terms(&terms, groups->questions, &tally.repeats);
     intelligence_of(&tally, &none, UNKNOWN, &score);
     if (!err)
         err = ipj_interval(&terms, &score, GROUP_DRAWS, GROUPS_FEW, &ipj);
-    terms_release(&terms);
-    json_object(json, NULL);
-    json_string(json, groups->name, value);
-    json_integer(json, "queries", (int64_t)count);
-    json_integer(json, "correct", (int64_t)tally.correct);
-    json_integer(json, "incorrect", (int64_t)tally.incorrect);
-    json_number(json, "accuracy", score.accuracy);
-    put_interval(json, "accuracy_interval_95", score.accuracy_low, score.accuracy_high);
-    json_number(json, "joules_per_query", score.joules_per_query);
-    json_integer(json, "joules_per_query_queries", (int64_t)score.energy_queries);
-    json_number(json, "ipj", score.ipj);
-    put_interval(json, "ipj_interval_95", ipj.low, ipj.high);
-    json_object_end(json);
+    question_terms_release(&terms);
+    result_group(result, NULL);
+    result_text(result, groups->name, value);
+    result_count(result, "queries", count);
+    result_count(result, "correct", tally.correct);
+    result_count(result, "incorrect", tally.incorrect);
+    result_number(result, "accuracy", score.accuracy, "%");
+    result_interval(result, "accuracy", score.accuracy_low, score.accuracy_high);
+    result_number(result, "joules_per_query", score.joules_per_query, "J");
+    result_queries(result, "joules_per_query", score.energy_queries);
+    result_number(result, "ipj", score.ipj, "1/J");
+    result_interval(result, "ipj", ipj.low, ipj.high);
+    result_end(result);
     return err;
 }
 
@@ -426,16 +418,16 @@ static enum err put_groups(struct analysis *analysis, struct questions *question
                            const char *name, enum run_word word)
 {
     struct groups groups = {.table = analysis->table,
-                            .json = analysis->json,
+                            .result = analysis->result,
                             .questions = questions,
                             .name = name,
                             .needs_name = word != RUN_SUBJECT}; /* most datasets have no levels */
-    json_array(analysis->json, key);
+    result_list(analysis->result, key);
     enum err err = groups_by_word(analysis->table, word, put_group, &groups);
-    json_array_end(analysis->json);
+    result_end(analysis->result);
     if (groups.count > SUBJECTS_MOST)
-        analysis_warn(analysis, "%zu of %zu values of %s are shown", (size_t)SUBJECTS_MOST,
-                      groups.count, name);
+        result_warn(analysis->result, "%zu of %zu values of %s are shown", (size_t)SUBJECTS_MOST,
+                    groups.count, name);
     return err;
 }
 
@@ -443,20 +435,20 @@ static enum err put_groups(struct analysis *analysis, struct questions *question
 
 static enum err put_data(struct analysis *analysis, struct scored *scored)
 {
-    struct json *json = analysis->json;
+    struct result *result = analysis->result;
     const struct run_table *table = analysis->table;
-    json_object(json, "data");
-    json_object(json, "per_model");
-    json_object(json, table->model);
-    put_python_keys(json, table, scored);
-    json_object_end(json);
-    json_object_end(json);
-    put_records(json, table);
-    put_efficiency(json, table, scored->score.accuracy, &scored->graded);
+    result_group(result, "data");
+    result_group(result, "per_model");
+    result_group(result, table->model);
+    put_python_keys(result, table, scored);
+    result_end(result);
+    result_end(result);
+    put_records(result, table);
+    put_efficiency(result, table, scored->score.accuracy, &scored->graded);
     enum err err = put_groups(analysis, &scored->questions, "by_subject", "subject", RUN_SUBJECT);
     if (!err)
         err = put_groups(analysis, &scored->questions, "by_level", "level", RUN_LEVEL);
-    json_object_end(json);
+    result_end(result);
     return err;
 }
 
@@ -469,17 +461,17 @@ static enum err score_run(const struct run_table *table, struct scored *scored)
         scored->in_vain += run_completed(table, i) && run_flag(table, RUN_CORRECT, i) < 0 &&
                            strcmp(run_word(table, RUN_GRADING_FAILED, i), "true") == 0;
     }
-    struct terms terms;
-    enum err err = terms_init(&terms, table->rows);
+    struct question_terms terms;
+    enum err err = question_terms_init(&terms, table->rows, TERMS);
     for (size_t i = 0; !err && i < table->rows; i++)
         if (run_completed(table, i))
-            terms_add(&terms, table, i);
+            add_terms(&terms, table, i);
     if (!err)
-        err = terms_close(&terms, &scored->questions, &scored->tally.repeats);
+        err = close_terms(&terms, &scored->questions, &scored->tally.repeats);
     intelligence_of(&scored->tally, &busy, UNKNOWN, &scored->score);
     if (!err)
         err = ipj_interval(&terms, &scored->score, DRAWS, GROUPS, &scored->ipj);
-    terms_release(&terms);
+    question_terms_release(&terms);
     return err;
 }
 
@@ -488,16 +480,17 @@ static void warn(struct analysis *analysis, const struct scored *scored)
     const struct graded_energy *graded = &scored->graded;
     const struct run_excerpts *excerpts = &analysis->table->excerpts;
     if (scored->tally.ungraded)
-        analysis_warn(analysis, "%llu answers are not graded and not part of the accuracy",
-                      (unsigned long long)scored->tally.ungraded);
+        result_warn(analysis->result, "%llu answers are not graded and not part of the accuracy",
+                    (unsigned long long)scored->tally.ungraded);
     if (graded->zero_joules)
-        analysis_warn(analysis, "%zu energies of 0 or below; %zu were replaced by power x time",
-                      graded->zero_joules, graded->imputed);
+        result_warn(analysis->result,
+                    "%zu energies of 0 or below; %zu were replaced by power x time",
+                    graded->zero_joules, graded->imputed);
     if (!graded->joules_count)
-        analysis_warn(analysis, "no graded query has a known energy: no figure per joule");
+        result_warn(analysis->result, "no graded query has a known energy: no figure per joule");
     if (excerpts->stride > 1)
-        analysis_warn(analysis, "records: an even selection of %zu of %zu queries", excerpts->count,
-                      analysis->table->rows);
+        result_warn(analysis->result, "records: an even selection of %zu of %zu queries",
+                    excerpts->count, analysis->table->rows);
 }
 
 static enum err accuracy_run(struct analysis *analysis, struct error *why)
@@ -513,7 +506,7 @@ static enum err accuracy_run(struct analysis *analysis, struct error *why)
     if (!err)
         err = graded_energy_of(table, &scored.graded);
     if (!err) {
-        put_summary(analysis->json, table, &scored);
+        put_summary(analysis->result, table, &scored);
         err = put_data(analysis, &scored);
     }
     if (!err)
@@ -522,6 +515,13 @@ static enum err accuracy_run(struct analysis *analysis, struct error *why)
     questions_release(&scored.questions);
     return err;
 }
+
+static const struct result_phrase FINDING[] = {
+    {"", "summary.accuracy", " correct"},
+    {", IPJ ", "summary.ipj", ""},
+    {", IPW ", "summary.ipw", ""},
+    {0},
+};
 
 const struct analysis_driver analysis_accuracy = {
     .name = "accuracy",
@@ -532,5 +532,6 @@ const struct analysis_driver analysis_accuracy = {
               RUN_WANT(RUN_SUBJECT) | RUN_WANT(RUN_LEVEL) | RUN_WANT(RUN_BASIS) |
                   RUN_WANT(RUN_GRADING_FAILED)},
     .texts = RECORDS_MOST,
+    .finding = FINDING,
     .run = accuracy_run,
 };

@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include "analysis/columns.h"
+#include "analysis/result.h"
 #include "catalog/model.h"
-#include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "metrics/edp.h"
 #include "metrics/intelligence.h"
 #include "stats/fit.h"
 #include "stats/online.h"
@@ -97,25 +98,25 @@ void run_point_of(const struct run_table *table, struct run_point *out)
 
 /* ---- all of them ---- */
 
-static void put_run(struct json *json, const struct run_point *point)
+static void put_run(struct result *result, const struct run_point *point)
 {
-    json_object(json, NULL);
-    json_string(json, "directory", point->directory);
-    json_string(json, "model", point->model);
-    json_string(json, "hardware", point->hardware);
-    json_string(json, "dataset", point->dataset);
-    json_integer(json, "queries", (int64_t)point->queries);
-    json_integer(json, "failed", (int64_t)point->failed);
-    json_number(json, "concurrency", point->concurrency);
-    json_number(json, "parameters", point->parameters);
-    json_number(json, "weight_bits", point->bits);
-    json_number(json, "joules_per_query", point->joules_per_query);
-    json_number(json, "joules_per_output_token", point->joules_per_output_token);
-    json_number(json, "output_tokens_per_s", point->output_tokens_per_s);
-    json_number(json, "watts", point->watts);
-    json_number(json, "accuracy", point->accuracy);
-    json_number(json, "ipj", point->ipj);
-    json_object_end(json);
+    result_group(result, NULL);
+    result_text(result, "directory", point->directory);
+    result_text(result, "model", point->model);
+    result_text(result, "hardware", point->hardware);
+    result_text(result, "dataset", point->dataset);
+    result_count(result, "queries", point->queries);
+    result_count(result, "failed", point->failed);
+    result_number(result, "concurrency", point->concurrency, "");
+    result_number(result, "parameters", point->parameters, "");
+    result_number(result, "weight_bits", point->bits, "");
+    result_number(result, "joules_per_query", point->joules_per_query, "J");
+    result_number(result, "joules_per_output_token", point->joules_per_output_token, "J");
+    result_number(result, "output_tokens_per_s", point->output_tokens_per_s, "1/s");
+    result_number(result, "watts", point->watts, "W");
+    result_number(result, "accuracy", point->accuracy, "%");
+    result_number(result, "ipj", point->ipj, "1/J");
+    result_end(result);
 }
 
 /* What a law may be of.  Runs that differ in another of these lie on other lines. */
@@ -194,7 +195,7 @@ static void gather(const struct run_point *points, size_t count, enum axis axis,
 }
 
 /* y ~ x^exponent: one exponent, and a height for each group of runs that differ in x alone. */
-static void put_law(struct json *json, const char *key, const struct run_point *points,
+static void put_law(struct result *result, const char *key, const struct run_point *points,
                     size_t count, enum axis axis, size_t x_at, size_t y_at)
 {
     struct logs logs = {.count = 0};
@@ -205,16 +206,15 @@ static void put_law(struct json *json, const char *key, const struct run_point *
     /* Each group's mean was taken from it: a line through all of them has taken one. */
     double left = (double)logs.count - (double)logs.groups - 1;
     double scale = left > 0 ? sqrt((double)(fit.count - 2) / left) : UNKNOWN;
-    json_object(json, key);
-    json_integer(json, "count", (int64_t)fit.count);
-    json_integer(json, "groups", (int64_t)logs.groups);
-    json_number(json, "exponent", fit.slope);
-    json_number(json, "exponent_error", fit.slope_error * scale);
-    json_number(json, "r2", fit.r2);
-    json_object_end(json);
+    result_group(result, key);
+    result_count(result, "count", fit.count);
+    result_count(result, "groups", logs.groups);
+    result_figure(result, "exponent", fit.slope, fit.slope_error * scale, "");
+    result_number(result, "r2", fit.r2, "");
+    result_end(result);
 }
 
-static void put_laws(struct json *json, const struct run_point *points, size_t count)
+static void put_laws(struct result *result, const struct run_point *points, size_t count)
 {
 #define AT(name) offsetof(struct run_point, name)
     static const struct {
@@ -234,10 +234,10 @@ static void put_laws(struct json *json, const struct run_point *points, size_t c
         {"output_tokens_per_s_of_weight_bits", OF_BITS, AT(bits), AT(output_tokens_per_s)},
     };
 #undef AT
-    json_object(json, "against");
+    result_group(result, "against");
     for (size_t i = 0; i < sizeof LAWS / sizeof *LAWS; i++)
-        put_law(json, LAWS[i].key, points, count, LAWS[i].axis, LAWS[i].x, LAWS[i].y);
-    json_object_end(json);
+        put_law(result, LAWS[i].key, points, count, LAWS[i].axis, LAWS[i].x, LAWS[i].y);
+    result_end(result);
 }
 
 /* How many different texts, of which an unknown one is none. */
@@ -254,51 +254,45 @@ static size_t different(const struct run_point *points, size_t count, size_t at)
     return found;
 }
 
-static void put_warnings(struct json *json, const struct run_point *points, size_t count)
+static void warn(struct result *result, const struct run_point *points, size_t count)
 {
     static const struct {
         const char *what;
         size_t at;
     } SAME[] = {{"machines", offsetof(struct run_point, hardware)},
                 {"datasets", offsetof(struct run_point, dataset)}};
-    char line[160];
-    json_array(json, "warnings");
     for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
         size_t kinds = different(points, count, SAME[i].at);
-        str_format(line, sizeof line,
-                   "the runs are of %zu different %s: what differs between them "
-                   "may be due to that",
-                   kinds, SAME[i].what);
         if (kinds > 1)
-            json_string(json, NULL, line);
+            result_warn(result,
+                        "the runs are of %zu different %s: what differs between them may be due to "
+                        "that",
+                        kinds, SAME[i].what);
     }
-    json_array_end(json);
 }
 
-enum err across_write(const struct run_point *points, size_t count, struct text *out,
-                      struct error *why)
+enum err across_run(const struct run_point *points, size_t count, struct result *out)
 {
-    struct json json;
+    static const struct result_phrase FINDING[] = {{"", "summary.runs", " runs"}, {0}};
+    *out = (struct result){.name = "scaling", .finding = FINDING};
     if (count < 2)
-        return err_set(why, ERR_NO_DATA, "a comparison needs two runs");
+        return err_set(&out->why, ERR_NO_DATA, "a comparison needs two runs");
     if (count > RUNS_MOST)
-        return err_set(why, ERR_BAD_VALUE, "more than %d runs at once", RUNS_MOST);
-    json_init(&json, out, true);
-    json_object(&json, NULL);
-    json_string(&json, "analysis", "scaling");
-    json_object(&json, "summary");
-    json_integer(&json, "runs", (int64_t)count);
-    json_object_end(&json);
-    json_object(&json, "data");
-    json_array(&json, "runs");
+        return err_set(&out->why, ERR_BAD_VALUE, "more than %d runs at once", RUNS_MOST);
+    result_group(out, NULL);
+    result_group(out, "summary");
+    result_count(out, "runs", count);
+    result_end(out);
+    result_group(out, "data");
+    result_list(out, "runs");
     for (size_t i = 0; i < count; i++)
-        put_run(&json, &points[i]);
-    json_array_end(&json);
-    put_laws(&json, points, count);
-    json_object_end(&json);
-    put_warnings(&json, points, count);
-    json_object_end(&json);
-    return out->failed ? err_no_memory(why) : ERR_OK;
+        put_run(out, &points[i]);
+    result_end(out);
+    put_laws(out, points, count);
+    result_end(out);
+    result_end(out);
+    warn(out, points, count);
+    return out->failed ? err_no_memory(&out->why) : ERR_OK;
 }
 
 /* ---- figures with errors ---- */
@@ -313,8 +307,7 @@ enum { OVER, UNDER, TERMS };
 struct scatter {
     const struct run_table *table;
     struct questions questions;
-    double *terms[TERMS]; /* room, one a row */
-    uint32_t *rows;
+    struct question_terms terms;
     double joules, seconds; /* means per query */
 };
 
@@ -353,45 +346,36 @@ static double error_of(struct scatter *scatter, terms_fn *terms_of)
 {
     const struct run_table *table = scatter->table;
     struct online beyond = {0}, under = {0};
+    struct question_terms *all = &scatter->terms;
     double sums[TERMS] = {0}, terms[TERMS];
-    size_t count = 0;
+    question_terms_clear(all);
     for (size_t i = 0; i < table->rows; i++) {
         terms_of(scatter, i, terms);
         if (!run_completed(table, i) || !is_known(terms[OVER]) || !is_known(terms[UNDER]))
             continue;
-        for (size_t t = 0; t < TERMS; t++) {
-            scatter->terms[t][count] = terms[t];
-            sums[t] += terms[t];
-        }
-        scatter->rows[count++] = (uint32_t)i;
+        question_terms_add(all, i, terms);
+        sums[OVER] += terms[OVER];
+        sums[UNDER] += terms[UNDER];
     }
-    count = questions_add_up(&scatter->questions, scatter->rows, count, scatter->terms, TERMS);
-    for (size_t i = 0; i < count; i++) {
+    question_terms_close(all, &scatter->questions);
+    for (size_t i = 0; i < all->count; i++) {
         online_add(&beyond,
-                   scatter->terms[OVER][i] - sums[OVER] / sums[UNDER] * scatter->terms[UNDER][i]);
-        online_add(&under, scatter->terms[UNDER][i]);
+                   all->columns[OVER][i] - sums[OVER] / sums[UNDER] * all->columns[UNDER][i]);
+        online_add(&under, all->columns[UNDER][i]);
     }
     return online_standard_error(&beyond) / online_mean(&under);
 }
 
 static enum err scatter_init(struct scatter *scatter, const struct run_table *table)
 {
-    size_t room = table->rows + 1;
-    *scatter = (struct scatter){
-        .table = table,
-        .terms = {malloc(room * sizeof(double)), malloc(room * sizeof(double))},
-        .rows = malloc(room * sizeof *scatter->rows),
-    };
-    if (!scatter->terms[OVER] || !scatter->terms[UNDER] || !scatter->rows)
-        return ERR_NO_MEMORY;
-    return questions_of(table, &scatter->questions);
+    *scatter = (struct scatter){.table = table};
+    enum err err = question_terms_init(&scatter->terms, table->rows, TERMS);
+    return err ? err : questions_of(table, &scatter->questions);
 }
 
 static void scatter_release(struct scatter *scatter)
 {
-    free(scatter->terms[OVER]);
-    free(scatter->terms[UNDER]);
-    free(scatter->rows);
+    question_terms_release(&scatter->terms);
     questions_release(&scatter->questions);
 }
 
@@ -405,7 +389,7 @@ static void put_errors(struct scatter *scatter, struct run_figures *out)
             online_add(&seconds, run_number(scatter->table, RUN_LATENCY, i));
     scatter->seconds = out->seconds_per_query = online_mean(&seconds);
     scatter->joules = out->point.joules_per_query;
-    out->edp = scatter->joules * scatter->seconds;
+    out->edp = energy_delay_product(scatter->joules, scatter->seconds, 1);
     out->joules_per_query_error = HALF_WIDTH * error_of(scatter, terms_of_query);
     out->joules_per_output_token_error = HALF_WIDTH * error_of(scatter, terms_of_token);
     out->seconds_per_query_error = HALF_WIDTH * error_of(scatter, terms_of_time);

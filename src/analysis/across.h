@@ -9,7 +9,7 @@
 #include "metrics/uncertainty.h"
 #include "rundir/run_table.h"
 
-struct text;
+struct result;
 
 struct run_point {
     char directory[1024]; /* whole: files in it are read by this name */
@@ -28,9 +28,9 @@ void run_point_of(const struct run_table *table, struct run_point *out);
 /* Bits of a weight by the model's name: 16 of "fp16", 4 of "q4_K_M" or "awq"; UNKNOWN. */
 double bits_in_name(const char *model);
 
-/* {"analysis": "scaling", "summary", "data": {"runs", "against"}, "warnings"}; ERR_NO_DATA under two. */
-enum err across_write(const struct run_point *points, size_t count, struct text *out,
-                      struct error *why) MUST_USE;
+/* The result "scaling" of several runs: "data" has "runs" and "against".  *out is the caller's to release, whatever
+ * is returned; ERR_NO_DATA under two. */
+enum err across_run(const struct run_point *points, size_t count, struct result *out) MUST_USE;
 
 /* ---- figures with errors ---- */
 

@@ -1,29 +1,52 @@
+/* The list of analyses: finding one by name, running one or all of them over a run. */
 #include "analysis/analysis.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "core/registry.h"
+#include "port/thread.h"
 #include "rundir/layers_result.h"
-#include "core/json.h"
-#include "core/text.h"
 
-static void put_warnings(struct json *json, const struct text *warnings)
+const char *unmeasured_kind(const char *name)
 {
-    json_array(json, "warnings");
-    const char *line = text_get(warnings);
-    for (const char *end; (end = strchr(line, '\n')); line = end + 1)
-        json_string_bytes(json, NULL, line, (size_t)(end - line));
-    json_array_end(json);
+    static const struct {
+        const char *name, *answer;
+    } KINDS[] = {
+        {"agent", "this version does not run agents"},
+        {"sweep", "this version does not run sweeps"},
+    };
+    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
+        if (strstr(name, KINDS[i].name))
+            return KINDS[i].answer;
+    return NULL;
 }
 
-static void put_missing(struct json *json, const char *missing)
+#define ANALYSIS(name) extern const struct analysis_driver analysis_##name;
+#include "analysis/analyses.def"
+#undef ANALYSIS
+
+const struct analysis_driver *const ANALYSIS_DRIVERS[] = {
+#define ANALYSIS(name) &analysis_##name,
+#include "analysis/analyses.def"
+#undef ANALYSIS
+    NULL,
+};
+
+static const char *name_at(size_t index)
 {
-    json_object(json, "summary");
-    json_string(json, "not_enough_data", missing);
-    json_object_end(json);
-    json_object(json, "data");
-    json_object_end(json);
+    return ANALYSIS_DRIVERS[index] ? ANALYSIS_DRIVERS[index]->name : NULL;
+}
+
+const struct analysis_driver *analysis_driver_find(const char *name, struct error *why)
+{
+    const char *unmeasured = unmeasured_kind(name);
+    long at = registry_find("analysis", name_at, name, ERR_USAGE, why);
+    if (at < 0 && unmeasured)
+        err_set(why, ERR_USAGE, "unknown analysis '%s': %s", name, unmeasured);
+    return at < 0 ? NULL : ANALYSIS_DRIVERS[at];
 }
 
 /* What its kind of input is not there for is said in the words of what is missing. */
@@ -46,36 +69,65 @@ static enum err look(const struct analysis_driver *driver, const struct analysis
     return driver->run(analysis, why);
 }
 
-enum err analysis_run(const struct analysis_driver *driver, const struct analysis_input *input,
-                      const struct params *params, struct text *out, struct error *why)
+static void add_missing(struct result *result)
 {
-    struct json json;
-    struct text warnings = {0};
-    struct analysis analysis = {.params = params, .json = &json, .warnings = &warnings};
-    struct error reason = {0};
-    json_init(&json, out, true);
-    json_object(&json, NULL);
-    json_string(&json, "analysis", driver->name);
-    enum err err = look(driver, input, &analysis, &reason);
-    if (err == ERR_NO_DATA)
-        put_missing(&json, reason.text);
-    put_warnings(&json, &warnings);
-    if (!err || err == ERR_NO_DATA)
-        json_object_end(&json);
-    if (warnings.failed || out->failed)
-        err = ERR_NO_MEMORY;
-    if (err)
-        err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
-    text_release(&warnings);
-    return err;
+    result_group(result, "summary");
+    result_text(result, "not_enough_data", result->why.text);
+    result_end(result);
+    result_group(result, "data");
+    result_end(result);
 }
 
-void analysis_warn(struct analysis *analysis, const char *format, ...)
+enum err analysis_run(const struct analysis_driver *driver, const struct analysis_input *input,
+                      const struct params *params, struct result *out)
 {
-    char line[400];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    text_addf(analysis->warnings, "%s\n", line);
+    struct analysis analysis = {.params = params, .result = out};
+    *out = (struct result){.name = driver->name, .finding = driver->finding};
+    result_group(out, NULL);
+    out->err = look(driver, input, &analysis, &out->why);
+    if (out->err == ERR_NO_DATA)
+        add_missing(out);
+    if (!out->err || out->err == ERR_NO_DATA)
+        result_end(out);
+    if (out->failed || out->warnings.failed || out->notes.failed)
+        out->err = ERR_NO_MEMORY;
+    if (out->err && !out->why.text[0])
+        err_explain(&out->why, out->err);
+    return out->err;
+}
+
+/* ---- several at once ---- */
+
+/* A table of fewer rows is done before a thread has begun.  Each analysis under way may take a sixth of
+ * the table's memory: no more than two are. */
+enum { ROWS_LEAST = 10000 };
+
+struct sharing {
+    const struct analysis_driver *const *drivers;
+    size_t count;
+    const struct analysis_input *input;
+    const struct params *params;
+    struct result *results;
+    atomic_size_t next;
+};
+
+static void *work(void *argument)
+{
+    struct sharing *sharing = argument;
+    for (size_t i; (i = atomic_fetch_add(&sharing->next, 1)) < sharing->count;)
+        analysis_run(sharing->drivers[i], sharing->input, sharing->params, &sharing->results[i]);
+    return NULL;
+}
+
+void analysis_run_all(const struct analysis_driver *const *drivers, size_t count,
+                      const struct analysis_input *input, const struct params *params,
+                      struct result *results)
+{
+    struct sharing sharing = {drivers, count, input, params, results, 0};
+    pthread_t helper;
+    bool helped = count > 1 && input->table && input->table->rows >= ROWS_LEAST &&
+                  thread_start(&helper, work, &sharing) == ERR_OK; /* without one it takes longer */
+    work(&sharing);
+    if (helped)
+        pthread_join(helper, NULL);
 }

@@ -2,8 +2,8 @@
  * or of what `ipw layers` measured.
  *
  * A driver is one .c file that exports one `const struct analysis_driver` and one line in analyses.def:
- * see docs/adding-an-analysis.md.  It writes two JSON objects, `summary` and `data`, and says in words
- * what a reader must know (analysis_warn).  What cannot be said is ERR_NO_DATA with what is missing;
+ * see docs/adding-an-analysis.md.  It adds two groups to its result, `summary` and `data`, says what they come to
+ * (result_say) and what a reader must know (result_warn).  What cannot be said is ERR_NO_DATA with what is missing;
  * nothing is invented.
  *
  * Ownership: the caller owns every struct here; a driver keeps nothing. */
@@ -12,12 +12,11 @@
 
 #include <stdint.h>
 
+#include "analysis/result.h"
 #include "rundir/run_table.h"
 #include "core/err.h"
 #include "core/params.h"
-#include "core/text.h"
 
-struct json;
 struct layers_results;
 
 /* What there is to look at; either may be missing. */
@@ -30,8 +29,7 @@ struct analysis {
     const struct run_table *table;       /* NULL for one of layers */
     const struct layers_results *layers; /* NULL for one of a run */
     const struct params *params;         /* checked against the driver's list */
-    struct json *json;                   /* where summary and data go, in this order */
-    struct text *warnings;               /* one a line; by analysis_warn */
+    struct result *result;               /* where summary and data go, in this order */
 };
 
 struct analysis_driver {
@@ -42,9 +40,11 @@ struct analysis_driver {
     size_t texts;                    /* of so many queries at least: run_table_load_texts */
     bool of_failures_too;            /* else a run of which all failed is not given to it */
     bool of_layers;                  /* of measured layers, not of a run */
+    const struct result_phrase
+        *finding; /* what it comes to, in a line or two; the last has no path */
 
-    /* Writes "summary" and then "data", each an object; ERR_NO_DATA, before anything is written, when
-     * the run has not what it takes. */
+    /* Adds the groups "summary" and then "data"; ERR_NO_DATA, before anything is added, when the run has
+     * not what it takes. */
     enum err (*run)(struct analysis *analysis, struct error *why);
 };
 
@@ -54,24 +54,15 @@ extern const struct analysis_driver *const ANALYSIS_DRIVERS[];
 /* NULL, and the nearest name in *why, when there is none of that name. */
 const struct analysis_driver *analysis_driver_find(const char *name, struct error *why);
 
-/* The whole result as JSON in *out: {"analysis", "summary", "data", "warnings"}.  Of an analysis that
- * has not enough data the summary is {"not_enough_data": what is missing}, and *why has it too, with
- * ERR_NO_DATA. */
+/* The whole result in *out, the caller's to release; returns its err.  Of an analysis that has not enough data it is
+ * ERR_NO_DATA, and the summary is {"not_enough_data": what is missing}. */
 enum err analysis_run(const struct analysis_driver *driver, const struct analysis_input *input,
-                      const struct params *params, struct text *out, struct error *why) MUST_USE;
+                      const struct params *params, struct result *out);
 
-/* The same for several, results[0..count) in their order; their texts are the caller's to release. */
-struct analysis_result {
-    struct text json;
-    enum err err;
-    struct error why;
-};
+/* The same for several, results[0..count) in their order; each has its err. */
 void analysis_run_all(const struct analysis_driver *const *drivers, size_t count,
                       const struct analysis_input *input, const struct params *params,
-                      struct analysis_result *results);
-
-/* For drivers; several may be at work on one table, which nobody changes. */
-void analysis_warn(struct analysis *analysis, const char *format, ...) PRINTF_LIKE(2, 3);
+                      struct result *results);
 
 /* What to say of such a name: that no data of the kind exist yet; NULL for any other name. */
 const char *unmeasured_kind(const char *name);

@@ -4,11 +4,12 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "core/json.h"
+#include "analysis/result.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "metrics/repeats.h"
+#include "rundir/record.h"
 #include "stats/quantile.h"
 
 enum { LENGTH_FIRST = 16, LENGTHS_MOST = 40, LENGTH_NAME_MAX = 48 };
@@ -36,74 +37,102 @@ enum err known_values(const struct run_table *table, enum run_number numerator,
     return ERR_OK;
 }
 
-struct extent {
-    double mean, std, min, max;
-};
-
 /* In two passes over values that are all known: half the time of a division for each. */
-static struct extent extent_of(const double *values, size_t count)
+static void add_extent(const double *values, size_t count, struct spread *out)
 {
-    struct extent extent = {0, 0, values[0], values[0]};
+    double mean = 0, squares = 0, min = values[0], max = values[0];
     for (size_t i = 0; i < count; i++) {
-        extent.mean += values[i];
-        extent.min = values[i] < extent.min ? values[i] : extent.min;
-        extent.max = values[i] > extent.max ? values[i] : extent.max;
+        mean += values[i];
+        min = values[i] < min ? values[i] : min;
+        max = values[i] > max ? values[i] : max;
     }
-    extent.mean /= (double)count;
+    mean /= (double)count;
     for (size_t i = 0; i < count; i++)
-        extent.std += (values[i] - extent.mean) * (values[i] - extent.mean);
-    extent.std = count > 1 ? sqrt(extent.std / (double)(count - 1)) : UNKNOWN;
-    return extent;
+        squares += (values[i] - mean) * (values[i] - mean);
+    out->figures[SPREAD_MEAN] = mean;
+    out->figures[SPREAD_STD] = count > 1 ? sqrt(squares / (double)(count - 1)) : UNKNOWN;
+    out->figures[SPREAD_MIN] = min;
+    out->figures[SPREAD_MAX] = max;
 }
 
-void put_spread(struct json *json, const char *key, double *values, size_t count)
+const char *const SPREAD_KEYS[SPREAD_FIGURES] = {"mean", "std", "min", "p50",
+                                                 "p90",  "p95", "p99", "max"};
+
+struct spread spread_of(double *values, size_t count)
 {
-    enum { QUANTILES = 4 };
-    static const char *const KEYS[QUANTILES] = {"p50", "p90", "p95", "p99"};
-    static const double PS[QUANTILES] = {0.5, 0.9, 0.95, 0.99};
-    double found[QUANTILES];
-    if (!count)
-        return;
-    struct extent extent = extent_of(values, count);
-    select_quantiles(values, count, PS, QUANTILES, found);
-    json_object(json, key);
-    json_integer(json, "count", (int64_t)count);
-    json_number(json, "mean", extent.mean);
-    json_number(json, "std", extent.std);
-    json_number(json, "min", extent.min);
-    for (size_t i = 0; i < QUANTILES; i++)
-        json_number(json, KEYS[i], found[i]);
-    json_number(json, "max", extent.max);
-    json_object_end(json);
+    static const double PS[] = {0.5, 0.9, 0.95, 0.99};
+    struct spread spread = {.count = count};
+    for (size_t i = 0; i < SPREAD_FIGURES; i++)
+        spread.figures[i] = UNKNOWN;
+    if (count) {
+        add_extent(values, count, &spread);
+        select_quantiles(values, count, PS, sizeof PS / sizeof *PS, &spread.figures[SPREAD_P50]);
+    }
+    return spread;
 }
 
-enum err put_column_spread(struct json *json, const char *key, const struct run_table *table,
-                           enum run_number numerator, enum run_number denominator)
+static enum err put_spread(struct result *result, const struct run_table *table,
+                           const struct ratio_row *row)
 {
     double *values;
     size_t count;
-    enum err err = known_values(table, numerator, denominator, &values, &count);
-    if (!err)
-        put_spread(json, key, values, count);
+    enum err err = known_values(table, row->numerator, row->denominator, &values, &count);
+    struct spread spread = spread_of(values, err ? 0 : count);
     free(values);
+    if (!spread.count)
+        return err;
+    result_group(result, row->key);
+    result_count(result, "count", spread.count);
+    for (size_t i = 0; i < SPREAD_FIGURES; i++)
+        result_number(result, SPREAD_KEYS[i], spread.figures[i],
+                      column_unit(row->numerator, row->denominator));
+    result_end(result);
     return err;
 }
 
-void put_interval(struct json *json, const char *key, double low, double high)
+enum err ratio_spreads(struct result *result, const char *key, const struct run_table *table,
+                       const struct ratio_row *rows, size_t count)
 {
-    if (!is_known(low) || !is_known(high)) {
-        json_null(json, key);
-        return;
-    }
-    json_array(json, key);
-    json_number(json, NULL, low);
-    json_number(json, NULL, high);
-    json_array_end(json);
+    enum err err = ERR_OK;
+    result_group(result, key);
+    for (size_t i = 0; !err && i < count; i++)
+        err = put_spread(result, table, &rows[i]);
+    result_end(result);
+    return err;
+}
+
+const char *column_unit(enum run_number numerator, enum run_number denominator)
+{
+    const char *unit = record_column(COLUMN_NUMBER, numerator)->unit;
+    if (unit[0] || denominator == RUN_NUMBERS)
+        return unit;
+    const char *per = record_column(COLUMN_NUMBER, denominator)->unit;
+    return strcmp(per, "s") == 0 ? "1/s" : strcmp(per, "J") == 0 ? "1/J" : "";
 }
 
 double ratio_value(const struct ratio_sums *sums)
 {
     return sums->rows && sums->denominator > 0 ? sums->numerator / sums->denominator : UNKNOWN;
+}
+
+struct ratio_sums ratio_sums_put(struct result *result, const struct run_table *table,
+                                 const struct ratio_row *row, const uint32_t *rows, size_t count)
+{
+    struct ratio_sums sums = {0};
+    for (size_t i = 0; i < count; i++) {
+        double over = run_number(table, row->numerator, rows[i]);
+        double under =
+            row->denominator == RUN_NUMBERS ? 1 : run_number(table, row->denominator, rows[i]);
+        if (is_known(over) && is_known(under)) {
+            sums.rows++;
+            sums.numerator += over;
+            sums.denominator += under;
+        }
+    }
+    result_number(result, row->key, ratio_value(&sums),
+                  column_unit(row->numerator, row->denominator));
+    result_queries(result, row->key, sums.rows);
+    return sums;
 }
 
 /* ---- groups ---- */
@@ -207,14 +236,11 @@ bool is_by_machine(const struct run_table *table)
 
 const char *energy_basis(const struct run_table *table)
 {
-    const struct run_words *words = &table->words[RUN_BASIS];
     if (is_by_machine(table))
         return "machine";
     if (!table->numbers[RUN_BASIS_JOULES] && !table->numbers[RUN_BASIS_WATTS])
         return NULL;
-    if (words->count < 2)
-        return "gpu"; /* older records do not say */
-    return words->count > 2 ? "mixed" : words->texts[1];
+    return !table->uses_board ? "gpu" : table->uses_gpu ? "mixed" : "soc";
 }
 
 const char *common_word(const struct run_table *table, enum run_word column)
@@ -302,48 +328,52 @@ void questions_release(struct questions *questions)
     *questions = (struct questions){0};
 }
 
-size_t questions_add_up(struct questions *questions, const uint32_t *rows, size_t count,
-                        double *const *columns, size_t column_count)
+enum err question_terms_init(struct question_terms *terms, size_t most, size_t width)
+{
+    *terms =
+        (struct question_terms){.rows = malloc((most + 1) * sizeof *terms->rows), .width = width};
+    bool has_all = terms->rows != NULL;
+    for (size_t i = 0; i < width; i++) {
+        terms->columns[i] = malloc((most + 1) * sizeof **terms->columns);
+        has_all = has_all && terms->columns[i];
+    }
+    return has_all ? ERR_OK : ERR_NO_MEMORY;
+}
+
+void question_terms_add(struct question_terms *terms, size_t row, const double *added)
+{
+    for (size_t i = 0; i < terms->width; i++)
+        terms->columns[i][terms->count] = added[i];
+    terms->rows[terms->count] = (uint32_t)row;
+    terms->queries = ++terms->count;
+}
+
+void question_terms_close(struct question_terms *terms, struct questions *questions)
 {
     size_t kept = 0;
-    if (!questions->repeats)
-        return count;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t *place = &questions->place[questions->of[rows[i]]];
+    for (size_t i = 0; questions->repeats && i < terms->queries; i++) {
+        uint32_t *place = &questions->place[questions->of[terms->rows[i]]];
         bool again = *place != 0;
         if (!again)
             *place = (uint32_t)++kept;
-        for (size_t c = 0; c < column_count; c++)
-            columns[c][*place - 1] = columns[c][i] + (again ? columns[c][*place - 1] : 0);
+        for (size_t c = 0; c < terms->width; c++)
+            terms->columns[c][*place - 1] =
+                terms->columns[c][i] + (again ? terms->columns[c][*place - 1] : 0);
     }
-    for (size_t i = 0; i < count; i++)
-        questions->place[questions->of[rows[i]]] = 0;
-    return kept;
+    for (size_t i = 0; questions->repeats && i < terms->queries; i++)
+        questions->place[questions->of[terms->rows[i]]] = 0;
+    terms->count = questions->repeats ? kept : terms->queries;
 }
 
-void question_terms_of(const struct run_table *table, size_t row, double *terms)
+void question_terms_clear(struct question_terms *terms)
 {
-    int verdict = run_flag(table, RUN_CORRECT, row);
-    double joules = run_number(table, RUN_JOULES, row);
-    terms[0] = verdict == 1;
-    terms[1] = verdict >= 0;
-    terms[2] = is_known(joules) ? joules : 0;
-    terms[3] = is_known(joules);
+    terms->queries = terms->count = 0;
 }
 
-enum err question_repeats(const struct questions *questions, double *const *columns, size_t count,
-                          struct repeats *out)
+void question_terms_release(struct question_terms *terms)
 {
-    *out = (struct repeats){0};
-    if (!questions->repeats || !count)
-        return ERR_OK;
-    struct question *all = malloc(count * sizeof *all);
-    if (!all)
-        return ERR_NO_MEMORY;
-    for (size_t i = 0; i < count; i++)
-        all[i] = (struct question){(double)i, columns[0][i], columns[1][i], columns[2][i],
-                                   columns[3][i]};
-    *out = repeats_of(all, count);
-    free(all);
-    return ERR_OK;
+    for (size_t i = 0; i < terms->width; i++)
+        free(terms->columns[i]);
+    free(terms->rows);
+    *terms = (struct question_terms){0};
 }

@@ -10,7 +10,7 @@
 #include "rundir/run_table.h"
 
 struct repeats;
-struct json;
+struct result;
 
 /* A figure of a query: the ratio of two columns, or with RUN_NUMBERS for the second the first alone.  UNKNOWN over
  * nothing, and of a query that failed. */
@@ -21,14 +21,37 @@ double row_value(const struct run_table *table, enum run_number numerator,
 enum err known_values(const struct run_table *table, enum run_number numerator,
                       enum run_number denominator, double **out, size_t *count) MUST_USE;
 
-/* Their spread, {"count", "mean", "std", "min", "p50", "p90", "p95", "p99", "max"}, under `key`; nothing without a
- * value.  The array of the second comes out in another order. */
-enum err put_column_spread(struct json *json, const char *key, const struct run_table *table,
-                           enum run_number numerator, enum run_number denominator) MUST_USE;
-void put_spread(struct json *json, const char *key, double *values, size_t count);
+/* Their unit, of record.def: "J" of joules and of joules per token, "1/s" of tokens per second. */
+const char *column_unit(enum run_number numerator, enum run_number denominator);
 
-/* An interval as [low, high]; null when it is not known. */
-void put_interval(struct json *json, const char *key, double low, double high);
+/* Their spread; of no value nothing is known.  The values come out in another order. */
+enum {
+    SPREAD_MEAN,
+    SPREAD_STD,
+    SPREAD_MIN,
+    SPREAD_P50,
+    SPREAD_P90,
+    SPREAD_P95,
+    SPREAD_P99,
+    SPREAD_MAX,
+    SPREAD_FIGURES
+};
+extern const char *const SPREAD_KEYS[SPREAD_FIGURES];
+struct spread {
+    size_t count;
+    double figures[SPREAD_FIGURES];
+};
+struct spread spread_of(double *values, size_t count);
+
+/* A figure of queries and its key in a result. */
+struct ratio_row {
+    const char *key;
+    enum run_number numerator, denominator; /* RUN_NUMBERS: of a query */
+};
+
+/* Their spreads, as the group `key` of a result; nothing of one without a value. */
+enum err ratio_spreads(struct result *result, const char *key, const struct run_table *table,
+                       const struct ratio_row *rows, size_t count) MUST_USE;
 
 /* Sums over rows of which both are known: of a ratio's numerator and denominator. */
 struct ratio_sums {
@@ -36,6 +59,10 @@ struct ratio_sums {
     double numerator, denominator;
 };
 double ratio_value(const struct ratio_sums *sums); /* UNKNOWN over nothing */
+
+/* Those of some rows, as a figure of a result with its number of queries. */
+struct ratio_sums ratio_sums_put(struct result *result, const struct run_table *table,
+                                 const struct ratio_row *row, const uint32_t *rows, size_t count);
 
 /* Completed rows by a word, or by a length in powers of two (under 16, then 16-31, 32-63 and so on; rows of unknown
  * length in none): each group that has any, with its name.  The first word is "", for not known. */
@@ -70,17 +97,19 @@ struct questions {
 enum err questions_of(const struct run_table *table, struct questions *out) MUST_USE;
 void questions_release(struct questions *questions);
 
-/* What rows add to sums, columns[c][i] of rows[i]: entries of one question become one, in the place of
- * the first.  Returns how many are left. */
-size_t questions_add_up(struct questions *questions, const uint32_t *rows, size_t count,
-                        double *const *columns, size_t column_count);
+/* What queries add to some sums; once closed, what questions do: the queries of one are one entry, in the place of the
+ * first. */
+enum { QUESTION_TERMS_MAX = 4 };
+struct question_terms {
+    double *columns[QUESTION_TERMS_MAX]; /* `width` of them */
+    uint32_t *rows;
+    size_t width, queries, count; /* queries that were added; entries */
+};
 
-/* Of completed rows that were not added up yet: right, graded, joules, of known energy. */
-enum { QUESTION_TERMS = 4 };
-void question_terms_of(const struct run_table *table, size_t row, double *terms);
-
-/* Uncertainties where questions were repeated, of columns that were added up; none otherwise. */
-enum err question_repeats(const struct questions *questions, double *const *columns, size_t count,
-                          struct repeats *out) MUST_USE;
+enum err question_terms_init(struct question_terms *terms, size_t most, size_t width) MUST_USE;
+void question_terms_add(struct question_terms *terms, size_t row, const double *added);
+void question_terms_close(struct question_terms *terms, struct questions *questions);
+void question_terms_clear(struct question_terms *terms); /* to add others */
+void question_terms_release(struct question_terms *terms);
 
 #endif

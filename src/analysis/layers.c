@@ -6,7 +6,6 @@
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "rundir/layers_result.h"
@@ -24,26 +23,23 @@ static bool has_energy(const struct layers_result *model)
     return is_known(model->energy.joules);
 }
 
-static void put_model(struct json *json, const struct layers_result *model)
+static void put_model(struct result *result, const struct layers_result *model)
 {
-    json_string(json, "model", layers_result_name(model));
-    json_number(json, "parameters", model->parameters);
-    json_number(json, "bits_per_weight", model->bits_per_weight);
-    json_string(json, "granularity", model->granularity);
-    json_string(json, "method", model->method);
-    json_number(json, "joules", model->energy.joules);
-    json_number(json, "joules_error", model->energy.plus_minus);
+    result_text(result, "model", layers_result_name(model));
+    result_number(result, "parameters", model->parameters, "");
+    result_number(result, "bits_per_weight", model->bits_per_weight, "");
+    result_text(result, "granularity", model->granularity);
+    result_text(result, "method", model->method);
+    result_figure(result, "joules", model->energy.joules, model->energy.plus_minus, "J");
     for (size_t phase = 0; phase < RESULT_PHASES; phase++) {
-        char key[64], error_key[80];
+        char key[64];
         double error, joules = layers_result_per_token(model, RESULT_PHASE[phase], &error);
         str_format(key, sizeof key, "%s_joules_per_token", RESULT_PHASE[phase]);
-        str_format(error_key, sizeof error_key, "%s_error", key);
-        json_number(json, key, joules);
-        json_number(json, error_key, error);
+        result_figure(result, key, joules, error, "J");
     }
-    json_number(json, "idle_joules", model->idle_j);
-    json_number(json, "closure", model->closure);
-    json_number(json, "null_test_pct", model->null_test.difference_pct);
+    result_number(result, "idle_joules", model->idle_j, "J");
+    result_number(result, "closure", model->closure, "");
+    result_number(result, "null_test_pct", model->null_test.difference_pct, "");
 }
 
 /* ---- components ---- */
@@ -72,84 +68,80 @@ static double share_error(const struct layers_result *model,
            model->components_j;
 }
 
-static void put_component(struct json *json, const struct layers_result *model,
+static void put_component(struct result *result, const struct layers_result *model,
                           const struct result_component *c)
 {
-    json_object(json, NULL);
-    json_string(json, "model", layers_result_name(model));
-    json_string(json, "phase", c->phase);
-    json_string(json, "component", c->name);
-    json_number(json, "joules", c->energy_j);
-    json_number(json, "joules_error", c->plus_minus);
-    json_number(json, "share", c->share);
-    json_number(json, "share_error", share_error(model, c));
-    json_number(json, "joules_per_token", c->energy_per_token_j);
-    json_number(json, "joules_per_token_error",
-                c->energy_j > 0 ? c->plus_minus / c->energy_j * c->energy_per_token_j : UNKNOWN);
-    json_number(json, "time_s", c->time_s);
-    json_number(json, "watts", c->power_w);
-    json_number(json, "joules_per_gflop", c->joules_per_gflop);
-    json_number(json, "joules_per_gb", c->joules_per_gb);
-    json_string(json, "method", c->method);
-    json_object_end(json);
+    result_group(result, NULL);
+    result_text(result, "model", layers_result_name(model));
+    result_text(result, "phase", c->phase);
+    result_text(result, "component", c->name);
+    result_figure(result, "joules", c->energy_j, c->plus_minus, "J");
+    result_figure(result, "share", c->share, share_error(model, c), "%");
+    result_figure(result, "joules_per_token", c->energy_per_token_j,
+                  c->energy_j > 0 ? c->plus_minus / c->energy_j * c->energy_per_token_j : UNKNOWN,
+                  "J");
+    result_number(result, "time_s", c->time_s, "s");
+    result_number(result, "watts", c->power_w, "W");
+    result_number(result, "joules_per_gflop", c->joules_per_gflop, "J");
+    result_number(result, "joules_per_gb", c->joules_per_gb, "J");
+    result_text(result, "method", c->method);
+    result_end(result);
 }
 
-static void put_components(struct json *json, const struct layers_results *layers)
+static void put_components(struct result *result, const struct layers_results *layers)
 {
-    json_array(json, "components");
+    result_list(result, "components");
     for (size_t i = 0; i < layers->count; i++) {
         const struct layers_result *model = &layers->models[i];
         for (size_t c = 0; c < model->components.count; c++)
             if (is_known(model->components.items[c].energy_j))
-                put_component(json, model, &model->components.items[c]);
+                put_component(result, model, &model->components.items[c]);
     }
-    json_array_end(json);
+    result_end(result);
 }
 
 /* ---- prompt lengths ---- */
 
-static void put_setting(struct json *json, const struct layers_result *model,
+static void put_setting(struct result *result, const struct layers_result *model,
                         const struct result_setting *setting)
 {
-    json_object(json, NULL);
-    json_string(json, "model", layers_result_name(model));
-    json_string(json, "phase", setting->phase);
-    json_number(json, "prompt_tokens", setting->prompt_tokens);
-    json_number(json, "tokens", setting->tokens);
-    json_number(json, "joules", setting->energy_j);
-    json_number(json, "joules_error", setting->plus_minus);
-    json_number(json, "joules_per_token", setting->energy_j / setting->tokens);
-    json_number(json, "joules_per_token_error", setting->plus_minus / setting->tokens);
-    json_number(json, "tokens_per_s", setting->tokens_per_s);
-    json_number(json, "watts", setting->energy_j / setting->time_s);
-    json_object_end(json);
+    result_group(result, NULL);
+    result_text(result, "model", layers_result_name(model));
+    result_text(result, "phase", setting->phase);
+    result_number(result, "prompt_tokens", setting->prompt_tokens, "");
+    result_number(result, "tokens", setting->tokens, "");
+    result_figure(result, "joules", setting->energy_j, setting->plus_minus, "J");
+    result_figure(result, "joules_per_token", setting->energy_j / setting->tokens,
+                  setting->plus_minus / setting->tokens, "J");
+    result_number(result, "tokens_per_s", setting->tokens_per_s, "1/s");
+    result_number(result, "watts", setting->energy_j / setting->time_s, "W");
+    result_end(result);
 }
 
-static void put_settings(struct json *json, const struct layers_results *layers)
+static void put_settings(struct result *result, const struct layers_results *layers)
 {
-    json_array(json, "by_prompt_tokens");
+    result_list(result, "by_prompt_tokens");
     for (size_t i = 0; i < layers->count; i++) {
         const struct layers_result *model = &layers->models[i];
         for (size_t s = 0; s < model->setting_count; s++)
             if (is_known(model->settings[s].energy_j))
-                put_setting(json, model, &model->settings[s]);
+                put_setting(result, model, &model->settings[s]);
     }
-    json_array_end(json);
+    result_end(result);
 }
 
 /* ---- power laws ---- */
 
-static void put_law(struct json *json, const struct linear_fit *fit)
+static void put_law(struct result *result, const struct linear_fit *fit)
 {
-    json_integer(json, "count", (int64_t)fit->count);
-    json_number(json, "exponent", fit->slope);
-    json_number(json, "exponent_error", fit->slope_error);
-    put_interval(json, "exponent_interval_95", fit->slope_low, fit->slope_high);
-    json_number(json, "r2", fit->r2);
+    result_count(result, "count", fit->count);
+    result_figure(result, "exponent", fit->slope, fit->slope_error, "");
+    result_interval(result, "exponent", fit->slope_low, fit->slope_high);
+    result_number(result, "r2", fit->r2, "");
 }
 
 /* Joules per token ~ prompt length ^ exponent, where there are two lengths. */
-static void put_law_of(struct json *json, const struct layers_result *model, size_t phase)
+static void put_law_of(struct result *result, const struct layers_result *model, size_t phase)
 {
     double x[POINTS_MOST], y[POINTS_MOST];
     struct linear_fit fit;
@@ -163,15 +155,15 @@ static void put_law_of(struct json *json, const struct layers_result *model, siz
     }
     if (!linear_fit_logs(x, y, count, LINEAR_LOG_LOG, &fit))
         return;
-    json_object(json, NULL);
-    json_string(json, "model", layers_result_name(model));
-    json_string(json, "phase", RESULT_PHASE[phase]);
-    put_law(json, &fit);
-    json_object_end(json);
+    result_group(result, NULL);
+    result_text(result, "model", layers_result_name(model));
+    result_text(result, "phase", RESULT_PHASE[phase]);
+    put_law(result, &fit);
+    result_end(result);
 }
 
 /* The same over the models, of what differs between them. */
-static void put_across(struct json *json, const struct layers_results *layers, size_t phase,
+static void put_across(struct result *result, const struct layers_results *layers, size_t phase,
                        bool of_bits)
 {
     double x[POINTS_MOST], y[POINTS_MOST], error;
@@ -187,24 +179,24 @@ static void put_across(struct json *json, const struct layers_results *layers, s
         return;
     str_format(key, sizeof key, "%s_joules_per_token_of_%s", RESULT_PHASE[phase],
                of_bits ? "bits_per_weight" : "parameters");
-    json_object(json, key);
-    put_law(json, &fit);
-    json_object_end(json);
+    result_group(result, key);
+    put_law(result, &fit);
+    result_end(result);
 }
 
-static void put_laws(struct json *json, const struct layers_results *layers)
+static void put_laws(struct result *result, const struct layers_results *layers)
 {
-    json_array(json, "joules_per_token_of_prompt_tokens");
+    result_list(result, "joules_per_token_of_prompt_tokens");
     for (size_t i = 0; i < layers->count; i++)
         for (size_t phase = 0; phase < RESULT_PHASES; phase++)
-            put_law_of(json, &layers->models[i], phase);
-    json_array_end(json);
-    json_object(json, "against");
+            put_law_of(result, &layers->models[i], phase);
+    result_end(result);
+    result_group(result, "against");
     for (size_t phase = 0; phase < RESULT_PHASES; phase++) {
-        put_across(json, layers, phase, false);
-        put_across(json, layers, phase, true);
+        put_across(result, layers, phase, false);
+        put_across(result, layers, phase, true);
     }
-    json_object_end(json);
+    result_end(result);
 }
 
 /* ---- what a reader must know ---- */
@@ -213,39 +205,40 @@ static void warn_of_checks(struct analysis *analysis, const struct layers_result
 {
     const char *name = layers_result_name(model);
     if (model->closure_pass == 0)
-        analysis_warn(analysis,
-                      "%s: components add up to %.0f %% of the energy above idle: the account does "
-                      "not close",
-                      name, 100 * model->closure);
+        result_warn(analysis->result,
+                    "%s: components add up to %.0f %% of the energy above idle: the account does "
+                    "not close",
+                    name, 100 * model->closure);
     if (model->null_test.pass == 0)
-        analysis_warn(analysis,
-                      "%s: even and odd rounds differ by %.1f ± %.1f %%: something else than the "
-                      "work changed the energy",
-                      name, model->null_test.difference_pct, model->null_test.plus_minus);
+        result_warn(analysis->result,
+                    "%s: even and odd rounds differ by %.1f ± %.1f %%: something else than the "
+                    "work changed the energy",
+                    name, model->null_test.difference_pct, model->null_test.plus_minus);
     if (model->interrupted == 1)
-        analysis_warn(analysis, "%s: the measurement was interrupted", name);
+        result_warn(analysis->result, "%s: the measurement was interrupted", name);
     if (model->overhead_pct > RESULT_OVERHEAD_PCT_MAX)
-        analysis_warn(analysis, "%s: instrumentation overhead %.1f %%", name, model->overhead_pct);
+        result_warn(analysis->result, "%s: instrumentation overhead %.1f %%", name,
+                    model->overhead_pct);
 }
 
 static void warn_of(struct analysis *analysis, const struct layers_result *model)
 {
     const char *name = layers_result_name(model);
     if (!has_energy(model)) {
-        analysis_warn(analysis, "%s: energy unknown", name);
+        result_warn(analysis->result, "%s: energy unknown", name);
         return;
     }
     warn_of_checks(analysis, model);
     if (layers_result_is_estimated(model))
-        analysis_warn(analysis,
-                      "%s: energies are estimated by a model, not measured: components "
-                      "differ by their time alone",
-                      name);
+        result_warn(analysis->result,
+                    "%s: energies are estimated by a model, not measured: components "
+                    "differ by their time alone",
+                    name);
     else if (model->attribution && strcmp(model->attribution, "time-share") == 0)
-        analysis_warn(analysis,
-                      "%s: components could not be told apart by power: joules go by "
-                      "time",
-                      name);
+        result_warn(analysis->result,
+                    "%s: components could not be told apart by power: joules go by "
+                    "time",
+                    name);
 }
 
 static bool are_of_one_machine(const struct layers_results *layers)
@@ -272,35 +265,35 @@ static const struct result_component *largest(const struct layers_result *model)
     return most;
 }
 
-static void put_summary(struct json *json, const struct layers_results *layers, size_t measured)
+static void put_summary(struct result *result, const struct layers_results *layers, size_t measured)
 {
-    json_object(json, "summary");
-    json_integer(json, "models", (int64_t)layers->count);
-    json_integer(json, "energy_known", (int64_t)measured);
+    result_group(result, "summary");
+    result_count(result, "models", layers->count);
+    result_count(result, "energy_known", measured);
     if (layers->count == 1) {
         const struct result_component *most = largest(&layers->models[0]);
-        put_model(json, &layers->models[0]);
-        json_string(json, "largest_component", most->name);
-        json_string(json, "largest_component_phase", most->phase);
-        json_number(json, "largest_component_share", most->share);
+        put_model(result, &layers->models[0]);
+        result_text(result, "largest_component", most->name);
+        result_text(result, "largest_component_phase", most->phase);
+        result_number(result, "largest_component_share", most->share, "%");
     }
-    json_object_end(json);
+    result_end(result);
 }
 
-static void put_data(struct json *json, const struct layers_results *layers)
+static void put_data(struct result *result, const struct layers_results *layers)
 {
-    json_object(json, "data");
-    json_array(json, "models");
+    result_group(result, "data");
+    result_list(result, "models");
     for (size_t i = 0; layers->count > 1 && i < layers->count; i++) { /* one is in the summary */
-        json_object(json, NULL);
-        put_model(json, &layers->models[i]);
-        json_object_end(json);
+        result_group(result, NULL);
+        put_model(result, &layers->models[i]);
+        result_end(result);
     }
-    json_array_end(json);
-    put_components(json, layers);
-    put_settings(json, layers);
-    put_laws(json, layers);
-    json_object_end(json);
+    result_end(result);
+    put_components(result, layers);
+    put_settings(result, layers);
+    put_laws(result, layers);
+    result_end(result);
 }
 
 static enum err layers_run(struct analysis *analysis, struct error *why)
@@ -313,20 +306,31 @@ static enum err layers_run(struct analysis *analysis, struct error *why)
         return err_set(why, ERR_NO_DATA,
                        "the energy of no layer is known: no sensor was there "
                        "when they were measured");
-    put_summary(analysis->json, layers, measured);
-    put_data(analysis->json, layers);
+    put_summary(analysis->result, layers, measured);
+    put_data(analysis->result, layers);
     for (size_t i = 0; i < layers->count; i++)
         warn_of(analysis, &layers->models[i]);
     if (!are_of_one_machine(layers))
-        analysis_warn(analysis, "the models were measured on different machines: what differs "
-                                "between them may be due to that");
+        result_warn(analysis->result,
+                    "the models were measured on different machines: what differs "
+                    "between them may be due to that");
     return ERR_OK;
 }
+
+static const struct result_phrase FINDING[] = {
+    {"", "summary.models", " models measured"},
+    {", prefill ", "summary.prefill_joules_per_token", " per token"},
+    {", decode ", "summary.decode_joules_per_token", " per token"},
+    {", largest component ", "summary.largest_component_share", " of the energy"},
+    {": ", "summary.largest_component", ""},
+    {0},
+};
 
 const struct analysis_driver analysis_layers = {
     .name = "layers",
     .summary =
         "energy of a model's components by phase and prompt length; of `ipw layers -o` files",
     .of_layers = true,
+    .finding = FINDING,
     .run = layers_run,
 };

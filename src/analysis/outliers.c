@@ -5,7 +5,6 @@
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "core/json.h"
 #include "core/units.h"
 #include "stats/quantile.h"
 
@@ -20,10 +19,7 @@
 
 enum { NAMED_MOST = 10, QUERIES_LEAST = 8 };
 
-static const struct outlier_row {
-    const char *key;
-    enum run_number numerator, denominator; /* RUN_NUMBERS: the column itself */
-} ROWS[] = {
+static const struct ratio_row ROWS[] = {
     {"joules", RUN_JOULES, RUN_NUMBERS},
     {"joules_per_output_token", RUN_JOULES, RUN_OUTPUT_TOKENS},
     {"watts", RUN_WATTS, RUN_NUMBERS},
@@ -75,28 +71,30 @@ static void keep_farthest(struct named *kept, size_t *count, struct named one)
     kept[at] = one;
 }
 
-static void put_queries(struct json *json, const struct run_table *table, const struct named *kept,
-                        size_t count)
+static void put_queries(struct result *result, const struct run_table *table,
+                        const struct named *kept, size_t count, const char *unit)
 {
     char key[RUN_KEY_MAX];
-    json_array(json, "queries");
+    result_list(result, "queries");
     for (size_t i = 0; i < count; i++) {
-        json_object(json, NULL);
-        json_string(json, "key", run_key(table, kept[i].row, key));
-        json_number(json, "value", kept[i].value);
-        json_number(json, "z", kept[i].z);
-        json_string(json, "subject", run_word(table, RUN_SUBJECT, kept[i].row));
-        json_number(json, "input_tokens", run_number(table, RUN_INPUT_TOKENS, kept[i].row));
-        json_number(json, "output_tokens", run_number(table, RUN_OUTPUT_TOKENS, kept[i].row));
-        json_object_end(json);
+        result_group(result, NULL);
+        result_text(result, "key", run_key(table, kept[i].row, key));
+        result_number(result, "value", kept[i].value, unit);
+        result_number(result, "z", kept[i].z, "");
+        result_text(result, "subject", run_word(table, RUN_SUBJECT, kept[i].row));
+        result_number(result, "input_tokens", run_number(table, RUN_INPUT_TOKENS, kept[i].row), "");
+        result_number(result, "output_tokens", run_number(table, RUN_OUTPUT_TOKENS, kept[i].row),
+                      "");
+        result_end(result);
     }
-    json_array_end(json);
+    result_end(result);
 }
 
-static enum err put_row(struct json *json, const struct run_table *table,
-                        const struct outlier_row *row)
+static enum err put_row(struct result *result, const struct run_table *table,
+                        const struct ratio_row *row)
 {
     double *values = malloc((table->rows + 1) * sizeof *values);
+    const char *unit = column_unit(row->numerator, row->denominator);
     struct named kept[NAMED_MOST];
     size_t count = 0, beyond_z = 0, beyond_fences = 0, kept_count = 0;
     if (!values)
@@ -122,40 +120,56 @@ static enum err put_row(struct json *json, const struct run_table *table,
             keep_farthest(kept, &kept_count, (struct named){i, value, z});
         }
     }
-    json_object(json, row->key);
-    json_integer(json, "count", (int64_t)count);
-    json_number(json, "median", bounds.median);
-    json_number(json, "robust_std", bounds.spread);
-    json_number(json, "fence_low", bounds.low);
-    json_number(json, "fence_high", bounds.high);
-    json_integer(json, "beyond_z", (int64_t)beyond_z);
-    json_integer(json, "beyond_fences", (int64_t)beyond_fences);
-    put_queries(json, table, kept, kept_count);
-    json_object_end(json);
+    result_group(result, row->key);
+    result_count(result, "count", count);
+    result_number(result, "median", bounds.median, unit);
+    result_number(result, "robust_std", bounds.spread, unit);
+    result_number(result, "fence_low", bounds.low, unit);
+    result_number(result, "fence_high", bounds.high, unit);
+    result_count(result, "beyond_z", beyond_z);
+    result_count(result, "beyond_fences", beyond_fences);
+    put_queries(result, table, kept, kept_count, unit);
+    result_end(result);
     return ERR_OK;
 }
 
 static enum err outliers_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
-    struct json *json = analysis->json;
+    struct result *result = analysis->result;
     size_t completed = table->rows - table->failed;
     enum err err = ERR_OK;
     if (completed < QUERIES_LEAST)
         return err_set(why, ERR_NO_DATA, "%zu completed quer%s; outliers need %d", completed,
                        completed == 1 ? "y" : "ies", QUERIES_LEAST);
-    json_object(json, "summary");
-    json_integer(json, "queries", (int64_t)completed);
-    json_number(json, "z_most", Z_MOST);
-    json_number(json, "fence_factor", FENCE);
-    json_object_end(json);
-    json_object(json, "data");
+    result_group(result, "summary");
+    result_count(result, "queries", completed);
+    result_number(result, "z_most", Z_MOST, "");
+    result_number(result, "fence_factor", FENCE, "");
+    result_end(result);
+    result_group(result, "data");
     for (size_t i = 0; !err && i < sizeof ROWS / sizeof *ROWS; i++)
         if (table->numbers[ROWS[i].numerator])
-            err = put_row(json, table, &ROWS[i]);
-    json_object_end(json);
+            err = put_row(result, table, &ROWS[i]);
+    result_end(result);
     return err;
 }
+
+/* How many, and the farthest. */
+#define OUTLIERS(words, key)                                                                       \
+    {", " words ": ", "data." key ".beyond_z", ""}, {" (", "data." key ".queries.0.key", ""},      \
+        {" z = ", "data." key ".queries.0.z", ")"}
+
+static const struct result_phrase FINDING[] = {
+    OUTLIERS("energy", "joules"),
+    OUTLIERS("energy per output token", "joules_per_output_token"),
+    OUTLIERS("power", "watts"),
+    OUTLIERS("latency", "latency_s"),
+    OUTLIERS("latency per output token", "latency_s_per_output_token"),
+    OUTLIERS("TTFT", "time_to_first_token_s"),
+    OUTLIERS("output tokens", "output_tokens"),
+    {0},
+};
 
 const struct analysis_driver analysis_outliers = {
     .name = "outliers",
@@ -164,5 +178,6 @@ const struct analysis_driver analysis_outliers = {
                   RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS) |
                   RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT),
               RUN_WANT(RUN_SUBJECT)},
+    .finding = FINDING,
     .run = outliers_run,
 };

@@ -9,11 +9,9 @@
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "core/json.h"
 #include "core/quantity.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
 #include "rundir/run_table.h"
 #include "rundir/samples.h"
 #include "stats/correlation.h"
@@ -25,29 +23,32 @@
 enum check_verdict { CHECK_GOOD, CHECK_WARNING, CHECK_UNKNOWN };
 
 struct checks {
-    struct json *json; /* an open array */
     const struct run_table *table;
-    size_t counts[3]; /* by verdict */
+    struct result *result; /* with an open list of them */
 };
 
 static void check_put(struct checks *checks, const char *check, enum check_verdict verdict,
                       const char *format, ...) PRINTF_LIKE(4, 5);
 
+/* Those that warn stand below the finding, too. */
 static void check_put(struct checks *checks, const char *check, enum check_verdict verdict,
                       const char *format, ...)
 {
     static const char *const NAMES[] = {"good", "warning", "unknown"};
-    char detail[320];
+    char detail[320], count[32];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
-    checks->counts[verdict]++;
-    json_object(checks->json, NULL);
-    json_string(checks->json, "check", check);
-    json_string(checks->json, "verdict", NAMES[verdict]);
-    json_string(checks->json, "detail", detail);
-    json_object_end(checks->json);
+    result_group(checks->result, NULL);
+    result_text(checks->result, "check", check);
+    result_text(checks->result, "verdict", NAMES[verdict]);
+    result_text(checks->result, "detail", detail);
+    result_end(checks->result);
+    str_format(count, sizeof count, "summary.checks_%s", NAMES[verdict]);
+    result_count_one(checks->result, count);
+    if (verdict == CHECK_WARNING)
+        result_note(checks->result, "%s: %s", check, detail);
 }
 
 /* ---- trend over the run ---- */
@@ -444,6 +445,21 @@ static void check_background(struct checks *checks)
                   conditions->background_cpus, (long long)conditions->cpus);
 }
 
+/* Nothing where there is no GPU. */
+static void check_background_gpu(struct checks *checks)
+{
+    const struct summary_conditions *conditions = &checks->table->summary.conditions;
+    const struct summary_finding *unknown = find_code(checks->table, "background_gpu_unknown"),
+                                 *found = find_code(checks->table, "background_gpu");
+    if (found || unknown)
+        check_put(checks, "background_gpu",
+                  found && found->severity > FINDING_NOTE ? CHECK_WARNING : CHECK_UNKNOWN, "%s",
+                  found ? found->text : unknown->text);
+    else if (is_known(conditions->background_gpu_pct))
+        check_put(checks, "background_gpu", CHECK_GOOD, "other processes used %.2g %% of a GPU",
+                  conditions->background_gpu_pct);
+}
+
 static void check_idle(struct checks *checks)
 {
     const struct run_table *table = checks->table;
@@ -470,11 +486,12 @@ static void check_machine(struct checks *checks)
     if (table->ours && table->has_summary)
         check_idle(checks);
     check_background(checks);
+    check_background_gpu(checks);
 }
 
 /* ---- failures ---- */
 
-static enum err put_failures(struct json *json, const struct run_table *table)
+static enum err put_failures(struct result *result, const struct run_table *table)
 {
     const struct run_words *words = &table->words[RUN_ERROR];
     size_t *counts = calloc(words->count + 1, sizeof *counts), shown = 0;
@@ -482,17 +499,17 @@ static enum err put_failures(struct json *json, const struct run_table *table)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < table->rows; i++)
         counts[run_word_id(table, RUN_ERROR, i)] += !run_completed(table, i);
-    json_array(json, "failures");
+    result_list(result, "failures");
     for (uint32_t id = 0; id < words->count && shown < REASONS_MOST; id++) {
         if (!counts[id])
             continue;
         shown++;
-        json_object(json, NULL);
-        json_string(json, "error", words->texts[id]);
-        json_integer(json, "queries", (int64_t)counts[id]);
-        json_object_end(json);
+        result_group(result, NULL);
+        result_text(result, "error", words->texts[id]);
+        result_count(result, "queries", counts[id]);
+        result_end(result);
     }
-    json_array_end(json);
+    result_end(result);
     free(counts);
     return ERR_OK;
 }
@@ -518,38 +535,38 @@ static enum err quality_run(struct analysis *analysis, struct error *why)
 {
     (void)why;
     const struct run_table *table = analysis->table;
-    struct text list = {0};
-    struct json inner;
-    struct checks checks = {.json = &inner, .table = table};
+    struct result *result = analysis->result;
+    struct checks checks = {table, result};
     struct energy_counts counts = count_energy(table);
-    json_init(&inner, &list, false);
-    json_array(&inner, NULL);
+    result_group(result, "summary");
+    result_count(result, "queries", table->rows);
+    result_count(result, "failed", table->failed);
+    result_count(result, "energy_known", counts.known);
+    result_text(result, "records", table->source == RUN_FROM_ARROW ? "arrow" : "journal");
+    result_text(result, "model", table->model);
+    result_text(result, "hardware", run_hardware(table));
+    result_count(result, "checks_good", 0);
+    result_count(result, "checks_warning", 0);
+    result_count(result, "checks_unknown", 0);
+    result_end(result);
+    result_group(result, "data");
+    result_list(result, "checks");
     enum err err = put_checks(&checks, &counts);
-    json_array_end(&inner);
-    json_object(analysis->json, "summary");
-    json_integer(analysis->json, "queries", (int64_t)table->rows);
-    json_integer(analysis->json, "failed", (int64_t)table->failed);
-    json_integer(analysis->json, "energy_known", (int64_t)counts.known);
-    json_string(analysis->json, "records", table->source == RUN_FROM_ARROW ? "arrow" : "journal");
-    json_string(analysis->json, "model", table->model);
-    json_string(analysis->json, "hardware", run_hardware(table));
-    json_integer(analysis->json, "checks_good", (int64_t)checks.counts[CHECK_GOOD]);
-    json_integer(analysis->json, "checks_warning", (int64_t)checks.counts[CHECK_WARNING]);
-    json_integer(analysis->json, "checks_unknown", (int64_t)checks.counts[CHECK_UNKNOWN]);
-    json_object_end(analysis->json);
-    json_object(analysis->json, "data");
-    json_raw(analysis->json, "checks",
-             text_get(&list)); /* the counts above had to be known first */
+    result_end(result);
     if (!err)
-        err = put_failures(analysis->json, table);
-    json_object_end(analysis->json);
+        err = put_failures(result, table);
+    result_end(result);
     for (size_t i = 0; i < table->note_count; i++)
-        analysis_warn(analysis, "%s", table->notes[i].text);
-    if (list.failed)
-        err = ERR_NO_MEMORY;
-    text_release(&list);
+        result_warn(result, "%s", table->notes[i].text);
     return err;
 }
+
+static const struct result_phrase FINDING[] = {
+    {"checks: ", "summary.checks_good", " good"},
+    {", ", "summary.checks_warning", " with a warning"},
+    {", ", "summary.checks_unknown", " unknown"},
+    {0},
+};
 
 const struct analysis_driver analysis_quality = {
     .name = "quality",
@@ -559,5 +576,6 @@ const struct analysis_driver analysis_quality = {
                   RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_TEMPERATURE) | RUN_WANT(RUN_ATTEMPTS),
               RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_ERROR) | RUN_WANT(RUN_FINISH)},
     .of_failures_too = true,
+    .finding = FINDING,
     .run = quality_run,
 };

@@ -5,8 +5,6 @@
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "core/json.h"
-#include "core/text.h"
 #include "core/units.h"
 #include "stats/correlation.h"
 #include "stats/fit.h"
@@ -94,19 +92,20 @@ static const char *basis_of(const struct run_table *table, enum run_number y)
     }
 }
 
-static void put_fit(struct json *json, const struct points *points, const struct linear_fit *fit)
+static void put_fit(struct result *result, const struct points *points,
+                    const struct linear_fit *fit, const char *unit)
 {
-    json_integer(json, "count", (int64_t)fit->count);
-    json_number(json, "slope", fit->slope);
-    json_number(json, "intercept", fit->intercept);
-    json_number(json, "r2", fit->r2);
-    json_number(json, "avg_y", online_mean(&points->y_all));
-    json_number(json, "slope_error", fit->slope_error);
-    json_number(json, "intercept_error", fit->intercept_error);
-    put_interval(json, "slope_interval_95", fit->slope_low, fit->slope_high);
-    put_interval(json, "intercept_interval_95", fit->intercept_low, fit->intercept_high);
-    json_number(json, "residual_std", fit->residual);
-    json_number(json, "p_value", fit->p_value);
+    result_count(result, "count", fit->count);
+    result_number(result, "slope", fit->slope, unit);
+    result_number(result, "intercept", fit->intercept, unit);
+    result_number(result, "r2", fit->r2, "");
+    result_number(result, "avg_y", online_mean(&points->y_all), unit);
+    result_error(result, "slope", fit->slope_error);
+    result_error(result, "intercept", fit->intercept_error);
+    result_interval(result, "slope", fit->slope_low, fit->slope_high);
+    result_interval(result, "intercept", fit->intercept_low, fit->intercept_high);
+    result_number(result, "residual_std", fit->residual, unit);
+    result_number(result, "p_value", fit->p_value, "");
 }
 
 /* Of many points every so-many-th, at the front; returns how many.  What they are used for next is
@@ -122,7 +121,7 @@ static size_t thin(struct points *points)
 }
 
 /* Of plain pairs: a line that outliers do not move, and how well ranks go together. */
-static enum err put_robust(struct json *json, struct points *points)
+static enum err put_robust(struct result *result, struct points *points, const char *unit)
 {
     struct theil_sen line;
     struct correlation ranks = {0, UNKNOWN, UNKNOWN};
@@ -131,31 +130,33 @@ static enum err put_robust(struct json *json, struct points *points)
         err = spearman(points->x, points->y, thin(points), &ranks);
     if (err)
         return err;
-    json_number(json, "theil_sen_slope", line.slope);
-    json_number(json, "theil_sen_intercept", line.intercept);
-    json_number(json, "spearman", ranks.value);
+    result_number(result, "theil_sen_slope", line.slope, unit);
+    result_number(result, "theil_sen_intercept", line.intercept, unit);
+    result_number(result, "spearman", ranks.value, "");
     return ERR_OK;
 }
 
 static enum err put_points(struct analysis *analysis, const struct pair_row *row, bool skip_unknown,
                            struct points *points)
 {
-    struct json *json = analysis->json;
+    struct result *result = analysis->result;
     struct linear_fit fit;
+    /* Per token, which is no unit; of logarithms in none. */
+    const char *unit = row->logs == LINEAR_PLAIN ? column_unit(row->y, RUN_NUMBERS) : "";
     enum err err = ERR_OK;
     if (points->zeros && row->logs == LINEAR_PLAIN)
-        analysis_warn(analysis, "%s: %" PRIu64 " values of %s are 0", row->key, points->zeros,
-                      record_column(COLUMN_NUMBER, row->y)->name);
+        result_warn(analysis->result, "%s: %" PRIu64 " values of %s are 0", row->key, points->zeros,
+                    record_column(COLUMN_NUMBER, row->y)->name);
     linear_fit_logs(points->x, points->y, points->count, row->logs, &fit);
     if (skip_unknown && !is_known(fit.slope))
         return ERR_OK;
-    json_object(json, row->key);
+    result_group(result, row->key);
     if (basis_of(analysis->table, row->y))
-        json_string(json, "energy_basis", basis_of(analysis->table, row->y));
-    put_fit(json, points, &fit);
+        result_text(result, "energy_basis", basis_of(analysis->table, row->y));
+    put_fit(result, points, &fit, unit);
     if (row->logs == LINEAR_PLAIN)
-        err = put_robust(json, points);
-    json_object_end(json);
+        err = put_robust(result, points, unit);
+    result_end(result);
     return err;
 }
 
@@ -183,19 +184,19 @@ static struct pair_row with_basis(struct pair_row row, bool by_machine)
 
 static enum err put_pairs(struct analysis *analysis, bool by_machine, bool skip_unknown)
 {
-    struct json *json = analysis->json;
+    struct result *result = analysis->result;
     enum err err = ERR_OK;
-    json_object(json, "regressions");
+    result_group(result, "regressions");
     for (size_t i = 0; !err && i < sizeof UPSTREAM / sizeof *UPSTREAM; i++) {
         struct pair_row row = with_basis(UPSTREAM[i], by_machine);
         err = put_pair(analysis, &row, skip_unknown);
     }
-    json_object_end(json);
-    json_object(json, "more");
+    result_end(result);
+    result_group(result, "more");
     for (size_t i = 0; !err && i < sizeof MORE / sizeof *MORE; i++)
         if (analysis->table->numbers[MORE[i].y])
             err = put_pair(analysis, &MORE[i], skip_unknown);
-    json_object_end(json);
+    result_end(result);
     return err;
 }
 
@@ -208,21 +209,32 @@ static enum err regression_run(struct analysis *analysis, struct error *why)
         return err;
     if (table->rows - table->failed < 2)
         return err_set(why, ERR_NO_DATA, "a fit needs two completed queries; there is one");
-    json_object(analysis->json, "summary");
-    json_integer(analysis->json, "total_samples", (int64_t)(table->rows - table->failed));
-    json_string(analysis->json, "model", table->model);
-    json_string(analysis->json, "energy_basis", energy_basis(table));
-    json_object_end(analysis->json);
-    json_object(analysis->json, "data");
+    result_group(analysis->result, "summary");
+    result_count(analysis->result, "total_samples", (table->rows - table->failed));
+    result_text(analysis->result, "model", table->model);
+    result_text(analysis->result, "energy_basis", energy_basis(table));
+    result_end(analysis->result);
+    result_group(analysis->result, "data");
     err = put_pairs(analysis, by_machine, skip_zeroes);
-    json_object_end(analysis->json);
+    result_end(analysis->result);
     if (by_machine)
-        analysis_warn(analysis, "no GPU or board was measured: energy and power are the machine's");
+        result_warn(analysis->result,
+                    "no GPU or board was measured: energy and power are the machine's");
     return err;
 }
 
 static const struct param_spec PARAMS[] = {
     {"skip_zeroes", "YES_OR_NO", "omit fits that cannot be computed (default no)"},
+    {0},
+};
+
+static const struct result_phrase FINDING[] = {
+    {"", "data.more.output_tokens_vs_energy.slope", " per output token"},
+    {" (r² ", "data.more.output_tokens_vs_energy.r2", ")"},
+    {", ", "data.more.output_tokens_vs_latency.slope", " per output token"},
+    {" (r² ", "data.more.output_tokens_vs_latency.r2", ")"},
+    {", ", "data.regressions.input_tokens_vs_ttft.slope", " of TTFT per input token"},
+    {" (r² ", "data.regressions.input_tokens_vs_ttft.r2", ")"},
     {0},
 };
 
@@ -236,5 +248,6 @@ const struct analysis_driver analysis_regression = {
                   RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_BASIS_WATTS) | RUN_WANT(RUN_JOULES) |
                   RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_PREFILL_JOULES) | RUN_WANT(RUN_DECODE_JOULES),
               0},
+    .finding = FINDING,
     .run = regression_run,
 };

@@ -4,7 +4,6 @@
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "core/json.h"
 #include "core/units.h"
 #include "stats/fit.h"
 
@@ -40,57 +39,54 @@ static void lengths_release(struct lengths *lengths)
     free(lengths->y);
 }
 
-static void put_plane(struct json *json, const char *key, const struct lengths *lengths)
+static void put_plane(struct result *result, const char *key, const struct lengths *lengths,
+                      const char *unit)
 {
     struct plane_fit fit;
     plane_fit(lengths->input, lengths->output, lengths->y, lengths->count, &fit);
-    json_object(json, key);
-    json_integer(json, "count", (int64_t)fit.count);
-    json_number(json, "fixed", fit.intercept);
-    json_number(json, "fixed_error", fit.intercept_error);
-    json_number(json, "per_input_token", fit.a);
-    json_number(json, "per_input_token_error", fit.a_error);
-    json_number(json, "per_output_token", fit.b);
-    json_number(json, "per_output_token_error", fit.b_error);
-    json_number(json, "r2", fit.r2);
-    json_object_end(json);
+    result_group(result, key);
+    result_count(result, "count", fit.count);
+    result_figure(result, "fixed", fit.intercept, fit.intercept_error, unit);
+    result_figure(result, "per_input_token", fit.a, fit.a_error, unit);
+    result_figure(result, "per_output_token", fit.b, fit.b_error, unit);
+    result_number(result, "r2", fit.r2, "");
+    result_end(result);
 }
 
 /* y ~ length^exponent */
-static void put_power_law(struct json *json, const char *key, const double *x, const double *y,
+static void put_power_law(struct result *result, const char *key, const double *x, const double *y,
                           size_t count)
 {
     struct linear_fit fit;
     linear_fit_logs(x, y, count, LINEAR_LOG_LOG, &fit);
-    json_object(json, key);
-    json_integer(json, "count", (int64_t)fit.count);
-    json_number(json, "exponent", fit.slope);
-    json_number(json, "exponent_error", fit.slope_error);
-    put_interval(json, "exponent_interval_95", fit.slope_low, fit.slope_high);
-    json_number(json, "r2", fit.r2);
-    json_object_end(json);
+    result_group(result, key);
+    result_count(result, "count", fit.count);
+    result_figure(result, "exponent", fit.slope, fit.slope_error, "");
+    result_interval(result, "exponent", fit.slope_low, fit.slope_high);
+    result_number(result, "r2", fit.r2, "");
+    result_end(result);
 }
 
-static enum err put_data(struct json *json, const struct run_table *table,
+static enum err put_data(struct result *result, const struct run_table *table,
                          const struct lengths *energy)
 {
     struct lengths time = {0};
     enum err err = take(table, RUN_LATENCY, &time);
-    json_object(json, "data");
-    json_object(json, "planes");
-    put_plane(json, "joules", energy);
+    result_group(result, "data");
+    result_group(result, "planes");
+    put_plane(result, "joules", energy, "J");
     if (!err)
-        put_plane(json, "latency_s", &time);
-    json_object_end(json);
-    json_object(json, "power_laws");
-    put_power_law(json, "joules_of_input_tokens", energy->input, energy->y, energy->count);
-    put_power_law(json, "joules_of_output_tokens", energy->output, energy->y, energy->count);
+        put_plane(result, "latency_s", &time, "s");
+    result_end(result);
+    result_group(result, "power_laws");
+    put_power_law(result, "joules_of_input_tokens", energy->input, energy->y, energy->count);
+    put_power_law(result, "joules_of_output_tokens", energy->output, energy->y, energy->count);
     if (!err) {
-        put_power_law(json, "latency_s_of_input_tokens", time.input, time.y, time.count);
-        put_power_law(json, "latency_s_of_output_tokens", time.output, time.y, time.count);
+        put_power_law(result, "latency_s_of_input_tokens", time.input, time.y, time.count);
+        put_power_law(result, "latency_s_of_output_tokens", time.output, time.y, time.count);
     }
-    json_object_end(json);
-    json_object_end(json);
+    result_end(result);
+    result_end(result);
     lengths_release(&time);
     return err;
 }
@@ -98,7 +94,7 @@ static enum err put_data(struct json *json, const struct run_table *table,
 static enum err scaling_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
-    struct json *json = analysis->json;
+    struct result *result = analysis->result;
     struct lengths energy = {0};
     struct plane_fit fit;
     if (!table->numbers[RUN_INPUT_TOKENS] && !table->numbers[RUN_OUTPUT_TOKENS])
@@ -109,23 +105,30 @@ static enum err scaling_run(struct analysis *analysis, struct error *why)
     enum err err = take(table, RUN_JOULES, &energy);
     if (!err) {
         plane_fit(energy.input, energy.output, energy.y, energy.count, &fit);
-        json_object(json, "summary");
-        json_integer(json, "queries", (int64_t)energy.count);
-        json_number(json, "fixed_joules", fit.intercept);
-        json_number(json, "joules_per_more_input_token", fit.a);
-        json_number(json, "joules_per_more_output_token", fit.b);
-        json_number(json, "r2", fit.r2);
-        json_object_end(json);
-        err = put_data(json, table, &energy);
+        result_group(result, "summary");
+        result_count(result, "queries", energy.count);
+        result_number(result, "fixed_joules", fit.intercept, "J");
+        result_number(result, "joules_per_more_input_token", fit.a, "J");
+        result_number(result, "joules_per_more_output_token", fit.b, "J");
+        result_number(result, "r2", fit.r2, "");
+        result_end(result);
+        err = put_data(result, table, &energy);
         if (!is_known(fit.a))
-            analysis_warn(
-                analysis,
-                "prompt and answer lengths are collinear: the cost of an additional token "
-                "is not identifiable");
+            result_warn(analysis->result,
+                        "prompt and answer lengths are collinear: the cost of an additional token "
+                        "is not identifiable");
     }
     lengths_release(&energy);
     return err;
 }
+
+static const struct result_phrase FINDING[] = {
+    {"fixed ", "data.planes.joules.fixed", ""},
+    {", ", "data.planes.joules.per_input_token", " per input token"},
+    {", ", "data.planes.joules.per_output_token", " per output token"},
+    {", energy ~ output tokens^", "data.power_laws.joules_of_output_tokens.exponent", ""},
+    {0},
+};
 
 const struct analysis_driver analysis_scaling = {
     .name = "scaling",
@@ -134,5 +137,6 @@ const struct analysis_driver analysis_scaling = {
     .needs = {RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_INPUT_TOKENS) |
                   RUN_WANT(RUN_OUTPUT_TOKENS),
               0},
+    .finding = FINDING,
     .run = scaling_run,
 };

@@ -1,5 +1,6 @@
 /* Two readings of CPU time around each window, of the host (/proc/stat) and of what is measured, give what other
- * processes used; everything else comes from what the sampler has read anyway. */
+ * processes used; of GPUs, the sampler watches which processes are there.  Everything else comes from what the sampler
+ * has read anyway. */
 #include "attribute/conditions.h"
 
 #include <math.h>
@@ -92,6 +93,7 @@ void conditions_serve(struct conditions *c, const char *base_url)
 
 void conditions_begin(struct conditions *c)
 {
+    sampler_watch_begin(c->session->sampler);
     c->begin =
         (struct conditions_mark){.own_s = own_cpu_s(c), .host_s = host_cpu_s(), .t = clock_now()};
 }
@@ -115,6 +117,7 @@ void conditions_stop(struct conditions *c)
     double own_error = is_known(use.own_s) ? OWN_ACCURACY * use.own_s : 0;
     use.plus_minus = (tick_error_s(c) + own_error) / use.seconds;
     c->use = use;
+    sampler_watch_end(c->session->sampler);
 }
 
 /* ---- findings ---- */
@@ -144,9 +147,10 @@ static void find_background_cpu(struct conditions *c)
     const struct summary_conditions *figures = &c->figures;
     double joules_share = ratio(figures->background_joules, c->joules);
     double share = fmax(share_of_cpus(c, figures->background_cpus), joules_share);
-    char joules[80] = "their energy is unknown without an idle baseline";
+    char joules[96] = "their energy is unknown without an idle baseline";
     if (is_known(figures->background_joules))
-        str_format(joules, sizeof joules, "about %.3g of %.3g J are theirs",
+        str_format(joules, sizeof joules,
+                   "about %.3g J of CPU energy are theirs, of %.3g J measured",
                    figures->background_joules, c->joules);
     if (c->is_hidden && is_known(figures->cpu_busy_s))
         find(c, "background_unknown", FINDING_NOTE,
@@ -168,6 +172,11 @@ static void find_idle_change(struct conditions *c)
              "idle power not measured, since the machine was not idle in %lld attempts (%s): idle "
              "and active energy are unknown",
              (long long)f->idle_tries, c->refused);
+    if (c->refused_after[0])
+        find(c, "idle_unchecked", FINDING_NOTE,
+             "idle power was not measured again at the end, since the machine was not idle then "
+             "(%s): it may have changed",
+             c->refused_after);
     if (change > IDLE_CHANGE_NOTE * f->idle_w && change > IDLE_SIGMAS * error)
         find(c, "idle_changed",
              change > IDLE_CHANGE_WARNING * f->idle_w ? FINDING_WARNING : FINDING_NOTE,
@@ -184,28 +193,6 @@ static void find_throttling(struct conditions *c)
                  "%s was throttled for heat or by a power brake in %.0f %% of the time", device->id,
                  100 * device->throttled_share);
     }
-}
-
-static void drop_empty_devices(struct summary_conditions *figures)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < figures->device_count; i++) {
-        const struct summary_condition *device = &figures->devices[i];
-        if (is_known(device->idle_w) || is_known(device->idle_after_w) ||
-            is_known(device->temperature_begin_c) || is_known(device->temperature_end_c) ||
-            is_known(device->clock_mhz) || is_known(device->throttled_share))
-            figures->devices[kept++] = *device;
-    }
-    figures->device_count = kept;
-}
-
-void conditions_conclude(struct conditions *c)
-{
-    drop_empty_devices(&c->figures);
-    c->figures.finding_count = 0;
-    find_background_cpu(c);
-    find_idle_change(c);
-    find_throttling(c);
 }
 
 /* ---- devices ---- */
@@ -311,6 +298,150 @@ static void take_device(struct conditions *c, const struct ledger *ledger,
             is_known(row->throttled_share) ? fmax(row->throttled_share, throttled) : throttled;
 }
 
+/* ---- GPU load of other processes ---- */
+
+static bool is_measured(const struct conditions *c, const struct process_use *process)
+{
+    for (size_t i = 0; i < process->depth; i++) {
+        bool is_ours = process->ancestry[i] == (int)getpid();
+        for (size_t s = 0; s < c->server_count; s++)
+            is_ours = is_ours || process->ancestry[i] == c->servers[s];
+        if (is_ours)
+            return true;
+    }
+    /* One that was busy and is gone may have been a child of ours. */
+    return process->depth == 0 && !process->was_open;
+}
+
+/* NULL when there are too many. */
+static struct summary_gpu_process *gpu_process(struct summary_conditions *figures,
+                                               const char *device, int pid)
+{
+    for (size_t i = 0; i < figures->gpu_process_count; i++)
+        if (figures->gpu_processes[i].pid == pid &&
+            strcmp(figures->gpu_processes[i].device, device) == 0)
+            return &figures->gpu_processes[i];
+    if (figures->gpu_process_count == SUMMARY_GPU_PROCESSES_MAX)
+        return NULL;
+    struct summary_gpu_process *row = &figures->gpu_processes[figures->gpu_process_count++];
+    *row = (struct summary_gpu_process){.pid = pid, .memory_bytes = UNKNOWN};
+    str_copy(row->device, sizeof row->device, device);
+    return row;
+}
+
+/* weight: of this window in all measured time. */
+static void take_gpu(struct conditions *c, size_t source, double weight)
+{
+    const struct sensor *sensor = sampler_sensor(c->session->sampler, source);
+    struct process_use seen[SENSOR_PROCESSES_MAX];
+    size_t count;
+    double watched_s;
+    enum err err = sampler_processes(c->session->sampler, source, seen, &count, &watched_s);
+    if (err) {
+        str_format(c->gpu_unknown, sizeof c->gpu_unknown, "the processes on %s are unknown: %s",
+                   sensor->id, err_text(err));
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct summary_gpu_process *row =
+            is_measured(c, &seen[i])
+                ? NULL
+                : gpu_process(&c->figures, sensor->channels[0].device, seen[i].pid);
+        if (!row)
+            continue;
+        str_copy(row->name, sizeof row->name, seen[i].name);
+        if (is_known(seen[i].memory_bytes) && !(row->memory_bytes > seen[i].memory_bytes))
+            row->memory_bytes = seen[i].memory_bytes;
+        row->utilization_pct += weight * 100 * ratio(seen[i].busy_s, watched_s);
+    }
+}
+
+/* After take_use: the window is in the measured time. */
+static void take_gpus(struct conditions *c)
+{
+    struct summary_conditions *figures = &c->figures;
+    double weight = c->use.seconds / figures->seconds;
+    bool has_gpu = false;
+    for (size_t i = 0; i < figures->gpu_process_count; i++)
+        figures->gpu_processes[i].utilization_pct *= 1 - weight;
+    for (size_t i = 0; i < sampler_count(c->session->sampler); i++)
+        has_gpu |= sampler_sensor(c->session->sampler, i)->kind == SENSOR_GPU;
+    if (!has_gpu)
+        return;
+    if (c->is_hidden)
+        str_copy(c->gpu_unknown, sizeof c->gpu_unknown, "the server's process cannot be seen");
+    else if (!proc_sees_host_pids())
+        str_copy(c->gpu_unknown, sizeof c->gpu_unknown,
+                 "drivers report process ids of the host, which a container does not see");
+    for (size_t i = 0; !c->gpu_unknown[0] && i < sampler_count(c->session->sampler); i++)
+        if (sampler_sensor(c->session->sampler, i)->kind == SENSOR_GPU)
+            take_gpu(c, i, weight);
+    if (!c->gpu_unknown[0])
+        figures->background_gpu_processes = (int64_t)figures->gpu_process_count;
+}
+
+/* Of the device that others used most; its id in *device. */
+static double background_gpu_pct(const struct summary_conditions *figures, const char **device)
+{
+    double most = 0;
+    for (size_t i = 0; i < figures->gpu_process_count; i++) {
+        double sum = 0;
+        const char *id = figures->gpu_processes[i].device;
+        for (size_t j = 0; j < figures->gpu_process_count; j++)
+            if (strcmp(figures->gpu_processes[j].device, id) == 0)
+                sum += figures->gpu_processes[j].utilization_pct;
+        if (!(sum <= most)) { /* unknown of one: unknown */
+            most = sum;
+            *device = id;
+        }
+        if (!is_known(most))
+            break;
+    }
+    return most;
+}
+
+static void describe_gpu_processes(const struct summary_conditions *figures, const char *device,
+                                   char *to, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < figures->gpu_process_count; i++) {
+        const struct summary_gpu_process *row = &figures->gpu_processes[i];
+        char memory[24] = "";
+        if (strcmp(row->device, device) != 0 || row->utilization_pct == 0 || used + 1 >= size)
+            continue;
+        if (is_known(row->memory_bytes))
+            str_format(memory, sizeof memory, ", %.3g GB", row->memory_bytes * 1e-9);
+        str_format(to + used, size - used, "%s%s (PID %lld%s)", used ? ", " : "",
+                   row->name[0] ? row->name : "unknown", (long long)row->pid, memory);
+        used += strlen(to + used);
+    }
+}
+
+static void find_background_gpu(struct conditions *c)
+{
+    struct summary_conditions *figures = &c->figures;
+    const char *device = NULL;
+    char who[120] = "";
+    if (c->gpu_unknown[0]) {
+        figures->gpu_process_count = 0;
+        figures->background_gpu_processes = INTEGER_UNKNOWN;
+    }
+    if (c->gpu_unknown[0] && !c->is_hidden) /* of a hidden server, background_unknown says it */
+        find(c, "background_gpu_unknown", FINDING_NOTE,
+             "GPU load of other processes not determined: %s", c->gpu_unknown);
+    if (figures->background_gpu_processes == INTEGER_UNKNOWN)
+        return;
+    double pct = figures->background_gpu_pct = background_gpu_pct(figures, &device);
+    if (device)
+        describe_gpu_processes(figures, device, who, sizeof who);
+    if (device && !is_known(pct))
+        find(c, "background_gpu", FINDING_NOTE,
+             "other processes are on %s, and their utilization is not reported: %s", device, who);
+    if (pct > 100 * SHARE_WARNING)
+        find(c, "background_gpu", pct > 100 * SHARE_BREAKS ? FINDING_BREAKS : FINDING_WARNING,
+             "other processes used %.0f %% of %s: %s", pct, device, who);
+}
+
 /* ---- measured windows ---- */
 
 /* Joules of the processors and their memory above idle power; UNKNOWN where that is. */
@@ -363,6 +494,7 @@ void conditions_take(struct conditions *c, const struct ledger *ledger)
     const struct conditions_use *use = &c->use;
     bool is_first = !is_known(c->figures.seconds);
     take_use(c, is_first);
+    take_gpus(c);
     double share = UNKNOWN;
     if (is_known(use->background)) /* without any busy time there is none of others */
         share = use->host_s > 0 ? use->background * use->seconds / use->host_s : 0;
@@ -485,6 +617,32 @@ void conditions_idle_after(struct conditions *c, double idle_s)
     }
     c->figures.idle_cpus = cpus; /* those of the baseline */
     c->figures.idle_tries = tries;
+    str_copy(c->refused_after, sizeof c->refused_after, c->refused);
     c->refused[0] = '\0';
     ledger_release(&ledger);
+}
+
+/* ---- at the end ---- */
+
+static void drop_empty_devices(struct summary_conditions *figures)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < figures->device_count; i++) {
+        const struct summary_condition *device = &figures->devices[i];
+        if (is_known(device->idle_w) || is_known(device->idle_after_w) ||
+            is_known(device->temperature_begin_c) || is_known(device->temperature_end_c) ||
+            is_known(device->clock_mhz) || is_known(device->throttled_share))
+            figures->devices[kept++] = *device;
+    }
+    figures->device_count = kept;
+}
+
+void conditions_conclude(struct conditions *c)
+{
+    drop_empty_devices(&c->figures);
+    c->figures.finding_count = 0;
+    find_background_cpu(c);
+    find_background_gpu(c);
+    find_idle_change(c);
+    find_throttling(c);
 }

@@ -39,11 +39,12 @@ struct conditions {
     bool is_hidden;   /* a server does the work, but its processes cannot be seen */
     bool has_orphans; /* processes that we started run on and may not have been waited for */
     struct conditions_mark begin;
-    struct conditions_use use;         /* between begin and stop */
-    double error_s;                    /* of the CPU times of all windows */
-    double joules;                     /* of the measured windows */
-    bool has_idle;                     /* idle power was measured, and accepted */
-    char refused[120];                 /* why it was not */
+    struct conditions_use use;             /* between begin and stop */
+    double error_s;                        /* of the CPU times of all windows */
+    double joules;                         /* of the measured windows */
+    bool has_idle;                         /* idle power was measured, and accepted */
+    char refused[120], refused_after[120]; /* why it was not; nor again at the end */
+    char gpu_unknown[120]; /* why the GPU load of other processes is; "" where it is known */
     struct summary_conditions figures; /* complete after conditions_conclude */
 };
 

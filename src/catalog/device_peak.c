@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "core/text.h"
 #include "core/units.h"
 
 #define WORDS_MAX   16

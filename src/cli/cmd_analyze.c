@@ -14,7 +14,6 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "port/file.h"
-#include "port/json_read.h"
 #include "report/text/analysis_report.h"
 #include "rundir/layers_result.h"
 #include "rundir/run_dir.h"
@@ -121,46 +120,33 @@ static size_t texts_needed(const struct analyzing *work)
 /* ---- results ---- */
 
 /* A read-only directory is no error: the result is shown all the same. */
-static void save_result(const char *path, const char *name, const struct text *result, bool *warned)
+static void save_result(const char *path, const struct result *result, bool *warned)
 {
     char file[128];
     struct error why = {0};
-    str_format(file, sizeof file, "analysis/%s.json", name);
-    enum err err = run_dir_put(path, file, result, &why);
+    struct text text = {0};
+    struct json json;
+    json_init(&json, &text, true);
+    result_to_json(result, NULL, &json);
+    str_format(file, sizeof file, "analysis/%s.json", result->name);
+    enum err err = run_dir_put(path, file, &text, &why);
+    text_release(&text);
     if (err && !*warned)
         log_warn("results not written: %s", why.text);
     *warned = *warned || err;
 }
 
-static enum err show_result(struct analyzing *work, const struct text *result, struct error *why)
+/* `json` is the open object that it goes into, NULL for text; a result without enough data is shown, too. */
+static enum err show_result(struct analyzing *work, const struct result *result, const char *key,
+                            struct json *json, struct error *why)
 {
-    struct jv *value;
-    enum err err = jv_parse(text_get(result), result->length, &value, why);
-    if (err)
-        return err;
-    analysis_text(value, work->options->verbose, wants_color(STDOUT_FILENO), &work->out);
-    jv_free(value);
-    return ERR_OK;
-}
-
-/* `json` is the open object of the directory, NULL for text. */
-static enum err take_result(struct analyzing *work, const struct analysis_driver *driver,
-                            const struct subject *subject, struct analysis_result *result,
-                            struct json *json, bool *warned, struct error *why)
-{
-    bool answered = !result->err;
     if (result->err && result->err != ERR_NO_DATA)
         return err_set(why, result->err, "%s", result->why.text);
-    enum err err = ERR_OK;
-    work->answered += answered;
     if (json)
-        json_raw(json, driver->name, text_get(&result->json));
+        result_to_json(result, key, json);
     else
-        err = show_result(work, &result->json, why);
-    text_add(&result->json, "\n");
-    if (answered && !subject->is_file)
-        save_result(subject->path, driver->name, &result->json, warned);
-    return err;
+        analysis_text(result, work->options->verbose, wants_color(STDOUT_FILENO), &work->out);
+    return ERR_OK;
 }
 
 static void show_run(struct analyzing *work, const struct run_table *table)
@@ -203,7 +189,7 @@ static enum err analyze_subject(struct analyzing *work, const struct subject *su
                                 struct json *json, struct error *why)
 {
     const struct analysis_driver *drivers[ANALYSES_MOST];
-    struct analysis_result results[ANALYSES_MOST];
+    struct result results[ANALYSES_MOST];
     const struct analysis_input input = {subject->has_table ? &subject->table : NULL,
                                          &subject->layers};
     size_t count = drivers_for(work, subject, drivers);
@@ -216,8 +202,13 @@ static enum err analyze_subject(struct analyzing *work, const struct subject *su
     analysis_run_all(drivers, count, &input, &work->options->params, results);
     for (size_t i = 0; i < count; i++) {
         if (!err)
-            err = take_result(work, drivers[i], subject, &results[i], json, &warned, why);
-        text_release(&results[i].json);
+            err = show_result(work, &results[i], results[i].name, json, why);
+        if (!err && !results[i].err) {
+            work->answered++;
+            if (!subject->is_file)
+                save_result(subject->path, &results[i], &warned);
+        }
+        result_release(&results[i]);
     }
     if (json)
         json_object_end(json);
@@ -226,49 +217,25 @@ static enum err analyze_subject(struct analyzing *work, const struct subject *su
     return err;
 }
 
-static enum err show_across(struct analyzing *work, struct json *json, const char *key,
-                            const struct text *result, struct error *why)
-{
-    if (json) {
-        json_raw(json, key, text_get(result));
-        return ERR_OK;
-    }
-    text_add(&work->out, "\n comparison\n\n");
-    return show_result(work, result, why);
-}
-
-static enum err put_runs_across(struct analyzing *work, struct json *json, struct error *why)
-{
-    struct text result = {0};
-    enum err err = across_write(work->points, work->point_count, &result, why);
-    if (!err)
-        err = show_across(work, json, "across", &result, why);
-    text_release(&result);
-    return err;
-}
-
-/* The models of all files, as if they were in one. */
-static enum err put_layers_across(struct analyzing *work, const struct analysis_driver *driver,
-                                  struct json *json, struct error *why)
-{
-    struct text result = {0};
-    const struct analysis_input input = {NULL, &work->layers};
-    enum err err = analysis_run(driver, &input, &work->options->params, &result, why);
-    if (!err || err == ERR_NO_DATA)
-        err = show_across(work, json, "across_layers", &result, why);
-    text_release(&result);
-    return err;
-}
-
+/* Of the runs together; and of the models of all files, as if they were in one. */
 static enum err put_across(struct analyzing *work, struct json *json, struct error *why)
 {
+    const struct analysis_input all_layers = {NULL, &work->layers};
     enum err err = ERR_OK;
     for (size_t i = 0; i < work->driver_count && !err; i++) {
         const struct analysis_driver *driver = work->drivers[i];
-        if (strcmp(driver->name, "scaling") == 0 && work->point_count > 1)
-            err = put_runs_across(work, json, why);
-        else if (driver->of_layers && work->layered > 1)
-            err = put_layers_across(work, driver, json, why);
+        bool of_runs = strcmp(driver->name, "scaling") == 0 && work->point_count > 1;
+        struct result result = {0};
+        if (!of_runs && !(driver->of_layers && work->layered > 1))
+            continue;
+        if (of_runs)
+            result.err = across_run(work->points, work->point_count, &result);
+        else
+            analysis_run(driver, &all_layers, &work->options->params, &result);
+        if (!json)
+            text_add(&work->out, "\n comparison\n\n");
+        err = show_result(work, &result, of_runs ? "across" : "across_layers", json, why);
+        result_release(&result);
     }
     return err;
 }

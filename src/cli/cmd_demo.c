@@ -37,9 +37,11 @@ static struct demo_command {
     struct measure_options measure;
     struct profile_options profile;
     const char *models, *output;
+    struct failed_limit max_failed;
     unsigned threads;
     bool json, quiet;
 } command = {
+    .measure = {.idle_s = UNKNOWN},
     .threads = 1,
     .profile = {.client = "llama",
                 .dataset = "builtin",
@@ -66,8 +68,8 @@ static const struct option_row ROWS[] = {
      .value = "N",
      .help = "compute threads (default: 1: the models are too small for more)", .least = 1,
      .most = 4096},
-    {.name = "idle", .type = OPTION_NUMBER, .target = &command.profile.idle_s, .value = "S",
-     .help = "measure idle power before each model, S seconds (default: 2)", .most = 86400},
+    MAX_FAILED_OPTION_ROW(command.max_failed),
+    IDLE_OPTION_ROW(command.measure, "measure idle power before each model, S seconds (default: 2)", 0),
     {.name = "output-dir", .type = OPTION_TEXT, .target = &command.profile.output_dir,
      .value = "DIR",
      .help = "parent of the run directories (default: runs/demo)"},
@@ -81,12 +83,14 @@ static const struct option_row ROWS[] = {
 
 static int show_step(const struct command *step, int argc, char **argv)
 {
-    printf("$ ipw");
+    struct text text = {0};
+    text_add(&text, "$ ipw");
     for (int i = 0; i < argc; i++)
-        printf(" %s", argv[i]);
-    printf("\n\n");
-    fflush(stdout);
-    return command_call(step, argc, argv);
+        text_addf(&text, " %s", plain_text(argv[i]).text);
+    text_add(&text, "\n\n");
+    int code = put_output(&text);
+    text_release(&text);
+    return code ? code : command_call(step, argc, argv);
 }
 
 static int show_load(void)
@@ -101,8 +105,8 @@ static int show_load(void)
     int code = show_step(&command_doctor, 1, doctor);
     if (code)
         return code;
-    printf("\n");
-    return show_step(&command_run, 10, run);
+    code = put_output(&(struct text){.bytes = (char[]){"\n"}, .length = 1});
+    return code ? code : show_step(&command_run, 10, run);
 }
 
 /* ---- which models ---- */
@@ -151,7 +155,7 @@ static void announce(const char *model, size_t index, size_t count)
 {
     profile_view_wipe();
     if (!command.quiet)
-        fprintf(stderr, "%zu of %zu: %s\n", index + 1, count, model);
+        tell("%zu of %zu: %s\n", index + 1, count, model);
 }
 
 static int write_outputs(const struct profile_family *family)
@@ -191,30 +195,33 @@ static int write_pages(const struct profile_family *family)
 {
     char page[600], plots[600];
     struct error why = {0};
-    size_t completed = 0; /* models of which any query was */
+    size_t drawn = 0; /* models of known energy */
     int code = EXIT_DONE;
     str_format(page, sizeof page, "%s/report.html", command.profile.output_dir);
     str_format(plots, sizeof plots, "%s/plots", command.profile.output_dir);
     for (size_t i = 0; i < family->count; i++)
-        completed += family->members[i].completed > 0;
+        drawn += is_known(family->members[i].joules_per_query);
     if (html_available(&why) == ERR_OK)
         code = call_for_runs(&command_report, family, (char *[]){"-o", page, NULL});
     else
         complain(0, "no page: %s", why.text);
-    if (!code && gnuplot_available(&why) == ERR_OK && completed > 1)
+    if (!code && gnuplot_available(&why) == ERR_OK && drawn > 1)
         code = call_for_runs(&command_plot, family,
                              (char *[]){"-o", plots, "--plot", "pareto,models", NULL});
     return code;
 }
 
-static int require_all_measured(const struct profile_family *family)
+static int check_members(const struct profile_family *family)
 {
-    for (size_t i = 0; i < family->count; i++) {
-        int code = require_measured(&family->members[i].energy);
-        if (code)
-            return code;
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < family->count && !code; i++) {
+        const struct profile_member *member = &family->members[i];
+        code = require_answers(&command.max_failed, member->queries, member->failed, member->model,
+                               member->directory);
+        if (!code)
+            code = require_measured(&command.measure, &member->energy, &member->conditions);
     }
-    return EXIT_DONE;
+    return code;
 }
 
 static int run_family(const struct client_models *models)
@@ -248,8 +255,10 @@ static int run_family(const struct client_models *models)
         code = write_pages(&family);
     if (family.signal)
         code = 128 + family.signal;
-    else if (!code && command.measure.require_energy)
-        code = require_all_measured(&family);
+    else if (!err) {
+        int checked = check_members(&family);
+        code = code ? code : checked;
+    }
     profile_family_release(&family);
     return code;
 }
@@ -268,6 +277,10 @@ static int demo_main(const char **words, size_t count)
     int code;
     struct client_models models = {0};
     struct error why = {0};
+    if ((code = failed_limit_read(&command.max_failed)))
+        return code;
+    if (is_known(command.measure.idle_s))
+        command.profile.idle_s = command.measure.idle_s;
     if (set_params() != ERR_OK)
         return complain(EXIT_FAILED, "out of memory");
     enum err err =

@@ -49,13 +49,10 @@ static int doctor_run(const char **words, size_t count)
         return code;
     struct check_row *checked = calloc(session.findings.count + 1, sizeof *checked);
     if (checked) {
-        static const char WAITING[] = "testing the sensors under a short load ...";
-        bool shows = isatty(STDERR_FILENO);
-        if (shows)
-            fputs(WAITING, stderr);
+        if (clear_progress())
+            tell("testing the sensors under a short load ...");
         check_run(&session, checked);
-        if (shows) /* blanks clear the line on any terminal */
-            fprintf(stderr, "\r%*s\r", (int)sizeof WAITING, "");
+        clear_progress();
         code = write_report(&session, checked);
     } else {
         code = complain(EXIT_FAILED, "out of memory");

@@ -17,13 +17,15 @@
 #include "port/term.h"
 #include "report/live/live.h"
 #include "report/live/reading.h"
+#include "report/live/top.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
 #define ONCE_WINDOW   (500 * NS_PER_MS)
 #define ONCE_MORE     (250 * NS_PER_MS)
 #define ONCE_PATIENCE (1500 * NS_PER_MS)
-#define LEAST_ROW     (10 * NS_PER_MS) /* a shorter last interval is dropped */
+#define TOP_PERIOD    (950 * NS_PER_MS) /* reading every process costs milliseconds */
+#define LEAST_ROW     (10 * NS_PER_MS)  /* a shorter last interval is dropped */
 
 struct energy_options {
     bool once, json;
@@ -50,8 +52,13 @@ struct stream {
 static int put(struct stream *stream, const struct text *text)
 {
     struct error why;
-    enum err err = text->failed ? err_no_memory(&why)
-                                : output_write(&stream->output, text_get(text), text->length, &why);
+    struct text safe = {.failed = text->failed};
+    text_add_lines(&safe, text_get(text), text->length, stream->table.color);
+    const struct text *put =
+        strcmp(stream->format, "table") ? text : &safe; /* the others are data */
+    enum err err = put->failed ? err_no_memory(&why)
+                               : output_write(&stream->output, text_get(put), put->length, &why);
+    text_release(&safe);
     return err ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
 }
 
@@ -205,6 +212,7 @@ struct show {
     struct sampler *sampler;
     nanos start, interval, window;
     struct live live;
+    struct top top;
     struct live_view view;
     struct reading shown; /* on the screen: the newest, or that at the pause */
     struct text lines, bytes;
@@ -293,6 +301,10 @@ static enum err tick(struct show *show)
     if (err)
         return err;
     live_push(&show->live, &reading);
+    nanos now = clock_now();
+    bool due = now - show->top.taken >= TOP_PERIOD || now < show->top.taken;
+    if (due && show->view.rows >= LIVE_TOP_ROWS && !show->view.paused)
+        top_take(&show->top, show->sampler, &reading, now);
     if (show->view.paused)
         reading_release(&reading);
     else
@@ -353,6 +365,8 @@ static enum err press(struct show *show, int key)
         return show->view.paused ? ERR_OK : refresh(show);
     case 'r':
         show->start = clock_now();
+        top_release(&show->top);
+        sampler_watch_begin(show->sampler);
         return refresh(show);
     case ' ':
         return refresh(show);
@@ -452,6 +466,8 @@ static int show_live(struct session *session, nanos start, nanos interval, struc
     };
     struct error why = {0};
     show.window = live_window(show.sampler, interval);
+    show.view.top = &show.top;
+    sampler_watch_begin(show.sampler);
     enum err err = refresh(&show);
     if (!err)
         err = live_init(&show.live, show.shown.now.count);
@@ -466,6 +482,7 @@ static int show_live(struct session *session, nanos start, nanos interval, struc
                    : print_totals(&show, total);
     reading_release(&show.shown);
     live_release(&show.live);
+    top_release(&show.top);
     text_release(&show.lines);
     text_release(&show.bytes);
     return code == EXIT_DONE && show.signal ? 128 + show.signal : code;
@@ -509,10 +526,9 @@ static int measure(const struct energy_options *options)
         code = show_live(&session, stream.start, stream.interval, &stream.total);
     else
         code = run_stream(&stream);
-    if (options->measure.require_energy && code != EXIT_FAILED) {
-        int missing = require_measured(&stream.total);
-        code = missing ? missing : code;
-    }
+    int missing =
+        code == EXIT_FAILED ? 0 : require_measured(&options->measure, &stream.total, NULL);
+    code = missing ? missing : code;
     free(stream.reported);
     session_close(&session);
     return code;

@@ -168,22 +168,25 @@ static void write_one(const struct estimate_options *options, const struct estim
                                      .count = 1,
                                      .able = 1,
                                      .demand_count = 1};
-        points_csv(&(struct points_report){.points = &grid,
-                                           .hardware = estimate->hardware,
-                                           .budget = report->budget},
-                   out);
+        points_csv(&(struct points_report){.points = &grid, .budget = report->budget}, out);
     }
+}
+
+static int put_report(const struct estimate_options *options, const struct text *out)
+{
+    bool is_data = strcmp(format_of(options), "csv") == 0;
+    return (is_data ? deliver_data : deliver)(options->output, out);
 }
 
 static int report_one(const struct estimate_options *options,
                       const struct workload_estimate *estimate, bool is_catalogued)
 {
-    struct recommendation proposals[RECOMMEND_MOST];
+    struct recommendations proposals;
     struct budget budget = budget_of(options);
     struct recommend_question question = {estimate, &budget, is_catalogued};
     struct estimate_report report = {.estimate = estimate,
                                      .budget = &budget,
-                                     .recommendations = proposals,
+                                     .recommendations = &proposals,
                                      .top = rows_shown(options, TOP_SUBGRAPHS),
                                      .shows_figures = options->verbose};
     struct subgraph_total *rows = NULL;
@@ -191,7 +194,7 @@ static int report_one(const struct estimate_options *options,
     struct text out = {0};
     enum err err = workload_estimate_subgraphs(estimate, &rows, &report.row_count, &why);
     if (!err)
-        err = recommend_make(&question, proposals, &report.recommendation_count, &why);
+        err = recommend_make(&question, &proposals, &why);
     if (!err && !estimate->memory.fits)
         err = recommend_devices_to_fit(estimate, &report.devices_to_fit, &why);
     report.rows = rows;
@@ -200,7 +203,7 @@ static int report_one(const struct estimate_options *options,
         err = draw(&figure, estimate_figure(&report, &figure, &why), options->plot, &why);
     if (!err)
         write_one(options, &report, &out);
-    int code = err ? fail(err, &why) : deliver(options->output, &out);
+    int code = err ? fail(err, &why) : put_report(options, &out);
     free(rows);
     text_release(&out);
     return code ? code : budget_holds(&budget, estimate) ? EXIT_DONE : EXIT_FAILED;
@@ -224,14 +227,12 @@ static int estimate_one(const struct estimate_options *options, const struct can
 
 /* ---- several estimates ---- */
 
-static int report_grid(const struct estimate_options *options, const struct candidates *candidates,
-                       const struct estimate_grid *grid)
+static int report_grid(const struct estimate_options *options, const struct estimate_grid *grid)
 {
     const char *format = format_of(options);
     struct budget budget = budget_of(options);
     struct points_report report = {
         .points = grid,
-        .hardware = candidates->hardware,
         .budget = &budget,
         .top = rows_shown(options, grid->count <= POINTS_ALL ? 0 : TOP_POINTS),
     };
@@ -251,7 +252,7 @@ static int report_grid(const struct estimate_options *options, const struct cand
         points_markdown(&report, &out);
     else
         points_text(&report, is_colored(options), &out);
-    int code = deliver(options->output, &out);
+    int code = put_report(options, &out);
     text_release(&out);
     return code ? code : budget_holds_for_all(&budget, grid) ? EXIT_DONE : EXIT_FAILED;
 }
@@ -259,21 +260,14 @@ static int report_grid(const struct estimate_options *options, const struct cand
 static int estimate_several(const struct estimate_options *options,
                             const struct candidates *candidates, const struct workload_list *list)
 {
-    struct grid_spec spec = {
-        .works = list->items,
-        .work_count = list->count,
-        .hardware = candidates->hardware,
-        .candidates = candidates->items,
-        .candidate_count = candidates->count,
-    };
     struct estimate_grid grid;
     struct error why = {0};
-    enum err err = estimate_grid_make(&spec, &grid, &why);
+    enum err err = estimate_grid_make(list, candidates, &grid, &why);
     if (err)
         return fail(err, &why);
     if (grid.able)
         warn_of_replication(&grid.items[0].estimate);
-    int code = grid.able ? report_grid(options, candidates, &grid)
+    int code = grid.able ? report_grid(options, &grid)
                          : complain(EXIT_FAILED, "%s", grid.items[0].missing);
     estimate_grid_release(&grid);
     return code;

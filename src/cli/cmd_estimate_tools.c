@@ -81,8 +81,7 @@ struct calibrate_work {
 static void show_progress(const char *load, unsigned done, unsigned all)
 {
     bool on_terminal = clear_progress();
-    fprintf(stderr, CALIBRATE ": window %u of %u: %s%s", done + 1, all, load,
-            on_terminal ? "" : "\n");
+    tell(CALIBRATE ": window %u of %u: %s%s", done + 1, all, load, on_terminal ? "" : "\n");
 }
 
 static enum err read_rows(const struct calibrate_command *command, struct calibrate_work *work,
@@ -102,7 +101,7 @@ static enum err read_rows(const struct calibrate_command *command, struct calibr
     }
     predictor_release(&counter);
     (void)str_copy(work->device, sizeof work->device, work->rows.hardware);
-    str_plain(work->device);
+    str_plain(work->device, sizeof work->device);
     return err;
 }
 

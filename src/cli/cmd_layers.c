@@ -45,15 +45,15 @@ static void show_progress(const struct layers_progress *state)
     const char *name = slash ? slash + 1 : state->model;
     bool on_terminal = clear_progress();
     if (!state->prompt)
-        fprintf(stderr, "ipw layers: %s: %s", name, state->doing);
+        tell("ipw layers: %s: %s", name, state->doing);
     else if (on_terminal)
-        fprintf(stderr, "ipw layers: %s: round %u%s, %s at %u tokens: %s (%.0f s)", name,
-                state->round, state->rounds ? "" : "+", layers_phase_name(state->phase),
-                state->prompt, state->doing, state->elapsed_s);
+        tell("ipw layers: %s: round %u%s, %s at %u tokens: %s (%.0f s)", name, state->round,
+             state->rounds ? "" : "+", layers_phase_name(state->phase), state->prompt, state->doing,
+             state->elapsed_s);
     else
         return;
     if (!on_terminal)
-        fputc('\n', stderr);
+        tell("\n");
 }
 
 /* ---- options ---- */
@@ -149,6 +149,8 @@ static int complete_options(struct layers_command *command)
     if (!strcmp(command->granularity, "layer"))
         layers->granularity = LAYERS_BY_LAYER;
     layers->gpu_layers = (int)command->gpu_layers;
+    if (is_known(command->measure.idle_s))
+        layers->idle_s = command->measure.idle_s;
     if (!command->quiet)
         layers->progress = show_progress;
     return -1;
@@ -181,7 +183,7 @@ static int save_models(const struct layers_command *command, const struct run_sa
                             sizeof directory, &why))
             code = complain(EXIT_FAILED, "cannot save the run: %s", why.text);
         else if (!command->quiet)
-            fprintf(stderr, "ipw layers: saved in %s\n", directory);
+            tell("ipw layers: saved in %s\n", directory);
     }
     return code;
 }
@@ -219,10 +221,11 @@ static int write_report(const struct layers_command *command, struct session *se
     return code ? code : saved;
 }
 
-static int require_energy(const struct layers_run *run)
+static int require_energy(const struct measure_options *options, const struct layers_run *run)
 {
     for (size_t i = 0; i < run->count; i++) {
-        int code = require_measured(&run->models[i].total);
+        int code =
+            require_measured(options, &run->models[i].total, &run->models[i].conditions.figures);
         if (code)
             return code;
     }
@@ -254,13 +257,14 @@ static int measure(const struct layers_command *command)
     }
     if (run.signal)
         code = 128 + run.signal;
-    else if (!code && command->measure.require_energy)
-        code = require_energy(&run);
+    else if (!code)
+        code = require_energy(&command->measure, &run);
     layers_run_release(&run);
     return code;
 }
 
 static struct layers_command args = {
+    .measure = {.idle_s = UNKNOWN},
     .prompts = "32,128,512",
     .granularity = "auto",
     .layers = {.generate = 32, .batch = 1, .seed = 1, .idle_s = 2, .max_s = 60},
@@ -294,8 +298,7 @@ static const struct option_row ROWS[] = {
      .help = "layers to offload to the GPU (default: 0)", .most = 100000},
     {.name = "seed", .type = OPTION_COUNT, .target = &args.layers.seed, .value = "N",
      .help = "random seed of the tokens (default: 1)", .most = 4e9},
-    {.name = "idle", .type = OPTION_NUMBER, .target = &args.layers.idle_s, .value = "S",
-     .help = "measure idle power first, S seconds (default: 2; 0: not at all)", .most = 86400},
+    IDLE_OPTION_ROW(args.measure, "measure idle power first, S seconds (default: 2; 0: not at all)", 0),
     {.name = "granularity", .type = OPTION_CHOICE, .target = &args.granularity,
      .value = "WORD",
      .help = "auto, component or layer (default: auto)", .choices = GRANULARITIES},

@@ -279,7 +279,7 @@ static int list_service(struct listing *listing, const char *client_name, const 
         if (listing->json)
             json_string(&listing->json_writer, NULL, models.names[i]);
         else
-            text_addf(&listing->text, "%s\n", models.names[i]);
+            text_addf(&listing->text, "%s\n", plain_text(models.names[i]).text);
     client_models_release(&models);
     if (err)
         return complain(err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);

@@ -211,7 +211,8 @@ static void put_files(struct plotting *work, size_t which, struct figure *figure
             continue;
         }
         work->drawn[which] = true;
-        text_addf(&work->paths, "%s/%s.%s\n", place, name, FIGURE_SUFFIXES[format]);
+        text_addf(&work->paths, "%s/%s.%s\n", plain_text(place).text, name,
+                  FIGURE_SUFFIXES[format]);
     }
 }
 
@@ -243,14 +244,14 @@ static void report_missed(struct plotting *work, const char *source)
     for (size_t i = 0; i < work->driver_count; i++) {
         if (!work->missed[i].code)
             continue;
-        fprintf(stderr, "skipped%s%s: %s", source ? " for " : "",
-                plain_text(source ? source : "").text, work->drivers[i]->name);
+        tell("skipped%s%s: %s", source ? " for " : "", source ? source : "",
+             work->drivers[i]->name);
         for (size_t j = i + 1; j < work->driver_count; j++)
             if (work->missed[j].code && strcmp(work->missed[i].text, work->missed[j].text) == 0) {
-                fprintf(stderr, ", %s", work->drivers[j]->name);
+                tell(", %s", work->drivers[j]->name);
                 work->missed[j].code = ERR_OK;
             }
-        fprintf(stderr, ": %s\n", str_plain(work->missed[i].text));
+        tell(": %s\n", work->missed[i].text);
     }
 }
 
@@ -278,7 +279,7 @@ static void plot_run_directory(struct plotting *work, size_t source, bool may_la
     }
     work->had_run = true;
     for (size_t i = 0; i < table.note_count; i++)
-        fprintf(stderr, "note: %s\n", plain_text(table.notes[i].text).text);
+        tell("note: %s\n", table.notes[i].text);
     plot_folder(work, source, false, place);
     draw_source(work, PLOT_OF_RUN, &(struct plot_source){.table = &table}, place);
     report_missed(work, source_name(work, source));

@@ -15,7 +15,6 @@
 #include "report/text/profile_report.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
-#include "sampler/sampler.h"
 #include "sampler/session.h"
 
 /* ---- options ---- */
@@ -26,12 +25,11 @@ static struct profile_command {
     struct measure_options measure;
     struct profile_options profile;
     unsigned seed;
-    const char *max_failed;
-    double failed_share,
-        failed_count; /* more than either of them fails the run; UNKNOWN for none */
+    struct failed_limit max_failed;
     bool resume, overwrite, yes, json, quiet;
     const char *output;
 } command = {
+    .measure = {.idle_s = UNKNOWN},
     .profile = {.dataset = "builtin",
                 .repeat = 1,
                 .warmup_queries = 3,
@@ -82,10 +80,8 @@ static const struct option_row ROWS[] = {
      .help = "seconds per request (default: 600)", .least = 0.001, .most = 604800},
     {.name = "retries", .type = OPTION_COUNT, .target = &command.profile.retries, .value = "N",
      .help = "retries after a transient error (default: 3)", .most = 100},
-    {.name = "max-failed", .type = OPTION_TEXT, .target = &command.max_failed, .value = "N|P%",
-     .help = "exit status 1 if more queries failed (default: 5%)"},
-    {.name = "idle", .type = OPTION_NUMBER, .target = &command.profile.idle_s, .value = "S",
-     .help = "measure idle power first, S seconds (default: 2; 0: not at all)", .most = 86400},
+    MAX_FAILED_OPTION_ROW(command.max_failed),
+    IDLE_OPTION_ROW(command.measure, "measure idle power first, S seconds (default: 2; 0: not at all)", 0),
     {.name = "system", .type = OPTION_TEXT, .target = &command.profile.system, .value = "TEXT",
      .help = "system prompt of every request"},
     {.name = "template", .type = OPTION_TEXT, .target = &command.profile.template_text,
@@ -157,7 +153,7 @@ static bool ask_to_overwrite(const char *path)
 {
     char answer[16];
     profile_view_wipe();
-    fprintf(stderr, "ipw profile: %s already holds a run. Replace it? [y/N] ", path);
+    tell("ipw profile: %s already holds a run. Replace it? [y/N] ", path);
     proc_end_by_signals(); /* nothing has been changed yet */
     bool answered = fgets(answer, sizeof answer, stdin) != NULL;
     proc_defer_signals();
@@ -168,27 +164,14 @@ static bool ask_to_overwrite(const char *path)
 
 /* ---- the command ---- */
 
-/* "5%" is a share of the queries, "10" a number of them. */
-static bool read_max_failed(const char *given)
-{
-    char digits[32];
-    size_t length = strlen(given);
-    bool is_share = length > 0 && given[length - 1] == '%';
-    double value;
-    if (!str_format(digits, sizeof digits, "%.*s", (int)(length - is_share), given) ||
-        parse_double(digits, &value) != ERR_OK || value < 0 || (is_share && value > 100))
-        return false;
-    command.failed_share = is_share ? value / 100 : UNKNOWN;
-    command.failed_count = is_share ? UNKNOWN : value;
-    return true;
-}
-
 static int complete_options(void)
 {
     struct profile_options *profile = &command.profile;
-    if (!read_max_failed(command.max_failed ? command.max_failed : "5%"))
-        return complain(EXIT_USAGE, "--max-failed %s: expected a number or 0%% to 100%%",
-                        command.max_failed);
+    int code = failed_limit_read(&command.max_failed);
+    if (code)
+        return code;
+    if (is_known(command.measure.idle_s))
+        profile->idle_s = command.measure.idle_s;
     if (!profile->client || !profile->model)
         return complain_usage(profile->client ? "missing --model" : "missing --client");
     if (command.resume && (command.overwrite || command.yes))
@@ -231,19 +214,11 @@ static int exit_code_of(const struct profile_result *result, enum err err, int w
                                                                                    : EXIT_FAILED;
     if (written)
         return written;
-    if (result->summary.queries > 0 && result->summary.completed == 0)
-        return complain(EXIT_FAILED, "every query failed: see records.jsonl in %s",
-                        result->directory);
-    if ((double)result->summary.failed > command.failed_count ||
-        (double)result->summary.failed >
-            command.failed_share * (double)result->summary.queries + 1e-9)
-        return complain(EXIT_FAILED,
-                        "%lld of %lld queries failed, more than --max-failed %s allows",
-                        (long long)result->summary.failed, (long long)result->summary.queries,
-                        command.max_failed ? command.max_failed : "5%");
-    if (command.measure.require_energy)
-        return require_measured(&result->energy);
-    return EXIT_DONE;
+    written = require_answers(&command.max_failed, result->summary.queries, result->summary.failed,
+                              "", result->directory);
+    return written
+               ? written
+               : require_measured(&command.measure, &result->energy, &result->summary.conditions);
 }
 
 static int measure(void)

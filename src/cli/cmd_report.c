@@ -31,7 +31,8 @@ static int put_page(const char *run, const char *path, const struct text *page)
         return deliver_page(path, page);
     if (run_dir_put(run, "report.html", page, &why))
         return complain(EXIT_FAILED, "%s", why.text);
-    text_addf(&said, "%s\n", path);
+    text_add_plain(&said, path);
+    text_add(&said, "\n");
     int code = put_output(&said);
     text_release(&said);
     return code;

@@ -37,11 +37,11 @@ struct run_options {
 static void show_progress(enum exec_phase phase, unsigned number, unsigned of, double idle_s)
 {
     if (phase == EXEC_IDLE)
-        fprintf(stderr, "ipw run: measuring idle power for %g s\n", idle_s);
+        tell("ipw run: measuring idle power for %g s\n", idle_s);
     else if (phase == EXEC_WARMUP)
-        fprintf(stderr, "ipw run: warm-up %u of %u\n", number, of);
+        tell("ipw run: warm-up %u of %u\n", number, of);
     else if (of > 1)
-        fprintf(stderr, "ipw run: run %u of %u\n", number, of);
+        tell("ipw run: run %u of %u\n", number, of);
 }
 
 /* ---- raw samples ---- */
@@ -89,7 +89,7 @@ static int save_run(const struct run_options *options, struct session *session,
     if (run_save(&save, result, directory, sizeof directory, &why))
         return complain(EXIT_FAILED, "cannot save the run: %s", why.text);
     if (!options->quiet)
-        fprintf(stderr, "ipw run: saved in %s\n", directory);
+        tell("ipw run: saved in %s\n", directory);
     return 0;
 }
 
@@ -126,9 +126,7 @@ static int exit_code_of(const struct run_options *options, const struct exec_res
         return result->exit_code;
     if (report_code)
         return report_code;
-    if (options->measure.require_energy)
-        return require_measured(&result->mean.total);
-    return EXIT_DONE;
+    return require_measured(&options->measure, &result->mean.total, &result->conditions.figures);
 }
 
 static int measure(const struct run_options *options)
@@ -181,8 +179,7 @@ static const struct option_row ROWS[] = {
      .help = "measure N runs; report mean and standard deviation", .least = 1, .most = 100000},
     {.name = "warmup", .type = OPTION_COUNT, .target = &args.exec.warmups, .value = "N",
      .help = "run it N times first, unmeasured", .most = 100000},
-    {.name = "idle", .type = OPTION_NUMBER, .target = &args.exec.idle_s, .value = "S",
-     .help = "measure idle power first, S seconds", .least = 0.05, .most = 86400},
+    IDLE_OPTION_ROW(args.measure, "measure idle power first, S seconds", 0.05),
     {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "report as JSON to stdout; the command's stdout goes to stderr"},
     {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &args.output,
      .value = "FILE", .help = "write the report to FILE instead of stderr; - is stdout"},
@@ -208,6 +205,7 @@ static int run_run(const char **words, size_t count)
 {
     (void)count;
     args.exec.argv = (char *const *)words;
+    args.exec.idle_s = args.measure.idle_s;
     secret_add_words(args.exec.argv); /* reports and saved runs quote the command */
     bool is_dash = args.output && strcmp(args.output, "-") == 0;
     if ((is_dash || (args.json && !args.output)) && keep_stdout(&args.report_fd))

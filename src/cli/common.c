@@ -17,6 +17,7 @@
 #include "port/term.h"
 #include "report/live/progress.h"
 #include "rundir/run_list.h"
+#include "rundir/summary.h"
 #include "sampler/session.h"
 
 static const struct command *current; /* the one that runs; NULL before the first */
@@ -58,6 +59,25 @@ static void clear_reading_bar(void)
 
 /* ---- messages and output ---- */
 
+/* Whatever a line quotes, the line end that its format asks for is the only one. */
+void tell(const char *format, ...)
+{
+    char line[1024];
+    size_t length = strlen(format);
+    bool ends = length > 0 && format[length - 1] == '\n';
+    va_list args;
+    va_start(args, format);
+    bool whole = vsnprintf(line, sizeof line - 1, format, args) < (int)sizeof line - 1;
+    va_end(args);
+    if (ends && whole)
+        line[strlen(line) - 1] = '\0';
+    str_plain(line, sizeof line - 1);
+    size_t end = strlen(line);
+    if (ends)
+        memcpy(line + end, "\n", 2);
+    fputs(line, stderr); /* at once: threads write too */
+}
+
 int complain(int code, const char *format, ...)
 {
     char line[512];
@@ -66,7 +86,7 @@ int complain(int code, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     clear_reading_bar();
-    fprintf(stderr, "ipw %s: %s\n", current ? current->name : "help", str_plain(line));
+    tell("ipw %s: %s\n", current ? current->name : "help", line);
     return code;
 }
 
@@ -86,9 +106,21 @@ bool clear_progress(void)
 /* With less coverage a figure counts as missing, whatever its method. */
 #define COVERAGE_REQUIRED 0.9
 
-int require_measured(const struct energy *total)
+static int require_idle(const struct summary_conditions *conditions)
+{
+    for (size_t i = 0; i < conditions->finding_count; i++)
+        if (strcmp(conditions->findings[i].code, "baseline_refused") == 0)
+            return complain(EXIT_NOT_MEASURED, "--idle is required: %s",
+                            conditions->findings[i].text);
+    return 0;
+}
+
+int require_measured(const struct measure_options *options, const struct energy *total,
+                     const struct summary_conditions *conditions)
 {
     char why[400];
+    if (!options->require_energy)
+        return 0;
     if (total->method == METHOD_ESTIMATED)
         str_format(why, sizeof why, "only estimated, by %s", total->source);
     else if (!energy_is_measured(total))
@@ -96,9 +128,40 @@ int require_measured(const struct energy *total)
     else if (total->coverage < COVERAGE_REQUIRED)
         str_format(why, sizeof why, "coverage only %.0f %%", 100 * total->coverage);
     else
-        return 0;
+        return conditions && options->idle_s > 0 ? require_idle(conditions) : 0;
     return complain(EXIT_NOT_MEASURED,
                     "energy is required but was not measured: %s; see `ipw doctor`", why);
+}
+
+int failed_limit_read(struct failed_limit *limit)
+{
+    char digits[32];
+    if (!limit->given)
+        limit->given = "5%";
+    size_t length = strlen(limit->given);
+    bool is_share = length > 0 && limit->given[length - 1] == '%';
+    double value;
+    if (!str_format(digits, sizeof digits, "%.*s", (int)(length - is_share), limit->given) ||
+        parse_double(digits, &value) != ERR_OK || value < 0 || (is_share && value > 100))
+        return complain(EXIT_USAGE, "--max-failed %s: expected a number or 0%% to 100%%",
+                        limit->given);
+    limit->share = is_share ? value / 100 : UNKNOWN;
+    limit->count = is_share ? UNKNOWN : value;
+    return 0;
+}
+
+int require_answers(const struct failed_limit *limit, int64_t queries, int64_t failed,
+                    const char *model, const char *directory)
+{
+    const char *colon = model[0] ? ": " : "";
+    if (queries > 0 && failed == queries)
+        return complain(EXIT_FAILED, "%s%severy query failed: see records.jsonl in %s", model,
+                        colon, directory);
+    if ((double)failed > limit->count || (double)failed > limit->share * (double)queries + 1e-9)
+        return complain(EXIT_FAILED,
+                        "%s%s%lld of %lld queries failed, more than --max-failed %s allows", model,
+                        colon, (long long)failed, (long long)queries, limit->given);
+    return 0;
 }
 
 int open_session(const struct measure_options *options, struct session *session)
@@ -118,12 +181,23 @@ int open_session(const struct measure_options *options, struct session *session)
     return 0;
 }
 
+/* Names and texts of others are in every report: what they could do to a terminal ends here. */
+static struct text safe_lines(const struct text *text, int fd)
+{
+    struct text safe = {.failed = text->failed};
+    text_add_lines(&safe, text_get(text), text->length, wants_color(fd));
+    return safe;
+}
+
 enum err write_all(int fd, const struct text *text, struct error *why)
 {
-    if (text->failed)
-        return err_no_memory(why);
-    enum err err = file_write_all(fd, text_get(text), text->length);
-    return err ? err_set(why, err, "%s", strerror(errno)) : ERR_OK;
+    struct text safe = safe_lines(text, fd);
+    enum err err =
+        safe.failed ? err_no_memory(why) : file_write_all(fd, text_get(&safe), safe.length);
+    if (err && !safe.failed)
+        err_set(why, err, "%s", strerror(errno));
+    text_release(&safe);
+    return err;
 }
 
 enum err write_file(const char *path, const struct text *text, struct error *why)
@@ -138,12 +212,20 @@ int put_output(const struct text *text)
     return deliver(NULL, text);
 }
 
-int deliver(const char *path, const struct text *text)
+int deliver_data(const char *path, const struct text *text)
 {
     struct error why;
     if (output_is_stdout(path))
         clear_reading_bar();
     return write_file(path, text, &why) ? complain(EXIT_FAILED, "%s", why.text) : EXIT_DONE;
+}
+
+int deliver(const char *path, const struct text *text)
+{
+    struct text safe = safe_lines(text, output_is_stdout(path) ? STDOUT_FILENO : -1);
+    int code = deliver_data(path, &safe);
+    text_release(&safe);
+    return code;
 }
 
 bool is_dash(const char *path)
@@ -154,8 +236,9 @@ bool is_dash(const char *path)
 int deliver_page(const char *path, const struct text *page)
 {
     struct text said = {0};
-    int code = deliver(path, page);
-    text_addf(&said, "%s\n", path);
+    int code = deliver_data(path, page);
+    text_add_plain(&said, path);
+    text_add(&said, "\n");
     if (!code && !is_dash(path))
         code = put_output(&said);
     text_release(&said);

@@ -4,6 +4,7 @@
 #define IPW_CLI_COMMON_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "cli/options.h"
 #include "core/err.h"
@@ -11,12 +12,14 @@
 struct energy;
 struct text;
 struct session;
+struct summary_conditions;
 
 enum exit_code {
     EXIT_DONE = 0,
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
-    EXIT_NOT_MEASURED = 3,   /* --require-energy, and it was missing or estimated */
+    EXIT_NOT_MEASURED =
+        3, /* --require-energy, and it, or idle power for --idle, was not measured */
     EXIT_NOT_COMPARABLE = 4, /* --fail-if, and conditions differ */
 };
 
@@ -27,12 +30,17 @@ int command_call(const struct command *command, int argc, char **argv);
 /* Prints "ipw COMMAND: text" on stderr and returns the code. */
 int complain(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* Prints a line on stderr, or a part of one.  Whatever it quotes is made plain (core/text.h); only this module and
+ * views that own the terminal write to it. */
+void tell(const char *format, ...) PRINTF_LIKE(1, 2);
+
 /* Options of every command that measures; rate_name is the name of the one for the sampling rate. */
 struct measure_options {
     const char *devices;
     const char *sensors;
     double rate_hz;
     bool require_energy;
+    double idle_s; /* of commands with --idle; UNKNOWN where it was not given */
 };
 /* clang-format off */
 #define MEASURE_OPTION_ROWS(m, rate_name)                                                          \
@@ -44,6 +52,13 @@ struct measure_options {
      .help = "sampling rate (default: what suits each sensor)", .least = 0.01, .most = 1000},      \
     {.name = "require-energy", .type = OPTION_FLAG, .target = &(m).require_energy,                 \
      .help = "exit 3 unless the energy was measured"}
+
+#define IDLE_OPTION_ROW(m, text, shortest)                                                         \
+    {.name = "idle", .type = OPTION_NUMBER, .target = &(m).idle_s, .value = "S", .help = text,     \
+     .least = shortest, .most = 86400}
+#define MAX_FAILED_OPTION_ROW(limit)                                                               \
+    {.name = "max-failed", .type = OPTION_TEXT, .target = &(limit).given, .value = "N|P%",         \
+     .help = "exit status 1 if more queries failed (default: 5%)"}
 
 /* Options that mean the same in every command that has them; `text` and `flag` are the targets. */
 #define MODEL_OPTION_ROW(text)                                                                     \
@@ -71,23 +86,36 @@ int complain_usage(const char *problem);
 /* Clears the line of progress on stderr; false where that is no terminal, and each step has its own line. */
 bool clear_progress(void);
 
-/* For --require-energy: 0 if the total was measured with enough coverage, else EXIT_NOT_MEASURED
- * after reporting the reason. */
-int require_measured(const struct energy *total);
+/* For --require-energy: 0 without it, or if the total was measured with enough coverage and, where --idle was given,
+ * idle power too; else EXIT_NOT_MEASURED after reporting the reason.  NULL: the command has no --idle. */
+int require_measured(const struct measure_options *options, const struct energy *total,
+                     const struct summary_conditions *conditions);
+
+/* --max-failed: how many queries of a run may fail.  failed_limit_read returns 0, or complains and returns EXIT_USAGE;
+ * require_answers returns 0 if no more failed, else EXIT_FAILED after reporting them.  model: "" or its name. */
+struct failed_limit {
+    const char *given;   /* "5%", "10"; NULL: the default */
+    double share, count; /* more than either of them; UNKNOWN for none */
+};
+int failed_limit_read(struct failed_limit *limit);
+int require_answers(const struct failed_limit *limit, int64_t queries, int64_t failed,
+                    const char *model, const char *directory);
 
 /* Opens a session by the options; complains on failure and returns the exit code, else 0. */
 int open_session(const struct measure_options *options, struct session *session);
 
-/* Writes all of text to stderr or to a file (port/output.h; "-" is stdout), reporting every failure: a full disk must
- * not pass for a written report. */
+/* Writes lines to a descriptor, safe for a terminal (text_add_lines), or data as they are to a file (port/output.h; "-"
+ * is stdout), reporting every failure: a full disk must not pass for a written report. */
 enum err write_all(int fd, const struct text *text, struct error *why) MUST_USE;
 enum err write_file(const char *path, const struct text *text, struct error *why) MUST_USE;
 
-/* Writes to stdout, or to the file at `path` unless it is NULL; complains and returns EXIT_FAILED when that fails. */
-int put_output(const struct text *text);
-int deliver(const char *path, const struct text *text);
+/* Writes to stdout, or to the file at `path` unless it is NULL; complains and returns EXIT_FAILED when that fails.
+ * Lines are safe for a terminal; JSON stays the same JSON; CSV and pages are data, and stay as they are. */
+int put_output(const struct text *lines);
+int deliver(const char *path, const struct text *lines);
+int deliver_data(const char *path, const struct text *data);
 
-/* The same of a page, whose path is then printed, unless it went to stdout. */
+/* A page, whose path is then printed, unless it went to stdout. */
 int deliver_page(const char *path, const struct text *page);
 
 /* "-" as the name of an output. */

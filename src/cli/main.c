@@ -30,7 +30,7 @@ static const char *const LEVELS[] = {"error", "warning", "note", "debug"};
 
 static void log_to_stderr(enum log_level level, const char *line)
 {
-    fprintf(stderr, "ipw: %s: %s\n", LEVELS[level], line);
+    tell("ipw: %s: %s\n", LEVELS[level], line);
 }
 
 static int show_help(void)
@@ -91,8 +91,8 @@ static int unknown_command(const char *word)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = COMMANDS[i]->name;
     const char *near = nearest_name(word, names, COMMAND_COUNT);
-    fprintf(stderr, "ipw: unknown command '%s'; %s%s%s\n", word,
-            near ? "did you mean '" : "see `ipw --help`", near ? near : "", near ? "'?" : "");
+    tell("ipw: unknown command '%s'; %s%s%s\n", word, near ? "did you mean '" : "see `ipw --help`",
+         near ? near : "", near ? "'?" : "");
     return EXIT_USAGE;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/common.h"
 #include "core/clock.h"
 #include "core/text.h"
+#include "port/file.h"
 #include "port/term.h"
 #include "report/live/progress.h"
 
@@ -29,22 +30,28 @@ void profile_view_put(const struct text *text)
         view.shows_bar = false;
 }
 
+/* It is drawn over itself, and quotes nothing. */
+static void put_bar(struct text *text)
+{
+    if (text->length && file_write_all(STDERR_FILENO, text_get(text), text->length) != ERR_OK)
+        view.shows_bar = false;
+    text_release(text);
+}
+
 void profile_view_show(const struct profile_progress *state)
 {
     struct text text = {0};
     if (!view.shows_bar)
         return;
     progress_draw(&view.bar, state, clock_now(), &text);
-    profile_view_put(&text);
-    text_release(&text);
+    put_bar(&text);
 }
 
 void profile_view_wipe(void)
 {
     struct text text = {0};
     progress_clear(&view.bar, &text);
-    profile_view_put(&text);
-    text_release(&text);
+    put_bar(&text);
 }
 
 void profile_view_warn(const char *line)

@@ -11,7 +11,7 @@
 
 #define ROW_MAX ((size_t)64 << 20)
 
-enum { CHUNK = 256 * 1024, PLAIN_MAX = 4096 };
+enum { CHUNK = 256 * 1024, PLAIN_BYTES_MAX = 4096 };
 
 /* ---- the buffer ---- */
 
@@ -116,7 +116,7 @@ static bool find_plain_end(const struct csv_reader *reader, struct scan *scan)
 {
     const char *from = reader->buffer + reader->at;
     size_t have = reader->end - reader->at;
-    const char *end = memchr(from, '\n', have < PLAIN_MAX ? have : PLAIN_MAX);
+    const char *end = memchr(from, '\n', have < PLAIN_BYTES_MAX ? have : PLAIN_BYTES_MAX);
     if (!end)
         return false;
     const char *stop = memchr(from, '\r', (size_t)(end - from));

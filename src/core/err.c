@@ -18,7 +18,7 @@ const char *err_text(enum err code)
     return (unsigned)code < ERR_COUNT ? TEXTS[code] : "unknown error";
 }
 
-enum err err_set(struct error *why, enum err code, const char *format, ...)
+enum err(err_set)(struct error *why, enum err code, const char *format, ...)
 {
     if (!why)
         return code;
@@ -30,7 +30,7 @@ enum err err_set(struct error *why, enum err code, const char *format, ...)
     va_end(args);
     secret_hide(whole);
     str_copy(why->text, sizeof why->text, whole);
-    str_plain(why->text); /* it may quote files */
+    str_plain(why->text, sizeof why->text); /* it may quote files */
     return code;
 }
 

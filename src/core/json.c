@@ -158,6 +158,14 @@ void json_number(struct json *json, const char *key, double value)
     text_add(json->out, digits);
 }
 
+void json_numbers(struct json *json, const char *key, const double *values, size_t count)
+{
+    json_array(json, key);
+    for (size_t i = 0; i < count; i++)
+        json_number(json, NULL, values[i]);
+    json_array_end(json);
+}
+
 void json_integer(struct json *json, const char *key, int64_t value)
 {
     begin_item(json, key);

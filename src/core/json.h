@@ -31,6 +31,7 @@ void json_number(struct json *json, const char *key, double value); /* not finit
 void json_integer(struct json *json, const char *key, int64_t value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
+void json_numbers(struct json *json, const char *key, const double *values, size_t count);
 
 /* A value that is JSON already, copied unchanged: a number keeps its digits. */
 void json_raw(struct json *json, const char *key, const char *value);

@@ -34,7 +34,7 @@ void log_line(enum log_level level, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     secret_hide(line);
-    sink(level, str_plain(line));
+    sink(level, str_plain(line, sizeof line));
 }
 
 void log_progress_to(progress_sink sink)

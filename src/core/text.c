@@ -250,25 +250,34 @@ static bool is_plain(uint32_t code)
     return !is_control && !is_line_end && !is_direction;
 }
 
-/* Length in bytes of the plain character at the start; 0 when there is none. */
-static size_t plain_length(const char *at, size_t left)
-{
-    size_t length;
-    uint32_t code = utf8_decode(at, left, &length);
-    return code < UTF8_INVALID && is_plain(code) ? length : 0;
-}
-
 bool str_is_plain(const char *string)
 {
-    size_t left = strlen(string);
-    while (left) {
-        size_t length = plain_length(string, left);
-        if (length == 0)
+    for (size_t left = strlen(string), length; left; string += length, left -= length) {
+        uint32_t code = utf8_decode(string, left, &length);
+        if (code >= UTF8_INVALID || !is_plain(code))
             return false;
-        string += length;
-        left -= length;
     }
     return true;
+}
+
+size_t plain_character(const char *at, size_t left, char to[PLAIN_MAX], size_t *taken)
+{
+    static const char SHORT[][2] = {{'\n', 'n'}, {'\r', 'r'}, {'\t', 't'}};
+    char escape[PLAIN_MAX + 1];
+    uint32_t code = utf8_decode(at, left, taken);
+    if (code < UTF8_INVALID && is_plain(code)) {
+        memcpy(to, at, *taken);
+        return *taken;
+    }
+    if (code >= UTF8_INVALID || code < ' ')
+        str_format(escape, sizeof escape, "\\x%02x", (unsigned)(unsigned char)*at);
+    else /* also valid in JSON, which has no other character here */
+        str_format(escape, sizeof escape, "\\u%04x", (unsigned)code);
+    for (size_t i = 0; i < sizeof SHORT / sizeof *SHORT; i++)
+        if (*at == SHORT[i][0])
+            str_format(escape, sizeof escape, "\\%c", SHORT[i][1]);
+    memcpy(to, escape, strlen(escape));
+    return strlen(escape);
 }
 
 /* Are the bytes the truncated start of one character? */
@@ -282,29 +291,74 @@ static bool is_truncated(const char *at, size_t left)
     return first < 0xf5 && left < full;
 }
 
-char *str_plain(char *string)
+char *str_plain(char *string, size_t size)
 {
-    size_t left = strlen(string);
-    char *to = string, *const start = string;
-    while (left && !is_truncated(string, left)) {
-        size_t kept = plain_length(string, left), taken = kept ? kept : utf8_length(string, left);
-        taken = taken ? taken : 1;
-        if (kept)
-            memmove(to, string, kept);
-        else
-            *to = '?';
-        to += kept ? kept : 1;
-        string += taken;
-        left -= taken;
+    size_t length = strlen(string), at = 0;
+    if (str_is_plain(string))
+        return string;
+    while (at < length && !is_truncated(string + at, length - at)) {
+        char shown[PLAIN_MAX];
+        size_t taken, put = plain_character(string + at, length - at, shown, &taken);
+        if (at + put >= size)
+            break;
+        size_t rest = length - at - taken, room = size - 1 - at - put;
+        rest = rest < room ? rest : room;
+        memmove(string + at + put, string + at + taken, rest);
+        memcpy(string + at, shown, put);
+        at += put;
+        length = at + rest;
     }
-    *to = '\0';
-    return start;
+    string[at] = '\0';
+    return string;
 }
 
 struct plain_text plain_text(const char *string)
 {
     struct plain_text plain = {.text = ""};
-    str_copy(plain.text, sizeof plain.text, string);
-    str_plain(plain.text);
+    str_copy(plain.text, sizeof plain.text, string ? string : "");
+    str_plain(plain.text, sizeof plain.text);
     return plain;
+}
+
+/* Length of a color of ours at the start, or 0: none that hides text or moves the cursor. */
+static size_t style_length(const char *at, size_t left)
+{
+    static const char *const STYLES[] = {"\033[0m",  "\033[1m",  "\033[2m",  "\033[31m",
+                                         "\033[32m", "\033[33m", "\033[36m", "\033[1;31m"};
+    for (size_t i = 0; *at == '\033' && i < sizeof STYLES / sizeof *STYLES; i++)
+        if (left >= strlen(STYLES[i]) && !memcmp(at, STYLES[i], strlen(STYLES[i])))
+            return strlen(STYLES[i]);
+    return 0;
+}
+
+/* What stays as it is is added in one piece. */
+static void add_shown(struct text *text, const char *bytes, size_t length, bool lines, bool styled)
+{
+    const char *end = bytes + length, *kept = bytes;
+    for (const char *at = bytes; at < end;) {
+        char shown[PLAIN_MAX];
+        size_t put, taken = lines && *at == '\n';
+        if (!taken && styled)
+            taken = style_length(at, (size_t)(end - at));
+        if (!taken) {
+            put = plain_character(at, (size_t)(end - at), shown, &taken);
+            if (put != taken || memcmp(shown, at, put) != 0) {
+                text_add_bytes(text, kept, (size_t)(at - kept));
+                text_add_bytes(text, shown, put);
+                kept = at + taken;
+            }
+        }
+        at += taken;
+    }
+    text_add_bytes(text, kept, (size_t)(end - kept));
+}
+
+void text_add_plain(struct text *text, const char *string)
+{
+    add_shown(text, string, strlen(string), false, false);
+}
+
+void text_add_lines(struct text *text, const char *bytes, size_t length, bool styled)
+{
+    add_shown(text, bytes, length, true, styled);
 }

@@ -55,18 +55,29 @@ enum err parse_u64(const char *string, uint64_t *out) MUST_USE;
 enum err parse_i64(const char *string, int64_t *out) MUST_USE;
 enum err parse_double(const char *string, double *out) MUST_USE; /* refuses nan and inf */
 
-/* Text from a file that anybody may have written is plain when it is safe on a terminal, in a table and in a message:
- * valid UTF-8, without control characters (escapes, line ends, tabs) and without characters that change the direction
- * of what follows, by which a line could be made to show another. */
+/* Text from outside (a file, a server, firmware, a path) is plain when it is safe on a terminal, in a table and in a
+ * message: valid UTF-8, without control characters (escapes, line ends, tabs) and without characters that change the
+ * direction of what follows, by which a line could be made to show another.  What is not plain is shown escaped:
+ * "\\x1b", "\\n", "\\u202e". */
 bool str_is_plain(const char *string);
 
-/* Replaces what is not plain by "?", in place; drops a truncated character at the end.  Returns its argument. */
-char *str_plain(char *string);
+/* What is shown for the first character of `left` bytes (at least 1): itself or its escape, without a NUL.  Returns its
+ * length, and how many bytes it stands for. */
+enum { PLAIN_MAX = 6 };
+size_t plain_character(const char *at, size_t left, char to[PLAIN_MAX], size_t *taken);
 
-/* The same of a copy, truncated to fit: plain_text(name).text lives until the end of its statement. */
+/* Makes a string plain in place, truncated to fit; drops a truncated character at the end.  Returns its argument. */
+char *str_plain(char *string, size_t size);
+
+/* The same of a copy: plain_text(name).text lives until the end of its statement. */
 struct plain_text {
     char text[1024];
 };
 struct plain_text plain_text(const char *string);
+void text_add_plain(struct text *text, const char *string);
+
+/* Lines for a terminal, whatever they quote: of what is not plain, line ends stay, and with `styled` the few colors
+ * that the program uses. */
+void text_add_lines(struct text *text, const char *bytes, size_t length, bool styled);
 
 #endif

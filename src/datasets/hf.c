@@ -223,27 +223,23 @@ static enum err hf_available(struct error *why)
     return err ? err : arrow_read_available(why);
 }
 
+static enum err open_rows(const struct dataset *dataset, const struct params *params,
+                          const char *path, void *state, struct error *why)
+{
+    (void)dataset;
+    struct hf_rows *rows = state;
+    return shards_find(path, params_get(params, "split"), &rows->shards, why);
+}
+
 static enum err hf_open(const struct dataset_config *config, struct dataset *out, struct error *why)
 {
-    const char *path = params_get(config->params, "path");
-    if (!path || !*path)
-        return err_set(why, ERR_USAGE, "dataset %s needs path=DIR", out->name);
-    struct hf_rows *rows = calloc(1, sizeof *rows);
-    if (!rows)
-        return err_no_memory(why);
-    enum err err = shards_find(path, params_get(config->params, "split"), &rows->shards, why);
-    if (err) {
-        free(rows);
-        return err;
-    }
-    struct row_source source = {
-        .next = next_row,
-        .close = close_rows,
-        .state = rows,
-        .unit = "row",
-        .count = -1,
+    static const struct row_file DIRECTORY = {
+        .placeholder = "DIR",
+        .state_size = sizeof(struct hf_rows),
+        .open = open_rows,
+        .source = {.next = next_row, .close = close_rows, .unit = "row", .count = -1},
     };
-    return row_feed_open(config->params, source, path, out, why);
+    return row_feed_open_file(config->params, &DIRECTORY, out, why);
 }
 
 static const struct param_spec PARAMS[] = {

@@ -439,6 +439,23 @@ static void report_total(struct row_feed *feed)
     feed->skipped = 0;
 }
 
+enum err row_feed_open_file(const struct params *params, const struct row_file *file,
+                            struct dataset *out, struct error *why)
+{
+    struct row_source source = file->source;
+    const char *path = params_get(params, "path");
+    if (!path || !*path)
+        return err_set(why, ERR_USAGE, "dataset %s needs path=%s", out->name, file->placeholder);
+    source.state = calloc(1, file->state_size);
+    enum err err =
+        source.state ? file->open(out, params, path, source.state, why) : err_no_memory(why);
+    if (err) {
+        free(source.state);
+        return err;
+    }
+    return row_feed_open(params, source, path, out, why);
+}
+
 enum err row_feed_next(struct dataset *dataset, struct item *out, bool *end, struct error *why)
 {
     struct row_feed *feed = dataset->state;

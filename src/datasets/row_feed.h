@@ -45,6 +45,17 @@ struct row_source {
 enum err row_feed_open(const struct params *params, struct row_source source, const char *where,
                        struct dataset *out, struct error *why) MUST_USE;
 
+/* The same for a driver that reads what its parameter path= names: of that driver, its rows. */
+struct row_file {
+    const char *placeholder; /* of the parameter, in a message: "FILE" */
+    size_t state_size;       /* of the state, zeroed before open; close frees what is in it */
+    enum err (*open)(const struct dataset *dataset, const struct params *params, const char *path,
+                     void *state, struct error *why);
+    struct row_source source; /* without a state */
+};
+enum err row_feed_open_file(const struct params *params, const struct row_file *file,
+                            struct dataset *out, struct error *why) MUST_USE;
+
 /* The next and close of such a driver. */
 enum err row_feed_next(struct dataset *dataset, struct item *out, bool *end, struct error *why);
 void row_feed_close(struct dataset *dataset);

@@ -45,34 +45,26 @@ static enum err read_separator(const struct params *params, const char *path, ch
     return err_set(why, ERR_USAGE, "separator=%s: expected comma, semicolon, tab or pipe", word);
 }
 
+static enum err open_rows(const struct dataset *dataset, const struct params *params,
+                          const char *path, void *state, struct error *why)
+{
+    char separator = 0;
+    enum err err = ERR_OK;
+    if (dataset->driver == &dataset_csv)
+        err = read_separator(params, path, &separator, why);
+    return err ? err : text_rows_open(path, separator, ROW_BYTES_MAX, state, why);
+}
+
 static enum err open_file(const struct dataset_config *config, struct dataset *out,
                           struct error *why)
 {
-    const char *path = params_get(config->params, "path");
-    char separator = 0;
-    if (!path || !*path)
-        return err_set(why, ERR_USAGE, "dataset %s needs path=FILE", out->name);
-    enum err err = ERR_OK;
-    if (out->driver == &dataset_csv)
-        err = read_separator(config->params, path, &separator, why);
-    if (err)
-        return err;
-    struct text_rows *rows = malloc(sizeof *rows);
-    if (!rows)
-        return err_no_memory(why);
-    err = text_rows_open(path, separator, ROW_BYTES_MAX, rows, why);
-    if (err) {
-        free(rows);
-        return err;
-    }
-    struct row_source source = {
-        .next = next_row,
-        .close = close_rows,
-        .state = rows,
-        .unit = "line",
-        .count = -1,
+    static const struct row_file TEXT = {
+        .placeholder = "FILE",
+        .state_size = sizeof(struct text_rows),
+        .open = open_rows,
+        .source = {.next = next_row, .close = close_rows, .unit = "line", .count = -1},
     };
-    return row_feed_open(config->params, source, path, out, why);
+    return row_feed_open_file(config->params, &TEXT, out, why);
 }
 
 static const struct param_spec CSV_PARAMS[] = {

@@ -57,23 +57,28 @@ const char *budget_energy_unit(const struct workload_estimate *estimate)
     return estimate->work->spec.is_request ? "request" : estimate->work->unit;
 }
 
+/* The interval is UNKNOWN for memory: that is counted, not modeled, and the overhead of the runtime is unknown. */
 static double value_of(const struct workload_estimate *estimate, enum budget_kind kind,
-                       double *plus_minus)
+                       struct estimate_interval *interval)
 {
     const struct estimate_totals *all = &estimate->total;
+    double parts = energy_parts(estimate);
+    *interval = (struct estimate_interval){UNKNOWN, UNKNOWN, UNKNOWN};
     switch (kind) {
     case BUDGET_LATENCY:
-        *plus_minus = all->latency_plus_minus;
+        *interval = workload_estimate_interval(estimate, all->latency_s, all->latency_plus_minus);
         return all->latency_s;
     case BUDGET_ENERGY:
-        *plus_minus = all->joules_plus_minus / energy_parts(estimate);
-        return all->joules.total / energy_parts(estimate);
+        *interval = workload_estimate_interval(estimate, all->joules.total / parts,
+                                               all->joules_plus_minus / parts);
+        return all->joules.total / parts;
     case BUDGET_MEMORY:
     case BUDGET_FIT:
-        *plus_minus = UNKNOWN; /* counted, not modeled: the overhead of the runtime is unknown */
         return estimate->memory.total_peak;
     default:
-        *plus_minus = all->power_plus_minus;
+        *interval = (struct estimate_interval){all->average_w - all->power_plus_minus,
+                                               all->average_w + all->power_plus_minus,
+                                               all->power_plus_minus};
         return all->average_w;
     }
 }
@@ -91,19 +96,20 @@ size_t budget_judge(const struct budget *budget, const struct workload_estimate 
 {
     size_t count = 0;
     for (size_t kind = 0; kind < BUDGET_KINDS; kind++) {
-        double most = limit_of(budget, estimate, (enum budget_kind)kind), plus_minus;
+        double most = limit_of(budget, estimate, (enum budget_kind)kind);
+        struct estimate_interval interval;
         if (!is_known(most))
             continue;
-        double value = value_of(estimate, (enum budget_kind)kind, &plus_minus);
+        double value = value_of(estimate, (enum budget_kind)kind, &interval);
         bool known = is_known(value);
         checks[count++] = (struct budget_check){
             .kind = (enum budget_kind)kind,
             .value = value,
-            .plus_minus = plus_minus,
+            .plus_minus = interval.plus_minus,
             .most = most,
             .left = most - value,
             .margin = known ? (most - value) / most : UNKNOWN,
-            .is_sure = known && (!is_known(plus_minus) || fabs(most - value) > plus_minus),
+            .is_sure = known && !(most >= interval.low && most <= interval.high),
             .verdict = !known          ? BUDGET_UNKNOWN
                        : value <= most ? BUDGET_PASS
                                        : BUDGET_FAIL,

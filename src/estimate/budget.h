@@ -27,10 +27,10 @@ const char *budget_verdict_name(enum budget_verdict verdict); /* "PASS" */
 
 struct budget_check {
     enum budget_kind kind;
-    double value, plus_minus, most;
-    double left;   /* most - value: below 0 when it fails */
-    double margin; /* left / most */
-    bool is_sure;  /* the limit is outside value ± plus_minus */
+    double value, plus_minus, most; /* ±: its larger side */
+    double left;                    /* most - value: below 0 when it fails */
+    double margin;                  /* left / most */
+    bool is_sure;                   /* the limit is outside the interval of the value */
     enum budget_verdict verdict;
 };
 

@@ -81,7 +81,7 @@ static void read_work(struct measured_csv *csv, struct calibrate_row *row)
     const char *op = measured_csv_cell(csv, "op"), *shape = measured_csv_cell(csv, "shape");
     str_format(row->label, sizeof row->label, "%.40s%s%.20s", *op ? op : "load", *shape ? " " : "",
                shape);
-    str_plain(row->label);
+    str_plain(row->label, sizeof row->label);
     row->precision = PRECISION_FP32;
     measured_csv_precision(csv, "dtype", &row->precision);
     if (!strcmp(op, "idle"))

@@ -199,17 +199,18 @@ void candidates_release(struct candidates *candidates)
 /* ---- points of the grid ---- */
 
 /* A device that cannot run the workload says why in its point; the others go on. */
-static enum err make_point(const struct grid_spec *spec, const struct workload *work,
+static enum err make_point(const struct hardware *hardware, const struct workload *work,
                            const struct grid_candidate *candidate, struct grid_point *out,
                            struct error *why)
 {
     struct error lacks = {0};
     *out = (struct grid_point){.work = work, .device = candidate->device};
-    enum err err = workload_estimate_make(work, &spec->hardware[candidate->device],
-                                          &candidate->config, false, &out->estimate, &lacks);
+    enum err err =
+        workload_estimate_make(work, hardware, &candidate->config, false, &out->estimate, &lacks);
     if (err == ERR_NO_MEMORY)
         return err_set(why, err, "%s", lacks.text);
     if (err) {
+        out->estimate.hardware = hardware;
         out->estimate.config = candidate->config;
         str_copy(out->missing, sizeof out->missing, lacks.text);
     }
@@ -217,36 +218,25 @@ static enum err make_point(const struct grid_spec *spec, const struct workload *
 }
 
 /* One workload with every candidate.  Its graphs are dropped then: thousands of them would not fit in memory. */
-static enum err estimate_workload(const struct grid_spec *spec, size_t number,
-                                  struct estimate_grid *out, struct error *why)
+static enum err estimate_workload(const struct workload_spec *spec,
+                                  const struct candidates *candidates, struct estimate_grid *out,
+                                  struct error *why)
 {
-    struct workload *work = &out->works[number];
-    enum err err = workload_make(&spec->works[number], work, why);
+    struct workload *work = &out->works[out->work_count];
+    enum err err = workload_make(spec, work, why);
     if (err)
         return err;
     out->work_count++;
-    for (size_t c = 0; !err && c < spec->candidate_count; c++) {
+    for (size_t c = 0; !err && c < candidates->count; c++) {
+        const struct grid_candidate *candidate = &candidates->items[c];
         struct grid_point *point = &out->items[out->count];
-        err = make_point(spec, work, &spec->candidates[c], point, why);
+        err = make_point(&candidates->hardware[candidate->device], work, candidate, point, why);
         if (!err) {
             out->count++;
             out->able += !point->missing[0];
         }
     }
     workload_drop_graphs(work);
-    return err;
-}
-
-static enum err make_items(const struct grid_spec *spec, struct estimate_grid *out,
-                           struct error *why)
-{
-    enum err err = ERR_OK;
-    out->works = calloc(spec->work_count, sizeof *out->works);
-    out->items = calloc(spec->work_count * spec->candidate_count, sizeof *out->items);
-    if (!out->works || !out->items)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
-    for (size_t w = 0; !err && w < spec->work_count; w++)
-        err = estimate_workload(spec, w, out, why);
     return err;
 }
 
@@ -348,11 +338,17 @@ static enum err mark_frontiers(struct estimate_grid *grid, struct error *why)
 
 /* ---- the grid ---- */
 
-enum err estimate_grid_make(const struct grid_spec *spec, struct estimate_grid *out,
-                            struct error *why)
+enum err estimate_grid_make(const struct workload_list *list, const struct candidates *candidates,
+                            struct estimate_grid *out, struct error *why)
 {
-    *out = (struct estimate_grid){0};
-    enum err err = make_items(spec, out, why);
+    enum err err = ERR_OK;
+    *out = (struct estimate_grid){.works = calloc(list->count, sizeof *out->works),
+                                  .items =
+                                      calloc(list->count * candidates->count, sizeof *out->items)};
+    if (!out->works || !out->items)
+        err = err_set(why, ERR_NO_MEMORY, "out of memory");
+    for (size_t i = 0; !err && i < list->count; i++)
+        err = estimate_workload(&list->items[i], candidates, out, why);
     if (!err) {
         qsort(out->items, out->count, sizeof *out->items, by_demand_and_joules);
         number_demands(out);

@@ -64,16 +64,9 @@ void candidates_release(struct candidates *candidates);
 
 /* ---- the grid ---- */
 
-struct grid_spec {
-    const struct workload_spec *works; /* all of one model */
-    size_t work_count;                 /* at least 1 */
-    const struct hardware *hardware;
-    const struct grid_candidate *candidates;
-    size_t candidate_count;
-};
-
 struct grid_point {
-    struct workload_estimate estimate; /* without detail; only its config where it is missing */
+    struct workload_estimate
+        estimate; /* without detail; only hardware and config where it is missing */
     const struct workload *work;
     size_t device;
     size_t demand;     /* index of its demand */
@@ -93,8 +86,8 @@ struct estimate_grid {
 };
 
 /* Fails when the model cannot run a workload (an impossible batch), not when a device cannot. */
-enum err estimate_grid_make(const struct grid_spec *spec, struct estimate_grid *out,
-                            struct error *why) MUST_USE;
+enum err estimate_grid_make(const struct workload_list *list, const struct candidates *candidates,
+                            struct estimate_grid *out, struct error *why) MUST_USE;
 void estimate_grid_release(struct estimate_grid *grid);
 
 /* In what the workloads of a grid differ. */

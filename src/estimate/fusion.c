@@ -11,7 +11,6 @@
 
 #include <stdlib.h>
 
-#include "graph/count.h"
 
 enum {
     GROUP_MAX_NODES = 16,

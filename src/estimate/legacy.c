@@ -70,8 +70,8 @@ static enum err read_legacy(const char *file, const struct jv *top, struct legac
                        "%s: missing object \"legacy\", which --model-compat needs", file);
     str_copy(out->id, sizeof out->id, id);
     str_copy(out->name, sizeof out->name, name ? name : id);
-    str_plain(out->id);
-    str_plain(out->name);
+    str_plain(out->id, sizeof out->id);
+    str_plain(out->name, sizeof out->name);
     read_by_precision(&at, "flops", out->flops);
     read_by_precision(&at, "joules_per_flop", out->joules_per_flop);
     read_number(&at, "bytes_per_s", &out->bytes_per_s);
@@ -207,7 +207,7 @@ enum err legacy_estimate_make(const struct graph *graph, const struct legacy_har
                        precision_name(precision));
     out->rows = malloc((graph->node_count + 1) * sizeof *out->rows);
     if (!out->rows)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     for (size_t i = 0; i < graph->node_count; i++) {
         const struct graph_tensor *result = graph_output(graph, &graph->nodes[i], 0);
         if (is_seen(&graph->nodes[i]) && result)

@@ -20,6 +20,11 @@ const char *estimate_confidence_name(enum estimate_confidence confidence)
     return NAMES[confidence];
 }
 
+double estimate_model_error(const struct hardware *hardware)
+{
+    return hardware->is_calibrated ? MODEL_CALIBRATED : MODEL_THEORETIC;
+}
+
 /* ---- memory ---- */
 
 static double batch_of(const struct partition *partition)
@@ -144,8 +149,9 @@ static enum err estimate_concurrency(const struct partition *partition, double b
 /* ---- uncertainty ---- */
 
 /* Seconds by what they depend on, and seconds and joules of unknown operators. */
+enum { COMPUTE_S, MEMORY_S, LAUNCH_S, LINK_S, LIMIT_S, UNKNOWN_S, UNKNOWN_J, SHARES };
 struct time_shares {
-    double compute_s, memory_s, launch_s, link_s, limit_s, unknown_s, unknown_j;
+    double of[SHARES];
 };
 
 static double square(double x)
@@ -158,16 +164,16 @@ static struct time_shares shares_of(const struct subgraph *subgraph,
 {
     struct time_shares shares = {0};
     if (row->stretch > 1) {
-        shares.limit_s = row->latency_s;
+        shares.of[LIMIT_S] = row->latency_s;
     } else {
-        *(row->compute_s > row->memory_s ? &shares.compute_s : &shares.memory_s) =
+        shares.of[row->compute_s > row->memory_s ? COMPUTE_S : MEMORY_S] =
             fmax(row->compute_s, row->memory_s);
-        shares.launch_s = row->launch_s;
-        shares.link_s = row->link_s;
+        shares.of[LAUNCH_S] = row->launch_s;
+        shares.of[LINK_S] = row->link_s;
     }
     if (subgraph->op == GRAPH_UNKNOWN) {
-        shares.unknown_s = row->latency_s;
-        shares.unknown_j = row->joules.total;
+        shares.of[UNKNOWN_S] = row->latency_s;
+        shares.of[UNKNOWN_J] = row->joules.total;
     }
     return shares;
 }
@@ -181,7 +187,7 @@ static double both(struct rate a, struct rate b)
 /* Variance that the graph and the model add to that of the device's figures. */
 static double graph_variance(const struct pass_estimate *estimate, double all, double of_unknown)
 {
-    double model = estimate->hardware->is_calibrated ? MODEL_CALIBRATED : MODEL_THEORETIC;
+    double model = estimate_model_error(estimate->hardware);
     double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
     return square(model * all) + square(guessed * all) + square(NODE_UNKNOWN * of_unknown);
 }
@@ -189,32 +195,33 @@ static double graph_variance(const struct pass_estimate *estimate, double all, d
 static void set_plus_minus(const struct rates *rates, const struct time_shares *shares,
                            struct pass_estimate *estimate)
 {
-    const struct estimate_joules *joules = &estimate->joules;
+    struct estimate_totals *total = &estimate->total;
+    const struct estimate_joules *joules = &total->joules;
     double active = joules->compute + joules->memory + joules->link;
     double active_variance =
         square(joules->compute * rates->product_joules.relative) +
         square((joules->memory + joules->link) * rates->joules_per_byte.relative) +
-        graph_variance(estimate, active, shares->unknown_j);
+        graph_variance(estimate, active, shares->of[UNKNOWN_J]);
     double time_variance =
-        square(shares->compute_s * both(rates->product_flops, rates->compute_share)) +
-        square(shares->memory_s * both(rates->bytes_per_s, rates->memory_share)) +
-        square(shares->launch_s * rates->launch_s.relative) +
-        square(shares->link_s * both(rates->link_bytes_per_s, rates->link_latency_s)) +
-        graph_variance(estimate, estimate->latency_s, shares->unknown_s);
-    if (shares->limit_s > 0 &&
+        square(shares->of[COMPUTE_S] * both(rates->product_flops, rates->compute_share)) +
+        square(shares->of[MEMORY_S] * both(rates->bytes_per_s, rates->memory_share)) +
+        square(shares->of[LAUNCH_S] * rates->launch_s.relative) +
+        square(shares->of[LINK_S] * both(rates->link_bytes_per_s, rates->link_latency_s)) +
+        graph_variance(estimate, total->latency_s, shares->of[UNKNOWN_S]);
+    if (shares->of[LIMIT_S] > 0 &&
         active > 0) /* then time is energy over the power that the limit leaves */
-        time_variance += square(shares->limit_s) * active_variance / square(active);
-    double time = estimate->latency_s, relative_time = time > 0 ? time_variance / square(time) : 0;
+        time_variance += square(shares->of[LIMIT_S]) * active_variance / square(active);
+    double time = total->latency_s, relative_time = time > 0 ? time_variance / square(time) : 0;
     double idle_variance = square(joules->idle) * (square(rates->idle_w.relative) + relative_time);
-    estimate->latency_plus_minus = sqrt(time_variance);
-    estimate->joules_plus_minus = sqrt(active_variance + idle_variance);
+    total->latency_plus_minus = sqrt(time_variance);
+    total->joules_plus_minus = sqrt(active_variance + idle_variance);
     /* Where the power limit binds, power is the limit and as uncertain as that. */
-    double limited = time > 0 ? shares->limit_s / time : 0;
+    double limited = time > 0 ? shares->of[LIMIT_S] / time : 0;
     double power_variance = square(joules->idle * rates->idle_w.relative) + active_variance +
                             square(active) * relative_time;
     double limit_variance =
         limited > 0 ? square(limited * joules->total * rates->limit_w.relative) : 0;
-    estimate->power_plus_minus =
+    total->power_plus_minus =
         time > 0 ? sqrt(square(1 - limited) * power_variance + limit_variance) / time : UNKNOWN;
 }
 
@@ -267,19 +274,11 @@ static void set_confidence(struct pass_estimate *estimate)
 
 /* ---- subgraphs ---- */
 
-/* What a subgraph adds to the pass. */
-struct addend {
-    double latency_s, macs, flops, bytes, wasted_j;
-    double weighted; /* utilization times joules */
-    struct estimate_joules joules;
-    struct estimate_traffic traffic;
-    struct time_shares shares;
-};
-
-/* A unique subgraph on this device. */
+/* A unique subgraph on this device, and what it adds to the pass. */
 struct unique {
     struct subgraph_estimate row;
-    struct addend addend;
+    struct estimate_totals addend;
+    struct time_shares shares;
 };
 
 static void estimate_unique(const struct partition *partition, size_t number,
@@ -289,41 +288,28 @@ static void estimate_unique(const struct partition *partition, size_t number,
     struct subgraph_estimate *row = &out->row;
     struct roofline_work work = roofline_work(subgraph, partition, &rates->widths, devices);
     roofline_estimate(subgraph, &work, rates, devices, row);
-    out->addend = (struct addend){
+    out->addend = (struct estimate_totals){
         .latency_s = row->latency_s,
         .macs = devices * work.macs,
         .flops = row->flops,
         .bytes = row->bytes,
         .wasted_j = row->joules.idle * (1 - row->utilization),
-        .weighted = row->joules.total * row->utilization,
         .joules = row->joules,
-        .shares = shares_of(subgraph, row),
     };
+    out->shares = shares_of(subgraph, row);
     estimate_traffic_add(&out->addend.traffic, &work.traffic, devices);
 }
 
-static void add_shares(struct time_shares *sum, const struct time_shares *more)
+void estimate_totals_add(struct estimate_totals *sum, const struct estimate_totals *more,
+                         double times)
 {
-    sum->compute_s += more->compute_s;
-    sum->memory_s += more->memory_s;
-    sum->launch_s += more->launch_s;
-    sum->link_s += more->link_s;
-    sum->limit_s += more->limit_s;
-    sum->unknown_s += more->unknown_s;
-    sum->unknown_j += more->unknown_j;
-}
-
-static void add(struct addend *sum, const struct addend *more)
-{
-    sum->latency_s += more->latency_s;
-    sum->macs += more->macs;
-    sum->flops += more->flops;
-    sum->bytes += more->bytes;
-    sum->wasted_j += more->wasted_j;
-    sum->weighted += more->weighted;
-    estimate_joules_add(&sum->joules, &more->joules, 1);
-    estimate_traffic_add(&sum->traffic, &more->traffic, 1);
-    add_shares(&sum->shares, &more->shares);
+    sum->macs += times * more->macs;
+    sum->flops += times * more->flops;
+    sum->bytes += times * more->bytes;
+    sum->latency_s += times * more->latency_s;
+    sum->wasted_j += times * more->wasted_j;
+    estimate_joules_add(&sum->joules, &more->joules, times);
+    estimate_traffic_add(&sum->traffic, &more->traffic, times);
 }
 
 /* The highest power of a subgraph; UNKNOWN if that of one is unknown. */
@@ -345,44 +331,40 @@ static enum err sum_subgraphs(const struct rates *rates, int devices, struct tim
                               struct pass_estimate *out)
 {
     const struct partition *partition = out->partition;
-    struct addend sum = {0};
+    struct estimate_totals *total = &out->total;
     struct unique *unique = malloc((partition->unique_count + 1) * sizeof *unique);
     if (!unique)
         return ERR_NO_MEMORY;
     for (size_t k = 0; k < partition->unique_count; k++)
         estimate_unique(partition, k, rates, devices, &unique[k]);
+    *shares = (struct time_shares){0};
     for (size_t i = 0; i < partition->count; i++) {
         const struct unique *one = &unique[partition->unique_of[i]];
-        add(&sum, &one->addend);
-        out->bound_counts[one->row.bound]++;
+        estimate_totals_add(total, &one->addend, 1);
+        for (size_t k = 0; k < SHARES; k++)
+            shares->of[k] += one->shares.of[k];
+        total->utilization += one->row.joules.total * one->row.utilization; /* see set_ratios */
+        total->bound_counts[one->row.bound]++;
         if (out->rows)
             out->rows[i] = one->row;
     }
-    out->latency_s = sum.latency_s;
-    out->macs = sum.macs;
-    out->flops = sum.flops;
-    out->bytes = sum.bytes;
-    out->wasted_j = sum.wasted_j;
-    out->utilization = sum.weighted; /* divided by set_ratios */
-    out->joules = sum.joules;
-    out->traffic = sum.traffic;
-    out->peak_w = peak_power(unique, partition->unique_count);
-    *shares = sum.shares;
+    total->peak_w = peak_power(unique, partition->unique_count);
     free(unique);
     return ERR_OK;
 }
 
 static void set_ratios(const struct rates *rates, int devices, struct pass_estimate *out)
 {
-    double all = devices * out->latency_s, total = out->joules.total;
-    out->average_w = out->latency_s > 0 ? total / out->latency_s : UNKNOWN;
-    out->utilization = total > 0 ? out->utilization / total : UNKNOWN;
-    out->efficiency = total > 0 ? (total - out->joules.idle) / total : UNKNOWN;
+    struct estimate_totals *total = &out->total;
+    double all = devices * total->latency_s, joules = total->joules.total;
+    total->average_w = total->latency_s > 0 ? joules / total->latency_s : UNKNOWN;
+    total->utilization = joules > 0 ? total->utilization / joules : UNKNOWN;
+    total->efficiency = joules > 0 ? (joules - total->joules.idle) / joules : UNKNOWN;
     double macs = out->partition->total.macs; /* replicated work does not count */
-    out->mfu = all > 0 ? 2 * macs / (all * rates->product_flops.value) : UNKNOWN;
-    out->mbu = all > 0 ? out->bytes / (all * rates->bytes_per_s.value) : UNKNOWN;
+    total->mfu = all > 0 ? 2 * macs / (all * rates->product_flops.value) : UNKNOWN;
+    total->mbu = all > 0 ? total->bytes / (all * rates->bytes_per_s.value) : UNKNOWN;
     if (out->partition->count == 0)
-        out->peak_w = UNKNOWN;
+        total->peak_w = UNKNOWN;
 }
 
 static enum err check_devices(const struct partition *partition, const struct hardware *hardware,

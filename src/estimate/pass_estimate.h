@@ -27,6 +27,9 @@ struct estimate_config {
 enum estimate_confidence { CONFIDENCE_CALIBRATED, CONFIDENCE_INTERPOLATED, CONFIDENCE_THEORETICAL };
 const char *estimate_confidence_name(enum estimate_confidence confidence);
 
+/* Relative error of the model itself, beside those of the device's figures: smaller where it was fitted. */
+double estimate_model_error(const struct hardware *hardware);
+
 struct estimate_memory {
     double weights, activations_peak, workspace_peak, kv_cache;
     double total_peak;    /* bytes on one device */
@@ -46,30 +49,38 @@ struct estimate_concurrency {
     double batch_parallelism; /* all FLOPs over those of the critical path of one sample */
 };
 
+/* Figures of one pass, or of several together; of all devices, replicated work included. */
+struct estimate_totals {
+    double macs, flops, bytes;
+    struct estimate_traffic traffic; /* the parts of `bytes` */
+    double latency_s, latency_plus_minus;
+    struct estimate_joules joules;
+    double joules_plus_minus;
+    double average_w, peak_w, power_plus_minus;
+    double utilization; /* FLOPs attained over peak, weighted by energy */
+    double mfu, mbu;    /* by the MACs of the model once, and of the memory bandwidth */
+    double efficiency;  /* joules above idle over the total */
+    double wasted_j;    /* idle joules while units wait: idle x (1 - utilization), summed */
+    double bound_counts[BOUND_COUNT]; /* of subgraphs; decode steps count once */
+};
+
 struct pass_estimate {
     const struct partition *partition;
     const struct hardware *hardware;
     struct estimate_config config;
     enum precision used; /* by the units: another precision where the device lacks it */
     double params;
-    double macs, flops, bytes;       /* of all devices, replicated work included */
-    struct estimate_traffic traffic; /* the parts of `bytes` */
-    double latency_s, latency_plus_minus;
-    struct estimate_joules joules; /* of all devices */
-    double joules_plus_minus;
-    double average_w, peak_w; /* of all devices */
-    double power_plus_minus;
-    double utilization; /* FLOPs attained over peak, weighted by energy */
-    double mfu, mbu;    /* by the MACs of the model once, and of the memory bandwidth */
-    double efficiency;  /* joules above idle over the total */
-    double wasted_j;    /* idle joules while units wait: idle x (1 - utilization), summed */
-    size_t bound_counts[BOUND_COUNT];
+    struct estimate_totals total;
     struct subgraph_estimate *rows; /* by subgraph; NULL without detail */
     struct estimate_memory memory;
     struct estimate_concurrency concurrency; /* zero without detail */
     enum estimate_confidence confidence;
     char confidence_reason[160]; /* what keeps it from being higher */
 };
+
+/* *sum += times x *more, of figures that add up: work, time and energy. */
+void estimate_totals_add(struct estimate_totals *sum, const struct estimate_totals *more,
+                         double times);
 
 /* Without detail only totals are made: no rows, no timeline, no concurrency. */
 enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,

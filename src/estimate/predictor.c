@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-#include "estimate/workload_estimate.h"
-#include "estimate/roofline.h"
-#include "estimate/workload.h"
-
 void predictor_init(struct predictor *predictor, const struct hardware *hardware)
 {
     *predictor = (struct predictor){.hardware = hardware};
@@ -87,8 +83,13 @@ enum err predictor_predict(struct predictor *predictor, const struct measured_pa
     struct estimate_config config = config_of(predictor, pass, work.has_stored);
     err = workload_estimate_make(&work, predictor->hardware, &config, true, &estimate, why);
     if (!err) {
-        *out = (struct prediction){.latency_s = estimate.total.latency_s,
-                                   .joules = estimate.total.joules.total,
+        const struct estimate_totals *all = &estimate.total;
+        *out = (struct prediction){.latency_s = all->latency_s,
+                                   .joules = all->joules.total,
+                                   .latency_range = workload_estimate_interval(
+                                       &estimate, 1, all->latency_plus_minus / all->latency_s),
+                                   .joules_range = workload_estimate_interval(
+                                       &estimate, 1, all->joules_plus_minus / all->joules.total),
                                    .regime = regime_of(&estimate)};
         workload_estimate_release(&estimate);
     }
@@ -137,7 +138,10 @@ enum err predictor_predict_load(const struct predictor *predictor, const struct 
     if (row->kind == CALIBRATE_GRAPH || row->kind == CALIBRATE_LAUNCH)
         rates.launch_s.value *= row->kernels;
     roofline_estimate(&load, &work, &rates, 1, &found);
-    *out = (struct prediction){
-        .latency_s = found.latency_s, .joules = found.joules.total, .regime = found.bound};
+    *out = (struct prediction){.latency_s = found.latency_s,
+                               .joules = found.joules.total,
+                               .latency_range = {UNKNOWN, UNKNOWN, UNKNOWN},
+                               .joules_range = {UNKNOWN, UNKNOWN, UNKNOWN},
+                               .regime = found.bound};
     return ERR_OK;
 }

@@ -12,7 +12,7 @@
 #include "core/err.h"
 #include "estimate/calibrate_rows.h"
 #include "estimate/partition.h"
-#include "estimate/roofline.h"
+#include "estimate/workload_estimate.h"
 #include "graph/reader.h"
 
 struct predictor {
@@ -27,7 +27,8 @@ struct predictor {
 
 struct prediction {
     double latency_s, joules;
-    enum estimate_bound regime; /* that most of the time is bound by */
+    struct estimate_interval latency_range, joules_range; /* over those; UNKNOWN for single loads */
+    enum estimate_bound regime;                           /* that most of the time is bound by */
 };
 
 /* What a measured row ran; 0 where it does not say. */

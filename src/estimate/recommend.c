@@ -6,13 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/text.h"
+#include "metrics/uncertainty.h"
 
 /* How far batches are doubled, and how close to the best one is good enough: the curve is flat there, and a
  * smaller batch has less latency. */
 enum { DOUBLINGS_MOST = 10, BATCH_MOST = 65536, DEVICES_MOST = 64 };
 #define NEAR_BEST 1.05
 #define TIE       1e-9 /* savings that differ by no more are the same */
+
+/* Relative error of an estimate that another batch of the same model on the same device does not share: how far
+ * the errors of such settings differ among the rows of docs/measurements.md (standard deviation). */
+#define BATCH_ERROR 0.04
 
 const char *recommend_kind_name(enum recommend_kind kind)
 {
@@ -26,34 +32,65 @@ struct search {
     const struct workload_estimate *now;
     double joules_now; /* per unit */
     bool is_violated;  /* a limit, by the estimate as it is */
-    struct recommendation *out;
-    size_t count;
+    struct recommendations *out;
     struct error *why;
 };
 
 /* A change that was estimated. */
 struct trial {
     struct recommendation row;
-    bool is_good; /* fits, and meets limits that are violated now or saves enough */
+    bool is_good;   /* fits, and meets limits that are violated now or saves enough */
+    bool is_unsure; /* would save enough, but no more than the ± of the saving */
 };
 
-static struct trial judge(const struct search *search, enum recommend_kind kind,
+/* Power modes of one device share its figures. */
+static uint64_t device_of(const struct workload_estimate *estimate)
+{
+    const char *id = estimate->hardware->id;
+    return hash_bytes(HASH_START, id, strcspn(id, "@"));
+}
+
+/* Relative standard uncertainty of the joules of `tried` over those of `now`.  What models as shipped take beyond
+ * an estimate is common to both. */
+static double ratio_error(const struct search *search, enum recommend_kind kind,
+                          const struct workload_estimate *tried)
+{
+    const struct workload_estimate *both[] = {search->now, tried};
+    struct uncertainty each[2], all = {UNKNOWN, UNKNOWN, 0};
+    for (size_t i = 0; i < 2; i++) {
+        const struct estimate_totals *total = &both[i]->total;
+        double own =
+            kind == RECOMMEND_BATCH ? BATCH_ERROR : estimate_model_error(both[i]->hardware);
+        each[i] = (struct uncertainty){total->joules_plus_minus / total->joules.total, own,
+                                       device_of(both[i])};
+        uncertainty_join(&all, &each[i]);
+    }
+    return hypot(uncertainty_among(1, each[0].independent, &each[0], &all),
+                 uncertainty_among(1, each[1].independent, &each[1], &all));
+}
+
+static struct trial judge(struct search *search, enum recommend_kind kind,
                           const struct workload_estimate *tried)
 {
     double joules = workload_estimate_joules_per_unit(tried);
+    double ratio = joules / search->joules_now;
     struct trial trial = {.row = {.kind = kind,
                                   .joules_each = joules,
                                   .joules_saved_each = search->joules_now - joules,
-                                  .saving = 1 - joules / search->joules_now,
+                                  .saving = 1 - ratio,
+                                  .saving_plus_minus = ratio * ratio_error(search, kind, tried),
                                   .verdict = budget_verdict(search->question->budget, tried),
                                   .latency_s = tried->total.latency_s,
                                   .units_per_s = workload_estimate_units_per_s(tried),
                                   .memory_bytes = tried->memory.total_peak,
                                   .joules_total = tried->total.joules.total}};
     bool repairs = search->is_violated && trial.row.verdict == BUDGET_PASS;
-    bool saves = trial.row.saving > RECOMMEND_LEAST &&
+    bool saves = workload_estimate_fits(tried) && trial.row.saving > RECOMMEND_LEAST &&
                  budget_is_no_worse(search->question->budget, search->now, tried);
-    trial.is_good = workload_estimate_fits(tried) && (repairs || saves);
+    bool is_sure = trial.row.saving > trial.row.saving_plus_minus;
+    trial.is_good = workload_estimate_fits(tried) && (repairs || (saves && is_sure));
+    trial.is_unsure = saves && !trial.is_good;
+    search->out->unsure += trial.is_unsure;
     return trial;
 }
 
@@ -78,12 +115,13 @@ static bool is_better(const struct trial *trial, const struct trial *best)
 
 static void propose(struct search *search, const struct trial *trial)
 {
-    if (!trial->is_good || search->count == RECOMMEND_MOST)
+    struct recommendations *out = search->out;
+    if (!trial->is_good || out->count == RECOMMEND_MOST)
         return;
-    for (size_t i = 0; i < search->count; i++)
-        if (strcmp(search->out[i].options, trial->row.options) == 0)
+    for (size_t i = 0; i < out->count; i++)
+        if (strcmp(out->items[i].options, trial->row.options) == 0)
             return;
-    search->out[search->count++] = trial->row;
+    out->items[out->count++] = trial->row;
 }
 
 /* The same workload on another device or in another configuration; not good when the device cannot run it.
@@ -162,8 +200,8 @@ static enum err try_batches(struct search *search)
         enum err err = try_batch(search, batch *= 2, &trials[count]);
         if (err)
             return err;
-        if (count > 0 && !trials[count].is_good) /* beyond memory or limits */
-            break;
+        if (count > 0 && !trials[count].is_good && !trials[count].is_unsure)
+            break; /* beyond memory or limits */
     }
     for (size_t i = 0; i < count; i++)
         if (trials[i].is_good && trials[i].row.joules_each < trials[best].row.joules_each)
@@ -335,8 +373,8 @@ static int best_first(const void *left, const void *right)
     return compare(left, right);
 }
 
-enum err recommend_make(const struct recommend_question *question,
-                        struct recommendation out[RECOMMEND_MOST], size_t *count, struct error *why)
+enum err recommend_make(const struct recommend_question *question, struct recommendations *out,
+                        struct error *why)
 {
     static enum err (*const TRY[])(struct search *) = {
         try_smaller_batches, try_batches,       try_precisions, try_catalog,
@@ -349,10 +387,10 @@ enum err recommend_make(const struct recommend_question *question,
                             .out = out,
                             .why = why};
     enum err err = ERR_OK;
+    out->count = out->unsure = 0;
     for (size_t i = 0; !err && i < sizeof TRY / sizeof *TRY; i++)
         err = TRY[i](&search);
-    qsort(out, search.count, sizeof *out, best_first);
-    *count = err ? 0 : search.count;
+    qsort(out->items, out->count, sizeof *out->items, best_first);
     return err;
 }
 

@@ -22,7 +22,7 @@ enum err validation_add(struct validation *validation, const struct validate_row
     validation->rows = rows;
     struct validate_row *added = &rows[validation->count++];
     *added = *row;
-    str_plain(added->label);
+    str_plain(added->label, sizeof added->label);
     double window = is_known(row->window_s) ? row->window_s : row->measured_s;
     if (is_known(row->measured_j) && !(window >= VALIDATE_ENERGY_LEAST_S)) {
         added->measured_j = UNKNOWN;
@@ -276,7 +276,8 @@ enum err validation_read(struct validation *validation, const char *path,
 
 /* ---- sums ---- */
 
-static void add_error(struct validate_error *sum, double measured, double predicted)
+static void add_error(struct validate_error *sum, double measured, double predicted,
+                      struct estimate_interval range)
 {
     if (!is_known(measured) || !is_known(predicted) || !(measured > 0))
         return;
@@ -284,12 +285,18 @@ static void add_error(struct validate_error *sum, double measured, double predic
     sum->rows++;
     sum->mape += fabs(error);
     sum->bias += error;
+    sum->ranged += is_known(range.low) && is_known(range.high);
+    double ratio = measured / predicted - 1;
+    for (int k = 0; k < 2; k++)
+        sum->inside[k] += ratio >= (k + 1) * (range.low - 1) && ratio <= (k + 1) * (range.high - 1);
 }
 
 static void divide(struct validate_error *sum)
 {
     sum->mape = sum->rows ? sum->mape / (double)sum->rows : UNKNOWN;
     sum->bias = sum->rows ? sum->bias / (double)sum->rows : UNKNOWN;
+    for (int k = 0; k < 2; k++)
+        sum->inside[k] = sum->ranged ? sum->inside[k] / (double)sum->ranged : UNKNOWN;
 }
 
 struct validate_sums validate_sum(const struct validation *validation, enum estimate_bound regime)
@@ -300,8 +307,9 @@ struct validate_sums validate_sum(const struct validation *validation, enum esti
         if (regime != BOUND_COUNT && row->predicted.regime != regime)
             continue;
         sums.rows++;
-        add_error(&sums.latency, row->measured_s, row->predicted.latency_s);
-        add_error(&sums.energy, row->measured_j, row->predicted.joules);
+        const struct prediction *predicted = &row->predicted;
+        add_error(&sums.latency, row->measured_s, predicted->latency_s, predicted->latency_range);
+        add_error(&sums.energy, row->measured_j, predicted->joules, predicted->joules_range);
     }
     divide(&sums.latency);
     divide(&sums.energy);

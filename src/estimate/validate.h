@@ -45,8 +45,10 @@ enum err validation_read(struct validation *validation, const char *path,
 
 /* Mean of |predicted / measured - 1| and of predicted / measured - 1; UNKNOWN without rows. */
 struct validate_error {
-    size_t rows;
+    size_t rows, ranged; /* compared, and of these with an interval */
     double mape, bias;
+    double
+        inside[2]; /* share of rows within one and two standard deviations; UNKNOWN without any */
 };
 struct validate_sums {
     size_t rows;

@@ -168,44 +168,22 @@ struct list {
     int64_t most;
 };
 
-static enum err bad_list(const struct list *list, struct error *why)
+/* One item: "8", "1..64", "1..64x2" into first, last and factor; cut into its parts. */
+static bool parse_range(char *item, int64_t most, int64_t range[3])
 {
-    return err_set(why, ERR_USAGE,
-                   "--%s takes numbers from 1 to %" PRId64 ", as in %s; not '%.80s'", list->option,
-                   list->most, list->example, list->words);
-}
-
-static bool parse_number(const char *from, size_t length, int64_t most, int64_t *out)
-{
-    char number[24];
-    uint64_t value;
-    if (length == 0 || length >= sizeof number)
-        return false;
-    str_format(number, sizeof number, "%.*s", (int)length, from);
-    if (parse_u64(number, &value) != ERR_OK || value < 1 || value > (uint64_t)most)
-        return false;
-    *out = (int64_t)value;
-    return true;
-}
-
-/* One item between commas: "8", "1..64", "1..64x2". */
-static bool parse_range(const char *word, size_t length, int64_t most, int64_t *first,
-                        int64_t *last, int64_t *factor)
-{
-    const char *dots = strstr(word, "..");
-    *factor = 1;
-    if (!dots || dots >= word + length) {
-        bool good = parse_number(word, length, most, first);
-        *last = *first;
-        return good;
+    char *high = strstr(item, ".."), *times = high ? strchr(high, 'x') : NULL;
+    const char *const parts[3] = {item, high ? high + 2 : item, times ? times + 1 : "1"};
+    if (high)
+        *high = '\0';
+    if (times)
+        *times = '\0';
+    for (int i = 0; i < 3; i++) {
+        uint64_t value;
+        if (parse_u64(parts[i], &value) != ERR_OK || value < 1 || value > (uint64_t)most)
+            return false;
+        range[i] = (int64_t)value;
     }
-    const char *end = word + length, *high = dots + 2;
-    const char *times = memchr(high, 'x', (size_t)(end - high));
-    if (times && (!parse_number(times + 1, (size_t)(end - times - 1), most, factor) || *factor < 2))
-        return false;
-    return parse_number(word, (size_t)(dots - word), most, first) &&
-           parse_number(high, (size_t)((times ? times : end) - high), most, last) &&
-           *first <= *last;
+    return range[0] <= range[1] && (!times || range[2] > 1);
 }
 
 static enum err parse_list(const struct list *list, struct numbers *out, struct error *why)
@@ -216,11 +194,15 @@ static enum err parse_list(const struct list *list, struct numbers *out, struct 
     if (!out->items)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (const char *word = list->words; word;) {
+        char item[64];
+        int64_t range[3];
         size_t length = strcspn(word, ",");
-        int64_t first = 0, last = 0, factor;
-        if (!parse_range(word, length, list->most, &first, &last, &factor))
-            return bad_list(list, why);
-        for (int64_t n = first; n <= last; n = factor > 1 ? n * factor : n + 1) {
+        bool is_whole = str_format(item, sizeof item, "%.*s", (int)length, word);
+        if (!is_whole || !parse_range(item, list->most, range))
+            return err_set(why, ERR_USAGE,
+                           "--%s takes numbers from 1 to %" PRId64 ", as in %s; not '%.80s'",
+                           list->option, list->most, list->example, list->words);
+        for (int64_t n = range[0]; n <= range[1]; n = range[2] > 1 ? n * range[2] : n + 1) {
             if (out->count == NUMBERS_MOST)
                 return err_set(why, ERR_USAGE, "--%s: at most %d numbers", list->option,
                                NUMBERS_MOST);

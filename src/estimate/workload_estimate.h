@@ -13,16 +13,19 @@
 #include "estimate/pass_estimate.h"
 #include "estimate/workload.h"
 
-/* Figures of several passes together. */
-struct estimate_totals {
-    double macs, flops, bytes;
-    struct estimate_traffic traffic; /* the parts of `bytes` */
-    double latency_s, latency_plus_minus;
-    struct estimate_joules joules;
-    double joules_plus_minus;
-    double average_w, peak_w, power_plus_minus;
-    double utilization, mfu, mbu, efficiency, wasted_j;
-    double bound_counts[BOUND_COUNT]; /* of subgraphs; decode steps count once */
+/* How models as they ship compare with an estimate, which is a bound with ideal kernels (docs/estimate.md,
+ * "Models as shipped"). */
+struct estimate_shipped {
+    double below, above; /* relative standard deviations beside the ±; 0: the ± covers them */
+    double least,
+        most; /* measured over estimated: means of the sets of measurements that came closest and were
+                          * furthest off; UNKNOWN where the ± covers them */
+};
+
+/* From one standard deviation below a figure to one above it. */
+struct estimate_interval {
+    double low, high;
+    double plus_minus; /* the larger side: one ± that covers both */
 };
 
 struct workload_estimate {
@@ -32,7 +35,8 @@ struct workload_estimate {
     enum precision used;
     double params;
     double divided; /* share of the MACs that devices divide, not replicate; UNKNOWN for one */
-    struct estimate_totals total;
+    struct estimate_totals total; /* ± are those of the bound, without `shipped` */
+    struct estimate_shipped shipped;
     struct estimate_memory memory; /* of the pass with the highest peak */
     double limit_w;                /* of all devices; UNKNOWN: not stated */
     enum estimate_confidence confidence;
@@ -62,6 +66,10 @@ bool workload_estimate_fits(const struct workload_estimate *estimate);
 /* The partition that the memory timeline belongs to; NULL without detail. */
 const struct partition *
 workload_estimate_timeline_partition(const struct workload_estimate *estimate);
+
+/* What a time or an energy may be for a model as it ships, given the ± of the bound. */
+struct estimate_interval workload_estimate_interval(const struct workload_estimate *estimate,
+                                                    double value, double plus_minus);
 
 /* Per unit of the workload: a sample, a token. */
 double workload_estimate_joules_per_unit(const struct workload_estimate *estimate);

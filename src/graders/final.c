@@ -127,9 +127,9 @@ static bool find_boxed(struct slice text, struct slice *out)
 {
     unsigned long closed = 0; /* braces that are closed but not yet opened */
     for (size_t at = text.length; at-- > 0;) {
-        if (is_escaped(text, at)) {
+        if (is_escaped(text, at))
             continue;
-        } else if (text.start[at] == '}') {
+        if (text.start[at] == '}') {
             closed++;
         } else if (text.start[at] == '{' && closed) {
             if (opens_box(text, at)) {
@@ -215,13 +215,20 @@ static bool links(const struct token *token, const struct tokens *after)
     return apart || !token_in(token, " - \xE2\x80\x93 \xE2\x80\x94 ");
 }
 
+static bool begins_value(const struct token *token)
+{
+    return token->spaced && (isdigit((unsigned char)token->text.start[0]) ||
+                             token_in(token, " $ ( \\ \\boxed \\frac "));
+}
+
 /* Where the value of a statement begins, whose "answer" is before `tokens`; NULL when it is not one.  At most
  * three words come before the link, or any that follow a preposition: "the answer to the question is". */
 static const char *statement_value(struct tokens tokens, const struct token *noun, bool starts_line)
 {
     struct token token, before = *noun;
     bool long_way = false;
-    for (int i = 0, words = 0; i < STATEMENT_TOKENS && token_next(&tokens, &token);
+    int words = 0;
+    for (int i = 0; i < STATEMENT_TOKENS && (words <= 3 || long_way) && token_next(&tokens, &token);
          i++, before = token) {
         if (token.kind == TOKEN_LINE)
             return starts_line && words == 0 ? tokens.at : NULL; /* a heading */
@@ -233,15 +240,11 @@ static const char *statement_value(struct tokens tokens, const struct token *nou
             return after_but(tokens);
         if (links(&token, &tokens))
             return after_link(tokens);
-        bool value = isdigit((unsigned char)token.text.start[0]) ||
-                     token_in(&token, " $ ( \\ \\boxed \\frac ");
-        if (starts_line && words == 0 && value && token.spaced && !long_way)
+        if (starts_line && words == 0 && !long_way && begins_value(&token))
             return token.text.start; /* "Answer 16" */
         long_way = long_way || (words == 0 && token_in(&token, " to for of in "));
         words += token.kind == TOKEN_WORD &&
                  !token_in(&token, " would should must will could has to have ");
-        if (words > 3 && !long_way)
-            return NULL;
     }
     return NULL;
 }

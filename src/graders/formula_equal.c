@@ -49,10 +49,10 @@ static const char LIST[] = ",;AO", RELATIONS[] = "=<>LGN", UNIONS[] = "UO", CELL
 
 static bool separates(const struct math_token *token, const char *set)
 {
-    char sign = token->kind == MATH_SIGN ? token->sign
-                : is_word(token, "and")  ? 'A'
-                : is_word(token, "or")   ? 'O'
-                                         : '\0';
+    int sign = token->kind == MATH_SIGN ? token->sign
+               : is_word(token, "and")  ? 'A'
+               : is_word(token, "or")   ? 'O'
+                                        : '\0';
     return sign && strchr(set, sign);
 }
 
@@ -723,7 +723,7 @@ static bool read_region(struct part part, unsigned point, struct region *out)
 
 static bool same_intervals(const struct region *a, const struct region *b)
 {
-    for (size_t i = 0; i < a->count; i++) {
+    for (size_t i = 0; i < a->count && a->count == b->count; i++) {
         const struct interval *x = &a->items[i], *y = &b->items[i];
         if (!near(x->low, y->low) || !near(x->high, y->high) || x->low_closed != y->low_closed ||
             x->high_closed != y->high_closed)
@@ -827,6 +827,16 @@ static size_t item_end(const struct formula *formula, size_t from)
     return formula->count;
 }
 
+/* The token, or the upper or lower sign of a plus-minus or minus-plus. */
+static struct math_token with_sign(const struct math_token *token, bool lower)
+{
+    struct math_token sign = *token;
+    bool upper = is_sign(token, SIGN_PLUS_MINUS);
+    if (upper || is_sign(token, SIGN_MINUS_PLUS))
+        sign.sign = upper != lower ? '+' : '-';
+    return sign;
+}
+
 /* Replaces each item of the list with a plus-minus sign by "item with the upper signs, item with the lower
  * signs". */
 static enum err expand(struct formula *formula)
@@ -843,13 +853,8 @@ static enum err expand(struct formula *formula)
         for (int lower = 0; lower < signs && end > i; lower++) {
             if (lower)
                 items[count++] = (struct math_token){.kind = MATH_SIGN, .sign = ','};
-            for (size_t k = i; k < end; k++) {
-                items[count] = formula->items[k];
-                bool upper = is_sign(&items[count], SIGN_PLUS_MINUS);
-                if (upper || is_sign(&items[count], SIGN_MINUS_PLUS))
-                    items[count].sign = upper != lower ? '+' : '-';
-                count++;
-            }
+            for (size_t k = i; k < end; k++)
+                items[count++] = with_sign(&formula->items[k], lower);
         }
         if (end < formula->count)
             items[count++] = formula->items[end];

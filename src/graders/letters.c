@@ -217,7 +217,8 @@ static bool denied_before(const struct items *items, size_t i)
     static const char FILLER[] =
         " be with in for by the likely to answers statement statements options choices "
         "choice also first anything definitely certainly choose pick select ";
-    for (size_t j = i; j-- > 0 && i - j < REACH;) {
+    for (size_t back = 1; back <= i && back < REACH; back++) {
+        size_t j = i - back;
         const struct token *token = at(items, j);
         if (token_is_negation(token) || token_in(token, DENIALS))
             return true;
@@ -409,7 +410,8 @@ static enum evidence lead_word(const struct items *items, size_t j, struct lead 
 static enum evidence evidence_before(const struct items *items, size_t i)
 {
     struct lead lead = {0};
-    for (size_t j = i; j-- > 0 && i - j < REACH;) {
+    for (size_t back = 1; back <= i && back < REACH; back++) {
+        size_t j = i - back;
         const struct token *token = at(items, j);
         bool done = false;
         if (token_is(token, "\\boxed") || token_is(token, "\\fbox"))
@@ -519,7 +521,8 @@ static char rival_after(const struct items *items, size_t i)
     if (j >= items->count || !items->at[j].letter || items->at[j].letter == items->at[i].letter)
         return '\0';
     const struct token *next = at(items, skip_closing(items, j + 1));
-    return next->kind != TOKEN_WORD || links_letters(next) ? items->at[j].letter : '\0';
+    bool ends = next->kind != TOKEN_WORD || links_letters(next);
+    return (char)(ends ? items->at[j].letter : '\0');
 }
 
 /* The letter with the one that is joined to it, in the order of the text. */

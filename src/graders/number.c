@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "core/params.h"
-#include "core/text.h"
 #include "graders/fold.h"
 
 /* A position in the text; at the end it reads as '\0'.  The take_ functions advance it only when they

@@ -71,7 +71,7 @@ static void key_failed(struct reading *reading, const char *key, const char *wha
 static void no_memory(struct reading *reading)
 {
     if (!reading->err)
-        reading->err = err_set(reading->why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        reading->err = err_no_memory(reading->why);
 }
 
 enum { WHOLE_MODEL = -1 }; /* in place of a layer */
@@ -92,7 +92,7 @@ static uint64_t read_size(struct reading *reading, const char *key, int layer, u
                        !gguf_item_u64(value, is_array ? (uint64_t)layer : 0, &size) || size == 0 ||
                        size > limit))
         key_failed(reading, key, "is out of range");
-    return reading->err ? 1 : size;
+    return reading->err || size == 0 ? 1 : size;
 }
 
 /* ---- sizes: all that keys give ---- */

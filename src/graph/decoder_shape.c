@@ -296,7 +296,7 @@ enum err decoder_from_shape(const struct decoder_shape *shape, struct decoder *o
         return err;
     struct decoder_layer *layers = calloc(shape->layers, sizeof *layers);
     if (!layers)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     *out = (struct decoder){
         .activation = shape->activation,
         .embedding = shape->embedding,

@@ -507,7 +507,7 @@ static void read_all(struct cursor *cursor, struct gguf *out)
     out->names = malloc((out->tensor_count + 1) * sizeof *out->names);
     if (!out->keys || !out->names)
         cursor_no_memory(cursor);
-    if (cursor->err)
+    if (cursor->err || !out->keys || !out->names)
         return;
     for (size_t i = 0; i < out->value_count; i++)
         out->keys[i] = &out->values[i].key;

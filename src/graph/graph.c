@@ -63,16 +63,15 @@ void graph_release(struct graph *graph)
 
 /* ---- building ---- */
 
-static enum err no_memory(struct error *why)
-{
-    return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-}
-
 static const char *copy_name(struct graph *graph, const char *string)
 {
-    char *kept = arena_string(&graph->names, string, strlen(string));
-    if (kept)
-        str_plain(kept);
+    if (str_is_plain(string))
+        return arena_string(&graph->names, string, strlen(string));
+    struct text plain = {0};
+    text_add_plain(&plain, string);
+    const char *kept =
+        plain.failed ? NULL : arena_string(&graph->names, text_get(&plain), plain.length);
+    text_release(&plain);
     return kept;
 }
 
@@ -82,11 +81,11 @@ enum err graph_add_tensor(struct graph *graph, const struct graph_tensor *tensor
     struct graph_tensor *tensors =
         grow(graph->tensors, &graph->tensor_capacity, graph->tensor_count, sizeof *tensors);
     if (!tensors)
-        return no_memory(why);
+        return err_no_memory(why);
     graph->tensors = tensors;
     const char *name = copy_name(graph, tensor->name ? tensor->name : "");
     if (!name)
-        return no_memory(why);
+        return err_no_memory(why);
     struct graph_tensor *added = &tensors[graph->tensor_count];
     *added = *tensor;
     added->name = name;
@@ -103,7 +102,7 @@ static enum err add_links(struct graph *graph, const tensor_id *ids, size_t coun
         tensor_id *links =
             grow(graph->links, &graph->link_capacity, graph->link_count, sizeof *links);
         if (!links)
-            return no_memory(why);
+            return err_no_memory(why);
         graph->links = links;
         links[graph->link_count++] = ids[i];
     }
@@ -117,13 +116,13 @@ enum err graph_add_node(struct graph *graph, const struct graph_node *node, cons
     struct graph_node *nodes =
         grow(graph->nodes, &graph->node_capacity, graph->node_count, sizeof *nodes);
     if (!nodes)
-        return no_memory(why);
+        return err_no_memory(why);
     graph->nodes = nodes;
     struct graph_node added = *node;
     added.name = copy_name(graph, node->name ? node->name : "");
     added.label = node->label ? copy_name(graph, node->label) : graph_op_name(node->op);
     if (!added.name || !added.label)
-        return no_memory(why);
+        return err_no_memory(why);
     added.input_count = (uint32_t)input_count;
     added.output_count = (uint32_t)output_count;
     if (added.weight_fraction <= 0)
@@ -224,13 +223,13 @@ enum err graph_finish(struct graph *graph, struct error *why)
 {
     uint32_t in_cycle, *order = malloc((graph->node_count + 1) * sizeof *order);
     if (!order)
-        return no_memory(why);
+        return err_no_memory(why);
     enum err err = order_nodes(graph->node_count, producer, graph, order, &in_cycle);
     if (!err)
         err = rearrange(graph, order);
     free(order);
     if (err == ERR_NO_MEMORY)
-        return no_memory(why);
+        return err_no_memory(why);
     if (err)
         return err_set(why, err,
                        "the graph has a cycle: node %u (%.100s) depends on its own output",

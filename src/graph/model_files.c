@@ -62,7 +62,7 @@ void model_copy_plain(struct slice from, char *to, size_t size)
     for (size_t i = 0; i < length; i++)
         to[i] = (char)(from.start[i] ? from.start[i] : '?');
     to[length] = '\0';
-    str_plain(to);
+    str_plain(to, size);
 }
 
 struct model_label model_label(struct slice name)

@@ -84,10 +84,9 @@ enum err model_open_with(const struct graph_reader *reader, const char *source, 
                           .state = reader->state_size ? calloc(1, reader->state_size) : NULL};
     str_copy(out->source, sizeof out->source, source);
     str_copy(out->name, sizeof out->name, source);
-    enum err err = reader->state_size && !out->state
-                       ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY))
-                       : reader->open(source, out, why);
-    str_plain(out->name);
+    enum err err =
+        reader->state_size && !out->state ? err_no_memory(why) : reader->open(source, out, why);
+    str_plain(out->name, sizeof out->name);
     if (err)
         model_close(out);
     return err;
@@ -98,7 +97,7 @@ enum err model_graph(const struct model *model, struct graph_options *options, s
 {
     *out = (struct graph){0};
     enum err err = model->reader->build(model, options, out, why);
-    str_plain(out->name);
+    str_plain(out->name, sizeof out->name);
     if (err)
         graph_release(out);
     return err;

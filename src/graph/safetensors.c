@@ -39,11 +39,6 @@ struct reading {
     struct error *why;
 };
 
-static enum err no_memory(struct error *why)
-{
-    return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-}
-
 /* ---- one tensor ---- */
 
 static enum err tensor_failed(const struct reading *reading, const char *name, const char *what)
@@ -112,11 +107,11 @@ static enum err read_tensor(const struct reading *reading, const struct jv *valu
     struct safetensors_tensor *tensors =
         grow(out->tensors, &out->capacity, out->count, sizeof *tensors);
     if (!tensors)
-        return no_memory(reading->why);
+        return err_no_memory(reading->why);
     out->tensors = tensors;
     tensor.name = arena_string(&out->names, name, strlen(name));
     if (!tensor.name)
-        return no_memory(reading->why);
+        return err_no_memory(reading->why);
     tensors[out->count++] = tensor;
     *sum += tensor.bytes;
     return ERR_OK;
@@ -224,7 +219,7 @@ static enum err open_index(const char *path, const struct jv *json, struct safet
         return err_set(why, ERR_BAD_VALUE, "%s: 'weight_map' is missing", path);
     const char **files = malloc(count * sizeof *files);
     if (!files)
-        return no_memory(why);
+        return err_no_memory(why);
     enum err err = ERR_OK;
     for (const struct jv *item = jv_first(map); item && !err; item = jv_next(item)) {
         files[used] = jv_text(item);

@@ -293,13 +293,13 @@ enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct e
     *out = NULL;
     struct arrow_reader *reader = calloc(1, sizeof *reader);
     if (!reader)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     reader->fd = -1;
     str_copy(reader->path, sizeof reader->path, path);
     bool end = false;
     enum err err = ERR_OK;
     if (ArrowIpcDecoderInit(&reader->decoder))
-        err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        err = err_no_memory(why);
     if (!err)
         err = open_file(reader, path, why);
     if (!err)
@@ -371,7 +371,7 @@ enum err arrow_reader_next(struct arrow_reader *reader, struct text *row, bool *
     struct json json;
     json_init(&json, row, false);
     arrow_column_print(reader->columns, reader->batch, reader->at++, NULL, &json);
-    return row->failed ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY)) : ERR_OK;
+    return row->failed ? err_no_memory(why) : ERR_OK;
 }
 
 /* ---- by columns ---- */

@@ -176,16 +176,27 @@ static bool to_integer(double number, int64_t *out)
 }
 
 static int append_value(struct arrow_writer *writer, const struct arrow_field *field,
+                        struct ArrowArray *array, const struct jv *value);
+
+static int append_struct(struct arrow_writer *writer, const struct arrow_field *field,
+                         struct ArrowArray *array, const struct jv *object)
+{
+    struct jv_index members;
+    int code = jv_index_init(&members, object) ? ENOMEM : NANOARROW_OK;
+    int64_t i = 0;
+    for (const struct arrow_field *child = field->first; !code && child; child = child->next)
+        code =
+            append_value(writer, child, array->children[i++], jv_index_get(&members, child->name));
+    jv_index_release(&members);
+    return code ? code : ArrowArrayFinishElement(array);
+}
+
+static int append_value(struct arrow_writer *writer, const struct arrow_field *field,
                         struct ArrowArray *array, const struct jv *value)
 {
     int64_t integer;
-    if (field->type == ARROW_STRUCT && (jv_is_object(value) || !field->may_be_null)) {
-        int code = NANOARROW_OK;
-        int64_t i = 0;
-        for (const struct arrow_field *child = field->first; !code && child; child = child->next)
-            code = append_value(writer, child, array->children[i++], jv_get(value, child->name));
-        return code ? code : ArrowArrayFinishElement(array);
-    }
+    if (field->type == ARROW_STRUCT && (jv_is_object(value) || !field->may_be_null))
+        return append_struct(writer, field, array, value);
     if (field->type == ARROW_TEXT && !jv_is_null(value))
         return append_text(writer, array, value);
     if (field->type == ARROW_DOUBLE && is_known(jv_number(value)))

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <cjson/cJSON.h>
 
+#include "core/hash.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -97,12 +98,13 @@ static const char *find_unusable(const char *from, const char *end)
 
 static enum err parse_replaced(const char *bytes, size_t length, struct jv **out, struct error *why)
 {
+    static const char REPLACEMENT[] = {'\\', 'u', 'f', 'f', 'f', 'd'};
     char *copy = malloc(length);
     if (!copy)
         return err_set(why, ERR_NO_MEMORY, "out of memory for JSON");
     memcpy(copy, bytes, length);
     for (const char *at = copy; (at = find_unusable(at, copy + length)); at += 6)
-        memcpy(copy + (at - copy), "\\ufffd", 6);
+        memcpy(copy + (at - copy), REPLACEMENT, sizeof REPLACEMENT);
     enum err err = parse(copy, length, out, why);
     free(copy);
     return err;
@@ -219,25 +221,123 @@ const struct jv *jv_next(const struct jv *child)
     return child ? as(of(child)->next) : NULL;
 }
 
+bool jv_numbers(const struct jv *array, double *out, size_t count)
+{
+    const struct jv *value = jv_first(array);
+    if (!jv_is_array(array) || jv_count(array) != count)
+        return false;
+    for (size_t i = 0; i < count; i++, value = jv_next(value)) {
+        out[i] = jv_number(value);
+        if (!is_known(out[i]) && !jv_is_null(value))
+            return false;
+    }
+    return true;
+}
+
 const char *jv_key(const struct jv *child)
 {
     return child ? of(child)->string : NULL;
 }
 
-enum err jv_put(struct jv *object, const char *key, const struct jv *value)
+/* Puts a copy of the value in the place of another, whose key and neighbors stay. */
+static enum err assign(cJSON *place, const struct jv *value)
 {
-    cJSON *target = (cJSON *)object;
     cJSON *copy = cJSON_Duplicate(of(value), 1);
     if (!copy)
         return ERR_NO_MEMORY;
-    cJSON_bool done = cJSON_GetObjectItemCaseSensitive(target, key)
-                          ? cJSON_ReplaceItemInObjectCaseSensitive(target, key, copy)
-                          : cJSON_AddItemToObject(target, key, copy);
-    if (!done) {
-        cJSON_Delete(copy);
-        return ERR_NO_MEMORY;
-    }
+    cJSON before = *place;
+    *place = *copy;
+    place->next = before.next;
+    place->prev = before.prev;
+    place->string = before.string;
+    before.next = before.prev = NULL;
+    before.string = copy->string;
+    *copy = before;
+    cJSON_Delete(copy);
     return ERR_OK;
+}
+
+/* The new last member, or NULL without memory. */
+static const struct jv *append(cJSON *object, const char *key, const struct jv *value)
+{
+    cJSON *copy = cJSON_Duplicate(of(value), 1);
+    if (!copy || cJSON_AddItemToObject(object, key, copy))
+        return as(copy);
+    cJSON_Delete(copy);
+    return NULL;
+}
+
+static enum err put(struct jv *object, const char *key, const struct jv *value)
+{
+    cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)object, key);
+    if (known)
+        return assign(known, value);
+    return append((cJSON *)object, key, value) ? ERR_OK : ERR_NO_MEMORY;
+}
+
+/* ---- members by key ---- */
+
+/* Where the key is, or where it belongs. */
+static const struct jv **find_slot(const struct jv_index *index, const char *key)
+{
+    size_t at = (size_t)hash_mix(hash_string(HASH_START, key));
+    for (;; at++) {
+        const struct jv **slot = &index->slots[at & (index->capacity - 1)];
+        if (!*slot || !strcmp(of(*slot)->string, key))
+            return slot;
+    }
+}
+
+/* The first of several members with one key is kept. */
+static void add_to_index(struct jv_index *index, const struct jv *member)
+{
+    const struct jv **slot = find_slot(index, jv_key(member));
+    if (!*slot) {
+        *slot = member;
+        index->count++;
+    }
+}
+
+enum err jv_index_init(struct jv_index *index, const struct jv *object)
+{
+    size_t capacity = 64, count = jv_is_object(object) ? jv_count(object) : 0;
+    while (capacity < 4 * count)
+        capacity *= 2;
+    *index = (struct jv_index){.slots = calloc(capacity, sizeof *index->slots)};
+    if (!index->slots)
+        return ERR_NO_MEMORY;
+    index->capacity = capacity;
+    for (const struct jv *member = jv_first_member(object); member; member = jv_next(member))
+        add_to_index(index, member);
+    return ERR_OK;
+}
+
+void jv_index_release(struct jv_index *index)
+{
+    free(index->slots);
+    *index = (struct jv_index){0};
+}
+
+const struct jv *jv_index_get(const struct jv_index *index, const char *key)
+{
+    return index->capacity ? *find_slot(index, key) : NULL;
+}
+
+enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key,
+                      const struct jv *value)
+{
+    const struct jv *known = jv_index_get(index, key);
+    if (known)
+        return assign((cJSON *)known, value);
+    const struct jv *member = append((cJSON *)object, key, value);
+    if (!member)
+        return ERR_NO_MEMORY;
+    if (2 * (index->count + 1) <= index->capacity) {
+        add_to_index(index, member);
+        return ERR_OK;
+    }
+    jv_index_release(index);
+    return jv_index_init(index, object);
 }
 
 enum err jv_merge(struct jv *into, const struct jv *from)
@@ -246,7 +346,7 @@ enum err jv_merge(struct jv *into, const struct jv *from)
         cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)into, of(child)->string);
         enum err err = cJSON_IsObject(known) && jv_is_object(child)
                            ? jv_merge(as(known), child)
-                           : jv_put(into, of(child)->string, child);
+                           : put(into, of(child)->string, child);
         if (err)
             return err;
     }

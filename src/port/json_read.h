@@ -40,6 +40,9 @@ bool jv_integer(const struct jv *value, int64_t *out); /* false unless an intege
 bool jv_bool(const struct jv *value, bool fallback);   /* fallback unless true or false */
 bool jv_is_bool(const struct jv *value);
 
+/* Exactly `count` numbers or nulls, which are UNKNOWN; false for anything else. */
+bool jv_numbers(const struct jv *array, double *out, size_t count);
+
 /* Children of an array or object, in order. */
 size_t jv_count(const struct jv *value);
 const struct jv *jv_first(const struct jv *value);
@@ -47,8 +50,20 @@ const struct jv *jv_first_member(const struct jv *object); /* NULL unless an obj
 const struct jv *jv_next(const struct jv *child);
 const char *jv_key(const struct jv *child); /* NULL in an array */
 
+/* An object's members by key: jv_get looks through all of them, which is too slow for each of 50,000 columns.  Only
+ * jv_index_put may change an object while it is indexed.  Release with jv_index_release; an index whose init failed,
+ * or of no object, is empty. */
+struct jv_index {
+    const struct jv **slots; /* a hash table, half full at most */
+    size_t capacity, count;
+};
+
+enum err jv_index_init(struct jv_index *index, const struct jv *object) MUST_USE;
+void jv_index_release(struct jv_index *index);
+const struct jv *jv_index_get(const struct jv_index *index, const char *key); /* as jv_get */
 /* Sets the key to a copy of the value. */
-enum err jv_put(struct jv *object, const char *key, const struct jv *value) MUST_USE;
+enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key,
+                      const struct jv *value) MUST_USE;
 
 /* Copies `from` into the object `into`: objects are merged key by key, anything else is replaced. */
 enum err jv_merge(struct jv *into, const struct jv *from) MUST_USE;

@@ -70,6 +70,12 @@ double jv_number(const struct jv *value)
     return UNKNOWN;
 }
 
+bool jv_numbers(const struct jv *array, double *out, size_t count)
+{
+    (void)array, (void)out, (void)count;
+    return false;
+}
+
 bool jv_integer(const struct jv *value, int64_t *out)
 {
     (void)value, (void)out;
@@ -112,9 +118,28 @@ const char *jv_key(const struct jv *child)
     return NULL;
 }
 
-enum err jv_put(struct jv *object, const char *key, const struct jv *value)
+enum err jv_index_init(struct jv_index *index, const struct jv *object)
 {
-    (void)object, (void)key, (void)value;
+    (void)object;
+    *index = (struct jv_index){0};
+    return ERR_UNSUPPORTED;
+}
+
+void jv_index_release(struct jv_index *index)
+{
+    (void)index;
+}
+
+const struct jv *jv_index_get(const struct jv_index *index, const char *key)
+{
+    (void)index, (void)key;
+    return NULL;
+}
+
+enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key,
+                      const struct jv *value)
+{
+    (void)index, (void)object, (void)key, (void)value;
     return ERR_UNSUPPORTED;
 }
 

@@ -235,7 +235,7 @@ static void sync_folder(int folder)
 enum err output_finish(struct output *output, enum err err, struct error *why)
 {
     bool replaces = output->folder >= 0;
-    if (!err && replaces && fsync(output->fd) && errno != EINVAL)
+    if (!err && replaces && output->fd >= 0 && fsync(output->fd) && errno != EINVAL)
         err = failed(output, why);
     /* A file system may report a full disk or a lost server only when the file is closed. */
     if (output->fd >= 0 && close(output->fd) && !err)

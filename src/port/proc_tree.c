@@ -67,10 +67,8 @@ static bool only_forwards(const char *pid)
 {
     static const char *const NAMES[] = {"docker-proxy", "rootlessport", "slirp4netns", "pasta",
                                         "ssh",          "sshd",         "kubectl",     "socat"};
-    char path[64], name[64] = "";
-    str_format(path, sizeof path, "/proc/%s/comm", pid);
-    if (fs_read_text(path, name, sizeof name) != ERR_OK)
-        return false;
+    char name[64];
+    proc_name((int)strtol(pid, NULL, 10), name, sizeof name);
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (strcmp(name, NAMES[i]) == 0)
             return true;
@@ -108,6 +106,7 @@ size_t proc_listeners(unsigned port, int pids[static PROC_LISTENERS_MAX])
 
 struct process {
     int pid, parent;
+    struct proc_time own;
     uint64_t ticks; /* its own, and those of children that it has waited for */
     bool belongs, settled;
 };
@@ -121,17 +120,20 @@ struct processes {
 static bool read_process(const char *pid, struct process *out)
 {
     char path[64], text[1024];
-    unsigned long long user, system;
+    unsigned long long user, system, started;
     long long waited_user, waited_system;
     str_format(path, sizeof path, "/proc/%s/stat", pid);
     if (fs_read_text(path, text, sizeof text) != ERR_OK)
         return false;
     const char *fields = strrchr(text, ')');
     if (!fields ||
-        sscanf(fields + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld",
-               &out->parent, &user, &system, &waited_user, &waited_system) != 5)
+        sscanf(fields + 1,
+               " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld "
+               "%*d %*d %*d %*d %llu",
+               &out->parent, &user, &system, &waited_user, &waited_system, &started) != 6)
         return false;
     out->pid = (int)strtol(pid, NULL, 10);
+    out->own = (struct proc_time){out->pid, started, user + system};
     out->ticks = user + system + (uint64_t)waited_user + (uint64_t)waited_system;
     return true;
 }
@@ -148,6 +150,19 @@ static bool read_processes(struct processes *out)
             out->count += read_process(names.items[i], &out->items[out->count]);
     fs_names_release(&names);
     return out->items != NULL;
+}
+
+size_t proc_times(struct proc_time **out)
+{
+    struct processes all;
+    *out = NULL;
+    if (!read_processes(&all))
+        return 0;
+    *out = malloc((all.count + 1) * sizeof **out);
+    for (size_t i = 0; *out && i < all.count; i++)
+        (*out)[i] = all.items[i].own;
+    free(all.items);
+    return *out ? all.count : 0;
 }
 
 static bool is_one_of(const int *pids, size_t count, int pid)
@@ -195,15 +210,43 @@ double proc_tree_cpu_s(const int *pids, size_t count)
     return complete ? ticks / (double)sysconf(_SC_CLK_TCK) : UNKNOWN;
 }
 
+size_t proc_ancestry(int pid, int out[static PROC_ANCESTRY_MAX])
+{
+    size_t count = 0;
+    struct process process = {.parent = pid};
+    char name[16];
+    while (process.parent > 0 && count < PROC_ANCESTRY_MAX) {
+        str_format(name, sizeof name, "%d", process.parent);
+        if (!read_process(name, &process))
+            break;
+        out[count++] = process.pid;
+    }
+    return count;
+}
+
 bool proc_tree_has(const int *pids, size_t count, int pid)
 {
-    struct processes all;
-    bool has = false;
-    if (!count || !read_processes(&all))
-        return false;
-    mark_tree(&all, pids, count);
-    for (size_t i = 0; i < all.count; i++)
-        has = has || (all.items[i].belongs && all.items[i].pid == pid);
-    free(all.items);
-    return has;
+    int ancestry[PROC_ANCESTRY_MAX];
+    size_t depth = proc_ancestry(pid, ancestry);
+    for (size_t i = 0; i < depth; i++)
+        if (is_one_of(pids, count, ancestry[i]))
+            return true;
+    return false;
+}
+
+void proc_name(int pid, char *to, size_t size)
+{
+    char path[64], name[64]; /* with its line end it may not fit where the name does */
+    str_format(path, sizeof path, "/proc/%d/comm", pid);
+    str_copy(to, size, fs_read_text(path, name, sizeof name) == ERR_OK ? name : "");
+}
+
+bool proc_sees_host_pids(void)
+{
+    static const char HOST[] = "pid:[4026531836]"; /* the kernel's constant PROC_PID_INIT_INO */
+    char path[FS_PATH_MAX], link[64];
+    ssize_t n = fs_resolve("/proc/self/ns/pid", path, sizeof path)
+                    ? readlink(path, link, sizeof link - 1)
+                    : -1;
+    return n == (ssize_t)sizeof HOST - 1 && memcmp(link, HOST, sizeof HOST - 1) == 0;
 }

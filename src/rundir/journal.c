@@ -186,7 +186,7 @@ static enum err append(struct journal *journal, const struct text *line, bool ha
         text_add_bytes(&hidden, line->bytes, line->length);
         secret_hide_json(&hidden);
         if (hidden.failed)
-            return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+            return err_no_memory(why);
         line = &hidden;
     }
     pthread_mutex_lock(&journal->lock);

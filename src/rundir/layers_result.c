@@ -452,7 +452,7 @@ static enum err add_directory(struct layers_results *into, const char *path, str
     int code = err ? GLOB_NOSPACE : glob(text_get(&pattern), 0, NULL, &found);
     text_release(&pattern);
     if (code == GLOB_NOSPACE)
-        err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        err = err_no_memory(why);
     for (size_t i = 0; !code && !err && i < found.gl_pathc; i++)
         if (file_is_regular(found.gl_pathv[i])) /* else who reads the run reports it */
             err = add_file(into, found.gl_pathv[i], why);

@@ -213,13 +213,13 @@ enum err power_read(const char *directory, unsigned start, const struct summary 
     struct samples_found found = {0};
     *out = (struct power){.channels = calloc(CHANNELS_MOST, sizeof *out->channels)};
     if (!out->channels)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     enum err err = samples_read(directory, start, &query, note_channel, out, &found, why);
     if (!err && !choose(out, summary))
         err = err_set(why, ERR_NO_DATA, "no reading of energy or power in the samples of start %u",
                       start);
     if (!err && lay_grid(out, buckets_most))
-        err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        err = err_no_memory(why);
     if (!err)
         err = samples_read(directory, start, &query, add_row, out, &found, why);
     out->damaged = found.damaged;

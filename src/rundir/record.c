@@ -143,7 +143,7 @@ struct record_energy record_energy_of(const struct energy *energy)
         .method = method_name(energy->method),
         .source = energy->source[0] ? energy->source : NULL,
         .updates = energy->method == METHOD_NONE ? INTEGER_UNKNOWN : (int64_t)energy->updates,
-        .low_confidence = energy->low_confidence,
+        .low_confidence = (int8_t)energy->low_confidence,
         .note = energy->note[0] ? energy->note : NULL,
     };
 }
@@ -260,6 +260,23 @@ void record_line(const struct record *record, const char *model, const char *kin
     json_object_end(&json);
 }
 
+bool record_counts_board(const char *basis, const char *backend, bool is_board_known)
+{
+    bool board = basis && basis[0] ? strcmp(basis, "soc") == 0
+                                   : backend && strcmp(backend, "powermetrics") == 0;
+    return board && is_board_known;
+}
+
+static void set_basis(struct record *record)
+{
+    bool has_board = is_known(record->soc_joules) || is_known(record->soc_watts.avg);
+    if (record_counts_board(record->energy_basis, record->gpu_backend, has_board))
+        record->energy_basis = "soc";
+    else
+        record->energy_basis =
+            is_known(record->gpu_joules) || is_known(record->gpu_watts.avg) ? "gpu" : NULL;
+}
+
 void record_from_json(const struct jv *tree, const char *model, struct record *out)
 {
     struct json_field_reader reader = {.root = tree, .model = model};
@@ -267,4 +284,6 @@ void record_from_json(const struct jv *tree, const char *model, struct record *o
     for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
         if (is_member(field))
             json_field_read(&reader, &field->at, out);
+    if (!jv_is_object(jv_get(tree, "ipw")))
+        set_basis(out);
 }

@@ -59,8 +59,12 @@ void record_to_json(const struct record *record, const char *model, struct json 
 void record_line(const struct record *record, const char *model, const char *kind, const char *key,
                  struct text *line);
 
-/* The members point into the tree. */
+/* The members point into the tree.  energy_basis of a record of the Python IPW is what counts in it. */
 void record_from_json(const struct jv *tree, const char *model, struct record *out);
+
+/* The rule of the Python IPW: the board counts where the record says so, or an older one was read by what reads
+ * boards; but where the board is not known, the GPUs do, for energy and power together. */
+bool record_counts_board(const char *basis, const char *backend, bool is_board_known);
 
 /* ---- the table of fields ---- */
 

@@ -72,7 +72,7 @@ static bool is_journal_newer(const char *directory, const struct run_shards *sha
 static enum err set_model(struct run_table *table, const char *model, struct error *why)
 {
     table->model = strdup(model);
-    return table->model ? ERR_OK : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    return table->model ? ERR_OK : err_no_memory(why);
 }
 
 static bool has_model(const struct run_table *table, const char *model)
@@ -295,7 +295,7 @@ enum err run_table_load_texts(const char *directory, const char *model, struct r
     *out = (struct run_table){.directory = strdup(directory), .format = UNKNOWN};
     summary_init(&out->summary);
     if (!out->directory)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     enum err err = jv_available(&reason);
     if (!err)
         err = load_into(out, model, (struct asked){wanted, excerpts}, &reason);

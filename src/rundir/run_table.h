@@ -89,13 +89,14 @@ struct run_table {
         size_t count, stride;
     } excerpts; /* none unless they were asked for */
     enum run_source source;
-    bool ours;              /* records have the struct "ipw": shares, with their evidence */
-    size_t failed;          /* rows with RUN_FAILED */
-    uint64_t not_finite;    /* values that were NaN or infinite, and count as unknown */
-    uint64_t negative;      /* queries with an energy below 0, which counts as unknown */
-    uint64_t damaged;       /* lines of the journal that were skipped */
-    uint64_t first_damaged; /* the first of them, from 1 */
-    struct run_note {       /* for the user: damaged files, several models ... */
+    bool ours;                 /* records have the struct "ipw": shares, with their evidence */
+    bool uses_board, uses_gpu; /* what RUN_BASIS_JOULES and RUN_BASIS_WATTS are of */
+    size_t failed;             /* rows with RUN_FAILED */
+    uint64_t not_finite;       /* values that were NaN or infinite, and count as unknown */
+    uint64_t negative;         /* queries with an energy below 0, which counts as unknown */
+    uint64_t damaged;          /* lines of the journal that were skipped */
+    uint64_t first_damaged;    /* the first of them, from 1 */
+    struct run_note {          /* for the user: damaged files, several models ... */
         char text[320];
     } *notes;
     size_t note_count;

@@ -70,15 +70,12 @@ static enum err derive_total(struct run_table *table)
     return ERR_OK;
 }
 
-/* The board's where the record says so, or an older one was read by what reads boards; but where the
- * board is not known, the GPUs', energy and power together. */
 static bool takes_board(const struct run_table *table, size_t row)
 {
-    const char *basis = run_word(table, RUN_BASIS, row);
-    bool board = basis[0] ? strcmp(basis, "soc") == 0
-                          : strcmp(run_word(table, RUN_GPU_BACKEND, row), "powermetrics") == 0;
-    return board && (is_known(run_number(table, RUN_SOC_JOULES, row)) ||
-                     is_known(run_number(table, RUN_SOC_WATTS, row)));
+    return record_counts_board(run_word(table, RUN_BASIS, row),
+                               run_word(table, RUN_GPU_BACKEND, row),
+                               is_known(run_number(table, RUN_SOC_JOULES, row)) ||
+                                   is_known(run_number(table, RUN_SOC_WATTS, row)));
 }
 
 static enum err derive_basis(struct run_table *table, enum run_number out, enum run_number gpu,
@@ -89,8 +86,12 @@ static enum err derive_basis(struct run_table *table, enum run_number out, enum 
     double *column = table->numbers[out] = builder_new_column(table);
     if (!column)
         return ERR_NO_MEMORY;
-    for (size_t i = 0; i < table->rows; i++)
-        column[i] = run_number(table, takes_board(table, i) ? board : gpu, i);
+    for (size_t i = 0; i < table->rows; i++) {
+        bool is_board = takes_board(table, i);
+        column[i] = run_number(table, is_board ? board : gpu, i);
+        if (is_known(column[i]))
+            *(is_board ? &table->uses_board : &table->uses_gpu) = true;
+    }
     return ERR_OK;
 }
 

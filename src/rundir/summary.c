@@ -246,6 +246,23 @@ static void put_condition_devices(struct json *json, const char *key, const stru
     json_array_end(json);
 }
 
+static void put_gpu_processes(struct json *json, const char *key, const struct summary *summary)
+{
+    const struct summary_conditions *conditions = &summary->conditions;
+    json_array(json, key);
+    for (size_t i = 0; i < conditions->gpu_process_count; i++) {
+        const struct summary_gpu_process *process = &conditions->gpu_processes[i];
+        json_object(json, NULL);
+        json_string(json, "device", process->device);
+        json_integer(json, "pid", process->pid);
+        json_string(json, "name", process->name[0] ? process->name : NULL);
+        json_number(json, "memory_bytes", process->memory_bytes);
+        json_number(json, "utilization_pct", process->utilization_pct);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
 static void put_findings(struct json *json, const char *key, const struct summary *summary)
 {
     const struct summary_conditions *conditions = &summary->conditions;
@@ -277,6 +294,22 @@ static void read_condition_devices(const struct jv *value, struct summary *out)
     }
 }
 
+static void read_gpu_processes(const struct jv *value, struct summary *out)
+{
+    struct summary_conditions *conditions = &out->conditions;
+    for (const struct jv *item = jv_first(value);
+         item && conditions->gpu_process_count < SUMMARY_GPU_PROCESSES_MAX; item = jv_next(item)) {
+        struct summary_gpu_process *process =
+            &conditions->gpu_processes[conditions->gpu_process_count++];
+        str_copy(process->device, sizeof process->device,
+                 text_or_empty(jv_text(jv_get(item, "device"))));
+        str_copy(process->name, sizeof process->name, text_or_empty(jv_text(jv_get(item, "name"))));
+        jv_integer(jv_get(item, "pid"), &process->pid);
+        process->memory_bytes = jv_number(jv_get(item, "memory_bytes"));
+        process->utilization_pct = jv_number(jv_get(item, "utilization_pct"));
+    }
+}
+
 /* A severity that we do not know is that of a later version: it may matter. */
 static enum finding_severity severity_named(const char *name)
 {
@@ -304,6 +337,7 @@ static const struct summary_list {
     void (*read)(const struct jv *value, struct summary *out);
 } LISTS[] = {
     {"ipw.accuracy_interval_95", put_interval, read_interval},
+    {"ipw.conditions.gpu_processes", put_gpu_processes, read_gpu_processes},
     {"ipw.conditions.devices", put_condition_devices, read_condition_devices},
     {"ipw.conditions.findings", put_findings, read_findings},
     {"ipw.statistics", put_statistics, read_statistics},

@@ -62,7 +62,15 @@ struct summary_condition { /* of one device; UNKNOWN where it has no such sensor
     double throttled_share; /* of the time */
 };
 
-enum { SUMMARY_FINDINGS_MAX = 8, SUMMARY_CONDITIONS_MAX = 32 };
+struct summary_gpu_process { /* of others than what was measured */
+    char device[24];
+    int64_t pid;
+    char name[16]; /* "" where it is unknown */
+    double memory_bytes;
+    double utilization_pct; /* mean over the measured time */
+};
+
+enum { SUMMARY_FINDINGS_MAX = 8, SUMMARY_CONDITIONS_MAX = 32, SUMMARY_GPU_PROCESSES_MAX = 64 };
 
 struct summary_conditions {
     double seconds; /* measured */
@@ -72,6 +80,8 @@ struct summary_conditions {
         background_cpus_plus_minus; /* mean number that other processes kept busy */
     double background_gpu_pct;      /* mean utilization by other processes, of the most used GPU */
     int64_t background_gpu_processes;
+    struct summary_gpu_process gpu_processes[SUMMARY_GPU_PROCESSES_MAX];
+    size_t gpu_process_count;
     double background_joules; /* that other processes used on the CPUs, above idle */
     double idle_w, idle_plus_minus, idle_after_w,
         idle_after_plus_minus; /* of the counted devices */

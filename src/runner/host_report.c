@@ -31,10 +31,34 @@ static void name_gpus(const struct sensor_findings *findings, char *to, size_t s
         str_format(to, size, "%.*s (%u GPUs)", (int)strcspn(first, " "), first, count);
 }
 
+/* NVML knows nothing of a Jetson's GPU.  As there, the board's name stands for it. */
+static const char *jetson_name(const struct sensor_findings *findings)
+{
+    for (size_t i = 0; i < findings->count; i++)
+        if (strcmp(findings->items[i].id, "jetson") == 0 && findings->items[i].status == SENSOR_OK)
+            return findings->items[i].name;
+    return NULL;
+}
+
+static void describe_gpus(const struct sensor_findings *findings, struct host_report *out)
+{
+    name_gpus(findings, out->gpu, sizeof out->gpu);
+    const char *jetson = out->gpu[0] ? NULL : jetson_name(findings);
+    bool amd = str_starts(out->gpu, "AMD");
+    out->gpu_vendor = out->gpu_type = out->gpu_backend = NULL;
+    if (jetson)
+        str_copy(out->gpu, sizeof out->gpu, jetson);
+    if (!out->gpu[0])
+        return;
+    out->gpu_vendor = amd ? "AMD" : "NVIDIA";
+    out->gpu_type = jetson ? "SoC" : "GPU";
+    out->gpu_backend = jetson ? "sysfs/ina3221" : amd ? "AMDSMI" : "NVML";
+}
+
 void host_report_take(const struct sensor_findings *findings, struct host_report *out)
 {
     host_info_read(&out->info);
-    name_gpus(findings, out->gpu, sizeof out->gpu);
+    describe_gpus(findings, out);
     hardware_label(out->gpu, out->info.cpu_brand, out->label, sizeof out->label);
 }
 

@@ -10,8 +10,10 @@ struct json;
 
 struct host_report {
     struct host_info info;
-    char gpu[128];  /* "NVIDIA H200 x8"; "" without one */
-    char label[64]; /* short hardware name for run directories */
+    char gpu[128]; /* "NVIDIA H200 x8"; of a Jetson its board; "" without one */
+    const char *gpu_vendor, *gpu_type,
+        *gpu_backend; /* as the Python IPW calls them; NULL without one */
+    char label[64];   /* short hardware name for run directories */
 };
 
 /* The catalog entry of this machine: of its first GPU, else of its CPU.  Probes the sensors.  ERR_NOT_FOUND names

@@ -1,7 +1,6 @@
 /* One record per repetition of a command, or per measured window of a model; the summary is over all of them. */
 #include "runner/run_save.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,7 +178,7 @@ static void fill_figures(const struct measured *measured, struct summary *out)
     out->version = IPW_VERSION;
     out->started_at = measured->started_at;
     out->starts = 1;
-    out->interrupted = measured->interrupted;
+    out->interrupted = (int8_t)measured->interrupted;
     out->queries = out->total_queries = (int64_t)measured->count;
     out->completed = out->failed = out->energy_known = 0;
     out->seconds = 0;

@@ -18,12 +18,11 @@
         (out)->cpu_brand = str_or_null(info->cpu_brand);                                           \
         (out)->cpu_count = info->cpu_count ? (int64_t)info->cpu_count : INTEGER_UNKNOWN;           \
         if ((host)->gpu[0]) {                                                                      \
-            bool amd = str_starts((host)->gpu, "AMD");                                             \
             (out)->gpu_name = (host)->gpu;                                                         \
-            (out)->gpu_vendor = amd ? "AMD" : "NVIDIA";                                            \
+            (out)->gpu_vendor = (host)->gpu_vendor;                                                \
             (out)->gpu_device_id = 0;                                                              \
-            (out)->gpu_device_type = "GPU";                                                        \
-            (out)->gpu_backend = amd ? "AMDSMI" : "NVML";                                          \
+            (out)->gpu_device_type = (host)->gpu_type;                                             \
+            (out)->gpu_backend = (host)->gpu_backend;                                              \
         }                                                                                          \
     } while (0)
 

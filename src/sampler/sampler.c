@@ -24,6 +24,7 @@
 #define SETTLE_LEAST   (10 * NS_PER_MS)
 /* A read that takes longer than this will not return: the slowest known take 15 ms. */
 #define READ_MOST   NS_PER_S
+#define WATCH_MOST  (100 * NS_PER_MS)
 #define MARK_MOST   (15 * NS_PER_MS)
 #define SLEEP_FIRST (500 * NS_PER_US)
 #define SLEEP_LAST  (10 * NS_PER_MS)
@@ -526,6 +527,45 @@ enum err sampler_points(struct sampler *sampler, size_t source, size_t channel, 
             return err;
         after = chunk[count - 1].t;
     }
+}
+
+/* ---- processes ---- */
+
+/* Requests a reading of every source that can tell, and waits for them. */
+static void request_watch(struct sampler *sampler, void (*request)(struct process_watch *))
+{
+    nanos until = clock_now() + WATCH_MOST;
+    for (size_t i = 0; i < sampler->count; i++) {
+        if (!sampler->sources[i]->described.driver->processes)
+            continue;
+        request(&sampler->sources[i]->processes);
+        source_poke(sampler->sources[i]);
+    }
+    for (size_t i = 0; i < sampler->count; i++)
+        while (!process_watch_is_current(&sampler->sources[i]->processes) && clock_now() < until)
+            thread_sleep(SLEEP_FIRST);
+}
+
+void sampler_watch_begin(struct sampler *sampler)
+{
+    request_watch(sampler, process_watch_begin);
+}
+
+void sampler_watch_end(struct sampler *sampler)
+{
+    request_watch(sampler, process_watch_end);
+}
+
+enum err sampler_processes(struct sampler *sampler, size_t source,
+                           struct process_use out[SENSOR_PROCESSES_MAX], size_t *count,
+                           double *watched_s)
+{
+    struct source *from = sampler->sources[source];
+    *count = 0;
+    *watched_s = 0;
+    return from->described.driver->processes
+               ? process_watch_copy(&from->processes, out, count, watched_s)
+               : ERR_UNSUPPORTED;
 }
 
 unsigned long sampler_reads(struct sampler *sampler)

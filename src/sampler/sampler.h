@@ -11,6 +11,7 @@
 
 #include "core/err.h"
 #include "core/units.h"
+#include "port/proc_tree.h"
 #include "sampler/timeline.h"
 #include "sampler/window.h"
 #include "sensors/sensor.h"
@@ -102,6 +103,30 @@ enum err sampler_points(struct sampler *sampler, size_t source, size_t channel, 
                         bool (*take)(const struct timeline_point *points, size_t count,
                                      void *context),
                         void *context) MUST_USE;
+
+/* ---- processes ---- */
+
+/* A process that was seen on a device. */
+struct process_use {
+    int pid;
+    char name[16];                   /* "" where it was never seen alive */
+    int ancestry[PROC_ANCESTRY_MAX]; /* itself, its parent ... when it was last seen alive */
+    size_t depth;                    /* of them; 0: never seen alive */
+    bool was_open;                   /* it had the device open at a reading */
+    double memory_bytes;             /* the most at any reading */
+    double busy_s;                   /* utilization x time; UNKNOWN where that is not reported */
+};
+
+/* From now on: a reading of the processes on each device whose driver can tell, every few seconds, and a last one at
+ * sampler_watch_end.  Both wait for theirs, some milliseconds. */
+void sampler_watch_begin(struct sampler *sampler);
+void sampler_watch_end(struct sampler *sampler);
+
+/* Those of a source in the last such window, at most SENSOR_PROCESSES_MAX, and its length.  ERR_UNSUPPORTED: the driver
+ * cannot tell; ERR_NO_DATA: there was no reading. */
+enum err sampler_processes(struct sampler *sampler, size_t source,
+                           struct process_use out[SENSOR_PROCESSES_MAX], size_t *count,
+                           double *watched_s) MUST_USE;
 
 /* Reads made by all sources together. */
 unsigned long sampler_reads(struct sampler *sampler);

@@ -69,6 +69,7 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
     reader->open = true;
     err = ring_init(&source->ring, 8192);
     deadline_init(&source->deadline);
+    process_watch_init(&source->processes);
     if (err) {
         sensor_close(&reader->sensor);
         return err_set(why, err, "%s: %s", finding->id, err_text(err));
@@ -99,6 +100,7 @@ static void let_go(struct source *source)
     if (source->reader.open)
         sensor_close(&source->reader.sensor);
     ring_release(&source->ring);
+    process_watch_release(&source->processes);
     free(source);
 }
 
@@ -398,6 +400,15 @@ static void read_due(struct source *source, bool poked)
     }
 }
 
+static void watch_processes(struct source *source)
+{
+    if (!source->reader.open || !process_watch_due(&source->processes, &source->reader.sensor))
+        return;
+    atomic_store(&source->counts.reading, clock_now());
+    process_watch_read(&source->processes, &source->reader.sensor);
+    atomic_store(&source->counts.reading, 0);
+}
+
 static void try_reopen(struct source *source)
 {
     struct reader *reader = &source->reader;
@@ -460,6 +471,7 @@ static void *source_main(void *argument)
         }
         notice_suspend(source);
         read_due(source, poked);
+        watch_processes(source);
         if (!has_priority && (has_priority = is_cheap(source)))
             thread_set_realtime();
         poked = deadline_wait(&source->deadline, earliest_deadline(source));

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "port/thread.h"
+#include "sampler/process_watch.h"
 #include "sampler/ring.h"
 #include "sampler/series.h"
 #include "sampler/tick.h"
@@ -63,6 +64,7 @@ struct source {
     struct series series[SENSOR_CHANNELS_MAX]; /* under the sampler's lock */
     _Atomic int64_t periods[SENSOR_CHANNELS_MAX];
     struct source_counts counts;
+    struct process_watch processes;
     struct deadline deadline;
     pthread_t thread;
     bool running;

@@ -20,7 +20,6 @@
 #include "catalog/cpu_power.h"
 #include "core/clock.h"
 #include "core/text.h"
-#include "port/fs.h"
 #include "sensors/system/host_info.h"
 #include "sensors/system/proc_stat.h"
 #include "sensors/sensor.h"

@@ -1,5 +1,4 @@
 /* The host's utilization, memory, temperature and clock.  Not a source of joules. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -149,6 +149,17 @@ void observe_count(struct observations *to, unsigned channel, nanos t, uint64_t 
 void observe_value(struct observations *to, unsigned channel, nanos t, double value);
 void observe_missing(struct observations *to, unsigned channel, nanos t, enum err why);
 
+/* ---- processes on a device ---- */
+
+enum { SENSOR_PROCESSES_MAX = 64 };
+
+struct sensor_process {
+    int pid;             /* as the kernel's driver numbers it: in the host's PID namespace */
+    bool is_open;        /* has the device open now; else it was busy there since the last call */
+    double memory_bytes; /* of the device; UNKNOWN where it is not reported */
+    double busy_pct; /* mean utilization since the last call, UNKNOWN where it is not reported */
+};
+
 /* ---- the driver ---- */
 
 struct sensor_driver {
@@ -169,6 +180,11 @@ struct sensor_driver {
     enum err (*read)(struct sensor *sensor, unsigned group, struct observations *out);
 
     void (*close)(struct sensor *sensor);
+
+    /* Optional, NULL in a driver that cannot tell: the processes that use the device, for the background load of a
+     * measurement.  May take milliseconds: it is called every few seconds, never per tick. */
+    enum err (*processes)(struct sensor *sensor, struct sensor_process out[SENSOR_PROCESSES_MAX],
+                          size_t *count);
 };
 
 /* Adds a channel with the defaults that suit most (location -1, no secondary); NULL when full. */

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/text.h"
 #include "port/fs.h"
 
 struct sysfs_file {

@@ -177,7 +177,8 @@ enum err bootstrap_interval(const struct bootstrap *what, struct bootstrap_inter
     struct pool pool;
     *out = (struct bootstrap_interval){UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     enum err err = pool_fill(what, &pool);
-    struct bootstrap_draws draws = {.values = malloc((what->draws + 1) * 2 * sizeof(double))};
+    struct bootstrap_draws draws = {.values =
+                                        malloc(((size_t)what->draws + 1) * 2 * sizeof(double))};
     size_t *picked = malloc((pool.count + 1) * sizeof *picked);
     if (!draws.values || !picked)
         err = ERR_NO_MEMORY;

@@ -324,7 +324,7 @@ static enum err prepare(struct comparison *work)
         err = fill_units(&question->b, size ? size : 1, &work->b);
     work->drawn_a = malloc(4 * CONTRAST_DRAWS * sizeof *work->drawn_a);
     work->scatter = malloc(CONTRAST_DRAWS * sizeof *work->scatter);
-    work->picked = malloc((work->a.count + work->b.count + 1) * sizeof *work->picked);
+    work->picked = calloc(work->a.count + work->b.count + 1, sizeof *work->picked);
     if (!work->drawn_a || !work->scatter || !work->picked)
         return ERR_NO_MEMORY;
     work->drawn_b = work->drawn_a + CONTRAST_DRAWS;

@@ -98,6 +98,63 @@ enum err least_squares(const double *a, const double *b, size_t rows, size_t col
 }
 
 /* Row j of R's inverse, squared and summed: (a'a)^-1 is R^-1 R^-1'. */
+/* Weights of 1 / |residual| make squares absolute values; a residual below this share of the largest counts as it. */
+#define LAD_FLOOR 1e-6
+enum { LAD_ROUNDS = 40 };
+
+static double largest_residual(const double *a, const double *b, size_t rows, size_t columns,
+                               const double *x, double *residuals)
+{
+    double largest = 0;
+    for (size_t i = 0; i < rows; i++) {
+        double sum = -b[i];
+        for (size_t j = 0; j < columns; j++)
+            sum += a[i * columns + j] * x[j];
+        residuals[i] = fabs(sum);
+        largest = fmax(largest, residuals[i]);
+    }
+    return largest;
+}
+
+static void weigh(const double *a, const double *b, size_t rows, size_t columns, double floor,
+                  double *weighted, double *residuals)
+{
+    for (size_t i = 0; i < rows; i++) {
+        double root = sqrt(1 / fmax(residuals[i], floor));
+        for (size_t j = 0; j < columns; j++)
+            weighted[i * columns + j] = root * a[i * columns + j];
+        residuals[i] = root * b[i];
+    }
+}
+
+enum err least_absolute(const double *a, const double *b, size_t rows, size_t columns, double *x)
+{
+    double *weighted = malloc((rows * columns + 1) * sizeof *weighted);
+    double *residuals = malloc((rows + 1) * sizeof *residuals);
+    double *next = malloc((columns + 1) * sizeof *next);
+    enum err err =
+        weighted && residuals && next ? least_squares(a, b, rows, columns, x) : ERR_NO_MEMORY;
+    for (size_t round = 0; !err && round < LAD_ROUNDS; round++) {
+        double largest = largest_residual(a, b, rows, columns, x, residuals), moved = 0, size = 0;
+        if (!(largest > 0))
+            break;
+        weigh(a, b, rows, columns, LAD_FLOOR * largest, weighted, residuals);
+        if (least_squares(weighted, residuals, rows, columns, next) != ERR_OK)
+            break; /* the last solution is as good as the arithmetic allows */
+        for (size_t j = 0; j < columns; j++) {
+            moved = fmax(moved, fabs(next[j] - x[j]));
+            size = fmax(size, fabs(next[j]));
+            x[j] = next[j];
+        }
+        if (moved <= 1e-9 * size)
+            break;
+    }
+    free(weighted);
+    free(residuals);
+    free(next);
+    return err;
+}
+
 enum err least_squares_sigmas(const double *a, size_t rows, size_t columns, double *sigmas)
 {
     struct qr it;

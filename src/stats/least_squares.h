@@ -23,6 +23,11 @@ enum err least_squares_positive(const double *a, const double *b, size_t rows, s
 enum err least_squares_sigmas(const double *a, size_t rows, size_t columns, double *sigmas)
     MUST_USE;
 
+/* x minimizes the sum of |a x - b| (least absolute deviations), which outliers do not move: least squares, reweighted
+ * until the weights settle.  ERR_BAD_VALUE as above. */
+enum err least_absolute(const double *a, const double *b, size_t rows, size_t columns, double *x)
+    MUST_USE;
+
 /* ---- how well a system determines its unknowns ---- */
 
 /* An overdetermined system a x = b with few unknowns; it borrows its arrays. */

@@ -184,3 +184,12 @@ double select_median(double *values, size_t count)
     select_quantiles(values, count, &half, 1, &out);
     return out;
 }
+
+double conformal_quantile(double *values, size_t count, double level)
+{
+    if (count == 0)
+        return UNKNOWN;
+    sort_ascending(values, count);
+    double rank = ceil(level * (double)(count + 1));
+    return values[rank > (double)count ? count - 1 : rank < 1 ? 0 : (size_t)rank - 1];
+}

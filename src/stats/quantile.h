@@ -19,6 +19,10 @@ double quantile_sorted(const double *ascending, size_t count, double p);
 void select_quantiles(double *values, size_t count, const double *ps, size_t p_count, double *out);
 double select_median(double *values, size_t count);
 
+/* The value that a new one of the same kind is at most with probability `level`, as split conformal prediction has it:
+ * the ceil(level (n + 1))-th of n, at most the largest.  The array is sorted.  UNKNOWN without a value. */
+double conformal_quantile(double *values, size_t count, double level);
+
 /* Puts finite values into ascending order. */
 void sort_ascending(double *values, size_t count);
 

@@ -130,7 +130,7 @@ void completion_check_counts(struct completion *completion, size_t prompt_bytes)
     int64_t *output = &completion->output_tokens, *prompt = &completion->prompt_tokens;
     if (*output == 0 && bytes > 0)
         drop_count(completion, output, "output tokens for an answer that has text");
-    else if (*output > TOKENS_PER_S_MAX * (s > 1e-3 ? s : 1e-3))
+    else if ((double)*output > TOKENS_PER_S_MAX * (s > 1e-3 ? s : 1e-3))
         drop_count(completion, output, "output tokens, more than any model generates in that time");
     if (*prompt > (int64_t)prompt_bytes + ADDED_TOKENS_MAX)
         drop_count(completion, prompt, "prompt tokens, more than the prompt has bytes");

@@ -131,22 +131,22 @@ static double many_points(const struct hardware *hardware, size_t devices)
 }
 
 /* The same of requests to a decoder: six passes each, as `ipw estimate --sweep --compare` makes them. */
-static double many_requests(const struct hardware *hardware, size_t devices)
+static double many_requests(struct hardware *hardware, size_t devices)
 {
     struct workload_spec works[BATCHES];
-    struct grid_candidate *candidates = calloc(devices * PRECISION_COUNT, sizeof *candidates);
-    struct grid_spec question = {.works = works, .hardware = hardware};
+    struct workload_list list = {.items = works};
+    struct candidates candidates = {
+        .hardware = hardware, .items = calloc(devices * PRECISION_COUNT, sizeof *candidates.items)};
     struct estimate_grid points;
     struct model model;
     struct error why = {0};
-    if (!candidates)
+    if (!candidates.items)
         abort();
     for (size_t d = 0; d < devices; d++)
         for (int p = PRECISION_FP32; p < PRECISION_COUNT; p++)
             if (estimate_is_native(&hardware[d], (enum precision)p))
-                candidates[question.candidate_count++] = (struct grid_candidate){
+                candidates.items[candidates.count++] = (struct grid_candidate){
                     .device = d, .config = {.precision = (enum precision)p, .devices = 1}};
-    question.candidates = candidates;
     must(model_open("llama-3.2-1b", &model, &why), &why);
     for (size_t b = 0; b < BATCHES; b++)
         works[b] = (struct workload_spec){.model = &model,
@@ -156,16 +156,16 @@ static double many_requests(const struct hardware *hardware, size_t devices)
     double began = cpu_seconds();
     size_t count = 0;
     for (size_t left = POINTS; left > 0; left -= count) {
-        size_t batches = left / question.candidate_count + 1;
-        question.work_count = batches < BATCHES ? batches : BATCHES;
-        must(estimate_grid_make(&question, &points, &why), &why);
+        size_t batches = left / candidates.count + 1;
+        list.count = batches < BATCHES ? batches : BATCHES;
+        must(estimate_grid_make(&list, &candidates, &points, &why), &why);
         count = points.count < left ? points.count : left;
         sink += workload_estimate_joules_per_unit(&points.items[0].estimate);
         estimate_grid_release(&points);
     }
     double took = cpu_seconds() - began;
     model_close(&model);
-    free(candidates);
+    free(candidates.items);
     return took;
 }
 

@@ -1,6 +1,8 @@
 """Running ipw from a test: to its end, or with a command that does what the test tells it."""
 
+import io
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -96,3 +98,26 @@ class MachineTest(unittest.TestCase):
 
 def device(report, name):
     return next(d for d in report["devices"] if d["id"] == name)
+
+
+def run_share(name):
+    """One test of the script, in a process of its own: what it printed, and whether it was fine."""
+    out = io.StringIO()
+    suite = unittest.defaultTestLoader.loadTestsFromName(name, sys.modules["__main__"])
+    result = unittest.TextTestRunner(out, verbosity=2).run(suite)
+    return out.getvalue(), result.wasSuccessful()
+
+
+def main_side_by_side(at_once=4):
+    """unittest.main for tests that mostly wait, and compare no figure that their neighbors could change."""
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    names = [test.id().removeprefix("__main__.") for group in suite for test in group]
+    if len(sys.argv) > 1:
+        unittest.main()
+    with multiprocessing.get_context("fork").Pool(at_once, maxtasksperchild=1) as pool:
+        results = list(pool.imap_unordered(run_share, names, chunksize=1))
+    for text, fine in results:
+        print(text if not fine else text.split("\n\n-----")[0].rstrip(), file=sys.stderr)
+    wrong = sum(not fine for _, fine in results)
+    print(f"Ran {len(results)} tests, {wrong} of them failed", file=sys.stderr)
+    sys.exit(1 if wrong or not results else 0)

@@ -12,6 +12,8 @@ import oracle  # noqa: E402
 
 oracle.use()
 
+import csv
+import io
 import json
 import math
 import tempfile
@@ -277,6 +279,27 @@ class Layouts(AnalyzeTest):
         got = self.analyze(self.saved(rows))
         self.assertEqual(got["accuracy"]["summary"]["energy_basis"], "soc")
         self.assertClose(got["efficiency"]["summary"]["joules_per_query"], 7.0)
+
+    def test_the_basis_is_what_was_used(self):
+        """Not what a record says of itself: older ones say nothing, and what they name may be missing."""
+        for name, said, backend, board, used in (("old", None, "powermetrics", 7.0, "soc"),
+                                                 ("empty", "soc", "powermetrics", None, "gpu"),
+                                                 ("card", None, "NVML", 7.0, "gpu")):
+            rng = np.random.default_rng(8)
+            rows = [record(i, rng) for i in range(20)]
+            for row in rows:
+                metrics = row["model_metrics"]["org/Model-7B"]
+                metrics["energy_metrics"].update(basis=said, soc_per_query_joules=board, per_query_joules=0.1)
+                metrics["power_metrics"]["soc"] = {"per_query_watts": stats(9 if board else None),
+                                                   "total_watts": stats(None)}
+                metrics["gpu_info"]["backend"] = backend
+            path = self.saved(rows, name)
+            got = self.analyze(path)
+            self.assertEqual(got["accuracy"]["summary"]["energy_basis"], used, name)
+            self.assertEqual(got["regression"]["summary"]["energy_basis"], used, name)
+            self.assertClose(got["efficiency"]["summary"]["joules_per_query"], 7.0 if used == "soc" else 0.1)
+            table = list(csv.DictReader(io.StringIO(ipw(None, "export", path, "--to", "csv").stdout)))
+            self.assertEqual({row["energy_basis"] for row in table}, {used}, name)
 
     def test_two_models(self):
         rng = np.random.default_rng(9)

@@ -183,9 +183,9 @@ class BadRuns(unittest.TestCase):
                 done = ipw(None, *command)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual([c for c in done.stdout + done.stderr if (c < " " and c != "\n") or "\x7f" <= c < "\xa0"], [])
-        self.assertIn("'evil?[2J?]0;gone?model' on H?2J", ipw(None, "analyze", path).stdout)
+        self.assertIn(r"'evil\x1b[2J\x1b]0;gone\x07model' on H\u009b2J", ipw(None, "analyze", path).stdout)
         done = ipw(None, "analyze", path, "--model", "\x1b[2J")
-        self.assertIn("no model '?[2J'", done.stderr)
+        self.assertIn(r"no model '\x1b[2J'", done.stderr)
         self.assertNotIn("\x1b", done.stderr)
 
     def test_what_is_no_regular_file(self):

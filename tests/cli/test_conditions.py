@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Intel, Machine, Shared  # noqa: E402
+from machines import Intel, Machine, Nvidia, Shared  # noqa: E402
 from program import Led, MachineTest, ipw, while_it_moves  # noqa: E402
 
 
@@ -88,7 +88,58 @@ class Background(MachineTest):
         self.assertRegex(checks["background_load"]["detail"], r"other processes used 1\.\d+ of 2 CPUs")
 
 
+class Busy(Intel):
+    """Its energy is measured, and other programs use 0.8 of its one CPU."""
+
+    def __init__(self, watts=20):
+        self.fd = None
+        super().__init__(watts)
+        self.fd = os.open(self.put("/proc/stat", self.line(0)), os.O_RDWR)
+
+    @staticmethod
+    def line(elapsed):
+        return f"cpu  {100000 + int(80 * elapsed):09d} 0 0 {100000 + int(20 * elapsed):09d} 0 0 0 0 0 0"
+
+    def advance(self, elapsed):
+        super().advance(elapsed)
+        if self.fd is not None:
+            os.pwrite(self.fd, self.line(elapsed).encode(), 0)
+
+
 class Baseline(MachineTest):
+    def test_one_that_was_demanded_and_refused_is_an_error(self):
+        """Without --require-energy, or without --idle, it is a finding."""
+        commands = {"run": ["--", "sleep", "0.3"],
+                    "profile": ["--client", "null", "--model", "test", "--max-queries", "3", "--warmup-queries", "0",
+                                "--client-param", "ttft_ms=100"]}
+        clients = {row["name"]: row for row in json.loads(ipw(None, "list", "clients", "--json").stdout)["clients"]}
+        if clients["llama"]["available"]:
+            commands["demo"] = ["--model", "ipw-1m-f16", "--queries", "5"]
+            commands["layers"] = ["--model", "ipw-1m-f16", "--prompt-tokens", "16", "--gen", "4", "-r", "1",
+                                  "--max-seconds", "1", "--window", "0.25", "-t", "1", "--granularity", "layer"]
+        for command, rest in commands.items():
+            for options, code in ((["--require-energy"], 3), ([], 0)):
+                if not code and command in ("demo", "layers"):
+                    continue
+                machine = self.machine(Busy)
+                done = while_it_moves(machine, lambda: ipw(
+                    machine, command, "--idle", "0.2", *options, "--output-dir", machine.root / "runs", *rest))
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn("machine was not idle in 3 attempts", done.stdout + done.stderr)
+                self.assertEqual("--idle is required" in done.stderr, code == 3, done.stderr)
+        machine = self.machine(Busy)
+        done = while_it_moves(machine, lambda: ipw(machine, "run", "--require-energy", "--", "true"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_idle_power_that_cannot_be_checked_at_the_end(self):
+        machine = self.machine(Shared)
+        led = Led(machine, "--idle", "0.3")
+        machine.others = 1.5
+        conditions = led.end()["conditions"]
+        self.assertIsNotNone(conditions["idle_w"])
+        self.assertIsNone(conditions["idle_after_w"])
+        self.assertEqual(codes(conditions)["idle_unchecked"], "note")
+
     def test_one_that_was_not_idle_is_refused(self):
         report, done = self.run_json(self.machine(Shared, 1.5), "--idle", "0.3", "--", "sleep", "0.5")
         self.assertEqual(done.returncode, 0)
@@ -117,6 +168,107 @@ class Baseline(MachineTest):
         report = self.run_json(self.machine(Intel, 20), "--idle", "0.3", "--", "sleep", "0.3")[0]
         self.assertAlmostEqual(report["conditions"]["idle_after_w"] / 20, 1, delta=0.1)
         self.assertEqual(codes(report["conditions"]), {})
+
+
+class Gpu(Nvidia):
+    """A GPU with processes on it, as the host sees them.  PID 4242, a trainer, belongs to somebody else."""
+
+    HOST = "pid:[4026531836]"
+
+    def __init__(self, *processes, namespace=HOST):
+        super().__init__("value utilisation * 0\n" + "\n".join(processes))
+        self.add_process(4242, 1, "trainer")
+        self.link("/proc/self/ns/pid", namespace)
+
+    def link(self, path, target):
+        (self.root / path.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+        os.symlink(target, self.root / path.lstrip("/"))
+
+    def add_process(self, pid, parent, name):
+        self.put(f"/proc/{pid}/stat", f"{pid} ({name}) S {parent} 1 1 0 -1 4194560 10 20 30 40 5 0 0 0 20 0 1 0 5 6 7")
+        self.put(f"/proc/{pid}/comm", name)
+
+    def copy_process(self, pid):
+        """With the sockets that it has open."""
+        for file in ("stat", "comm"):
+            self.put(f"/proc/{pid}/{file}", Path(f"/proc/{pid}/{file}").read_text().strip())
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            self.link(f"/proc/{pid}/fd/{fd}", os.readlink(f"/proc/{pid}/fd/{fd}"))
+
+
+class Gpus(MachineTest):
+    # Shows itself and who started it in the machine's /proc, and puts itself onto the GPU.
+    JOINS = """
+for pid in $$ $PPID; do
+    mkdir -p $IPW_SYSROOT/proc/$pid
+    cat /proc/$pid/stat > $IPW_SYSROOT/proc/$pid/stat
+done
+(cat $IPW_FAKE_NVML; echo process 0 $$ 3e9 55) > $IPW_SYSROOT/nvml.own
+mv $IPW_SYSROOT/nvml.own $IPW_FAKE_NVML
+sleep 0.5
+"""
+
+    def measure(self, machine, *options, command=JOINS):
+        return self.run_json(machine, *options, "--", "sh", "-c", command)[0]["conditions"]
+
+    def test_the_command_is_not_the_background(self):
+        conditions = self.measure(self.machine(Gpu))
+        self.assertEqual((conditions["background_gpu_pct"], conditions["background_gpu_processes"]), (0, 0))
+        self.assertEqual((conditions["gpu_processes"], conditions["findings"]), ([], []))
+
+    def test_another_process_is(self):
+        conditions = self.measure(self.machine(Gpu, "process 0 4242 2e9 40"))
+        self.assertAlmostEqual(conditions["background_gpu_pct"], 40, delta=0.01)
+        self.assertEqual(conditions["background_gpu_processes"], 1)
+        seen, = conditions["gpu_processes"]
+        self.assertAlmostEqual(seen.pop("utilization_pct"), 40, delta=0.01)
+        self.assertEqual(seen, {"device": "gpu0", "pid": 4242, "name": "trainer", "memory_bytes": 2e9})
+        self.assertEqual(codes(conditions), {"background_gpu": "breaks"})
+        self.assertEqual(conditions["findings"][0]["text"],
+                         "other processes used 40 % of gpu0: trainer (PID 4242, 2 GB)")
+
+    def test_one_that_only_holds_memory_is_listed(self):
+        conditions = self.measure(self.machine(Gpu, "devices 2", "process 1 4242 2e9"))
+        self.assertEqual((conditions["background_gpu_pct"], conditions["background_gpu_processes"]), (0, 1))
+        self.assertEqual(conditions["gpu_processes"][0]["device"], "gpu1")
+        self.assertEqual(conditions["findings"], [])
+
+    def test_utilization_that_is_not_reported_is_unknown(self):
+        conditions = self.measure(self.machine(Gpu, "process 0 4242 nan 40",
+                                               "fail nvmlDeviceGetProcessUtilization 0 3"))
+        self.assertIsNone(conditions["background_gpu_pct"])
+        self.assertEqual(conditions["background_gpu_processes"], 1)
+        self.assertIsNone(conditions["gpu_processes"][0]["memory_bytes"])
+        self.assertIsNone(conditions["gpu_processes"][0]["utilization_pct"])
+        self.assertEqual(codes(conditions), {"background_gpu": "note"})
+
+    def test_process_ids_of_a_container_are_not_the_drivers(self):
+        for machine, why in ((self.machine(Gpu, "process 0 4242 2e9 40", namespace="pid:[4026532281]"), "container"),
+                             (self.machine(Gpu, "fail nvmlDeviceGetComputeRunningProcesses_v3 0 3"), "not supported")):
+            conditions = self.measure(machine)
+            self.assertIsNone(conditions["background_gpu_pct"])
+            self.assertIsNone(conditions["background_gpu_processes"])
+            self.assertEqual(conditions["gpu_processes"], [])
+            self.assertEqual(codes(conditions), {"background_gpu_unknown": "note"})
+            self.assertIn(why, conditions["findings"][0]["text"])
+
+    def test_repeats_are_averaged(self):
+        """The trainer ends with the first of two runs: it used 40 % of half of the time."""
+        ends = 'sleep 0.5; test -e $IPW_SYSROOT/second && sed -i "s/ 40$/ 0/" $IPW_FAKE_NVML; touch $IPW_SYSROOT/second'
+        conditions = self.measure(self.machine(Gpu, "process 0 4242 2e9 40"), "-r", "2", command=ends)
+        self.assertAlmostEqual(conditions["background_gpu_pct"], 20, delta=4)
+
+    def test_energies_beside_it_are_not_comparable(self):
+        machine = self.machine(Gpu, "process 0 4242 2e9 40")
+        for name in ("a", "b"):
+            self.measure(machine, "--output-dir", machine.root / name)
+            machine.script("value utilisation * 0")
+        runs = [next(path for path in (machine.root / name).iterdir() if path.is_dir()) for name in ("a", "b")]
+        compared = json.loads(ipw(None, "compare", *runs, "--json").stdout)
+        self.assertEqual(compared["comparisons"][0]["conditions"], "not comparable")
+        done = ipw(None, "analyze", runs[0], "--analysis", "quality", "--json")
+        checks = {row["check"]: row for row in json.loads(done.stdout)[str(runs[0])]["quality"]["data"]["checks"]}
+        self.assertEqual(checks["background_gpu"]["verdict"], "warning")
 
 
 class Servers(MachineTest):
@@ -169,6 +321,23 @@ server.serve_forever()
         finally:
             server.kill()
             server.communicate()
+
+    def test_the_gpu_of_a_server_here_is_not_the_background(self):
+        machine = self.machine(Gpu, "process 0 4242 2e9 8")
+        server = subprocess.Popen([sys.executable, "-S", "-c", self.SERVER], stdout=subprocess.PIPE, text=True)
+        try:
+            url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+            machine.script((machine.root / "nvml.txt").read_text() + f"process 0 {server.pid + 1000000} 9e9 70")
+            machine.copy_process(server.pid)
+            machine.add_process(server.pid + 1000000, server.pid, "worker")
+            machine.put("/proc/net/tcp", Path("/proc/net/tcp").read_text().rstrip())
+            conditions = self.profile(machine, url, machine.root)
+        finally:
+            server.kill()
+            server.communicate()
+        self.assertEqual([process["pid"] for process in conditions["gpu_processes"]], [4242])
+        self.assertAlmostEqual(conditions["background_gpu_pct"], 8, delta=0.01)
+        self.assertEqual(codes(conditions)["background_gpu"], "warning")
 
 
 if __name__ == "__main__":

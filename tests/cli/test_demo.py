@@ -2,6 +2,8 @@
 """ipw demo: the shipped models side by side, and what it shows where none can run."""
 
 import json
+import re
+import struct
 import sys
 import unittest
 from pathlib import Path
@@ -112,6 +114,22 @@ class Family(DemoTest):
         self.assertIsNone(models[0]["accuracy"])
         self.assertEqual(models[1]["completed"], QUERIES)
         self.assertIn("failed", done.stderr)
+
+    def test_too_many_failed_queries(self):
+        """A model whose answers end at the first digit 2 has none where they begin with it."""
+        machine = self.machine(Machine)
+        key = b"tokenizer.ggml.eos_token_id" + struct.pack("<I", 4)
+        model = (Path(__file__).parents[2] / "models/ipw-1m-f16.gguf").read_bytes()
+        at = model.index(key) + len(key)
+        mute = machine.root / "mute.gguf"
+        mute.write_bytes(model[:at] + struct.pack("<I", 21) + model[at + 4:])
+        done = self.demo(machine, "--model", f"ipw-1m-f16,{mute}", "--queries", QUERIES, "-q")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        found = re.search(r"mute.gguf: (\d+) of 60 queries failed, more than --max-failed 5% allows", done.stderr)
+        self.assertTrue(found, done.stderr)
+        done = self.demo(machine, "--model", mute, "--queries", QUERIES, "-q", "--max-failed", found[1])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.demo(machine, "--max-failed", "101%").returncode, 2)
 
     def test_wrong_models(self):
         machine = self.machine(Machine)

@@ -387,6 +387,66 @@ class FullScreen(WithMachine):
         self.keys("q")
         self.assertEnded(0)
 
+    def curve_rows(self, screen):
+        """How many lines show a part of a curve, by device."""
+        rows, device = {}, None
+        for line in screen.splitlines():
+            named = re.match(r"(cpu\d|psys|host|total|processes)\b", line)
+            device = named[1] if named else device
+            if re.search("[▁-█]", line) and not line.startswith("  util"):
+                rows[device] = rows.get(device, 0) + 1
+        return rows
+
+    def test_charts_take_the_room_that_a_screen_has(self):
+        self.open(columns=200, rows=60)
+        self.await_screen(r"cpu1[^█]*█")
+        for columns, rows, least, most in ((200, 60, 14, 36), (80, 24, 2, 7), (40, 10, 1, 1)):
+            with self.subTest(f"{columns}x{rows}"):
+                self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
+                screen = self.await_screen(rf"\Aipw energy.*(\n.*){{{rows - 2}}}\nq quit.*\n\Z")
+                heights = self.curve_rows(screen)
+                self.assertEqual(set(heights) - {"total"}, {"cpu0", "cpu1"}, screen)
+                for device in ("cpu0", "cpu1"):
+                    self.assertTrue(least <= heights[device] <= most, screen)
+                lines = screen.splitlines()
+                self.assertLessEqual(len(lines), rows)
+                self.assertLessEqual(max(map(len, lines)), columns)
+                self.assertTrue(lines[0].startswith("ipw energy"))  # nothing wrapped or scrolled
+                self.assertIn("q quit", lines[rows - 1])
+                axes = [line for line in lines if re.search(r"╵-\d+ s.*now", line)]
+                self.assertEqual(len(axes), 2 if heights["cpu0"] >= 3 else 0, screen)
+
+    def test_a_dead_sensor_comes_last_with_its_reason(self):
+        self.intel = self.machine(Intel, 0, 40)
+        self.open(columns=120, rows=40)
+        screen = self.await_screen(r"cpu1[\s\S]*counter\n[\s\S]*cpu0 .*did not change")
+        self.assertEqual(set(self.curve_rows(screen)) - {"total"}, {"cpu1"}, screen)
+
+    def test_processes_of_a_large_screen(self):
+        """Two processes, of which one uses half of the CPU time: half of the power is attributed to it."""
+        processes = {100: ("llama-server", 50), 200: ("postgres", 0)}
+        ticks = [0]
+
+        def put():
+            self.intel.put("/proc/stat", f"cpu  {1000 + ticks[0]} 0 0 {1000 + ticks[0]} 0 0 0 0 0 0")
+            for pid, (name, share) in processes.items():
+                self.intel.put(f"/proc/{pid}/stat", f"{pid} ({name}) S 1 1 1 0 -1 0 0 0 0 0 "
+                               f"{1000 + ticks[0] * share // 50} 0 0 0 20 0 1 0 5 6 7")
+                self.intel.put(f"/proc/{pid}/comm", name)
+
+        put()
+        self.open(columns=120, rows=40)
+        self.await_screen("total")
+        end = time.monotonic() + PATIENCE_S
+        while "llama-server" not in (screen := self.screen()) and time.monotonic() < end:
+            ticks[0] += 10
+            put()
+            time.sleep(0.1)
+        self.assertRegex(screen, r"attributed by their share")
+        self.assertRegex(screen, r" 100 +cpu +(4\d|5\d)\.\d % +\S+ m?W +\S+ m?J +llama-server")
+        self.assertNotIn("postgres", screen)
+        self.assertRegex(screen, r"cpu +(4\d|5\d)\.\d % +\S+ m?W +- +idle, others")
+
     def test_ctrl_c_is_130(self):
         self.open()
         self.await_screen("total")

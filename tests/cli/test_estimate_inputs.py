@@ -161,9 +161,9 @@ class Graphs(FileTest):
                          [info("t0", [2, 3])], [info(names[-1])], name='odd "n|a]me.onnx')
 
     def shown(self, name, index):
-        """A name as people read it: a line end is none, what is long is cut, one without a name is what
+        """A name as people read it: a line end is escaped, what is long is cut, one without a name is what
         it makes."""
-        name = name.replace("\n", "?") or f"t{index + 1}"
+        name = name.replace("\n", "\\n") or f"t{index + 1}"
         return name if len(name) <= 60 else name[:60]
 
     @unittest.skipUnless(shutil.which("dot"), "graphviz (dot) is not installed")
@@ -341,7 +341,7 @@ class Names(FileTest):
                 done = self.clean("--model", path, "--hardware", GPU, *more)
                 if more == ["--json"]:
                     names = [row["name"] for row in json.loads(done.stdout)["subgraphs"]]
-                    self.assertTrue(any("?[31mred" in name for name in names), names)
+                    self.assertTrue(any("\\x1b[31mred" in name for name in names), names)
         path = self.onnx([node("Relu", [raw], ["z"], raw)], [info("x", [4])], [info("z")])
         self.clean("--model", path, "--hardware", GPU, code=1)
         path = self.onnx([node("Relu", [raw], ["z"])], [info(raw)], [info("z")])

@@ -125,7 +125,7 @@ class Real(ProfileTest):
         self.assertEqual({row["run"] for row in rows}, {self.kept.path.name})
         self.assertEqual(len({tuple(row) for row in rows}), 1)  # the same keys in the same order
         for key in rows[0]:
-            if "energy" in key and not re.search(r"_(method|source|coverage|updates|confidence|note)$", key):
+            if "energy" in key and not re.search(r"_(basis|method|source|coverage|updates|confidence|note)$", key):
                 self.assertRegex(key, "_j$")
 
     def test_csv(self):

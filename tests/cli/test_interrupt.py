@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Machine, Nvidia  # noqa: E402
-from program import IPW, ipw  # noqa: E402
+from program import IPW, ipw, main_side_by_side  # noqa: E402
 
 HANGS = 600_000  # ms: far longer than any test waits
 SOON_S = 60      # what is not over by then never is
@@ -152,4 +152,4 @@ class Drivers(Interrupted):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main_side_by_side()

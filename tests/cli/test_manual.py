@@ -3,6 +3,7 @@
 Each comparison is a function from texts to problems, so that a planted fault shows it can fail."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ from machines import FAKE_NVML, Fixture  # noqa: E402
 from program import MachineTest, ipw  # noqa: E402
 
 MAN = SOURCE / "docs" / "man"
-TOOLS = ["estimate calibrate", "estimate validate"]  # commands inside a command
+TOOLS = ["estimate calibrate", "estimate validate", "power fit", "power predict", "power validate"]  # commands inside a command
 PUNCTUATION = {",", ".", ";", ":", "|", "(", ")", "[", "]", "?", "!"}
 
 
@@ -293,7 +294,9 @@ class Formats(MachineTest):
 
     def setUp(self):
         self.fake = self.machine(Fixture, "intel2", watts=100)
-        script = self.fake.put("/nvml.txt", "devices 1\npower 0 constant 300")
+        script = self.fake.put("/nvml.txt", "devices 1\npower 0 constant 300\nprocess 0 4242 1e9 10")
+        (self.fake.root / "proc/self/ns").mkdir(parents=True)
+        os.symlink("pid:[4026531836]", self.fake.root / "proc/self/ns/pid")
         self.env = {"IPW_NVML": FAKE_NVML, "IPW_FAKE_NVML": str(script),
                     "CUDA_VISIBLE_DEVICES": "0"}
 

@@ -5,14 +5,13 @@ import json
 import signal
 import sys
 import time
-import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Both, Intel, Modelled, Nvidia  # noqa: E402
 from profiling import MODEL, TOKENS, ProfileTest, Sums  # noqa: E402
-from program import while_it_moves  # noqa: E402
+from program import main_side_by_side, while_it_moves  # noqa: E402
 
 CARRIES = ("joules", "plus_minus", "method", "source", "coverage")
 
@@ -380,4 +379,4 @@ class Figures(EnergyTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main_side_by_side(at_once=2)

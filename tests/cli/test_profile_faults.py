@@ -8,14 +8,13 @@ import shutil
 import subprocess
 import sys
 import time
-import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Nvidia  # noqa: E402
 from profiling import MODEL, TEXT, TOKENS, ProfileTest, Run  # noqa: E402
-from program import IPW, ipw  # noqa: E402
+from program import IPW, ipw, main_side_by_side  # noqa: E402
 
 ARROW = "data-00000-of-00001.arrow"
 
@@ -580,4 +579,4 @@ class FullDisks(ProfileTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main_side_by_side()

@@ -7,7 +7,6 @@ import random
 import signal
 import sys
 import time
-import unittest
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +14,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Both, Intel  # noqa: E402
 from profiling import MODEL, ProfileTest, Run, merged  # noqa: E402
+from program import main_side_by_side  # noqa: E402
 
 WATTS = 50
 ROWS = 60  # so many that a start has not asked all of them before it is killed
@@ -324,4 +324,4 @@ class Changed(KillTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main_side_by_side(at_once=3)

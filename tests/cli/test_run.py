@@ -9,14 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKE_NVML, RANGE_UJ, Fixture, Intel, Machine, Nvidia  # noqa: E402
 from program import (  # noqa: E402
-    IPW, PATIENCE_S, Led, MachineTest, device, ipw, python, while_it_moves)
+    IPW, PATIENCE_S, Led, MachineTest, device, ipw, main_side_by_side, python, while_it_moves)
 
 WATTS = 50
 
@@ -234,6 +233,20 @@ class Reports(MachineTest):
         self.assertGreater(report["own"]["reads"], 5)
         self.assertTrue(report["host"]["hardware_label"])
         self.assertRegex(report["started"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+
+    def test_a_jetson_is_named_after_its_board(self):
+        """As the Python IPW does it: NVML knows nothing of its GPU."""
+        for model, label in (("NVIDIA Jetson TX2 Developer Kit", "TX2"),
+                             ("NVIDIA Jetson Orin Nano Developer Kit", "A78AE")):  # no digit: that of the CPU
+            machine = self.machine(Fixture, "jetson")
+            (machine.root / "proc/device-tree/model").write_text(model + "\0")
+            report, _ = self.run_json(machine, "--output-dir", machine.root / "runs", "--", "sleep", "0.3")
+            self.assertEqual((report["host"]["hardware_label"], report["host"]["gpu"]), (label, model))
+            run, = (path for path in (machine.root / "runs").iterdir() if path.is_dir())
+            summary = json.loads((run / "summary.json").read_text())
+            self.assertEqual(summary["hardware_label"], label)
+            self.assertEqual(summary["gpu_info"], {"name": model, "vendor": "NVIDIA", "device_id": 0,
+                                                   "device_type": "SoC", "backend": "sysfs/ina3221"})
 
     def test_any_bytes_in_the_command_stay_json(self):
         report, _ = self.run_json(self.intel, "--", "true", "a\"b\\\n", b"\xff\xc3".decode("latin1"))
@@ -698,4 +711,4 @@ class Gpus(MachineTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main_side_by_side(at_once=3)

@@ -22,16 +22,26 @@ enum { ROWS_MOST = 3000, ROWS_SLOW = 100 };
 
 /* ---- what holds ---- */
 
+static void write_json(const struct result *result, struct text *out)
+{
+    struct json json;
+    json_init(&json, out, true);
+    result_to_json(result, NULL, &json);
+}
+
 static void hold_result(const struct analysis_driver *driver, const struct run_table *table)
 {
     struct params none = {0};
     struct text first = {0}, again = {0};
     struct error why = {0};
+    struct result once, twice;
     struct jv *result;
     const struct analysis_input input = {table, NULL};
-    enum err err = analysis_run(driver, &input, &none, &first, &why);
+    enum err err = analysis_run(driver, &input, &none, &once);
     HOLD(err == ERR_OK || err == ERR_NO_DATA, driver->name);
-    HOLD(analysis_run(driver, &input, &none, &again, NULL) == err, driver->name);
+    HOLD(analysis_run(driver, &input, &none, &twice) == err, driver->name);
+    write_json(&once, &first);
+    write_json(&twice, &again);
     HOLD(strcmp(text_get(&first), text_get(&again)) == 0, driver->name);
     HOLD(jv_parse(text_get(&first), first.length, &result, &why) == ERR_OK, driver->name);
     HOLD(strcmp(jv_text(jv_get(result, "analysis")), driver->name) == 0, driver->name);
@@ -41,8 +51,10 @@ static void hold_result(const struct analysis_driver *driver, const struct run_t
     HOLD(jv_count(result) == 4, driver->name);
     const char *missing = jv_text(jv_path(result, "summary.not_enough_data"));
     HOLD((missing != NULL) == (err == ERR_NO_DATA), driver->name);
-    HOLD(!missing || (missing[0] && strcmp(missing, why.text) == 0), driver->name);
+    HOLD(!missing || (missing[0] && strcmp(missing, once.why.text) == 0), driver->name);
     jv_free(result);
+    result_release(&once);
+    result_release(&twice);
     text_release(&first);
     text_release(&again);
 }
@@ -77,7 +89,7 @@ static void test_all_at_once(void **state)
     (void)state;
     enum { MOST = 64, ROWS = 12000 }; /* enough for threads */
     struct params none = {0};
-    struct analysis_result results[MOST];
+    struct result results[MOST];
     struct run_table table = table_of(FILL_VARIED, ROWS, false);
     size_t count = 0;
     while (ANALYSIS_DRIVERS[count])
@@ -86,12 +98,17 @@ static void test_all_at_once(void **state)
     const struct analysis_input input = {&table, NULL};
     analysis_run_all(ANALYSIS_DRIVERS, count, &input, &none, results);
     for (size_t i = 0; i < count; i++) {
-        struct text alone = {0};
-        HOLD(analysis_run(ANALYSIS_DRIVERS[i], &input, &none, &alone, NULL) == results[i].err,
+        struct text alone = {0}, together = {0};
+        struct result result;
+        HOLD(analysis_run(ANALYSIS_DRIVERS[i], &input, &none, &result) == results[i].err,
              ANALYSIS_DRIVERS[i]->name);
-        HOLD(strcmp(text_get(&alone), text_get(&results[i].json)) == 0, ANALYSIS_DRIVERS[i]->name);
+        write_json(&result, &alone);
+        write_json(&results[i], &together);
+        HOLD(strcmp(text_get(&alone), text_get(&together)) == 0, ANALYSIS_DRIVERS[i]->name);
         text_release(&alone);
-        text_release(&results[i].json);
+        text_release(&together);
+        result_release(&result);
+        result_release(&results[i]);
     }
     table_free(&table);
 }
@@ -104,6 +121,9 @@ static void test_names(void **state)
         const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
         HOLD(driver->summary && driver->summary[0], driver->name);
         HOLD(driver->of_layers || driver->needs.numbers, driver->name);
+        HOLD(driver->finding && driver->finding->path, driver->name);
+        for (const struct result_phrase *phrase = driver->finding; phrase->path; phrase++)
+            HOLD(phrase->before && phrase->after, driver->name);
         HOLD(analysis_driver_find(driver->name, &why) == driver, driver->name);
         for (const struct param_spec *spec = driver->params; spec && spec->name; spec++)
             HOLD(spec->value && spec->help, driver->name);

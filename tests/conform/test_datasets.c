@@ -12,7 +12,7 @@
 #include "port/json_read.h"
 #include "standins/arrow_fake.h"
 #include "standins/http_fake.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 
 #define HOLD(condition, subject)                                                                   \
     do {                                                                                           \
@@ -22,8 +22,6 @@
             abort(); /* not reached, which linters do not know */                                  \
         }                                                                                          \
     } while (0)
-
-static struct tree tree;
 
 /* How to open each driver on what build_files made; %s is the folder. */
 static const struct sample {
@@ -67,13 +65,6 @@ static int set_up(void **state)
     setenv("XDG_CACHE_HOME", tree.root, 1);
     http_fake = (struct http_fake){.answer = answer};
     build_files();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tree_free(&tree);
     return 0;
 }
 
@@ -282,7 +273,7 @@ static void nothing_stays_open(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tree_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(every_driver_is_described),    TEST(every_driver_gives_the_same_again),
         TEST(row_drivers_shuffle_and_skip), TEST(wrong_parameters_are_reported),

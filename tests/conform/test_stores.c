@@ -11,7 +11,7 @@
 #include "rundir/run_dir.h"
 #include "rundir/store.h"
 #include "rundir/summary.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 #include "support/unit.h"
 
 #define HOLD(condition, driver)                                                                    \
@@ -22,7 +22,6 @@
         }                                                                                          \
     } while (0)
 
-static struct tree tree;
 static char run[256];
 
 static int set_up(void **state)
@@ -32,13 +31,6 @@ static int set_up(void **state)
     snprintf(run, sizeof run, "%s/runs/profile_x", tree.root);
     tree_write(&tree, "/runs/profile_x/records.jsonl", "{\"kind\":\"query\",\"key\":\"a\"}\n");
     fs_set_root(NULL); /* stores write to the real machine */
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tree_free(&tree);
     return 0;
 }
 
@@ -224,7 +216,7 @@ static void test_a_run_can_be_cleared(void **state)
     assert_int_equal(left, RUN_DIR_NEW);
 }
 
-#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tree_tear_down)
 
 int main(void)
 {

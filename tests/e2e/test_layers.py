@@ -39,7 +39,9 @@ def setUpModule():
     models["small"] = models["folder"] / "small.gguf"
     models["deep"] = models["folder"] / "deep.gguf"
     make(models["small"], layers=3, hidden=64, heads=4, context=256)
+    models["deeper"] = models["folder"] / "deeper.gguf"
     make(models["deep"], layers=LAYERS, hidden=192, heads=6, quick=1)
+    make(models["deeper"], layers=12, hidden=64, heads=4, context=256)
 
 
 class LayersTest(unittest.TestCase):
@@ -225,16 +227,16 @@ class Kinds(LayersTest):
 
     def test_several_models_are_compared(self):
         machine = self.machine(Working)
-        both = f"{models['small']},{models['deep']}"
+        both = f"{models['small']},{models['deeper']}"
         done = ipw(machine, "layers", "--model", both, *QUICK, "-o", models["folder"] / "both.json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("against the first", done.stdout)
-        for name in ("small.gguf", "deep.gguf"):
+        for name in ("small.gguf", "deeper.gguf"):
             self.assertIn(f"energy by layer of {name}", done.stdout)
         report = json.loads((models["folder"] / "both.json").read_text())
-        self.assertEqual([len(model["layers"]) for model in report["models"]], [3, LAYERS])
-        small, deep = (model["energy"]["joules"] for model in report["models"])
-        self.assertGreater(deep, small)
+        self.assertEqual([len(model["layers"]) for model in report["models"]], [3, 12])
+        small, deeper = (model["energy"]["joules"] for model in report["models"])
+        self.assertGreater(deeper, small)
 
     def test_without_a_sensor_times_are_known_and_joules_are_not(self):
         report = self.report(self.machine(Machine))

@@ -54,6 +54,18 @@ typedef struct {
 } memory_v2_t;
 
 typedef struct {
+    unsigned int pid;
+    unsigned long long used_gpu_memory;
+    unsigned int gpu_instance_id, compute_instance_id;
+} process_t;
+
+typedef struct {
+    unsigned int pid;
+    unsigned long long timestamp;
+    unsigned int sm_util, mem_util, enc_util, dec_util;
+} process_sample_t;
+
+typedef struct {
     unsigned int id;
     int nvml_return;
     double value;
@@ -74,7 +86,8 @@ typedef struct {
 } gpm_get_t;
 
 _Static_assert(sizeof(field_t) == 40 && sizeof(sample_t) == 16 && sizeof(pci_t) == 68 &&
-                   sizeof(memory_v2_t) == 40 && sizeof(gpm_metric_t) == 40 &&
+                   sizeof(memory_v2_t) == 40 && sizeof(process_t) == 24 &&
+                   sizeof(process_sample_t) == 32 && sizeof(gpm_metric_t) == 40 &&
                    sizeof(gpm_get_t) == 8424,
                "layouts of driver 580 on a 64-bit machine");
 
@@ -521,6 +534,54 @@ int nvmlDeviceGetCurrentClocksEventReasons(void *handle, unsigned long long *rea
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *handle, unsigned long long *reasons)
 {
     return give_reasons("nvmlDeviceGetCurrentClocksThrottleReasons", handle, reasons);
+}
+
+/* ---- processes ---- */
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned *count, process_t *out)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetComputeRunningProcesses_v3", handle, &gpu);
+    if (code)
+        return code;
+    unsigned capacity = *count;
+    *count = gpu->process_count;
+    if (capacity < gpu->process_count)
+        return end(INSUFFICIENT_SIZE);
+    for (unsigned i = 0; i < gpu->process_count; i++) {
+        double memory = gpu->processes[i].memory;
+        out[i] =
+            (process_t){gpu->processes[i].pid,
+                        memory >= 0 ? (unsigned long long)memory : ULLONG_MAX, UINT_MAX, UINT_MAX};
+    }
+    return end(0);
+}
+
+/* A sample of each busy process, taken just now.  Like the driver's (580 on an H200), it wants room for its whole
+ * history, whatever there is to report. */
+enum { PROCESS_HISTORY = 72 };
+
+int nvmlDeviceGetProcessUtilization(void *handle, process_sample_t *out, unsigned *count,
+                                    unsigned long long last)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetProcessUtilization", handle, &gpu);
+    if (code)
+        return code;
+    unsigned filled = 0;
+    unsigned long long t = wall_us(now_s());
+    if (!out || *count < PROCESS_HISTORY) {
+        *count = PROCESS_HISTORY;
+        return end(INSUFFICIENT_SIZE);
+    }
+    for (unsigned i = 0; i < gpu->process_count; i++) {
+        const struct fake_process *process = &gpu->processes[i];
+        if (process->pct < 0 || t <= last)
+            continue;
+        out[filled++] = (process_sample_t){process->pid, t, as_uint(process->pct), 0, 0, 0};
+    }
+    *count = filled;
+    return end(filled ? 0 : NOT_FOUND);
 }
 
 /* ---- GPM ---- */

@@ -26,6 +26,8 @@
  *                                  limit_max_mw memory_used memory_reserved memory_total throttle
  *                                  tensor persistence architecture compute
  *   type fields|samples T          value type: double uint ulong ulonglong longlong int ushort
+ *   process D PID MEMORY [PCT]     has the card open, with MEMORY bytes (nan: not available) and,
+ *                                  lately, PCT utilization; without PCT it is not among the busy
  *   mig D N                        MIG on, with N instances
  *   gpm D yes|no                   GPM is supported (yes)
  *   fail F D CODE [after K] [for K] [from S] [to S]
@@ -51,7 +53,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEVICES_MAX = 16, RULES_MAX = 64, STEPS_MAX = 32, SCRIPT_MAX = 16384, MIG_MAX = 7 };
+enum {
+    DEVICES_MAX = 16,
+    RULES_MAX = 64,
+    STEPS_MAX = 32,
+    SCRIPT_MAX = 16384,
+    MIG_MAX = 7,
+    PROCESSES_MAX = 80
+};
 
 enum key {
     KEY_ENERGY_MJ,
@@ -104,6 +113,11 @@ static const struct {
     {"compute", 9.0},
 };
 
+struct fake_process {
+    unsigned pid;
+    double memory, pct; /* pct < 0: none */
+};
+
 enum profile { CONSTANT, SQUARE, STEPS };
 
 struct gpu {
@@ -117,6 +131,8 @@ struct gpu {
     int depth, pad, mig;
     double value[KEY_COUNT];
     bool is_set[KEY_COUNT];
+    struct fake_process processes[PROCESSES_MAX];
+    unsigned process_count;
 };
 
 struct rule {
@@ -254,6 +270,15 @@ static bool parse_value(struct gpu *gpu, const char *key, double number)
     return false;
 }
 
+static void parse_process(struct gpu *gpu, const char *rest, const char *line)
+{
+    struct fake_process process = {.pct = -1};
+    if (gpu->process_count == PROCESSES_MAX ||
+        sscanf(rest, "%u %lf %lf", &process.pid, &process.memory, &process.pct) < 2)
+        bad_line(line);
+    gpu->processes[gpu->process_count++] = process;
+}
+
 /* A directive about one device; rest is what follows the device. */
 static void parse_device(struct gpu *gpu, const char *verb, const char *rest, const char *line)
 {
@@ -283,6 +308,8 @@ static void parse_device(struct gpu *gpu, const char *verb, const char *rest, co
         gpu->depth = (int)number;
     else if (!strcmp(verb, "pad"))
         gpu->pad = (int)number;
+    else if (!strcmp(verb, "process"))
+        parse_process(gpu, rest, line);
     else if (!strcmp(verb, "mig"))
         gpu->mig = number < MIG_MAX ? (int)number : MIG_MAX;
     else

@@ -10,6 +10,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/compare.h"
+#include "core/json.h"
 #include "core/log.h"
 #include "port/json_read.h"
 #include "report/export/export.h"
@@ -231,19 +232,24 @@ static const char *analyze(const struct run_table *table)
         const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
         struct analysis_input input = {.table = table};
         struct params params = {0};
-        struct text json = {0}, text = {0};
+        struct text bytes = {0}, text = {0};
         struct error why = {0};
-        struct jv *result = NULL;
+        struct result result;
+        struct json json;
+        struct jv *tree = NULL;
         if (driver->of_layers || (table->failed == table->rows && !driver->of_failures_too))
             continue;
-        enum err err = analysis_run(driver, &input, &params, &json, &why);
-        wrong = wrong_with(err, &why);
-        if (!err && jv_parse(json.bytes, json.length, &result, &why))
+        enum err err = analysis_run(driver, &input, &params, &result);
+        wrong = wrong_with(err, &result.why);
+        json_init(&json, &bytes, true);
+        result_to_json(&result, NULL, &json);
+        if (!err && jv_parse(bytes.bytes, bytes.length, &tree, &why))
             wrong = "the result of an analysis is not JSON";
         else if (!err)
-            analysis_text(result, true, false, &text);
-        jv_free(result);
-        text_release(&json);
+            analysis_text(&result, true, false, &text);
+        jv_free(tree);
+        result_release(&result);
+        text_release(&bytes);
         text_release(&text);
     }
     return wrong;

@@ -34,6 +34,14 @@ static inline int skipped_without(enum err (*available)(struct error *why))
             skip();                                                                                \
     } while (0)
 
+/* For any other reason, which is printed. */
+#define SKIP(...)                                                                                  \
+    do {                                                                                           \
+        print_message("skipped: " __VA_ARGS__);                                                    \
+        print_message("\n");                                                                       \
+        skip();                                                                                    \
+    } while (0)
+
 /* |a - b| <= tolerance, printing both: cmocka 1.1.5's own check works on floats. */
 #define assert_near(a, b, tolerance)                                                               \
     do {                                                                                           \

@@ -338,7 +338,7 @@ enum err emit_node(struct step *step)
     struct links in = {arena_alloc(&step->infer->scratch, capacity * sizeof(tensor_id)), 0};
     struct links out = {arena_alloc(&step->infer->scratch, capacity * sizeof(tensor_id)), 0};
     if (!in.ids || !out.ids)
-        return infer_no_memory(step->infer);
+        return err_no_memory(step->infer->why);
     tensor_id first = GRAPH_NONE;
     enum err err = step->prologue.input_count
                        ? add_prologue(step, &node, step->prologue.op, step->prologue.inputs,

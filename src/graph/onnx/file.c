@@ -68,7 +68,7 @@ struct slice onnx_node_name(const struct onnx_file *file, const struct onnx_node
 static void no_memory(struct onnx_file *file)
 {
     if (!file->err)
-        file->err = err_set(file->why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        file->err = err_no_memory(file->why);
 }
 
 /* What is left of a message whose fields were all read. */

@@ -9,11 +9,6 @@
 
 #include "graph/model_files.h"
 
-enum err infer_no_memory(const struct infer *infer)
-{
-    return err_set(infer->why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-}
-
 static void set_tensor(struct operand *operand, const struct onnx_tensor *tensor)
 {
     operand->has_shape = true;
@@ -31,7 +26,7 @@ enum err infer_init(struct infer *infer, const struct onnx_file *file, struct gr
     infer->operands = calloc(file->value_count + 1, sizeof *infer->operands);
     infer->is_live = calloc(file->node_count + 1, sizeof *infer->is_live);
     if (!infer->operands || !infer->is_live)
-        return infer_no_memory(infer);
+        return err_no_memory(infer->why);
     for (size_t i = 0; i < file->value_count; i++) {
         infer->operands[i].id = GRAPH_NONE;
         if (file->values[i].tensor != ONNX_NONE)

@@ -87,7 +87,6 @@ struct infer {
 enum err infer_init(struct infer *infer, const struct onnx_file *file, struct graph *graph,
                     struct error *why) MUST_USE;
 void infer_release(struct infer *infer);
-enum err infer_no_memory(const struct infer *infer);
 double *infer_alloc_data(struct infer *infer, int64_t count); /* NULL: over a limit, or no memory */
 
 int64_t shape_elements(const struct shape *shape);

@@ -59,7 +59,7 @@ static enum err add_binding(struct infer *infer, struct slice name, int64_t size
     struct dim_binding *bindings =
         grow(infer->bindings, &infer->binding_capacity, infer->binding_count, sizeof *bindings);
     if (!bindings)
-        return infer_no_memory(infer);
+        return err_no_memory(infer->why);
     infer->bindings = bindings;
     bindings[infer->binding_count++] = (struct dim_binding){name, size};
     return ERR_OK;
@@ -162,7 +162,7 @@ static enum err bind_dims(struct binding *binding, int32_t value, const struct o
         size_t capacity = name.length + 16;
         char *position = arena_alloc(&binding->infer->arena, capacity);
         if (!position)
-            return infer_no_memory(binding->infer);
+            return err_no_memory(binding->infer->why);
         str_format(position, capacity, "%.*s.%zu", (int)(name.length & 0xffff), name.start, i);
         err = bind_dim(binding, slice_of(position), type->dims[i].name, (int)i == batch_axis,
                        &out->dims[i]);
@@ -351,7 +351,7 @@ enum err inputs_bind(struct infer *infer, struct graph_options *options)
     size_t given = options->dims ? options->dims->count : 0;
     binding.is_used = calloc(given + 1, sizeof *binding.is_used);
     if (!binding.is_used)
-        return infer_no_memory(infer);
+        return err_no_memory(infer->why);
     bool is_requested = options->batch > 0;
     enum err err = bind_all(&binding);
     if (!err)

@@ -99,7 +99,7 @@ static enum err mark_live(struct infer *infer)
     }
     pending.values = malloc((file->value_count + 1) * sizeof *pending.values);
     if (!pending.values)
-        return infer_no_memory(infer);
+        return err_no_memory(infer->why);
     need_outputs(&pending, 0);
     while (pending.count) {
         int32_t producer = file->values[pending.values[--pending.count]].producer;
@@ -138,10 +138,10 @@ static enum err order_graph(const struct infer *infer, const struct onnx_graph *
     uint32_t in_cycle;
     *out = malloc((graph->node_count + 1) * sizeof **out);
     if (!*out)
-        return infer_no_memory(infer);
+        return err_no_memory(infer->why);
     enum err err = order_nodes(graph->node_count, producer_in, &scope, *out, &in_cycle);
     if (err == ERR_NO_MEMORY)
-        return infer_no_memory(infer);
+        return err_no_memory(infer->why);
     if (!err)
         return ERR_OK;
     const struct onnx_node *node = &infer->file->nodes[graph->first_node + in_cycle];
@@ -151,7 +151,7 @@ static enum err order_graph(const struct infer *infer, const struct onnx_graph *
                    model_label(node->op).text);
 }
 
-static enum err walk_graph(struct infer *infer, int32_t graph);
+static enum err walk_graph(struct infer *infer, int32_t index);
 
 /* ---- outputs that no rule sets ---- */
 

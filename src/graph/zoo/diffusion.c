@@ -2,7 +2,6 @@
  * encoder (batch 2), one of the UNet per step (batch 2, for guidance), and one of the VAE decoder. */
 #include <string.h>
 
-#include "core/text.h"
 #include "graph/blocks.h"
 #include "graph/zoo/family.h"
 

@@ -28,8 +28,8 @@ const struct zoo_entry *zoo_at(size_t index);
 
 /* By its name or another one of it, ignoring case, "-", "_", "." and an organization before a slash
  * ("microsoft/resnet-50").  NULL: unknown. */
-const struct zoo_entry *zoo_find(const char *name);
-const char *zoo_nearest(const char *name); /* most likely meant; NULL: none is near */
+const struct zoo_entry *zoo_find(const char *source);
+const char *zoo_nearest(const char *source); /* most likely meant; NULL: none is near */
 
 static inline bool zoo_has_phases(const struct zoo_entry *entry)
 {

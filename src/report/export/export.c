@@ -25,6 +25,7 @@ struct exporting {
     struct summary summary;
     bool has_summary;
     struct jv *metadata;
+    struct jv_index metadata_keys;
     char *model, *name;
     struct output output; /* where the text goes; none where the driver makes its own files */
     uint64_t taken;
@@ -93,7 +94,7 @@ static enum err choose_model(struct exporting *work, struct error *why)
     if (err == ERR_INTERRUPTED)
         err = ERR_OK;
     if (!err && !work->model)
-        err = told ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY))
+        err = told ? err_no_memory(why)
                    : err_set(why, ERR_NO_DATA, "there is no record in %s yet",
                              work->request->directory);
     return err;
@@ -105,8 +106,8 @@ static enum err take_metadata(void *context, const struct jv *record)
     enum err err = ERR_OK;
     for (const struct jv *child = jv_first_member(jv_get(record, "dataset_metadata"));
          child && !err; child = jv_next(child))
-        if (jv_is_null(jv_get(work->metadata, jv_key(child))))
-            err = jv_put(work->metadata, jv_key(child), child);
+        if (jv_is_null(jv_index_get(&work->metadata_keys, jv_key(child))))
+            err = jv_index_put(&work->metadata_keys, work->metadata, jv_key(child), child);
     return err;
 }
 
@@ -115,6 +116,8 @@ static enum err gather_metadata(struct exporting *work, struct error *why)
     if (!work->driver->wants_metadata)
         return ERR_OK;
     enum err err = jv_parse("{}", 2, &work->metadata, why);
+    if (!err)
+        err = jv_index_init(&work->metadata_keys, work->metadata);
     return err ? err : run_records_give(&work->records, take_metadata, work, why);
 }
 
@@ -167,7 +170,7 @@ static enum err prepare(struct exporting *work, struct error *why)
         err = gather_metadata(work, why);
     work->name = err ? NULL : request->name ? strdup(request->name) : last_part(request->directory);
     if (!err && !work->name)
-        err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        err = err_no_memory(why);
     work->run = (struct export_run){request->directory, work->name,
                                     work->model,        work->has_summary ? &work->summary : NULL,
                                     work->metadata,     request->output,
@@ -184,7 +187,7 @@ static enum err put_all(struct exporting *work, struct error *why)
     const struct export_driver *driver = work->driver;
     work->export.state = calloc(1, driver->state_size + 1);
     if (!work->export.state)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     enum err err = driver->begin ? driver->begin(&work->export, why) : ERR_OK;
     if (!err)
         err = give_records(work, why);
@@ -215,6 +218,7 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
     text_release(&work.export.out);
     run_records_close(&work.records);
     summary_release(&work.summary);
+    jv_index_release(&work.metadata_keys);
     jv_free(work.metadata);
     free(work.model);
     free(work.name);

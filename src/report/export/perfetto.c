@@ -177,7 +177,7 @@ static enum err perfetto_record(struct export *export, const struct export_recor
     if (!tracing->base_ns)
         tracing->base_ns = when.from_ns;
     if (lanes_take(&tracing->lanes, when.from_ns, when.to_ns, &lane))
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     for (; tracing->named <= lane; tracing->named++) {
         str_format(name, sizeof name, "lane %zu", tracing->named + 1);
         name_track(tracing, "thread_name", PID_QUERIES, tracing->named + 1, name);

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "analysis/analysis.h"
+#include "analysis/columns.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
 #include "report/text/format.h"
 #include "rundir/run_table.h"
 
@@ -34,18 +34,16 @@ enum err results_of(const struct run_table *table, struct results *out, struct e
     without_texts.excerpts = (struct run_excerpts){0};
     *out = (struct results){0};
     for (size_t i = 0; !err && ANALYSIS_DRIVERS[i] && out->count < RESULTS_MOST; i++) {
-        struct text text = {0};
+        struct result *result = &out->items[out->count];
         if (ANALYSIS_DRIVERS[i]->of_layers)
             continue; /* the page draws those itself */
         err = analysis_run(ANALYSIS_DRIVERS[i], &(struct analysis_input){&without_texts, NULL},
-                           &none, &text, why);
+                           &none, result);
+        out->count++;
         if (err == ERR_NO_DATA)
             err = ERR_OK; /* the result says what is missing */
-        if (!err)
-            err = jv_parse(text_get(&text), text.length, &out->values[out->count], why);
-        if (!err)
-            out->names[out->count++] = ANALYSIS_DRIVERS[i]->name;
-        text_release(&text);
+        if (err)
+            err_set(why, err, "%s", result->why.text);
     }
     if (err)
         results_release(out);
@@ -55,28 +53,31 @@ enum err results_of(const struct run_table *table, struct results *out, struct e
 void results_release(struct results *results)
 {
     for (size_t i = 0; i < results->count; i++)
-        jv_free(results->values[i]);
-    *results = (struct results){0};
+        result_release(&results->items[i]);
+    results->count = 0;
 }
 
 /* By analysis and path: "efficiency", "summary.joules_per_output_token"; NULL when it is not there. */
-static const struct jv *result_at(const struct results *results, const char *analysis,
-                                  const char *path)
+static const struct result_item *item_at(const struct results *results, const char *analysis,
+                                         const char *path)
 {
     for (size_t i = 0; i < results->count; i++)
-        if (strcmp(results->names[i], analysis) == 0)
-            return jv_path(results->values[i], path);
+        if (strcmp(results->items[i].name, analysis) == 0)
+            return result_find(&results->items[i], path);
     return NULL;
 }
 
-enum err results_put(struct json *json, const struct results *results)
+static double figure_at(const struct results *results, const char *analysis, const char *path)
 {
-    enum err err = ERR_OK;
+    return result_value(item_at(results, analysis, path));
+}
+
+void results_put(struct json *json, const struct results *results)
+{
     json_object(json, "analyses");
-    for (size_t i = 0; !err && i < results->count; i++)
-        err = jv_to_json(results->values[i], results->names[i], json);
+    for (size_t i = 0; i < results->count; i++)
+        result_to_json(&results->items[i], results->items[i].name, json);
     json_object_end(json);
-    return err;
 }
 
 /* ---- headline figures ---- */
@@ -104,18 +105,7 @@ static void put_figure(const struct top *top, const char *key, const char *label
 /* What the summary says, else an analysis; none of these figures can be below 0. */
 static double fact_or(const struct top *top, double value, const char *analysis, const char *path)
 {
-    return value >= 0 ? value : jv_number(result_at(top->results, analysis, path));
-}
-
-static void interval_note(char *to, const struct jv *interval, const char *unit)
-{
-    char low[FORMAT_MAX], high[FORMAT_MAX];
-    to[0] = '\0';
-    if (!jv_is_array(interval))
-        return;
-    format_si(low, jv_number(jv_path(interval, "0")), unit);
-    format_si(high, jv_number(jv_path(interval, "1")), unit);
-    str_format(to, NOTE_MAX, "95 %% CI (sampling error only): %s to %s", low, high);
+    return value >= 0 ? value : figure_at(top->results, analysis, path);
 }
 
 /* Why there is no figure per query. */
@@ -140,7 +130,7 @@ static void put_energy(const struct top *top)
     double joules = fact_or(top, energy->joules, "efficiency", "summary.joules");
     const char *method = energy->method, *why = text_or_empty(energy->note);
     if (!method)
-        method = jv_text(result_at(top->results, "efficiency", "summary.method"));
+        method = common_word(top->table, RUN_METHOD);
     format_percent(covered, energy->coverage);
     if (!is_known(joules))
         str_format(note, sizeof note, "not measured%s%s", why[0] ? ": " : "", why);
@@ -157,7 +147,7 @@ static void put_per_query(const struct top *top)
     char text[FORMAT_MAX], note[NOTE_MAX];
     double joules = fact_or(top, top->table->summary.joules_per_query, "efficiency",
                             "summary.joules_per_query");
-    double known = jv_number(result_at(top->results, "efficiency", "summary.energy_known"));
+    double known = figure_at(top->results, "efficiency", "summary.energy_known");
     format_with_error(text, joules, joules * relative_error(top->table), "J");
     str_format(note, sizeof note, "mean of %.0f queries", known);
     put_figure(top, "joules_per_query", "Energy per query", joules, text,
@@ -166,13 +156,14 @@ static void put_per_query(const struct top *top)
 
 static void put_per_token(const struct top *top)
 {
-    char text[FORMAT_MAX], note[NOTE_MAX];
+    char text[FORMAT_MAX], note[NOTE_MAX] = "", from[FORMAT_MAX], to[FORMAT_MAX];
     static const char PATH[] = "summary.joules_per_output_token";
+    const struct result_item *item = item_at(top->results, "efficiency", PATH);
     double joules = fact_or(top, top->table->summary.joules_per_output_token, "efficiency", PATH);
     format_with_error(text, joules, joules * relative_error(top->table), "J");
-    interval_note(
-        note, result_at(top->results, "efficiency", "summary.joules_per_output_token_interval_95"),
-        "J");
+    if (item && is_known(item->low) && is_known(item->high))
+        str_format(note, sizeof note, "95 %% CI (sampling error only): %s to %s",
+                   format_si(from, item->low, "J"), format_si(to, item->high, "J"));
     put_figure(top, "joules_per_output_token", "Energy per output token", joules, text,
                is_known(joules) ? note : none_note(top, "not measured"));
 }
@@ -192,20 +183,18 @@ static void put_watts(const struct top *top)
 
 static void put_accuracy(const struct top *top)
 {
-    char text[FORMAT_MAX], note[NOTE_MAX], low[FORMAT_MAX], high[FORMAT_MAX];
+    char text[FORMAT_MAX], note[NOTE_MAX] = "", from[FORMAT_MAX], to[FORMAT_MAX];
     const struct results *results = top->results;
+    const struct result_item *item = item_at(results, "accuracy", "summary.accuracy");
     double accuracy = fact_or(top, top->table->summary.accuracy, "accuracy", "summary.accuracy");
-    double right = jv_number(result_at(results, "accuracy", "summary.correct"));
-    double graded = jv_number(result_at(results, "accuracy", "summary.total_scored"));
-    const struct jv *interval = result_at(results, "accuracy", "summary.accuracy_interval_95");
     format_percent(text, accuracy);
-    format_percent(low, jv_number(jv_path(interval, "0")));
-    format_percent(high, jv_number(jv_path(interval, "1")));
-    str_format(note, sizeof note, "%.0f of %.0f correct; 95 %% CI: %s to %s", right, graded, low,
-               high);
+    if (item && is_known(item->low) && is_known(accuracy))
+        str_format(note, sizeof note, "%.0f of %.0f correct; 95 %% CI: %s to %s",
+                   figure_at(results, "accuracy", "summary.correct"),
+                   figure_at(results, "accuracy", "summary.total_scored"),
+                   format_percent(from, item->low), format_percent(to, item->high));
     put_figure(top, "accuracy", "Accuracy", accuracy, text,
-               is_known(accuracy) && jv_is_array(interval) ? note
-                                                           : none_note(top, "no graded answers"));
+               note[0] ? note : none_note(top, "no graded answers"));
 }
 
 static void put_intelligence(const struct top *top, const char *key, const char *label,
@@ -239,9 +228,9 @@ static void put_speed(const struct top *top)
         {"latency_s", "Latency", "data.times.latency_s.p50", "data.times.latency_s.p95"},
     };
     for (size_t i = 0; i < sizeof TIMES / sizeof *TIMES; i++) {
-        double median = jv_number(result_at(top->results, "latency", TIMES[i].p50));
+        double median = figure_at(top->results, "latency", TIMES[i].p50);
         format_si(text, median, "s");
-        format_si(p95, jv_number(result_at(top->results, "latency", TIMES[i].p95)), "s");
+        format_si(p95, figure_at(top->results, "latency", TIMES[i].p95), "s");
         str_format(note, sizeof note, "median; 95 %% of queries within %s", p95);
         put_figure(top, TIMES[i].key, TIMES[i].label, median, text,
                    is_known(median) ? note : none_note(top, "unknown for all queries"));

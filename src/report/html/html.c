@@ -15,7 +15,6 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "core/units.h"
 #include "port/json_read.h"
 #include "report/html/assets.h"
 #include "report/html/sections.h"
@@ -149,8 +148,7 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     headline_put(json, table, results);
     predicted_put(json, table->directory);
     shares_put(json, table);
-    if (!err)
-        err = results_put(json, results);
+    results_put(json, results);
     if (err)
         err_set(why, err, "%s", err_text(err));
     if (!err)
@@ -372,6 +370,18 @@ static enum err put_comparison(struct making *making, struct error *why)
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
+static void put_interval(struct json *json, const char *key, double low, double high)
+{
+    if (!is_known(low) || !is_known(high)) {
+        json_null(json, key);
+        return;
+    }
+    json_array(json, key);
+    json_number(json, NULL, low);
+    json_number(json, NULL, high);
+    json_array_end(json);
+}
+
 /* "common": the relative error that all energies share, or null; "mixed": different sensors measured them;
  * "intervals": of 95 %, of what can differ between the runs, as `ipw plot` draws them. */
 static void put_intervals(struct making *making)
@@ -413,7 +423,7 @@ static enum err put_names(struct making *making, const struct run_point **points
 
 static enum err put_across(struct making *making, struct error *why)
 {
-    struct text across = {0};
+    struct result across = {0};
     struct run_point *copies = malloc((making->runs + 1) * sizeof *copies);
     const struct run_point **points = malloc((making->runs + 1) * sizeof *points);
     enum err err = copies && points ? ERR_OK : ERR_NO_MEMORY;
@@ -429,14 +439,16 @@ static enum err put_across(struct making *making, struct error *why)
     if (err)
         err_set(why, err, "%s", err_text(err));
     if (!err && making->runs > 1) {
-        err = across_write(copies, making->runs, &across, why);
-        json_raw(&making->json, "across", err ? "null" : text_get(&across));
+        if (!(err = across_run(copies, making->runs, &across)))
+            result_to_json(&across, "across", &making->json);
+        else
+            err_set(why, err, "%s", across.why.text);
         err = err ? err : put_comparison(making, why);
     } else {
         json_null(&making->json, "across");
         json_null(&making->json, "comparison");
     }
-    text_release(&across);
+    result_release(&across);
     free((void *)points);
     free(copies);
     return err;
@@ -484,7 +496,7 @@ enum err html_write(const struct html_report *report, struct text *out, struct e
         return err;
     making.figures = calloc(report->count + 1, sizeof *making.figures);
     if (!making.figures)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     json_init(&making.json, &data, false);
     json_object(&making.json, NULL);
     json_string(&making.json, "version", IPW_VERSION);

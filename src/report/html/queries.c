@@ -353,7 +353,12 @@ static void put_histogram(struct json *json, const char *key, const char *label,
         json_integer(json, NULL, (int64_t)bins.counts[i]);
     json_array_end(json);
     json_bool(json, "beyond", bins.counts[bins.count] > 0);
-    put_spread(json, "spread", values, count);
+    struct spread spread = spread_of(values, count);
+    json_object(json, "spread");
+    json_integer(json, "count", (int64_t)count);
+    for (size_t i = 0; i < SPREAD_FIGURES; i++)
+        json_number(json, SPREAD_KEYS[i], spread.figures[i]);
+    json_object_end(json);
     json_object_end(json);
 }
 

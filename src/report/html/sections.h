@@ -5,18 +5,17 @@
 
 #include <stddef.h>
 
+#include "analysis/result.h"
 #include "core/err.h"
 #include "rundir/run_table.h"
 
 struct json;
-struct jv;
 struct spans;
 
 enum { RESULTS_MOST = 32 };
 
 struct results {
-    const char *names[RESULTS_MOST];
-    struct jv *values[RESULTS_MOST];
+    struct result items[RESULTS_MOST];
     size_t count;
 };
 
@@ -26,7 +25,7 @@ enum err results_of(const struct run_table *table, struct results *out, struct e
 void results_release(struct results *results);
 
 /* "analyses": {name: result}. */
-enum err results_put(struct json *json, const struct results *results) MUST_USE;
+void results_put(struct json *json, const struct results *results);
 
 /* "headline": [{"key", "label", "value", "text", "note"}]: `text` is the figure for people, with its ±
  * where there is one, and `note` what it rests on.  A figure that is not known is shown as such. */

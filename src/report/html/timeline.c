@@ -6,7 +6,6 @@
 #include "rundir/run_table.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "core/units.h"
 #include "port/json_read.h"
 #include "report/html/column.h"
 #include "rundir/power.h"

@@ -1,14 +1,17 @@
 /* The full-screen view of `ipw energy` as text: a pure function from a reading, the history of watts and the
  * screen's size to lines, so that it can be tested without a terminal.  Each device (and the total) is drawn at
- * the largest size that fits: a curve with its vitals, or one line. */
+ * the largest size that fits: a curve with its time axis and vitals, or one line.  Devices without any energy come
+ * last, in one line with the reason. */
 #include "report/live/live.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
 #include "report/live/reading.h"
 #include "report/live/screen.h"
+#include "report/live/top.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
 #include "sensors/sensor.h"
@@ -30,7 +33,8 @@ struct live_layout {
     bool gaps, vitals;
 };
 
-enum { SPARK_MAX = 480, METER_WIDTH = 12 };
+/* Rows of the highest curve, and of the lowest with a time axis. */
+enum { SPARK_MAX = 480, METER_WIDTH = 12, GRAPH_MOST = 36, AXIS_LEAST = 3 };
 
 /* The `count` values that end at `shown`, oldest first; what is not there any more, or not yet, is
  * unknown. */
@@ -84,6 +88,27 @@ static void add_labelled(struct screen *screen, const char *label, enum style st
     screen_add(screen, style, "%s", figure);
 }
 
+/* A sensor may take so long for its first energy. */
+#define DEAD_AFTER_S 2
+
+/* Is there no energy of it, and a reason? */
+static bool is_dead(const struct reading *reading, size_t i)
+{
+    const struct ledger_device *since = &reading->since.devices[i];
+    return since->has_energy && since->energy.method == METHOD_NONE &&
+           reading->elapsed_s >= DEAD_AFTER_S;
+}
+
+/* The device at a place of the screen: those that are dead come last. */
+static size_t device_at(const struct reading *reading, size_t place)
+{
+    for (int dead = 0; dead < 2; dead++)
+        for (size_t i = 0; i < reading->now.count; i++)
+            if (is_dead(reading, i) == dead && place-- == 0)
+                return i;
+    return 0;
+}
+
 /* Device ids and their figures stand under each other. */
 static unsigned id_width(const struct reading *reading)
 {
@@ -112,15 +137,24 @@ static void name_line(struct live_frame *frame, size_t i)
     struct screen *screen = &frame->screen;
     const struct ledger_device *now = &frame->reading->now.devices[i];
     const struct ledger_device *since = &frame->reading->since.devices[i];
+    bool dead = is_dead(frame->reading, i);
     if (!screen_line(screen))
         return;
-    screen_add(screen, STYLE_BOLD, "%s", now->id);
+    screen_add(screen, dead ? STYLE_DIM : STYLE_BOLD, "%s", now->id);
     if (frame->reading->lost[i])
         screen_add(screen, STYLE_BAD, "  LOST");
     screen_add(screen, STYLE_PLAIN, "  ");
     unsigned room = screen_room(screen);
-    screen_cut(screen, STYLE_PLAIN, room > 26 ? room - 26 : room / 2, now->sensor->name);
-    if (!since->has_energy)
+    screen_cut(screen, dead ? STYLE_DIM : STYLE_PLAIN,
+               dead        ? room / 2
+               : room > 26 ? room - 26
+                           : room / 2,
+               now->sensor->name);
+    if (dead) {
+        screen_add(screen, STYLE_DIM, ": ");
+        screen_cut(screen, STYLE_DIM, screen_room(screen), since->energy.note);
+    }
+    if (dead || !since->has_energy)
         return;
     char right[64];
     bool aside = since->energy.method != METHOD_NONE && !since->counted;
@@ -146,12 +180,60 @@ static void gutter(struct live_frame *frame, size_t i, unsigned row)
     screen_to(&frame->screen, LIVE_INDENT + LIVE_GUTTER);
 }
 
+/* Seconds between the labels of a time axis, which need a dozen columns each. */
+static double axis_step(double every_s)
+{
+    static const double STEPS[] = {1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200};
+    for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++)
+        if (STEPS[i] >= 12 * every_s)
+            return STEPS[i];
+    return 86400 * ceil(12 * every_s / 86400);
+}
+
+/* Under the curve, whose last column is now: how long ago the others are. */
+static void axis_line(struct live_frame *frame, size_t width)
+{
+    struct screen *screen = &frame->screen;
+    double step_s = axis_step(frame->view->every_s);
+    unsigned start = LIVE_INDENT + LIVE_GUTTER, end = start + (unsigned)width - 1;
+    if (!screen_line(screen))
+        return;
+    screen_to(screen, start);
+    for (unsigned k = (unsigned)((double)width * frame->view->every_s / step_s); k > 0; k--) {
+        double ago = k * step_s, columns = round(ago / frame->view->every_s);
+        const char *unit = step_s >= 3600 ? "h" : step_s >= 60 ? "min" : "s";
+        if (columns > end - start)
+            continue;
+        screen_to(screen, end - (unsigned)columns);
+        screen_add(screen, STYLE_DIM, "╵-%.4g %s",
+                   ago / (step_s >= 3600 ? 3600
+                          : step_s >= 60 ? 60
+                                         : 1),
+                   unit);
+    }
+    screen_to(screen, end - 2);
+    screen_add(screen, STYLE_DIM, "now");
+}
+
+/* What stands right of a row of a curve: the top of its scale, the middle of a high one, and 0. */
+static void scale_text(char *to, size_t size, double top, unsigned row, unsigned rows)
+{
+    if (rows == 1)
+        str_format(to, size, "0–%.3g W", top);
+    else if (row == 0)
+        str_format(to, size, "%.3g W", top);
+    else if (rows >= 8 && 2 * row == rows)
+        str_format(to, size, "%.3g W", top / 2);
+    else
+        str_copy(to, size, row + 1 == rows ? "0 W" : "");
+}
+
 /* The curve between the gutter and its scale. */
 static void graph_lines(struct live_frame *frame, size_t i, unsigned rows)
 {
     struct screen *screen = &frame->screen;
     float values[SPARK_MAX];
-    char cells[SPARK_MAX * SPARK_CELL + 1], scale[FORMAT_MAX + 8], top_text[FORMAT_MAX];
+    char cells[SPARK_MAX * SPARK_CELL + 1], scale[FORMAT_MAX];
     unsigned around = LIVE_INDENT + LIVE_GUTTER + 12;
     size_t width = screen->columns > around + 4 ? screen->columns - around : 0;
     width = width > SPARK_MAX ? SPARK_MAX : width;
@@ -163,13 +245,11 @@ static void graph_lines(struct live_frame *frame, size_t i, unsigned rows)
         gutter(frame, i, row);
         spark_row(values, width, top, row, rows, screen->utf8, cells);
         screen_add(screen, STYLE_GRAPH, "%s", cells);
-        str_format(top_text, sizeof top_text, "%.3g W", top);
-        if (rows == 1)
-            str_format(scale, sizeof scale, "0–%s", top_text);
-        else
-            str_copy(scale, sizeof scale, row == 0 ? top_text : row + 1 == rows ? "0 W" : "");
+        scale_text(scale, sizeof scale, top, row, rows);
         screen_add(screen, STYLE_DIM, " %s", scale);
     }
+    if (rows >= AXIS_LEAST && width >= 12)
+        axis_line(frame, width);
 }
 
 static void figures_line(struct live_frame *frame, size_t i, unsigned graph_rows)
@@ -180,10 +260,6 @@ static void figures_line(struct live_frame *frame, size_t i, unsigned graph_rows
     if (!screen_line(screen))
         return;
     screen_to(screen, LIVE_INDENT);
-    if (since->energy.method == METHOD_NONE) {
-        screen_cut(screen, STYLE_WARN, screen_room(screen), since->energy.note);
-        return;
-    }
     joules_text(text, &since->energy);
     screen_add(screen, STYLE_BOLD, "%s", text);
     watts_text(text, since->power_mean, &since->energy);
@@ -312,10 +388,10 @@ static unsigned live_device_height(const struct reading *reading, size_t i,
     const struct ledger_device *device = &reading->now.devices[i];
     if (!layout->graph_rows)
         return 1;
-    bool silent = reading->since.devices[i].energy.method == METHOD_NONE;
-    unsigned height = 1 + layout->gaps;
-    if (device->has_energy)
-        height += silent ? 1 : layout->graph_rows + 1;
+    bool dead = is_dead(reading, i);
+    unsigned height = 1 + (layout->gaps && !dead);
+    if (device->has_energy && !dead)
+        height += layout->graph_rows + (layout->graph_rows >= AXIS_LEAST) + 1;
     return height + (layout->vitals && has_vitals(device));
 }
 
@@ -327,16 +403,73 @@ static void live_device(struct live_frame *frame, size_t i, const struct live_la
         compact_line(frame, now->id, i, &now->energy, now->power_mean, &since->energy);
         return;
     }
+    bool dead = is_dead(frame->reading, i);
     name_line(frame, i);
-    if (now->has_energy) {
-        if (since->energy.method != METHOD_NONE)
-            graph_lines(frame, i, layout->graph_rows);
+    if (now->has_energy && !dead) {
+        graph_lines(frame, i, layout->graph_rows);
         figures_line(frame, i, layout->graph_rows);
     }
     if (layout->vitals && has_vitals(now))
         vitals_line(frame, i);
-    if (layout->gaps)
+    if (layout->gaps && !dead)
         screen_line(&frame->screen);
+}
+
+/* ---- processes ---- */
+
+/* Lines around the rows: a title, what nobody used, a gap. */
+enum { TOP_AROUND = 3, TOP_COLUMNS = 60 };
+
+/* Rows for processes on a screen with so many for devices. */
+static size_t top_rows(const struct live_view *view, unsigned rows)
+{
+    size_t most = rows / 5;
+    if (!view->top || !view->top->count || view->rows < LIVE_TOP_ROWS || view->help ||
+        view->columns < TOP_COLUMNS)
+        return 0;
+    return view->top->count < most ? view->top->count : most;
+}
+
+static void top_line(struct live_frame *frame, enum style style, const char *pid,
+                     const struct top_row *row)
+{
+    struct screen *screen = &frame->screen;
+    const enum method method = row->is_estimated ? METHOD_ESTIMATED : METHOD_COUNTER;
+    char text[FORMAT_MAX];
+    if (!screen_line(screen))
+        return;
+    screen_add(screen, style, "%9s  %-6.12s%5.1f %%", pid, row->device, 100 * row->share);
+    reading_figure(text, row->watts, "W", method);
+    add_cell(screen, style, text);
+    reading_figure(text, row->joules, "J", method);
+    add_cell(screen, style, text);
+    screen_add(screen, style, "  ");
+    screen_cut(screen, style, screen_room(screen), row->name);
+}
+
+static void live_top(struct live_frame *frame, size_t count)
+{
+    const struct top *top = frame->view->top;
+    struct top_row rest = {.device = "cpu", .share = 1, .joules = UNKNOWN};
+    if (!screen_line(&frame->screen))
+        return;
+    screen_add(&frame->screen, STYLE_BOLD, "processes");
+    screen_cut(&frame->screen, STYLE_DIM, screen_room(&frame->screen),
+               "  power and energy attributed by their share of the device's time");
+    for (size_t i = 0; i < count; i++) {
+        char pid[16];
+        const struct top_row *row = &top->rows[i];
+        str_format(pid, sizeof pid, "%d", row->pid);
+        top_line(frame, STYLE_PLAIN, pid, row);
+        if (!strcmp(row->device, rest.device)) {
+            rest.share -= row->share;
+            rest.is_estimated = row->is_estimated;
+        }
+    }
+    rest.watts = top->cpu_watts * rest.share;
+    str_copy(rest.name, sizeof rest.name, "idle, others");
+    top_line(frame, STYLE_DIM, "", &rest);
+    screen_line(&frame->screen);
 }
 
 static void live_total(struct live_frame *frame, bool compact)
@@ -366,8 +499,6 @@ static void live_total(struct live_frame *frame, bool compact)
     screen_right(screen, method_style(since), method_word(since));
 }
 
-/* ---- the screen ---- */
-
 /* ---- history ---- */
 
 enum err live_init(struct live *live, size_t devices)
@@ -395,16 +526,14 @@ void live_push(struct live *live, const struct reading *reading)
 static struct live_layout choose_layout(const struct reading *reading, unsigned columns,
                                         unsigned rows)
 {
-    static const struct live_layout LAYOUTS[] = {
-        {6, true, true}, {5, true, true}, {4, true, true},  {3, true, true},
-        {2, true, true}, {1, true, true}, {1, false, true}, {1, false, false},
-    };
-    for (size_t l = 0; columns >= 40 && l < sizeof LAYOUTS / sizeof *LAYOUTS; l++) {
+    for (unsigned l = GRAPH_MOST + 2; columns >= 40 && l > 0;
+         l--) { /* without gaps, without vitals */
+        const struct live_layout layout = {l > 2 ? l - 2 : 1, l > 2, l > 1};
         unsigned height = 0;
         for (size_t i = 0; i < reading->now.count; i++)
-            height += live_device_height(reading, i, &LAYOUTS[l]);
+            height += live_device_height(reading, i, &layout);
         if (height <= rows)
-            return LAYOUTS[l];
+            return layout;
     }
     return (struct live_layout){0};
 }
@@ -466,6 +595,8 @@ static void help_lines(struct live_frame *frame, unsigned rows)
         "are since the start or the last reset.  ± is one standard",
         "uncertainty, \"-\" is unknown, \"~\" a model's estimate.",
         "counter: a hardware energy counter; integral: summed power.",
+        "A process is attributed its share of a device's time: of CPU time",
+        "on the processors, of utilization on a GPU.",
     };
     for (size_t i = 0; i < rows; i++)
         if (screen_line(&frame->screen) && i < sizeof LINES / sizeof *LINES) {
@@ -474,14 +605,14 @@ static void help_lines(struct live_frame *frame, unsigned rows)
         }
 }
 
-/* Devices from `first` on, then blank lines: `rows` in all. */
+/* Devices from place `first` on, then blank lines: `rows` in all. */
 static void body(struct live_frame *frame, const struct live_layout *layout, size_t first,
                  size_t count, unsigned rows)
 {
     unsigned end = frame->screen.lines + rows;
     for (size_t i = first; i < first + count; i++)
         if (frame->screen.lines < end)
-            live_device(frame, i, layout);
+            live_device(frame, device_at(frame->reading, i), layout);
     while (frame->screen.lines < end && screen_line(&frame->screen))
         ;
 }
@@ -500,8 +631,11 @@ size_t live_render(const struct live *live, const struct reading *reading,
     bool with_notice = view->rows >= 8 && view->notice[0];
     unsigned around = 1 + with_footer + 2 * with_gap + with_total + with_notice;
     unsigned rows = view->rows > around ? view->rows - around : 0;
-    struct live_layout layout = choose_layout(reading, view->columns, rows);
+    size_t processes = top_rows(view, rows);
     size_t count = reading->now.count, shown = count;
+    bool dead_last = count && is_dead(reading, device_at(reading, count - 1)); /* without a gap */
+    rows -= processes ? (unsigned)processes + TOP_AROUND + dead_last : 0;
+    struct live_layout layout = choose_layout(reading, view->columns, rows);
     if (!layout.graph_rows && shown > rows)
         shown = rows;
     size_t first = view->first > count - shown ? count - shown : view->first;
@@ -512,6 +646,10 @@ size_t live_render(const struct live *live, const struct reading *reading,
         help_lines(&frame, rows);
     else
         body(&frame, &layout, first, shown, rows);
+    if (processes && dead_last)
+        screen_line(&frame.screen);
+    if (processes)
+        live_top(&frame, processes);
     if (with_total)
         live_total(&frame, !layout.graph_rows);
     if (with_notice && screen_line(&frame.screen))

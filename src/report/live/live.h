@@ -11,6 +11,7 @@
 
 struct reading;
 struct text;
+struct top;
 
 enum { LIVE_HISTORY = 1024 }; /* intervals that are remembered */
 
@@ -33,8 +34,12 @@ struct live_view {
     unsigned long shown; /* the history ends here: `pushed`, or where it was paused */
     size_t first;        /* scrolled to this device */
     double every_s;
-    const char *notice; /* the newest warning, or "" */
+    const char *notice;    /* the newest warning, or "" */
+    const struct top *top; /* shown where the screen has room; NULL: never */
 };
+
+/* So few rows have no room for processes. */
+enum { LIVE_TOP_ROWS = 30 };
 
 /* At most `rows` lines, none wider than `columns`, parted by "\n".  Returns the device at the top,
  * which is view->first unless that was too far. */

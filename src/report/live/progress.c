@@ -152,6 +152,7 @@ static void begin(struct reading_bar *reading, const char *path, nanos now)
     str_copy(reading->path, sizeof reading->path, path);
     str_format(reading->phase, sizeof reading->phase, "reading %.60s (MB)",
                slash ? slash + 1 : path);
+    str_plain(reading->phase, sizeof reading->phase);
     reading->began = now;
     reading->first = reading->first ? reading->first : now;
 }

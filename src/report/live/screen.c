@@ -39,8 +39,8 @@ unsigned screen_room(const struct screen *screen)
 static const char *in_ascii(const char *character, size_t length)
 {
     static const char *const PAIRS[][2] = {
-        {"±", "+-"}, {"µ", "u"}, {"°", " "}, {"–", "-"},
-        {"·", "-"},  {"…", "~"}, {"↑", "^"}, {"↓", "v"},
+        {"±", "+-"}, {"µ", "u"}, {"°", " "}, {"–", "-"}, {"·", "-"},
+        {"…", "~"},  {"↑", "^"}, {"↓", "v"}, {"╵", "'"},
     };
     for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
         if (strlen(PAIRS[i][0]) == length && !memcmp(PAIRS[i][0], character, length))
@@ -48,30 +48,22 @@ static const char *in_ascii(const char *character, size_t length)
     return "?";
 }
 
-/* Names come from drivers and firmware: what is no character, or controls the terminal, becomes a
- * question mark. */
+/* Names come from drivers and firmware: what is not plain is escaped. */
 static void clean(const struct screen *screen, const char *from, char *to, size_t size)
 {
     size_t used = 0;
-    while (*from) {
-        size_t length = utf8_length(from, strnlen(from, UTF8_BYTES_MAX));
-        const char *cell = from;
-        size_t cell_length = length;
-        bool control =
-            (unsigned char)*from < ' ' || *from == 0x7F ||
-            (length == 2 && (unsigned char)from[0] == 0xC2 && (unsigned char)from[1] < 0xA0);
-        if (length == 0 || control) {
-            cell = "?";
-            cell_length = 1;
-        } else if (length > 1 && !screen->utf8) {
-            cell = in_ascii(from, length);
-            cell_length = strlen(cell);
+    for (size_t taken; *from; from += taken) {
+        char shown[PLAIN_MAX];
+        size_t length = plain_character(from, strnlen(from, UTF8_BYTES_MAX), shown, &taken);
+        const char *cell = shown;
+        if ((unsigned char)shown[0] >= 0x80 && !screen->utf8) {
+            cell = in_ascii(shown, length);
+            length = strlen(cell);
         }
-        if (used + cell_length >= size)
+        if (used + length >= size)
             break;
-        memcpy(to + used, cell, cell_length);
-        used += cell_length;
-        from += length ? length : 1;
+        memcpy(to + used, cell, length);
+        used += length;
     }
     to[used] = '\0';
 }

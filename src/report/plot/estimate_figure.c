@@ -52,14 +52,12 @@ static void name_bar(struct figure *figure, struct figure_panel *panel,
 
 static void put_heading(struct figure *figure, const struct workload_estimate *estimate)
 {
-    char words[WORDS_MAX], each[WORDS_MAX], unit[WORDS_MAX];
-    double units = estimate->work->units;
+    char words[WORDS_MAX], each[WORDS_MAX];
     str_format(figure->title, sizeof figure->title, "%s on %s", estimate->work->spec.model->name,
                estimate->hardware->name);
-    words_joules(each, estimate->total.joules.total / units,
-                 estimate->total.joules_plus_minus / units);
-    str_format(figure->note, sizeof figure->note, "%.100s; %.60s %.40s, estimated, not measured",
-               words_setting(words, estimate), each, words_each(unit, estimate->work->unit));
+    str_format(figure->note, sizeof figure->note, "%.100s; %.100s, estimated, not measured",
+               words_setting(words, estimate),
+               words_energy(each, estimate, estimate->work->units, estimate->work->unit));
 }
 
 /* What lies in memory beside weights and cache, from subgraph to subgraph. */
@@ -122,7 +120,7 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
 
 /* ---- many estimates against a length ---- */
 
-enum { LINES_MOST = 14, NAME_MOST = 128 };
+enum { LINES_MOST = 14 };
 
 /* Where numbers lie this far apart, an axis of equal steps shows the large ones alone. */
 #define WIDE_X 8
@@ -141,49 +139,32 @@ static double length_of(const struct grid_point *point, bool of_context)
 
 /* ---- lines ---- */
 
-/* What is the same in two points of one line. */
-static int64_t other_length(const struct grid_point *point, bool of_context)
-{
-    return of_context ? workload_demand(&point->work->spec).prompt : 0;
-}
-
 static int compare(double a, double b)
 {
     return (a > b) - (a < b);
 }
 
-static int compare_lines(const struct grid_point *a, const struct grid_point *b, bool of_context)
+/* By the first so many of: device, precision, whether as stored, batch, prompt, context. */
+enum { UP_TO_BATCH = 4, UP_TO_PROMPT, UP_TO_CONTEXT };
+
+static int compare_points(const struct grid_point *a, const struct grid_point *b, size_t count)
 {
     const struct estimate_config *x = &a->estimate.config, *y = &b->estimate.config;
-    const double keys[][2] = {
-        {(double)a->device, (double)b->device},
-        {(double)x->precision, (double)y->precision},
-        {x->keeps_stored, y->keeps_stored},
-        {a->work->batch, b->work->batch},
-        {(double)other_length(a, of_context), (double)other_length(b, of_context)},
+    const double keys[UP_TO_CONTEXT][2] = {
+        {(double)a->device, (double)b->device},     {(double)x->precision, (double)y->precision},
+        {x->keeps_stored, y->keeps_stored},         {a->work->batch, b->work->batch},
+        {length_of(a, false), length_of(b, false)}, {length_of(a, true), length_of(b, true)},
     };
     int order = 0;
-    for (size_t i = 0; !order && i < sizeof keys / sizeof *keys; i++)
+    for (size_t i = 0; !order && i < count; i++)
         order = compare(keys[i][0], keys[i][1]);
     return order;
 }
 
-static int compare_points(const void *left, const void *right, bool of_context)
+static int by_setting(const void *left, const void *right)
 {
-    const struct grid_point *a = *(const struct grid_point *const *)left,
-                            *b = *(const struct grid_point *const *)right;
-    int by_line = compare_lines(a, b, of_context);
-    return by_line ? by_line : compare(length_of(a, of_context), length_of(b, of_context));
-}
-
-static int along_context(const void *left, const void *right)
-{
-    return compare_points(left, right, true);
-}
-
-static int along_prompt(const void *left, const void *right)
-{
-    return compare_points(left, right, false);
+    const struct grid_point *const *a = left, *const *b = right;
+    return compare_points(*a, *b, UP_TO_CONTEXT);
 }
 
 /* Points of one line stand together, from `first` on. */
@@ -213,8 +194,7 @@ static void compare_all(struct lines *lines)
         lines->devices |= point->device != first->device;
         lines->formats |= a->precision != b->precision || a->keeps_stored != b->keeps_stored;
         lines->batches |= point->work->batch != first->work->batch;
-        lines->others |=
-            other_length(point, lines->of_context) != other_length(first, lines->of_context);
+        lines->others |= lines->of_context && length_of(point, false) != length_of(first, false);
     }
 }
 
@@ -239,11 +219,10 @@ static enum err find_lines(const struct points_report *report, struct lines *out
             out->too_large |= !points->items[i].missing[0];
     if (!out->point_count)
         return ERR_OK;
-    qsort(out->points, out->point_count, sizeof *out->points,
-          out->of_context ? along_context : along_prompt);
+    qsort(out->points, out->point_count, sizeof *out->points, by_setting);
     for (size_t i = 0; i < out->point_count; i++) {
         const struct grid_point **at = &out->points[i];
-        if (i == 0 || compare_lines(at[-1], at[0], out->of_context) != 0)
+        if (i == 0 || compare_points(at[-1], at[0], out->of_context ? UP_TO_PROMPT : UP_TO_BATCH))
             out->items[out->count++] = (struct line){.first = at};
         struct line *line = &out->items[out->count - 1];
         line->count++;
@@ -261,21 +240,6 @@ static enum err find_lines(const struct points_report *report, struct lines *out
 
 /* ---- drawing ---- */
 
-static void add_word(char *name, const char *format, ...) PRINTF_LIKE(2, 3);
-
-/* Appends to a comma-separated list. */
-static void add_word(char *name, const char *format, ...)
-{
-    size_t length = strlen(name);
-    va_list values;
-    if (length)
-        length += (size_t)snprintf(name + length, NAME_MOST - length, ", ");
-    va_start(values, format);
-    if (length < NAME_MOST)
-        vsnprintf(name + length, NAME_MOST - length, format, values);
-    va_end(values);
-}
-
 /* What a point is of: the device, precision and batch that differ between lines, or those that do not. */
 static void add_setting(const struct lines *lines, const struct grid_point *point, bool differs,
                         char *name)
@@ -283,11 +247,11 @@ static void add_setting(const struct lines *lines, const struct grid_point *poin
     const struct estimate_config *config = &point->estimate.config;
     name[0] = '\0';
     if (lines->devices == differs)
-        add_word(name, "%.60s", lines->report->hardware[point->device].id);
+        words_add(name, "%.60s", point->estimate.hardware->id);
     if (lines->formats == differs)
-        add_word(name, "%s", config->keeps_stored ? "stored" : precision_name(config->precision));
+        words_add(name, "%s", words_precision(config));
     if (lines->batches == differs)
-        add_word(name, "batch %.0f", point->work->batch);
+        words_add(name, "batch %.0f", point->work->batch);
 }
 
 static const char *name_line(const struct lines *lines, const struct line *line, char *name)
@@ -295,7 +259,7 @@ static const char *name_line(const struct lines *lines, const struct line *line,
     const struct grid_point *point = line->first[0];
     add_setting(lines, point, true, name);
     if (lines->others)
-        add_word(name, "prompt %" PRId64, other_length(point, lines->of_context));
+        words_add(name, "prompt %.0f", length_of(point, false));
     return name;
 }
 
@@ -307,9 +271,10 @@ static void put_band(const struct lines *lines, struct figure *figure, struct fi
     for (size_t i = 0; i < line->count; i++) {
         const struct workload_estimate *estimate = &line->first[i]->estimate;
         double joules = workload_estimate_joules_per_unit(estimate);
-        double plus_minus = estimate->total.joules_plus_minus / estimate->work->units;
-        series_add3(band, length_of(line->first[i], lines->of_context),
-                    (joules - plus_minus) / lines->unit, (joules + plus_minus) / lines->unit);
+        struct estimate_interval interval = workload_estimate_interval(
+            estimate, joules, estimate->total.joules_plus_minus / estimate->work->units);
+        series_add3(band, length_of(line->first[i], lines->of_context), interval.low / lines->unit,
+                    interval.high / lines->unit);
     }
 }
 
@@ -317,7 +282,7 @@ static void put_line(const struct lines *lines, size_t index, size_t number, str
                      struct figure_panel *panel)
 {
     const struct line *line = &lines->items[index];
-    char name[NAME_MOST];
+    char name[WORDS_MAX];
     struct figure_series *series =
         figure_series(figure, panel, FIGURE_MARKED, (enum figure_color)(number % FIGURE_INK),
                       name_line(lines, line, name));
@@ -352,12 +317,12 @@ static void set_axes(const struct lines *lines, struct figure_panel *panel)
 static void put_common(const struct lines *lines, char *to, size_t size)
 {
     const struct workload_spec *question = &lines->points[0]->work->spec;
-    char name[NAME_MOST];
+    char name[WORDS_MAX];
     add_setting(lines, lines->points[0], false, name);
     if (question->model->has_phases)
-        add_word(name, "%s", words_phase(question));
+        words_add(name, "%s", words_phase(question));
     if (lines->count > LINES_MOST)
-        add_word(name, "%d of %zu lines", LINES_MOST, lines->count);
+        words_add(name, "%d of %zu lines", LINES_MOST, lines->count);
     str_format(to, size, "%s%s; estimated, not measured", name,
                lines->too_large ? "; left out is what does not fit" : "");
 }
@@ -408,15 +373,16 @@ static enum err points_length_figure(const struct points_report *report, bool of
 enum { DEVICES_NAMED = 14 };
 
 /* Devices in the order of their best; those beyond the first ones share a faint series. */
-static size_t rank_devices(const struct estimate_grid *points, size_t *order, size_t most)
+static size_t rank_devices(const struct estimate_grid *points, const struct hardware **order,
+                           size_t most)
 {
     size_t count = 0;
     for (size_t i = 0; i < points->count && count < most; i++) {
         bool is_new = is_drawn(&points->items[i]);
         for (size_t k = 0; is_new && k < count; k++)
-            is_new = order[k] != points->items[i].device;
+            is_new = order[k] != points->items[i].estimate.hardware;
         if (is_new)
-            order[count++] = points->items[i].device;
+            order[count++] = points->items[i].estimate.hardware;
     }
     return count;
 }
@@ -425,12 +391,12 @@ static void put_devices(const struct points_report *report, struct figure *figur
                         struct figure_panel *panel)
 {
     const struct estimate_grid *points = report->points;
-    size_t order[DEVICES_NAMED];
+    const struct hardware *order[DEVICES_NAMED];
     size_t named = rank_devices(points, order, DEVICES_NAMED);
     struct figure_series *series[DEVICES_NAMED + 1] = {NULL};
     for (size_t k = 0; k < named; k++) {
         series[k] = figure_series(figure, panel, FIGURE_POINTS, (enum figure_color)(k % FIGURE_INK),
-                                  report->hardware[order[k]].id);
+                                  order[k]->id);
         series[k]->round = (unsigned)(k / FIGURE_INK);
     }
     series[named] = figure_series(figure, panel, FIGURE_POINTS, FIGURE_INK,
@@ -438,7 +404,7 @@ static void put_devices(const struct points_report *report, struct figure *figur
     for (size_t i = 0; i < points->count; i++) {
         const struct grid_point *point = &points->items[i];
         size_t k = 0;
-        while (k < named && order[k] != point->device)
+        while (k < named && order[k] != point->estimate.hardware)
             k++;
         if (is_drawn(point))
             series_add3(series[k], 1e3 * point->estimate.total.latency_s,
@@ -478,7 +444,7 @@ static enum err latency_figure(const struct points_report *report, struct figure
     str_format(figure->title, sizeof figure->title, "%s: energy and latency of %zu settings",
                work->spec.model->name, report->points->able);
     str_copy(figure->note, sizeof figure->note,
-             "every device, format and batch that fits; estimated, not measured");
+             "every device, precision and batch that fits; estimated, not measured");
     put_devices(report, figure, panel);
     put_frontier(report->points, figure, panel);
     figure->height = 600;

@@ -209,8 +209,7 @@ static enum err busy_clock_read(const char *directory, struct busy_clock *out, s
     enum err err = spans_load_requests(directory, &spans, why);
     if (!err) {
         all.busy.items = malloc(spans.count * sizeof *all.busy.items);
-        err = all.busy.items ? read_gauges(directory, &spans, &all, why)
-                             : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        err = all.busy.items ? read_gauges(directory, &spans, &all, why) : err_no_memory(why);
     }
     if (!err)
         err = choose(&all, out, why);
@@ -450,7 +449,7 @@ static enum err draw_frequency(const struct plot_source *source, struct figure *
 {
     struct settings settings = {.items = malloc(source->run_count * sizeof *settings.items)};
     if (!settings.items)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     enum err err = check_same(source, why);
     if (!err)
         err = read_settings(source, &settings, why);

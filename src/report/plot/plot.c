@@ -7,7 +7,6 @@
 #include "analysis/analysis.h"
 #include "analysis/run_names.h"
 #include "core/registry.h"
-#include "core/text.h"
 #include "report/plot/figure.h"
 
 #define PLOT(name) extern const struct plot_driver plot_##name;
@@ -47,7 +46,7 @@ static enum err draw_given(const struct plot_source *source, struct figure *figu
     if (err)
         return err;
     if (figure->failed)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return err_no_memory(why);
     return figure_finish(figure)
                ? ERR_OK
                : err_set(why, ERR_NO_DATA, "no figure that could be drawn is known");

@@ -404,7 +404,7 @@ static enum err draw_pareto(const struct plot_source *source, struct figure *fig
     struct choice *best = malloc(n * sizeof *best);
     enum err err = cost && worth && on && best
                        ? draw_known(source, cost, worth, on, best, figure, why)
-                       : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+                       : err_no_memory(why);
     free(cost);
     free(worth);
     free(on);

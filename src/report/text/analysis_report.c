@@ -1,156 +1,65 @@
+/* The result of an analysis as text: in brief its finding, or with every figure. */
 #include "report/text/analysis_report.h"
 
-#include <math.h>
 #include <string.h>
 
+#include "analysis/result.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
 
 enum { CELL_MAX = 256, LABEL_WIDTH = 30 };
 
-#define INTERVAL_SUFFIX "_interval_95"
-#define ERROR_SUFFIX    "_error"
-#define QUERIES_SUFFIX  "_queries"
+/* ---- figures ---- */
+
+static void number_text(char *to, double value, double error, const char *unit)
+{
+    bool is_ms = strcmp(unit, "ms") == 0; /* in seconds, with the prefix that fits */
+    double scale = is_ms ? 1e-3 : 1;
+    format_figure(to, scale * value, scale * error, is_ms ? "s" : unit);
+}
+
+/* Energies are uncertain by their sensors, too, of which an interval tells nothing: ± of other figures has them. */
+static bool has_sensors(const char *unit)
+{
+    return strcmp(unit, "J") == 0 || strcmp(unit, "1/J") == 0 || strcmp(unit, "1/W") == 0;
+}
+
+/* With the number of queries that it comes from, where that is recorded. */
+static void add_interval(char *to, const struct result_item *item, bool in_list)
+{
+    char low[CELL_MAX], high[CELL_MAX], count[32] = "";
+    size_t used = strlen(to);
+    number_text(low, item->low, 0, item->unit);
+    number_text(high, item->high, 0, item->unit);
+    if (is_known(item->queries))
+        str_format(count, sizeof count, ", n = %.0f", item->queries);
+    if (is_known(item->low) && is_known(item->high))
+        str_format(to + used, CELL_MAX - used, "  (95 %% CI%s: %s to %s%s)",
+                   in_list && has_sensors(item->unit) ? " (sampling error only)" : "", low, high,
+                   count);
+}
+
+static void value_text(char *to, const struct result *result, const struct result_item *group,
+                       const struct result_item *item, bool in_list)
+{
+    double all = result_value(result_get(result, group, "queries"));
+    if (item->kind == RESULT_TEXT)
+        str_copy(to, CELL_MAX, plain_text(result_string(result, item)).text);
+    else if (item->kind == RESULT_FLAG)
+        str_copy(to, CELL_MAX, item->number != 0 ? "yes" : "no");
+    else
+        number_text(to, item->number, item->error, item->unit);
+    if (item->queries < all) /* where it is not of all of them */
+        str_format(to + strlen(to), CELL_MAX - strlen(to), " (%.0f of %.0f)", item->queries, all);
+    add_interval(to, item, in_list);
+}
 
 static bool ends_with(const char *text, const char *end)
 {
     size_t length = strlen(text), part = strlen(end);
     return length >= part && strcmp(text + length - part, end) == 0;
-}
-
-/* ---- numbers ---- */
-
-#define MILLISECONDS "ms"
-
-static const char *unit_of(const char *key)
-{
-    if (strcmp(key, "accuracy") == 0 || strcmp(key, "coverage") == 0 || ends_with(key, "share"))
-        return "%";
-    if (str_starts(key, "ipj") || ends_with(key, "_per_joule"))
-        return "1/J";
-    if (str_starts(key, "ipw") || ends_with(key, "_per_watt"))
-        return "1/W";
-    if (ends_with(key, "_per_s"))
-        return "1/s";
-    if (strstr(key, "joules") && !strstr(key, "_of_"))
-        return "J";
-    if (strstr(key, "watts"))
-        return "W";
-    if (ends_with(key, "_ms"))
-        return MILLISECONDS;
-    if (ends_with(key, "_s") || strstr(key, "_s_per_"))
-        return "s";
-    return "";
-}
-
-/* Of a fit "x_vs_y" the slope and the intercept are in the unit of y, the slope per token; of logarithms in none. */
-static const char *fit_unit(const char *row, const char *column)
-{
-    if (strstr(row, "_log") ||
-        (!strstr(column, "slope") && !strstr(column, "intercept") && strcmp(column, "avg_y") != 0 &&
-         strcmp(column, "residual_std") != 0))
-        return "";
-    return ends_with(row, "energy") ? "J" : ends_with(row, "power") ? "W" : "s";
-}
-
-/* Columns that count or compare have no unit, whatever their row is of. */
-static const char *unit_in(const char *row, const char *column)
-{
-    static const char *const PLAIN[] = {"count",   "queries",  "r2",
-                                        "z",       "beyond_z", "beyond_fences",
-                                        "p_value", "spearman", "exponent"};
-    for (size_t i = 0; i < sizeof PLAIN / sizeof *PLAIN; i++)
-        if (strcmp(column, PLAIN[i]) == 0)
-            return "";
-    const char *own = unit_of(column);
-    if (!own[0] && row && strstr(row, "_vs_"))
-        return fit_unit(row, column);
-    return own[0] || !row ? own : unit_of(row);
-}
-
-static void number_text(char *to, double value, double error, const char *unit)
-{
-    bool is_ms = strcmp(unit, MILLISECONDS) == 0; /* in seconds, with the prefix that fits */
-    double scale = is_ms ? 1e-3 : 1;
-    format_figure(to, scale * value, scale * error, is_ms ? "s" : unit);
-}
-
-/* The member named KEY + suffix beside a figure; NULL without one. */
-static const struct jv *beside(const struct jv *object, const char *key, const char *suffix)
-{
-    char name[128];
-    return str_format(name, sizeof name, "%s%s", key, suffix) ? jv_get(object, name) : NULL;
-}
-
-/* Energy's intervals tell of other queries alone; ± beside them has the sensors in it. */
-static bool has_sensors(const char *key)
-{
-    return strstr(key, "joule") || str_starts(key, "ipj") || str_starts(key, "ipw");
-}
-
-/* With the number of queries that it comes from, where that is recorded. */
-static void add_interval(char *to, const struct jv *object, const char *key, const char *unit)
-{
-    const struct jv *interval = beside(object, key, INTERVAL_SUFFIX);
-    double queries = jv_number(beside(object, key, QUERIES_SUFFIX));
-    char low[CELL_MAX], high[CELL_MAX], count[32] = "";
-    size_t used = strlen(to);
-    if (!jv_is_array(interval))
-        return;
-    number_text(low, jv_number(jv_path(interval, "0")), 0, unit);
-    number_text(high, jv_number(jv_path(interval, "1")), 0, unit);
-    if (is_known(queries))
-        str_format(count, sizeof count, ", n = %.0f", queries);
-    str_format(to + used, CELL_MAX - used, "  (95 %%%s: %s to %s%s)",
-               has_sensors(key)               ? " CI (sampling error only)"
-               : strcmp(key, "accuracy") == 0 ? " CI"
-                                              : "",
-               low, high, count);
-}
-
-/* Of how many queries a figure is, where that is not all of them. */
-static void add_count(char *to, const struct jv *object, const char *key)
-{
-    double known = jv_number(beside(object, key, QUERIES_SUFFIX));
-    double all = jv_number(jv_get(object, "queries"));
-    size_t used = strlen(to);
-    if (known < all)
-        str_format(to + used, CELL_MAX - used, " (%.0f of %.0f)", known, all);
-}
-
-/* "X_queries" belongs to X beside it; otherwise it is a figure of its own. */
-static bool counts_another(const struct jv *object, const char *key)
-{
-    char name[128];
-    size_t length = strlen(key) - strlen(QUERIES_SUFFIX);
-    return ends_with(key, QUERIES_SUFFIX) && length < sizeof name &&
-           str_format(name, sizeof name, "%.*s", (int)length, key) && jv_get(object, name);
-}
-
-static bool is_attribute(const struct jv *object, const char *key)
-{
-    return ends_with(key, INTERVAL_SUFFIX) || ends_with(key, ERROR_SUFFIX) ||
-           counts_another(object, key);
-}
-
-static void value_text(char *to, const struct jv *object, const struct jv *value, const char *row,
-                       bool interval)
-{
-    const char *key = jv_key(value);
-    const char *unit = unit_in(row, key);
-    if (jv_text(value))
-        str_copy(to, CELL_MAX, plain_text(jv_text(value)).text);
-    else if (jv_is_bool(value))
-        str_copy(to, CELL_MAX, jv_bool(value, false) ? "yes" : "no");
-    else
-        number_text(to, jv_number(value), jv_number(beside(object, key, ERROR_SUFFIX)), unit);
-    if (jv_first(object) && !jv_text(value))
-        add_count(to, object, key);
-    if (interval)
-        add_interval(to, object, key, unit);
 }
 
 /* Values carry their units, with a prefix that fits: "latency_s" would stand beside "12 ms". */
@@ -159,8 +68,10 @@ static void drop_unit(char *key)
     char *within = strstr(key, "_s_per_") ? strstr(key, "_s_per_") : strstr(key, "_s_of_");
     if (within)
         memmove(within, within + 2, strlen(within + 2) + 1);
-    else if (strcmp(unit_of(key), "s") == 0 || strcmp(unit_of(key), MILLISECONDS) == 0)
-        key[strlen(key) - 1 - strlen(unit_of(key))] = '\0';
+    else if (ends_with(key, "_ms"))
+        key[strlen(key) - 3] = '\0';
+    else if (ends_with(key, "_s") && !ends_with(key, "_per_s"))
+        key[strlen(key) - 2] = '\0';
 }
 
 static void label_text(char *to, const char *key)
@@ -172,32 +83,38 @@ static void label_text(char *to, const char *key)
             *at = ' ';
 }
 
+/* What is shown as a figure of its own: an error, an interval or a count stands beside another. */
+static bool is_shown(const struct result_item *item)
+{
+    return item->kind < RESULT_ERROR && result_is_known(item);
+}
+
 /* ---- the summary ---- */
 
-static void write_list(const struct jv *object, const char *indent, struct text *out)
+static void write_list(const struct result *result, const struct result_item *group,
+                       const char *indent, struct text *out)
 {
     char label[CELL_MAX], value[CELL_MAX];
-    for (const struct jv *child = jv_first(object); child; child = jv_next(child)) {
-        if (jv_is_null(child) || jv_is_object(child) || jv_is_array(child) ||
-            is_attribute(object, jv_key(child)))
+    RESULT_EACH (item, result, group) {
+        if (!is_shown(item) || !result_key(result, item))
             continue;
-        label_text(label, jv_key(child));
-        value_text(value, object, child, NULL, true);
+        label_text(label, result_key(result, item));
+        value_text(value, result, group, item, true);
         text_addf(out, "%s%-*s %s\n", indent, LABEL_WIDTH, label, value);
     }
 }
 
 /* ---- tables ---- */
 
-static bool is_table(const struct jv *value)
+static bool is_table(const struct result *result, const struct result_item *rows)
 {
-    const struct jv *first = jv_first(value);
-    if (!jv_is_object(first))
-        return false;
-    for (const struct jv *row = first; row; row = jv_next(row))
-        if (!jv_is_object(row) || jv_is_object(jv_first(row)))
+    const struct result_item *first = result_first(result, rows);
+    for (const struct result_item *row = first; row; row = result_next(result, rows, row)) {
+        const struct result_item *cell = result_first(result, row);
+        if (row->kind != RESULT_GROUP || (cell && cell->kind == RESULT_GROUP))
             return false;
-    return true;
+    }
+    return first != NULL;
 }
 
 struct columns {
@@ -229,98 +146,100 @@ static void add_column(struct columns *columns, const char *key, bool right)
 }
 
 /* Every key that some row has a value for; rows may lack some. */
-static void find_columns(const struct jv *rows, struct columns *out)
+static void find_columns(const struct result *result, const struct result_item *rows,
+                         struct columns *out)
 {
     out->count = 0;
-    if (jv_is_object(rows))
+    if (rows->kind == RESULT_GROUP)
         add_column(out, "", false);
-    for (const struct jv *row = jv_first(rows); row; row = jv_next(row))
-        for (const struct jv *cell = jv_first(row); cell; cell = jv_next(cell)) {
-            const char *key = jv_key(cell);
-            bool shown = !jv_is_null(cell) && !jv_is_object(cell) && !jv_is_array(cell) &&
-                         !is_attribute(row, key);
-            if (shown && !has_key(out, key))
-                add_column(out, key, !jv_text(cell));
-        }
+    RESULT_EACH (row, result, rows)
+        RESULT_EACH (cell, result, row)
+            if (is_shown(cell) && !has_key(out, result_key(result, cell)))
+                add_column(out, result_key(result, cell), cell->kind != RESULT_TEXT);
 }
 
-static void add_row(struct table *table, const struct jv *row, const struct columns *columns)
+static void add_row(struct table *table, const struct result *result, const struct result_item *row,
+                    const struct columns *columns)
 {
     char cell[CELL_MAX];
     for (size_t i = 0; i < columns->count; i++) {
-        const struct jv *value = jv_get(row, columns->keys[i]);
-        if (columns->keys[i][0] == '\0') {
-            label_text(cell, jv_key(row));
-            table_add(table, cell);
-        } else if (jv_is_null(value)) {
-            table_add(table, "-");
-        } else {
-            value_text(cell, row, value, jv_key(row), true);
-            table_add(table, cell);
-        }
+        const struct result_item *item = result_get(result, row, columns->keys[i]);
+        str_copy(cell, sizeof cell, "-");
+        if (columns->keys[i][0] == '\0')
+            label_text(cell, result_key(result, row));
+        else if (result_is_known(item))
+            value_text(cell, result, row, item, false);
+        table_add(table, cell);
     }
 }
 
 /* Queries that a row names: "joules: q000012 (z = 8.1), ..." */
-static void write_named(const struct jv *rows, const char *indent, struct text *out)
+static void write_named(const struct result *result, const struct result_item *rows,
+                        const char *indent, struct text *out)
 {
     char label[CELL_MAX];
-    for (const struct jv *row = jv_first(rows); row; row = jv_next(row)) {
-        const struct jv *named = jv_get(row, "queries");
-        size_t shown = 0, all = jv_is_array(named) ? jv_count(named) : 0;
-        if (!all || !jv_key(row))
+    RESULT_EACH (row, result, rows) {
+        const struct result_item *named = result_get(result, row, "queries");
+        const struct result_item *one = result_first(result, named);
+        if (!one || !result_key(result, row))
             continue;
-        label_text(label, jv_key(row));
+        label_text(label, result_key(result, row));
         text_addf(out, "%s%s:", indent, label);
-        for (const struct jv *one = jv_first(named); one; one = jv_next(one))
-            text_addf(out, "%s %s (z = %.1f)", shown++ ? "," : "",
-                      plain_text(jv_text(jv_get(one, "key"))).text, jv_number(jv_get(one, "z")));
+        for (const char *comma = ""; one; one = result_next(result, named, one), comma = ",")
+            text_addf(out, "%s %s (z = %.1f)", comma,
+                      plain_text(result_string(result, result_get(result, one, "key"))).text,
+                      result_value(result_get(result, one, "z")));
         text_add(out, "\n");
     }
 }
 
-static void write_table(const struct jv *rows, bool color, struct text *out)
+static void write_table(const struct result *result, const struct result_item *rows, bool color,
+                        struct text *out)
 {
     struct columns columns;
     struct table table;
-    find_columns(rows, &columns);
+    find_columns(result, rows, &columns);
     table_init(&table, columns.items, columns.count);
-    for (const struct jv *row = jv_first(rows); row; row = jv_next(row))
-        add_row(&table, row, &columns);
+    RESULT_EACH (row, result, rows)
+        add_row(&table, result, row, &columns);
     table_print(&table, "     ", color, out);
-    write_named(rows, "     ", out);
+    write_named(result, rows, "     ", out);
 }
 
-static void write_data(const struct jv *data, bool color, struct text *out)
+static void write_data(const struct result *result, const struct result_item *data, bool color,
+                       struct text *out)
 {
     char label[CELL_MAX];
-    for (const struct jv *child = jv_first(data); child; child = jv_next(child)) {
-        label_text(label, jv_key(child));
-        if (is_table(child)) {
+    RESULT_EACH (child, result, data) {
+        if (!result_key(result, child) || !result_first(result, child))
+            continue;
+        label_text(label, result_key(result, child));
+        if (is_table(result, child)) {
             text_addf(out, "\n   %s\n", label);
-            write_table(child, color, out);
-        } else if (jv_is_object(child) && jv_first(child)) {
+            write_table(result, child, color, out);
+        } else if (child->kind == RESULT_GROUP) {
             text_addf(out, "\n   %s\n", label);
-            write_list(child, "     ", out);
-            write_data(child, color, out);
+            write_list(result, child, "     ", out);
+            write_data(result, child, color, out);
         }
     }
 }
 
-/* An object whose children are rows already, as the outliers', is one table. */
-static void write_all_data(const struct jv *data, bool color, struct text *out)
+/* A group whose items are rows already, as the outliers', is one table. */
+static void write_all_data(const struct result *result, bool color, struct text *out)
 {
-    if (is_table(data)) {
+    const struct result_item *data = result_find(result, "data");
+    if (is_table(result, data)) {
         text_add(out, "\n");
-        write_table(data, color, out);
+        write_table(result, data, color, out);
     } else {
-        write_data(data, color, out);
+        write_data(result, data, color, out);
     }
 }
 
-/* ---- in brief: the finding of each analysis ---- */
+/* ---- in brief: the finding ---- */
 
-enum { BRIEF_WIDTH = 78, BRIEF_INDENT = 14, BRIEF_LINES = 2, CHECKS_BRIEF = 3, WARNINGS_BRIEF = 1 };
+enum { BRIEF_WIDTH = 78, BRIEF_INDENT = 14, BRIEF_LINES = 2, NOTES_BRIEF = 2, WARNINGS_BRIEF = 1 };
 
 /* Words from `at` on that fit a line; what follows the blank after them is next. */
 static size_t fitting(const char *at, size_t width)
@@ -354,212 +273,71 @@ static void put_brief(struct text *out, const char *label, const char *words)
     }
 }
 
-static double figure_at(const struct jv *result, const char *path)
+/* "86.7 % correct (95 % CI: 75.8 % to 93.1 %)": of a share, which has no ±. */
+static void add_phrase(const struct result *result, const struct result_phrase *phrase,
+                       struct text *out)
 {
-    return jv_number(jv_path(result, path));
-}
-
-/* ", 12.3 ± 0.4 J per query": nothing of what is unknown. */
-static void add_phrase(struct text *to, double value, double error, const char *unit,
-                       const char *before, const char *after)
-{
-    char cell[FORMAT_MAX];
-    if (is_known(value))
-        text_addf(to, "%s%s%s%s", to->length ? ", " : "", before,
-                  format_figure(cell, value, error, unit), after);
-}
-
-static void brief_quality(const struct jv *result, struct text *words)
-{
-    text_addf(words, "%.0f checks good, %.0f warning%s, %.0f unknown",
-              figure_at(result, "summary.checks_good"), figure_at(result, "summary.checks_warning"),
-              figure_at(result, "summary.checks_warning") == 1 ? "" : "s",
-              figure_at(result, "summary.checks_unknown"));
-}
-
-/* The checks that warn, each on lines of its own. */
-static void put_checks(const struct jv *result, struct text *out)
-{
-    size_t shown = 0, all = 0;
-    for (const struct jv *check = jv_first(jv_path(result, "data.checks")); check;
-         check = jv_next(check)) {
-        const char *verdict = jv_text(jv_get(check, "verdict"));
-        if (!verdict || strcmp(verdict, "warning") != 0)
-            continue;
-        struct text words = {0};
-        text_addf(&words, "%s: %s", plain_text(jv_text(jv_get(check, "check"))).text,
-                  plain_text(jv_text(jv_get(check, "detail"))).text);
-        if (all++ < CHECKS_BRIEF && ++shown)
-            put_brief(out, "", text_get(&words));
-        text_release(&words);
-    }
-    if (all > shown)
-        text_addf(out, "%*s%zu more warnings: -v shows them\n", BRIEF_INDENT, "", all - shown);
-}
-
-static void brief_efficiency(const struct jv *result, struct text *words)
-{
-    double joules = figure_at(result, "summary.joules");
-    double share = figure_at(result, "summary.joules_error") / joules;
-    double query = figure_at(result, "summary.joules_per_query");
-    double token = figure_at(result, "summary.joules_per_output_token");
-    const char *method = jv_text(jv_path(result, "summary.method"));
-    add_phrase(words, query, query * share, "J", "", " per query");
-    add_phrase(words, token, token * share, "J", "", " per output token");
-    add_phrase(words, joules, joules * share, "J", "", " in all");
-    if (method)
-        text_addf(words, " (%s)", plain_text(method).text);
-}
-
-static void brief_latency(const struct jv *result, struct text *words)
-{
-    add_phrase(words, figure_at(result, "data.times.latency_s.p50"), UNKNOWN, "s", "median ", "");
-    add_phrase(words, figure_at(result, "data.times.latency_s.p95"), UNKNOWN, "s", "p95 ", "");
-    add_phrase(words, figure_at(result, "data.times.time_to_first_token_s.p50"), UNKNOWN, "s",
-               "median TTFT ", "");
-    add_phrase(words, figure_at(result, "summary.output_tokens_per_s"), UNKNOWN, "", "",
-               " output tokens/s");
-}
-
-static void brief_accuracy(const struct jv *result, struct text *words)
-{
-    char low[FORMAT_MAX], high[FORMAT_MAX];
-    const struct jv *interval = jv_path(result, "summary.accuracy_interval_95");
-    add_phrase(words, figure_at(result, "summary.accuracy"), UNKNOWN, "%", "", " correct");
-    if (jv_is_array(interval))
-        text_addf(words, " (95 %% CI: %s to %s)",
-                  format_percent(low, jv_number(jv_path(interval, "0"))),
-                  format_percent(high, jv_number(jv_path(interval, "1"))));
-    add_phrase(words, figure_at(result, "summary.ipj"), figure_at(result, "summary.ipj_plus_minus"),
-               "1/J", "IPJ ", "");
-    add_phrase(words, figure_at(result, "summary.ipw"), figure_at(result, "summary.ipw_plus_minus"),
-               "1/W", "IPW ", "");
-}
-
-static void brief_regression(const struct jv *result, struct text *words)
-{
-    static const struct {
-        const char *path, *unit, *each;
-    } FITS[] = {
-        {"data.more.output_tokens_vs_energy", "J", " per output token"},
-        {"data.more.output_tokens_vs_latency", "s", " per output token"},
-        {"data.regressions.input_tokens_vs_ttft", "s", " of TTFT per input token"},
-    };
-    for (size_t i = 0; i < sizeof FITS / sizeof *FITS; i++) {
-        const struct jv *fit = jv_path(result, FITS[i].path);
-        add_phrase(words, jv_number(jv_get(fit, "slope")), jv_number(jv_get(fit, "slope_error")),
-                   FITS[i].unit, "", FITS[i].each);
-        if (is_known(jv_number(jv_get(fit, "slope"))))
-            text_addf(words, " (r² %.2f)", jv_number(jv_get(fit, "r2")));
+    const struct result_item *item = result_find(result, phrase->path);
+    char figure[CELL_MAX], high[CELL_MAX];
+    if (!result_is_known(item) || (item->kind == RESULT_COUNT && item->number == 0))
+        return;
+    if (item->kind == RESULT_TEXT)
+        str_copy(figure, sizeof figure, plain_text(result_string(result, item)).text);
+    else if (item->kind == RESULT_NUMBER && !item->unit[0] && !is_known(item->error))
+        str_format(figure, sizeof figure, "%.*f", fabs(item->number) < 10 ? 2 : 0, item->number);
+    else
+        number_text(figure, item->number, item->error, item->unit);
+    text_addf(out, "%s%s%s", phrase->before + (out->length ? 0 : strspn(phrase->before, ", ")),
+              figure, phrase->after);
+    if (is_known(item->low) && is_known(item->high) && strcmp(item->unit, "%") == 0) {
+        number_text(figure, item->low, UNKNOWN, item->unit);
+        number_text(high, item->high, UNKNOWN, item->unit);
+        text_addf(out, " (95 %% CI: %s to %s)", figure, high);
     }
 }
 
-static void brief_scaling(const struct jv *result, struct text *words)
+static void put_finding(const struct result *result, struct text *out)
 {
-    const struct jv *plane = jv_path(result, "data.planes.joules");
-    const struct jv *law = jv_path(result, "data.power_laws.joules_of_output_tokens");
-    add_phrase(words, jv_number(jv_get(plane, "fixed")), jv_number(jv_get(plane, "fixed_error")),
-               "J", "fixed ", "");
-    add_phrase(words, jv_number(jv_get(plane, "per_input_token")),
-               jv_number(jv_get(plane, "per_input_token_error")), "J", "", " per input token");
-    add_phrase(words, jv_number(jv_get(plane, "per_output_token")),
-               jv_number(jv_get(plane, "per_output_token_error")), "J", "", " per output token");
-    if (!words->length)
-        add_phrase(words, jv_number(jv_get(law, "exponent")),
-                   jv_number(jv_get(law, "exponent_error")), "",
-                   "energy grows with output tokens to the power of ", "");
-    add_phrase(words, figure_at(result, "summary.runs"), UNKNOWN, "", "", " runs");
-}
-
-static void brief_outliers(const struct jv *result, struct text *words)
-{
-    char label[CELL_MAX];
-    for (const struct jv *row = jv_first(jv_get(result, "data")); row; row = jv_next(row)) {
-        const struct jv *first = jv_first(jv_get(row, "queries"));
-        if (!(jv_number(jv_get(row, "beyond_z")) > 0))
-            continue;
-        label_text(label, jv_key(row));
-        text_addf(words, "%s%s: %.0f", words->length ? "; " : "", label,
-                  jv_number(jv_get(row, "beyond_z")));
-        if (first)
-            text_addf(words, " (%s z = %.1f)", plain_text(jv_text(jv_get(first, "key"))).text,
-                      jv_number(jv_get(first, "z")));
-    }
-    if (!words->length)
-        text_addf(words, "none of %.0f queries", figure_at(result, "summary.queries"));
-}
-
-static void brief_layers(const struct jv *result, struct text *words)
-{
-    const char *most = jv_text(jv_path(result, "summary.largest_component"));
-    add_phrase(words, figure_at(result, "summary.models"), UNKNOWN, "", "", " models measured");
-    add_phrase(words, figure_at(result, "summary.prefill_joules_per_token"),
-               figure_at(result, "summary.prefill_joules_per_token_error"), "J", "prefill ",
-               " per token");
-    add_phrase(words, figure_at(result, "summary.decode_joules_per_token"),
-               figure_at(result, "summary.decode_joules_per_token_error"), "J", "decode ",
-               " per token");
-    if (most)
-        add_phrase(words, figure_at(result, "summary.largest_component_share"), UNKNOWN, "%",
-                   "largest component ", " of the energy: ");
-    if (most)
-        text_add(words, plain_text(most).text);
-}
-
-static void put_finding(const char *name, const struct jv *result, struct text *out)
-{
-    static const struct {
-        const char *name;
-        void (*write)(const struct jv *result, struct text *words);
-    } FINDINGS[] = {
-        {"quality", brief_quality},   {"efficiency", brief_efficiency}, {"latency", brief_latency},
-        {"accuracy", brief_accuracy}, {"regression", brief_regression}, {"scaling", brief_scaling},
-        {"outliers", brief_outliers}, {"layers", brief_layers},
-    };
     struct text words = {0};
-    const char *missing = jv_text(jv_path(result, "summary.not_enough_data"));
-    if (missing)
-        text_addf(&words, "not enough data: %s", plain_text(missing).text);
-    for (size_t i = 0; !missing && i < sizeof FINDINGS / sizeof *FINDINGS; i++)
-        if (strcmp(name, FINDINGS[i].name) == 0)
-            FINDINGS[i].write(result, &words);
-    put_brief(out, name, words.length ? text_get(&words) : "nothing that the data can tell");
+    if (result->err == ERR_NO_DATA)
+        text_addf(&words, "not enough data: %s", result->why.text);
+    for (const struct result_phrase *phrase = result->finding; phrase && phrase->path; phrase++)
+        add_phrase(result, phrase, &words);
+    put_brief(out, result->name, words.length ? text_get(&words) : "none");
     text_release(&words);
 }
 
-static void write_brief(const struct jv *result, struct text *out)
+/* The first few, and how many more there are. */
+static void put_lines(const struct text *lines, const char *before, size_t most, struct text *out)
 {
-    const char *name = jv_text(jv_get(result, "analysis"));
-    size_t shown = 0, all = jv_count(jv_get(result, "warnings"));
-    put_finding(name ? name : "?", result, out);
-    put_checks(result, out);
-    for (const struct jv *line = jv_first(jv_get(result, "warnings"));
-         line && shown < WARNINGS_BRIEF; line = jv_next(line), shown++) {
+    size_t count = 0;
+    for (const char *line = NULL; (line = result_line(lines, line)); count++) {
         struct text words = {0};
-        text_addf(&words, "warning: %s", plain_text(jv_text(line)).text);
-        put_brief(out, "", text_get(&words));
+        text_addf(&words, "%s%s", before, plain_text(line).text);
+        if (count < most)
+            put_brief(out, "", text_get(&words));
         text_release(&words);
     }
-    if (all > shown)
-        text_addf(out, "%*s%zu more warnings: -v shows them\n", BRIEF_INDENT, "", all - shown);
+    if (count > most)
+        text_addf(out, "%*s%zu more warnings: -v shows them\n", BRIEF_INDENT, "", count - most);
 }
 
-void analysis_text(const struct jv *result, bool verbose, bool color, struct text *out)
+void analysis_text(const struct result *result, bool verbose, bool color, struct text *out)
 {
-    const char *name = jv_text(jv_get(result, "analysis"));
-    const char *missing = jv_text(jv_path(result, "summary.not_enough_data"));
     if (!verbose) {
-        write_brief(result, out);
+        put_finding(result, out);
+        put_lines(&result->notes, "", NOTES_BRIEF, out);
+        put_lines(&result->warnings, "warning: ", WARNINGS_BRIEF, out);
         return;
     }
-    text_addf(out, "%s%s%s\n", color ? "\033[1m " : " ", name ? name : "?", color ? "\033[0m" : "");
-    if (missing) {
-        text_addf(out, "   not enough data: %s\n", plain_text(missing).text);
+    text_addf(out, "%s%s%s\n", color ? "\033[1m " : " ", result->name, color ? "\033[0m" : "");
+    if (result->err == ERR_NO_DATA) {
+        text_addf(out, "   not enough data: %s\n", result->why.text);
     } else {
-        write_list(jv_get(result, "summary"), "   ", out);
-        write_all_data(jv_get(result, "data"), color, out);
+        write_list(result, result_find(result, "summary"), "   ", out);
+        write_all_data(result, color, out);
     }
-    for (const struct jv *line = jv_first(jv_get(result, "warnings")); line; line = jv_next(line))
-        text_addf(out, "   warning: %s\n", plain_text(jv_text(line)).text);
+    for (const char *line = NULL; (line = result_line(&result->warnings, line));)
+        text_addf(out, "   warning: %s\n", plain_text(line).text);
     text_add(out, "\n");
 }

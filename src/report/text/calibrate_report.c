@@ -2,7 +2,6 @@
  * predictions beside measurements; as text or JSON. */
 #include "report/text/calibrate_report.h"
 
-#include <math.h>
 
 #include "catalog/hardware.h"
 #include "core/json.h"
@@ -283,6 +282,15 @@ static void regimes_to_text(const struct validation *v, bool color, struct text 
     table_print(&table, "   ", color, out);
 }
 
+/* Are the intervals as wide as they should be? */
+static void inside_to_text(const char *name, const struct validate_error *error, struct text *out)
+{
+    if (error->ranged)
+        text_addf(out,
+                  "   %s: %.0f %% of %zu rows within 1 sigma of the estimate, %.0f %% within 2\n",
+                  name, 100 * error->inside[0], error->ranged, 100 * error->inside[1]);
+}
+
 void validate_text(const struct validate_report *report, bool color, struct text *out)
 {
     const struct validation *v = report->validation;
@@ -291,6 +299,9 @@ void validate_text(const struct validate_report *report, bool color, struct text
     text_add(out, "\n");
     regimes_to_text(v, color, out);
     text_add(out, "\n");
+    struct validate_sums sums = validate_sum(v, BOUND_COUNT);
+    inside_to_text("latency", &sums.latency, out);
+    inside_to_text("energy", &sums.energy, out);
     if (v->short_rows)
         text_addf(out, "   energy of %zu rows not compared: under 1 ms, below sensor resolution\n",
                   v->short_rows);
@@ -332,6 +343,8 @@ static void error_to_json(struct json *json, const char *key, const struct valid
     json_integer(json, "rows", (int64_t)error->rows);
     json_number(json, "mape", error->mape);
     json_number(json, "bias", error->bias);
+    json_number(json, "inside_1_sigma", error->inside[0]);
+    json_number(json, "inside_2_sigma", error->inside[1]);
     json_object_end(json);
 }
 

@@ -168,7 +168,7 @@ static void put_checks(const struct compare_report *report, const char *before, 
                       outcome == CHECK_HOLDS            ? "passed"
                       : outcome == CHECK_NOT_COMPARABLE ? "not comparable"
                                                         : "FAILED",
-                      str_plain(line));
+                      str_plain(line, sizeof line));
         }
 }
 

@@ -5,7 +5,6 @@
 
 #include "core/json.h"
 #include "core/text.h"
-#include "core/units.h"
 #include "estimate/legacy.h"
 
 enum { CONSUMERS = 5 };

@@ -7,16 +7,30 @@
 
 /* ---- what one estimate and a point of many share ---- */
 
-static void joules_to_json(struct json *json, const char *key, const struct estimate_joules *joules,
-                           double plus_minus)
+/* Keys of the ± of a figure for a model as it ships: its larger side, and the interval. */
+static const char *const OF_ENERGY[] = {"plus_minus", "low", "high"};
+static const char *const OF_LATENCY[] = {"latency_plus_minus", "latency_low_s", "latency_high_s"};
+
+static void interval_to_json(struct json *json, const struct workload_estimate *estimate,
+                             const char *const keys[3], double value, double plus_minus)
 {
-    json_object(json, key);
+    struct estimate_interval interval = workload_estimate_interval(estimate, value, plus_minus);
+    json_number(json, keys[0], interval.plus_minus);
+    json_number(json, keys[1], interval.low);
+    json_number(json, keys[2], interval.high);
+}
+
+static void joules_to_json(struct json *json, const struct workload_estimate *estimate,
+                           const struct estimate_totals *sums)
+{
+    const struct estimate_joules *joules = &sums->joules;
+    json_object(json, "energy_j");
     json_number(json, "total", joules->total);
     json_number(json, "compute", joules->compute);
     json_number(json, "memory", joules->memory);
     json_number(json, "static", joules->idle);
     json_number(json, "link", joules->link);
-    json_number(json, "plus_minus", plus_minus);
+    interval_to_json(json, estimate, OF_ENERGY, joules->total, sums->joules_plus_minus);
     json_object_end(json);
 }
 
@@ -85,7 +99,8 @@ static void each_to_json(struct json *json, const struct workload_estimate *esti
     json_string(json, "unit", estimate->work->unit);
     json_number(json, "count", units);
     json_number(json, "energy_j", estimate->total.joules.total / units);
-    json_number(json, "plus_minus", estimate->total.joules_plus_minus / units);
+    interval_to_json(json, estimate, OF_ENERGY, estimate->total.joules.total / units,
+                     estimate->total.joules_plus_minus / units);
     json_number(json, "per_s", workload_estimate_units_per_s(estimate));
     json_object_end(json);
 }
@@ -132,15 +147,16 @@ static void traffic_to_json(struct json *json, const struct estimate_traffic *tr
     json_object_end(json);
 }
 
-static void sums_to_json(struct json *json, const struct estimate_totals *sums)
+static void sums_to_json(struct json *json, const struct workload_estimate *estimate,
+                         const struct estimate_totals *sums)
 {
     json_number(json, "macs", sums->macs);
     json_number(json, "flops", sums->flops);
     json_number(json, "bytes", sums->bytes);
     traffic_to_json(json, &sums->traffic);
     json_number(json, "latency_s", sums->latency_s);
-    json_number(json, "latency_plus_minus", sums->latency_plus_minus);
-    joules_to_json(json, "energy_j", &sums->joules, sums->joules_plus_minus);
+    interval_to_json(json, estimate, OF_LATENCY, sums->latency_s, sums->latency_plus_minus);
+    joules_to_json(json, estimate, sums);
 }
 
 static void shares_to_json(struct json *json, const struct estimate_totals *sums)
@@ -190,7 +206,7 @@ static void head_to_json(struct json *json, const struct workload_estimate *esti
     json_number(json, "batch", estimate->work->batch);
     setting_to_json(json, estimate);
     json_number(json, "params", estimate->params);
-    sums_to_json(json, &estimate->total);
+    sums_to_json(json, estimate, &estimate->total);
     each_to_json(json, estimate);
     power_to_json(json, &estimate->total, estimate->limit_w,
                   estimate->hardware->idle_w.value * estimate->config.devices);
@@ -206,9 +222,13 @@ static void tail_to_json(struct json *json, const struct workload_estimate *esti
                 estimate->confidence_reason[0] ? estimate->confidence_reason : NULL);
     json_string(json, "method", "estimated");
     json_string(json, "basis", ESTIMATE_BASIS);
+    if (!is_known(estimate->shipped.most)) {
+        json_null(json, "as_shipped_over_estimate");
+        return;
+    }
     json_array(json, "as_shipped_over_estimate");
-    json_number(json, NULL, SHIPPED_LEAST);
-    json_number(json, NULL, SHIPPED_MOST);
+    json_number(json, NULL, estimate->shipped.least);
+    json_number(json, NULL, estimate->shipped.most);
     json_array_end(json);
 }
 
@@ -224,7 +244,7 @@ static void phase_to_json(struct json *json, const char *name,
     json_object(json, NULL);
     json_string(json, "phase", name);
     json_number(json, "tokens", tokens);
-    sums_to_json(json, &sums);
+    sums_to_json(json, estimate, &sums);
     json_number(json, "energy_per_token_j", sums.joules.total / made);
     json_number(json, "tokens_per_s", made / sums.latency_s);
     power_to_json(json, &sums, estimate->limit_w,
@@ -244,11 +264,12 @@ static void request_to_json(struct json *json, const struct workload_estimate *e
     double output = (double)work->spec.output_tokens, batch = work->batch;
     json_object(json, "request");
     json_number(json, "energy_j", estimate->total.joules.total / batch);
-    json_number(json, "plus_minus", estimate->total.joules_plus_minus / batch);
+    interval_to_json(json, estimate, OF_ENERGY, estimate->total.joules.total / batch,
+                     estimate->total.joules_plus_minus / batch);
     json_number(json, "energy_per_token_j", estimate->total.joules.total / (batch * output));
     json_number(json, "tokens_per_s", batch * output / estimate->total.latency_s);
     json_number(json, "latency_s", estimate->total.latency_s);
-    json_number(json, "first_token_s", estimate->passes[0].latency_s);
+    json_number(json, "first_token_s", estimate->passes[0].total.latency_s);
     json_array(json, "phases");
     phase_to_json(json, "prefill", estimate, 0, 1, (double)work->spec.setting.tokens);
     if (work->count > 1)
@@ -355,12 +376,13 @@ static void concurrency_to_json(struct json *json, const struct estimate_concurr
 static void proposals_to_json(struct json *json, const struct estimate_report *report)
 {
     json_array(json, "recommendations");
-    for (size_t i = 0; i < report->recommendation_count; i++) {
-        const struct recommendation *row = &report->recommendations[i];
+    for (size_t i = 0; i < report->recommendations->count; i++) {
+        const struct recommendation *row = &report->recommendations->items[i];
         json_object(json, NULL);
         json_string(json, "kind", recommend_kind_name(row->kind));
         json_string(json, "options", row->options);
         json_number(json, "saving", row->saving);
+        json_number(json, "saving_plus_minus", row->saving_plus_minus);
         json_number(json, "saved_j", row->joules_saved_each);
         json_number(json, "energy_j", row->joules_each);
         json_number(json, "latency_s", row->latency_s);
@@ -372,6 +394,7 @@ static void proposals_to_json(struct json *json, const struct estimate_report *r
         json_object_end(json);
     }
     json_array_end(json);
+    json_integer(json, "recommendations_unsure", (int64_t)report->recommendations->unsure);
 }
 
 /* ---- all of it ---- */
@@ -403,7 +426,7 @@ static void point_to_json(struct json *json, const struct points_report *report,
 {
     json_object(json, NULL);
     if (point->missing[0]) {
-        json_string(json, "hardware", report->hardware[point->device].id);
+        json_string(json, "hardware", point->estimate.hardware->id);
         json_string(json, "precision", precision_name(point->estimate.config.precision));
         json_integer(json, "batch", point->work->spec.setting.batch);
         json_object(json, "setting");

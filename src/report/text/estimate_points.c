@@ -1,4 +1,5 @@
-/* Many estimates as one table: text and Markdown with the columns that differ, CSV with all. */
+/* Many estimates as one table: text and Markdown with the columns that differ, CSV with all; and the subgraphs of one
+ * as CSV. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,14 +98,13 @@ static void fill_cells(const struct points_report *report, const struct layout *
     struct workload_demand demand = workload_demand(&point->work->spec);
     double units = estimate->work->units;
     str_copy(cells[FRONTIER], WORDS_MAX, point->on_frontier ? "*" : "");
-    str_copy(cells[HARDWARE], WORDS_MAX, report->hardware[point->device].id);
-    str_copy(cells[FORMAT], WORDS_MAX,
-             estimate->config.keeps_stored ? "stored" : precision_name(estimate->config.precision));
+    str_copy(cells[HARDWARE], WORDS_MAX, point->estimate.hardware->id);
+    str_copy(cells[FORMAT], WORDS_MAX, words_precision(&estimate->config));
     str_format(cells[BATCH], WORDS_MAX, "%.0f", estimate->work->batch);
     str_format(cells[PROMPT], WORDS_MAX, "%" PRId64, demand.prompt);
     str_format(cells[CONTEXT], WORDS_MAX, "%" PRId64, demand.context);
     str_format(cells[DEVICES], WORDS_MAX, "%d", estimate->config.devices);
-    words_joules(cells[EACH], all->joules.total / units, all->joules_plus_minus / units);
+    words_estimated(cells[EACH], all->joules.total / units, all->joules_plus_minus / units, "J");
     format_si(cells[LATENCY], all->latency_s, "s");
     words_rate(cells[RATE], workload_estimate_units_per_s(estimate));
     if (is_known(all->average_w))
@@ -160,8 +160,7 @@ static void put_missing(const struct points_report *report, const char *before, 
             is_new = points->items[k].device != point->device ||
                      strcmp(points->items[k].missing, point->missing) != 0;
         if (is_new)
-            text_addf(out, "%s%s: %s\n", before, report->hardware[point->device].id,
-                      point->missing);
+            text_addf(out, "%s%s: %s\n", before, point->estimate.hardware->id, point->missing);
     }
 }
 
@@ -187,58 +186,78 @@ static void put_lengths(const struct workload_spec *question, const struct layou
     text_add(out, layout->works.prompts && layout->works.outputs ? "" : " tokens");
 }
 
-static void put_title(const struct points_report *report, const struct layout *layout, bool color,
-                      struct text *out)
+/* The answer: "~19 mJ per sample at least: h200, fp16, batch 8", where the rows are alternatives. */
+static void put_cheapest(const struct points_report *report, struct text *out)
+{
+    const struct grid_point *best = &report->points->items[0];
+    char words[WORDS_MAX] = "", energy[FORMAT_MAX];
+    double joules = workload_estimate_joules_per_unit(&best->estimate);
+    words_add(words, "%s", best->estimate.hardware->id);
+    words_add(words, "%s", words_precision(&best->estimate.config));
+    words_add(words, "batch %.0f", best->work->batch);
+    if (report->points->demand_count == 1 && is_known(joules) &&
+        workload_estimate_fits(&best->estimate))
+        text_addf(out, "~%s per %s at least: %s\n   ", format_rough(energy, joules, "J"),
+                  best->work->unit, words);
+}
+
+static void put_title(const struct points_report *report, const struct layout *layout,
+                      bool is_markdown, bool color, struct text *out)
 {
     const struct workload *work = &report->points->works[0];
     const struct workload_spec *question = &work->spec;
-    text_addf(out, "\n %s%s%s: %zu estimate%s", color ? "\033[1m" : "", question->model->name,
-              color ? "\033[0m" : "", report->points->able,
+    char basis[WORDS_MAX];
+    text_addf(out, "%s%s%s%s: ", is_markdown ? "### " : "\n ", color ? "\033[1m" : "",
+              question->model->name, color ? "\033[0m" : "");
+    put_cheapest(report, out);
+    text_addf(out, "%zu estimate%s", report->points->able,
               words_plural((double)report->points->able));
     if (!layout->works.batches)
         text_addf(out, ", batch %.0f", work->batch);
     put_lengths(question, layout, out);
-    char basis[WORDS_MAX];
-    text_addf(out, "\n   %s\n\n", words_basis(basis));
+    text_addf(out, "%s%s\n\n", is_markdown ? "\n\n" : "\n   ",
+              words_basis(basis, &report->points->items[0].estimate.shipped));
 }
 
 /* Points are Pareto-optimal among those of the same demand. */
 static void put_frontier(const struct estimate_grid *points, const struct layout *layout,
-                         const char *indent, struct text *out)
+                         const char *mark, struct text *out)
 {
     char each[WORDS_MAX];
     size_t size = frontier_size(points);
     if (!size)
         return;
     if (layout->works.prompts || layout->works.contexts)
-        text_addf(out, "%s* Pareto-optimal in energy and latency for its %s (%zu of %zu)\n", indent,
+        text_addf(out, "%s* Pareto-optimal in energy and latency for its %s (%zu of %zu)\n", mark,
                   !layout->works.contexts  ? layout->columns[PROMPT].title
                   : !layout->works.prompts ? "context"
                                            : "prompt and context",
                   size, points->able);
     else
-        text_addf(out, "%s* Pareto-optimal in energy %s and latency (%zu of %zu)\n", indent,
+        text_addf(out, "%s* Pareto-optimal in energy %s and latency (%zu of %zu)\n", mark,
                   words_each(each, points->works[0].unit), size, points->able);
 }
 
 static void put_notes(const struct points_report *report, const struct layout *layout,
-                      const char *indent, struct text *out)
+                      bool is_markdown, struct text *out)
 {
-    put_frontier(report->points, layout, indent, out);
+    const char *indent = is_markdown ? "- " : "   ", *mark = is_markdown ? "- \\" : indent;
+    put_frontier(report->points, layout, mark, out);
     if (any_doubt(report->points, true))
-        text_addf(out, "%s! exceeds device memory\n", indent);
+        text_addf(out, "%s! exceeds device memory\n", mark);
     if (any_doubt(report->points, false))
-        text_addf(out, "%s? device memory unknown\n", indent);
+        text_addf(out, "%s? device memory unknown\n", mark);
     char words[WORDS_MAX];
     if (report->points->able && words_divided(words, &report->points->items[0].estimate))
         text_addf(out, "%sdevices: %s\n", indent, words);
-    text_addf(out, "%s~ estimated by models of the devices, not measured", indent);
+    if (report->points->able && report->points->items[0].estimate.shipped.above > 0)
+        text_addf(out, "%s± of the devices' figures alone, for comparing rows\n", indent);
+    text_addf(out, "%s~ estimated by models of the devices, not measured\n", mark);
     if (layout->confidences)
-        text_add(out, "; conf: calibrated, interpolated, theoretical");
+        text_addf(out, "%sconf: calibrated, interpolated or theoretical\n", indent);
     else
-        text_addf(out, "; confidence: %s",
+        text_addf(out, "%sconfidence: %s\n", indent,
                   estimate_confidence_name(report->points->items[0].estimate.confidence));
-    text_add(out, "\n");
 }
 
 /* The rate adds nothing to the latency if all workloads have as many units. */
@@ -261,13 +280,25 @@ static bool is_column(const struct layout *layout, enum column column)
 }
 
 /* Text omits the columns in which all rows agree; Markdown keeps them, lengths aside, so that tables can be
- * compared.  Returns how many rows were left out. */
-static size_t fill_table(const struct points_report *report, const struct layout *layout,
-                         bool for_text, struct table *table)
+ * compared. */
+static bool is_shown_in(const struct layout *layout, enum column column, bool is_markdown)
+{
+    return is_column(layout, column) || (is_markdown && column != PROMPT && column != CONTEXT);
+}
+
+/* Returns how many rows were left out. */
+static size_t put_table(const struct points_report *report, const struct layout *layout,
+                        bool is_markdown, bool color, struct text *out)
 {
     const struct estimate_grid *points = report->points;
     char cells[CELLS][WORDS_MAX];
-    size_t left = 0;
+    struct table_column columns[CELLS];
+    struct table table;
+    size_t left = 0, width = 0;
+    for (size_t c = 0; c < CELLS; c++)
+        if (is_shown_in(layout, (enum column)c, is_markdown))
+            columns[width++] = layout->columns[c];
+    table_init(&table, columns, width);
     for (size_t i = 0; i < points->count; i++) {
         if (!is_shown(layout, &points->items[i])) {
             left += !points->items[i].missing[0];
@@ -275,175 +306,180 @@ static size_t fill_table(const struct points_report *report, const struct layout
         }
         fill_cells(report, layout, &points->items[i], cells);
         for (size_t c = 0; c < CELLS; c++)
-            if (is_column(layout, (enum column)c))
-                table_add(table, cells[c]);
-            else if (for_text)
-                table_add(table, "");
-            else if (c != PROMPT && c != CONTEXT)
-                table_add(table, cells[c]);
+            if (is_shown_in(layout, (enum column)c, is_markdown))
+                table_add(&table, cells[c]);
     }
+    if (is_markdown)
+        table_write_markdown(&table, out);
+    else
+        table_write(&table, "   ", color, out);
+    table_release(&table);
     return left;
 }
 
-/* The columns of the Markdown table; returns how many. */
-static size_t markdown_columns(const struct layout *layout, struct table_column *out)
+static void put_points(const struct points_report *report, bool is_markdown, bool color,
+                       struct text *out)
 {
-    size_t count = 0;
-    for (size_t c = 0; c < CELLS; c++)
-        if ((c != PROMPT && c != CONTEXT) || is_column(layout, (enum column)c))
-            out[count++] = layout->columns[c];
-    return count;
+    const char *indent = is_markdown ? "" : "   ";
+    struct layout layout;
+    lay_out(report, &layout);
+    put_title(report, &layout, is_markdown, color, out);
+    size_t left = put_table(report, &layout, is_markdown, color, out);
+    if (left)
+        text_addf(out, "%s%sand %zu more (--top 0 shows all)\n", is_markdown ? "\n" : "", indent,
+                  left);
+    text_add(out, "\n");
+    put_missing(report, is_markdown ? "- " : indent, out);
+    put_notes(report, &layout, is_markdown, out);
+    text_add(out, is_markdown ? "" : "\n");
 }
 
 void points_text(const struct points_report *report, bool color, struct text *out)
 {
-    struct layout layout;
-    struct table table;
-    lay_out(report, &layout);
-    put_title(report, &layout, color, out);
-    table_init(&table, layout.columns, CELLS);
-    size_t left = fill_table(report, &layout, true, &table);
-    table_print(&table, "   ", color, out);
-    if (left)
-        text_addf(out, "   and %zu more (--top 0 shows all)\n", left);
-    text_add(out, "\n");
-    put_missing(report, "   ", out);
-    put_notes(report, &layout, "   ", out);
-    text_add(out, "\n");
+    put_points(report, false, color, out);
 }
 
 void points_markdown(const struct points_report *report, struct text *out)
 {
-    struct layout layout;
-    struct table_column columns[CELLS];
-    struct table table;
-    lay_out(report, &layout);
-    text_addf(out, "### %s\n\n", report->points->works[0].spec.model->name);
-    table_init(&table, columns, markdown_columns(&layout, columns));
-    fill_table(report, &layout, false, &table);
-    table_write_markdown(&table, out);
-    table_release(&table);
-    text_add(out, "\n");
-    put_missing(report, "- ", out);
-    put_notes(report, &layout, "\n\\", out);
+    put_points(report, true, false, out);
 }
 
 /* ---- CSV ---- */
 
-static const struct table_column CSV_COLUMNS[] = {
-    {"model", false},
-    {"hardware", false},
-    {"precision", false},
-    {"batch", false},
-    {"phase", false},
-    {"prompt_tokens", false},
-    {"output_tokens", false},
-    {"context", false},
-    {"devices", false},
-    {"count", false},
-    {"unit", false},
-    {"energy_each_j", false},
-    {"plus_minus_each_j", false},
-    {"energy_j", false},
-    {"compute_j", false},
-    {"memory_j", false},
-    {"static_j", false},
-    {"link_j", false},
-    {"latency_s", false},
-    {"latency_plus_minus", false},
-    {"per_s", false},
-    {"average_w", false},
-    {"peak_w", false},
-    {"params", false},
-    {"macs", false},
-    {"flops", false},
-    {"bytes", false},
-    {"weights_bytes", false},
-    {"activations_peak_bytes", false},
-    {"kv_cache_bytes", false},
-    {"total_peak_bytes", false},
-    {"capacity_bytes", false},
-    {"mfu", false},
-    {"mbu", false},
-    {"fits", false},
-    {"frontier", false},
-    {"limits", false},
-    {"confidence", false},
-    {"missing", false},
+/* A number, or with `word` a text. */
+struct csv_cell {
+    const char *name, *word;
+    double number;
 };
-enum { CSV_CELLS = sizeof CSV_COLUMNS / sizeof *CSV_COLUMNS };
 
-static void add_outcome(const struct points_report *report, const struct grid_point *point,
-                        struct table *table)
-{
-    const struct workload_estimate *estimate = &point->estimate;
-    const struct estimate_totals *all = &estimate->total;
-    const struct estimate_memory *memory = &estimate->memory;
-    double units = estimate->work->units;
-    const double figures[] = {
-        all->joules.total / units,
-        all->joules_plus_minus / units,
-        all->joules.total,
-        all->joules.compute,
-        all->joules.memory,
-        all->joules.idle,
-        all->joules.link,
-        all->latency_s,
-        all->latency_plus_minus,
-        units / all->latency_s,
-        all->average_w,
-        all->peak_w,
-        estimate->params,
-        all->macs,
-        all->flops,
-        all->bytes,
-        memory->weights,
-        memory->activations_peak,
-        memory->kv_cache,
-        memory->total_peak,
-        memory->capacity,
-        all->mfu,
-        all->mbu,
-        is_known(memory->capacity) ? memory->fits : UNKNOWN,
-        point->on_frontier,
-    };
-    table_add_number(table, units);
-    table_add(table, estimate->work->unit);
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-        table_add_number(table, figures[i]);
-    table_add(table, verdict(report, point));
-    table_add(table, estimate_confidence_name(estimate->confidence));
-}
+enum { CSV_MOST = 48 };
 
 static double count_or_unknown(int64_t count)
 {
     return count > 0 ? (double)count : UNKNOWN;
 }
 
+/* All columns of a point; those after the number of devices are empty where it is missing. */
+static size_t csv_cells(const struct points_report *report, const struct grid_point *point,
+                        struct csv_cell out[CSV_MOST])
+{
+    const struct workload_estimate *estimate = &point->estimate;
+    const struct estimate_config *config = &estimate->config;
+    const struct estimate_totals *all = &estimate->total;
+    const struct estimate_memory *memory = &estimate->memory;
+    const struct workload_spec *spec = &point->work->spec;
+    struct workload_demand demand = workload_demand(spec);
+    double units = point->work->units;
+    struct estimate_interval energy =
+        workload_estimate_interval(estimate, all->joules.total, all->joules_plus_minus);
+    struct estimate_interval latency =
+        workload_estimate_interval(estimate, all->latency_s, all->latency_plus_minus);
+    const struct csv_cell cells[] = {
+        {"model", spec->model->name, 0},
+        {"hardware", point->estimate.hardware->id, 0},
+        {"precision", words_precision(config), 0},
+        {"batch", NULL, (double)spec->setting.batch},
+        {"phase", words_phase(spec), 0},
+        {"prompt_tokens", NULL, count_or_unknown(demand.prompt)},
+        {"output_tokens", NULL, count_or_unknown(spec->is_request ? spec->output_tokens : 0)},
+        {"context", NULL, count_or_unknown(demand.context)},
+        {"devices", NULL, config->devices},
+        {"count", NULL, units},
+        {"unit", point->work->unit, 0},
+        {"energy_each_j", NULL, all->joules.total / units},
+        {"plus_minus_each_j", NULL, energy.plus_minus / units},
+        {"energy_j", NULL, all->joules.total},
+        {"compute_j", NULL, all->joules.compute},
+        {"memory_j", NULL, all->joules.memory},
+        {"static_j", NULL, all->joules.idle},
+        {"link_j", NULL, all->joules.link},
+        {"latency_s", NULL, all->latency_s},
+        {"latency_plus_minus", NULL, latency.plus_minus},
+        {"per_s", NULL, units / all->latency_s},
+        {"average_w", NULL, all->average_w},
+        {"peak_w", NULL, all->peak_w},
+        {"params", NULL, estimate->params},
+        {"macs", NULL, all->macs},
+        {"flops", NULL, all->flops},
+        {"bytes", NULL, all->bytes},
+        {"weights_bytes", NULL, memory->weights},
+        {"activations_peak_bytes", NULL, memory->activations_peak},
+        {"kv_cache_bytes", NULL, memory->kv_cache},
+        {"total_peak_bytes", NULL, memory->total_peak},
+        {"capacity_bytes", NULL, memory->capacity},
+        {"mfu", NULL, all->mfu},
+        {"mbu", NULL, all->mbu},
+        {"fits", NULL, is_known(memory->capacity) ? memory->fits : UNKNOWN},
+        {"frontier", NULL, point->on_frontier},
+        {"limits", point->missing[0] ? "" : verdict(report, point), 0},
+        {"confidence", estimate_confidence_name(estimate->confidence), 0},
+        {"missing", point->missing, 0},
+    };
+    memcpy(out, cells, sizeof cells);
+    return sizeof cells / sizeof *cells;
+}
+
 void points_csv(const struct points_report *report, struct text *out)
 {
     const struct estimate_grid *points = report->points;
-    struct table table = TABLE(CSV_COLUMNS);
-
+    struct csv_cell cells[CSV_MOST];
+    struct table_column columns[CSV_MOST];
+    size_t count = csv_cells(report, &points->items[0], cells), known = 0;
+    struct table table;
+    for (size_t c = 0; c < count; c++) {
+        columns[c] = (struct table_column){cells[c].name, false};
+        known += known == c && strcmp(cells[c].name, "count") != 0;
+    }
+    table_init(&table, columns, count);
     for (size_t i = 0; i < points->count; i++) {
-        const struct grid_point *point = &points->items[i];
-        const struct estimate_config *config = &point->estimate.config;
-        const struct workload_spec *spec = &point->work->spec;
-        struct workload_demand demand = workload_demand(spec);
-        table_add(&table, points->works[0].spec.model->name);
-        table_add(&table, report->hardware[point->device].id);
-        table_add(&table, config->keeps_stored ? "stored" : precision_name(config->precision));
-        table_add_number(&table, (double)spec->setting.batch);
-        table_add(&table, words_phase(spec));
-        table_add_number(&table, count_or_unknown(demand.prompt));
-        table_add_number(&table, count_or_unknown(spec->is_request ? spec->output_tokens : 0));
-        table_add_number(&table, count_or_unknown(demand.context));
-        table_add_number(&table, config->devices);
-        if (!point->missing[0])
-            add_outcome(report, point, &table);
-        while (table.count % CSV_CELLS != CSV_CELLS - 1 && !table.failed)
-            table_add(&table, "");
-        table_add(&table, point->missing);
+        csv_cells(report, &points->items[i], cells);
+        for (size_t c = 0; c < count; c++)
+            if (points->items[i].missing[0] && c >= known && c + 1 < count)
+                table_add(&table, "");
+            else if (cells[c].word)
+                table_add(&table, cells[c].word);
+            else
+                table_add_number(&table, cells[c].number);
+    }
+    table_write_csv(&table, out);
+    table_release(&table);
+}
+
+/* ---- CSV of subgraphs ---- */
+
+void estimate_csv(const struct estimate_report *report, struct text *out)
+{
+    static const struct table_column COLUMNS[] = {
+        {"name", false},     {"ops", false},         {"phase", false},    {"layer", false},
+        {"level", false},    {"flops", false},       {"bytes", false},    {"latency_s", false},
+        {"energy_j", false}, {"compute_j", false},   {"memory_j", false}, {"static_j", false},
+        {"link_j", false},   {"utilisation", false}, {"bound", false},
+    };
+    bool has_phases = report->estimate->work->spec.model->has_phases;
+    struct table table = TABLE(COLUMNS);
+
+    for (size_t i = 0; i < report->row_count; i++) {
+        const struct subgraph_total *row = &report->rows[i];
+        const struct subgraph *subgraph = row->subgraph;
+        const double figures[] = {subgraph->layer == GRAPH_NONE ? UNKNOWN : (double)subgraph->layer,
+                                  subgraph->level,
+                                  row->flops,
+                                  row->bytes,
+                                  row->latency_s,
+                                  row->joules.total,
+                                  row->joules.compute,
+                                  row->joules.memory,
+                                  row->joules.idle,
+                                  row->joules.link,
+                                  row->utilization};
+        table_add(&table, subgraph->name);
+        table_add(&table, subgraph->pattern);
+        table_add(&table, !has_phases                  ? "whole"
+                          : row->phase == GRAPH_DECODE ? "decode"
+                                                       : "prefill");
+        for (size_t k = 0; k < sizeof figures / sizeof *figures; k++)
+            table_add_number(&table, figures[k]);
+        table_add(&table, estimate_bound_name(row->bound));
     }
     table_write_csv(&table, out);
     table_release(&table);

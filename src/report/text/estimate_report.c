@@ -1,5 +1,5 @@
-/* One estimate as text: summary, phases, energy breakdown, bottlenecks, top consumers, limits and
- * recommendations. */
+/* One estimate for people, as text or Markdown: summary, phases, energy breakdown, bottlenecks, top consumers, limits
+ * and recommendations. */
 #include "report/text/estimate_report.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ enum { BAR = 32 };
 
 struct paper {
     struct text *out;
-    bool color;
+    bool color, is_markdown;
 };
 
 static const char *tint(const struct paper *paper, const char *code)
@@ -32,7 +32,7 @@ static const char *tint(const struct paper *paper, const char *code)
     return paper->color ? code : "";
 }
 
-/* A line of the head: "   energy       ~22.1 mJ". */
+/* A line of the head: "   energy       ~22.1 mJ", in Markdown a row of a table. */
 static void line(const struct paper *paper, const char *name, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
@@ -43,47 +43,95 @@ static void line(const struct paper *paper, const char *name, const char *format
     va_start(values, format);
     vsnprintf(words, sizeof words, format, values);
     va_end(values);
-    text_addf(paper->out, "   %-12s %s\n", name, words);
+    if (paper->is_markdown) {
+        text_addf(paper->out, "| %s | ", name);
+        markdown_add(paper->out, words);
+        text_add(paper->out, " |\n");
+    } else {
+        text_addf(paper->out, "   %-12s %s\n", name, words);
+    }
+}
+
+/* A line below a heading or a table. */
+static void item(const struct paper *paper, const char *format, ...) PRINTF_LIKE(2, 3);
+
+static void item(const struct paper *paper, const char *format, ...)
+{
+    char words[512];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(words, sizeof words, format, values);
+    va_end(values);
+    text_add(paper->out, paper->is_markdown ? "- " : "     ");
+    (paper->is_markdown ? markdown_add : text_add)(paper->out, words);
+    text_add(paper->out, "\n");
+}
+
+static void heading(const struct paper *paper, const char *words)
+{
+    if (paper->is_markdown)
+        text_addf(paper->out, "\n**%s**\n\n", words);
+    else
+        text_addf(paper->out, "\n   %s%s%s\n", tint(paper, BOLD), words, tint(paper, PLAIN));
+}
+
+static void print_table(const struct paper *paper, struct table *table)
+{
+    text_add(paper->out, "\n");
+    if (!paper->is_markdown) {
+        table_print(table, "   ", paper->color, paper->out);
+        return;
+    }
+    table_write_markdown(table, paper->out);
+    table_release(table);
+    text_add(paper->out, "\n");
 }
 
 /* ---- the head ---- */
 
+/* The answer first: "resnet50 on NVIDIA H200 SXM 141GB: ~55 mJ per sample, 300 µs". */
 static void put_title(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    char setting[WORDS_MAX], device[WORDS_MAX], basis[WORDS_MAX];
-    const struct model *model = estimate->work->spec.model;
-    text_addf(paper->out, "\n %s%s on %s%s\n   %s\n   %s\n\n", tint(paper, BOLD), model->name,
-              words_device(device, estimate->hardware), tint(paper, PLAIN), words_basis(basis),
-              words_setting(setting, estimate));
+    char words[WORDS_MAX], energy[FORMAT_MAX], latency[FORMAT_MAX];
+    const struct workload *work = estimate->work;
+    double joules = workload_estimate_joules_per_unit(estimate);
+    text_addf(paper->out, "%s%s%s on %s%s: %s%s per %s, %s%s%s\n",
+              paper->is_markdown ? "### " : "\n ", tint(paper, BOLD), work->spec.model->name,
+              words_device(words, estimate->hardware), tint(paper, PLAIN),
+              is_known(joules) ? "~" : "", format_rough(energy, joules, "J"), work->unit,
+              format_rough(latency, estimate->total.latency_s, "s"),
+              work->spec.is_request ? " per request" : "",
+              estimate->memory.fits ? "" : "; EXCEEDS DEVICE MEMORY");
+    words_basis(words, &estimate->shipped);
+    text_addf(paper->out, paper->is_markdown ? "\n%s; " : "   %s\n", words);
+    words_setting(words, estimate);
+    text_addf(paper->out, paper->is_markdown ? "%s\n\n| | |\n|---|---|\n" : "   %s\n\n", words);
 }
 
 static void put_energy(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    const struct estimate_totals *all = &estimate->total;
-    char total[WORDS_MAX], each[WORDS_MAX], unit[WORDS_MAX], request[WORDS_MAX];
-    double units = estimate->work->units, batch = estimate->work->batch;
-    words_joules(each, all->joules.total / units, all->joules_plus_minus / units);
-    words_each(unit, estimate->work->unit);
-    words_joules(total, all->joules.total, all->joules_plus_minus);
+    char total[WORDS_MAX], each[WORDS_MAX], request[WORDS_MAX];
+    double units = estimate->work->units;
+    words_energy(each, estimate, units, estimate->work->unit);
     if (estimate->work->spec.is_request)
-        line(paper, "energy", "%s per request, %s %s",
-             words_joules(request, all->joules.total / batch, all->joules_plus_minus / batch), each,
-             unit);
+        line(paper, "energy", "%s, %s",
+             words_energy(request, estimate, estimate->work->batch, "request"), each);
     else if (units == 1)
-        line(paper, "energy", "%s %s", each, unit);
+        line(paper, "energy", "%s", each);
     else
-        line(paper, "energy", "%s %s, %s in total", each, unit, total);
+        line(paper, "energy", "%s, %s in total", each,
+             words_estimated(total, estimate->total.joules.total, UNKNOWN, "J"));
 }
 
 static void put_time(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    char latency[FORMAT_MAX], first[FORMAT_MAX], rate[WORDS_MAX];
-    const struct estimate_totals *all = &estimate->total;
-    format_with_error(latency, all->latency_s, all->latency_plus_minus, "s");
+    char latency[WORDS_MAX], first[FORMAT_MAX], rate[WORDS_MAX];
+    words_latency(latency, estimate);
     words_rate(rate, workload_estimate_units_per_s(estimate));
     if (estimate->work->spec.is_request)
         line(paper, "latency", "%s; time to first token %s; %s %ss/s", latency,
-             format_si(first, estimate->passes[0].latency_s, "s"), rate, estimate->work->unit);
+             format_si(first, estimate->passes[0].total.latency_s, "s"), rate,
+             estimate->work->unit);
     else
         line(paper, "latency", "%s; %s %ss/s", latency, rate, estimate->work->unit);
 }
@@ -92,9 +140,9 @@ static void put_power(const struct paper *paper, const struct workload_estimate 
 {
     const struct estimate_totals *all = &estimate->total;
     char average[WORDS_MAX], peak[WORDS_MAX], limit[FORMAT_MAX], idle[FORMAT_MAX];
-    words_watts(average, all->average_w, all->power_plus_minus);
+    words_estimated(average, all->average_w, all->power_plus_minus, "W");
     line(paper, "power", "%s average, %s peak; limit %s, idle %s", average,
-         words_watts(peak, all->peak_w, UNKNOWN), format_si(limit, estimate->limit_w, "W"),
+         words_estimated(peak, all->peak_w, UNKNOWN, "W"), format_si(limit, estimate->limit_w, "W"),
          format_si(idle, estimate->hardware->idle_w.value * estimate->config.devices, "W"));
 }
 
@@ -138,16 +186,18 @@ static void put_work(const struct paper *paper, const struct workload_estimate *
     const struct estimate_totals *all = &estimate->total;
     const struct estimate_traffic *traffic = &all->traffic;
     char params[FORMAT_MAX], macs[FORMAT_MAX], flops[FORMAT_MAX], bytes[FORMAT_MAX];
-    line(paper, "work", "%s parameters, %s, %s, %s moved; %.3g FLOP/B",
+    char read[FORMAT_MAX], written[FORMAT_MAX], weights[FORMAT_MAX];
+    line(paper, "work", "%s parameters, %s, %s; %.3g FLOP/B",
          str_trim(format_si(params, estimate->params, "")), format_si(macs, all->macs, "MAC"),
-         format_si(flops, all->flops, "FLOP"), format_si(bytes, all->bytes, "B"),
-         all->flops / all->bytes);
-    if (traffic->cache_read > 0) {
-        char read[FORMAT_MAX], written[FORMAT_MAX], weights[FORMAT_MAX];
-        line(paper, "", "of which %s weights; KV cache %s read, %s written",
-             format_si(weights, traffic->weights, "B"), format_si(read, traffic->cache_read, "B"),
+         format_si(flops, all->flops, "FLOP"), all->flops / all->bytes);
+    format_si(bytes, all->bytes, "B");
+    format_si(weights, traffic->weights, "B");
+    if (traffic->cache_read > 0)
+        line(paper, "", "%s moved: %s weights, KV cache %s read, %s written", bytes, weights,
+             format_si(read, traffic->cache_read, "B"),
              format_si(written, traffic->cache_written, "B"));
-    }
+    else
+        line(paper, "", "%s moved, %s of it weights", bytes, weights);
 }
 
 static void put_devices(const struct paper *paper, const struct workload_estimate *estimate)
@@ -174,9 +224,9 @@ static void phase_row(struct table *table, const char *name, double tokens, doub
     table_addf(table, "%.0f", tokens);
     table_add(table, format_si(cell, sums->latency_s, "s"));
     table_add(table, words_rate(cell, made / sums->latency_s));
-    table_add(table, words_joules(cell, sums->joules.total / batch, UNKNOWN));
-    table_add(table, words_joules(cell, sums->joules.total / made, UNKNOWN));
-    table_add(table, words_watts(cell, sums->average_w, UNKNOWN));
+    table_add(table, words_estimated(cell, sums->joules.total / batch, UNKNOWN, "J"));
+    table_add(table, words_estimated(cell, sums->joules.total / made, UNKNOWN, "J"));
+    table_add(table, words_estimated(cell, sums->average_w, UNKNOWN, "W"));
     table_add(table, words_share(cell, sums->mfu));
     table_add(table, words_share(cell, sums->mbu));
 }
@@ -200,71 +250,67 @@ static void put_phases(const struct paper *paper, const struct workload_estimate
         phase_row(&table, "decode", output - 1, batch, &part);
     }
     phase_row(&table, "request", output, batch, &estimate->total);
-    text_add(paper->out, "\n");
-    table_print(&table, "   ", paper->color, paper->out);
+    print_table(paper, &table);
 }
 
 /* ---- energy breakdown ---- */
 
-static void put_bar(struct text *out, double share)
+static void bar_cell(struct table *table, double share)
 {
     static const char *const PARTS[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     long eighths = lround(8 * BAR * (share > 0 ? share : 0));
-    long cells = eighths / 8 + (eighths % 8 > 0);
+    struct text bar = {0};
     for (long i = 0; i < eighths / 8; i++)
-        text_add(out, "█");
-    text_add(out, PARTS[eighths % 8]);
-    for (long i = cells; i < BAR; i++)
-        text_add(out, " ");
-}
-
-static void put_part(const struct paper *paper, const char *name, double joules, double total)
-{
-    char figure[WORDS_MAX], share[WORDS_MAX];
-    text_addf(paper->out, "     %-8s ", name);
-    put_bar(paper->out, joules / total);
-    words_joules(figure, joules, UNKNOWN);
-    int pad = 10 - (int)display_width(figure); /* printf would count bytes */
-    text_addf(paper->out, " %*s%s  %7s\n", pad > 0 ? pad : 0, "", figure,
-              words_share(share, joules / total));
+        text_add(&bar, "█");
+    text_add(&bar, PARTS[eighths % 8]);
+    table_add(table, text_get(&bar));
+    text_release(&bar);
 }
 
 static void put_breakdown(const struct paper *paper, const struct workload_estimate *estimate)
 {
+    static const struct table_column COLUMNS[] = {
+        {"energy breakdown", false}, {"", false}, {"energy", true}, {"share", true}};
     const struct estimate_joules *joules = &estimate->total.joules;
-    char total[WORDS_MAX];
-    text_addf(paper->out, "\n   %senergy breakdown%s: %s in total\n", tint(paper, BOLD),
-              tint(paper, PLAIN), words_joules(total, joules->total, UNKNOWN));
-    put_part(paper, "compute", joules->compute, joules->total);
-    put_part(paper, "memory", joules->memory, joules->total);
-    if (joules->link > 0)
-        put_part(paper, "link", joules->link, joules->total);
-    put_part(paper, "static", joules->idle, joules->total);
+    const struct {
+        const char *name;
+        double joules;
+    } parts[] = {{"compute", joules->compute},
+                 {"memory", joules->memory},
+                 {"link", joules->link},
+                 {"static", joules->idle},
+                 {"total", joules->total}};
+    char cell[WORDS_MAX];
+    struct table table = TABLE(COLUMNS);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!(parts[i].joules <= 0)) { /* also if unknown */
+            table_add(&table, parts[i].name);
+            bar_cell(&table, i < 4 ? parts[i].joules / joules->total : 0);
+            table_add(&table, words_estimated(cell, parts[i].joules, UNKNOWN, "J"));
+            table_add(&table, words_share(cell, parts[i].joules / joules->total));
+        }
+    print_table(paper, &table);
 }
 
 static void put_limits(const struct paper *paper, const struct workload_estimate *estimate)
 {
     const struct estimate_totals *all = &estimate->total;
     const struct estimate_concurrency *concurrency = &estimate->passes[0].concurrency;
-    char bounds[WORDS_MAX], mfu[WORDS_MAX], mbu[WORDS_MAX];
+    char bounds[WORDS_MAX], mfu[WORDS_MAX], mbu[WORDS_MAX], wide[64];
     double count = 0;
     for (size_t b = 0; b < BOUND_COUNT; b++)
         count += all->bound_counts[b];
-    text_addf(paper->out, "\n   %sbottlenecks%s\n", tint(paper, BOLD), tint(paper, PLAIN));
-    text_addf(paper->out, "     %.0f subgraph%s, bound by: %s\n", count, words_plural(count),
-              words_bounds(bounds, all->bound_counts));
-    text_addf(paper->out, "     MFU %s of peak compute, MBU %s of memory bandwidth\n",
-              words_share(mfu, all->mfu), words_share(mbu, all->mbu));
-    text_addf(paper->out, "     %zu sequential level%s, ", concurrency->levels,
-              words_plural((double)concurrency->levels));
-    if (concurrency->wide_levels)
-        text_addf(paper->out, "%zu of them with up to %zu concurrent subgraphs\n",
-                  concurrency->wide_levels, concurrency->max_width);
-    else
-        text_add(paper->out, "none with concurrent subgraphs\n");
-    text_addf(paper->out, "     parallelism %.2f, by level %.2f, with batching %.4g\n",
-              concurrency->parallelism, concurrency->stage_parallelism,
-              concurrency->batch_parallelism);
+    heading(paper, "bottlenecks");
+    item(paper, "%.0f subgraph%s, bound by: %s", count, words_plural(count),
+         words_bounds(bounds, all->bound_counts));
+    item(paper, "MFU %s of peak compute, MBU %s of memory bandwidth", words_share(mfu, all->mfu),
+         words_share(mbu, all->mbu));
+    str_format(wide, sizeof wide, "%zu of them with up to %zu", concurrency->wide_levels,
+               concurrency->max_width);
+    item(paper, "%zu sequential level%s, %s concurrent subgraphs", concurrency->levels,
+         words_plural((double)concurrency->levels), concurrency->wide_levels ? wide : "none with");
+    item(paper, "parallelism %.2f, by level %.2f, with batching %.4g", concurrency->parallelism,
+         concurrency->stage_parallelism, concurrency->batch_parallelism);
 }
 
 /* ---- top consumers ---- */
@@ -281,7 +327,7 @@ static void consumer_row(struct table *table, const struct estimate_consumer *ro
         table_add(table, "");
     table_add(table, row->first->subgraph->pattern);
     table_add(table, phases ? phase : "");
-    table_add(table, words_joules(cell, row->joules.total, UNKNOWN));
+    table_add(table, words_estimated(cell, row->joules.total, UNKNOWN, "J"));
     table_add(table, words_share(cell, row->joules.total / total));
     table_add(table, format_si(cell, row->latency_s, "s"));
     table_add(table, row->is_mixed ? "mixed" : estimate_bound_name(row->first->bound));
@@ -304,10 +350,10 @@ static void put_consumers(const struct paper *paper, const struct estimate_repor
     for (size_t i = 0; i < shown; i++)
         consumer_row(&table, &rows[i], report->estimate->work->spec.is_request,
                      report->estimate->total.joules.total);
-    text_add(paper->out, "\n");
-    table_print(&table, "   ", paper->color, paper->out);
+    print_table(paper, &table);
     if (shown < count)
-        text_addf(paper->out, "   and %zu more (--top 0 shows them)\n", count - shown);
+        text_addf(paper->out, "%sand %zu more (--top 0 shows them)\n",
+                  paper->is_markdown ? "" : "   ", count - shown);
     free(rows);
 }
 
@@ -316,25 +362,24 @@ static void put_consumers(const struct paper *paper, const struct estimate_repor
 static void put_checks(const struct paper *paper, const struct estimate_report *report)
 {
     struct budget_check checks[BUDGET_KINDS];
-    char words[WORDS_MAX];
+    char check[WORDS_MAX];
     size_t count = budget_judge(report->budget, report->estimate, checks);
     if (count)
-        text_addf(paper->out, "\n   %slimits%s\n", tint(paper, BOLD), tint(paper, PLAIN));
+        heading(paper, "limits");
     for (size_t i = 0; i < count; i++)
-        text_addf(paper->out, "     %s%-7s%s  %s\n",
-                  tint(paper, checks[i].verdict == BUDGET_PASS ? GREEN : RED),
-                  budget_verdict_name(checks[i].verdict), tint(paper, PLAIN),
-                  words_check(words, &checks[i], report->estimate));
+        item(paper, "%s%-7s%s  %s", tint(paper, checks[i].verdict == BUDGET_PASS ? GREEN : RED),
+             budget_verdict_name(checks[i].verdict), tint(paper, PLAIN),
+             words_check(check, &checks[i], report->estimate));
 }
 
 static void fill_recommendations(const struct estimate_report *report, struct table *table)
 {
     char cell[WORDS_MAX];
-    for (size_t i = 0; i < report->recommendation_count; i++) {
-        const struct recommendation *row = &report->recommendations[i];
+    for (size_t i = 0; i < report->recommendations->count; i++) {
+        const struct recommendation *row = &report->recommendations->items[i];
         table_add(table, row->options);
-        table_add(table, words_saving(cell, row->saving));
-        table_add(table, words_joules(cell, row->joules_each, UNKNOWN));
+        table_add(table, words_saving(cell, row));
+        table_add(table, words_estimated(cell, row->joules_each, UNKNOWN, "J"));
         table_add(table, format_si(cell, row->latency_s, "s"));
         table_add(table, words_rate(cell, row->units_per_s));
         table_add(table, format_bytes(cell, row->memory_bytes));
@@ -344,23 +389,22 @@ static void fill_recommendations(const struct estimate_report *report, struct ta
 
 static void put_no_recommendation(const struct paper *paper, const struct estimate_report *report)
 {
+    static const char OTHER[] =
+        "No other batch size, precision, device, power mode or fusion that fits";
+    text_add(paper->out, "\n");
     if (!budget_holds(report->budget, report->estimate))
-        text_add(paper->out,
-                 "   No other batch size, precision, device, power mode or fusion that fits "
-                 "meets the limits,\n   or comes closer with less energy.\n");
+        item(paper, "%s meets the limits, or comes closer with less energy.", OTHER);
     else if (!is_known(report->estimate->total.joules.total))
-        text_add(paper->out, "   No recommendations: figures that the energy depends on are "
-                             "unknown.\n");
+        item(paper, "No recommendations: figures that the energy depends on are unknown.");
     else
-        text_addf(paper->out,
-                  "   No other batch size, precision, device, power mode or fusion that fits saves "
-                  "%.0f %%.\n",
-                  100 * RECOMMEND_LEAST);
+        item(paper, "%s saves %.0f %%%s.", OTHER, 100 * RECOMMEND_LEAST,
+             report->recommendations->unsure ? " and more than its ±" : "");
 }
 
 static void put_recommendations(const struct paper *paper, const struct estimate_report *report)
 {
-    char each[WORDS_MAX], rate[WORDS_MAX];
+    const struct recommendations *list = report->recommendations;
+    char each[WORDS_MAX], rate[WORDS_MAX], words[WORDS_MAX];
     const char *unit = words_unit(report->estimate->work);
     const struct table_column columns[] = {
         {words_proposals(report->budget, report->estimate), false},
@@ -373,18 +417,18 @@ static void put_recommendations(const struct paper *paper, const struct estimate
     };
     str_format(rate, sizeof rate, "%ss/s", unit);
     struct table table = TABLE(columns);
-    text_add(paper->out, "\n");
-    if (!report->recommendation_count) {
+    if (!list->count) {
         put_no_recommendation(paper, report);
         return;
     }
     fill_recommendations(report, &table);
-    table_print(&table, "   ", paper->color, paper->out);
-    text_add(paper->out, "   each estimated with that change alone\n");
-    for (size_t i = 0; i < report->recommendation_count; i++)
-        if (report->recommendations[i].note[0])
-            text_addf(paper->out, "   %s: %s\n", report->recommendations[i].options,
-                      report->recommendations[i].note);
+    print_table(paper, &table);
+    text_addf(paper->out, "%seach change alone%s%s\n", paper->is_markdown ? "" : "   ",
+              list->unsure ? "; " : "", words_unsure(words, list));
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].note[0]) {
+            item(paper, "%s: %s", list->items[i].options, list->items[i].note);
+        }
 }
 
 static void figure_cell(struct table *table, const struct words_figure *row)
@@ -419,46 +463,58 @@ static void put_figures(const struct paper *paper, const struct workload_estimat
         table_add(&table, known ? evidence_name(figure->evidence) : "unknown");
         table_add(&table, known && figure->source ? figure->source : "");
     }
-    text_add(paper->out, "\n");
-    table_print(&table, "   ", paper->color, paper->out);
+    print_table(paper, &table);
 }
 
 static void put_unknown(const struct paper *paper, const struct workload_estimate *estimate)
 {
     const struct graph *graph = &estimate->work->passes[0].graph;
+    struct text words = {0};
     if (!graph->unknown_count)
         return;
-    text_addf(paper->out,
-              "\n   %zu unknown operator%s, counted as data movement only:", graph->unknown_count,
+    text_addf(&words,
+              "%zu unknown operator%s, counted as data movement only:", graph->unknown_count,
               words_plural((double)graph->unknown_count));
     const char *labels[8];
     size_t count = words_unknown(graph, labels, sizeof labels / sizeof *labels);
     for (size_t i = 0; i < count; i++)
-        text_addf(paper->out, "%s %s", i ? "," : "", labels[i]);
+        text_addf(&words, "%s %s", i ? "," : "", labels[i]);
     text_add(paper->out, "\n");
+    item(paper, "%s", text_get(&words));
+    text_release(&words);
+}
+
+static void put_estimate(const struct paper *paper, const struct estimate_report *report)
+{
+    const struct workload_estimate *estimate = report->estimate;
+    put_title(paper, estimate);
+    put_energy(paper, estimate);
+    put_time(paper, estimate);
+    put_power(paper, estimate);
+    put_memory(paper, report);
+    put_work(paper, estimate);
+    put_devices(paper, estimate);
+    put_confidence(paper, estimate);
+    if (estimate->work->spec.is_request)
+        put_phases(paper, estimate);
+    put_breakdown(paper, estimate);
+    put_limits(paper, estimate);
+    put_consumers(paper, report);
+    put_unknown(paper, estimate);
+    put_checks(paper, report);
+    put_recommendations(paper, report);
+    if (report->shows_figures)
+        put_figures(paper, estimate);
+    text_addf(paper->out, "\n%s~ estimated by a model of the device, not measured\n%s",
+              paper->is_markdown ? "\\" : "   ", paper->is_markdown ? "" : "\n");
 }
 
 void estimate_text(const struct estimate_report *report, bool color, struct text *out)
 {
-    const struct workload_estimate *estimate = report->estimate;
-    struct paper paper = {out, color};
-    put_title(&paper, estimate);
-    put_energy(&paper, estimate);
-    put_time(&paper, estimate);
-    put_power(&paper, estimate);
-    put_memory(&paper, report);
-    put_work(&paper, estimate);
-    put_devices(&paper, estimate);
-    put_confidence(&paper, estimate);
-    if (estimate->work->spec.is_request)
-        put_phases(&paper, estimate);
-    put_breakdown(&paper, estimate);
-    put_limits(&paper, estimate);
-    put_consumers(&paper, report);
-    put_unknown(&paper, estimate);
-    put_checks(&paper, report);
-    put_recommendations(&paper, report);
-    if (report->shows_figures)
-        put_figures(&paper, estimate);
-    text_add(out, "\n   ~ estimated by a model of the device, not measured\n\n");
+    put_estimate(&(struct paper){.out = out, .color = color}, report);
+}
+
+void estimate_markdown(const struct estimate_report *report, struct text *out)
+{
+    put_estimate(&(struct paper){.out = out, .is_markdown = true}, report);
 }

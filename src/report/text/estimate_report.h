@@ -20,8 +20,7 @@ struct estimate_report {
     const struct subgraph_total *rows;
     size_t row_count;
     const struct budget *budget;
-    const struct recommendation *recommendations;
-    size_t recommendation_count;
+    const struct recommendations *recommendations;
     int devices_to_fit; /* if it exceeds device memory: how many would do; 0: unknown */
     size_t top;         /* subgraphs to show; 0: all */
     bool shows_figures; /* of the device, with their sources */
@@ -36,7 +35,6 @@ void estimate_csv(const struct estimate_report *report, struct text *out);
 /* Many. */
 struct points_report {
     const struct estimate_grid *points; /* in display order */
-    const struct hardware *hardware;
     const struct budget *budget;
     size_t top; /* rows of text and Markdown, always including the frontier; 0: all */
 };

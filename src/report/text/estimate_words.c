@@ -16,10 +16,7 @@
 #include "report/text/estimate_report.h"
 #include "report/text/format.h"
 
-static void add(char *to, const char *format, ...) PRINTF_LIKE(2, 3);
-
-/* Appends to a comma-separated list. */
-static void add(char *to, const char *format, ...)
+void words_add(char *to, const char *format, ...)
 {
     size_t length = strlen(to);
     va_list values;
@@ -50,16 +47,16 @@ static void add_tokens(char *to, const struct workload *work)
 {
     const struct graph_options *setting = &work->spec.setting;
     if (work->spec.is_request)
-        add(to, "%" PRId64 " prompt and %" PRId64 " output tokens", setting->tokens,
-            work->spec.output_tokens);
+        words_add(to, "%" PRId64 " prompt and %" PRId64 " output tokens", setting->tokens,
+                  work->spec.output_tokens);
     else if (work->spec.model->has_phases && setting->phase == GRAPH_DECODE)
-        add(to, "decode at context %" PRId64, setting->context);
+        words_add(to, "decode at context %" PRId64, setting->context);
     else if (work->spec.model->has_phases)
-        add(to, "prefill of %" PRId64 " tokens", setting->tokens);
+        words_add(to, "prefill of %" PRId64 " tokens", setting->tokens);
     else if (work->passes[0].graph.tokens > 0 && setting->tokens > 0)
-        add(to, "%" PRId64 " tokens", setting->tokens);
+        words_add(to, "%" PRId64 " tokens", setting->tokens);
     else if (setting->image > 0)
-        add(to, "%" PRId64 " pixels", setting->image);
+        words_add(to, "%" PRId64 " pixels", setting->image);
 }
 
 char *words_setting(char *to, const struct workload_estimate *estimate)
@@ -67,14 +64,19 @@ char *words_setting(char *to, const struct workload_estimate *estimate)
     const struct workload *work = estimate->work;
     char precision[WORDS_MAX];
     to[0] = '\0';
-    add(to, "%s", precision_words(precision, estimate));
-    add(to, "batch %.0f", work->batch);
+    words_add(to, "%s", precision_words(precision, estimate));
+    words_add(to, "batch %.0f", work->batch);
     add_tokens(to, work);
     if (estimate->config.devices > 1)
-        add(to, "%d devices", estimate->config.devices);
+        words_add(to, "%d devices", estimate->config.devices);
     if (work->spec.fusion == PARTITION_PLAIN)
-        add(to, "no fusion");
+        words_add(to, "no fusion");
     return to;
+}
+
+const char *words_precision(const struct estimate_config *config)
+{
+    return config->keeps_stored ? "stored" : precision_name(config->precision);
 }
 
 const char *words_phase(const struct workload_spec *question)
@@ -104,11 +106,13 @@ char *words_device(char *to, const struct hardware *hardware)
     return to;
 }
 
-char *words_basis(char *to)
+char *words_basis(char *to, const struct estimate_shipped *shipped)
 {
-    str_format(to, WORDS_MAX,
-               ESTIMATE_BASIS "; models as shipped took %.1f to %.1f times this (H200)",
-               SHIPPED_LEAST, SHIPPED_MOST);
+    if (is_known(shipped->most))
+        str_format(to, WORDS_MAX, ESTIMATE_BASIS "; models as shipped took %.1f to %.1f times this",
+                   shipped->least, shipped->most);
+    else
+        str_copy(to, WORDS_MAX, ESTIMATE_BASIS "; the ± covers published figures of LLMs");
     return to;
 }
 
@@ -117,7 +121,7 @@ const char *words_plural(double count)
     return count == 1 ? "" : "s";
 }
 
-static char *words_estimated(char *to, double value, double plus_minus, const char *unit)
+char *words_estimated(char *to, double value, double plus_minus, const char *unit)
 {
     char figure[FORMAT_MAX];
     if (!is_known(value))
@@ -127,14 +131,53 @@ static char *words_estimated(char *to, double value, double plus_minus, const ch
     return to;
 }
 
-char *words_joules(char *to, double joules, double plus_minus)
+/* "9.9 to 45 mJ", "0.9 mJ to 1.2 J". */
+static void words_range(char *to, struct estimate_interval range, const char *unit)
 {
-    return words_estimated(to, joules, plus_minus, "J");
+    char low[FORMAT_MAX], high[FORMAT_MAX];
+    format_rough(low, range.low, unit);
+    format_rough(high, range.high, unit);
+    char *space = strchr(low, ' ');
+    const char *other = strchr(high, ' ');
+    if (space && other && strcmp(space, other) == 0)
+        *space = '\0'; /* one unit for both */
+    str_format(to, WORDS_MAX, "%s to %s", low, high);
 }
 
-char *words_watts(char *to, double watts, double plus_minus)
+/* A figure with its unit, and `each` after it. */
+static char *words_shipped(char *to, const struct workload_estimate *estimate, double value,
+                           double plus_minus, const char *unit, const char *each)
 {
-    return words_estimated(to, watts, plus_minus, "W");
+    char figure[FORMAT_MAX], range[WORDS_MAX];
+    const char *about = *unit == 'J' ? "~" : "";
+    if (!is_known(value))
+        str_format(to, WORDS_MAX, "-%s", each);
+    else if (!(estimate->shipped.above > 0))
+        str_format(to, WORDS_MAX, "%s%s%s", about,
+                   format_with_error(figure, value, plus_minus, unit), each);
+    else {
+        words_range(range, workload_estimate_interval(estimate, value, plus_minus), unit);
+        str_format(to, WORDS_MAX, "%s%s%s (%.60s as shipped)", about,
+                   format_rough(figure, value, unit), each, range);
+    }
+    return to;
+}
+
+char *words_energy(char *to, const struct workload_estimate *estimate, double parts,
+                   const char *unit)
+{
+    const struct estimate_totals *all = &estimate->total;
+    char each[64] = "";
+    if (*unit)
+        str_format(each, sizeof each, " per %.40s", unit);
+    return words_shipped(to, estimate, all->joules.total / parts, all->joules_plus_minus / parts,
+                         "J", each);
+}
+
+char *words_latency(char *to, const struct workload_estimate *estimate)
+{
+    const struct estimate_totals *all = &estimate->total;
+    return words_shipped(to, estimate, all->latency_s, all->latency_plus_minus, "s", "");
 }
 
 char *words_bounds(char *to, const double counts[BOUND_COUNT])
@@ -142,7 +185,7 @@ char *words_bounds(char *to, const double counts[BOUND_COUNT])
     to[0] = '\0';
     for (size_t b = 0; b < BOUND_COUNT; b++)
         if (counts[b] > 0)
-            add(to, "%.0f %s", counts[b], estimate_bound_name((enum estimate_bound)b));
+            words_add(to, "%.0f %s", counts[b], estimate_bound_name((enum estimate_bound)b));
     return to;
 }
 
@@ -169,12 +212,22 @@ char *words_rate(char *to, double rate)
     return to;
 }
 
-char *words_saving(char *to, double saving)
+char *words_saving(char *to, const struct recommendation *row)
 {
-    if (!is_known(saving))
+    if (!is_known(row->saving))
         str_copy(to, WORDS_MAX, "-");
     else
-        str_format(to, WORDS_MAX, "%.0f %%", round(100 * saving) + 0.0); /* no "-0" */
+        str_format(to, WORDS_MAX, "%.0f ± %.0f %%", round(100 * row->saving) + 0.0, /* no "-0" */
+                   fmax(1, 100 * row->saving_plus_minus));
+    return to;
+}
+
+char *words_unsure(char *to, const struct recommendations *list)
+{
+    to[0] = '\0';
+    if (list->unsure)
+        str_format(to, WORDS_MAX, "%zu other%s less than %s ±", list->unsure,
+                   list->unsure == 1 ? " saves" : "s save", list->unsure == 1 ? "its" : "their");
     return to;
 }
 
@@ -344,15 +397,6 @@ static struct estimate_consumer *find_consumer(struct estimate_consumer *all, si
     return NULL;
 }
 
-static void add_joules(struct estimate_joules *sum, const struct estimate_joules *more)
-{
-    sum->compute += more->compute;
-    sum->memory += more->memory;
-    sum->idle += more->idle;
-    sum->link += more->link;
-    sum->total += more->total;
-}
-
 /* Beyond this many subgraphs none are grouped: the search is quadratic. */
 enum { GROUPED_MOST = 5000 };
 
@@ -375,7 +419,7 @@ struct estimate_consumer *estimate_consumers(const struct estimate_report *repor
             str_copy(consumer->name, sizeof consumer->name, name);
             consumer->first = row;
         }
-        add_joules(&consumer->joules, &row->joules);
+        estimate_joules_add(&consumer->joules, &row->joules, 1);
         consumer->latency_s += row->latency_s;
         consumer->is_mixed = consumer->is_mixed || row->bound != consumer->first->bound;
         consumer->count++;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "estimate/budget.h"
+#include "estimate/recommend.h"
 #include "estimate/workload_estimate.h"
 #include "graph/graph.h"
 
@@ -14,18 +15,26 @@ struct text;
 
 enum { WORDS_MAX = 256 };
 
+/* Appends to a comma-separated list. */
+void words_add(char *to, const char *format, ...) PRINTF_LIKE(2, 3);
 /* "batch 8, 512 prompt and 128 output tokens, 2 devices". */
 char *words_setting(char *to, const struct workload_estimate *estimate);
+/* "fp16", "stored". */
+const char *words_precision(const struct estimate_config *config);
 /* "whole", "request", "prefill", "decode". */
 const char *words_phase(const struct workload_spec *question);
 /* The unit in one word, for column titles: "sample", "token". */
 const char *words_unit(const struct workload *work);
 /* "per sample", "per output token". */
 char *words_each(char *to, const char *unit);
+/* Energy and latency with their uncertainty: "~12.3 ± 4.5 mJ per sample", or where models as shipped take more than
+ * the estimate "~12 mJ per sample (9.9 to 45 mJ as shipped)".  The energy is per unit of which there are `parts`; with
+ * an empty unit it is the total. */
+char *words_energy(char *to, const struct workload_estimate *estimate, double parts,
+                   const char *unit);
+char *words_latency(char *to, const struct workload_estimate *estimate);
 /* "~12.3 ± 4.5 mJ"; without ± if that is unknown. */
-char *words_joules(char *to, double joules, double plus_minus);
-/* "~410 ± 20 W", likewise. */
-char *words_watts(char *to, double watts, double plus_minus);
+char *words_estimated(char *to, double value, double plus_minus, const char *unit);
 /* "3 compute, 20 memory, 31 launch". */
 char *words_bounds(char *to, const double counts[BOUND_COUNT]);
 /* "NVIDIA H200 SXM 141GB", followed by the power mode: "...@30W". */
@@ -38,8 +47,10 @@ char *words_share(char *to, double share);
 char *words_rate(char *to, double rate);
 /* "2 divide 0.01 % of the MACs and replicate the rest"; NULL if they divide nearly all. */
 char *words_divided(char *to, const struct workload_estimate *estimate);
-/* "54 %", "-12 %" where energy increases, "-". */
-char *words_saving(char *to, double saving);
+/* "54 ± 6 %", "-12 ± 6 %" where energy increases, "-". */
+char *words_saving(char *to, const struct recommendation *row);
+/* "3 others save less than their ±"; "" if there are none. */
+char *words_unsure(char *to, const struct recommendations *list);
 /* Title of the recommendations: "to save energy", or "to meet the limits" if one is exceeded. */
 const char *words_proposals(const struct budget *budget, const struct workload_estimate *estimate);
 /* "latency  0.41 ms, limit 5 ms: 92 % under". */
@@ -59,14 +70,11 @@ size_t words_figures(const struct workload_estimate *estimate,
 /* The distinct names of unknown operators; returns how many, at most `most`. */
 size_t words_unknown(const struct graph *graph, const char **labels, size_t most);
 
-/* What every estimate is: the time and energy of ideal kernels.  Models as they ship took so many times as much on an
- * H200 (docs/estimate.md): the shares by which unfused and fused estimates were too low. */
+/* What every estimate is: the time and energy of ideal kernels. */
 #define ESTIMATE_BASIS "bound with ideal kernels"
-#define SHIPPED_LEAST  (1 / (1 - 0.38))
-#define SHIPPED_MOST   (1 / (1 - 0.66))
 
-/* The same for people: "bound with ideal kernels; models as they ship took 1.6 to 2.9 times ...". */
-char *words_basis(char *to);
+/* The same for people: "bound with ideal kernels; models as shipped took 1.2 to 2.9 times this". */
+char *words_basis(char *to, const struct estimate_shipped *shipped);
 
 /* A row of the top consumers of energy: subgraphs that repeat in several layers are one, "layer.*.mlp". */
 enum { CONSUMER_NAME_MOST = 36 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "graph/decoder.h"
+#include "graph/graph.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
 #include "rundir/layers_result.h"
@@ -30,11 +30,11 @@ static unsigned component_at(const struct result_component *component)
 static void write_head(const struct layers_result *model, struct text *out)
 {
     char size[FORMAT_MAX];
-    text_addf(out, " energy by layer of %s%s\n", layers_result_name(model),
+    text_addf(out, " energy by layer of %s%s\n", plain_text(layers_result_name(model)).text,
               model->interrupted == 1 ? " (interrupted: partial)" : "");
-    text_addf(out, " %s: %.4g M parameters, %s, %.0f layers; %.0f threads\n", model->description,
-              model->parameters * 1e-6, format_bytes(size, model->tensor_bytes), model->layer_count,
-              model->threads);
+    text_addf(out, " %s: %.4g M parameters, %s, %.0f layers; %.0f threads\n",
+              plain_text(model->description).text, model->parameters * 1e-6,
+              format_bytes(size, model->tensor_bytes), model->layer_count, model->threads);
     text_add(out, " one pass: prompts of ");
     for (size_t i = 0; i < model->prompt_count; i++)
         text_addf(out, "%s%.0f", i ? ", " : "", model->prompts[i]);

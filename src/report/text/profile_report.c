@@ -280,7 +280,8 @@ static void write_failures(const struct summary *run, bool color, struct text *o
               "   %s%" PRId64 " of %" PRId64 " queries failed (%s), not in the means: %s%s\n\n",
               color ? "\033[31m" : "", run->failed, run->queries,
               format_percent(cell, (double)run->failed / (double)run->queries),
-              run->failure_reason ? run->failure_reason : "records.jsonl has the reasons",
+              run->failure_reason ? plain_text(run->failure_reason).text
+                                  : "records.jsonl has the reasons",
               color ? "\033[0m" : "");
 }
 
@@ -292,7 +293,8 @@ static void write_notes(const struct summary *run, struct text *out)
                   run->cut == 1 ? " was" : "s were");
     if (run->rows_left_out > 0)
         text_addf(out, "   %" PRId64 " row%s of the dataset skipped: %s\n", run->rows_left_out,
-                  run->rows_left_out == 1 ? "" : "s", text_or_empty(run->first_row_left_out));
+                  run->rows_left_out == 1 ? "" : "s",
+                  plain_text(text_or_empty(run->first_row_left_out)).text);
     if (run->idle.known)
         text_addf(out, "   idle power measured for %s\n", format_duration(cell, run->idle.seconds));
     text_addf(out, "   %s: %s CPU",
@@ -304,8 +306,8 @@ static void write_notes(const struct summary *run, struct text *out)
 static void write_heading(const struct summary *run, struct text *out)
 {
     text_addf(out, "\n energy of %" PRId64 " quer%s of %s to '%s' (%s)", run->queries,
-              run->queries == 1 ? "y" : "ies", text_or_empty(run->dataset_name),
-              text_or_empty(run->model), text_or_empty(run->config_client));
+              run->queries == 1 ? "y" : "ies", plain_text(text_or_empty(run->dataset_name)).text,
+              plain_text(text_or_empty(run->model)).text, text_or_empty(run->config_client));
     if (run->config_rate > 0) {
         char cell[FORMAT_MAX];
         text_addf(out, ", %s per second", format_plain(cell, run->config_rate));
@@ -327,7 +329,7 @@ void profile_text(const struct summary *run, bool color, struct text *out)
     write_score(run, out);
     write_cost(run, out);
     write_notes(run, out);
-    text_addf(out, "\n %s\n\n", text_or_empty(run->directory));
+    text_addf(out, "\n %s\n\n", plain_text(text_or_empty(run->directory)).text);
 }
 
 /* ---- several models, as text ---- */
@@ -420,7 +422,7 @@ static void write_family_findings(const struct profile_family *family, bool colo
             worth = worth || conditions->findings[f].severity > FINDING_NOTE;
         if (!worth)
             continue;
-        text_addf(out, " %s\n", family->members[i].model);
+        text_addf(out, " %s\n", plain_text(family->members[i].model).text);
         format_findings(conditions, color, out);
     }
 }
@@ -433,12 +435,12 @@ void family_text(const struct profile_family *family, bool color, struct text *o
     write_evidence(family, out);
     for (size_t i = 0; i < family->count; i++)
         if (family->members[i].why[0])
-            text_addf(out, "   failed   %s: %s\n", family->members[i].model,
+            text_addf(out, "   failed   %s: %s\n", plain_text(family->members[i].model).text,
                       family->members[i].why);
     text_add(out, "\n");
     for (size_t i = 0; i < family->count; i++)
         if (family->members[i].directory[0])
-            text_addf(out, " %s\n", family->members[i].directory);
+            text_addf(out, " %s\n", plain_text(family->members[i].directory).text);
 }
 
 /* ---- several models, as JSON ---- */

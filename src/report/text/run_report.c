@@ -117,8 +117,10 @@ static void write_command(const struct run_report *report, struct text *out)
 {
     const struct exec_result *result = report->result;
     text_add(out, " energy of '");
-    for (char *const *word = report->argv; *word; word++)
-        text_addf(out, "%s%s", word == report->argv ? "" : " ", *word);
+    for (char *const *word = report->argv; *word; word++) {
+        text_add(out, word == report->argv ? "" : " ");
+        text_add_plain(out, *word);
+    }
     text_add(out, "'");
     if (result->count > 1)
         text_addf(out, ", mean of %zu runs", result->count);

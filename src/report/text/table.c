@@ -35,7 +35,6 @@ void table_add(struct table *table, const char *cell)
         table->failed = true;
         return;
     }
-    str_plain(copy);
     table->cells[table->count++] = copy;
 }
 
@@ -84,12 +83,24 @@ size_t display_width(const char *string)
     return width;
 }
 
+/* Of a cell as it is shown: it may hold anything, and CSV keeps it as it is. */
+static size_t cell_width(const char *cell)
+{
+    size_t width = 0;
+    for (size_t left = strlen(cell), taken; left; cell += taken, left -= taken) {
+        char shown[PLAIN_MAX + 1];
+        shown[plain_character(cell, left, shown, &taken)] = '\0';
+        width += display_width(shown);
+    }
+    return width;
+}
+
 /* Width of a column, 0 when there are rows and none has anything in it. */
 static size_t column_width(const struct table *table, size_t column)
 {
     size_t widest = 0;
     for (size_t i = column; i < table->count; i += table->width) {
-        size_t width = display_width(table->cells[i]);
+        size_t width = cell_width(table->cells[i]);
         if (width > widest)
             widest = width;
     }
@@ -111,13 +122,13 @@ static void write_row(const struct table *table, const size_t *widths, const cha
     for (size_t c = 0; c < table->width; c++) {
         if (widths[c] == 0)
             continue;
-        size_t space = widths[c] - display_width(cells[c]);
+        size_t space = widths[c] - cell_width(cells[c]);
         if (!cells[c][0]) {
             owed += 2 + space;
             continue;
         }
         pad(out, owed + (table->columns[c].right ? space : 0));
-        text_add(out, cells[c]);
+        text_add_plain(out, cells[c]);
         owed = 2 + (table->columns[c].right ? 0 : space);
     }
     text_add(out, "\n");
@@ -182,11 +193,12 @@ void table_print(struct table *table, const char *indent, bool color, struct tex
 /* What would end a cell, or begin markup, is escaped. */
 void markdown_add(struct text *out, const char *string)
 {
-    struct plain_text plain = plain_text(string);
-    for (const char *at = plain.text; *at; at++) {
-        if (strchr("|\\`*_<>[]", *at))
+    for (size_t left = strlen(string), taken; left; string += taken, left -= taken) {
+        char shown[PLAIN_MAX];
+        size_t length = plain_character(string, left, shown, &taken);
+        if (strchr("|\\`*_<>[]", shown[0]))
             text_add(out, "\\");
-        text_add_bytes(out, at, 1);
+        text_add_bytes(out, shown, length);
     }
 }
 

@@ -10,7 +10,6 @@
 #include "core/clock.h"
 #include "core/grow.h"
 #include "core/log.h"
-#include "core/text.h"
 #include "port/proc.h"
 #include "port/thread.h"
 #include "runner/layers/attribution.h"

@@ -12,7 +12,6 @@
 #include "core/clock.h"
 #include "core/grow.h"
 #include "core/hash.h"
-#include "graph/decoder_cost.h"
 #include "stats/online.h"
 #include "stats/quantile.h"
 

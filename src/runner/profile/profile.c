@@ -243,6 +243,7 @@ static enum err run_member(struct session *session, const struct host_report *ho
     if (result.has_summary) {
         member->queries = result.summary.queries;
         member->completed = result.summary.completed;
+        member->failed = result.summary.failed;
     }
     if (!err) {
         member->energy = result.energy;

@@ -103,7 +103,7 @@ struct profile_member {
     const char *model;   /* of the options */
     char directory[512]; /* of its run; "" when there is none */
     char why[320];       /* why it could not be profiled; "" when it was */
-    int64_t queries, completed;
+    int64_t queries, completed, failed;
     double accuracy, accuracy_low, accuracy_high; /* 95 % interval */
     double joules_per_query, joules_per_query_plus_minus;
     double joules_per_output_token, output_tokens_per_s;

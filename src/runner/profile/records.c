@@ -145,7 +145,7 @@ static void fill_grade(const char *grader, const struct grade *grade, struct tex
     json_object_end(&json);
     out->evaluation = text_get(metadata);
     if (graded)
-        out->correct = out->lm_correctness = grade->verdict == VERDICT_TRUE;
+        out->correct = out->lm_correctness = (int8_t)(grade->verdict == VERDICT_TRUE);
 }
 
 static void fill_query(const struct profile *profile, const struct answer *answer,
@@ -164,7 +164,7 @@ static void fill_query(const struct profile *profile, const struct answer *answe
     out->status = answer->err ? "failed" : "completed";
     out->error = str_or_null(answer->why);
     out->attempts = answer->attempts;
-    out->paused = answer->paused;
+    out->paused = (int8_t)answer->paused;
     out->started_at = seconds(profile->zero_wall) + seconds(answer->reply->sent - profile->zero);
     if (query->due)
         out->queue_s = seconds(answer->first_sent - query->due);

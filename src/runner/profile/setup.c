@@ -1,10 +1,8 @@
 /* Everything before the first query, in the order in which mistakes are cheapest to report: facts about the
  * model, dataset, graders, service, run directory; then idle power, warm-up and the files. */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "catalog/device_peak.h"
 #include "catalog/model.h"

@@ -215,7 +215,7 @@ static void fill_run(const struct profile *profile, struct summary *out)
     out->started_at =
         profile->resume.starts ? profile->resume.started_at : seconds(profile->zero_wall);
     out->starts = profile->start;
-    out->interrupted = profile->result->signal != 0 || profile->err;
+    out->interrupted = (int8_t)(profile->result->signal != 0 || profile->err);
     out->rows_left_out = (int64_t)profile->supply.bad_rows;
     out->first_row_left_out = str_or_null(profile->supply.first_bad.text);
     out->own_cpu_s = own.cpu_s - profile->cpu_s_before;

@@ -6,7 +6,6 @@
 
 #include "core/grow.h"
 #include "core/text.h"
-#include "port/json_read.h"
 
 enum err sums_init(struct sums *sums)
 {
@@ -19,13 +18,15 @@ enum err sums_init(struct sums *sums)
                           .prefill_joules = UNKNOWN,
                           .decode_joules = UNKNOWN,
                           .cost = UNKNOWN};
-    return jv_parse("{}", 2, &sums->metadata, NULL);
+    enum err err = jv_parse("{}", 2, &sums->metadata, NULL);
+    return err ? err : jv_index_init(&sums->metadata_keys, sums->metadata);
 }
 
 void sums_release(struct sums *sums)
 {
     for (unsigned i = 0; i < RECORD_STATISTICS; i++)
         sketch_release(&sums->rows[i]);
+    jv_index_release(&sums->metadata_keys);
     jv_free(sums->metadata);
     free(sums->asked);
     free(sums->starts);
@@ -189,14 +190,14 @@ static enum err add_statistics(struct sums *sums, const struct record *record)
 static enum err add_metadata(struct sums *sums, const struct jv *metadata)
 {
     for (const struct jv *value = jv_first_member(metadata); value; value = jv_next(value)) {
-        const struct jv *known = jv_get(sums->metadata, jv_key(value));
+        const struct jv *known = jv_index_get(&sums->metadata_keys, jv_key(value));
         int64_t whole;
         bool better =
             jv_is_null(known) || (is_known(jv_number(known)) && jv_integer(known, &whole) &&
                                   is_known(jv_number(value)) && !jv_integer(value, &whole));
         if (jv_is_null(value) || !better)
             continue;
-        enum err err = jv_put(sums->metadata, jv_key(value), value);
+        enum err err = jv_index_put(&sums->metadata_keys, sums->metadata, jv_key(value), value);
         if (err)
             return err;
     }

@@ -9,11 +9,10 @@
 
 #include "core/err.h"
 #include "metrics/intelligence.h"
+#include "port/json_read.h"
 #include "rundir/record.h"
 #include "rundir/summary.h"
 #include "stats/online.h"
-
-struct jv;
 
 /* Wall clock of the queries of one start, s; UNKNOWN without any. */
 struct start_time {
@@ -59,6 +58,7 @@ struct sums {
     struct question *asked;
     size_t asked_count, asked_capacity;
     struct jv *metadata; /* one example of each key in the items' metadata; owned */
+    struct jv_index metadata_keys;
 };
 
 enum err sums_init(struct sums *sums) MUST_USE;

@@ -22,6 +22,7 @@ enum nvml_code {
     NVML_NOT_SUPPORTED = 3,
     NVML_NO_PERMISSION = 4,
     NVML_NOT_FOUND = 6,
+    NVML_INSUFFICIENT_SIZE = 7,
     NVML_DRIVER_NOT_LOADED = 9,
     NVML_TIMEOUT = 10,
     NVML_LIBRARY_NOT_FOUND = 12,
@@ -96,6 +97,18 @@ struct nvml_memory_v2 {
 
 struct nvml_utilization {
     unsigned int gpu, memory; /* percent of the driver's last period */
+};
+
+struct nvml_process {
+    unsigned int pid;
+    unsigned long long memory; /* bytes; all ones where it is not available */
+    unsigned int gpu_instance, compute_instance;
+};
+
+struct nvml_process_use {
+    unsigned int pid;
+    unsigned long long time_us;        /* wall clock */
+    unsigned int sm, memory, enc, dec; /* percent */
 };
 
 struct nvml_gpm_support {

@@ -261,6 +261,7 @@ struct state {
         unsigned channel;
     } scalars[SCALAR_COUNT + 1]; /* those of SCALARS, and POWER_USAGE */
     size_t scalar_count;
+    nanos processes_wall; /* when the processes were read last; 0: never */
 };
 
 /* ---- opening ---- */
@@ -625,4 +626,94 @@ enum err nvml_card_read(struct sensor *sensor, unsigned group, struct observatio
         err = read_scalars(state, SLOW, out);
         return err == ERR_OK ? read_samples(state, out) : err;
     }
+}
+
+/* ---- processes ---- */
+
+/* The driver's figures of a process are up to a second apart: what was seen in the last one counts. */
+#define PROCESS_USE_PERIOD NS_PER_S
+
+static struct sensor_process *process_of(struct sensor_process *list, size_t *count, unsigned pid)
+{
+    for (size_t i = 0; i < *count; i++)
+        if (list[i].pid == (int)pid)
+            return &list[i];
+    if (*count == SENSOR_PROCESSES_MAX)
+        return NULL;
+    list[*count] =
+        (struct sensor_process){.pid = (int)pid, .memory_bytes = UNKNOWN, .busy_pct = UNKNOWN};
+    return &list[(*count)++];
+}
+
+static int read_open(const struct gpu *gpu, struct sensor_process *out, size_t *count)
+{
+    struct nvml_process listed[SENSOR_PROCESSES_MAX];
+    unsigned length = SENSOR_PROCESSES_MAX;
+    int code = NVML_CALL(gpu->api, processes, gpu->handle, &length, listed);
+    for (unsigned i = 0; code == NVML_OK && i < length; i++) {
+        struct sensor_process *process = process_of(out, count, listed[i].pid);
+        process->is_open = true;
+        if (listed[i].memory != ULLONG_MAX) /* a process may be in several MIG instances */
+            add_known(&process->memory_bytes, (double)listed[i].memory);
+    }
+    return code;
+}
+
+/* Sums of a process's values and how many there were; libraries have filled unused entries with nonsense. */
+static void add_use(struct sensor_process *out, size_t *count, const struct nvml_process_use *use,
+                    unsigned length)
+{
+    unsigned values[SENSOR_PROCESSES_MAX] = {0};
+    for (unsigned i = 0; i < length; i++) {
+        struct sensor_process *process =
+            use[i].pid && use[i].sm <= 100 ? process_of(out, count, use[i].pid) : NULL;
+        if (!process)
+            continue;
+        add_known(&process->busy_pct, use[i].sm);
+        values[process - out]++;
+    }
+    for (size_t i = 0; i < *count; i++)
+        if (values[i])
+            out[i].busy_pct /= values[i];
+}
+
+/* The driver fills its whole history of samples at once, and refuses a buffer that is smaller: the number depends on the
+ * driver and on the processes, so it is asked for.  Asked at most every few seconds: allocating is fine. */
+static int read_use(const struct state *state, nanos since, struct sensor_process *out,
+                    size_t *count)
+{
+    unsigned long long since_us = (unsigned long long)(since / NS_PER_US);
+    unsigned length = 0;
+    int code = NVML_CALL(state->gpu.api, process_use, state->gpu.handle, NULL, &length, since_us);
+    if (code != NVML_INSUFFICIENT_SIZE)
+        return code;
+    length += SENSOR_PROCESSES_MAX; /* processes may come between the calls */
+    struct nvml_process_use *use = calloc(length, sizeof *use);
+    if (!use)
+        return NVML_INSUFFICIENT_SIZE;
+    code = NVML_CALL(state->gpu.api, process_use, state->gpu.handle, use, &length, since_us);
+    if (code == NVML_OK)
+        add_use(out, count, use, length);
+    free(use);
+    return code;
+}
+
+enum err nvml_card_processes(struct sensor *sensor, struct sensor_process out[SENSOR_PROCESSES_MAX],
+                             size_t *count)
+{
+    struct state *state = sensor->state;
+    *count = 0;
+    int code = read_open(&state->gpu, out, count);
+    if (code != NVML_OK)
+        return code == NVML_INSUFFICIENT_SIZE ? ERR_NO_SPACE : nvml_err(code);
+    nanos now = clock_wall(), since = now - PROCESS_USE_PERIOD;
+    if (state->processes_wall && state->processes_wall < since)
+        since = state->processes_wall;
+    code = read_use(state, since, out, count);
+    state->processes_wall = now;
+    if (code == NVML_NOT_FOUND || code == NVML_OK) /* nobody used it, or those with samples did */
+        for (size_t i = 0; i < *count; i++)
+            if (!is_known(out[i].busy_pct))
+                out[i].busy_pct = 0;
+    return ERR_OK;
 }

@@ -445,4 +445,5 @@ const struct sensor_driver sensor_nvml = {
     .open = nvml_open,
     .read = nvml_card_read,
     .close = nvml_close,
+    .processes = nvml_card_processes,
 };

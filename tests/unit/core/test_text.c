@@ -73,33 +73,70 @@ static const struct {
     {"", ""},
     {"model.layers.0/Conv", "model.layers.0/Conv"},
     {"µ ± Größe 模型 🙂", "µ ± Größe 模型 🙂"},
-    {"red\x1b[31m", "red?[31m"},
-    {"a\rb\nc\td\x7f", "a?b?c?d?"},
+    {"red\x1b[31m", "red\\x1b[31m"},
+    {"a\rb\nc\td\x7f", "a\\rb\\nc\\td\\u007f"},
     {"csi \xc2\x9b"
      "31m",
-     "csi ?31m"},                            /* U+009B: an escape in one character */
-    {"x\xe2\x80\xaegpj.exe", "x?gpj.exe"},   /* U+202E: from right to left */
-    {"x\xe2\x81\xa6y\xe2\x81\xa9", "x?y?"},  /* isolates */
-    {"x\xe2\x80\x8f\xd8\x9c", "x??"},        /* marks */
-    {"x\xe2\x80\xa8y", "x?y"},               /* U+2028: a line end */
-    {"a\xff\xfe z", "a?? z"},                /* no UTF-8 */
-    {"\xc0\x80 \xed\xa0\x80 z", "?? ??? z"}, /* overlong, a surrogate */
-    {"cut \xe2\x80", "cut "},                /* as by a buffer that was full */
+     "csi \\u009b31m"},                                 /* U+009B: an escape in one character */
+    {"x\xe2\x80\xaegpj.exe", "x\\u202egpj.exe"},        /* U+202E: from right to left */
+    {"x\xe2\x81\xa6y\xe2\x81\xa9", "x\\u2066y\\u2069"}, /* isolates */
+    {"x\xe2\x80\x8f\xd8\x9c", "x\\u200f\\u061c"},       /* marks */
+    {"x\xe2\x80\xa8y", "x\\u2028y"},                    /* U+2028: a line end */
+    {"a\xff\xfe z", "a\\xff\\xfe z"},                   /* no UTF-8 */
+    {"\xc0\x80 \xed\xa0\x80 z", "\\xc0\\x80 \\xed\\xa0\\x80 z"}, /* overlong, a surrogate */
+    {"cut \xe2\x80", "cut "},                                    /* as by a buffer that was full */
     {"cut \xf0\x9f\x99", "cut "},
-    {"stray \x80", "stray ?"},
+    {"stray \x80", "stray \\x80"},
 };
 
-static void what_is_not_plain_is_replaced(void **state)
+static void what_is_not_plain_is_escaped(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         char text[64];
         strcpy(text, CASES[i].from);
         assert_int_equal(str_is_plain(text), strcmp(CASES[i].from, CASES[i].to) == 0);
-        str_plain(text);
+        str_plain(text, sizeof text);
         assert_string_equal(text, CASES[i].to);
         assert_true(str_is_plain(text));
     }
+}
+
+static void an_escape_is_never_cut(void **state)
+{
+    (void)state;
+    for (size_t size = 1; size <= 16; size++) {
+        static const char WHOLE[] = "a\\x1bb\\u202e";
+        char text[16] = "a\x1b"
+                        "b\xe2\x80\xae";
+        size_t given = strlen(text);
+        str_plain(text, size > given ? size : given + 1);
+        assert_int_equal(strncmp(text, WHOLE, strlen(text)), 0);
+        assert_true(strlen(text) == 6 || strlen(text) == strlen(WHOLE));
+    }
+}
+
+/* Lines: what a report is made of, when a name in it was not made plain. */
+static void lines_keep_line_ends_and_colors_of_ours(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *plain, *styled;
+    } LINES[] = {
+        {"one\ntwo\n", "one\ntwo\n", "one\ntwo\n"},
+        {"\x1b[1mhead\x1b[0m\n", "\\x1b[1mhead\\x1b[0m\n", "\x1b[1mhead\x1b[0m\n"},
+        {"\x1b[8mhidden \x1b[2J\x1b]0;t\x07\r", "\\x1b[8mhidden \\x1b[2J\\x1b]0;t\\x07\\r",
+         "\\x1b[8mhidden \\x1b[2J\\x1b]0;t\\x07\\r"},
+        {"\x1b[1", "\\x1b[1", "\\x1b[1"},
+        {"µ \xe2\x80\xae \xff", "µ \\u202e \\xff", "µ \\u202e \\xff"},
+    };
+    for (size_t i = 0; i < sizeof LINES / sizeof *LINES; i++)
+        for (int styled = 0; styled < 2; styled++) {
+            struct text out = {0};
+            text_add_lines(&out, LINES[i].from, strlen(LINES[i].from), styled);
+            assert_string_equal(text_get(&out), styled ? LINES[i].styled : LINES[i].plain);
+            text_release(&out);
+        }
 }
 
 static void errors_are_plain(void **state)
@@ -107,9 +144,7 @@ static void errors_are_plain(void **state)
     (void)state;
     struct error why = {0};
     err_set(&why, ERR_BAD_VALUE, "%s: no key '%s'", "a.json", "\x1b]0;mine\x07\r\xe2\x80\xae");
-    assert_string_equal(why.text, "a.json: no key '?]0;mine?"
-                                  "?"
-                                  "?'");
+    assert_string_equal(why.text, "a.json: no key '\\x1b]0;mine\\x07\\r\\u202e'");
 }
 
 static char logged[128];
@@ -126,7 +161,7 @@ static void log_lines_are_plain(void **state)
     log_to(keep, LOG_WARN);
     log_warn("weights in %s", "\x1b[2J\n");
     log_to(NULL, LOG_WARN);
-    assert_string_equal(logged, "weights in ?[2J?");
+    assert_string_equal(logged, "weights in \\x1b[2J\\n");
 }
 
 static void what_controls_a_terminal_is_no_part_of_a_text(void **state)
@@ -134,18 +169,18 @@ static void what_controls_a_terminal_is_no_part_of_a_text(void **state)
     (void)state;
     static const char *const PAIRS[][2] = {
         {"llama-3.1 8B", "llama-3.1 8B"},
-        {"\x1b[2Ja\tb\n\x7f", "?[2Ja?b??"},
+        {"\x1b[2Ja\tb\n\x7f", "\\x1b[2Ja\\tb\\n\\u007f"},
         {"Modell f\xC3\xBCr 模型 🦙", "Modell f\xC3\xBCr 模型 🦙"},
         {"a\xC2\x9B"
          "2Jb",
-         "a?2Jb"},                    /* the same as ESC [ in one character */
-        {"\xff\xC3_\xE2\x82", "??_"}, /* no text, and one that was cut */
+         "a\\u009b2Jb"},                      /* the same as ESC [ in one character */
+        {"\xff\xC3_\xE2\x82", "\\xff\\xc3_"}, /* no text, and one that was cut */
         {"", ""},
     };
     for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++) {
         char text[64];
         str_copy(text, sizeof text, PAIRS[i][0]);
-        assert_ptr_equal(str_plain(text), text);
+        assert_ptr_equal(str_plain(text, sizeof text), text);
         assert_string_equal(text, PAIRS[i][1]);
         assert_string_equal(plain_text(PAIRS[i][0]).text, PAIRS[i][1]);
     }
@@ -166,8 +201,10 @@ int main(void)
         cmocka_unit_test(numbers_are_parsed_strictly),
         cmocka_unit_test(text_grows_and_formats),
         cmocka_unit_test(fixed_buffers_are_cut_not_overrun),
-        cmocka_unit_test(what_is_not_plain_is_replaced),
+        cmocka_unit_test(what_is_not_plain_is_escaped),
         cmocka_unit_test(invalid_bytes_are_repaired),
+        cmocka_unit_test(an_escape_is_never_cut),
+        cmocka_unit_test(lines_keep_line_ends_and_colors_of_ours),
         cmocka_unit_test(errors_are_plain),
         cmocka_unit_test(log_lines_are_plain),
         cmocka_unit_test(what_controls_a_terminal_is_no_part_of_a_text),

@@ -7,9 +7,8 @@
 
 #include "core/log.h"
 #include "support/items.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 
-static struct tree tree;
 static struct items items;
 static unsigned warnings;
 

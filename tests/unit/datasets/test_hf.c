@@ -6,17 +6,9 @@
 
 #include "standins/arrow_fake.h"
 #include "support/items.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 
-static struct tree tree;
 static struct items items;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tree_new(&tree);
-    return 0;
-}
 
 static int tear_down(void **state)
 {
@@ -133,7 +125,7 @@ static void a_broken_file_ends_the_reading(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tree_set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(shards_are_read_in_their_order), TEST(the_bundle_is_filtered_as_upstream_does),
         TEST(splits_are_chosen_by_name),      TEST(broken_directories_say_what_is_wrong),

@@ -9,11 +9,10 @@
 
 #include "standins/http_fake.h"
 #include "support/items.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 
 #define BASE "http://127.0.0.1:1"
 
-static struct tree tree;
 static struct items items;
 static unsigned total;    /* rows that the server has */
 static unsigned failures; /* requests that it still refuses */

@@ -6,9 +6,8 @@
 #include "standins/arrow_fake.h"
 #include "standins/http_fake.h"
 #include "support/items.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 
-static struct tree tree;
 static struct items items;
 
 static int set_up(void **state)

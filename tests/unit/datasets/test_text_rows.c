@@ -3,9 +3,8 @@
 
 #include "core/text.h"
 #include "datasets/text_rows.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 
-static struct tree tree;
 static char path[160];
 
 static int set_up(void **state)
@@ -13,13 +12,6 @@ static int set_up(void **state)
     (void)state;
     tree_new(&tree);
     snprintf(path, sizeof path, "%s/rows", tree.root);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tree_free(&tree);
     return 0;
 }
 
@@ -202,15 +194,15 @@ static void files_without_a_header_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(lines_are_rows, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(elements_are_rows, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(rows_have_a_longest_length, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(other_files_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(fields_and_quotes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(separators, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(bytes_that_are_no_text, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(bad_rows_are_reported_and_skipped, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(files_without_a_header_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lines_are_rows, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(elements_are_rows, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(rows_have_a_longest_length, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(other_files_are_refused, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(fields_and_quotes, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(separators, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(bytes_that_are_no_text, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(bad_rows_are_reported_and_skipped, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(files_without_a_header_are_refused, set_up, tree_tear_down),
     };
     return RUN_TESTS(tests);
 }

@@ -64,6 +64,33 @@ static void each_limit_against_its_figure(void **state)
     }
 }
 
+/* Models as shipped may take 3.6 times the estimate, hardly less than it. */
+static void a_bound_is_sure_on_one_side_only(void **state)
+{
+    struct workload_estimate estimate = estimate_of(work_of(4, 4, false));
+    estimate.shipped.above = 2.6;
+    static const struct {
+        enum budget_kind kind;
+        double most;
+        bool is_sure;
+    } CASES[] = {
+        {BUDGET_LATENCY, 0.040, true},  {BUDGET_LATENCY, 0.020, false},
+        {BUDGET_LATENCY, 0.0079, true}, {BUDGET_ENERGY, 8, true},
+        {BUDGET_ENERGY, 4, false},      {BUDGET_ENERGY, 1.4, true},
+        {BUDGET_POWER, 811, true}, /* both take more, and power stays */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct budget budget = budget_none();
+        struct budget_check checks[BUDGET_KINDS];
+        budget.most[CASES[i].kind] = CASES[i].most;
+        assert_int_equal(budget_judge(&budget, &estimate, checks), 1);
+        assert_int_equal(checks[0].is_sure, CASES[i].is_sure);
+    }
+    struct estimate_interval range = workload_estimate_interval(&estimate, UNKNOWN, UNKNOWN);
+    assert_false(is_known(range.low) || is_known(range.high));
+}
+
 static void what_comes_nearer_to_a_broken_limit_is_no_worse(void **state)
 {
     struct workload_estimate now = estimate_of(work_of(4, 4, false)), then = now;
@@ -139,6 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_limit_against_its_figure),
+        cmocka_unit_test(a_bound_is_sure_on_one_side_only),
         cmocka_unit_test(what_comes_nearer_to_a_broken_limit_is_no_worse),
         cmocka_unit_test(a_request_pays_for_all_its_tokens),
         cmocka_unit_test(what_does_not_fit_keeps_no_limit),

@@ -30,16 +30,13 @@ static void one_that_cannot_comes_last(void **state)
         candidates[i].config = (struct estimate_config){.precision = PRECISION_FP16, .devices = 2};
     }
     assert_int_equal(model_open("resnet18", &model, &why), ERR_OK);
-    const struct workload_spec works[BATCHES] = {
+    struct workload_spec works[BATCHES] = {
         {.model = &model, .setting = {.batch = 1}},
         {.model = &model, .setting = {.batch = 4}},
     };
-    struct grid_spec question = {.works = works,
-                                 .work_count = BATCHES,
-                                 .hardware = hardware,
-                                 .candidates = candidates,
-                                 .candidate_count = DEVICES};
-    assert_int_equal(estimate_grid_make(&question, &points, &why), ERR_OK);
+    const struct workload_list list = {works, BATCHES};
+    const struct candidates all = {.hardware = hardware, .items = candidates, .count = DEVICES};
+    assert_int_equal(estimate_grid_make(&list, &all, &points, &why), ERR_OK);
     assert_int_equal(points.count, 6);
     assert_int_equal(points.able, 4);
     assert_int_equal(points.demand_count, 1);
@@ -98,12 +95,9 @@ static void demands_do_not_compete(void **state)
                                           .setting = {.phase = GRAPH_DECODE,
                                                       .batch = i / CONTEXTS ? 8 : 1,
                                                       .context = LENGTHS[i % CONTEXTS]}};
-    struct grid_spec question = {.works = works,
-                                 .work_count = CONTEXTS * BATCHES,
-                                 .hardware = hardware,
-                                 .candidates = candidates,
-                                 .candidate_count = 2};
-    assert_int_equal(estimate_grid_make(&question, &points, &why), ERR_OK);
+    const struct workload_list list = {works, CONTEXTS * BATCHES};
+    const struct candidates all = {.hardware = hardware, .items = candidates, .count = 2};
+    assert_int_equal(estimate_grid_make(&list, &all, &points, &why), ERR_OK);
     assert_int_equal(points.count, 12);
     assert_int_equal(points.demand_count, CONTEXTS);
     for (size_t i = 0; i < points.count; i++) {

@@ -148,10 +148,10 @@ static void test_fp16_saves_energy_by_the_default_model(void **state)
     setting.precision = PRECISION_FP16;
     assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, true, &narrow, &why),
                      ERR_OK);
-    assert_true(narrow.joules.total < 0.8 * wide.joules.total);
-    assert_true(narrow.latency_s < wide.latency_s);
-    assert_true(wide.average_w < hardware.limit_w.value);
-    assert_true(wide.average_w > hardware.idle_w.value);
+    assert_true(narrow.total.joules.total < 0.8 * wide.total.joules.total);
+    assert_true(narrow.total.latency_s < wide.total.latency_s);
+    assert_true(wide.total.average_w < hardware.limit_w.value);
+    assert_true(wide.total.average_w > hardware.idle_w.value);
     pass_estimate_release(&wide);
     pass_estimate_release(&narrow);
     hardware_release(&hardware);

@@ -52,25 +52,26 @@ static void test_a_product_by_hand(void **state)
                                   (struct estimate_config){.precision = PRECISION_FP16});
     double flops = 2.0 * 1024 * 1024 * 1024, bytes = 3 * 2 * 1024.0 * 1024;
     double waves = 26 * 10 / 256.0; /* 16 x 16 tiles over 10 units: the last wave has 6 */
-    assert_near(e.flops, flops, 0);
-    assert_near(e.bytes, bytes, 0);
+    assert_near(e.total.flops, flops, 0);
+    assert_near(e.total.bytes, bytes, 0);
     assert_near(e.rows[0].wave_share, 1 / waves, 1e-12);
     assert_near(e.rows[0].compute_s, flops / 100e12 * waves, 1e-12);
     assert_near(e.rows[0].memory_s, bytes / 1e12, 1e-12);
     assert_int_equal(e.rows[0].bound, BOUND_COMPUTE);
-    assert_near(e.latency_s, flops / 100e12 * waves, 1e-12);
-    assert_near(e.joules.compute, flops * 0.5e-12, 1e-12);
-    assert_near(e.joules.memory, bytes * 10e-12, 1e-12);
-    assert_near(e.joules.idle, 20 * e.latency_s, 1e-12);
-    assert_near(e.utilization, 1 / waves, 1e-9);
-    assert_near(e.mfu, 1 / waves, 1e-9);
-    assert_near(e.mbu, bytes / 1e12 / e.latency_s, 1e-9);
-    assert_near(e.wasted_j, e.joules.idle * (1 - 1 / waves), 1e-12);
-    assert_near(e.efficiency, (e.joules.compute + e.joules.memory) / e.joules.total, 1e-12);
+    assert_near(e.total.latency_s, flops / 100e12 * waves, 1e-12);
+    assert_near(e.total.joules.compute, flops * 0.5e-12, 1e-12);
+    assert_near(e.total.joules.memory, bytes * 10e-12, 1e-12);
+    assert_near(e.total.joules.idle, 20 * e.total.latency_s, 1e-12);
+    assert_near(e.total.utilization, 1 / waves, 1e-9);
+    assert_near(e.total.mfu, 1 / waves, 1e-9);
+    assert_near(e.total.mbu, bytes / 1e12 / e.total.latency_s, 1e-9);
+    assert_near(e.total.wasted_j, e.total.joules.idle * (1 - 1 / waves), 1e-12);
+    assert_near(e.total.efficiency,
+                (e.total.joules.compute + e.total.joules.memory) / e.total.joules.total, 1e-12);
     assert_near(e.params, 1024 * 1024, 0);
     assert_near(e.memory.weights, 2 * 1024 * 1024, 0);
     assert_near(e.memory.activations_peak, 2 * 2 * 1024 * 1024, 0);
-    assert_int_equal(e.bound_counts[BOUND_COMPUTE], 1);
+    assert_int_equal(e.total.bound_counts[BOUND_COMPUTE], 1);
     pass_estimate_release(&e);
     partition_release(&partition);
     graph_release(&graph);
@@ -93,11 +94,11 @@ static void test_a_softmax_by_hand(void **state)
     double flops = 5 * 1000 * 1024.0, bytes = 2 * 4 * 1000 * 1024.0;
     assert_near(e.rows[0].wave_share, 1, 0); /* 1000 pieces over 10 units */
     assert_near(e.rows[0].compute_s, flops / 10e12, 1e-15);
-    assert_near(e.latency_s, bytes / 1e12, 1e-15);
-    assert_near(e.joules.compute, flops * 2e-12, 1e-15);
-    assert_near(e.utilization, flops / 10e12 / e.latency_s, 1e-9);
-    assert_near(e.mfu, 0, 0);
-    assert_near(e.mbu, 1, 1e-9);
+    assert_near(e.total.latency_s, bytes / 1e12, 1e-15);
+    assert_near(e.total.joules.compute, flops * 2e-12, 1e-15);
+    assert_near(e.total.utilization, flops / 10e12 / e.total.latency_s, 1e-9);
+    assert_near(e.total.mfu, 0, 0);
+    assert_near(e.total.mbu, 1, 1e-9);
     assert_int_equal(e.rows[0].bound, BOUND_MEMORY);
     pass_estimate_release(&e);
     partition_release(&partition);
@@ -142,19 +143,19 @@ static void test_launch_and_throttle(void **state)
     struct pass_estimate slow =
         make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
     assert_int_equal(slow.rows[0].bound, BOUND_LAUNCH);
-    assert_near(slow.latency_s, 1e-3 + slow.rows[0].compute_s, 1e-12);
+    assert_near(slow.total.latency_s, 1e-3 + slow.rows[0].compute_s, 1e-12);
     device_round(&device);
     device.hardware.limit_w = device_figure(40);
     struct pass_estimate hot =
         make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
-    double moving = hot.joules.compute + hot.joules.memory;
-    assert_near(hot.average_w, 40, 1e-9);
-    assert_near(hot.peak_w, 40, 1e-9);
-    assert_near(hot.latency_s, moving / (40 - 20), 1e-12);
-    assert_near(hot.rows[0].stretch, hot.latency_s / hot.rows[0].compute_s, 1e-9);
+    double moving = hot.total.joules.compute + hot.total.joules.memory;
+    assert_near(hot.total.average_w, 40, 1e-9);
+    assert_near(hot.total.peak_w, 40, 1e-9);
+    assert_near(hot.total.latency_s, moving / (40 - 20), 1e-12);
+    assert_near(hot.rows[0].stretch, hot.total.latency_s / hot.rows[0].compute_s, 1e-9);
     assert_true(hot.rows[0].stretch > 1);
-    assert_near(hot.power_plus_minus, 0.05 * 40, 1e-9); /* as sure as the limit is */
-    assert_true(slow.power_plus_minus > 0);
+    assert_near(hot.total.power_plus_minus, 0.05 * 40, 1e-9); /* as sure as the limit is */
+    assert_true(slow.total.power_plus_minus > 0);
     pass_estimate_release(&slow);
     pass_estimate_release(&hot);
     partition_release(&partition);
@@ -172,20 +173,20 @@ static void test_what_a_device_does_not_state_is_unknown(void **state)
     device.hardware.memories[0].joules_per_byte.value = UNKNOWN;
     struct pass_estimate e =
         make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
-    assert_true(is_known(e.latency_s));
-    assert_true(is_known(e.joules.compute));
-    assert_false(is_known(e.joules.memory));
-    assert_false(is_known(e.joules.total));
-    assert_false(is_known(e.average_w));
-    assert_false(is_known(e.peak_w));
+    assert_true(is_known(e.total.latency_s));
+    assert_true(is_known(e.total.joules.compute));
+    assert_false(is_known(e.total.joules.memory));
+    assert_false(is_known(e.total.joules.total));
+    assert_false(is_known(e.total.average_w));
+    assert_false(is_known(e.total.peak_w));
     assert_int_equal(e.confidence, CONFIDENCE_THEORETICAL);
     pass_estimate_release(&e);
     device_round(&device);
     device.hardware.idle_w.value = UNKNOWN;
     e = make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
-    assert_false(is_known(e.joules.idle));
-    assert_false(is_known(e.joules.total));
-    assert_true(is_known(e.joules.memory));
+    assert_false(is_known(e.total.joules.idle));
+    assert_false(is_known(e.total.joules.total));
+    assert_true(is_known(e.total.joules.memory));
     pass_estimate_release(&e);
     partition_release(&partition);
     graph_release(&graph);
@@ -237,26 +238,26 @@ static void test_confidence(void **state)
     device.hardware.is_calibrated = true;
     struct pass_estimate best = make(&partition, &device.hardware, setting);
     assert_int_equal(best.confidence, CONFIDENCE_CALIBRATED);
-    assert_true(best.latency_plus_minus > 0.05 * best.latency_s);
-    assert_true(best.latency_plus_minus < 0.2 * best.latency_s);
+    assert_true(best.total.latency_plus_minus > 0.05 * best.total.latency_s);
+    assert_true(best.total.latency_plus_minus < 0.2 * best.total.latency_s);
     device.hardware.is_calibrated = false;
     struct pass_estimate measured = make(&partition, &device.hardware, setting);
     assert_int_equal(measured.confidence, CONFIDENCE_INTERPOLATED);
-    assert_true(measured.joules_plus_minus > best.joules_plus_minus);
+    assert_true(measured.total.joules_plus_minus > best.total.joules_plus_minus);
     device.hardware.matrix_joules[PRECISION_FP16].evidence = EVIDENCE_DERIVED;
     device.hardware.matrix_joules[PRECISION_FP16].plus_minus = UNKNOWN;
     struct pass_estimate derived = make(&partition, &device.hardware, setting);
     assert_int_equal(derived.confidence, CONFIDENCE_THEORETICAL);
     assert_contains(derived.confidence_reason, "derived");
-    assert_true(derived.joules_plus_minus > measured.joules_plus_minus);
-    assert_near(derived.latency_plus_minus, measured.latency_plus_minus, 0);
+    assert_true(derived.total.joules_plus_minus > measured.total.joules_plus_minus);
+    assert_near(derived.total.latency_plus_minus, measured.total.latency_plus_minus, 0);
     graph.is_guessed = true;
     device_round(&device);
     device.hardware.is_calibrated = true;
     struct pass_estimate guessed = make(&partition, &device.hardware, setting);
     assert_int_equal(guessed.confidence, CONFIDENCE_INTERPOLATED);
     assert_contains(guessed.confidence_reason, "assumed");
-    assert_true(guessed.latency_plus_minus > best.latency_plus_minus);
+    assert_true(guessed.total.latency_plus_minus > best.total.latency_plus_minus);
     pass_estimate_release(&best);
     pass_estimate_release(&measured);
     pass_estimate_release(&derived);
@@ -282,9 +283,10 @@ static void test_unknown_operators_cost_confidence(void **state)
         make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
     assert_int_equal(e.confidence, CONFIDENCE_INTERPOLATED);
     assert_contains(e.confidence_reason, "1 node has an unknown operator");
-    assert_near(e.bytes, 2 * 2 * 1000 * 1024, 0);    /* as if it moved them */
-    assert_true(e.latency_plus_minus > e.latency_s); /* it may as well take twice as long */
-    assert_true(e.joules_plus_minus > e.joules.total);
+    assert_near(e.total.bytes, 2 * 2 * 1000 * 1024, 0); /* as if it moved them */
+    assert_true(e.total.latency_plus_minus >
+                e.total.latency_s); /* it may as well take twice as long */
+    assert_true(e.total.joules_plus_minus > e.total.joules.total);
     pass_estimate_release(&e);
     partition_release(&partition);
     graph_release(&graph);
@@ -315,27 +317,29 @@ static void check_sums(const struct pass_estimate *e)
         assert_true(row->latency_s >= fmax(row->compute_s, row->memory_s));
     }
     for (int i = 0; i < BOUND_COUNT; i++)
-        bounds += e->bound_counts[i];
+        bounds += e->total.bound_counts[i];
     assert_int_equal(bounds, e->partition->count);
-    assert_true(relative(e->joules.total, total) < 1e-9);
-    assert_true(relative(e->joules.total, e->joules.compute + e->joules.memory + e->joules.idle +
-                                              e->joules.link) < 1e-9);
-    assert_true(relative(e->latency_s, latency) < 1e-9);
-    assert_true(relative(e->flops, flops) < 1e-9 && relative(e->bytes, bytes) < 1e-9);
-    assert_true(relative(e->peak_w, peak) < 1e-9);
+    assert_true(relative(e->total.joules.total, total) < 1e-9);
+    assert_true(relative(e->total.joules.total, e->total.joules.compute + e->total.joules.memory +
+                                                    e->total.joules.idle + e->total.joules.link) <
+                1e-9);
+    assert_true(relative(e->total.latency_s, latency) < 1e-9);
+    assert_true(relative(e->total.flops, flops) < 1e-9 && relative(e->total.bytes, bytes) < 1e-9);
+    assert_true(relative(e->total.peak_w, peak) < 1e-9);
 }
 
 static void check_power(const struct pass_estimate *e)
 {
     double idle = e->config.devices * e->hardware->idle_w.value;
     double limit = e->config.devices * e->hardware->limit_w.value;
-    assert_true(e->average_w >= idle * (1 - 1e-9));
-    assert_true(e->average_w <= limit * (1 + 1e-9));
-    assert_true(e->peak_w <= limit * (1 + 1e-9));
-    assert_true(e->peak_w >= e->average_w * (1 - 1e-9));
-    assert_true(e->efficiency > 0 && e->efficiency < 1);
-    assert_true(e->wasted_j >= 0 && e->wasted_j <= e->joules.idle);
-    assert_true(e->latency_plus_minus > 0 && e->joules_plus_minus > 0 && e->power_plus_minus > 0);
+    assert_true(e->total.average_w >= idle * (1 - 1e-9));
+    assert_true(e->total.average_w <= limit * (1 + 1e-9));
+    assert_true(e->total.peak_w <= limit * (1 + 1e-9));
+    assert_true(e->total.peak_w >= e->total.average_w * (1 - 1e-9));
+    assert_true(e->total.efficiency > 0 && e->total.efficiency < 1);
+    assert_true(e->total.wasted_j >= 0 && e->total.wasted_j <= e->total.joules.idle);
+    assert_true(e->total.latency_plus_minus > 0 && e->total.joules_plus_minus > 0 &&
+                e->total.power_plus_minus > 0);
 }
 
 /* More work of either kind is never cheaper or quicker. */
@@ -353,8 +357,8 @@ static void check_monotone(struct partition *partition, const struct hardware *h
     for (int i = 0; i < 3; i++) {
         subgraph->cost = more[i];
         struct pass_estimate after = make(partition, hardware, before->config);
-        assert_true(after.joules.total > before->joules.total);
-        assert_true(after.latency_s >= before->latency_s);
+        assert_true(after.total.joules.total > before->total.joules.total);
+        assert_true(after.total.latency_s >= before->total.latency_s);
         check_power(&after);
         pass_estimate_release(&after);
     }
@@ -375,9 +379,9 @@ static bool has(const struct hardware *hardware, enum precision precision)
  * saved must not hide dear products. */
 static void check_precision(const struct pass_estimate *wide, const struct pass_estimate *narrow)
 {
-    assert_true(narrow->joules.compute <= wide->joules.compute * (1 + 1e-9));
-    assert_true(narrow->joules.memory <= wide->joules.memory * (1 + 1e-9));
-    assert_true(narrow->latency_s <= wide->latency_s * (1 + 1e-9));
+    assert_true(narrow->total.joules.compute <= wide->total.joules.compute * (1 + 1e-9));
+    assert_true(narrow->total.joules.memory <= wide->total.joules.memory * (1 + 1e-9));
+    assert_true(narrow->total.latency_s <= wide->total.latency_s * (1 + 1e-9));
 }
 
 static bool is_narrower(enum precision a, enum precision b)
@@ -440,24 +444,25 @@ static void check_every_row(const struct partition *partition, const struct hard
         wasted += row->joules.idle * (1 - row->utilization);
         peak = row->latency_s > 0 && watts > peak ? watts : peak;
     }
-    assert_same(full.latency_s, latency);
-    assert_same(full.joules.total, joules);
-    assert_same(full.joules.idle, idle);
-    assert_same(full.bytes, bytes);
-    assert_same(full.wasted_j, wasted);
-    if (is_known(full.peak_w))
-        assert_same(full.peak_w, peak);
+    assert_same(full.total.latency_s, latency);
+    assert_same(full.total.joules.total, joules);
+    assert_same(full.total.joules.idle, idle);
+    assert_same(full.total.bytes, bytes);
+    assert_same(full.total.wasted_j, wasted);
+    if (is_known(full.total.peak_w))
+        assert_same(full.total.peak_w, peak);
     assert_null(sums.rows);
     assert_null(sums.memory.timeline);
-    assert_same(sums.latency_s, full.latency_s);
-    assert_same(sums.latency_plus_minus, full.latency_plus_minus);
-    assert_same(sums.joules.total, full.joules.total);
-    assert_same(sums.joules_plus_minus, full.joules_plus_minus);
-    assert_same(sums.power_plus_minus, full.power_plus_minus);
-    assert_same(sums.peak_w, full.peak_w);
-    assert_same(sums.utilization, full.utilization);
+    assert_same(sums.total.latency_s, full.total.latency_s);
+    assert_same(sums.total.latency_plus_minus, full.total.latency_plus_minus);
+    assert_same(sums.total.joules.total, full.total.joules.total);
+    assert_same(sums.total.joules_plus_minus, full.total.joules_plus_minus);
+    assert_same(sums.total.power_plus_minus, full.total.power_plus_minus);
+    assert_same(sums.total.peak_w, full.total.peak_w);
+    assert_same(sums.total.utilization, full.total.utilization);
     assert_same(sums.memory.total_peak, full.memory.total_peak);
-    assert_memory_equal(sums.bound_counts, full.bound_counts, sizeof full.bound_counts);
+    assert_memory_equal(sums.total.bound_counts, full.total.bound_counts,
+                        sizeof full.total.bound_counts);
     pass_estimate_release(&full);
     pass_estimate_release(&sums);
 }

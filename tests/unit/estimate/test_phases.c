@@ -54,7 +54,7 @@ static double joules_per_token(int64_t batch, int64_t context)
 {
     struct phase decode;
     run(GRAPH_DECODE, batch, 1, context, &decode);
-    double joules = decode.estimate.joules.total / (double)batch;
+    double joules = decode.estimate.total.joules.total / (double)batch;
     release(&decode);
     return joules;
 }
@@ -75,11 +75,11 @@ static void test_what_limits_each(void **state)
     run(GRAPH_PREFILL, 16, 512, 0, &prefill);
     run(GRAPH_DECODE, 16, 1, 512, &decode);
     const struct pass_estimate *p = &prefill.estimate, *d = &decode.estimate;
-    assert_true(p->mfu > 10 * d->mfu);
-    assert_int_equal(d->bound_counts[BOUND_COMPUTE], 0);
-    assert_true(p->bound_counts[BOUND_COMPUTE] > 0);
+    assert_true(p->total.mfu > 10 * d->total.mfu);
+    assert_int_equal(d->total.bound_counts[BOUND_COMPUTE], 0);
+    assert_true(p->total.bound_counts[BOUND_COMPUTE] > 0);
     /* A prompt's token is computed in company of all others, and so costs less than one alone. */
-    assert_true(p->joules.total / (16 * 512) < d->joules.total / 16);
+    assert_true(p->total.joules.total / (16 * 512) < d->total.joules.total / 16);
     release(&prefill);
     release(&decode);
 }
@@ -90,7 +90,7 @@ static void test_keys_and_values(void **state)
     struct phase decode;
     double batch = 4, context = 300, token = 2.0 * LAYERS * FEATURES * WIDTH;
     run(GRAPH_DECODE, 4, 1, 300, &decode);
-    const struct estimate_traffic *traffic = &decode.estimate.traffic;
+    const struct estimate_traffic *traffic = &decode.estimate.total.traffic;
     assert_near(traffic->cache_written, batch * token, 0);
     /* The context includes the token itself, whose keys and values do not come from the cache. */
     assert_near(traffic->cache_read, batch * (context - 1) * token, 0);

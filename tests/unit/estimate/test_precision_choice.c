@@ -56,12 +56,13 @@ static bool is_not_above(double narrow, double wide)
 static void check_whole(const struct hardware *hardware, const char *model,
                         const struct pass_estimate *wide, const struct pass_estimate *narrow)
 {
-    const struct estimate_joules *a = &wide->joules, *b = &narrow->joules;
+    const struct estimate_joules *a = &wide->total.joules, *b = &narrow->total.joules;
     if (!is_not_above(b->total, a->total) || !is_not_above(b->compute, a->compute) ||
-        !is_not_above(b->memory, a->memory) || !is_not_above(narrow->latency_s, wide->latency_s))
+        !is_not_above(b->memory, a->memory) ||
+        !is_not_above(narrow->total.latency_s, wide->total.latency_s))
         fail_msg("%s on %s: %s %g J %g s, %s %g J %g s", model, hardware->id,
-                 precision_name(wide->config.precision), a->total, wide->latency_s,
-                 precision_name(narrow->config.precision), b->total, narrow->latency_s);
+                 precision_name(wide->config.precision), a->total, wide->total.latency_s,
+                 precision_name(narrow->config.precision), b->total, narrow->total.latency_s);
     compared++;
     apart += b->total < 0.99 * a->total;
 }
@@ -95,7 +96,7 @@ static bool make(const struct partition *partition, const struct hardware *hardw
     struct estimate_config setting = {.precision = precision};
     if (pass_estimate_make(partition, hardware, &setting, true, out, &why))
         return false; /* no unit can represent the precision */
-    if (is_known(out->joules.total))
+    if (is_known(out->total.joules.total))
         return true;
     pass_estimate_release(out);
     return false;

@@ -96,9 +96,9 @@ static void test_products_are_shared_and_sums_are_sent(void **state)
     double sum = TOKENS * FEATURES * 2.0, logits = TOKENS * 1000 * 2.0;
     /* Each of two devices sends half of a sum to the other, gets it back whole, twice a layer; and half
      * of the logits. */
-    assert_near(two.traffic.link, 2 * (2 * 2 * sum / 2 + logits / 2), 1e-6);
-    assert_near(one.traffic.link, 0, 0);
-    assert_near(two.macs, one.macs, 0);
+    assert_near(two.total.traffic.link, 2 * (2 * 2 * sum / 2 + logits / 2), 1e-6);
+    assert_near(one.total.traffic.link, 0, 0);
+    assert_near(two.total.macs, one.total.macs, 0);
     double seconds = 0;
     for (size_t i = 0; i < shared->partition.count; i++) {
         const struct subgraph *subgraph = &shared->partition.subgraphs[i];
@@ -113,9 +113,9 @@ static void test_products_are_shared_and_sums_are_sent(void **state)
     }
     assert_near(seconds, (2 * sum + logits / 2) / 100e9, 1e-15);
     /* A link takes out of one memory and puts into another. */
-    assert_near(two.joules.link, two.traffic.link * 2 * 10e-12, 1e-15);
-    assert_true(two.joules.total > one.joules.total - one.joules.idle);
-    assert_near(two.joules.idle, 2 * 20 * two.latency_s, 1e-12);
+    assert_near(two.total.joules.link, two.total.traffic.link * 2 * 10e-12, 1e-15);
+    assert_true(two.total.joules.total > one.total.joules.total - one.total.joules.idle);
+    assert_near(two.total.joules.idle, 2 * 20 * two.total.latency_s, 1e-12);
     pass_estimate_release(&one);
     pass_estimate_release(&two);
 }
@@ -127,8 +127,8 @@ static void test_latency_of_the_ring(void **state)
     shared->device.hardware.link_latency_s = device_figure(1e-6);
     struct pass_estimate slow = on(shared, 4);
     /* Twice around but one step for each sum, once for the logits. */
-    assert_near(slow.latency_s - quick.latency_s, (2 * 2 * 3 + 3) * 1e-6, 1e-12);
-    assert_true(slow.bound_counts[BOUND_LINK] >= 2);
+    assert_near(slow.total.latency_s - quick.total.latency_s, (2 * 2 * 3 + 3) * 1e-6, 1e-12);
+    assert_true(slow.total.bound_counts[BOUND_LINK] >= 2);
     device_round(&shared->device);
     pass_estimate_release(&quick);
     pass_estimate_release(&slow);
@@ -144,9 +144,9 @@ static void test_what_lies_on_each_device(void **state)
     assert_near(one.memory.kv_cache, 2.0 * BEFORE * HEADS_KV * SIZE * 2, 0);
     assert_near(two.memory.kv_cache, one.memory.kv_cache / 2, 0);
     assert_near(eight.memory.kv_cache, one.memory.kv_cache / HEADS_KV, 0);
-    assert_near(two.traffic.cache_read, one.traffic.cache_read, 0);
-    assert_near(eight.traffic.cache_read, one.traffic.cache_read * 8 / HEADS_KV, 0);
-    assert_near(two.traffic.weights, one.traffic.weights + norms, 1e-6);
+    assert_near(two.total.traffic.cache_read, one.total.traffic.cache_read, 0);
+    assert_near(eight.total.traffic.cache_read, one.total.traffic.cache_read * 8 / HEADS_KV, 0);
+    assert_near(two.total.traffic.weights, one.total.traffic.weights + norms, 1e-6);
     pass_estimate_release(&one);
     pass_estimate_release(&two);
     pass_estimate_release(&eight);
@@ -158,15 +158,15 @@ static void test_traffic(void **state)
     const struct shared *shared = *state;
     for (int devices = 1; devices <= 4; devices++) {
         struct pass_estimate e = on(shared, devices);
-        assert_near(e.bytes,
-                    e.traffic.weights + e.traffic.activations + e.traffic.cache_read +
-                        e.traffic.cache_written,
-                    1e-9 * e.bytes);
+        assert_near(e.total.bytes,
+                    e.total.traffic.weights + e.total.traffic.activations +
+                        e.total.traffic.cache_read + e.total.traffic.cache_written,
+                    1e-9 * e.total.bytes);
         pass_estimate_release(&e);
     }
     struct pass_estimate e = on(shared, 1);
-    assert_near(e.traffic.weights, e.params * 2, 1e-6);
-    assert_near(e.traffic.cache_read, 2.0 * BEFORE * HEADS_KV * SIZE * 2, 1e-6);
+    assert_near(e.total.traffic.weights, e.params * 2, 1e-6);
+    assert_near(e.total.traffic.cache_read, 2.0 * BEFORE * HEADS_KV * SIZE * 2, 1e-6);
     pass_estimate_release(&e);
 }
 
@@ -187,7 +187,7 @@ static double link_bytes(const char *name, struct graph_options setting, int dev
     assert_int_equal(partition_make(&graph, PARTITION_FUSED, &partition, &why), ERR_OK);
     assert_int_equal(
         pass_estimate_make(&partition, device_round(&device), &how, true, &estimate, &why), ERR_OK);
-    double bytes = estimate.traffic.link;
+    double bytes = estimate.total.traffic.link;
     pass_estimate_release(&estimate);
     partition_release(&partition);
     graph_release(&graph);

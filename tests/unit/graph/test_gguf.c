@@ -284,7 +284,7 @@ static void test_names_in_messages(void **state)
     (void)state;
     gguf_file_raw(&file, "bad\n\x1b[31m\xff\xc3\xa9", 99, "", 0);
     gguf_file_end(&file);
-    assert_rejected(ERR_BAD_VALUE, "key 'bad??[31m?\xc3\xa9'");
+    assert_rejected(ERR_BAD_VALUE, "key 'bad\\n\\x1b[31m\\xff\xc3\xa9'");
 }
 
 static void test_files(void **state)

@@ -10,10 +10,9 @@
 #include "port/arrow_read.h"
 #include "port/arrow_write.h"
 #include "port/json_read.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 #include "support/unit.h"
 
-static struct tree tree;
 static char path[256];
 
 static int set_up(void **state)
@@ -24,32 +23,23 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+static void skip_without_arrow(void)
 {
-    (void)state;
-    tree_free(&tree);
-    return 0;
-}
-
-static bool usable(void)
-{
-    struct error why = {0};
-    bool able = !arrow_write_available(&why) && !arrow_read_available(&why) && !jv_available(&why);
-    if (!able) {
-        struct arrow_reader *reader;
-        struct arrow_writer *writer;
-        assert_true(why.text[0]);
-        print_message("skipped: %s\n", why.text);
-        if (arrow_read_available(NULL)) {
-            assert_int_equal(arrow_reader_open(path, &reader, &why), ERR_UNSUPPORTED);
-            assert_null(reader);
-            assert_int_equal(
-                arrow_writer_open(tree.root, "file.arrow", NULL, "", "", &writer, &why),
-                ERR_UNSUPPORTED);
-            assert_null(writer);
-        }
+    struct error why = {0}, refusal = {0};
+    if (!arrow_write_available(&why) && !arrow_read_available(&why) && !jv_available(&why))
+        return;
+    struct arrow_reader *reader;
+    struct arrow_writer *writer;
+    assert_true(why.text[0]);
+    if (arrow_read_available(NULL)) {
+        assert_int_equal(arrow_reader_open(path, &reader, &refusal), ERR_UNSUPPORTED);
+        assert_null(reader);
+        assert_int_equal(
+            arrow_writer_open(tree.root, "file.arrow", NULL, "", "", &writer, &refusal),
+            ERR_UNSUPPORTED);
+        assert_null(writer);
     }
-    return able;
+    SKIP("%s", why.text);
 }
 
 /* text, double, int64, bool, and a struct of a text and of a struct that may be null */
@@ -140,8 +130,7 @@ static void write_all_rows(uint64_t *fingerprint)
 static void test_rows_come_back(void **state)
 {
     (void)state;
-    if (!usable())
-        skip();
+    skip_without_arrow();
     struct arrow_reader *reader;
     struct text row = {0};
     struct error why = {0};
@@ -166,8 +155,7 @@ static void test_rows_come_back(void **state)
 static void test_the_fingerprint_is_the_contents(void **state)
 {
     (void)state;
-    if (!usable())
-        skip();
+    skip_without_arrow();
     static const char *const ONE[] = {"{\"i\":1}"}, *const OTHER[] = {"{\"i\":2}"};
     uint64_t first, again, other;
     write_rows(ONE, 1, &first);
@@ -181,8 +169,7 @@ static void test_the_fingerprint_is_the_contents(void **state)
 static void test_many_and_large_rows(void **state)
 {
     (void)state;
-    if (!usable())
-        skip();
+    skip_without_arrow();
     struct arrow_field *root = tree_of_fields();
     struct arrow_writer *writer;
     struct arrow_reader *reader;
@@ -223,8 +210,7 @@ static void test_many_and_large_rows(void **state)
 static void test_no_rows(void **state)
 {
     (void)state;
-    if (!usable())
-        skip();
+    skip_without_arrow();
     struct arrow_reader *reader;
     struct text row = {0};
     struct error why = {0};
@@ -242,8 +228,7 @@ static void test_no_rows(void **state)
 static void test_what_is_no_stream_is_told(void **state)
 {
     (void)state;
-    if (!usable())
-        skip();
+    skip_without_arrow();
     static const struct {
         const char *bytes, *says;
     } FILES[] = {
@@ -299,8 +284,7 @@ static size_t read_file(char *to, size_t size)
 static void test_a_file_cut_anywhere_is_told(void **state)
 {
     (void)state;
-    if (!usable())
-        skip();
+    skip_without_arrow();
     static char bytes[1 << 16];
     uint64_t fingerprint;
     size_t rows;
@@ -333,8 +317,7 @@ static void try_with(const char *right, size_t at, const char *wrong, size_t len
 static void test_damaged_bytes_do_no_harm(void **state)
 {
     (void)state;
-    if (!usable())
-        skip();
+    skip_without_arrow();
     static const unsigned char CHANGES[] = {0x01, 0x80, 0xFF};
     static char bytes[1 << 16];
     uint64_t fingerprint;
@@ -386,8 +369,7 @@ static int write_until_full(void)
 static void test_a_full_disk_is_told(void **state)
 {
     (void)state;
-    if (!usable())
-        skip();
+    skip_without_arrow();
     int status;
     pid_t child = fork();
     if (child == 0)
@@ -404,7 +386,7 @@ static void test_a_full_disk_is_told(void **state)
     arrow_field_free(root);
 }
 
-#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tree_tear_down)
 
 int main(void)
 {

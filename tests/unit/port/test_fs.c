@@ -6,24 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/tree.h"
+#include "support/one_tree.h"
 #include "support/unit.h"
-
-static struct tree tree;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tree_new(&tree);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tree_free(&tree);
-    return 0;
-}
 
 static void put(const char *bytes, size_t length)
 {
@@ -262,7 +246,7 @@ static void test_real_path_without_the_root(void **state)
     unlink(outside);
 }
 
-#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, tree_set_up, tree_tear_down)
 
 int main(void)
 {

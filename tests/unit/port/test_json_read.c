@@ -197,6 +197,41 @@ static void merging_goes_key_by_key(void **state)
     }
 }
 
+static void an_index_has_every_member(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    struct jv *object = parse("{\"a\":1,\"\":2,\"a\":3}"), *one = parse("[7]"), *two = parse("8");
+    struct jv_index index;
+    assert_int_equal(jv_index_init(&index, object), ERR_OK);
+    assert_ptr_equal(jv_index_get(&index, "a"), jv_get(object, "a")); /* the first of several */
+    assert_ptr_equal(jv_index_get(&index, ""), jv_get(object, ""));
+    assert_null(jv_index_get(&index, "A"));
+    char key[16];
+    for (unsigned i = 0; i < 1000; i++) { /* more than it began with room for */
+        str_format(key, sizeof key, "key%u", i);
+        assert_int_equal(jv_index_put(&index, object, key, one), ERR_OK);
+    }
+    for (unsigned i = 0; i < 1000; i += 2) {
+        str_format(key, sizeof key, "key%u", i);
+        assert_int_equal(jv_index_put(&index, object, key, two), ERR_OK);
+    }
+    assert_int_equal(jv_count(object), 1003);
+    for (unsigned i = 0; i < 1000; i++) {
+        str_format(key, sizeof key, "key%u", i);
+        const struct jv *member = jv_index_get(&index, key);
+        assert_ptr_equal(member, jv_get(object, key));
+        assert_true(i % 2 ? jv_number(jv_first(member)) == 7 : jv_number(member) == 8);
+    }
+    jv_index_release(&index);
+    assert_int_equal(jv_index_init(&index, NULL), ERR_OK);
+    assert_null(jv_index_get(&index, "a"));
+    jv_index_release(&index);
+    jv_free(object);
+    jv_free(one);
+    jv_free(two);
+}
+
 static void printing_loses_nothing(void **state)
 {
     (void)state;
@@ -262,6 +297,7 @@ int main(void)
         cmocka_unit_test(paths_lead_through_objects_and_arrays),
         cmocka_unit_test(children_come_in_order),
         cmocka_unit_test(merging_goes_key_by_key),
+        cmocka_unit_test(an_index_has_every_member),
         cmocka_unit_test(printing_loses_nothing),
         cmocka_unit_test(printing_goes_as_deep_as_reading),
         cmocka_unit_test(freeing_nothing_is_harmless),

@@ -11,10 +11,9 @@
 #include <unistd.h>
 
 #include "core/text.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 #include "support/unit.h"
 
-static struct tree tree;
 static char path[256];
 
 static int set_up(void **state)
@@ -22,13 +21,6 @@ static int set_up(void **state)
     (void)state;
     tree_new(&tree);
     snprintf(path, sizeof path, "%s/file", tree.root);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tree_free(&tree);
     return 0;
 }
 
@@ -150,10 +142,8 @@ static void pipes_and_devices_stay_what_they_are(void **state)
     assert_int_equal(WEXITSTATUS(ended), 17);
     assert_int_equal(stat(at("pipe"), &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
-    if (mknod(at("full"), S_IFCHR | 0600, makedev(1, 7)) || open(at("full"), O_WRONLY) < 0) {
-        print_message("skipped: no device node can be made here: %s\n", strerror(errno));
-        skip();
-    }
+    if (mknod(at("full"), S_IFCHR | 0600, makedev(1, 7)) || open(at("full"), O_WRONLY) < 0)
+        SKIP("no device node can be made here: %s", strerror(errno));
     assert_int_equal(put(at("full"), "x", &why), ERR_NO_SPACE);
     assert_contains(why.text, "cannot write");
     assert_int_equal(stat(at("full"), &status), 0);
@@ -207,10 +197,8 @@ static void a_protected_file_is_kept(void **state)
 {
     (void)state;
     struct error why;
-    if (geteuid() == 0) {
-        print_message("skipped: root may write every file\n");
-        skip();
-    }
+    if (geteuid() == 0)
+        SKIP("root may write every file");
     tree_write_bytes(&tree, "/file", 0, "kept", 4);
     assert_int_equal(chmod(path, 0400), 0);
     assert_int_equal(put(path, "x", &why), ERR_DENIED);
@@ -223,7 +211,7 @@ static void a_protected_file_is_kept(void **state)
     assert_content("file", "in place");
 }
 
-#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tree_tear_down)
 
 int main(void)
 {

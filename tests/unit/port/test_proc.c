@@ -203,8 +203,7 @@ static void require_adoption(void)
     int on = 0;
     if (prctl(PR_GET_CHILD_SUBREAPER, &on, 0, 0, 0) == 0 && on)
         return;
-    print_message("skipped: orphans cannot be adopted here (prctl)\n");
-    skip();
+    SKIP("orphans cannot be adopted here (prctl)");
 }
 
 static void test_orphans_are_noticed_and_waited_for(void **state)

@@ -2,13 +2,12 @@
 #include "port/proc_tree.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "core/units.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 #include "support/unit.h"
-
-static struct tree tree;
 
 static void put_process(int pid, const char *name, int parent, int own, int waited)
 {
@@ -60,13 +59,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    tree_free(&tree);
-    return 0;
-}
-
 static void test_the_listener_of_a_port(void **state)
 {
     (void)state;
@@ -100,12 +92,61 @@ static void test_the_cpu_time_of_a_tree(void **state)
     assert_false(proc_tree_has(&server, 1, 200));
 }
 
+static void test_whose_child_a_process_is(void **state)
+{
+    (void)state;
+    int ancestry[PROC_ANCESTRY_MAX];
+    char name[16];
+    assert_int_equal(proc_ancestry(103, ancestry), 4);
+    assert_memory_equal(ancestry, ((int[]){103, 102, 100, 50}), 4 * sizeof *ancestry);
+    assert_int_equal(proc_ancestry(400, ancestry), 0);
+    proc_name(200, name, sizeof name);
+    assert_string_equal(name, "client");
+    put_process(201, "fifteen letters", 50, 1, 0); /* the longest name that Linux has */
+    proc_name(201, name, 16);
+    assert_string_equal(name, "fifteen letters");
+    proc_name(400, name, sizeof name);
+    assert_string_equal(name, "");
+}
+
+static void test_a_container_has_other_process_ids(void **state)
+{
+    (void)state;
+    assert_false(proc_sees_host_pids());
+    tree_link(&tree, "/proc/self/ns/pid", "pid:[4026532281]");
+    assert_false(proc_sees_host_pids());
+    tree_remove(&tree, "/proc/self/ns/pid");
+    tree_link(&tree, "/proc/self/ns/pid", "pid:[4026531836]");
+    assert_true(proc_sees_host_pids());
+}
+
+static void each_process_has_its_own_time(void **state)
+{
+    (void)state;
+    struct proc_time *times;
+    size_t count = proc_times(&times), seen = 0;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(i == 0 || times[i].pid > times[i - 1].pid);
+        if (times[i].pid == 100) { /* without those that it has waited for */
+            seen++;
+            assert_int_equal(times[i].ticks, 100);
+            assert_int_equal(times[i].started, 5);
+        }
+    }
+    assert_int_equal(seen, 1);
+    free(times);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_the_listener_of_a_port, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_forwarder_is_not_the_server, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_the_cpu_time_of_a_tree, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_process_has_its_own_time, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_the_listener_of_a_port, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_forwarder_is_not_the_server, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_the_cpu_time_of_a_tree, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_whose_child_a_process_is, set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_container_has_other_process_ids, set_up,
+                                        tree_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

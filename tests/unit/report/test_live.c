@@ -7,6 +7,7 @@
 #include "report/live/live.h"
 #include "report/live/reading.h"
 #include "report/live/screen.h"
+#include "report/live/top.h"
 #include "report/text/table.h"
 #include "sensors/sensor.h"
 
@@ -174,6 +175,14 @@ static void no_size_is_overrun(void **state)
 {
     (void)state;
     static const size_t COUNTS[] = {1, 3, 8, DEVICES_MAX};
+    static struct top busy = {.count = TOP_MAX, .cpu_watts = 1e9};
+    for (size_t i = 0; i < TOP_MAX; i++)
+        busy.rows[i] = (struct top_row){.pid = 4194304,
+                                        .device = "a device of length 22",
+                                        .name = "fifteen letters",
+                                        .share = 1,
+                                        .watts = 123456.789,
+                                        .joules = 1e12};
     /* Bounds are the address sanitizer's to hold, at every size; valgrind would need a quarter of a minute. */
     const unsigned step = getenv("IPW_SLOW") ? 7 : 1;
     for (size_t c = 0; c < sizeof COUNTS / sizeof *COUNTS; c++) {
@@ -195,6 +204,7 @@ static void no_size_is_overrun(void **state)
                 view.paused = columns % 3 == 0;
                 view.help = columns % 5 == 0;
                 view.first = columns;
+                view.top = rows % 2 ? &busy : NULL;
                 view.notice = rows % 3 ? "" : "nvml:0: device lost; trying to reopen it";
                 render(&machine, &view);
             }
@@ -280,6 +290,117 @@ static void estimates_and_lost_devices_are_marked(void **state)
     machine_release(&machine);
 }
 
+/* Lines of the frame that have the piece. */
+static unsigned lines_with(const char *frame, const char *piece)
+{
+    unsigned lines = 0;
+    for (const char *at = frame; (at = strstr(at, piece)); lines++)
+        at += strcspn(at, "\n");
+    return lines;
+}
+
+/* The place in the frame; fails where it is missing. */
+static size_t place_of(const char *frame, const char *piece)
+{
+    expect_in(frame, piece);
+    return (size_t)(strstr(frame, piece) - frame);
+}
+
+static void a_tall_screen_has_tall_curves_with_a_time_axis(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned columns, rows, least, most; /* rows of both curves together */
+    } CASES[] = {{200, 60, 40, 48}, {80, 24, 8, 12}, {80, 12, 0, 2}, {40, 10, 0, 2}};
+    struct machine machine;
+    machine_init(&machine, 2);
+    set_energy(&machine, 0, 100, METHOD_COUNTER);
+    set_energy(&machine, 1, 100, METHOD_COUNTER);
+    for (int i = 0; i < 400; i++)
+        live_push(&machine.live, &machine.reading);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct live_view view = view_of(&machine, CASES[i].columns, CASES[i].rows);
+        const char *frame = render(&machine, &view);
+        unsigned rows = lines_with(frame, "████");
+        assert_in_range(rows, CASES[i].least, CASES[i].most);
+        assert_int_equal(lines_with(frame, "now"), CASES[i].rows >= 24 ? 2 : 0);
+        if (CASES[i].rows < 24)
+            continue;
+        expect_in(frame, "╵-15 s");
+        if (CASES[i].columns == 200)
+            expect_in(frame, "╵-150 s");
+        /* The label stands under the column of its time. */
+        const char *label = strstr(frame, "╵-15 s"), *now = strstr(label, "now");
+        char between[200] = "";
+        memcpy(between, label, (size_t)(now - label));
+        assert_int_equal(display_width(between), 15 - 2);
+    }
+    struct live_view slow = view_of(&machine, 200, 60);
+    slow.every_s = 60;
+    expect_in(render(&machine, &slow), "╵-15 min");
+    machine_release(&machine);
+}
+
+static void dead_devices_come_last_with_the_reason(void **state)
+{
+    (void)state;
+    struct machine machine;
+    machine_init(&machine, 3);
+    set_energy(&machine, 1, 100, METHOD_COUNTER);
+    set_energy(&machine, 2, 100, METHOD_COUNTER);
+    set_energy(&machine, 0, 100, METHOD_NONE);
+    for (unsigned rows = 8; rows <= 60; rows += 26) {
+        struct live_view view = view_of(&machine, 100, rows);
+        const char *frame = render(&machine, &view);
+        assert_true(place_of(frame, "gpu0") > place_of(frame, "gpu2"));
+        if (rows > 8)
+            expect_in(frame, "model 9000: it is dead");
+    }
+    struct live_view view = view_of(&machine, 100, 40);
+    struct text out = {0};
+    view.color = true;
+    live_render(&machine.live, &machine.reading, &view, &out);
+    expect_in(text_get(&out), "\033[2mgpu0");
+    expect_in(text_get(&out), "\033[2mit is dead");
+    text_release(&out);
+    machine_release(&machine);
+}
+
+static void processes_are_shown_where_there_is_room(void **state)
+{
+    (void)state;
+    struct machine machine;
+    machine_init(&machine, 1);
+    set_energy(&machine, 0, 40, METHOD_COUNTER);
+    struct top top = {.count = 2, .cpu_watts = 40};
+    top.rows[0] = (struct top_row){.pid = 4711,
+                                   .device = "cpu",
+                                   .name = "\033[2Jllama",
+                                   .share = 0.5,
+                                   .watts = 20,
+                                   .joules = 9};
+    top.rows[1] = (struct top_row){.pid = 12,
+                                   .device = "gpu0",
+                                   .name = "train",
+                                   .share = 0.25,
+                                   .watts = UNKNOWN,
+                                   .joules = UNKNOWN,
+                                   .is_estimated = true};
+    struct live_view view = view_of(&machine, 100, 50);
+    view.top = &top;
+    const char *frame = render(&machine, &view);
+    expect_in(frame, "attributed by their share of the device's time");
+    expect_in(frame, "     4711  cpu    50.0 %    20.00 W    9.000 J  \\x1b[2Jllama");
+    expect_in(frame, "       12  gpu0   25.0 %          -          -  train");
+    expect_in(frame, "           cpu    50.0 %    20.00 W          -  idle, others");
+    view.rows = 24;
+    expect_not_in(render(&machine, &view), "attributed");
+    view.rows = 50;
+    view.columns = 50;
+    expect_not_in(render(&machine, &view), "attributed");
+    machine_release(&machine);
+}
+
 static void a_paused_view_stands_still(void **state)
 {
     (void)state;
@@ -349,7 +470,7 @@ static void ascii_has_no_other_bytes_and_no_color_no_escapes(void **state)
         for (size_t i = 0; i < out.length; i++)
             assert_true(out.bytes[i] == '\n' || (out.bytes[i] >= ' ' && out.bytes[i] < 0x7F));
         if (!help) {
-            expect_in(text_get(&out), "Ger?t?[2J?");
+            expect_in(text_get(&out), "Ger?t\\x1b[2J\\xff");
             expect_in(text_get(&out), "+-");
         }
         text_release(&out);
@@ -397,6 +518,9 @@ int main(void)
         cmocka_unit_test(a_device_shows_all_it_has),
         cmocka_unit_test(unknown_is_a_dash_and_never_zero),
         cmocka_unit_test(estimates_and_lost_devices_are_marked),
+        cmocka_unit_test(a_tall_screen_has_tall_curves_with_a_time_axis),
+        cmocka_unit_test(dead_devices_come_last_with_the_reason),
+        cmocka_unit_test(processes_are_shown_where_there_is_room),
         cmocka_unit_test(a_paused_view_stands_still),
         cmocka_unit_test(many_devices_scroll),
         cmocka_unit_test(ascii_has_no_other_bytes_and_no_color_no_escapes),

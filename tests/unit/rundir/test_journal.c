@@ -12,10 +12,9 @@
 
 #include "core/text.h"
 #include "port/json_read.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 #include "support/unit.h"
 
-static struct tree tree;
 static char path[256];
 
 static int set_up(void **state)
@@ -23,13 +22,6 @@ static int set_up(void **state)
     (void)state;
     tree_new(&tree);
     snprintf(path, sizeof path, "%s/records.jsonl", tree.root);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tree_free(&tree);
     return 0;
 }
 
@@ -574,7 +566,7 @@ static void test_many_records_with_late_grades(void **state)
     journal_index_free(index);
 }
 
-#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tree_tear_down)
 
 int main(void)
 {

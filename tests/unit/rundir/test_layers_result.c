@@ -5,25 +5,9 @@
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/layers_result.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 
 #define OLD IPW_FIXTURES "/runs/layers/layers-1m.json"
-
-static struct tree tree;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tree_new(&tree);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tree_free(&tree);
-    return 0;
-}
 
 static void read_bytes(const char *path, struct text *out)
 {
@@ -101,9 +85,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_the_same_bytes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_several_models, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_same_bytes, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_several_models, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_refused, tree_set_up, tree_tear_down),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -5,23 +5,7 @@
 
 #include "rundir/power.h"
 #include "rundir/summary.h"
-#include "support/tree.h"
-
-static struct tree tree;
-
-static int make_run(void **state)
-{
-    (void)state;
-    tree_new(&tree);
-    return 0;
-}
-
-static int remove_run(void **state)
-{
-    (void)state;
-    tree_free(&tree);
-    return 0;
-}
+#include "support/one_tree.h"
 
 static void write_samples(const char *rows)
 {
@@ -135,5 +119,5 @@ int main(void)
         cmocka_unit_test(a_file_of_other_columns_or_of_no_energy_is_told),
         cmocka_unit_test(without_sources_the_outermost_part_is_drawn),
     };
-    return cmocka_run_group_tests(tests, make_run, remove_run);
+    return cmocka_run_group_tests(tests, tree_set_up, tree_tear_down);
 }

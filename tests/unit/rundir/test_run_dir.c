@@ -10,10 +10,9 @@
 #include <unistd.h>
 
 #include "core/text.h"
-#include "support/tree.h"
+#include "support/one_tree.h"
 #include "support/unit.h"
 
-static struct tree tree;
 static char run[256]; /* the run directory in the tree */
 
 static int set_up(void **state)
@@ -21,13 +20,6 @@ static int set_up(void **state)
     (void)state;
     tree_new(&tree);
     snprintf(run, sizeof run, "%s/runs/one", tree.root);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tree_free(&tree);
     return 0;
 }
 
@@ -397,7 +389,7 @@ static void test_put_is_whole_or_not_at_all(void **state)
     assert_int_equal(look(run), RUN_DIR_EMPTY);
 }
 
-#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tree_tear_down)
 
 int main(void)
 {

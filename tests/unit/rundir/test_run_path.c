@@ -14,6 +14,7 @@ static void labels_match_those_of_older_runs(void **state)
         {"AMD Instinct MI300X x8", NULL, "MI300Xx8"},
         {"NVIDIA (2 GPUs)", NULL, "2"},
         {"Apple GPU", "Apple M4 Max", "M4"},
+        {"NVIDIA Jetson AGX Orin Developer Kit", "Unknown CPU", "Kit"},
         {NULL, "AMD EPYC 9654 96-Core Processor", "EPYC9654"},
         {NULL, "AMD Ryzen 9 7950X 16-Core Processor", "7950X16"},
         /* the order of preference */

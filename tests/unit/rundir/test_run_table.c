@@ -15,23 +15,7 @@
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/store.h"
-#include "support/tree.h"
-
-static struct tree tree;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tree_new(&tree);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tree_free(&tree);
-    return 0;
-}
+#include "support/one_tree.h"
 
 static enum err parts_available(struct error *why)
 {
@@ -241,10 +225,10 @@ static void test_bits_of_a_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_journal, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_arrow_says_the_same, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_only_what_is_wanted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_journal, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_arrow_says_the_same, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_only_what_is_wanted, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_refused, tree_set_up, tree_tear_down),
         cmocka_unit_test(test_names_of_columns),
         cmocka_unit_test(test_bits_of_a_name),
     };

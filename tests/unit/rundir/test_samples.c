@@ -7,23 +7,7 @@
 #include "core/units.h"
 #include "rundir/run_path.h"
 #include "rundir/samples.h"
-#include "support/tree.h"
-
-static struct tree tree;
-
-static int make_run(void **state)
-{
-    (void)state;
-    tree_new(&tree);
-    return 0;
-}
-
-static int remove_run(void **state)
-{
-    (void)state;
-    tree_free(&tree);
-    return 0;
-}
+#include "support/one_tree.h"
 
 enum { KEPT = 4096 };
 
@@ -235,13 +219,15 @@ static void test_a_file_that_cannot_be_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_rows_come_back, make_run, remove_run),
-        cmocka_unit_test_setup_teardown(test_filters, make_run, remove_run),
-        cmocka_unit_test_setup_teardown(test_which_starts_there_are, make_run, remove_run),
-        cmocka_unit_test_setup_teardown(test_damage, make_run, remove_run),
-        cmocka_unit_test_setup_teardown(test_columns_of_an_earlier_version, make_run, remove_run),
-        cmocka_unit_test_setup_teardown(test_pieces_of_a_large_file, make_run, remove_run),
-        cmocka_unit_test_setup_teardown(test_a_file_that_cannot_be_made, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(test_rows_come_back, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_filters, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_which_starts_there_are, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_damage, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_columns_of_an_earlier_version, tree_set_up,
+                                        tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_pieces_of_a_large_file, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_file_that_cannot_be_made, tree_set_up,
+                                        tree_tear_down),
     };
     return RUN_TESTS(tests);
 }

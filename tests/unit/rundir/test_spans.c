@@ -5,23 +5,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "rundir/spans.h"
-#include "support/tree.h"
-
-static struct tree tree;
-
-static int make_run(void **state)
-{
-    (void)state;
-    tree_new(&tree);
-    return 0;
-}
-
-static int remove_run(void **state)
-{
-    (void)state;
-    tree_free(&tree);
-    return 0;
-}
+#include "support/one_tree.h"
 
 static void test_a_line(void **state)
 {
@@ -112,8 +96,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_line),
-        cmocka_unit_test_setup_teardown(test_all_that_have_ended, make_run, remove_run),
-        cmocka_unit_test_setup_teardown(test_requests_alone, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(test_all_that_have_ended, tree_set_up, tree_tear_down),
+        cmocka_unit_test_setup_teardown(test_requests_alone, tree_set_up, tree_tear_down),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -65,10 +65,8 @@ static void an_unknown_machine_is_refused(void **state)
 static void watts_times_seconds_is_what_the_counters_gain(void **state)
 {
     (void)state;
-    if (system("command -v python3 >/dev/null") != 0) {
-        print_message("skipped: no python3 to run tick-tree\n");
-        skip();
-    }
+    if (system("command -v python3 >/dev/null") != 0)
+        SKIP("no python3 to run tick-tree");
     struct tree tree;
     struct sensing s = {0};
     tree_new(&tree);
@@ -89,10 +87,8 @@ static void watts_times_seconds_is_what_the_counters_gain(void **state)
 static void a_dead_counter_stays_dead(void **state)
 {
     (void)state;
-    if (system("command -v python3 >/dev/null") != 0) {
-        print_message("skipped: no python3 to run tick-tree\n");
-        skip();
-    }
+    if (system("command -v python3 >/dev/null") != 0)
+        SKIP("no python3 to run tick-tree");
     struct tree tree;
     struct sensing s = {0};
     tree_new(&tree);

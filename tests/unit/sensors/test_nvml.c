@@ -444,6 +444,53 @@ static void a_cut_card_is_measured_whole(void **state)
     sensor_close(&sensor);
 }
 
+static void processes_on_the_card(void **state)
+{
+    (void)state;
+    struct sensor sensor;
+    struct sensor_process seen[SENSOR_PROCESSES_MAX];
+    size_t count;
+    nvml_fake_script("process 0 101 3e9 40\nprocess 0 102 nan\n"
+                     "process 0 103 1e9 90\nprocess 0 103 2e9 70\n" /* two MIG instances */
+                     "process 0 104 5e8 4000000000\n"); /* a value that no percentage has */
+    open_card(&sensor);
+    assert_int_equal(sensor.driver->processes(&sensor, seen, &count), ERR_OK);
+    static const struct sensor_process EXPECTED[] = {
+        {101, true, 3e9, 40}, {102, true, UNKNOWN, 0}, {103, true, 3e9, 80}, {104, true, 5e8, 0}};
+    assert_int_equal(count, sizeof EXPECTED / sizeof *EXPECTED);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(seen[i].pid, EXPECTED[i].pid);
+        assert_int_equal(seen[i].is_open, EXPECTED[i].is_open);
+        assert_int_equal(is_known(seen[i].memory_bytes), is_known(EXPECTED[i].memory_bytes));
+        if (is_known(seen[i].memory_bytes))
+            assert_near(seen[i].memory_bytes, EXPECTED[i].memory_bytes, 0);
+        assert_near(seen[i].busy_pct, EXPECTED[i].busy_pct, 0);
+    }
+    nvml_fake_script("process 0 101 3e9 40\nfail nvmlDeviceGetProcessUtilization 0 3\n");
+    assert_int_equal(sensor.driver->processes(&sensor, seen, &count), ERR_OK);
+    assert_int_equal(count, 1);
+    assert_false(is_known(seen[0].busy_pct));
+    sensor_close(&sensor);
+}
+
+static void processes_that_cannot_be_listed(void **state)
+{
+    (void)state;
+    struct sensor sensor;
+    struct sensor_process seen[SENSOR_PROCESSES_MAX];
+    char script[4096] = "";
+    size_t count;
+    open_card(&sensor);
+    for (int i = 0; i <= SENSOR_PROCESSES_MAX; i++)
+        snprintf(script + strlen(script), sizeof script - strlen(script), "process 0 %d 1e9\n",
+                 1000 + i);
+    nvml_fake_script("%s", script);
+    assert_int_equal(sensor.driver->processes(&sensor, seen, &count), ERR_NO_SPACE);
+    nvml_fake_script("fail nvmlDeviceGetComputeRunningProcesses_v3 0 3\n");
+    assert_int_equal(sensor.driver->processes(&sensor, seen, &count), ERR_UNSUPPORTED);
+    sensor_close(&sensor);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -459,6 +506,8 @@ int main(void)
         NVML_TEST(one_channel_is_the_figure),
         NVML_TEST(a_module_is_not_a_gpu),
         NVML_TEST(memory_power_must_be_credible),
+        NVML_TEST(processes_on_the_card),
+        NVML_TEST(processes_that_cannot_be_listed),
         NVML_TEST(memory_power_may_be_an_average_only),
         NVML_TEST(without_samples_every_tick_of_the_counter_is_read),
         NVML_TEST(what_a_card_lacks_is_no_channel),

@@ -44,10 +44,8 @@ static size_t probe_unprivileged(void)
     while ((n = read(ends[0], (char *)findings + length, sizeof findings - length)) > 0)
         length += (size_t)n;
     close(ends[0]);
-    if (result == NOT_NOBODY) {
-        print_message("skipped: cannot become an unprivileged user here\n");
-        skip();
-    }
+    if (result == NOT_NOBODY)
+        SKIP("cannot become an unprivileged user here");
     assert_int_equal(result, 0);
     return length / sizeof *findings;
 }

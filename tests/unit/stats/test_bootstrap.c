@@ -147,7 +147,7 @@ static void intervals_cover_what_they_claim(void **state)
 {
     (void)state;
     if (getenv("IPW_SLOW"))
-        skip(); /* under valgrind */
+        SKIP("coverage takes minutes under valgrind");
     within(coverage(10, true, 21), 93, 99);
     within(coverage(30, true, 22), 93, 99);
     within(coverage(10, false, 23), 94, 99);

@@ -1,0 +1,599 @@
+/* ipw power fit: models of power, time and energy against the GPU's clock, fitted to measurements.
+ * ipw power validate: how well they predict what they were not fitted to.
+ * ipw power predict: what a fitted model says of other clocks, applications and GPUs.
+ *
+ *   $ ipw power fit --input sweep.csv -o model.json
+ *   $ ipw power validate --input sweep.csv --model all --max-mape 5
+ *   $ ipw power predict model.json --gpu A100 --application llama --freq 810,1410
+ *   $ ipw power predict model.json --fmax 1410 --probe 1410:250:12.1 --probe 1050:190:13.0 --freq 510-1410:15
+ *
+ * Reports go to stdout; data that is left out is always said. */
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/common.h"
+#include "cli/power_options.h"
+#include "core/clock.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "power/data_checks.h"
+#include "power/freq_calibrate.h"
+#include "power/freq_model.h"
+#include "power/freq_validate.h"
+#include "report/text/power_report.h"
+
+#define FIT      "power fit"
+#define VALIDATE "power validate"
+#define PREDICT  "power predict"
+
+static int fail(enum err err, const struct error *why)
+{
+    return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+}
+
+static int put_report(struct text *out)
+{
+    int code = out->failed ? complain(EXIT_FAILED, "out of memory") : put_output(out);
+    text_release(out);
+    return code;
+}
+
+/* ---- fit ---- */
+
+struct fit_command {
+    struct power_options data;
+    struct freq_model_options options;
+    const char *model, *output;
+    unsigned seed;
+    bool json;
+};
+
+static void set_provenance(const struct fit_command *command, const struct freq_data *data,
+                           struct freq_model *model)
+{
+    struct freq_provenance *p = &model->provenance;
+    struct text files = {0};
+    for (size_t i = 0; i < command->data.inputs.count; i++)
+        text_addf(&files, "%s%s", i ? ", " : "", str_last_part(command->data.inputs.items[i]));
+    (void)str_copy(p->data, sizeof p->data, text_get(&files));
+    text_release(&files);
+    p->data_hash = data->points.hash;
+    p->created = clock_wall();
+    p->rows = data->points.count;
+    p->rows_used = freq_data_usable(data);
+    data_findings_names(&data->findings, p->findings, sizeof p->findings);
+}
+
+static const char *void_because(const struct freq_data *data, const struct freq_curve *curve)
+{
+    for (int check = 0; check < DATA_CHECKS; check++)
+        if (data_check_severity((enum data_check)check) == DATA_VOID &&
+            data_findings_has(&data->findings, (enum data_check)check, curve))
+            return data_check_done((enum data_check)check);
+    return NULL;
+}
+
+/* The prediction at fmax for each curve that the model was fitted to. */
+static enum err predict_rows(const struct freq_data *data, const struct freq_model *model,
+                             struct power_fit_row *rows, struct freq_prediction *at_fmax,
+                             size_t *count, struct error *why)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < data->curves.count; i++) {
+        const struct freq_curve *curve = &data->curves.items[i];
+        struct freq_target target = freq_target_of(curve, NULL, 0);
+        target.application = curve->application;
+        if (curve->count == 0)
+            continue;
+        err = freq_model_predict(model, &target, &curve->fmax_mhz, 1, &at_fmax[*count], why);
+        rows[*count] = (struct power_fit_row){curve->gpu, curve->application, curve->count,
+                                              &at_fmax[*count], void_because(data, curve)};
+        ++*count;
+    }
+    return err;
+}
+
+static int report_fit(const struct fit_command *command, const struct freq_data *data,
+                      const struct freq_model *model)
+{
+    struct power_fit_row *rows = calloc(data->curves.count + 1, sizeof *rows);
+    struct freq_prediction *at_fmax = calloc(data->curves.count + 1, sizeof *at_fmax);
+    struct power_fit_report report = {model, data, rows, 0, command->output};
+    struct text out = {0};
+    struct error why = {0};
+    enum err err = rows && at_fmax ? predict_rows(data, model, rows, at_fmax, &report.count, &why)
+                                   : err_no_memory(&why);
+    if (!err && command->json)
+        power_fit_json(&report, &out);
+    else if (!err)
+        power_fit_text(&report, wants_color(STDOUT_FILENO), &out);
+    int code = err ? fail(err, &why) : put_report(&out);
+    free(rows);
+    free(at_fmax);
+    return code;
+}
+
+static enum err write_model(const char *path, const struct freq_model *model, struct error *why)
+{
+    struct text text = {0};
+    freq_model_save(model, &text);
+    enum err err = text.failed ? err_no_memory(why) : write_file(path, &text, why);
+    text_release(&text);
+    return err;
+}
+
+static struct fit_command fit_args = {.model = "roofline", .seed = 1};
+
+static int fit_main(const char **words, size_t count)
+{
+    (void)words, (void)count;
+    struct fit_command *o = &fit_args;
+    struct freq_data data;
+    struct freq_model model = {0};
+    struct error why = {0};
+    o->options.seed = o->seed;
+    if (is_dash(o->output))
+        return complain(EXIT_USAGE, "-o: the model needs a file, stdout has the report");
+    enum err err = power_options_read(&o->data, &data, &why);
+    if (!err)
+        err = freq_model_fit(&model, o->model, &data.curves, &o->options, &why);
+    if (!err)
+        set_provenance(o, &data, &model);
+    if (!err && o->output)
+        err = write_model(o->output, &model, &why);
+    int code = err ? fail(err, &why) : report_fit(o, &data, &model);
+    freq_model_release(&model);
+    freq_data_release(&data);
+    return code;
+}
+
+/* clang-format off */
+static const struct option_row FIT_ROWS[] = {
+    POWER_OPTION_ROWS(fit_args.data),
+    {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &fit_args.model, .value = "NAME",
+     .help = "kind of model (default: roofline)"},
+    {.name = "published", .type = OPTION_FLAG, .target = &fit_args.options.is_published,
+     .help = "fgcs with its published coefficients instead of refitted ones"},
+    {.name = "ridge", .type = OPTION_NUMBER, .target = &fit_args.options.ridge, .value = "PENALTY",
+     .help = "of model ridge, on standardized columns (default: 1)", .least = 1e-12, .most = 1e12},
+    {.name = "trees", .type = OPTION_COUNT, .target = &fit_args.options.trees, .value = "N",
+     .help = "of rf (default: 100) and gbt (default: 300)", .least = 1, .most = 10000},
+    {.name = "seed", .type = OPTION_COUNT, .target = &fit_args.seed, .value = "N",
+     .help = "random seed (default: 1)", .most = 4e9},
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &fit_args.output,
+     .value = "FILE", .help = "write the model to FILE"},
+    {.name = "json", .type = OPTION_FLAG, .target = &fit_args.json, .help = "report as JSON"},
+    {0},
+};
+/* clang-format on */
+
+static const struct command command_power_fit = {
+    .name = FIT,
+    .summary = "fit power, time and energy against the clock",
+    .usage = "--input FILE [-o MODEL.json] [OPTIONS]",
+    .details =
+        "Checks the measurements, fits a model of every application in them, and writes it.\n"
+        "Columns of public data sets are recognized (freq_mhz, power_w, time_s, energy_j, gpu,\n"
+        "application, run, seq, activities); --columns maps others.",
+    .rows = FIT_ROWS,
+    .run = fit_main,
+};
+
+/* ---- validate ---- */
+
+enum { VALIDATIONS_MAX = 64 };
+
+struct validate_command {
+    struct power_options data;
+    struct freq_validate_options options;
+    const char *models, *protocols, *format;
+    double most_percent;
+    unsigned seed, probes; /* probes: UINT_MAX: not given */
+    bool json;
+};
+
+/* What is validated: every kind of model by every protocol. */
+struct validating {
+    const struct validate_command *command;
+    struct freq_data *data;
+    const struct freq_model_kind *kinds[VALIDATIONS_MAX];
+    enum freq_protocol protocols[FREQ_PROTOCOLS];
+    size_t kind_count, protocol_count;
+    bool is_named; /* the user named the protocols: one that cannot be followed is an error */
+    struct freq_validation results[VALIDATIONS_MAX];
+    size_t count;
+};
+
+static int take_model(void *context, const char *name)
+{
+    struct validating *v = context;
+    struct error why = {0};
+    bool is_all = strcmp(name, "all") == 0;
+    for (size_t i = 0; is_all && FREQ_MODELS[i]; i++)
+        v->kinds[v->kind_count++] = FREQ_MODELS[i];
+    if (is_all)
+        return -1;
+    const struct freq_model_kind *kind = freq_model_find(name, &why);
+    if (!kind)
+        return complain(EXIT_USAGE, "%s", why.text);
+    if (v->kind_count == VALIDATIONS_MAX / FREQ_PROTOCOLS)
+        return complain(EXIT_USAGE, "--model: too many");
+    v->kinds[v->kind_count++] = kind;
+    return -1;
+}
+
+static int take_protocol(void *context, const char *name)
+{
+    struct validating *v = context;
+    struct error why = {0};
+    if (v->protocol_count == FREQ_PROTOCOLS)
+        return complain(EXIT_USAGE, "--leave-out: too many");
+    if (freq_protocol_find(name, &v->protocols[v->protocol_count], &why))
+        return complain(EXIT_USAGE, "%s", why.text);
+    v->protocol_count++;
+    return -1;
+}
+
+/* Unless they were named, protocols that the data does not allow are no question. */
+static bool is_possible(const struct validating *v, enum freq_protocol protocol)
+{
+    const struct freq_curves *curves = &v->data->curves;
+    bool several = v->is_named || freq_protocol_leaks(protocol);
+    for (size_t i = 1; !several && i < curves->count; i++) {
+        const struct freq_curve *one = &curves->items[0], *other = &curves->items[i];
+        several = protocol == FREQ_GPU ? strcmp(one->gpu, other->gpu) != 0
+                                       : strcmp(one->application, other->application) != 0;
+    }
+    return several;
+}
+
+static enum err validate_all(struct validating *v, struct error *why)
+{
+    struct freq_validate_options options = v->command->options;
+    bool is_one = v->kind_count == 1;
+    for (size_t m = 0; m < v->kind_count; m++)
+        for (size_t p = 0; p < v->protocol_count; p++) {
+            options.protocol = v->protocols[p];
+            if (!is_possible(v, options.protocol))
+                continue;
+            enum err err = freq_validate(v->kinds[m], &v->data->curves, &v->data->findings,
+                                         &options, &v->results[v->count], why);
+            /* Of many, one that has no library, no activities or no second GPU is said and passed over. */
+            if ((err == ERR_NO_DATA || err == ERR_ABSENT) && !(is_one && v->is_named))
+                complain(0, "%s, %s left out: %s", v->kinds[m]->name,
+                         freq_protocol_name(options.protocol), why->text);
+            else if (err)
+                return err;
+            else
+                v->count++;
+        }
+    return v->count ? ERR_OK : ERR_NO_DATA;
+}
+
+/* Over every validation that does not leak. */
+static bool is_within(const struct validating *v, double most)
+{
+    size_t judged = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        const struct freq_validation *result = &v->results[i];
+        if (freq_protocol_leaks(result->protocol) && v->protocol_count > 1)
+            continue;
+        judged++;
+        if (!(result->figures[FREQ_POWER_W].mape <= most) ||
+            result->figures[FREQ_TIME_S].mape > most)
+            return false;
+    }
+    return judged > 0;
+}
+
+static int report_validation(const struct validating *v)
+{
+    const struct validate_command *command = v->command;
+    double most = command->most_percent > 0 ? command->most_percent / 100 : UNKNOWN;
+    struct power_validate_report report = {v->results, v->count, v->data, most,
+                                           is_known(most) && is_within(v, most)};
+    struct text out = {0};
+    if (command->json || !strcmp(command->format, "json"))
+        power_validate_json(&report, &out);
+    else if (!strcmp(command->format, "csv"))
+        power_validate_csv(&report, &out);
+    else
+        power_validate_text(&report, wants_color(STDOUT_FILENO), &out);
+    int code = put_report(&out);
+    return code ? code : is_known(most) && !report.pass ? EXIT_FAILED : EXIT_DONE;
+}
+
+static struct validate_command validate_args = {
+    .models = "roofline", .format = "table", .seed = 1, .probes = UINT_MAX};
+
+static int validate_main(const char **words, size_t count)
+{
+    (void)words, (void)count;
+    struct validate_command *o = &validate_args;
+    static struct validating v;
+    struct freq_data data = {0};
+    struct error why = {0};
+    v.command = o;
+    v.data = &data;
+    v.is_named = o->protocols != NULL;
+    o->options.model.seed = o->seed;
+    o->options.probes = o->probes == UINT_MAX ? -1 : (int)o->probes;
+    int code = each_name(o->models, take_model, &v, "--model: no model");
+    if (code <= 0)
+        code = each_name(o->protocols ? o->protocols : "random,frequency,application,gpu",
+                         take_protocol, &v, "--leave-out: nothing");
+    if (code > 0)
+        return code;
+    enum err err = power_options_read(&o->data, &data, &why);
+    if (!err)
+        err = validate_all(&v, &why);
+    code = err ? fail(err, &why) : report_validation(&v);
+    for (size_t i = 0; i < v.count; i++)
+        freq_validation_release(&v.results[i]);
+    freq_data_release(&data);
+    return code;
+}
+
+static const char *const FORMATS[] = {"table", "json", "csv", NULL};
+
+/* clang-format off */
+static const struct option_row VALIDATE_ROWS[] = {
+    POWER_OPTION_ROWS(validate_args.data),
+    {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &validate_args.models,
+     .value = "NAMES", .help = "kinds of models, with commas, or all (default: roofline)"},
+    {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.protocols, .value = "WHAT",
+     .help = "random, frequency, application, gpu, with commas (default: all that the data allows)"},
+    {.name = "folds", .type = OPTION_COUNT, .target = &validate_args.options.folds, .value = "K",
+     .help = "of random rows (default: 5)", .least = 2, .most = 1000},
+    {.name = "probes", .type = OPTION_COUNT, .target = &validate_args.probes, .value = "N",
+     .help = "of a left-out application (default: 3 for roofline and ensemble, and across GPUs)",
+     .least = 0, .most = 7},
+    {.name = "probe-near", .type = OPTION_COUNT, .target = &validate_args.options.probe_near,
+     .value = "N", .help = "clocks whose median one probe is (default: 5)", .least = 1, .most = 15},
+    {.name = "published", .type = OPTION_FLAG, .target = &validate_args.options.model.is_published,
+     .help = "fgcs with its published coefficients instead of refitted ones"},
+    {.name = "ridge", .type = OPTION_NUMBER, .target = &validate_args.options.model.ridge,
+     .value = "PENALTY", .help = "of model ridge, on standardized columns (default: 1)",
+     .least = 1e-12, .most = 1e12},
+    {.name = "trees", .type = OPTION_COUNT, .target = &validate_args.options.model.trees, .value = "N",
+     .help = "of rf (default: 100) and gbt (default: 300)", .least = 1, .most = 10000},
+    {.name = "seed", .type = OPTION_COUNT, .target = &validate_args.seed, .value = "N",
+     .help = "random seed (default: 1)", .most = 4e9},
+    {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent,
+     .value = "PERCENT", .help = "exit 1 if the mean error of power or time is larger",
+     .least = 0.001, .most = 1e6},
+    {.name = "format", .type = OPTION_CHOICE, .target = &validate_args.format, .value = "NAME",
+     .help = "table, json or csv (default: table)", .choices = FORMATS},
+    JSON_FORMAT_OPTION_ROW(validate_args.json),
+    {0},
+};
+/* clang-format on */
+
+static const struct command command_power_validate = {
+    .name = VALIDATE,
+    .summary = "score models on what they were not fitted to",
+    .usage = "--input FILE [--model NAMES] [OPTIONS]",
+    .details =
+        "Leaves out random rows, clocks, applications or GPUs in turn, predicts them from a model "
+        "of\n"
+        "the rest, and reports the errors, how many measurements the intervals cover, and what\n"
+        "picking a clock by the predictions would cost.",
+    .rows = VALIDATE_ROWS,
+    .run = validate_main,
+};
+
+/* ---- predict ---- */
+
+enum { PROBES_MAX = 16, FREQS_MAX = 4096 };
+
+struct predict_command {
+    struct option_list probe_words;
+    const char *gpu, *application, *freqs, *format;
+    double fmax_mhz, idle_w, fp, dram;
+    bool json;
+};
+
+/* MHZ:WATTS[:SECONDS[:JOULES]] */
+static enum err parse_probe(const char *word, struct freq_sample *out, struct error *why)
+{
+    double values[4] = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+    char copy[128], *rest = copy;
+    size_t count = 0;
+    bool is_valid = str_copy(copy, sizeof copy, word);
+    while (is_valid && rest && count < 4) {
+        char *end = strchr(rest, ':');
+        if (end)
+            *end++ = '\0';
+        is_valid = parse_double(rest, &values[count]) == ERR_OK && values[count] > 0;
+        count++;
+        rest = end;
+    }
+    if (!is_valid || rest || count < 2)
+        return err_set(why, ERR_USAGE, "--probe '%.60s': not MHZ:WATTS[:SECONDS[:JOULES]]", word);
+    *out = (struct freq_sample){.freq_mhz = values[0], .power_w = values[1], .time_s = values[2]};
+    out->window_s = is_known(values[3]) ? values[3] / values[1] : values[2];
+    out->energy_j = out->power_w * out->window_s;
+    out->runs = 1;
+    for (size_t i = 0; i < FREQ_ACTIVITIES; i++)
+        out->activity[i] = UNKNOWN;
+    return ERR_OK;
+}
+
+static int by_clock_falling(const void *a, const void *b)
+{
+    double p = ((const struct freq_sample *)a)->freq_mhz,
+           q = ((const struct freq_sample *)b)->freq_mhz;
+    return (p < q) - (p > q);
+}
+
+static enum err take_probes(const struct predict_command *command, struct freq_sample *probes,
+                            size_t *count, struct error *why)
+{
+    enum err err = ERR_OK;
+    if (command->probe_words.count > PROBES_MAX)
+        return err_set(why, ERR_USAGE, "--probe: more than %d", PROBES_MAX);
+    for (*count = 0; !err && *count < command->probe_words.count; ++*count)
+        err = parse_probe(command->probe_words.items[*count], &probes[*count], why);
+    if (!err && *count)
+        qsort(probes, *count, sizeof *probes, by_clock_falling);
+    return err;
+}
+
+/* Clocks, with commas: 810, or a range LOW-HIGH:STEP. */
+static enum err parse_freqs(const char *list, double *out, size_t *count, struct error *why)
+{
+    char copy[1024], *state = NULL;
+    *count = 0;
+    bool is_valid = str_copy(copy, sizeof copy, list);
+    for (char *word = strtok_r(copy, ", ", &state); is_valid && word;
+         word = strtok_r(NULL, ", ", &state)) {
+        double low = UNKNOWN, high, step = 1;
+        char *dash = strchr(word, '-'), *colon = strchr(word, ':');
+        if (dash)
+            *dash = '\0';
+        if (colon)
+            *colon = '\0';
+        is_valid = parse_double(word, &low) == ERR_OK && low > 0 && !colon == !dash;
+        high = low;
+        if (is_valid && dash)
+            is_valid = parse_double(dash + 1, &high) == ERR_OK &&
+                       parse_double(colon + 1, &step) == ERR_OK && step > 0 && high >= low;
+        for (double mhz = low; is_valid && mhz <= high + 1e-9; mhz += step) {
+            is_valid = *count < FREQS_MAX;
+            if (is_valid)
+                out[(*count)++] = mhz;
+        }
+    }
+    if (!is_valid || *count == 0)
+        return err_set(why, ERR_USAGE, "--freq '%.60s': not MHZ,... or LOW-HIGH:STEP (at most %d)",
+                       list, FREQS_MAX);
+    return ERR_OK;
+}
+
+static int report_predictions(const struct predict_command *command,
+                              const struct power_predict_report *report)
+{
+    struct text out = {0};
+    if (command->json || !strcmp(command->format, "json"))
+        power_predict_json(report, &out);
+    else if (!strcmp(command->format, "csv"))
+        power_predict_csv(report, &out);
+    else
+        power_predict_text(report, wants_color(STDOUT_FILENO), &out);
+    return put_report(&out);
+}
+
+static int predict(const struct predict_command *command, const char *path)
+{
+    struct freq_sample probes[PROBES_MAX];
+    struct freq_model model = {0};
+    struct error why = {0};
+    struct freq_target target = {.gpu = command->gpu,
+                                 .application = command->application,
+                                 .fmax_mhz = command->fmax_mhz,
+                                 .idle_w = command->idle_w};
+    double *mhz = calloc(FREQS_MAX, sizeof *mhz);
+    struct freq_prediction *out = calloc(FREQS_MAX, sizeof *out);
+    size_t count = 0;
+    for (size_t i = 0; i < FREQ_ACTIVITIES; i++)
+        target.activity[i] = i == FREQ_FP ? command->fp : i == FREQ_DRAM ? command->dram : UNKNOWN;
+    target.probes = probes;
+    enum err err =
+        mhz && out ? take_probes(command, probes, &target.probe_count, &why) : err_no_memory(&why);
+    if (!err)
+        err = parse_freqs(command->freqs, mhz, &count, &why);
+    if (!err)
+        err = freq_model_load(&model, path, &why);
+    if (!err)
+        err = freq_model_predict(&model, &target, mhz, count, out, &why);
+    int code = err ? fail(err, &why)
+                   : report_predictions(
+                         command, &(struct power_predict_report){&model, &target, out, count});
+    freq_model_release(&model);
+    free(mhz);
+    free(out);
+    return code;
+}
+
+static struct predict_command predict_args = {
+    .fmax_mhz = UNKNOWN, .idle_w = UNKNOWN, .fp = UNKNOWN, .dram = UNKNOWN, .format = "table"};
+
+static int predict_main(const char **words, size_t count)
+{
+    if (count != 1)
+        return complain_usage("one model is needed");
+    if (!predict_args.freqs)
+        return complain_usage("missing clocks: give --freq");
+    return predict(&predict_args, words[0]);
+}
+
+/* clang-format off */
+static const struct option_row PREDICT_ROWS[] = {
+    {.name = "gpu", .type = OPTION_TEXT, .target = &predict_args.gpu, .value = "NAME",
+     .help = "GPU of the application, as in the measurements"},
+    {.name = "application", .type = OPTION_TEXT, .target = &predict_args.application,
+     .value = "NAME", .help = "application that the model was fitted to"},
+    {.name = "probe", .type = OPTION_LIST, .target = &predict_args.probe_words,
+     .value = "POINT",
+     .help = "MHZ:WATTS[:SECONDS[:JOULES]] of a new application; may be repeated"},
+    {.name = "fmax", .type = OPTION_NUMBER, .target = &predict_args.fmax_mhz, .value = "MHZ",
+     .help = "highest clock of the GPU (default: the highest probe)", .least = 1, .most = 1e5},
+    {.name = "idle-power", .type = OPTION_NUMBER, .target = &predict_args.idle_w, .value = "WATTS",
+     .help = "idle power of the GPU, below which no prediction falls", .least = 0.001, .most = 1e5},
+    {.name = "fp", .type = OPTION_NUMBER, .target = &predict_args.fp, .value = "SHARE",
+     .help = "FP32 / 2 + FP64 activity at fmax, for models of activities", .least = 0, .most = 2},
+    {.name = "dram", .type = OPTION_NUMBER, .target = &predict_args.dram, .value = "SHARE",
+     .help = "DRAM activity at fmax, likewise", .least = 0, .most = 1},
+    {.name = "freq", .type = OPTION_TEXT, .target = &predict_args.freqs, .value = "LIST",
+     .help = "clocks in MHz, with commas, or LOW-HIGH:STEP"},
+    {.name = "format", .type = OPTION_CHOICE, .target = &predict_args.format, .value = "NAME",
+     .help = "table, json or csv (default: table)", .choices = FORMATS},
+    JSON_FORMAT_OPTION_ROW(predict_args.json),
+    {0},
+};
+/* clang-format on */
+
+static const struct command command_power_predict = {
+    .name = PREDICT,
+    .summary = "predict power, time and energy at other clocks",
+    .usage = "MODEL.json --freq LIST [OPTIONS]",
+    .details =
+        "Predicts for an application that the model was fitted to (--application), or for a new "
+        "one\n"
+        "by probes: one to four clocks at which it was measured, the highest clock among them.",
+    .rows = PREDICT_ROWS,
+    .words = WORDS_ANY,
+    .run = predict_main,
+};
+
+/* ---- power ---- */
+
+static int power_main(const char **words, size_t count)
+{
+    (void)count;
+    return complain(EXIT_USAGE, "unknown command 'power %s': fit, validate, predict",
+                    plain_text(words[0]).text);
+}
+
+static const struct command *const TOOLS[] = {&command_power_fit, &command_power_validate,
+                                              &command_power_predict, NULL};
+static const struct option_row NO_ROWS[] = {{0}};
+
+const struct command command_power = {
+    .name = "power",
+    .summary = "model power, time and energy against the clock",
+    .usage = "fit|validate|predict [OPTIONS]",
+    .details = "  fit        fit a model to measurements at several clocks\n"
+               "  validate   score models on what they were not fitted to\n"
+               "  predict    predict other clocks, applications and GPUs\n"
+               "\n"
+               "Each has its own --help.",
+    .rows = NO_ROWS,
+    .words = WORDS_ANY,
+    .required = "missing command",
+    .tools = TOOLS,
+    .run = power_main,
+};

@@ -1,0 +1,109 @@
+#include "power/clock_list.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/csv.h"
+#include "core/grow.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/file.h"
+#include "stats/quantile.h"
+
+enum err clock_list_add(struct clock_list *list, const char *gpu, double mem_mhz, double mhz)
+{
+    struct clock_entry *items = grow(list->items, &list->capacity, list->count, sizeof *items);
+    if (!items)
+        return ERR_NO_MEMORY;
+    list->items = items;
+    items[list->count] = (struct clock_entry){.mem_mhz = mem_mhz, .mhz = mhz};
+    (void)str_copy(items[list->count++].gpu, sizeof items->gpu, gpu);
+    return ERR_OK;
+}
+
+void clock_list_release(struct clock_list *list)
+{
+    free(list->items);
+    *list = (struct clock_list){0};
+}
+
+static enum err read_rows(struct clock_list *list, const char *path, const struct csv_grid *grid,
+                          struct error *why)
+{
+    long gpu = csv_grid_column(grid, "gpu"), mem = csv_grid_column(grid, "mem_mhz");
+    long graphics = csv_grid_column(grid, "graphics_mhz");
+    if (gpu < 0 || graphics < 0)
+        return err_set(why, ERR_BAD_VALUE, "%.200s: columns gpu and graphics_mhz are needed", path);
+    for (size_t row = 0; row < grid->rows; row++) {
+        double mhz, mem_mhz = UNKNOWN;
+        if (parse_double(csv_grid_cell(grid, row, graphics), &mhz) || !(mhz > 0))
+            return err_set(why, ERR_BAD_VALUE, "%.200s:%zu: graphics_mhz: not a number above 0",
+                           path, grid->lines[row]);
+        if (parse_double(csv_grid_cell(grid, row, mem), &mem_mhz) != ERR_OK)
+            mem_mhz = UNKNOWN;
+        if (clock_list_add(list, csv_grid_cell(grid, row, gpu), mem_mhz, mhz))
+            return err_no_memory(why);
+    }
+    return ERR_OK;
+}
+
+enum err clock_list_read(struct clock_list *list, const char *path, struct error *why)
+{
+    struct text bytes = {0};
+    struct csv_grid grid = {0};
+    struct error inner = {0};
+    enum err err = file_read(path, FILE_SMALL, &bytes, why);
+    if (!err) {
+        err = bytes.length ? csv_grid_read(bytes.bytes, bytes.length, &grid, &inner)
+                           : err_set(&inner, ERR_BAD_VALUE, "empty");
+        if (err)
+            err_set(why, err, "%.200s: %s", path, inner.text);
+    }
+    if (!err)
+        err = read_rows(list, path, &grid, why);
+    csv_grid_release(&grid);
+    text_release(&bytes);
+    return err;
+}
+
+bool clock_list_has(const struct clock_list *list, const char *gpu)
+{
+    return is_known(clock_list_nearest(list, gpu, 1));
+}
+
+double clock_list_nearest(const struct clock_list *list, const char *gpu, double mhz)
+{
+    double nearest = UNKNOWN;
+    for (size_t i = 0; i < list->count; i++) {
+        double clock = list->items[i].mhz;
+        if (str_equal_nocase(list->items[i].gpu, gpu) &&
+            !(fabs(clock - mhz) >= fabs(nearest - mhz)))
+            nearest = clock;
+    }
+    return nearest;
+}
+
+bool clock_list_is_legal(const struct clock_list *list, const char *gpu, double mhz)
+{
+    return fabs(clock_list_nearest(list, gpu, mhz) - mhz) <= 0.5;
+}
+
+size_t clock_list_usable(const struct clock_list *list, const char *gpu, double least, double *out,
+                         size_t limit)
+{
+    double mem_mhz = UNKNOWN;
+    size_t count = 0, kept = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if (str_equal_nocase(list->items[i].gpu, gpu))
+            mem_mhz = fmax(mem_mhz, list->items[i].mem_mhz); /* of a number and a NaN: the number */
+    for (size_t i = 0; i < list->count && count < limit; i++) {
+        const struct clock_entry *entry = &list->items[i];
+        if (str_equal_nocase(entry->gpu, gpu) && entry->mhz >= least && !(entry->mem_mhz < mem_mhz))
+            out[count++] = entry->mhz;
+    }
+    sort_ascending(out, count);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || out[i] != out[kept - 1])
+            out[kept++] = out[i];
+    return kept;
+}

@@ -1,0 +1,128 @@
+/* Models of power, time and energy against the GPU's clock: fitting, predicting with 90 % intervals, saving as JSON.
+ *
+ * A model is fitted to curves (power/freq_points.h) that data checks (power/data_checks.h) have passed.  It predicts
+ * for a target: an application by name that it was fitted to, or a new one by probes (a few measured clocks of it, the
+ * highest first) or by its activities at fmax.  Which of these a kind of model needs is in its summary.
+ *
+ *     struct freq_model model;
+ *     freq_model_fit(&model, "roofline", &curves, &(struct freq_model_options){0}, &why);
+ *     freq_model_predict(&model, &(struct freq_target){.gpu = "A100", .application = "llama"}, mhz, n, out, &why);
+ *     freq_model_release(&model);
+ *
+ * Ownership: freq_model_fit and freq_model_load fill a struct freq_model, which freq_model_release frees. */
+#ifndef IPW_POWER_FREQ_MODEL_H
+#define IPW_POWER_FREQ_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/units.h"
+#include "power/freq_points.h"
+
+struct json;
+struct jv;
+struct text;
+
+/* Of every interval. */
+#define FREQ_LEVEL 0.9
+
+enum freq_figure { FREQ_POWER_W, FREQ_TIME_S, FREQ_ENERGY_J, FREQ_FIGURES };
+const char *freq_figure_name(enum freq_figure figure); /* "power_w" */
+
+struct freq_value {
+    double value, low, high; /* low, high: UNKNOWN where no interval could be calibrated */
+};
+
+struct freq_prediction {
+    double freq_mhz;
+    struct freq_value figures[FREQ_FIGURES]; /* UNKNOWN: the model has no such figure */
+    bool is_extrapolated;                    /* outside the clocks that were measured */
+};
+
+/* What is predicted for.  Unknown figures are UNKNOWN or 0. */
+struct freq_target {
+    const char *gpu, *application; /* NULL: not an application of the model */
+    double fmax_mhz;
+    double idle_w;
+    double activity[FREQ_ACTIVITIES]; /* at fmax */
+    double fmax_time_s,
+        fmax_window_s; /* measured at fmax, for models of activities; else of the first probe */
+    const struct freq_sample *probes; /* the highest clock first */
+    size_t probe_count;
+};
+
+struct freq_model_options {
+    uint64_t seed;
+    double ridge;          /* penalty of ridge; 0: 1.0 */
+    unsigned trees;        /* of rf and gbt; 0: their defaults */
+    bool is_published;     /* fgcs with its published coefficients */
+    bool without_interval; /* none is calibrated, which takes several fits */
+};
+
+/* Where a model comes from. */
+struct freq_provenance {
+    char program[64];
+    char data[256];     /* the files, as the user named them */
+    uint64_t data_hash; /* 0: unknown */
+    nanos created;      /* wall clock; 0: unknown */
+    size_t rows, rows_used;
+    size_t curves;
+    uint64_t seed;
+    char findings[256]; /* names of the data checks that found something, with commas */
+};
+
+struct freq_model {
+    const struct freq_model_kind *kind;
+    void *state;
+    double error[FREQ_FIGURES]; /* relative half-width of the interval for new applications */
+    struct freq_provenance provenance;
+};
+
+/* One kind of model, a module each. */
+struct freq_model_kind {
+    const char *name, *summary;
+    bool has_probes; /* it needs probes of a new application, else its activities */
+    bool is_slow;    /* to fit: fewer folds in a validation */
+    enum err (*fit)(const struct freq_curves *curves, const struct freq_model_options *options,
+                    void **state, struct error *why);
+    /* Values, and intervals where the model has its own: else they are UNKNOWN and freq_model_predict adds them. */
+    enum err (*predict)(const void *state, const struct freq_target *target, const double *mhz,
+                        size_t count, struct freq_prediction *out, struct error *why);
+    /* Half-widths of its intervals; NULL: as power/freq_calibrate.h has it. */
+    enum err (*calibrate)(const void *state, const struct freq_curves *curves,
+                          const struct freq_model_options *options, double *error,
+                          struct error *why);
+    void (*save)(const void *state, struct json *json); /* members of an open object */
+    enum err (*load)(const struct jv *state, void **out, struct error *why);
+    void (*release)(void *state);
+};
+
+extern const struct freq_model_kind *const FREQ_MODELS[]; /* ends in NULL */
+const struct freq_model_kind *freq_model_find(const char *name, struct error *why);
+
+/* ERR_NO_DATA without enough curves or samples; ERR_ABSENT where a library is missing. */
+enum err freq_model_fit(struct freq_model *model, const char *name,
+                        const struct freq_curves *curves, const struct freq_model_options *options,
+                        struct error *why) MUST_USE;
+void freq_model_release(struct freq_model *model);
+
+/* out[count]; mhz in any order. */
+enum err freq_model_predict(const struct freq_model *model, const struct freq_target *target,
+                            const double *mhz, size_t count, struct freq_prediction *out,
+                            struct error *why) MUST_USE;
+
+/* One JSON object; docs/power-models.md has its format. */
+void freq_model_save(const struct freq_model *model, struct text *out);
+enum err freq_model_load(struct freq_model *model, const char *path, struct error *why) MUST_USE;
+
+/* ---- for kinds of models ---- */
+
+/* The value with a relative half-width around it. */
+static inline struct freq_value freq_value_within(double value, double error)
+{
+    return (struct freq_value){value, is_known(error) ? value * fmax(0, 1 - error) : UNKNOWN,
+                               is_known(error) ? value * (1 + error) : UNKNOWN};
+}
+
+#endif

@@ -1,0 +1,131 @@
+/* Measurements of one piece of work at several GPU clocks: points as they were measured (one per run), and curves (one
+ * per GPU and application) with one sample per frequency, the median of the runs that are fit for use.
+ *
+ * A point is read from a CSV file or added by who measured it.  power/data_checks.h marks those that must not be used;
+ * freq_curves_of leaves them out.  Unknown figures are UNKNOWN, never 0.
+ *
+ * Ownership: a zeroed struct freq_points or freq_curves is empty; the release functions free them. */
+#ifndef IPW_POWER_FREQ_POINTS_H
+#define IPW_POWER_FREQ_POINTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/units.h"
+
+struct params;
+
+/* Shares of time that units of the GPU were active, 0..1. */
+enum freq_activity {
+    FREQ_FP,   /* FP32 / 2 + FP64 pipes */
+    FREQ_DRAM, /* memory interface */
+    FREQ_SM,   /* graphics engine or SMs */
+    FREQ_UTIL, /* utilization as nvidia-smi reports it */
+    FREQ_ACTIVITIES
+};
+
+/* Why a point must not be used as it is. */
+enum freq_flag {
+    FREQ_COLD = 1,            /* start-up: downloads, cold caches */
+    FREQ_OFF_CLOCK = 2,       /* the achieved clock is not the requested one */
+    FREQ_ILLEGAL = 4,         /* not a clock of this GPU */
+    FREQ_THROTTLED = 8,       /* power or thermal limit */
+    FREQ_INVALID = 16,        /* negative, zero or not a number */
+    FREQ_FAILED = 32,         /* the command failed */
+    FREQ_TIME_REPLACED = 64,  /* its time was interpolated by whoever made the file: usable */
+    FREQ_POWER_SUSPECT = 128, /* its power was marked as an outlier by the file: usable */
+    FREQ_TIME_COPIED = 256,   /* its time is another application's: power alone is usable */
+    FREQ_UNUSABLE =
+        FREQ_COLD | FREQ_OFF_CLOCK | FREQ_ILLEGAL | FREQ_THROTTLED | FREQ_INVALID | FREQ_FAILED,
+};
+
+struct freq_point {
+    char gpu[40];         /* "": not given */
+    char application[64]; /* likewise */
+    unsigned run;         /* repetition at this frequency, from 1; 0: not given */
+    double seq;           /* order of measurement */
+    double timestamp_s;
+    double freq_mhz;     /* requested */
+    double achieved_mhz; /* measured under load */
+    double time_s;
+    double raw_time_s; /* of a second, less processed time column */
+    double power_w;    /* mean over window_s */
+    double energy_j;
+    double idle_w; /* before the work started */
+    double temperature_c;
+    double activity[FREQ_ACTIVITIES];
+    unsigned flags; /* enum freq_flag */
+    size_t line;    /* of its file; 0: none */
+};
+
+struct freq_points {
+    struct freq_point *items;
+    size_t count, capacity;
+    size_t other_rows;                         /* left out by `where` */
+    uint64_t hash;                             /* of the files read */
+    char time_column[40], raw_time_column[40]; /* of the files read; "": none */
+};
+
+/* All figures UNKNOWN. */
+struct freq_point freq_point_unknown(void);
+enum err freq_points_add(struct freq_points *points, const struct freq_point *point) MUST_USE;
+void freq_points_release(struct freq_points *points);
+
+/* How a CSV file is read. */
+struct freq_source {
+    const char *path;
+    const struct params *columns; /* our name = the file's; NULL: its columns are recognized */
+    const struct params *where;   /* column = value, of the rows to take; NULL: all */
+    const char *gpu;              /* of a file without such a column; NULL: unknown */
+};
+
+/* Appends the rows of a file.  ERR_BAD_VALUE names file, line and column. */
+enum err freq_points_read(struct freq_points *points, const struct freq_source *source,
+                          struct error *why) MUST_USE;
+
+/* By GPU, application, frequency and run; the end of the group of one GPU and application that begins at `first`. */
+void freq_points_sort(struct freq_points *points);
+size_t freq_points_group(const struct freq_points *points, size_t first);
+
+/* ---- one sample per frequency ---- */
+
+struct freq_sample {
+    double freq_mhz;
+    double power_w;
+    double time_s;
+    double window_s; /* that the power is the mean of: energy / power, or the time */
+    double energy_j; /* power x window */
+    double activity[FREQ_ACTIVITIES];
+    unsigned runs;
+};
+
+struct freq_curve {
+    char gpu[40], application[64];
+    double fmax_mhz;             /* the highest clock of this GPU that anything was measured at */
+    double idle_w;               /* UNKNOWN: not measured */
+    struct freq_sample *samples; /* ascending in frequency */
+    size_t count;
+};
+
+struct freq_curves {
+    struct freq_curve *items; /* by GPU, then application */
+    size_t count;
+};
+
+/* Medians of the usable points, which are sorted first.  A frequency without any has no sample, a curve may be empty. */
+enum err freq_curves_of(struct freq_points *points, struct freq_curves *out) MUST_USE;
+void freq_curves_release(struct freq_curves *curves);
+/* The curve of a GPU and application (NULL or "": any); NULL where there is none. */
+const struct freq_curve *freq_curves_find(const struct freq_curves *curves, const char *gpu,
+                                          const char *application);
+
+/* The mean of an activity over the samples near fmax, where it is not 0; UNKNOWN where it was not measured. */
+double freq_curve_activity(const struct freq_curve *curve, enum freq_activity activity);
+
+/* `wanted` samples (at most the curve has) that a model can be fitted to: at fmax, and evenly spread down to 0.45
+ * fmax, each the median of `near` neighboring clocks.  Writes them to out[wanted], fmax first; returns how many. */
+size_t freq_curve_probes(const struct freq_curve *curve, size_t wanted, size_t near,
+                         struct freq_sample *out);
+
+#endif

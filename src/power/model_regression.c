@@ -1,0 +1,266 @@
+/* linear, ridge, poly2, poly3: least squares of power and of relative time on the activities and the clock, and on their
+ * products up to a degree.  Columns are standardized, which is what a penalty (ridge) needs and what keeps cubes of
+ * shares well conditioned. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "port/json_read.h"
+#include "power/activity.h"
+#include "stats/least_squares.h"
+
+enum { TERMS_MAX = 20, DEGREE_MAX = 3 }; /* (3 + 3 over 3) */
+#define RIDGE_DEFAULT 1.0
+
+/* One fitted figure. */
+struct surface {
+    double coefficients[TERMS_MAX]; /* of standardized columns; the first is the mean */
+    bool is_known;
+};
+
+struct regression {
+    unsigned degree;
+    double ridge; /* 0: none */
+    size_t terms;
+    double mean[TERMS_MAX], scale[TERMS_MAX]; /* of the columns */
+    struct surface power, time;
+};
+
+/* Products of the features up to a degree; returns how many. */
+static size_t terms_of(const double *x, unsigned degree, double *row)
+{
+    size_t count = 0;
+    row[count++] = 1;
+    for (size_t i = 0; degree >= 1 && i < ACTIVITY_FEATURES; i++)
+        row[count++] = x[i];
+    for (size_t i = 0; degree >= 2 && i < ACTIVITY_FEATURES; i++)
+        for (size_t j = i; j < ACTIVITY_FEATURES; j++)
+            row[count++] = x[i] * x[j];
+    for (size_t i = 0; degree >= 3 && i < ACTIVITY_FEATURES; i++)
+        for (size_t j = i; j < ACTIVITY_FEATURES; j++)
+            for (size_t k = j; k < ACTIVITY_FEATURES; k++)
+                row[count++] = x[i] * x[j] * x[k];
+    return count;
+}
+
+static void standardized(const struct regression *r, const double *features, double *row)
+{
+    (void)terms_of(features, r->degree, row);
+    for (size_t j = 1; j < r->terms; j++)
+        row[j] = (row[j] - r->mean[j]) / r->scale[j];
+}
+
+static void standardize(struct regression *r, const struct activity_rows *rows)
+{
+    double row[TERMS_MAX], n = (double)rows->count;
+    for (size_t i = 0; i < rows->count; i++) {
+        r->terms = terms_of(rows->items[i].features, r->degree, row);
+        for (size_t j = 0; j < r->terms; j++)
+            r->mean[j] += row[j] / n;
+    }
+    for (size_t i = 0; i < rows->count; i++) {
+        (void)terms_of(rows->items[i].features, r->degree, row);
+        for (size_t j = 0; j < r->terms; j++)
+            r->scale[j] += (row[j] - r->mean[j]) * (row[j] - r->mean[j]) / n;
+    }
+    for (size_t j = 0; j < r->terms; j++)
+        r->scale[j] = r->scale[j] > 0 ? sqrt(r->scale[j]) : 1; /* constant: its column is 0 */
+}
+
+/* A penalty is rows of its own: sqrt(ridge) on the diagonal, the mean apart.  Without one a tiny penalty decides where
+ * columns depend on each other, as when all activities are equal. */
+static enum err fit_surface(const struct regression *r, const double *x, const double *y,
+                            size_t count, struct surface *out)
+{
+    size_t rows = count + r->terms - 1;
+    double *a = calloc((rows + 1) * r->terms, sizeof *a), *b = calloc(rows + 1, sizeof *b);
+    double penalty = r->ridge > 0 ? r->ridge : 1e-9 * (double)count;
+    enum err err = a && b ? ERR_OK : ERR_NO_MEMORY;
+    out->is_known = !err && count > 0;
+    if (out->is_known) {
+        memcpy(a, x, count * r->terms * sizeof *a);
+        memcpy(b, y, count * sizeof *b);
+        for (size_t j = 1; j < r->terms; j++)
+            a[(count + j - 1) * r->terms + j] = sqrt(penalty);
+        err = least_squares(a, b, rows, r->terms, out->coefficients);
+    }
+    free(a);
+    free(b);
+    return err;
+}
+
+static enum err fit_surfaces(struct regression *r, const struct activity_rows *rows)
+{
+    double *x = calloc((rows->count + 1) * r->terms, sizeof *x);
+    double *y = calloc(rows->count + 1, sizeof *y);
+    size_t timed = 0;
+    enum err err = x && y ? ERR_OK : ERR_NO_MEMORY;
+    for (size_t i = 0; !err && i < rows->count; i++) {
+        standardized(r, rows->items[i].features, x + i * r->terms);
+        y[i] = rows->items[i].power_w;
+    }
+    if (!err)
+        err = fit_surface(r, x, y, rows->count, &r->power);
+    for (size_t i = 0; !err && i < rows->count; i++) {
+        double relative = rows->items[i].time_s / rows->items[i].fmax_time_s;
+        if (!is_known(relative))
+            continue;
+        standardized(r, rows->items[i].features, x + timed * r->terms);
+        y[timed++] = relative;
+    }
+    if (!err)
+        err = fit_surface(r, x, y, timed, &r->time);
+    free(x);
+    free(y);
+    return err;
+}
+
+static void regression_release(void *state)
+{
+    free(state);
+}
+
+static enum err regression_fit(const struct freq_curves *curves, unsigned degree, double ridge,
+                               void **state, struct error *why)
+{
+    struct activity_rows rows = {0};
+    struct regression *r = calloc(1, sizeof *r);
+    *state = NULL;
+    if (!r)
+        return err_no_memory(why);
+    r->degree = degree;
+    r->ridge = ridge;
+    enum err err = activity_rows_of(curves, &rows, why);
+    if (!err) {
+        standardize(r, &rows);
+        err = err_explain(why, fit_surfaces(r, &rows));
+    }
+    activity_rows_release(&rows);
+    if (err)
+        free(r);
+    else
+        *state = r;
+    return err;
+}
+
+static enum err linear_fit_model(const struct freq_curves *curves,
+                                 const struct freq_model_options *options, void **state,
+                                 struct error *why)
+{
+    (void)options;
+    return regression_fit(curves, 1, 0, state, why);
+}
+
+static enum err ridge_fit_model(const struct freq_curves *curves,
+                                const struct freq_model_options *options, void **state,
+                                struct error *why)
+{
+    return regression_fit(curves, 1, options->ridge > 0 ? options->ridge : RIDGE_DEFAULT, state,
+                          why);
+}
+
+static enum err poly2_fit_model(const struct freq_curves *curves,
+                                const struct freq_model_options *options, void **state,
+                                struct error *why)
+{
+    (void)options;
+    return regression_fit(curves, 2, 0, state, why);
+}
+
+static enum err poly3_fit_model(const struct freq_curves *curves,
+                                const struct freq_model_options *options, void **state,
+                                struct error *why)
+{
+    (void)options;
+    return regression_fit(curves, 3, 0, state, why);
+}
+
+/* ---- predicting ---- */
+
+static double surface_at(const struct regression *r, const struct surface *surface,
+                         const double *row)
+{
+    double sum = 0;
+    for (size_t j = 0; j < r->terms; j++)
+        sum += surface->coefficients[j] * row[j];
+    return surface->is_known ? sum : UNKNOWN;
+}
+
+static enum err regression_values(const void *state, const struct freq_target *target,
+                                  const double (*features)[ACTIVITY_FEATURES], size_t count,
+                                  double *watts, double *relative, struct error *why)
+{
+    const struct regression *r = state;
+    (void)target, (void)why;
+    for (size_t i = 0; i < count; i++) {
+        double row[TERMS_MAX];
+        standardized(r, features[i], row);
+        watts[i] = surface_at(r, &r->power, row);
+        relative[i] = surface_at(r, &r->time, row);
+    }
+    return ERR_OK;
+}
+
+static enum err regression_predict(const void *state, const struct freq_target *target,
+                                   const double *mhz, size_t count, struct freq_prediction *out,
+                                   struct error *why)
+{
+    return activity_predict(regression_values, state, target, mhz, count, out, why);
+}
+
+/* ---- files ---- */
+
+static void regression_save(const void *state, struct json *json)
+{
+    const struct regression *r = state;
+    json_integer(json, "degree", r->degree);
+    json_number(json, "ridge", r->ridge);
+    json_numbers(json, "mean", r->mean, r->terms);
+    json_numbers(json, "scale", r->scale, r->terms);
+    json_numbers(json, "power_w", r->power.coefficients, r->terms);
+    json_numbers(json, "relative_time", r->time.coefficients, r->time.is_known ? r->terms : 0);
+}
+
+static enum err regression_load(const struct jv *object, void **state, struct error *why)
+{
+    struct regression *r = calloc(1, sizeof *r);
+    const double none[ACTIVITY_FEATURES] = {0};
+    double row[TERMS_MAX], degree = jv_number(jv_get(object, "degree"));
+    if (!r)
+        return err_no_memory(why);
+    r->degree = degree >= 1 && degree <= DEGREE_MAX ? (unsigned)degree : 0;
+    r->ridge = jv_number(jv_get(object, "ridge"));
+    r->terms = terms_of(none, r->degree, row);
+    r->time.is_known = jv_count(jv_get(object, "relative_time")) > 0;
+    r->power.is_known = true;
+    bool is_valid = r->degree && jv_numbers(jv_get(object, "mean"), r->mean, r->terms) &&
+                    jv_numbers(jv_get(object, "scale"), r->scale, r->terms) &&
+                    jv_numbers(jv_get(object, "power_w"), r->power.coefficients, r->terms) &&
+                    (!r->time.is_known ||
+                     jv_numbers(jv_get(object, "relative_time"), r->time.coefficients, r->terms));
+    for (size_t j = 0; j < r->terms; j++)
+        is_valid = is_valid && r->scale[j] > 0;
+    if (!is_valid) {
+        free(r);
+        return err_set(why, ERR_BAD_VALUE, "damaged state of a regression");
+    }
+    *state = r;
+    return ERR_OK;
+}
+
+#define REGRESSION(id, text)                                                                       \
+    const struct freq_model_kind freq_model_##id = {                                               \
+        .name = #id,                                                                               \
+        .summary = text,                                                                           \
+        .fit = id##_fit_model,                                                                     \
+        .predict = regression_predict,                                                             \
+        .save = regression_save,                                                                   \
+        .load = regression_load,                                                                   \
+        .release = regression_release,                                                             \
+    }
+
+REGRESSION(linear, "least squares on activities and clock");
+REGRESSION(ridge, "the same with a penalty on the coefficients");
+REGRESSION(poly2, "the same on their products of degree 2");
+REGRESSION(poly3, "the same on their products of degree 3");

@@ -1,0 +1,323 @@
+/* rf and gbt: a random forest and gradient-boosted trees, by XGBoost's library, opened at run time ($IPW_XGBOOST, else
+ * Debian's libxgboost.so.0).  One ensemble of trees predicts power, another relative time; both are kept as the library
+ * writes them, so that a saved model predicts the same. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "port/dl.h"
+#include "port/json_read.h"
+#include "power/activity.h"
+
+/* ---- the library ---- */
+
+typedef void *handle;
+
+struct xgboost {
+    int (*matrix_create)(const float *data, uint64_t rows, uint64_t columns, float missing,
+                         handle *out);
+    int (*matrix_set)(handle matrix, const char *field, const float *values, uint64_t count);
+    int (*matrix_free)(handle matrix);
+    int (*create)(const handle *matrices, uint64_t count, handle *out);
+    int (*set)(handle booster, const char *name, const char *value);
+    int (*update)(handle booster, int round, handle matrix);
+    int (*predict)(handle booster, handle matrix, const char *config, const uint64_t **shape,
+                   uint64_t *dimensions, const float **out);
+    int (*save)(handle booster, const char *config, uint64_t *length, const char **bytes);
+    int (*load)(handle booster, const void *bytes, uint64_t length);
+    int (*free)(handle booster);
+    const char *(*last_error)(void);
+};
+
+static enum err open_library(struct xgboost *x, struct error *why)
+{
+    static struct dl library; /* stays open: its threads do not survive being unloaded */
+    const char *given = getenv("IPW_XGBOOST");
+    const char *const names[] = {given && given[0] ? given : "libxgboost.so.0",
+                                 given && given[0] ? NULL : "libxgboost.so", NULL};
+    const struct dl_symbol symbols[] = {
+        {"XGDMatrixCreateFromMat", &x->matrix_create, true},
+        {"XGDMatrixSetFloatInfo", &x->matrix_set, true},
+        {"XGDMatrixFree", &x->matrix_free, true},
+        {"XGBoosterCreate", &x->create, true},
+        {"XGBoosterSetParam", &x->set, true},
+        {"XGBoosterUpdateOneIter", &x->update, true},
+        {"XGBoosterPredictFromDMatrix", &x->predict, true},
+        {"XGBoosterSaveModelToBuffer", &x->save, true},
+        {"XGBoosterLoadModelFromBuffer", &x->load, true},
+        {"XGBoosterFree", &x->free, true},
+        {"XGBGetLastError", &x->last_error, true},
+    };
+    struct error inner = {0};
+    if (!library.handle && dl_open(&library, names, &inner))
+        return err_set(why, ERR_ABSENT,
+                       "rf and gbt need XGBoost's library: apt install libxgboost-dev, or set "
+                       "IPW_XGBOOST (%.120s)",
+                       inner.text);
+    return dl_load(&library, symbols, sizeof symbols / sizeof *symbols, why);
+}
+
+static enum err failed(const struct xgboost *x, struct error *why)
+{
+    char line[200];
+    (void)str_copy(line, sizeof line, x->last_error());
+    line[strcspn(line, "\n")] = '\0';
+    return err_set(why, ERR_IO, "XGBoost: %s", str_plain(line, sizeof line));
+}
+
+/* ---- fitting ---- */
+
+struct tree_parameter {
+    const char *name, *value;
+};
+
+struct trees {
+    struct xgboost library;
+    handle power, time; /* NULL: no such figure */
+};
+
+struct tree_fit {
+    const struct xgboost *library;
+    const struct tree_parameter *parameters; /* ends in a NULL name */
+    unsigned rounds;
+    char parallel[16], seed[16]; /* trees per round */
+};
+
+static enum err boost(const struct tree_fit *fit, handle matrix, handle booster)
+{
+    const struct xgboost *x = fit->library;
+    int bad = 0;
+    for (const struct tree_parameter *p = fit->parameters; p->name; p++)
+        bad |= x->set(booster, p->name, p->value);
+    bad |= x->set(booster, "num_parallel_tree", fit->parallel);
+    bad |= x->set(booster, "seed", fit->seed);
+    for (unsigned i = 0; !bad && i < fit->rounds; i++)
+        bad |= x->update(booster, (int)i, matrix);
+    return bad ? ERR_IO : ERR_OK;
+}
+
+/* Rows of features and the values to fit; those that are not known are left out. */
+static enum err fit_booster(const struct tree_fit *fit, const struct activity_rows *rows,
+                            bool is_time, handle *out, struct error *why)
+{
+    const struct xgboost *x = fit->library;
+    float *a = malloc((rows->count + 1) * ACTIVITY_FEATURES * sizeof *a);
+    float *b = malloc((rows->count + 1) * sizeof *b);
+    size_t count = 0;
+    handle matrix = NULL;
+    enum err err = a && b ? ERR_OK : err_no_memory(why);
+    for (size_t i = 0; !err && i < rows->count; i++) {
+        const struct activity_row *row = &rows->items[i];
+        double value = is_time ? row->time_s / row->fmax_time_s : row->power_w;
+        if (!is_known(value))
+            continue;
+        for (size_t j = 0; j < ACTIVITY_FEATURES; j++)
+            a[count * ACTIVITY_FEATURES + j] = (float)row->features[j];
+        b[count++] = (float)value;
+    }
+    if (!err && count &&
+        (x->matrix_create(a, count, ACTIVITY_FEATURES, NAN, &matrix) ||
+         x->matrix_set(matrix, "label", b, count) || x->create(&matrix, 1, out) ||
+         boost(fit, matrix, *out)))
+        err = failed(x, why);
+    if (matrix)
+        x->matrix_free(matrix);
+    free(a);
+    free(b);
+    return err;
+}
+
+static void trees_release(void *state)
+{
+    struct trees *trees = state;
+    if (trees->power)
+        trees->library.free(trees->power);
+    if (trees->time)
+        trees->library.free(trees->time);
+    free(trees);
+}
+
+static enum err trees_fit(const struct freq_curves *curves, struct tree_fit *fit, uint64_t seed,
+                          void **state, struct error *why)
+{
+    struct activity_rows rows = {0};
+    struct trees *trees = calloc(1, sizeof *trees);
+    *state = NULL;
+    if (!trees)
+        return err_no_memory(why);
+    (void)str_format(fit->seed, sizeof fit->seed, "%u", (unsigned)(seed & 0x7fffffff));
+    fit->library = &trees->library;
+    enum err err = open_library(&trees->library, why);
+    if (!err)
+        err = activity_rows_of(curves, &rows, why);
+    if (!err)
+        err = fit_booster(fit, &rows, false, &trees->power, why);
+    if (!err)
+        err = fit_booster(fit, &rows, true, &trees->time, why);
+    activity_rows_release(&rows);
+    if (err)
+        trees_release(trees);
+    else
+        *state = trees;
+    return err;
+}
+
+/* As scikit-learn's forest: every tree grows fully on its own sample of the rows, and all are averaged.  Samples are
+ * drawn without replacement, of the size that a bootstrap has in different rows. */
+static enum err rf_fit(const struct freq_curves *curves, const struct freq_model_options *options,
+                       void **state, struct error *why)
+{
+    static const struct tree_parameter PARAMETERS[] = {{"objective", "reg:squarederror"},
+                                                       {"tree_method", "exact"},
+                                                       {"max_depth", "16"},
+                                                       {"learning_rate", "1"},
+                                                       {"subsample", "0.632"},
+                                                       {"lambda", "0"},
+                                                       {"min_child_weight", "1"},
+                                                       {"nthread", "1"},
+                                                       {"verbosity", "0"},
+                                                       {NULL, NULL}};
+    struct tree_fit fit = {.parameters = PARAMETERS, .rounds = 1};
+    (void)str_format(fit.parallel, sizeof fit.parallel, "%u",
+                     options->trees ? options->trees : 100);
+    return trees_fit(curves, &fit, options->seed, state, why);
+}
+
+static enum err gbt_fit(const struct freq_curves *curves, const struct freq_model_options *options,
+                        void **state, struct error *why)
+{
+    static const struct tree_parameter PARAMETERS[] = {{"objective", "reg:squarederror"},
+                                                       {"tree_method", "exact"},
+                                                       {"max_depth", "6"},
+                                                       {"learning_rate", "0.1"},
+                                                       {"subsample", "0.8"},
+                                                       {"colsample_bytree", "0.8"},
+                                                       {"nthread", "1"},
+                                                       {"verbosity", "0"},
+                                                       {NULL, NULL}};
+    struct tree_fit fit = {
+        .parameters = PARAMETERS, .rounds = options->trees ? options->trees : 300, .parallel = "1"};
+    return trees_fit(curves, &fit, options->seed, state, why);
+}
+
+/* ---- predicting ---- */
+
+static enum err predict_with(const struct xgboost *x, handle booster, handle matrix, size_t count,
+                             double *out, struct error *why)
+{
+    static const char CONFIG[] = "{\"type\": 0, \"training\": false, \"iteration_begin\": 0, "
+                                 "\"iteration_end\": 0, \"strict_shape\": false}";
+    const uint64_t *shape = NULL;
+    const float *values = NULL;
+    uint64_t dimensions = 0;
+    if (booster && x->predict(booster, matrix, CONFIG, &shape, &dimensions, &values))
+        return failed(x, why);
+    for (size_t i = 0; i < count; i++)
+        out[i] = booster ? (double)values[i] : UNKNOWN;
+    return ERR_OK;
+}
+
+static enum err trees_values(const void *state, const struct freq_target *target,
+                             const double (*features)[ACTIVITY_FEATURES], size_t count,
+                             double *watts, double *relative, struct error *why)
+{
+    const struct trees *trees = state;
+    const struct xgboost *x = &trees->library;
+    float *a = malloc((count + 1) * ACTIVITY_FEATURES * sizeof *a);
+    handle matrix = NULL;
+    (void)target;
+    if (!a)
+        return err_no_memory(why);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < ACTIVITY_FEATURES; j++)
+            a[i * ACTIVITY_FEATURES + j] = (float)features[i][j];
+    enum err err =
+        x->matrix_create(a, count, ACTIVITY_FEATURES, NAN, &matrix) ? failed(x, why) : ERR_OK;
+    if (!err)
+        err = predict_with(x, trees->power, matrix, count, watts, why);
+    if (!err)
+        err = predict_with(x, trees->time, matrix, count, relative, why);
+    if (matrix)
+        x->matrix_free(matrix);
+    free(a);
+    return err;
+}
+
+static enum err trees_predict(const void *state, const struct freq_target *target,
+                              const double *mhz, size_t count, struct freq_prediction *out,
+                              struct error *why)
+{
+    return activity_predict(trees_values, state, target, mhz, count, out, why);
+}
+
+/* ---- files ---- */
+
+static void booster_to_json(const struct xgboost *x, handle booster, const char *key,
+                            struct json *json)
+{
+    uint64_t length = 0;
+    const char *bytes = NULL;
+    if (booster && x->save(booster, "{\"format\": \"json\"}", &length, &bytes) == 0)
+        json_string_bytes(json, key, bytes, length);
+    else
+        json_null(json, key);
+}
+
+static void trees_save(const void *state, struct json *json)
+{
+    const struct trees *trees = state;
+    booster_to_json(&trees->library, trees->power, "power_w", json);
+    booster_to_json(&trees->library, trees->time, "relative_time", json);
+}
+
+static enum err load_booster(const struct xgboost *x, const char *bytes, handle *out,
+                             struct error *why)
+{
+    if (bytes && (x->create(NULL, 0, out) || x->load(*out, bytes, strlen(bytes))))
+        return failed(x, why);
+    return ERR_OK;
+}
+
+static enum err trees_load(const struct jv *object, void **state, struct error *why)
+{
+    const char *power = jv_text(jv_get(object, "power_w"));
+    struct trees *trees = calloc(1, sizeof *trees);
+    if (!trees)
+        return err_no_memory(why);
+    enum err err = power ? open_library(&trees->library, why)
+                         : err_set(why, ERR_BAD_VALUE, "damaged state of a model of trees");
+    if (!err)
+        err = load_booster(&trees->library, power, &trees->power, why);
+    if (!err)
+        err = load_booster(&trees->library, jv_text(jv_get(object, "relative_time")), &trees->time,
+                           why);
+    if (err)
+        trees_release(trees);
+    else
+        *state = trees;
+    return err;
+}
+
+const struct freq_model_kind freq_model_rf = {
+    .name = "rf",
+    .summary = "random forest on activities and clock (XGBoost)",
+    .is_slow = true,
+    .fit = rf_fit,
+    .predict = trees_predict,
+    .save = trees_save,
+    .load = trees_load,
+    .release = trees_release,
+};
+
+const struct freq_model_kind freq_model_gbt = {
+    .name = "gbt",
+    .summary = "gradient-boosted trees on activities and clock (XGBoost)",
+    .is_slow = true,
+    .fit = gbt_fit,
+    .predict = trees_predict,
+    .save = trees_save,
+    .load = trees_load,
+    .release = trees_release,
+};

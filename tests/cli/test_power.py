@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""ipw power from outside: on data made here, and on public measurements where they are ($IPW_SHARED, or shared/ beside
+the source)."""
+
+import csv
+import json
+import math
+import os
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from program import ipw  # noqa: E402
+
+SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
+DATA = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / "data/dvfs"
+AI, V100, CLOCKS = DATA / "ai_runs_dev.csv", DATA / "v100_fgcs_dev.csv", DATA / "supported_clocks.csv"
+needs_data = unittest.skipUnless(AI.exists(), f"no measurements at {DATA}")
+
+
+def made_rows(application="work", fmax=1400, noise=0.0):
+    """A knee at 1000 MHz, a cubic of power, idle power 30 W: (clock, watts, seconds)."""
+    for i in range(0, 61):
+        mhz = 500 + 15 * i
+        z, u = mhz / fmax - 1, fmax / mhz
+        wobble = 1 + noise * math.sin(37 * i + len(application))
+        yield mhz, (220 + 320 * z + 260 * z * z + 90 * z ** 3) * wobble, (10 + 9 * max(0, u - 1.4)) * wobble
+
+
+def write_csv(path, header, rows):
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+class PowerTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = Path(self.folder.name)
+
+    def fails(self, code, *words):
+        done = ipw(None, "power", *words)
+        self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        return done.stderr
+
+    def json(self, *words):
+        done = ipw(None, "power", *words, "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def found(self, report, check):
+        return {(row["gpu"], row["application"]) for row in report["findings"] if row["check"] == check}
+
+
+class Made(PowerTest):
+    def sweep(self, header=("freq_mhz", "power_w", "time_s"), **options):
+        return write_csv(self.path / "made.csv", header, made_rows(**options))
+
+    def test_a_curve_is_found_again_and_saved(self):
+        report = self.json("fit", "--input", self.sweep(), "-o", self.path / "m.json")
+        at = report["curves"][0]["at_fmax"]
+        self.assertAlmostEqual(at["power_w"]["value"], 220, delta=0.1)
+        self.assertAlmostEqual(at["time_s"]["value"], 10, delta=0.05)
+        rows = self.json("predict", self.path / "m.json", "--freq", "1400,800,500")["predictions"]
+        for row, mhz in zip(rows, (1400, 800, 500)):
+            wanted = next(made for made in made_rows() if made[0] == mhz)
+            self.assertAlmostEqual(row["power_w"]["value"], wanted[1], delta=0.002 * wanted[1])
+            self.assertAlmostEqual(row["time_s"]["value"], wanted[2], delta=0.01 * wanted[2])
+            self.assertAlmostEqual(row["energy_j"]["value"], wanted[1] * wanted[2], delta=0.01 * wanted[1] * wanted[2])
+            self.assertAlmostEqual(row["edp_js"], row["energy_j"]["value"] * row["time_s"]["value"], places=6)
+            self.assertFalse(row["extrapolated"])
+        saved = json.loads((self.path / "m.json").read_text())
+        self.assertEqual(saved["provenance"]["rows"], 61)
+        self.assertEqual(saved["provenance"]["data"], "made.csv")
+
+    def test_columns_are_mapped_and_rows_selected(self):
+        rows = [("x", *row) for row in made_rows()] + [("y", mhz, 2 * p, t) for mhz, p, t in made_rows()]
+        path = write_csv(self.path / "other.csv", ("what", "clk", "watts", "t"), rows)
+        report = self.json("fit", "--input", path, "--columns", "freq_mhz=clk,power_w=watts,time_s=t",
+                           "--where", "what=y")
+        self.assertEqual(report["rows"], 61)
+        self.assertAlmostEqual(report["curves"][0]["at_fmax"]["power_w"]["value"], 440, delta=0.2)
+
+    def test_probes_of_a_new_application(self):
+        ipw(None, "power", "fit", "--input", self.sweep(), "-o", self.path / "m.json")
+        points = {mhz: (p, t) for mhz, p, t in made_rows()}
+        probes = [word for mhz in (1400, 1010, 620) for word in
+                  ("--probe", f"{mhz}:{points[mhz][0]}:{points[mhz][1]}")]
+        report = self.json("predict", self.path / "m.json", *probes, "--freq", "500-1400:15")
+        self.assertEqual(report["probes"], 3)
+        errors = [abs(row["power_w"]["value"] / points[row["freq_mhz"]][0] - 1) for row in report["predictions"]]
+        self.assertEqual(len(errors), 61)
+        self.assertLess(sum(errors) / len(errors), 0.03)
+
+    def test_bad_input_is_named(self):
+        empty = self.path / "empty.csv"
+        empty.write_text("")
+        self.assertIn("empty", self.fails(1, "fit", "--input", empty))
+        head = write_csv(self.path / "head.csv", ("freq_mhz", "power_w"), [])
+        self.assertIn("no rows", self.fails(1, "fit", "--input", head))
+        word = write_csv(self.path / "word.csv", ("freq_mhz", "power_w"), [("510", "much")])
+        self.assertIn("word.csv:2: power_w 'much': not a number", self.fails(1, "fit", "--input", word))
+        bad = write_csv(self.path / "bad.csv", ("freq_mhz", "power_w", "energy_j"),
+                        [(510, -3, 4), (0, 5, 5), (520, "nan", "nan"), (530, 4, -1)])
+        self.assertIn("none of 4 rows is usable", self.fails(1, "fit", "--input", bad))
+        self.assertIn("no column of frequencies",
+                      self.fails(1, "fit", "--input", write_csv(self.path / "no.csv", ("a", "power_w"), [(1, 2)])))
+        self.assertIn("missing measurements", self.fails(2, "fit"))
+        self.assertIn("no column 'zz'", self.fails(1, "fit", "--input", self.sweep(), "--where", "zz=1"))
+        self.assertIn("selects none", self.fails(1, "fit", "--input", self.sweep(), "--where", "power_w=1"))
+        self.assertIn("unknown model 'rooflin': did you mean 'roofline'?",
+                      self.fails(2, "fit", "--input", self.sweep(), "--model", "rooflin"))
+        (self.path / "m.json").write_text('{"format":"ipw-power-model","version":1,"model":"roofline","state":{}}')
+        self.assertIn("damaged", self.fails(1, "predict", self.path / "m.json", "--freq", "510"))
+        self.assertIn("unknown command", self.fails(2, "bake"))
+
+    def test_one_point_is_fitted_and_flagged(self):
+        path = write_csv(self.path / "one.csv", ("freq_mhz", "power_w", "time_s"), [(1400, 220, 10)])
+        report = self.json("fit", "--input", path)
+        self.assertEqual(self.found(report, "too_few_points"), {(None, None)})
+        self.assertAlmostEqual(report["curves"][0]["at_fmax"]["energy_j"]["value"], 2200, places=3)
+
+
+@needs_data
+class Traps(PowerTest):
+    """What the public data hides."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.ai = json.loads(ipw(None, "power", "fit", "--json", "--input", AI, "--clocks", CLOCKS).stdout)
+
+    def test_cold_baselines_are_named_and_left_out(self):
+        cold = self.found(self.ai, "cold_baseline")
+        for pair in (("A100", "vit"), ("A100", "whisper"), ("V100", "whisper"), ("A100", "stablediffusion")):
+            self.assertIn(pair, cold)
+        self.assertNotIn(("V100", "stablediffusion"), cold)
+        vit = next(row for row in self.ai["curves"] if row["application"] == "vit")
+        self.assertLess(vit["at_fmax"]["time_s"]["value"], 60)  # the rows say 383 s
+
+    def test_an_idle_gpu_is_void_and_a_busy_one_is_not(self):
+        self.assertEqual(self.found(self.ai, "idle_gpu"),
+                         {("A100", "vit"), ("A100", "whisper"), ("V100", "whisper")})
+        void = {(row["gpu"], row["application"]) for row in self.ai["curves"] if row["void"]}
+        self.assertEqual(void, self.found(self.ai, "idle_gpu"))
+
+    def test_copied_times_are_not_used(self):
+        report = self.json("fit", "--input", V100, "--gpu", "V100")
+        self.assertEqual(self.found(report, "identical_raw_times"), {(None, None)})
+        self.assertEqual(self.found(report, "identical_times"), set())
+        raw = self.json("fit", "--input", V100, "--gpu", "V100", "--columns", "time_s=run_time_s_raw")
+        copied = {application for _, application in self.found(raw, "identical_times")}
+        self.assertEqual(len(copied), 12)
+        for row in raw["curves"]:
+            self.assertEqual(row["at_fmax"]["energy_j"]["value"] is None, row["application"] in copied)
+
+    def test_clocks_outside_the_list_are_left_out(self):
+        with open(AI) as file:
+            rows = list(csv.DictReader(file))[:30]
+        rows[3]["freq_mhz"] = "1403"
+        path = write_csv(self.path / "off.csv", rows[0].keys(), (row.values() for row in rows))
+        report = self.json("fit", "--input", path, "--clocks", CLOCKS)
+        self.assertEqual(self.found(report, "illegal_clock"), {("A100", "llama")})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,233 @@
+/* Every data check on data made to fail it, and on data that must pass. */
+#include "support/unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "power/data_checks.h"
+
+enum { CLOCKS = 20 };
+
+struct made {
+    struct freq_data data;
+    struct error why;
+};
+
+static double clock_of(size_t i)
+{
+    return 510 + 45.0 * (double)i;
+}
+
+static struct freq_point point_of(const char *application, size_t i, unsigned run)
+{
+    struct freq_point p = freq_point_unknown();
+    double x = clock_of(i) / clock_of(CLOCKS - 1);
+    (void)str_copy(p.gpu, sizeof p.gpu, "A100");
+    (void)str_copy(p.application, sizeof p.application, application);
+    p.run = run;
+    p.seq = 3.0 * (double)(CLOCKS - 1 - i) + run; /* from the highest clock down */
+    p.freq_mhz = clock_of(i);
+    p.time_s = (application[0] - 'a' + 1) * (10 + 5 / x) * (1 + 0.002 * sin((double)(7 * i + run)));
+    p.power_w = 60 + (application[0] - 'a') + 100 * x * x;
+    p.idle_w = 40;
+    p.line = 1 + 3 * i + run;
+    return p;
+}
+
+static void make(struct made *m, const char *application)
+{
+    for (size_t i = 0; i < CLOCKS; i++)
+        for (unsigned run = 1; run <= 3; run++) {
+            struct freq_point p = point_of(application, i, run);
+            assert_int_equal(freq_points_add(&m->data.points, &p), ERR_OK);
+        }
+}
+
+static void check(struct made *m, const struct clock_list *clocks)
+{
+    assert_int_equal(
+        data_checks_run(&m->data.points, clocks, &m->data.curves, &m->data.findings, &m->why),
+        ERR_OK);
+}
+
+static const struct data_finding *finding(const struct made *m, enum data_check wanted)
+{
+    for (size_t i = 0; i < m->data.findings.count; i++)
+        if (m->data.findings.items[i].check == wanted)
+            return &m->data.findings.items[i];
+    return NULL;
+}
+
+static struct freq_point *row(struct made *m, size_t clock, unsigned run)
+{
+    for (size_t i = 0; i < m->data.points.count; i++)
+        if (m->data.points.items[i].freq_mhz == clock_of(clock) &&
+            m->data.points.items[i].run == run)
+            return &m->data.points.items[i];
+    fail();
+    return NULL;
+}
+
+static void good_data_passes_but_for_its_first_runs(void **state)
+{
+    (void)state;
+    struct made m = {0};
+    make(&m, "a");
+    check(&m, NULL);
+    assert_int_equal(m.data.findings.count, 1);
+    assert_int_equal(finding(&m, CHECK_COLD_RUNS)->rows, CLOCKS);
+    assert_int_equal(m.data.curves.items[0].count, CLOCKS);
+    assert_int_equal(m.data.curves.items[0].samples[0].runs, 2);
+    freq_data_release(&m.data);
+}
+
+static void a_cold_baseline_is_left_out_and_fmax_is_kept(void **state)
+{
+    (void)state;
+    struct made m = {0};
+    make(&m, "a");
+    for (unsigned run = 1; run <= 3; run++)
+        row(&m, CLOCKS - 1, run)->time_s *= 12;
+    check(&m, NULL);
+    const struct data_finding *cold = finding(&m, CHECK_COLD_BASELINE);
+    assert_non_null(cold);
+    assert_int_equal(cold->rows, 2);
+    assert_non_null(strstr(cold->text, "92 %"));
+    assert_int_equal(m.data.curves.items[0].count, CLOCKS - 1);
+    assert_near(m.data.curves.items[0].fmax_mhz, clock_of(CLOCKS - 1), 0);
+    freq_data_release(&m.data);
+}
+
+/* One slow clock in the middle is an outlier, not a baseline. */
+static void a_slow_clock_elsewhere_is_not_a_cold_baseline(void **state)
+{
+    (void)state;
+    struct made m = {0};
+    make(&m, "a");
+    for (unsigned run = 1; run <= 3; run++)
+        row(&m, 9, run)->time_s *= 3;
+    check(&m, NULL);
+    assert_null(finding(&m, CHECK_COLD_BASELINE));
+    assert_int_equal(m.data.curves.items[0].count, CLOCKS);
+    freq_data_release(&m.data);
+}
+
+static void a_copied_vector_of_times_is_not_used(void **state)
+{
+    (void)state;
+    struct made m = {0};
+    make(&m, "a");
+    make(&m, "b");
+    make(&m, "c");
+    for (size_t i = 0; i < 60; i++)
+        m.data.points.items[60 + i].time_s = m.data.points.items[i].time_s;
+    check(&m, NULL);
+    assert_true(
+        data_findings_has(&m.data.findings, CHECK_IDENTICAL_TIMES, &m.data.curves.items[0]));
+    assert_true(
+        data_findings_has(&m.data.findings, CHECK_IDENTICAL_TIMES, &m.data.curves.items[1]));
+    assert_false(
+        data_findings_has(&m.data.findings, CHECK_IDENTICAL_TIMES, &m.data.curves.items[2]));
+    assert_true(isnan(m.data.curves.items[0].samples[3].time_s));
+    assert_true(m.data.curves.items[0].samples[3].power_w > 0);
+    assert_true(m.data.curves.items[2].samples[3].time_s > 0);
+    freq_data_release(&m.data);
+}
+
+static void an_idle_gpu_has_no_optimum(void **state)
+{
+    (void)state;
+    struct made m = {0};
+    make(&m, "a");
+    for (size_t i = 0; i < m.data.points.count; i++)
+        m.data.points.items[i].power_w = 42 + 0.005 * m.data.points.items[i].freq_mhz;
+    check(&m, NULL);
+    assert_non_null(finding(&m, CHECK_IDLE_GPU));
+    assert_int_equal(data_check_severity(CHECK_IDLE_GPU), DATA_VOID);
+    freq_data_release(&m.data);
+}
+
+static void clocks_that_were_not_reached_or_do_not_exist_are_left_out(void **state)
+{
+    (void)state;
+    struct made m = {0};
+    struct clock_list clocks = {0};
+    make(&m, "a");
+    for (size_t i = 0; i < CLOCKS; i++)
+        if (i != 4)
+            assert_int_equal(clock_list_add(&clocks, "A100", 1215, clock_of(i)), ERR_OK);
+    row(&m, 7, 2)->achieved_mhz = 400;
+    row(&m, 7, 3)->achieved_mhz = clock_of(7) - 15; /* one step: rounding */
+    check(&m, &clocks);
+    assert_int_equal(finding(&m, CHECK_ILLEGAL_CLOCK)->rows, 3);
+    assert_int_equal(finding(&m, CHECK_CLOCK_MISMATCH)->rows, 1);
+    assert_int_equal(m.data.curves.items[0].count, CLOCKS - 1);
+    clock_list_release(&clocks);
+    freq_data_release(&m.data);
+}
+
+static void bad_values_are_named_and_left_out(void **state)
+{
+    (void)state;
+    struct made m = {0};
+    make(&m, "a");
+    row(&m, 3, 2)->energy_j = -5;
+    row(&m, 3, 3)->power_w = NAN;
+    row(&m, 5, 1)->freq_mhz = 0;
+    row(&m, 6, 2)->time_s = 0;
+    check(&m, NULL);
+    assert_int_equal(finding(&m, CHECK_INVALID_VALUE)->rows, 4);
+    freq_data_release(&m.data);
+}
+
+static void repeated_and_unordered_rows_are_named(void **state)
+{
+    (void)state;
+    struct made m = {0};
+    make(&m, "a");
+    for (size_t i = 0; i < m.data.points.count; i++)
+        m.data.points.items[i].timestamp_s = 1000 + 60 * m.data.points.items[i].seq;
+    row(&m, 8, 2)->timestamp_s = 5;
+    struct freq_point again = *row(&m, 2, 2);
+    assert_int_equal(freq_points_add(&m.data.points, &again), ERR_OK);
+    check(&m, NULL);
+    assert_int_equal(finding(&m, CHECK_DUPLICATE_POINTS)->rows, 1);
+    assert_int_equal(finding(&m, CHECK_UNORDERED_TIMESTAMPS)->rows, 1);
+    freq_data_release(&m.data);
+}
+
+static void few_points_and_unknown_gpus_are_named(void **state)
+{
+    (void)state;
+    struct made m = {0};
+    struct freq_point p = point_of("a", 3, 1);
+    (void)str_copy(p.gpu, sizeof p.gpu, "Imaginator 9000");
+    assert_int_equal(freq_points_add(&m.data.points, &p), ERR_OK);
+    check(&m, NULL);
+    assert_non_null(finding(&m, CHECK_TOO_FEW_POINTS));
+    assert_non_null(finding(&m, CHECK_UNKNOWN_GPU));
+    assert_int_equal(m.data.curves.items[0].count, 1);
+    freq_data_release(&m.data);
+    m = (struct made){0};
+    check(&m, NULL); /* nothing at all */
+    assert_int_equal(m.data.curves.count, 0);
+    freq_data_release(&m.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_data_passes_but_for_its_first_runs),
+        cmocka_unit_test(a_cold_baseline_is_left_out_and_fmax_is_kept),
+        cmocka_unit_test(a_slow_clock_elsewhere_is_not_a_cold_baseline),
+        cmocka_unit_test(a_copied_vector_of_times_is_not_used),
+        cmocka_unit_test(an_idle_gpu_has_no_optimum),
+        cmocka_unit_test(clocks_that_were_not_reached_or_do_not_exist_are_left_out),
+        cmocka_unit_test(bad_values_are_named_and_left_out),
+        cmocka_unit_test(repeated_and_unordered_rows_are_named),
+        cmocka_unit_test(few_points_and_unknown_gpus_are_named),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,300 @@
+/* Models on curves made here: known values, saved and loaded models that predict the same, intervals that cover. */
+#include "support/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/random.h"
+#include "core/text.h"
+#include "port/json_read.h"
+#include "port/output.h"
+#include "power/freq_calibrate.h"
+#include "power/freq_model.h"
+#include "power/freq_validate.h"
+
+enum { CLOCKS = 60, APPLICATIONS = 6 };
+#define FMAX 1395.0
+
+struct world {
+    struct freq_curve items[APPLICATIONS];
+    struct freq_sample samples[APPLICATIONS][CLOCKS];
+    struct freq_curves curves;
+};
+
+/* Applications of different weight on the compute units: power and knee follow from it. */
+static void make_world(struct world *w, double noise, uint64_t seed)
+{
+    struct random random = random_seeded(seed);
+    for (size_t a = 0; a < APPLICATIONS; a++) {
+        double fp = 0.1 + 0.12 * (double)a, dram = 0.7 - 0.1 * (double)a + 0.08 * (double)(a % 2),
+               knee = 1.1 + 0.2 * dram;
+        w->items[a] = (struct freq_curve){
+            .fmax_mhz = FMAX, .idle_w = 30, .count = CLOCKS, .samples = w->samples[a]};
+        (void)str_copy(w->items[a].gpu, sizeof w->items[a].gpu, "V100");
+        (void)str_format(w->items[a].application, sizeof w->items[a].application, "app%zu", a);
+        for (size_t i = 0; i < CLOCKS; i++) {
+            struct freq_sample *s = &w->samples[a][i];
+            double mhz = 510 + 15.0 * (double)i, x = mhz / FMAX;
+            s->freq_mhz = mhz;
+            s->power_w = (40 + 60 * dram * x + (80 + 120 * fp) * x * x * x) *
+                         (1 + noise * random_normal(&random));
+            s->time_s = (5 + (double)a) * (1 + fp * fmax(0, 1 / x - knee)) *
+                        (1 + noise * random_normal(&random));
+            s->window_s = s->time_s;
+            s->energy_j = s->power_w * s->window_s;
+            s->activity[FREQ_FP] = fp;
+            s->activity[FREQ_DRAM] = dram;
+            s->activity[FREQ_SM] = s->activity[FREQ_UTIL] = 0.95;
+            s->runs = 1;
+        }
+    }
+    w->curves = (struct freq_curves){w->items, APPLICATIONS};
+}
+
+/* The published formula at fp 0.3, dram 0.15, T(fmax) = 1 s on a V100, computed apart from this program. */
+static void fgcs_has_its_published_values(void **state)
+{
+    (void)state;
+    static const struct {
+        double mhz, watts, seconds;
+    } KNOWN[] = {{510, 55.812640, 5.053680},
+                 {1000, 94.348230, 2.057966},
+                 {1200, 108.706222, 1.873568},
+                 {1380, 121.161938, 1.838651},
+                 {1400, 122.522059, 1.840039}};
+    struct world w;
+    struct freq_model model;
+    struct error why;
+    make_world(&w, 0, 1);
+    const struct freq_model_options options = {.is_published = true, .without_interval = true};
+    assert_int_equal(freq_model_fit(&model, "fgcs", &w.curves, &options, &why), ERR_OK);
+    struct freq_target target = {.fmax_mhz = 1380, .fmax_time_s = 1, .fmax_window_s = 1};
+    target.activity[FREQ_FP] = 0.3;
+    target.activity[FREQ_DRAM] = 0.15;
+    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++) {
+        struct freq_prediction out;
+        assert_int_equal(freq_model_predict(&model, &target, &KNOWN[i].mhz, 1, &out, &why), ERR_OK);
+        assert_near(out.figures[FREQ_POWER_W].value, KNOWN[i].watts, 5e-7 * KNOWN[i].watts);
+        assert_near(out.figures[FREQ_TIME_S].value, KNOWN[i].seconds, 5e-7 * KNOWN[i].seconds);
+        assert_near(out.figures[FREQ_ENERGY_J].value, KNOWN[i].watts * KNOWN[i].seconds,
+                    1e-6 * KNOWN[i].watts * KNOWN[i].seconds);
+    }
+    freq_model_release(&model);
+}
+
+/* Its own form is found again. */
+static void fgcs_is_refitted(void **state)
+{
+    (void)state;
+    struct world w;
+    struct freq_model model;
+    struct error why;
+    make_world(&w, 0, 1);
+    for (size_t a = 0; a < APPLICATIONS; a++)
+        for (size_t i = 0; i < CLOCKS; i++) {
+            struct freq_sample *s = &w.samples[a][i];
+            s->power_w = expm1(-1 + 0.8 * s->activity[FREQ_FP] + 0.1 * s->activity[FREQ_DRAM] +
+                               0.75 * log1p(s->freq_mhz));
+        }
+    const struct freq_model_options options = {.without_interval = true};
+    assert_int_equal(freq_model_fit(&model, "fgcs", &w.curves, &options, &why), ERR_OK);
+    struct text saved = {0};
+    freq_model_save(&model, &saved);
+    struct jv *object = NULL;
+    assert_int_equal(jv_parse(text_get(&saved), saved.length, &object, &why), ERR_OK);
+    double found[4];
+    assert_true(jv_numbers(jv_path(object, "state.power"), found, 4));
+    assert_near(found[0], -1, 1e-7);
+    assert_near(found[1], 0.8, 1e-7);
+    assert_near(found[2], 0.1, 1e-7);
+    assert_near(found[3], 0.75, 1e-8);
+    jv_free(object);
+    text_release(&saved);
+    freq_model_release(&model);
+}
+
+/* A library that is not there is a reason to leave a kind out. */
+static bool is_fitted(struct freq_model *model, const char *name, const struct freq_curves *curves)
+{
+    struct error why = {0};
+    const struct freq_model_options options = {.seed = 3, .trees = 20};
+    enum err err = freq_model_fit(model, name, curves, &options, &why);
+    if (err == ERR_ABSENT)
+        printf("%s: %s\n", name, why.text);
+    else
+        assert_int_equal(err, ERR_OK);
+    return err == ERR_OK;
+}
+
+static void saved_models_predict_the_same(void **state)
+{
+    (void)state;
+    struct world w;
+    make_world(&w, 0.01, 2);
+    char path[] = "/tmp/ipw-power-model-XXXXXX";
+    close(mkstemp(path));
+    for (size_t m = 0; FREQ_MODELS[m]; m++) {
+        struct freq_model model, loaded;
+        struct text saved = {0};
+        struct error why = {0};
+        struct freq_sample probes[3];
+        size_t count = freq_curve_probes(&w.items[2], 3, 5, probes);
+        struct freq_target target = freq_target_of(&w.items[2], probes, count);
+        if (!is_fitted(&model, FREQ_MODELS[m]->name, &w.curves))
+            continue;
+        freq_model_save(&model, &saved);
+        assert_int_equal(output_put(path, text_get(&saved), saved.length, &why), ERR_OK);
+        assert_int_equal(freq_model_load(&loaded, path, &why), ERR_OK);
+        for (double mhz = 510; mhz < FMAX; mhz += 90) {
+            struct freq_prediction a, b;
+            assert_int_equal(freq_model_predict(&model, &target, &mhz, 1, &a, &why), ERR_OK);
+            assert_int_equal(freq_model_predict(&loaded, &target, &mhz, 1, &b, &why), ERR_OK);
+            for (size_t k = 0; k < FREQ_FIGURES; k++) {
+                assert_near(b.figures[k].value, a.figures[k].value, 1e-6 * a.figures[k].value);
+                assert_near(b.figures[k].high, a.figures[k].high, 1e-6 * a.figures[k].high);
+                assert_true(a.figures[k].low < a.figures[k].value);
+            }
+        }
+        text_release(&saved);
+        freq_model_release(&model);
+        freq_model_release(&loaded);
+    }
+    unlink(path);
+}
+
+static void damaged_files_are_refused(void **state)
+{
+    (void)state;
+    struct world w;
+    make_world(&w, 0.01, 2);
+    char path[] = "/tmp/ipw-power-model-XXXXXX";
+    close(mkstemp(path));
+    for (size_t m = 0; FREQ_MODELS[m]; m++) {
+        struct freq_model loaded;
+        struct error why = {0};
+        struct text text = {0};
+        text_addf(&text,
+                  "{\"format\":\"ipw-power-model\",\"version\":1,\"model\":\"%s\",\"state\":{"
+                  "\"power\":[1]}}",
+                  FREQ_MODELS[m]->name);
+        assert_int_equal(output_put(path, text_get(&text), text.length, &why), ERR_OK);
+        assert_int_equal(freq_model_load(&loaded, path, &why), ERR_BAD_VALUE);
+        assert_null(loaded.state);
+        text_release(&text);
+    }
+    unlink(path);
+}
+
+/* A new application by three probes: within a few per cent, and the interval covers about what it says. */
+static void roofline_predicts_a_left_out_application(void **state)
+{
+    (void)state;
+    struct world w;
+    struct freq_validation v;
+    struct error why;
+    make_world(&w, 0.01, 5);
+    const struct freq_validate_options options = {.protocol = FREQ_APPLICATION, .probes = -1};
+    assert_int_equal(freq_validate(FREQ_MODELS[0], &w.curves, NULL, &options, &v, &why), ERR_OK);
+    assert_int_equal(v.probes, 3);
+    assert_int_equal(v.figures[FREQ_POWER_W].rows, APPLICATIONS * (CLOCKS - 15));
+    assert_true(v.figures[FREQ_POWER_W].mape < 0.02);
+    assert_true(v.figures[FREQ_TIME_S].mape < 0.03);
+    assert_true(v.figures[FREQ_POWER_W].coverage > 0.8 && v.figures[FREQ_POWER_W].coverage < 0.98);
+    assert_true(v.regret_mean < 0.02);
+    freq_validation_release(&v);
+}
+
+/* What was left out must not have been seen: one application whose power is another's tenfold cannot be foreseen from
+ * activities, and a random split hides it. */
+static void a_random_split_leaks_and_leaving_out_an_application_does_not(void **state)
+{
+    (void)state;
+    struct world w;
+    struct freq_validation leaking, honest;
+    struct error why;
+    make_world(&w, 0, 5);
+    for (size_t i = 0; i < CLOCKS; i++)
+        w.samples[5][i].power_w *= 10;
+    struct freq_validate_options options = {.protocol = FREQ_RANDOM, .probes = -1};
+    const struct freq_model_kind *kind = freq_model_find("poly3", &why);
+    assert_int_equal(freq_validate(kind, &w.curves, NULL, &options, &leaking, &why), ERR_OK);
+    options.protocol = FREQ_APPLICATION;
+    assert_int_equal(freq_validate(kind, &w.curves, NULL, &options, &honest, &why), ERR_OK);
+    assert_true(freq_protocol_leaks(leaking.protocol) && !freq_protocol_leaks(honest.protocol));
+    assert_true(leaking.curves[5].mape[FREQ_POWER_W] < 0.1);
+    assert_true(honest.curves[5].mape[FREQ_POWER_W] > 0.5);
+    freq_validation_release(&leaking);
+    freq_validation_release(&honest);
+    options.protocol = FREQ_GPU;
+    assert_int_equal(freq_validate(kind, &w.curves, NULL, &options, &honest, &why), ERR_NO_DATA);
+}
+
+/* Relations that the definitions imply. */
+static void scores_agree_with_one_another(void **state)
+{
+    (void)state;
+    struct world w;
+    struct freq_validation v;
+    struct error why;
+    make_world(&w, 0.01, 9);
+    const struct freq_validate_options options = {.protocol = FREQ_FREQUENCY, .probes = -1};
+    const struct freq_model_kind *kind = freq_model_find("linear", &why);
+    assert_int_equal(freq_validate(kind, &w.curves, NULL, &options, &v, &why), ERR_OK);
+    const struct freq_score *s = &v.figures[FREQ_POWER_W];
+    assert_int_equal(v.folds, CLOCKS);
+    assert_int_equal(s->rows, APPLICATIONS * CLOCKS);
+    assert_true(s->mae <= s->rmse);
+    assert_true(s->within[0] <= s->within[1] && s->within[1] <= s->within[2]);
+    assert_true(s->r2 > 0.9 && s->r2 < 1);
+    assert_near(s->coverage, FREQ_LEVEL, 0.03);
+    freq_validation_release(&v);
+}
+
+static void what_is_missing_is_named(void **state)
+{
+    (void)state;
+    struct world w;
+    struct freq_model model;
+    struct error why;
+    struct freq_prediction out;
+    double mhz = 1000;
+    make_world(&w, 0, 1);
+    struct freq_model_options options = {.without_interval = true};
+    assert_int_equal(freq_model_fit(&model, "roofline", &(struct freq_curves){0}, &options, &why),
+                     ERR_NO_DATA);
+    assert_int_equal(freq_model_fit(&model, "nothing", &w.curves, &options, &why), ERR_USAGE);
+    assert_int_equal(freq_model_fit(&model, "roofline", &w.curves, &options, &why), ERR_OK);
+    assert_int_equal(freq_model_predict(&model, &(struct freq_target){.application = "none"}, &mhz,
+                                        1, &out, &why),
+                     ERR_NOT_FOUND);
+    assert_contains(why.text, "give probes");
+    assert_int_equal(
+        freq_model_predict(&model, &(struct freq_target){.gpu = "V100"}, &mhz, 1, &out, &why),
+        ERR_USAGE);
+    mhz = -1;
+    assert_int_equal(freq_model_predict(&model, &(struct freq_target){.application = "app1"}, &mhz,
+                                        1, &out, &why),
+                     ERR_BAD_VALUE);
+    freq_model_release(&model);
+    for (size_t a = 0; a < APPLICATIONS; a++)
+        for (size_t i = 0; i < CLOCKS; i++)
+            w.samples[a][i].activity[FREQ_FP] = NAN;
+    assert_int_equal(freq_model_fit(&model, "poly2", &w.curves, &options, &why), ERR_NO_DATA);
+    assert_contains(why.text, "activities");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fgcs_has_its_published_values),
+        cmocka_unit_test(fgcs_is_refitted),
+        cmocka_unit_test(saved_models_predict_the_same),
+        cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(roofline_predicts_a_left_out_application),
+        cmocka_unit_test(a_random_split_leaks_and_leaving_out_an_application_does_not),
+        cmocka_unit_test(scores_agree_with_one_another),
+        cmocka_unit_test(what_is_missing_is_named),
+    };
+    return RUN_TESTS_WITH(jv_available, tests);
+}
