@@ -2,31 +2,43 @@
  * sums over them, and each difference gets an interval, a p-value and a verdict. */
 #include "analysis/compare.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/registry.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "metrics/uncertainty.h"
 #include "rundir/run_table.h"
 
-/* ---- matching queries ---- */
-
-/* Rows of completed queries.  Paired: a[i] and b[i] are the same query, completed by both.  Else all of
- * each.  By their place in the dataset, so that repeats of one question stand together. */
-struct match {
-    bool paired;
-    uint32_t *a, *b;
-    size_t a_count, b_count;
-    size_t same, a_only, b_only, changed; /* of all queries: see struct comparison */
+/* A run, and by what its queries' parts of its time are scaled, so that all together make the run's own
+ * busy_watts and output_tokens_per_s. */
+struct terms_run {
+    const struct run_table *table;
+    double busy_scale, run_scale;
 };
+
+/* ---- matching queries ---- */
 
 struct entry {
     double index, repeat, question;
     uint32_t row;
+};
+
+/* The runs of both sides, those of a first, with their rows of completed queries.  Paired: rows[i] is the same query
+ * in all of them, and all completed it.  Else a side's runs are aligned in that way, or each has all of its own.  By
+ * their place in the dataset, so that repeats of one question stand together. */
+struct match {
+    struct matched_run {
+        struct terms_run run;
+        struct entry *entries; /* of all queries, by their key */
+        uint32_t *rows;
+        size_t count;
+    } *runs;
+    size_t a_runs, all_runs;
+    bool paired;
+    bool a_aligned, b_aligned;            /* unless it is paired */
+    size_t same, a_only, b_only, changed; /* of all queries: see struct comparison */
 };
 
 static int by_key(const void *left, const void *right)
@@ -61,61 +73,115 @@ static int compare_keys(const struct entry *a, const struct entry *b)
     return a->repeat < b->repeat ? -1 : a->repeat > b->repeat;
 }
 
-static void pair_up(const struct run_table *a, const struct entry *in_a, const struct run_table *b,
-                    const struct entry *in_b, struct match *out)
+enum found { NOT_THERE, ANOTHER_QUESTION, THE_SAME };
+
+/* The query of that key in a run, whose `at` moves on: keys come in order. */
+static enum found find_key(const struct matched_run *in, size_t *at, const struct entry *wanted,
+                           uint32_t *row)
 {
-    size_t i = 0, j = 0;
-    while (i < a->rows && j < b->rows) {
-        int order = compare_keys(&in_a[i], &in_b[j]);
-        if (order == 0 && in_a[i].question == in_b[j].question) {
-            out->same++;
-            if (run_completed(a, in_a[i].row) && run_completed(b, in_b[j].row)) {
-                out->a[out->a_count++] = in_a[i].row;
-                out->b[out->b_count++] = in_b[j].row;
-            }
-        } else if (order == 0)
-            out->changed++;
-        i += order <= 0;
-        j += order >= 0;
-    }
-    out->a_only = a->rows - out->same - out->changed;
-    out->b_only = b->rows - out->same - out->changed;
+    while (*at < in->run.table->rows && compare_keys(&in->entries[*at], wanted) < 0)
+        ++*at;
+    if (*at == in->run.table->rows || compare_keys(&in->entries[*at], wanted) != 0)
+        return NOT_THERE;
+    const struct entry *entry = &in->entries[(*at)++];
+    *row = entry->row;
+    return entry->question == wanted->question ? THE_SAME : ANOTHER_QUESTION;
 }
 
-static size_t take_all(const struct run_table *table, const struct entry *entries, uint32_t *out)
+/* Rows of the queries that all runs from `first` to `end` have completed.  True if these are at least half of the
+ * queries of the shortest. */
+static bool align(struct match *match, size_t first, size_t end, size_t *at)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < table->rows; i++)
-        if (run_completed(table, entries[i].row))
-            out[count++] = entries[i].row;
-    return count;
+    const struct matched_run *lead = &match->runs[first];
+    size_t shortest = lead->run.table->rows, count = 0;
+    match->same = match->changed = 0;
+    for (size_t r = first; r < end; r++) {
+        at[r] = 0;
+        if (match->runs[r].run.table->rows < shortest)
+            shortest = match->runs[r].run.table->rows;
+    }
+    for (size_t i = 0; i < lead->run.table->rows; i++) {
+        enum found all = THE_SAME;
+        bool completed = true;
+        for (size_t r = first; r < end && all; r++) {
+            uint32_t row = 0;
+            enum found found = find_key(&match->runs[r], &at[r], &lead->entries[i], &row);
+            all = found < all ? found : all;
+            match->runs[r].rows[count] = row;
+            completed = completed && found && run_completed(match->runs[r].run.table, row);
+        }
+        match->same += all == THE_SAME;
+        match->changed += all == ANOTHER_QUESTION;
+        count += all == THE_SAME && completed;
+    }
+    for (size_t r = first; r < end; r++)
+        match->runs[r].count = count;
+    return match->same && 2 * match->same >= shortest;
+}
+
+static void take_all(struct matched_run *run)
+{
+    run->count = 0;
+    for (size_t i = 0; i < run->run.table->rows; i++)
+        if (run_completed(run->run.table, run->entries[i].row))
+            run->rows[run->count++] = run->entries[i].row;
+}
+
+static bool align_side(struct match *match, size_t first, size_t end, bool keyed, size_t *at)
+{
+    bool aligned = keyed && end - first > 1 && align(match, first, end, at);
+    for (size_t r = first; !aligned && r < end; r++)
+        take_all(&match->runs[r]);
+    return aligned;
+}
+
+static void match_queries(struct match *match, size_t *at)
+{
+    const struct run_table *a = match->runs[0].run.table, *b = match->runs[match->a_runs].run.table;
+    /* Repetitions of a command have nothing in common that would pair them. */
+    bool keyed = a->kind == RUN_KIND_PROFILE;
+    match->paired = align(match, 0, match->all_runs, at) && keyed;
+    match->a_only = a->rows - match->same - match->changed;
+    match->b_only = b->rows - match->same - match->changed;
+    if (match->paired)
+        return;
+    size_t same = match->same, changed = match->changed;
+    match->a_aligned = align_side(match, 0, match->a_runs, keyed, at);
+    match->b_aligned = align_side(match, match->a_runs, match->all_runs, keyed, at);
+    match->same = same;
+    match->changed = changed;
 }
 
 static void match_release(struct match *match)
 {
-    free(match->a);
-    free(match->b);
+    for (size_t r = 0; match->runs && r < match->all_runs; r++) {
+        free(match->runs[r].entries);
+        free(match->runs[r].rows);
+    }
+    free(match->runs);
     *match = (struct match){0};
 }
 
-static enum err match_runs(const struct run_table *a, const struct run_table *b, struct match *out)
+static struct terms_run terms_run_of(const struct run_table *table);
+
+static enum err match_runs(const struct compare_side *a, const struct compare_side *b,
+                           struct match *out)
 {
-    struct entry *in_a = entries_of(a), *in_b = entries_of(b);
-    *out = (struct match){.a = malloc((a->rows + 1) * sizeof *out->a),
-                          .b = malloc((b->rows + 1) * sizeof *out->b)};
-    enum err err = in_a && in_b && out->a && out->b ? ERR_OK : ERR_NO_MEMORY;
-    if (!err) {
-        pair_up(a, in_a, b, in_b, out);
-        /* Repetitions of a command have nothing in common that would pair them. */
-        out->paired = a->kind == RUN_KIND_PROFILE && out->same &&
-                      2 * out->same >= (a->rows < b->rows ? a->rows : b->rows);
-        if (!out->paired) {
-            out->a_count = take_all(a, in_a, out->a);
-            out->b_count = take_all(b, in_b, out->b);
-        }
+    size_t all = a->count + b->count;
+    size_t *at = calloc(all, sizeof *at);
+    *out =
+        (struct match){.runs = calloc(all, sizeof *out->runs), .a_runs = a->count, .all_runs = all};
+    enum err err = at && out->runs ? ERR_OK : ERR_NO_MEMORY;
+    for (size_t r = 0; !err && r < all; r++) {
+        struct matched_run *run = &out->runs[r];
+        run->run = terms_run_of(r < a->count ? &a->runs[r] : &b->runs[r - a->count]);
+        run->entries = entries_of(run->run.table);
+        run->rows = malloc((run->run.table->rows + 1) * sizeof *run->rows);
+        err = run->entries && run->rows ? ERR_OK : ERR_NO_MEMORY;
     }
-    free(in_a);
-    free(in_b);
+    if (!err)
+        match_queries(out, at);
+    free(at);
     if (err)
         match_release(out);
     return err;
@@ -138,20 +204,17 @@ enum quantity_of_query {
     QUERY_RUN_S,  /* its part of the time from the first sending to the last end */
 };
 
-/* A run, and by what its queries' parts of its time are scaled, so that all together make the run's own
- * busy_watts and output_tokens_per_s. */
-struct terms_run {
-    const struct run_table *table;
-    double busy_scale, run_scale;
-};
-
-/* One entry a question, its repeats added up: they are not independent.  A query enters where its part is
- * known, when paired in both runs. */
+/* One entry a question, its repeats and its runs added up: they are not independent.  A query enters where its part
+ * is known in all runs that are aligned. */
 struct terms {
-    double *a, *b; /* CONTRAST_SUMS each */
-    size_t a_count, b_count;
-    size_t a_queries, b_queries;
-    bool repeats; /* an entry has several queries */
+    struct side_terms {
+        double *entries; /* CONTRAST_SUMS each */
+        size_t count, queries;
+        double question; /* the place of the last one that entered */
+    } a, b;
+    double (*of_run)[CONTRAST_SUMS]; /* sums over all queries of each run */
+    double (*query)[CONTRAST_SUMS];  /* of each run, the one that is being added */
+    bool repeats;                    /* an entry has several queries */
 };
 
 struct factor {
@@ -248,103 +311,110 @@ static bool factor_of(const struct terms_run *run, const struct factor *factor, 
     return is_known(out[0]) && is_known(out[1]);
 }
 
-static bool is_next_question(const struct run_table *table, const uint32_t *rows, size_t i)
+/* The terms of the i-th query in the runs from `first` to `end`; a factor that one of them lacks is left out of all.
+ * False when nothing is left. */
+static bool query_terms(const struct match *match, size_t first, size_t end, size_t i,
+                        enum compare_metric metric, double (*out)[CONTRAST_SUMS])
 {
-    return i == 0 || table->kind != RUN_KIND_PROFILE /* independent repetitions */ ||
-           run_number(table, RUN_INDEX, rows[i]) != run_number(table, RUN_INDEX, rows[i - 1]);
+    bool known = false;
+    for (size_t r = first; r < end; r++)
+        memset(out[r], 0, sizeof out[r]);
+    for (size_t f = 0; f < 1 + (size_t)FORMULAS[metric].product; f++) {
+        bool all = true;
+        for (size_t r = first; r < end; r++)
+            all = factor_of(&match->runs[r].run, &FORMULAS[metric].factors[f],
+                            match->runs[r].rows[i], out[r] + 2 * f) &&
+                  all;
+        for (size_t r = first; !all && r < end; r++)
+            out[r][2 * f] = out[r][2 * f + 1] = 0;
+        known = known || all;
+    }
+    return known;
 }
 
-/* Where the terms of one side come together. */
-struct gathering {
-    const struct terms_run *run;
-    const uint32_t *rows;
-    double *terms;
-    size_t count, queries;
-    double question; /* the place of the last one that entered */
-    bool repeats;
-};
-
-/* Adds the query's terms to its question's entry. */
-static void enter(struct gathering *to, size_t i, const double *terms)
+/* Adds what query_terms found to the entry of its question and to the sums of its runs. */
+static void enter(const struct match *match, size_t first, size_t end, size_t i,
+                  struct terms *terms, struct side_terms *to)
 {
-    double question = run_number(to->run->table, RUN_INDEX, to->rows[i]);
-    bool again =
-        to->count && to->question == question && !is_next_question(to->run->table, to->rows, i);
-    double *entry = to->terms + (again ? to->count - 1 : to->count) * CONTRAST_SUMS;
-    for (size_t s = 0; s < CONTRAST_SUMS; s++)
-        entry[s] = terms[s] + (again ? entry[s] : 0);
+    const struct run_table *table = match->runs[first].run.table;
+    double question = run_number(table, RUN_INDEX, match->runs[first].rows[i]);
+    bool again = i && to->count && to->question == question && table->kind == RUN_KIND_PROFILE;
+    double *entry = to->entries + (again ? to->count - 1 : to->count) * CONTRAST_SUMS;
+    for (size_t s = 0; s < CONTRAST_SUMS; s++) {
+        double sum = 0;
+        for (size_t r = first; r < end; r++) {
+            sum += terms->query[r][s];
+            terms->of_run[r][s] += terms->query[r][s];
+        }
+        entry[s] = sum + (again ? entry[s] : 0);
+    }
     to->count += !again;
-    to->queries++;
-    to->repeats = to->repeats || again;
+    to->queries += end - first;
     to->question = question;
+    terms->repeats = terms->repeats || again;
 }
 
-static void gather_pairs(struct gathering *a, struct gathering *b, size_t count,
-                         enum compare_metric metric)
+static void gather_pairs(const struct match *match, enum compare_metric metric, struct terms *out)
 {
-    for (size_t i = 0; i < count; i++) {
-        double in_a[CONTRAST_SUMS] = {0}, in_b[CONTRAST_SUMS] = {0};
-        bool known = false;
-        for (size_t f = 0; f < 1 + (size_t)FORMULAS[metric].product; f++) {
-            const struct factor *factor = &FORMULAS[metric].factors[f];
-            if (factor_of(a->run, factor, a->rows[i], in_a + 2 * f) &&
-                factor_of(b->run, factor, b->rows[i], in_b + 2 * f))
-                known = true;
-            else
-                in_a[2 * f] = in_a[2 * f + 1] = in_b[2 * f] = in_b[2 * f + 1] = 0;
-        }
-        if (!known)
+    for (size_t i = 0; i < match->runs[0].count; i++) {
+        if (!query_terms(match, 0, match->all_runs, i, metric, out->query))
             continue;
-        enter(a, i, in_a);
-        enter(b, i, in_b);
+        enter(match, 0, match->a_runs, i, out, &out->a);
+        enter(match, match->a_runs, match->all_runs, i, out, &out->b);
     }
 }
 
-static void gather_all(struct gathering *to, size_t count, enum compare_metric metric)
+/* Of runs that are aligned, or of one. */
+static void gather(const struct match *match, size_t first, size_t end, enum compare_metric metric,
+                   struct terms *out, struct side_terms *to)
 {
-    for (size_t i = 0; i < count; i++) {
-        double terms[CONTRAST_SUMS] = {0};
-        bool known = false;
-        for (size_t f = 0; f < 1 + (size_t)FORMULAS[metric].product; f++) {
-            if (factor_of(to->run, &FORMULAS[metric].factors[f], to->rows[i], terms + 2 * f))
-                known = true;
-            else
-                terms[2 * f] = terms[2 * f + 1] = 0;
-        }
-        if (known)
-            enter(to, i, terms);
-    }
+    for (size_t i = 0; i < match->runs[first].count; i++)
+        if (query_terms(match, first, end, i, metric, out->query))
+            enter(match, first, end, i, out, to);
+}
+
+static void gather_side(const struct match *match, size_t first, size_t end, bool aligned,
+                        enum compare_metric metric, struct terms *out, struct side_terms *to)
+{
+    if (aligned)
+        gather(match, first, end, metric, out, to);
+    for (size_t r = first; !aligned && r < end; r++)
+        gather(match, r, r + 1, metric, out, to);
 }
 
 static void terms_release(struct terms *terms)
 {
-    free(terms->a);
-    free(terms->b);
+    free(terms->a.entries);
+    free(terms->b.entries);
+    free(terms->of_run);
+    free(terms->query);
     *terms = (struct terms){0};
 }
 
-static enum err terms_of(const struct terms_run *a, const struct terms_run *b,
-                         const struct match *match, enum compare_metric metric, struct terms *out)
+static double *new_entries(const struct match *match, size_t first, size_t end)
 {
-    *out = (struct terms){.a = malloc((match->a_count + 1) * CONTRAST_SUMS * sizeof *out->a),
-                          .b = malloc((match->b_count + 1) * CONTRAST_SUMS * sizeof *out->b)};
-    if (!out->a || !out->b) {
+    size_t count = 1;
+    for (size_t r = first; r < end; r++)
+        count += match->runs[r].count;
+    return malloc(count * CONTRAST_SUMS * sizeof(double));
+}
+
+static enum err terms_of(const struct match *match, enum compare_metric metric, struct terms *out)
+{
+    *out = (struct terms){.a.entries = new_entries(match, 0, match->a_runs),
+                          .b.entries = new_entries(match, match->a_runs, match->all_runs),
+                          .of_run = calloc(match->all_runs, sizeof *out->of_run),
+                          .query = calloc(match->all_runs, sizeof *out->query)};
+    if (!out->a.entries || !out->b.entries || !out->of_run || !out->query) {
         terms_release(out);
         return ERR_NO_MEMORY;
     }
-    struct gathering in_a = {.run = a, .rows = match->a, .terms = out->a};
-    struct gathering in_b = {.run = b, .rows = match->b, .terms = out->b};
-    if (match->paired)
-        gather_pairs(&in_a, &in_b, match->a_count, metric);
-    else {
-        gather_all(&in_a, match->a_count, metric);
-        gather_all(&in_b, match->b_count, metric);
+    if (match->paired) {
+        gather_pairs(match, metric, out);
+    } else {
+        gather_side(match, 0, match->a_runs, match->a_aligned, metric, out, &out->a);
+        gather_side(match, match->a_runs, match->all_runs, match->b_aligned, metric, out, &out->b);
     }
-    out->a_count = in_a.count;
-    out->b_count = in_b.count;
-    out->a_queries = in_a.queries;
-    out->b_queries = in_b.queries;
-    out->repeats = in_a.repeats || in_b.repeats;
     return ERR_OK;
 }
 
@@ -372,8 +442,9 @@ const char *compare_verdict_text(enum compare_verdict verdict)
 static double mcnemar(const struct terms *terms)
 {
     uint64_t only_a = 0, only_b = 0;
-    for (size_t i = 0; i < terms->a_count; i++) {
-        bool a = terms->a[i * CONTRAST_SUMS] > 0, b = terms->b[i * CONTRAST_SUMS] > 0;
+    for (size_t i = 0; i < terms->a.count; i++) {
+        bool a = terms->a.entries[i * CONTRAST_SUMS] > 0,
+             b = terms->b.entries[i * CONTRAST_SUMS] > 0;
         only_a += a && !b;
         only_b += b && !a;
     }
@@ -387,32 +458,34 @@ static void widen(struct contrast_figure *figure, double sigma)
     figure->high = figure->value + hypot(figure->high - figure->value, 1.96 * sigma);
 }
 
-/* Sensors that are wrong in every query alike: in each value, and where they are not the same ones also in
- * the difference. */
-static void add_calibration(double a_calibration, double b_calibration, bool same,
-                            struct compared *out)
+struct compare_sensors {
+    struct uncertainty a, b, all;
+};
+
+/* Sensors are wrong in every query alike: where both sides have the same ones that cancels, and is stated once
+ * (comparison.common).  Else it is in each value and in the difference. */
+static void add_calibration(const struct compare_sensors *sensors, struct compared *out)
 {
-    double a = is_known(a_calibration) ? a_calibration * out->found.a : 0;
-    double b = is_known(b_calibration) ? b_calibration * out->found.b : 0;
+    if (sensors->all.sensors != UNCERTAINTY_MIXED)
+        return;
+    double of_a = is_known(sensors->a.common) ? sensors->a.common : 0;
+    double of_b = is_known(sensors->b.common) ? sensors->b.common : 0;
+    double a = of_a * out->found.a, b = of_b * out->found.b;
     out->a_plus_minus = hypot(out->found.a_error, a);
     out->b_plus_minus = hypot(out->found.b_error, b);
-    if (same)
-        return;
-    double both = hypot(is_known(a_calibration) ? a_calibration : 0,
-                        is_known(b_calibration) ? b_calibration : 0);
     widen(&out->found.difference, hypot(a, b));
-    widen(&out->found.relative, both * fabs(1 + out->found.relative.value));
+    widen(&out->found.relative, hypot(of_a, of_b) * fabs(1 + out->found.relative.value));
 }
 
 /* All or none right do not scatter, and are no surer for that: the standard error of Wilson's interval,
  * which is z^2 / (n + z^2) wide there, and of a product, what it makes of the second factor. */
-static double edge_error(const double *terms, size_t count, bool product, double error)
+static double edge_error(const struct side_terms *side, bool product, double error)
 {
     double sums[CONTRAST_SUMS] = {0}, questions = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < side->count; i++) {
         for (size_t s = 0; s < CONTRAST_SUMS; s++)
-            sums[s] += terms[i * CONTRAST_SUMS + s];
-        questions += terms[i * CONTRAST_SUMS + 1] > 0;
+            sums[s] += side->entries[i * CONTRAST_SUMS + s];
+        questions += side->entries[i * CONTRAST_SUMS + 1] > 0;
     }
     if (!is_known(error) || (sums[0] != 0 && sums[0] != sums[1]))
         return error;
@@ -425,70 +498,135 @@ static bool is_of_accuracy(enum compare_metric metric)
     return metric == COMPARE_ACCURACY || metric == COMPARE_IPJ || metric == COMPARE_IPW;
 }
 
-static enum err compare_metric(const struct terms_run *a, const struct terms_run *b,
-                               const struct match *match, enum compare_metric metric, uint64_t seed,
-                               struct compared *out)
+/* Over questions: of one run a side, or of the questions' sums over all runs. */
+static enum err compare_queries(const struct match *match, const struct terms *terms,
+                                enum compare_metric metric, uint64_t seed, struct compared *out)
 {
-    struct terms terms;
-    enum err err = terms_of(a, b, match, metric, &terms);
-    if (err)
-        return err;
-    struct contrast_question question = {.a = {terms.a, terms.a_count},
-                                         .b = {terms.b, terms.b_count},
+    struct contrast_question question = {.a = {terms->a.entries, terms->a.count},
+                                         .b = {terms->b.entries, terms->b.count},
                                          .paired = match->paired,
                                          .product = metric_is_product(metric),
                                          .seed = seed};
-    err = contrast(&question, &out->found);
-    if (!err && is_of_accuracy(metric)) {
-        out->found.a_error =
-            edge_error(terms.a, terms.a_count, question.product, out->found.a_error);
-        out->found.b_error =
-            edge_error(terms.b, terms.b_count, question.product, out->found.b_error);
+    enum err err = contrast(&question, &out->found);
+    if (err)
+        return err;
+    if (is_of_accuracy(metric)) {
+        out->found.a_error = edge_error(&terms->a, question.product, out->found.a_error);
+        out->found.b_error = edge_error(&terms->b, question.product, out->found.b_error);
     }
-    out->a_queries = terms.a_queries;
-    out->b_queries = terms.b_queries;
-    out->a_plus_minus = out->found.a_error;
-    out->b_plus_minus = out->found.b_error;
-    if (is_known(out->found.p_value)) {
-        out->test = match->paired ? "paired permutation" : "permutation";
-        if (metric == COMPARE_ACCURACY && match->paired && !terms.repeats) {
-            out->found.p_value = mcnemar(&terms);
-            out->test = "McNemar, exact";
+    if (!is_known(out->found.p_value))
+        return ERR_OK;
+    out->test = match->paired ? "paired permutation" : "permutation";
+    if (metric == COMPARE_ACCURACY && match->paired && !terms->repeats && match->all_runs == 2) {
+        out->found.p_value = mcnemar(terms);
+        out->test = "McNemar, exact";
+    }
+    return ERR_OK;
+}
+
+static void widen_to(struct contrast_figure *figure, const struct contrast_figure *other)
+{
+    figure->low = fmin(figure->low, other->low);
+    figure->high = fmax(figure->high, other->high);
+}
+
+/* Over runs, each with one value.  A model that answers the same in every run is no surer of other questions for
+ * that: accuracy needs both, and has the larger p, and the wider interval, of the two. */
+static enum err compare_values(const struct match *match, const struct terms *terms,
+                               enum compare_metric metric, struct compared *out)
+{
+    struct contrast by_query = out->found;
+    double *values = malloc(match->all_runs * sizeof *values);
+    if (!values)
+        return ERR_NO_MEMORY;
+    for (size_t r = 0; r < match->all_runs; r++)
+        values[r] = contrast_statistic(terms->of_run[r], metric_is_product(metric));
+    contrast_runs(values, match->a_runs, values + match->a_runs, match->all_runs - match->a_runs,
+                  &out->found);
+    free(values);
+    if (is_of_accuracy(metric) && is_known(out->found.p_value)) {
+        widen_to(&out->found.difference, &by_query.difference);
+        widen_to(&out->found.relative, &by_query.relative);
+        out->found.a_error = fmax(out->found.a_error, by_query.a_error);
+        out->found.b_error = fmax(out->found.b_error, by_query.b_error);
+        if (by_query.p_value > out->found.p_value) {
+            out->found.p_value = by_query.p_value;
+            out->found.exact = by_query.exact;
+            return ERR_OK; /* and its test */
         }
     }
-    if (!err && COMPARE_METRIC_INFO[metric].energy) {
-        struct uncertainty of_a = uncertainty_of(a->table), of_b = uncertainty_of(b->table);
-        add_calibration(of_a.common, of_b.common, of_a.sensors == of_b.sensors, out);
-    }
+    out->test = is_known(out->found.p_value) ? "Welch's t" : NULL;
+    return ERR_OK;
+}
+
+static enum err compare_metric(const struct match *match, const struct compare_sensors *sensors,
+                               enum compare_metric metric, uint64_t seed, struct compared *out)
+{
+    struct terms terms;
+    bool by_run = match->all_runs > 2;
+    enum err err = terms_of(match, metric, &terms);
+    if (err)
+        return err;
+    if (!by_run || is_of_accuracy(metric))
+        err = compare_queries(match, &terms, metric, seed, out);
+    if (!err && by_run)
+        err = compare_values(match, &terms, metric, out);
+    out->a_queries = terms.a.queries;
+    out->b_queries = terms.b.queries;
+    out->a_plus_minus = out->found.a_error;
+    out->b_plus_minus = out->found.b_error;
+    if (!err && COMPARE_METRIC_INFO[metric].energy)
+        add_calibration(sensors, out);
     terms_release(&terms);
     return err;
 }
 
-/* ---- two runs ---- */
+/* ---- two sides ---- */
 
-enum err compare_runs(const struct run_table *a, const struct run_table *b, uint64_t seed,
-                      struct comparison *out, struct error *why)
+static struct uncertainty sensors_of(const struct compare_side *side)
 {
-    struct terms_run in_a = terms_run_of(a), in_b = terms_run_of(b);
+    struct uncertainty all = {UNKNOWN, UNKNOWN, 0};
+    double common = UNKNOWN;
+    for (size_t r = 0; r < side->count; r++) {
+        struct uncertainty run = uncertainty_of(&side->runs[r]);
+        uncertainty_join(&all, &run);
+        common = fmax(common, run.common);
+    }
+    all.common = common;
+    return all;
+}
+
+void compare_describe(const struct compare_side *side, struct compared_side *out)
+{
+    const struct run_table *first = &side->runs[0];
+    *out = (struct compared_side){.runs = side->count, .queries = first->rows};
+    str_copy(out->directory, sizeof out->directory, first->directory);
+    str_copy(out->model, sizeof out->model, first->model);
+    str_copy(out->hardware, sizeof out->hardware, run_hardware(first));
+}
+
+enum err compare_sides(const struct compare_side *a, const struct compare_side *b, uint64_t seed,
+                       struct comparison *out, struct error *why)
+{
     struct match match;
-    *out = (struct comparison){0};
-    str_copy(out->directory, sizeof out->directory, b->directory);
-    out->kind = a->kind;
-    str_copy(out->model, sizeof out->model, b->model);
-    str_copy(out->hardware, sizeof out->hardware, run_hardware(b));
+    struct compare_sensors sensors = {sensors_of(a), sensors_of(b), {UNKNOWN, UNKNOWN, 0}};
+    uncertainty_join(&sensors.all, &sensors.a);
+    uncertainty_join(&sensors.all, &sensors.b);
+    *out = (struct comparison){.kind = a->runs[0].kind, .a_runs = a->count};
+    compare_describe(b, &out->side);
     enum err err = match_runs(a, b, &match);
     if (err)
         return err_explain(why, err);
     out->paired = match.paired;
     out->same = match.same;
-    out->pairs = match.paired ? match.a_count : 0;
+    out->pairs = match.paired ? match.runs[0].count : 0;
     out->a_only = match.a_only;
     out->b_only = match.b_only;
     out->changed = match.changed;
+    out->common = sensors.all.sensors == UNCERTAINTY_MIXED ? UNKNOWN : sensors.all.common;
     for (size_t i = 0; !err && i < COMPARE_METRICS; i++) {
         out->metrics[i].p_holm = UNKNOWN;
-        err = compare_metric(&in_a, &in_b, &match, (enum compare_metric)i, seed + i,
-                             &out->metrics[i]);
+        err = compare_metric(&match, &sensors, (enum compare_metric)i, seed + i, &out->metrics[i]);
     }
     match_release(&match);
     if (err)
@@ -513,7 +651,7 @@ static enum compare_verdict verdict_of(const struct compared *compared, enum com
     return higher == (better == BETTER_HIGHER) ? VERDICT_BETTER : VERDICT_WORSE;
 }
 
-static bool is_blocked(const struct comparison *comparison, enum compare_metric metric)
+bool compare_is_blocked(const struct comparison *comparison, enum compare_metric metric)
 {
     return comparison->conditions == CONDITIONS_DIFFER && COMPARE_METRIC_INFO[metric].energy;
 }
@@ -531,102 +669,10 @@ enum err compare_judge(struct comparison *all, size_t count, struct error *why)
         compared->p_holm = p_values[i];
         compared->verdict = verdict_of(compared, COMPARE_METRIC_INFO[i % COMPARE_METRICS].better);
         if (compared->verdict != VERDICT_UNKNOWN &&
-            is_blocked(&all[i / COMPARE_METRICS], (enum compare_metric)(i % COMPARE_METRICS)))
+            compare_is_blocked(&all[i / COMPARE_METRICS],
+                               (enum compare_metric)(i % COMPARE_METRICS)))
             compared->verdict = VERDICT_NOT_COMPARABLE;
     }
     free(p_values);
     return ERR_OK;
-}
-
-/* ---- bounds ---- */
-
-static enum err unknown_metric(const char *name, struct error *why)
-{
-    const char *names[COMPARE_METRICS];
-    struct text all = {0};
-    for (size_t i = 0; i < COMPARE_METRICS; i++) {
-        names[i] = COMPARE_METRIC_INFO[i].name;
-        text_addf(&all, "%s%s", i ? ", " : "", names[i]);
-    }
-    const char *near = nearest_name(name, names, COMPARE_METRICS);
-    enum err err =
-        near ? err_set(why, ERR_USAGE, "unknown metric '%s': did you mean '%s'?", name, near)
-             : err_set(why, ERR_USAGE, "unknown metric '%s': use one of %s", name, text_get(&all));
-    text_release(&all);
-    return err;
-}
-
-static const char *skip_spaces(const char *at)
-{
-    while (isspace((unsigned char)*at))
-        at++;
-    return at;
-}
-
-static enum err parse_bound(const char *at, struct compare_check *out)
-{
-    char number[64];
-    size_t length = strlen(at);
-    while (length && isspace((unsigned char)at[length - 1]))
-        length--;
-    out->relative = length && at[length - 1] == '%';
-    length -= out->relative;
-    if (length >= sizeof number)
-        return ERR_BAD_VALUE;
-    memcpy(number, at, length);
-    number[length] = '\0';
-    enum err err = parse_double(number, &out->bound);
-    if (out->relative)
-        out->bound /= 100;
-    return err;
-}
-
-enum err compare_check_parse(const char *text, struct compare_check *out, struct error *why)
-{
-    char name[64];
-    const char *at = skip_spaces(text);
-    size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
-    *out = (struct compare_check){.metric = COMPARE_METRICS};
-    const char *sign = skip_spaces(at + length);
-    if (!str_copy(out->text, sizeof out->text, text) || !length || length >= sizeof name ||
-        (*sign != '>' && *sign != '<'))
-        return err_set(why, ERR_USAGE,
-                       "'%.100s' is not a bound: write METRIC > BOUND or METRIC < BOUND, as in "
-                       "'energy_per_output_token > +5%%'",
-                       text);
-    memcpy(name, at, length);
-    name[length] = '\0';
-    for (size_t i = 0; i < COMPARE_METRICS; i++)
-        if (strcmp(COMPARE_METRIC_INFO[i].name, name) == 0)
-            out->metric = (enum compare_metric)i;
-    if (out->metric == COMPARE_METRICS)
-        return unknown_metric(name, why);
-    out->above = *sign == '>';
-    out->or_equal = sign[1] == '=';
-    if (parse_bound(sign + 1 + out->or_equal, out))
-        return err_set(
-            why, ERR_USAGE,
-            "'%.100s' has no number for a bound: +5%% is a share of the baseline, 0.5 is "
-            "in the metric's unit",
-            text);
-    return ERR_OK;
-}
-
-enum compare_outcome compare_check_judge(const struct compare_check *check,
-                                         const struct comparison *comparison, bool confident)
-{
-    const struct contrast *found = &comparison->metrics[check->metric].found;
-    const struct contrast_figure *figure = check->relative ? &found->relative : &found->difference;
-    double value = confident ? check->above ? figure->low : figure->high : figure->value;
-    if (check->relative && found->a == 0 && found->b == 0)
-        value = 0; /* a relative difference of 0 and 0 is undefined, but nothing differs */
-    else if (!is_known(figure->value))
-        return CHECK_UNKNOWN;
-    if (is_blocked(comparison, check->metric))
-        return CHECK_NOT_COMPARABLE;
-    if (!is_known(value))
-        return CHECK_HOLDS; /* too few queries to be sure of anything */
-    if (value == check->bound)
-        return check->or_equal ? CHECK_FAILS : CHECK_HOLDS;
-    return (value > check->bound) == check->above ? CHECK_FAILS : CHECK_HOLDS;
 }

@@ -1,6 +1,9 @@
 /* Runs against a baseline, metric by metric: values, differences with their intervals, and whether
  * chance alone may have made them; and what makes the comparison unfair.
  *
+ * A side is one run or several repeats of one setting.  Queries of one run share its conditions, so that their
+ * scatter says nothing about the next run: with several runs on both sides, the scatter between runs decides.
+ *
  * A struct comparison is plain data of the caller's and points to nothing. */
 #ifndef IPW_ANALYSIS_COMPARE_H
 #define IPW_ANALYSIS_COMPARE_H
@@ -9,8 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rundir/run_table.h"
+#include "analysis/run_names.h"
 #include "core/err.h"
+#include "rundir/run_table.h"
 #include "stats/contrast.h"
 
 enum compare_better { BETTER_LOWER = -1, BETTER_NEITHER, BETTER_HIGHER };
@@ -43,10 +47,11 @@ enum compare_verdict {
 const char *compare_verdict_text(enum compare_verdict verdict);
 
 struct compared {
-    size_t a_queries, b_queries; /* that enter; the same when paired */
+    size_t a_queries, b_queries; /* that enter, of all runs of the side */
     struct contrast found; /* b against a; intervals with what different sensors are wrong by */
     double a_plus_minus,
-        b_plus_minus; /* standard uncertainties, the sensors' calibration included */
+        b_plus_minus; /* standard uncertainties of what can differ between the sides: with the sensors'
+                         calibration only where these differ */
     double p_holm;    /* UNKNOWN until compare_judge */
     const char *test; /* what p comes from; NULL without one */
     enum compare_verdict verdict;
@@ -62,9 +67,24 @@ enum compare_conditions {
     CONDITIONS_IGNORED, /* they differ, and the caller compares anyway */
 };
 
-struct comparison {
+/* The runs of one side. */
+struct compare_side {
+    const struct run_table *runs;
+    size_t count;
+};
+
+struct compared_side {
+    char name[RUN_NAME_MAX]; /* among all sides, by what differs */
     char directory[512], model[256], hardware[128];
+    size_t runs, queries; /* queries of the first run; likewise the texts */
+};
+
+struct comparison {
+    struct compared_side side;
+    size_t a_runs;      /* of the baseline */
     enum run_kind kind; /* of the baseline: what its records are */
+    double common; /* relative standard uncertainty of all energies, the same in all runs; UNKNOWN
+                           where different sensors measured them, whose part is then in the rows */
     bool paired;
     size_t same;           /* questions that both asked, with their repeats */
     size_t pairs;          /* of those, the ones that both completed; 0 unless paired */
@@ -90,8 +110,20 @@ struct comparison {
                          RUN_WANT(RUN_SOURCE) | RUN_WANT(RUN_METHOD)})
 
 /* `b` against the baseline `a`; the same seed gives the same.  Verdicts are open until compare_judge. */
-enum err compare_runs(const struct run_table *a, const struct run_table *b, uint64_t seed,
-                      struct comparison *out, struct error *why) MUST_USE;
+enum err compare_sides(const struct compare_side *a, const struct compare_side *b, uint64_t seed,
+                       struct comparison *out, struct error *why) MUST_USE;
+
+/* All of it but the name. */
+void compare_describe(const struct compare_side *side, struct compared_side *out);
+
+/* Whether both sides have several runs, so that differences between runs are known. */
+static inline bool compare_is_repeated(const struct comparison *comparison)
+{
+    return comparison->a_runs > 1 && comparison->side.runs > 1;
+}
+
+/* Whether conditions keep the metric from being compared. */
+bool compare_is_blocked(const struct comparison *comparison, enum compare_metric metric);
 
 /* All questions that were asked, of all runs, as one family: Holm's correction, then the verdicts.  A
  * difference is one when its corrected p is below COMPARE_ALPHA and its interval leaves out 0. */
@@ -100,29 +132,10 @@ enum err compare_judge(struct comparison *all, size_t count, struct error *why) 
 /* ---- fairness: compare_fairness.c ---- */
 
 /* Adds the warnings; the comparison's counts must be there. */
-void compare_warn(const struct run_table *a, const struct run_table *b, struct comparison *out);
+void compare_warn(const struct compare_side *a, const struct compare_side *b,
+                  struct comparison *out);
 
-/* ---- bounds: --fail-if ---- */
-
-struct compare_check {
-    char text[128]; /* as it was given */
-    enum compare_metric metric;
-    bool above;    /* fails above the bound; else below it */
-    bool or_equal; /* at it as well */
-    bool relative; /* the bound is a share of the baseline; else in the metric's unit */
-    double bound;
-};
-
-/* METRIC OP BOUND: > >= < <= and a signed number, with % of the baseline.  ERR_USAGE says what is wrong, and
- * names the nearest metric. */
-enum err compare_check_parse(const char *text, struct compare_check *out, struct error *why)
-    MUST_USE;
-
-enum compare_outcome { CHECK_HOLDS, CHECK_FAILS, CHECK_UNKNOWN, CHECK_NOT_COMPARABLE };
-
-/* By the difference itself; when `confident`, it fails only where the whole interval does.  CHECK_UNKNOWN: a
- * run lacks the figure. */
-enum compare_outcome compare_check_judge(const struct compare_check *check,
-                                         const struct comparison *comparison, bool confident);
+/* Whether two runs were asked for in the same way on the same machine. */
+bool compare_same_setting(const struct summary *a, const struct summary *b);
 
 #endif

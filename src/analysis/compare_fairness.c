@@ -17,10 +17,29 @@ static void warn(struct comparison *out, const char *format, ...)
     va_list arguments;
     if (out->warning_count == COMPARE_WARNINGS_MOST)
         return;
+    char *text = out->warnings[out->warning_count].text;
     va_start(arguments, format);
-    vsnprintf(out->warnings[out->warning_count++].text, sizeof out->warnings->text, format,
-              arguments);
+    vsnprintf(text, sizeof out->warnings->text, format, arguments);
     va_end(arguments);
+    for (size_t i = 0; i < out->warning_count; i++)
+        if (strcmp(out->warnings[i].text, text) == 0)
+            return; /* of another repeat */
+    out->warning_count++;
+}
+
+/* A run of each side, and what warnings call them; what may well be of all repeats is said of the side. */
+struct pair {
+    const struct run_table *a, *b;
+    char of_a[32], of_b[32];
+    const char *side_b; /* of the other it is the baseline */
+};
+
+static void name_run(char *to, size_t size, const char *side, size_t run, size_t count)
+{
+    if (count > 1)
+        str_format(to, size, "run %zu of %s", run + 1, side);
+    else
+        str_copy(to, size, side);
 }
 
 /* ---- what differs ---- */
@@ -41,20 +60,19 @@ static const struct fact {
     {FACT(config_rate, NUMBER), false, "rate"},
     {FACT(config_client, TEXT), true, "client"},
     {FACT(config_client_params, JSON), false, "parameter set"},
+    {FACT(config_request_params, JSON), false, "set of request parameters"},
     {FACT(config_system, TEXT), true, "system prompt"},
     {FACT(config_template, TEXT), true, "prompt template"},
     {FACT(config_grader, TEXT), false, "grader"},
     {FACT(config_judge_model, TEXT), false, "judge"},
     {FACT(config_decode_weight, NUMBER), true,
-     "decode weight (attribution to overlapping queries),"},
+     "decode weight (attribution to overlapping queries)"},
     {FACT(version, TEXT), true, "version of ipw"},
 };
 
-/* As text; "" for null.  False where it is unknown: what a summary of ours lacks is none, what another program's or
- * an unfinished run's lacks is not known. */
-static bool fact_text(const struct run_table *table, const struct fact *fact, char *to, size_t size)
+/* As text; "" for null. */
+static void fact_text(const struct summary *run, const struct fact *fact, char *to, size_t size)
 {
-    const struct summary *run = &table->summary;
     double number = json_field_number(&fact->at, run);
     const struct jv *value = json_field_value(&fact->at, run);
     struct text text = {0};
@@ -64,7 +82,34 @@ static bool fact_text(const struct run_table *table, const struct fact *fact, ch
     else if (value && !jv_print(value, &text))
         str_copy(to, size, text_get(&text));
     text_release(&text);
-    return to[0] || (table->ours && table->has_summary) || (table->has_header && fact->in_header);
+}
+
+/* Whether the run's lack of it means that there was none: another program's summary and that of an unfinished run may
+ * not record it. */
+static bool records_fact(const struct run_table *table, const struct fact *fact)
+{
+    return (table->ours && table->has_summary) || (table->has_header && fact->in_header);
+}
+
+bool compare_same_setting(const struct summary *a, const struct summary *b)
+{
+    static const struct fact MORE[] = {
+        {FACT(model, TEXT), false, NULL},
+        {FACT(run_kind, TEXT), false, NULL},
+        {FACT(command, JSON), false, NULL},
+        {FACT(config_max_queries, INTEGER), false, NULL},
+        {FACT(config_repeat, INTEGER), false, NULL},
+    };
+    size_t count = sizeof SAME / sizeof *SAME, more = sizeof MORE / sizeof *MORE;
+    for (size_t i = 0; i < count + more; i++) {
+        const struct fact *fact = i < count ? &SAME[i] : &MORE[i - count];
+        char left[512], right[512];
+        fact_text(a, fact, left, sizeof left);
+        fact_text(b, fact, right, sizeof right);
+        if (strcmp(left, right) != 0)
+            return false;
+    }
+    return true;
 }
 
 /* "concurrency, client": what one of the two does not record. */
@@ -85,13 +130,16 @@ static void warn_untold(struct comparison *out, const char *whose, const struct 
         warn(out, "%s does not record, and may differ in: %s", whose, untold->names);
 }
 
-static void check_same(const struct run_table *a, const struct run_table *b, struct comparison *out)
+static void check_same(const struct pair *pair, struct comparison *out)
 {
+    const struct run_table *a = pair->a, *b = pair->b;
     char left[512], right[512];
     struct untold of_a = {""}, of_b = {""};
     for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
-        bool a_tells = fact_text(a, &SAME[i], left, sizeof left);
-        bool b_tells = fact_text(b, &SAME[i], right, sizeof right);
+        fact_text(&a->summary, &SAME[i], left, sizeof left);
+        fact_text(&b->summary, &SAME[i], right, sizeof right);
+        bool a_tells = left[0] || records_fact(a, &SAME[i]);
+        bool b_tells = right[0] || records_fact(b, &SAME[i]);
         if (a_tells && b_tells && strcmp(left, right) != 0)
             warn(out, "another %s: %.100s against %.100s of the baseline", SAME[i].what,
                  right[0] ? right : "none", left[0] ? left : "none");
@@ -102,7 +150,7 @@ static void check_same(const struct run_table *a, const struct run_table *b, str
             untold_add(&of_a, SAME[i].what);
     }
     warn_untold(out, "the baseline", &of_a);
-    warn_untold(out, "this run", &of_b);
+    warn_untold(out, pair->side_b, &of_b);
 }
 
 static void check_questions(const struct run_table *a, const struct run_table *b,
@@ -197,19 +245,19 @@ static void check_energy_of(const struct run_table *table, const struct energy_s
         warn(out, "the energy of %s is estimated by a model, not measured", whose);
 }
 
-static void check_energy(const struct run_table *a, const struct run_table *b,
-                         struct comparison *out)
+static void check_energy(const struct pair *pair, struct comparison *out)
 {
+    const struct run_table *a = pair->a, *b = pair->b;
     struct energy_state in_a = energy_state(a), in_b = energy_state(b);
     check_energy_of(a, &in_a, "the baseline", out);
-    check_energy_of(b, &in_b, "this run", out);
+    check_energy_of(b, &in_b, pair->side_b, out);
     if (!in_a.known || !in_b.known)
         return;
     if (a->ours != b->ours)
         warn(out,
              "%s was made by another program, which counts other devices: energies do not mean "
              "the same",
-             a->ours ? "this run" : "the baseline");
+             a->ours ? pair->side_b : "the baseline");
     if (strcmp(run_energy_method(a), run_energy_method(b)) != 0)
         warn(out, "energy by another method: '%s' against '%s' of the baseline",
              run_energy_method(b), run_energy_method(a));
@@ -251,9 +299,10 @@ static void check_broken(const struct run_table *table, const char *whose, struc
 }
 
 /* Only of one machine: another one idles at other watts. */
-static void check_idle(const struct run_table *a, const struct run_table *b, struct comparison *out)
+static void check_idle(const struct pair *pair, struct comparison *out)
 {
-    const struct summary_conditions *left = &a->summary.conditions, *right = &b->summary.conditions;
+    const struct summary_conditions *left = &pair->a->summary.conditions,
+                                    *right = &pair->b->summary.conditions;
     double error = hypot(is_known(left->idle_plus_minus) ? left->idle_plus_minus : 0,
                          is_known(right->idle_plus_minus) ? right->idle_plus_minus : 0);
     double change = fabs(right->idle_w - left->idle_w);
@@ -262,53 +311,86 @@ static void check_idle(const struct run_table *a, const struct run_table *b, str
         return;
     str_format(text, sizeof text, "%.3g W when idle, %.3g W in the baseline", right->idle_w,
                left->idle_w);
-    differ(out, "this run", text);
+    differ(out, pair->of_b, text);
 }
 
 /* Load and throttling of one side alone are in its energies only. */
-static void check_one_sided(const struct run_table *a, const struct run_table *b,
-                            struct comparison *out)
+static void check_one_sided(const struct pair *pair, struct comparison *out)
 {
     static const char *const CODES[] = {"background", "throttled"};
     for (size_t i = 0; i < sizeof CODES / sizeof *CODES; i++) {
-        const struct summary_finding *left = finding_of(a, CODES[i]),
-                                     *right = finding_of(b, CODES[i]);
+        const struct summary_finding *left = finding_of(pair->a, CODES[i]),
+                                     *right = finding_of(pair->b, CODES[i]);
         if (left && !right && left->severity != FINDING_BREAKS)
-            differ(out, "the baseline", left->text);
+            differ(out, pair->of_a, left->text);
         if (right && !left && right->severity != FINDING_BREAKS)
-            differ(out, "this run", right->text);
+            differ(out, pair->of_b, right->text);
     }
 }
 
-static void check_conditions(const struct run_table *a, const struct run_table *b,
-                             struct comparison *out)
+static void check_conditions(const struct pair *pair, struct comparison *out)
 {
-    bool in_a = is_known(a->summary.conditions.seconds),
-         in_b = is_known(b->summary.conditions.seconds);
-    out->conditions = in_a && in_b ? CONDITIONS_COMPARABLE : CONDITIONS_UNKNOWN;
+    bool in_a = is_known(pair->a->summary.conditions.seconds),
+         in_b = is_known(pair->b->summary.conditions.seconds);
+    if ((!in_a || !in_b) && out->conditions == CONDITIONS_COMPARABLE)
+        out->conditions = CONDITIONS_UNKNOWN;
     if (in_a != in_b)
         warn(out, "conditions unknown: %s does not record idle power, other load and throttling",
-             in_a ? "this run" : "the baseline");
-    check_broken(a, "the baseline", out);
-    check_broken(b, "this run", out);
-    if (in_a && in_b && uncertainty_of(a).sensors == uncertainty_of(b).sensors) {
-        check_idle(a, b, out);
-        check_one_sided(a, b, out);
+             in_a ? pair->side_b : "the baseline");
+    check_broken(pair->a, pair->of_a, out);
+    check_broken(pair->b, pair->of_b, out);
+    if (in_a && in_b && uncertainty_of(pair->a).sensors == uncertainty_of(pair->b).sensors) {
+        check_idle(pair, out);
+        check_one_sided(pair, out);
     }
 }
 
-void compare_warn(const struct run_table *a, const struct run_table *b, struct comparison *out)
+static void check_model(const struct pair *pair, struct comparison *out)
 {
-    check_conditions(a, b, out);
+    const struct run_table *a = pair->a, *b = pair->b;
     if (strcmp(a->model, b->model) != 0)
         warn(out, "another %s: '%.100s' against '%.100s' of the baseline",
              a->kind == RUN_KIND_RUN ? "command" : "model", b->model, a->model);
     if (a->kind != b->kind)
         warn(out, "another kind of run: '%s' against '%s' of the baseline", run_kind_name(b->kind),
              run_kind_name(a->kind));
-    check_same(a, b, out);
-    check_questions(a, b, out);
-    check_end(a, "the baseline", out);
-    check_end(b, "this run", out);
-    check_energy(a, b, out);
+}
+
+/* The scatter between runs is that of repeats only where nothing else differs between them. */
+static void check_repeats(const struct compare_side *side, const char *whose,
+                          struct comparison *out)
+{
+    for (size_t i = 1; i < side->count; i++)
+        if (!compare_same_setting(&side->runs[0].summary, &side->runs[i].summary))
+            warn(out, "the runs of %s are not repeats of one setting: %.200s differs", whose,
+                 side->runs[i].directory);
+}
+
+void compare_warn(const struct compare_side *a, const struct compare_side *b,
+                  struct comparison *out)
+{
+    size_t count = a->count > b->count ? a->count : b->count;
+    out->conditions = CONDITIONS_COMPARABLE;
+    if (a->count != b->count && (a->count == 1 || b->count == 1))
+        warn(out,
+             "%zu run%s of the baseline and %zu of this side: differences between runs are unknown",
+             a->count, a->count == 1 ? "" : "s", b->count);
+    for (size_t i = 0; i < count; i++) {
+        size_t in_a = i < a->count ? i : a->count - 1, in_b = i < b->count ? i : b->count - 1;
+        struct pair pair = {.a = &a->runs[in_a],
+                            .b = &b->runs[in_b],
+                            .side_b = b->count > 1 ? "this side" : "this run"};
+        name_run(pair.of_a, sizeof pair.of_a, "the baseline", in_a, a->count);
+        name_run(pair.of_b, sizeof pair.of_b, pair.side_b, in_b, b->count);
+        check_conditions(&pair, out);
+        check_model(&pair, out);
+        check_same(&pair, out);
+        if (i == 0)
+            check_questions(pair.a, pair.b, out);
+        check_end(pair.a, pair.of_a, out);
+        check_end(pair.b, pair.of_b, out);
+        check_energy(&pair, out);
+    }
+    check_repeats(a, "the baseline", out);
+    check_repeats(b, "this side", out);
 }

@@ -24,11 +24,12 @@
 static struct profile_command {
     struct measure_options measure;
     struct profile_options profile;
-    unsigned seed;
+    unsigned seed, runs;
     struct failed_limit max_failed;
     bool resume, overwrite, yes, json, quiet;
     const char *output;
 } command = {
+    .runs = 1,
     .measure = {.idle_s = UNKNOWN},
     .profile = {.dataset = "builtin",
                 .repeat = 1,
@@ -74,6 +75,9 @@ static const struct option_row ROWS[] = {
      .most = 1e6},
     {.name = "repeat", .type = OPTION_COUNT, .target = &command.profile.repeat, .value = "N",
      .help = "ask the whole dataset N times (default: 1)", .least = 1, .most = 100000},
+    {.name = "repeat-runs", .type = OPTION_COUNT, .target = &command.runs, .value = "N",
+     .help = "repeat the run as a whole N times: NAME_r1, NAME_r2 ... (default: 1)", .least = 1,
+     .most = 1000},
     {.name = "seed", .type = OPTION_COUNT, .target = &command.seed, .value = "N",
      .help = "random seed of the arrivals of --request-rate (default: 0)", .most = 4e9},
     {.name = "timeout", .type = OPTION_NUMBER, .target = &command.profile.timeout_s, .value = "S",
@@ -191,34 +195,75 @@ static int complete_options(void)
     return -1;
 }
 
-static int write_outputs(const struct summary *summary)
+/* What the runs gave, as they end. */
+static struct {
+    int code;            /* of the first that was not right */
+    struct text objects; /* of all, separated by commas */
+    char group[REPEAT_GROUP_MAX];
+} outcome;
+
+/* Of several runs one object, which has all of them. */
+static int write_objects(void)
 {
-    struct text text = {0}, object = {0};
-    summary_to_report(summary, &object);
-    if (!command.quiet) {
-        profile_text(summary, wants_color(STDERR_FILENO), &text);
-        profile_view_put(&text);
-    }
-    int code = deliver_result(command.output, command.json, &object, NULL);
-    text_release(&text);
-    text_release(&object);
+    struct text all = {0};
+    if (!outcome.objects.length)
+        return EXIT_DONE;
+    if (outcome.group[0])
+        text_addf(&all, "{\"repeat_group\": \"%s\", \"repeats\": [\n%s]}\n", outcome.group,
+                  text_get(&outcome.objects));
+    int code = deliver_result(command.output, command.json,
+                              outcome.group[0] ? &all : &outcome.objects, NULL);
+    text_release(&all);
+    text_release(&outcome.objects);
     return code;
 }
 
-static int exit_code_of(const struct profile_result *result, enum err err, int written)
+static void keep_outputs(const struct profile_result *result)
+{
+    struct text text = {0};
+    if (outcome.objects.length)
+        text_add(&outcome.objects, ",\n");
+    str_copy(outcome.group, sizeof outcome.group, result->repeat.group);
+    summary_to_report(&result->summary, &outcome.objects);
+    if (!command.quiet) {
+        profile_text(&result->summary, wants_color(STDERR_FILENO), &text);
+        profile_view_put(&text);
+    }
+    text_release(&text);
+}
+
+static int exit_code_of(const struct profile_result *result, enum err err)
 {
     if (result->signal)
         return 128 + result->signal;
     if (err) /* what is not found once the run has its directory was there before */
         return err == ERR_USAGE || (err == ERR_NOT_FOUND && !result->directory[0]) ? EXIT_USAGE
                                                                                    : EXIT_FAILED;
-    if (written)
-        return written;
-    written = require_answers(&command.max_failed, result->summary.queries, result->summary.failed,
-                              "", result->directory);
-    return written
-               ? written
-               : require_measured(&command.measure, &result->energy, &result->summary.conditions);
+    int code = require_answers(&command.max_failed, result->summary.queries, result->summary.failed,
+                               "", result->directory);
+    return code ? code
+                : require_measured(&command.measure, &result->energy, &result->summary.conditions);
+}
+
+static void announce(unsigned number, unsigned of)
+{
+    profile_view_wipe();
+    if (!command.quiet)
+        tell("ipw profile: run %u of %u\n", number, of);
+}
+
+static void take_end(const struct profile_result *result, enum err err, const struct error *why)
+{
+    profile_view_wipe();
+    if (err)
+        complain(EXIT_FAILED, "%s", why->text[0] ? why->text : err_text(err));
+    if (result->was_done && !command.quiet)
+        tell("ipw profile: %s is finished\n", result->directory);
+    if (result->has_summary)
+        keep_outputs(result);
+    int code = exit_code_of(result, err);
+    if (code && (!outcome.code || result->signal))
+        outcome.code = code;
 }
 
 static int measure(void)
@@ -227,7 +272,8 @@ static int measure(void)
      * them. */
     static struct session session;
     static struct host_report host;
-    struct profile_result result;
+    const struct profile_repeats repeats = {
+        .profile = &command.profile, .runs = command.runs, .begins = announce, .ended = take_end};
     struct error why = {0};
     proc_block_signals();
     int code = open_session(&command.measure, &session);
@@ -235,14 +281,11 @@ static int measure(void)
         return code;
     host_report_take(&session.findings, &host);
     profile_view_start("profile", command.quiet);
-    enum err err = profile_run(&session, &host, &command.profile, &result, &why);
-    profile_view_wipe();
-    if (err)
-        complain(EXIT_FAILED, "%s", why.text[0] ? why.text : err_text(err));
-    if (result.has_summary)
-        code = write_outputs(&result.summary);
-    code = exit_code_of(&result, err, code);
-    profile_result_release(&result);
+    enum err err = profile_repeats_run(&session, &host, &repeats, &why);
+    if (err && !outcome.code)
+        outcome.code = complain(EXIT_FAILED, "%s", why.text);
+    int written = write_objects();
+    code = outcome.code ? outcome.code : written;
     /* Threads may still be in a request; exit handlers of libraries would free memory that they use.
      * Everything has been written. */
     if (err == ERR_INTERRUPTED)
@@ -273,6 +316,9 @@ const struct command command_profile = {
         "datasets.load_from_disk, summary.json, samples and spans. Ctrl-C lets the queries in "
         "flight\n"
         "end and writes everything; a second one aborts them.\n\n"
+        "--repeat-runs N repeats the run as a whole, with its idle baseline and warm-up: `ipw "
+        "compare`\n"
+        "needs several runs per side to tell a difference from the variation between runs.\n\n"
         "`ipw list -v` shows clients, datasets and graders with their parameters (K=V).",
     .rows = ROWS,
     .run = profile_main,

@@ -31,7 +31,10 @@ struct run_options {
     const char *samples;
     bool save;
     const char *output_dir; /* of the run directory; saves */
-    int report_fd;          /* standard output, kept for the report; -1: it is the command's */
+    unsigned runs;          /* --repeat-runs */
+    struct run_repeat repeat;
+    struct text reports; /* JSON, or text for a file or stdout: written at the end */
+    int report_fd;       /* standard output, kept for the report; -1: it is the command's */
 };
 
 static void show_progress(enum exec_phase phase, unsigned number, unsigned of, double idle_s)
@@ -49,7 +52,7 @@ static void show_progress(enum exec_phase phase, unsigned number, unsigned of, d
 static int write_samples(const char *path, struct session *session, nanos zero)
 {
     struct error why = {0};
-    if (samples_log_save(session->sampler, zero, path, false, &why))
+    if (samples_log_save(session->sampler, zero, INT64_MIN, path, false, &why))
         return complain(EXIT_FAILED, "%s", why.text);
     return 0;
 }
@@ -81,7 +84,8 @@ static int save_run(const struct run_options *options, struct session *session,
                     const struct exec_result *result, const struct host_report *host,
                     const struct own_cost *own)
 {
-    const struct run_save save = {options->output_dir, options->exec.argv, session, host, *own};
+    const struct run_save save = {options->output_dir, options->exec.argv, session, host, *own,
+                                  options->repeat};
     struct error why = {0};
     char directory[512];
     if (!options->save && !options->output_dir)
@@ -93,7 +97,32 @@ static int save_run(const struct run_options *options, struct session *session,
     return 0;
 }
 
-static int write_report(const struct run_options *options, struct session *session,
+/* Of several runs, at once only to a terminal or a log: a file and stdout get one document. */
+static int put_report(struct run_options *options, const struct text *text)
+{
+    if (options->runs == 1 || (options->report_fd < 0 && !options->output))
+        return write_out(options, text);
+    if (options->json && options->reports.length)
+        text_add(&options->reports, ",\n");
+    text_add(&options->reports, text_get(text));
+    return 0;
+}
+
+static int put_reports(struct run_options *options)
+{
+    struct text all = {0};
+    if (!options->reports.length)
+        return 0;
+    if (options->json)
+        text_addf(&all, "{\"repeat_group\": \"%s\", \"repeats\": [\n%s]}\n", options->repeat.group,
+                  text_get(&options->reports));
+    int code = write_out(options, options->json ? &all : &options->reports);
+    text_release(&all);
+    text_release(&options->reports);
+    return code;
+}
+
+static int write_report(struct run_options *options, struct session *session,
                         const struct exec_result *result, double cpu_s_before)
 {
     struct host_report host;
@@ -111,7 +140,7 @@ static int write_report(const struct run_options *options, struct session *sessi
         run_json(&report, &text);
     else
         run_text(&report, !options->output && wants_color(STDERR_FILENO), &text);
-    int code = write_out(options, &text);
+    int code = put_report(options, &text);
     text_release(&text);
     int saved = save_run(options, session, result, &host, &report.own);
     return code ? code : saved;
@@ -129,36 +158,62 @@ static int exit_code_of(const struct run_options *options, const struct exec_res
     return require_measured(&options->measure, &result->mean.total, &result->conditions.figures);
 }
 
-static int measure(const struct run_options *options)
+/* One run as a whole, with its idle baseline, warm-ups and repetitions.  *zero: where it began, unless it did not. */
+static int measure_once(struct run_options *options, struct session *session, bool last,
+                        nanos *zero, bool *stop)
 {
-    /* Not closed: the process ends next, and the kernel frees everything at once, where a vendor's
-     * library may take tens of milliseconds.  Static, so that leak checkers see it. */
-    static struct session session;
     struct exec_result result;
     struct error why = {0};
     struct own_cost before; /* CPU time before the measurement is not its overhead */
     proc_own_cost(&before);
-    proc_block_signals();
-    int code = open_session(&options->measure, &session);
-    if (code)
-        return code;
-    enum err err = exec_measure(&session, &options->exec, &result, &why);
-    sampler_stop(session.sampler);
+    enum err err = exec_measure(session, &options->exec, &result, &why);
+    *stop = err || result.signal || (result.exit_code && !options->exec.ignore_failure);
+    if (last || *stop)
+        sampler_stop(session->sampler);
+    int code;
     if (err && result.count == 0 && !result.signal) {
         code = complain(result.exit_code ? result.exit_code : EXIT_FAILED, "cannot run '%s': %s",
                         options->exec.argv[0], why.text);
     } else {
         if (err)
             complain(EXIT_FAILED, "%s", why.text);
-        code = write_report(options, &session, &result, before.cpu_s);
-        /* Even if the report failed: samples cannot be taken again. */
-        if (options->samples && write_samples(options->samples, &session,
-                                              result.count ? result.runs[0].from : session.started))
-            code = EXIT_FAILED;
+        if (result.count && !*zero)
+            *zero = result.runs[0].from;
+        code = write_report(options, session, &result, before.cpu_s);
         code = exit_code_of(options, &result, err ? EXIT_FAILED : code);
     }
     exec_result_release(&result);
     return code;
+}
+
+static int measure(struct run_options *options)
+{
+    /* Not closed: the process ends next, and the kernel frees everything at once, where a vendor's
+     * library may take tens of milliseconds.  Static, so that leak checkers see it. */
+    static struct session session;
+    nanos zero = 0;
+    bool stop = false;
+    proc_block_signals();
+    int code = open_session(&options->measure, &session);
+    if (code)
+        return code;
+    if (options->runs > 1)
+        options->repeat = run_repeat_new();
+    for (unsigned i = 1; i <= options->runs && !stop; i++) {
+        if (options->runs > 1) {
+            options->repeat.number = i;
+            if (!options->quiet)
+                tell("ipw run: run %u of %u as a whole\n", i, options->runs);
+        }
+        int now = measure_once(options, &session, i == options->runs, &zero, &stop);
+        code = code && !stop ? code : now ? now : code;
+    }
+    int written = put_reports(options);
+    /* Even if the report failed: samples cannot be taken again. */
+    if (options->samples &&
+        write_samples(options->samples, &session, zero ? zero : session.started))
+        written = EXIT_FAILED;
+    return code ? code : written;
 }
 
 /* The command inherits descriptor 1, which becomes stderr; the report has the former one. */
@@ -170,7 +225,7 @@ static enum err keep_stdout(int *out)
     return ERR_OK;
 }
 
-static struct run_options args = {.exec = {.repeats = 1}, .report_fd = -1};
+static struct run_options args = {.exec = {.repeats = 1}, .report_fd = -1, .runs = 1};
 
 /* clang-format off */
 static const struct option_row ROWS[] = {
@@ -189,6 +244,9 @@ static const struct option_row ROWS[] = {
      .help = "save records, samples and summary as a run directory in runs/"},
     {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
      .help = "save it in DIR instead"},
+    {.name = "repeat-runs", .type = OPTION_COUNT, .target = &args.runs, .value = "N",
+     .help = "save N runs as a whole, each with its idle power and repeats", .least = 1,
+     .most = 1000},
     {.name = "wait-all", .type = OPTION_FLAG, .target = &args.exec.wait_all,
      .help = "a run ends when all processes that it started have ended"},
     {.name = "ignore-failure", .type = OPTION_FLAG, .target = &args.exec.ignore_failure,
@@ -207,6 +265,8 @@ static int run_run(const char **words, size_t count)
     args.exec.argv = (char *const *)words;
     args.exec.idle_s = args.measure.idle_s;
     secret_add_words(args.exec.argv); /* reports and saved runs quote the command */
+    if (args.runs > 1 && !args.save && !args.output_dir)
+        return complain(EXIT_USAGE, "--repeat-runs needs --save or --output-dir");
     bool is_dash = args.output && strcmp(args.output, "-") == 0;
     if ((is_dash || (args.json && !args.output)) && keep_stdout(&args.report_fd))
         return complain(EXIT_FAILED, "cannot redirect standard output");

@@ -300,7 +300,10 @@ static int parse_words(const struct command *command, int argc, char **argv, siz
         int rest, code = parse(command, argc, argv, &rest);
         if (code >= 0 || rest >= argc)
             return code;
-        bool all = command->words == WORDS_FOLLOW || (rest > 1 && !strcmp(argv[rest - 1], "--"));
+        bool ended = rest > 1 && !strcmp(argv[rest - 1], "--");
+        bool sides = ended && command->words == WORDS_SIDES;
+        bool all = command->words == WORDS_FOLLOW || (ended && !sides);
+        rest -= sides; /* an argument itself, after which options may follow */
         do
             words[(*count)++] = argv[rest++];
         while (all && rest < argc);

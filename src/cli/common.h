@@ -20,7 +20,7 @@ enum exit_code {
     EXIT_USAGE = 2,
     EXIT_NOT_MEASURED =
         3, /* --require-energy, and it, or idle power for --idle, was not measured */
-    EXIT_NOT_COMPARABLE = 4, /* --fail-if, and conditions differ */
+    EXIT_NOT_COMPARABLE = 4, /* a gate, and conditions differ or a side has one run */
 };
 
 /* Parses the options and arguments, prints the help or runs the command, and returns the exit code.  A command may

@@ -254,6 +254,10 @@ void journal_header_line(const struct journal_header *header, struct text *line)
     json_integer(&json, "start", header->start);
     json_number(&json, "started_at", header->started_at);
     json_string(&json, "hardware_label", header->hardware_label);
+    if (header->repeat.group[0]) {
+        json_string(&json, "repeat_group", header->repeat.group);
+        json_integer(&json, "repeat_number", header->repeat.number);
+    }
     if (header->settings)
         json_raw(&json, "settings", header->settings);
     if (header->measuring)
@@ -264,6 +268,7 @@ void journal_header_line(const struct journal_header *header, struct text *line)
 struct first_line {
     double format;
     enum run_kind kind;
+    struct run_repeat repeat;
 };
 
 static enum err take_first(void *context, const struct jv *line)
@@ -273,17 +278,22 @@ static enum err take_first(void *context, const struct jv *line)
     if (kind && strcmp(kind, "run") == 0) {
         first->format = jv_number(jv_get(line, "format"));
         first->kind = run_kind_named(jv_text(jv_get(line, "run_kind")));
+        const char *group = jv_text(jv_get(line, "repeat_group"));
+        str_copy(first->repeat.group, sizeof first->repeat.group, group ? group : "");
+        double number = jv_number(jv_get(line, "repeat_number"));
+        first->repeat.number = number >= 1 && number < 1e9 ? (unsigned)number : 0;
     }
     return ERR_INTERRUPTED; /* the first is enough */
 }
 
 static struct first_line read_first(const char *path)
 {
-    struct first_line first = {UNKNOWN, RUN_KIND_PROFILE};
+    const struct first_line none = {.format = UNKNOWN, .kind = RUN_KIND_PROFILE};
+    struct first_line first = none;
     uint64_t damaged;
     struct error why = {0};
     enum err err = journal_read(path, take_first, &first, &damaged, &why);
-    return err == ERR_INTERRUPTED ? first : (struct first_line){UNKNOWN, RUN_KIND_PROFILE};
+    return err == ERR_INTERRUPTED ? first : none;
 }
 
 double journal_format(const char *path)
@@ -294,6 +304,11 @@ double journal_format(const char *path)
 enum run_kind journal_kind(const char *path)
 {
     return read_first(path).kind;
+}
+
+struct run_repeat journal_repeat(const char *path)
+{
+    return read_first(path).repeat;
 }
 
 enum { STARTS_MOST = 100000 };

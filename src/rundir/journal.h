@@ -69,6 +69,7 @@ struct journal_header {
     double started_at; /* second 0 of its spans and samples, in seconds since 1970 */
     const char *hardware_label;
     const char *settings, *measuring; /* JSON objects; may be NULL */
+    struct run_repeat repeat;
 };
 void journal_header_line(const struct journal_header *header, struct text *line);
 
@@ -102,6 +103,9 @@ double journal_format(const char *path);
 
 /* The kind in the first line; RUN_KIND_PROFILE without one. */
 enum run_kind journal_kind(const char *path);
+
+/* Of which run it is a repeat, by the first line; its group is "" without one. */
+struct run_repeat journal_repeat(const char *path);
 
 /* The number of the first line, from 1, that readers leave out; 0 when there is none. */
 uint64_t journal_first_damaged(const char *path);

@@ -12,10 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "core/clock.h"
+#include "core/hash.h"
 #include "core/text.h"
-#include "port/file.h"
 #include "core/utf8.h"
+#include "port/file.h"
 
 /* ---- hardware ---- */
 
@@ -254,6 +257,58 @@ void run_path_name(enum run_kind kind, const char *hardware, const char *subject
     for (char *slash = name; (slash = strchr(slash, '/'));)
         *slash = '_';
     str_copy(to, size, name);
+}
+
+/* ---- repeats ---- */
+
+struct run_repeat run_repeat_new(void)
+{
+    const struct {
+        nanos wall, now;
+        long process;
+    } here = {clock_wall(), clock_now(), (long)getpid()};
+    uint64_t hash = hash_bytes(HASH_START, &here, sizeof here);
+    struct run_repeat repeat = {.number = 1, .began = seconds(here.wall)};
+    str_format(repeat.group, sizeof repeat.group, "%016" PRIx64, hash_mix(hash));
+    return repeat;
+}
+
+bool run_repeat_name(const struct run_repeat *repeat, char *name, size_t size)
+{
+    size_t length = strlen(name);
+    return repeat->number && str_format(name + length, size - length, "_r%u", repeat->number);
+}
+
+/* The digits at the end of path[0..length). */
+static size_t digits_before(const char *path, size_t length)
+{
+    size_t count = 0;
+    while (count < length && path[length - 1 - count] >= '0' && path[length - 1 - count] <= '9')
+        count++;
+    return count;
+}
+
+/* _20260131T235959Z at the end, 0 without one. */
+static size_t time_before(const char *path, size_t length)
+{
+    enum { TIME = sizeof "_20260131T235959Z" - 1 };
+    const char *at = path + length - TIME;
+    bool is_time = length > TIME && at[0] == '_' && at[9] == 'T' && at[TIME - 1] == 'Z' &&
+                   digits_before(at, 9) == 8 && digits_before(at, TIME - 1) == 6;
+    return is_time ? TIME : 0;
+}
+
+size_t run_path_stem(const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    size_t digits = digits_before(path, length), stem = length - digits;
+    if (digits && stem > 2 && str_starts(path + stem - 2, "_r"))
+        length = stem - 2;
+    else if (digits && stem > 1 && path[stem - 1] == '-' && time_before(path, stem - 1))
+        length = stem - 1; /* of several in one second */
+    return length - time_before(path, length);
 }
 
 /* ---- keys ---- */

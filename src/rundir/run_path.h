@@ -43,6 +43,27 @@ const char *run_kind_unit(enum run_kind kind, bool several);
 void run_path_name(enum run_kind kind, const char *hardware, const char *subject, double started_at,
                    char *to, size_t size);
 
+/* ---- repeats ---- */
+
+/* NAME_r1, NAME_r2 ...: the directories of a run that was repeated as a whole.  All of them have one group in their
+ * header and summary, by which readers know them. */
+enum { REPEAT_GROUP_MAX = 40 };
+struct run_repeat {
+    char group[REPEAT_GROUP_MAX]; /* "": not repeated */
+    unsigned number;              /* from 1 */
+    double began; /* the first of them, by which all are named; seconds since 1970 */
+};
+
+/* A new group, which no other has. */
+struct run_repeat run_repeat_new(void);
+
+/* Appends _r<number>; false when it does not fit, or was not repeated. */
+bool run_repeat_name(const struct run_repeat *repeat, char *name, size_t size);
+
+/* The length of a path without what tells repeats apart at its end: "_r2", or a time as of run_path_name; all of it
+ * without either. */
+size_t run_path_stem(const char *path);
+
 /* ---- files of a run directory ---- */
 
 enum run_file {

@@ -20,8 +20,11 @@ static enum err make_directory(struct run_writer *writer, const char *parent,
                                const struct journal_header *header, struct error *why)
 {
     char name[256];
-    run_path_name(header->kind, header->hardware_label, writer->subject, header->started_at, name,
-                  sizeof name);
+    bool repeated = header->repeat.number > 0;
+    run_path_name(header->kind, header->hardware_label, writer->subject,
+                  repeated ? header->repeat.began : header->started_at, name, sizeof name);
+    if (repeated && !run_repeat_name(&header->repeat, name, sizeof name))
+        return err_set(why, ERR_BAD_VALUE, "name too long: %.100s", name);
     enum err err = run_dir_make(parent, why);
     for (unsigned again = 1; !err && again < SAME_SECOND_MAX; again++) {
         char number[16] = "";

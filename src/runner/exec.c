@@ -127,7 +127,7 @@ static enum err set_mean(struct exec_result *result)
 enum err exec_measure(struct session *session, const struct exec_options *options,
                       struct exec_result *out, struct error *why)
 {
-    *out = (struct exec_result){.started_wall = clock_wall()};
+    *out = (struct exec_result){.started = clock_now(), .started_wall = clock_wall()};
     out->mean.total = energy_unknown("no run was completed");
     out->runs = calloc(options->repeats, sizeof *out->runs);
     if (!out->runs)

@@ -44,6 +44,7 @@ struct exec_result {
     bool has_idle; /* idle power was measured on an idle machine */
     struct baseline idle;
     struct ledger mean; /* over the runs; empty when count is 0 */
+    nanos started;      /* samples up to here are those of another run in this session */
     nanos started_wall; /* since the epoch */
 };
 

@@ -213,6 +213,10 @@ static enum err finish(const struct measured *measured, const char *arguments,
     enum err err = fill_statistics(measured->units, measured->count, &summary);
     fill_figures(measured, &summary);
     summary.conditions = *measured->conditions;
+    if (measured->save->repeat.group[0]) {
+        summary.repeat_group = measured->save->repeat.group;
+        summary.repeat_number = measured->save->repeat.number;
+    }
     if (!err)
         err = run_summary_devices(measured->idle, measured->ledger, &summary);
     if (err)
@@ -224,12 +228,12 @@ static enum err finish(const struct measured *measured, const char *arguments,
 }
 
 static enum err save_samples(const struct run_save *save, const struct run_writer *writer,
-                             nanos zero, struct error *why)
+                             nanos zero, nanos since, struct error *why)
 {
     char path[640];
     if (!run_path_samples(writer->directory, 1, path, sizeof path))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", writer->directory);
-    return samples_log_save(save->session->sampler, zero, path, true, why);
+    return samples_log_save(save->session->sampler, zero, since, path, true, why);
 }
 
 /* ---- ipw run ---- */
@@ -285,14 +289,15 @@ enum err run_save(const struct run_save *save, const struct exec_result *result,
     struct journal_header header = {.kind = RUN_KIND_RUN,
                                     .start = 1,
                                     .started_at = seconds(result->started_wall),
-                                    .hardware_label = save->host->label};
+                                    .hardware_label = save->host->label,
+                                    .repeat = save->repeat};
     enum err err = run_writer_open(&writer, save->parent, text_get(&command), &header, why);
     if (!err) {
         str_copy(directory, size, writer.directory);
         for (size_t i = 0; !err && i < result->count; i++)
             err = add_run(&writer, result, i, text_get(&command), why);
         if (!err)
-            err = save_samples(save, &writer, zero, why);
+            err = save_samples(save, &writer, zero, result->started - SAMPLES_LEAD, why);
         if (!err)
             err = finish_runs(save, result, text_get(&arguments), &writer, why);
         run_writer_close(&writer);
@@ -385,7 +390,7 @@ enum err run_save_layers(const struct run_save *save, const struct layers_model 
         if (!err)
             err = add_windows(&writer, model, &measured, units, why);
         if (!err)
-            err = save_samples(save, &writer, zero, why);
+            err = save_samples(save, &writer, zero, INT64_MIN, why);
         if (!err)
             err = finish(&measured, NULL, &writer, why);
         run_writer_close(&writer);

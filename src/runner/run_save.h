@@ -7,6 +7,7 @@
 
 #include "core/err.h"
 #include "port/proc.h"
+#include "rundir/run_path.h"
 
 struct exec_result;
 struct host_report;
@@ -20,6 +21,7 @@ struct run_save {
     struct session *session;
     const struct host_report *host;
     struct own_cost own;
+    struct run_repeat repeat; /* zeros: the only run */
 };
 
 /* Needs no optional library.  directory: where it is. */

@@ -58,11 +58,11 @@ static size_t channels_in_all(const struct sampler *sampler)
     return count;
 }
 
-enum err samples_log_init(struct samples_log *log, struct sampler *sampler, nanos zero,
+enum err samples_log_init(struct samples_log *log, struct sampler *sampler, nanos zero, nanos since,
                           struct samples_writer *out)
 {
     size_t count = channels_in_all(sampler);
-    *log = (struct samples_log){.sampler = sampler, .zero = zero, .out = out};
+    *log = (struct samples_log){.sampler = sampler, .zero = zero, .since = since, .out = out};
     log->written = calloc(count + 1, sizeof *log->written);
     if (!log->written)
         return ERR_NO_MEMORY;
@@ -78,8 +78,8 @@ enum err samples_log_append(struct samples_log *log)
         appending.sensor = sampler_sensor(log->sampler, s);
         for (size_t c = 0; c < appending.sensor->channel_count && !appending.err; c++) {
             appending.channel = &appending.sensor->channels[c];
-            enum err err =
-                sampler_points(log->sampler, s, c, appending.written->t, append_points, &appending);
+            nanos after = appending.written->t > log->since ? appending.written->t : log->since;
+            enum err err = sampler_points(log->sampler, s, c, after, append_points, &appending);
             if (!appending.err)
                 appending.err = err;
             appending.written++;
@@ -95,15 +95,15 @@ void samples_log_release(struct samples_log *log)
     log->written = NULL;
 }
 
-enum err samples_log_save(struct sampler *sampler, nanos zero, const char *path, bool own,
-                          struct error *why)
+enum err samples_log_save(struct sampler *sampler, nanos zero, nanos since, const char *path,
+                          bool own, struct error *why)
 {
     struct samples_writer out;
     struct samples_log log;
     enum err err = samples_create(&out, path, own, why);
     if (err)
         return err;
-    err = samples_log_init(&log, sampler, zero, &out);
+    err = samples_log_init(&log, sampler, zero, since, &out);
     if (!err)
         err = samples_log_append(&log);
     samples_log_release(&log);

@@ -11,6 +11,9 @@
 struct sampler;
 struct samples_writer;
 
+/* A run's samples begin so long before it: where a slow sensor has its last reading. */
+#define SAMPLES_LEAD (2 * NS_PER_S)
+
 /* A channel's newest point that was written. */
 struct samples_written {
     nanos t;       /* INT64_MIN before the first */
@@ -19,18 +22,19 @@ struct samples_written {
 
 struct samples_log {
     struct sampler *sampler;
-    nanos zero; /* second 0 of the rows */
+    nanos zero;  /* second 0 of the rows */
+    nanos since; /* what a session sampled up to here is an earlier run's */
     struct samples_writer *out;
     struct samples_written *written; /* one for each channel of each source */
 };
 
-enum err samples_log_init(struct samples_log *log, struct sampler *sampler, nanos zero,
+enum err samples_log_init(struct samples_log *log, struct sampler *sampler, nanos zero, nanos since,
                           struct samples_writer *out) MUST_USE;
 enum err samples_log_append(struct samples_log *log) MUST_USE;
 void samples_log_release(struct samples_log *log);
 
 /* All of it at once, into a file of its own; `own`: in a run directory. */
-enum err samples_log_save(struct sampler *sampler, nanos zero, const char *path, bool own,
-                          struct error *why) MUST_USE;
+enum err samples_log_save(struct sampler *sampler, nanos zero, nanos since, const char *path,
+                          bool own, struct error *why) MUST_USE;
 
 #endif

@@ -7,6 +7,7 @@
 #include "core/random.h"
 #include "core/units.h"
 #include "stats/bootstrap.h"
+#include "stats/distribution.h"
 #include "stats/online.h"
 
 enum { EXACT_PAIRS = 13 }; /* 8192 arrangements: fewer than are drawn at random */
@@ -33,12 +34,17 @@ struct comparison {
     size_t drawn;
 };
 
-static double statistic_of(const struct comparison *work, const double *sums)
+double contrast_statistic(const double *sums, bool product)
 {
     double value = sums[1] > 0 ? sums[0] / sums[1] : UNKNOWN;
-    if (work->question->product)
+    if (product)
         value *= sums[3] > 0 ? sums[2] / sums[3] : UNKNOWN;
     return value;
+}
+
+static double statistic_of(const struct comparison *work, const double *sums)
+{
+    return contrast_statistic(sums, work->question->product);
 }
 
 /* Relative to next to nothing, a change means nothing. */
@@ -211,11 +217,17 @@ static void find_interval(struct comparison *work, bool relative, const struct i
     out->high -= shift;
 }
 
-static double stddev_of(const double *values, size_t count)
+static struct online moments_of(const double *values, size_t count)
 {
     struct online moments = {0};
     for (size_t i = 0; i < count; i++)
         online_add(&moments, values[i]);
+    return moments;
+}
+
+static double stddev_of(const double *values, size_t count)
+{
+    struct online moments = moments_of(values, count);
     return online_stddev(&moments);
 }
 
@@ -333,12 +345,14 @@ static enum err prepare(struct comparison *work)
     return err;
 }
 
+static const struct contrast UNKNOWN_CONTRAST = {
+    UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, {UNKNOWN, UNKNOWN, UNKNOWN}, {UNKNOWN, UNKNOWN, UNKNOWN},
+    UNKNOWN, false,   UNKNOWN};
+
 enum err contrast(const struct contrast_question *question, struct contrast *out)
 {
     struct comparison work = {.question = question};
-    const struct contrast_figure unknown = {UNKNOWN, UNKNOWN, UNKNOWN};
-    *out = (struct contrast){.a_error = UNKNOWN, .b_error = UNKNOWN, .p_value = UNKNOWN};
-    out->difference = out->relative = unknown;
+    *out = UNKNOWN_CONTRAST;
     enum err err = prepare(&work);
     out->a = err ? UNKNOWN : statistic_of(&work, work.a.totals);
     out->b = err ? UNKNOWN : statistic_of(&work, work.b.totals);
@@ -357,6 +371,53 @@ enum err contrast(const struct contrast_question *question, struct contrast *out
     free(work.scatter);
     free(work.picked);
     return err;
+}
+
+/* ---- several runs a side ---- */
+
+/* The b / a whose distance from the means is within t standard errors. */
+static void fieller(struct contrast *out, double t)
+{
+    double of_a = t * out->a_error, of_b = t * out->b_error;
+    double square = out->a * out->a - of_a * of_a;
+    double root =
+        sqrt(fmax(0, out->a * out->a * out->b * out->b - square * (out->b * out->b - of_b * of_b)));
+    if (!(square > 0) || !is_known(out->relative.value))
+        return; /* a may be 0: any ratio is possible */
+    out->relative.low = (out->a * out->b - root) / square - 1;
+    out->relative.high = (out->a * out->b + root) / square - 1;
+}
+
+void contrast_runs(const double *a, size_t a_count, const double *b, size_t b_count,
+                   struct contrast *out)
+{
+    struct online in_a = moments_of(a, a_count), in_b = moments_of(b, b_count);
+    double n_a = (double)in_a.count, n_b = (double)in_b.count;
+    *out = UNKNOWN_CONTRAST;
+    out->a = online_mean(&in_a);
+    out->b = online_mean(&in_b);
+    out->a_error = online_standard_error(&in_a);
+    out->b_error = online_standard_error(&in_b);
+    if (!is_known(out->a) || !is_known(out->b))
+        return;
+    out->difference.value = difference_of(out->a, out->b);
+    out->relative.value = relative_of(out->a, out->b);
+    if (n_a < 2 || n_b < 2)
+        return;
+    double error = hypot(out->a_error, out->b_error), t = 0;
+    if (error <= 1e-12 * fmax(fabs(out->a), fabs(out->b))) { /* all runs of a side are equal */
+        out->a_error = out->b_error = 0;
+        out->p_value = out->difference.value == 0;
+    } else {
+        double of_a = out->a_error * out->a_error, of_b = out->b_error * out->b_error;
+        out->freedom =
+            (of_a + of_b) * (of_a + of_b) / (of_a * of_a / (n_a - 1) + of_b * of_b / (n_b - 1));
+        out->p_value = student_outside(out->difference.value / error, out->freedom);
+        t = student_quantile(0.05, out->freedom);
+    }
+    out->difference.low = out->difference.value - t * error;
+    out->difference.high = out->difference.value + t * error;
+    fieller(out, t);
 }
 
 /* ---- tests of counts and of several p values ---- */

@@ -39,10 +39,21 @@ struct contrast {
     struct contrast_figure difference; /* b - a */
     struct contrast_figure relative;   /* b / a - 1 */
     double p_value;
-    bool exact; /* every arrangement was tried, not a random sample */
+    bool exact;     /* every arrangement was tried, not a random sample */
+    double freedom; /* degrees of freedom of contrast_runs; UNKNOWN of a permutation test */
 };
 
 enum err contrast(const struct contrast_question *question, struct contrast *out) MUST_USE;
+
+/* The statistic of one set of sums; UNKNOWN where they make none. */
+double contrast_statistic(const double *sums, bool product);
+
+/* Several runs a side, the statistic of each: Welch's t-test of their means, which does not assume that both sides
+ * scatter alike, with the degrees of freedom of Welch and Satterthwaite.  The interval of the relative difference is
+ * Fieller's, which leaves out 0 exactly where that of the difference does.  UNKNOWN values do not count; with one
+ * left on a side, only the difference is known. */
+void contrast_runs(const double *a, size_t a_count, const double *b, size_t b_count,
+                   struct contrast *out);
 
 /* The exact two-sided sign test (McNemar's for paired outcomes): the probability that chance alone divides
  * `wins` + `losses` differing pairs as unevenly.  1 when there is none. */

@@ -415,13 +415,25 @@ class Bounds(CompareTest):
             if code:
                 self.assertTrue(lines[0].startswith(f"ipw compare: '{bound}': "), lines)
 
-    def test_confident(self):
-        """+8 % with an interval from about -8 to +25 %."""
-        self.assertEqual(self.judge("energy_per_query > +5%").returncode, 1)
-        self.assertEqual(self.judge("energy_per_query > +5%", confident=True).returncode, 0)
-        self.assertEqual(self.judge("energy_per_query > -30%", confident=True).returncode, 1)
-        self.assertEqual(self.judge("energy_per_query < +60%", confident=True).returncode, 1)
-        self.assertEqual(self.judge("energy_per_query < +9%", confident=True).returncode, 0)
+    def test_confident_needs_repeats(self):
+        bound = "energy_per_query > +5%"
+        done = self.judge(bound, confident=True)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (4, 1))
+        for words in (bound, "differences between runs are unknown", "--repeat-runs"):
+            self.assertIn(words, done.stderr)
+        self.assertIn("energy_per_query ", done.stdout)  # the report is there all the same
+        report = self.compare(self.a, self.b, "--confident", "--fail-if", bound, code=4)
+        self.assertEqual([c["outcome"] for c in report["checks"]], ["not repeated"])
+        done = self.judge(confident=True)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (4, 1))
+        self.assertIn("--repeat-runs", done.stderr)
+
+    def test_one_run_a_side_is_said(self):
+        unknown = "one run per side: differences between runs are unknown"
+        done = self.judge("energy_per_query > +5%", "latency > 1%")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(unknown, done.stderr)
+        self.assertRegex(done.stdout, rf"passed: 'latency > 1%': .*; {unknown}\n")
 
     def test_several(self):
         done = self.judge("latency > 1%", "energy_per_query > 5%", "accuracy < -1%")
@@ -448,6 +460,168 @@ class Bounds(CompareTest):
             done = self.judge(bound)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), bound)
             self.assertIn(words, done.stderr)
+
+
+# ---- repeats ----
+
+class Repeats(CompareTest):
+    """Runs that differ by some per cent from one another, and their queries by one."""
+    A, B = (-0.04, 0.03, 0.01, -0.02), (0.03, -0.03, 0.02, 0.0)
+
+    def repeats(self, name, offsets, shift=0.0, folder="", correct=None, **facts):
+        rng = random.Random(name)
+        return [self.run_of(f"{folder}{name}_r{r + 1}",
+                            [query(i, joules=(10 + i % 7) * (1 + offset + shift) * rng.gauss(1, 0.01),
+                                   latency=(1 + offset + shift) * rng.gauss(1, 0.01),
+                                   correct=correct and correct(i)) for i in range(40)], **facts)
+                for r, offset in enumerate(offsets)]
+
+    def test_what_queries_find_runs_do_not(self):
+        a, b = self.repeats("a", self.A), self.repeats("b", self.B)
+        one = self.compare(a[0], b[0])["comparisons"][0]
+        self.assertEqual((one["method"], one["runs"]), ("query-level", {"baseline": 1, "run": 1}))
+        self.assertEqual(one["metrics"]["energy_per_query"]["verdict"], "worse")
+        self.assertLess(one["metrics"]["energy_per_query"]["p_holm"], 0.01)
+        self.assertIsNone(one["metrics"]["energy_per_query"]["dof"])
+        all_of = self.compare(*a, *b)["comparisons"]
+        self.assertEqual(len(all_of), 1)
+        self.assertEqual((all_of[0]["method"], all_of[0]["runs"]), ("run-level", {"baseline": 4, "run": 4}))
+        for name in ("energy_per_query", "latency", "tokens_per_s", "power"):
+            self.assertEqual(all_of[0]["metrics"][name]["verdict"], "no evidence", name)
+            self.assertGreater(all_of[0]["metrics"][name]["p_value"], 0.2)
+        self.assertEqual(all_of[0]["directories"], [str(run) for run in b])
+
+    def test_a_difference_beyond_that_of_runs_is_found(self):
+        a, b = self.repeats("a", self.A), self.repeats("b", self.B, shift=0.3)
+        row = self.metrics(*a, *b)["energy_per_query"]
+        self.assertEqual((row["verdict"], row["test"]), ("worse", "Welch's t"))
+        low, high = row["relative_interval_95"]
+        self.assertTrue(0.2 < low < 0.31 < high < 0.4, (low, high))
+
+    @unittest.skipIf(st is None, "scipy is not here")
+    def test_as_scipys(self):
+        a, b = self.repeats("a", self.A), self.repeats("b", self.B, shift=0.04)
+        found = self.metrics(*a, *b)
+
+        def means(runs, pick):
+            return [np.mean([pick(json.loads(line)) for line in (run / "records.jsonl").read_text().splitlines()[1:-1]])
+                    for run in runs]
+        for name, pick in (("energy_per_query", lambda q: q["ipw"]["energy"]["joules"]),
+                           ("latency", lambda q: metric_of(q, "latency_metrics", "total_query_seconds"))):
+            x, y = means(a, pick), means(b, pick)
+            wanted, row = st.ttest_ind(y, x, equal_var=False), found[name]
+            self.assertAlmostEqual(row["p_value"], wanted.pvalue, delta=1e-9)
+            self.assertAlmostEqual(row["dof"], wanted.df, delta=1e-9)
+            self.assertAlmostEqual(row["run"]["value"], np.mean(y), delta=1e-12)
+            self.assertAlmostEqual(row["run"]["plus_minus"], st.sem(y), delta=1e-12)
+            for ours, theirs in zip(row["difference_interval_95"], wanted.confidence_interval(0.95)):
+                self.assertAlmostEqual(ours, theirs, delta=1e-9)
+
+    def test_which_runs_are_one_side(self):
+        a, b = self.repeats("a", self.A[:2]), self.repeats("b", self.B[:3])
+
+        def sides(*arguments):
+            report = self.compare(*arguments)
+            return [len(side["directories"]) for side in (report["baseline"], *report["comparisons"])]
+        self.assertEqual(sides(*a, *b), [2, 3])
+        self.assertEqual(sides(a[0], b[0], a[1], b[1]), [2, 2])     # in whatever order
+        self.assertEqual(sides(a[0], "--", a[1], "--", *b), [1, 1, 3])
+        self.assertEqual(sides(*a, b[0], "--", b[1], b[2]), [3, 2])
+        self.assertEqual(sides(*a), [1, 1])                          # repeats of one setting, with each other
+        self.assertEqual(sides(a[0], a[0]), [1, 1])
+        self.assertEqual(sides(self.root), [2, 3])                   # a folder is the runs in it
+        queries = [query(i) for i in range(40)]
+        before, after = self.run_of("before", queries), self.run_of("after", queries)
+        self.assertEqual(sides(before, after), [1, 1])               # of equal settings, and no repeats
+        at_8 = self.repeats("a8", self.A[:2], concurrency=8)
+        other = self.run_of("a8_r3", queries, concurrency=4)
+        self.assertEqual(sides(*at_8, other), [2, 1])
+        c = [self.run_of(f"{folder}/{name}", queries, group=group)
+             for folder, name, group in (("c", "x", "1f"), ("c", "y", "1f"), ("d", "x", "2f"), ("d", "y", "2f"))]
+        self.assertEqual(sides(*c), [2, 2])
+        self.assertEqual(sides(self.root / "c", self.root / "d"), [2, 2])
+
+    def test_options_after_the_separator(self):
+        a, b = self.repeats("a", self.A[:2]), self.repeats("b", self.B[:2])
+        done = ipw(None, "compare", a[0], "--", b[0], "--format", "md")
+        self.assertIn("| metric |", done.stdout, done.stderr)
+        done = ipw(None, "compare", *a, "--")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_one_run_against_several(self):
+        a, b = self.repeats("a", self.A[:1]), self.repeats("b", self.B)
+        found = self.compare(a[0], "--", *b)["comparisons"][0]
+        row = found["metrics"]["energy_per_query"]
+        self.assertEqual((row["verdict"], row["p_value"], row["difference_interval_95"]), ("not known", None, None))
+        self.assertIsNotNone(row["difference"])
+        self.assertTrue(any("differences between runs are unknown" in line for line in found["warnings"]))
+        self.compare(a[0], "--", *b, "--confident", "--fail-if", "latency > 90%", code=4)
+
+    def test_confident(self):
+        """+8 % with an interval from about 3 to 13 %."""
+        a, b = self.repeats("a", self.A), self.repeats("b", self.B, shift=0.075)
+        for bound, code in (("energy_per_query > +5%", 0), ("energy_per_query > -30%", 1),
+                            ("energy_per_query < +60%", 1), ("energy_per_query < +9%", 0)):
+            done = ipw(None, "compare", *a, *b, "--confident", "--fail-if", bound)
+            self.assertEqual(done.returncode, code, (bound, done.stderr))
+            self.assertNotIn("unknown", done.stderr)
+
+    def test_answers_that_never_change_are_no_surer(self):
+        """A model that is wrong about one question in every run: McNemar's test has one differing pair."""
+        a = self.repeats("a", self.A, correct=lambda i: i % 2 == 0)
+        b = self.repeats("b", self.B, correct=lambda i: i % 2 == 0 and i > 0)
+        row = self.metrics(*a, *b)["accuracy"]
+        self.assertAlmostEqual(row["difference"], -1 / 40)
+        self.assertEqual((row["verdict"], row["p_value"]), ("no evidence", 1))
+        low, high = row["difference_interval_95"]
+        self.assertTrue(low < 0 <= high, (low, high))
+
+    def test_names(self):
+        one, eight = self.repeats("a", self.A[:2]), self.repeats("b", self.B[:2], concurrency=8)
+        report = self.compare(*one, *eight)
+        self.assertEqual([report["baseline"]["name"], report["comparisons"][0]["name"]],
+                         ["concurrency 1", "concurrency 8"])
+        text = ipw(None, "compare", *one, *eight).stdout
+        self.assertIn(" baseline: concurrency 1\n", text)
+        self.assertIn(f"{eight[0]} and 1 more: 2 runs", text)
+        self.assertEqual(self.compare(*self.repeats("x", self.A[:2]), *self.repeats("y", self.A[:2]))
+                         ["comparisons"][0]["name"], "y")
+
+    def test_runs_that_are_no_repeats(self):
+        a = self.repeats("a", self.A[:1]) + self.repeats("a4", self.A[:1], concurrency=4)
+        found = self.compare(*a, "--", *self.repeats("b", self.B[:2]))["comparisons"][0]["warnings"]
+        self.assertTrue(any("not repeats of one setting" in line and "a4_r1" in line for line in found), found)
+
+
+# ---- what is common to all ----
+
+class Common(CompareTest):
+    def pair(self, **facts):
+        (a, _), (b, _) = self.random_pair(30, shift=0.3, calibration=0.6, **facts)
+        return a, b
+
+    def test_one_machine(self):
+        a, b = self.pair(method="estimated", source="cpu model")
+        one = self.compare(a, b)["comparisons"][0]
+        self.assertAlmostEqual(one["common_pct"], 60)
+        row = one["metrics"]["energy_per_query"]
+        for side in (row["baseline"], row["run"]):
+            self.assertEqual(side["plus_minus"], side["plus_minus_statistical"])
+            self.assertLess(side["plus_minus"], 0.2 * side["value"])
+        text = ipw(None, "compare", a, b).stdout
+        self.assertEqual(text.count("all energies ±60 %, common"), 1)
+        self.assertEqual(ipw(None, "compare", a, b, a).stdout.count("all energies ±60 %, common"), 1)
+        self.assertIn("all energies ±60 %, common", ipw(None, "compare", a, b, "--format", "md").stdout)
+
+    def test_other_sensors(self):
+        a, _ = self.pair()
+        b = self.run_of("b", [query(i) for i in range(30)], calibration=0.6, host="node2")
+        one = self.compare(a, b)["comparisons"][0]
+        self.assertIsNone(one["common_pct"])
+        row = one["metrics"]["energy_per_query"]
+        for side in (row["baseline"], row["run"]):
+            self.assertGreater(side["plus_minus"], 0.59 * side["value"])
+        self.assertNotIn("common:", ipw(None, "compare", a, b).stdout)
 
 
 # ---- forms, and bad input ----

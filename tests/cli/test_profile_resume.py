@@ -24,6 +24,79 @@ from profiling import MODEL, TEXT, ProfileTest, Run  # noqa: E402
 from program import IPW, ipw, main_side_by_side  # noqa: E402
 
 
+class RepeatedRuns(ProfileTest):
+    """--repeat-runs: the run as a whole, several times."""
+
+    def runs(self):
+        return {path.name: Run(path) for path in sorted(self.out.iterdir()) if path.is_dir()}
+
+    def asked(self):
+        return sum(q.startswith("question") for q in self.service.questions())
+
+    def repeats(self, *more, code=0, count=3, **options):
+        done = ipw(self.on, *self.arguments("--json", "--name", "x", "--repeat-runs", count, *more, **options))
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.done = done
+        return json.loads(done.stdout) if done.stdout else None
+
+    def test_each_is_a_run_of_its_own(self):
+        report = self.repeats("--idle", "0.1")
+        runs = self.runs()
+        self.assertEqual(list(runs), ["x_r1", "x_r2", "x_r3"])
+        self.assertEqual([Path(one["output_dir"]).name for one in report["repeats"]], list(runs))
+        self.assertEqual(self.asked(), 12)
+        for number, run in enumerate(runs.values(), 1):
+            self.assertEqual((run.lines()[0]["repeat_group"], run.lines()[0]["repeat_number"]),
+                             (report["repeat_group"], number))
+            self.assertEqual(run.summary()["repeat_group"], report["repeat_group"])
+            self.assertEqual(run.summary()["profiler_config"]["idle_s"], 0.1)
+            self.assertGreaterEqual(run.summary()["ipw"]["conditions"]["idle_tries"], 1)  # a baseline each
+            self.assertIn(f"run {number} of 3", self.done.stderr)
+
+    def test_what_is_there_is_refused_or_replaced(self):
+        self.repeats(count=2)
+        first = self.runs()["x_r1"].lines()[0]["repeat_group"]
+        self.repeats(count=2, code=2)
+        self.assertIn("x_r1", self.done.stderr)
+        self.repeats("--overwrite", count=2)
+        groups = {run.lines()[0]["repeat_group"] for run in self.runs().values()}
+        self.assertEqual(len(groups), 1)
+        self.assertNotIn(first, groups)
+
+    def test_more_of_them_later(self):
+        report = self.repeats(count=2)
+        before = {name: (run.path / "records.jsonl").read_bytes() for name, run in self.runs().items()}
+        again = self.repeats("--resume", count=3)
+        self.assertEqual(again["repeat_group"], report["repeat_group"])
+        self.assertEqual(len(again["repeats"]), 3)
+        self.assertEqual(again["repeats"][0]["energy"], report["repeats"][0]["energy"])
+        for name, journal in before.items():  # finished ones are not touched
+            self.assertEqual((self.runs()[name].path / "records.jsonl").read_bytes(), journal)
+        self.assertEqual({run.lines()[0]["repeat_group"] for run in self.runs().values()}, {report["repeat_group"]})
+        self.assertEqual(self.asked(), 12)
+
+    def test_interrupted_and_resumed(self):
+        dataset = self.numbered(12)
+        process = self.start("--name", "x", "--repeat-runs", "2", play="normal:gap_ms=60", dataset=dataset)
+        self.until(lambda: self.asked() >= 14, "the second run")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        report = json.loads(out)
+        self.assertEqual([one["queries"] < 12 for one in report["repeats"]], [False, True])
+        self.assertTrue(self.runs()["x_r2"].summary()["ipw"]["interrupted"])
+        again = self.repeats("--resume", count=3, dataset=dataset)
+        self.assertEqual([one["completed"] for one in again["repeats"]], [12, 12, 12])
+        self.assertEqual(again["repeat_group"], report["repeat_group"])
+        self.assertEqual(self.runs()["x_r2"].summary()["repeat_group"], report["repeat_group"])
+        self.assertEqual([run.summary()["ipw"]["starts"] for run in self.runs().values()], [1, 2, 1])
+
+    def test_one_after_another_is_no_repeat(self):
+        self.profile("--name", "y")
+        self.assertNotIn("repeat_group", self.run.lines()[0])
+        self.assertIsNone(self.run.summary()["repeat_group"])
+
+
 class Signals(ProfileTest):
     def begin(self, play, *more, dataset=None):
         process = self.start("--concurrency", 3, *more, play=play,

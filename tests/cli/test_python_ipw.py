@@ -567,7 +567,7 @@ class ItsDirectories(PythonTest):
         first = self.saved(self.rows(first=True), "c", first=True)
         warnings = json.loads(self.run_ipw("compare", paths[0], first, "--json"))["comparisons"][0]["warnings"]
         self.assertIn("this run does not record, and may differ in: dataset selection, concurrency, client, "
-                      "parameter set, version of ipw", warnings)
+                      "parameter set, set of request parameters, version of ipw", warnings)
         self.assertFalse([w for w in warnings if "none against" in w], warnings)
         self.assertEqual(ipw(None, "compare", *paths, "--fail-if", "energy_per_query > +5%").returncode, 1)
 

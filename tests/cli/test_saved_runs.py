@@ -138,5 +138,62 @@ class Saved(unittest.TestCase):
             self.assertIn("cannot save the run", done.stderr)
 
 
+class Repeated(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="ipw-saved-")
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name) / "runs"
+
+    def repeat(self, *arguments, code=0):
+        done = ipw(None, "run", "--output-dir", self.folder, *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done, sorted(path for path in self.folder.iterdir() if path.is_dir())
+
+    def test_runs_of_one_group(self):
+        done, runs = self.repeat("--repeat-runs", "3", "-r", "2", "--json", "--", "sleep", "0.02")
+        report = json.loads(done.stdout)
+        self.assertEqual([len(one["runs"]) for one in report["repeats"]], [2, 2, 2])
+        for number in (1, 2, 3):
+            self.assertIn(f"run {number} of 3", done.stderr)
+        self.assertEqual(len({run.name[:-3] for run in runs}), 1, runs)
+        self.assertEqual([run.name[-3:] for run in runs], ["_r1", "_r2", "_r3"])
+        groups = set()
+        for number, run in enumerate(runs, 1):
+            header = json.loads((run / "records.jsonl").read_text().splitlines()[0])
+            summary = json.loads((run / "summary.json").read_text())
+            self.assertEqual((header["repeat_number"], summary["repeat_number"]), (number, number))
+            self.assertEqual(summary["repeat_group"], header["repeat_group"])
+            groups.add(header["repeat_group"])
+        self.assertEqual(groups, {report["repeat_group"]})
+        _, others = self.repeat("--repeat-runs", "2", "--", "sleep", "0.04")
+        compared = json.loads(ipw(None, "compare", self.folder, "--json").stdout)
+        self.assertEqual(compared["comparisons"][0]["runs"], {"baseline": 3, "run": 2})
+        self.assertEqual(compared["comparisons"][0]["method"], "run-level")
+        self.assertIsNotNone(compared["comparisons"][0]["metrics"]["latency"]["p_value"])
+        self.assertEqual([compared["baseline"]["name"], compared["comparisons"][0]["name"]], ["0.02", "0.04"])
+
+    def test_one_run_is_in_no_group(self):
+        _, runs = self.repeat("--", "true")
+        self.assertNotIn("repeat_group", (runs[0] / "records.jsonl").read_text())
+        self.assertIsNone(json.loads((runs[0] / "summary.json").read_text())["repeat_group"])
+
+    def test_a_command_that_fails_ends_it(self):
+        _, runs = self.repeat("--repeat-runs", "3", "--", "false", code=1)
+        self.assertEqual(len(runs), 1)
+        _, runs = self.repeat("--repeat-runs", "3", "--ignore-failure", "--", "false", code=1)
+        self.assertEqual(len(runs), 4)
+
+    def test_it_must_be_saved(self):
+        done = ipw(None, "run", "--repeat-runs", "2", "--", "true")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
+        self.assertIn("--save or --output-dir", done.stderr)
+
+    def test_samples_are_its_own(self):
+        """Those of the run before end with a little of it, which a slow sensor needs."""
+        _, runs = self.repeat("--repeat-runs", "2", "--", "sleep", "4")
+        first = [float((run / "samples.csv").read_text().splitlines()[1].split(",")[0]) for run in runs]
+        self.assertGreater(first[1], -3.5)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -186,6 +186,42 @@ class Correlations(Oracle):
             self.assertIsNone(got["value"])
 
 
+class Runs(Oracle):
+    """Several runs a side: Welch's t-test."""
+
+    def test_as_ttest_ind(self):
+        rng = np.random.default_rng(8)
+        for n, m in ((2, 2), (2, 5), (3, 3), (4, 3), (10, 8), (60, 40)):
+            for shift, wider in ((0, 1), (0.5, 1), (3, 8), (1e-3, 0.1)):
+                x, y = rng.normal(50, 1, n), rng.normal(50 + shift, wider, m)
+                got, = ask({"ask": "runs", "x": x, "y": y})
+                wanted = st.ttest_ind(y, x, equal_var=False)
+                interval = wanted.confidence_interval(0.95)
+                what = f"{n}, {m}, {shift}, {wider}"
+                for key, value in (("difference", y.mean() - x.mean()), ("p_value", wanted.pvalue),
+                                   ("freedom", wanted.df), ("a_error", st.sem(x))):
+                    self.close(got[key], value, 1e-9, f"{key} of {what}")
+                for key, value in (("low", interval.low), ("high", interval.high)):
+                    self.assertAlmostEqual(got[key], value, delta=1e-9 * (interval.high - interval.low), msg=what)
+                # Fieller's: the ratios r at which mean(y) - r mean(x) is just t standard errors from 0.
+                t = st.t.isf(0.025, wanted.df)
+                for key in ("relative_low", "relative_high"):
+                    if got[key] is None:
+                        self.assertLess(abs(x.mean()), t * st.sem(x), what)
+                        continue
+                    r = 1 + got[key]
+                    self.assertAlmostEqual(abs(y.mean() - r * x.mean()) / np.hypot(st.sem(y), r * st.sem(x)), t,
+                                           delta=1e-6 * t, msg=what)
+
+    def test_what_is_not_known(self):
+        got, = ask({"ask": "runs", "x": np.array([1.0, np.nan, 2.0]), "y": np.array([3.0, 4.0])})
+        self.close(got["p_value"], st.ttest_ind([3, 4], [1, 2], equal_var=False).pvalue)
+        got, = ask({"ask": "runs", "x": [1.0], "y": [3.0, 4.0]})
+        self.assertEqual((got["difference"], got["p_value"], got["low"], got["freedom"]), (2.5, None, None, None))
+        got, = ask({"ask": "runs", "x": [2.0, 2.0], "y": [2.0, 2.0]})
+        self.assertEqual((got["difference"], got["p_value"], got["low"], got["high"]), (0, 1, 0, 0))
+
+
 def silverman(x):
     """SciPy's density at the width that the Python IPW draws with."""
     return st.gaussian_kde(x, bw_method=0.9 * len(x) ** -0.2)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "analysis/analysis.h"
-#include "analysis/compare.h"
+#include "analysis/compare_set.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "port/json_read.h"
@@ -277,24 +277,23 @@ static const char *plot(const struct run_table *table)
 
 static const char *compare(const struct run_table *table)
 {
-    static struct comparison comparison;
+    const char *const runs[] = {directory, directory, "--", directory, directory};
+    struct compare_groups groups;
+    struct compare_set set;
     struct error why = {0};
     if (table->failed == table->rows)
         return NULL;
-    enum err err = compare_runs(table, table, 0, &comparison, &why);
-    if (!err)
-        err = compare_judge(&comparison, 1, &why);
+    enum err err = compare_groups_find(runs, 5, false, &groups, &why);
+    if (err)
+        return wrong_with(err, &why);
+    err = compare_set_load(&groups, &(struct compare_options){.model = table->model}, &set, &why);
     if (!err) {
         struct text out = {0};
-        compare_json(&(struct compare_report){.baseline = directory,
-                                              .model = table->model,
-                                              .hardware = run_hardware(table),
-                                              .queries = table->rows,
-                                              .comparisons = &comparison,
-                                              .count = 1},
-                     &out);
+        compare_json(&(struct compare_report){.groups = &groups, .set = &set}, &out);
         text_release(&out);
+        compare_set_release(&set);
     }
+    compare_groups_release(&groups);
     return wrong_with(err, &why);
 }
 

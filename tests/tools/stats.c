@@ -108,6 +108,20 @@ static void tell_contrast(bool paired, struct series x, struct series y, struct 
     free(terms);
 }
 
+static void tell_runs(struct series x, struct series y, struct json *json)
+{
+    struct contrast found;
+    contrast_runs(x.values, x.count, y.values, y.count, &found);
+    json_number(json, "difference", found.difference.value);
+    json_number(json, "low", found.difference.low);
+    json_number(json, "high", found.difference.high);
+    json_number(json, "relative_low", found.relative.low);
+    json_number(json, "relative_high", found.relative.high);
+    json_number(json, "a_error", found.a_error);
+    json_number(json, "p_value", found.p_value);
+    json_number(json, "freedom", found.freedom);
+}
+
 static double ratio_of(const double *sums)
 {
     return sums[1] != 0 ? sums[0] / sums[1] : UNKNOWN;
@@ -162,6 +176,8 @@ static void tell(const struct jv *asked, struct json *json)
         tell_kde(x, y, json);
     else if (strcmp(ask, "paired") == 0 || strcmp(ask, "unpaired") == 0)
         tell_contrast(strcmp(ask, "paired") == 0, x, y, json);
+    else if (strcmp(ask, "runs") == 0)
+        tell_runs(x, y, json);
     else if (strcmp(ask, "bootstrap") == 0)
         tell_bootstrap(asked, x, y, json);
     else if (strcmp(ask, "sorted") == 0)

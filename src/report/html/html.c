@@ -10,7 +10,7 @@
 
 #include "analysis/across.h"
 #include "analysis/columns.h"
-#include "analysis/compare.h"
+#include "analysis/compare_set.h"
 #include "analysis/run_names.h"
 #include "core/clock.h"
 #include "core/json.h"
@@ -30,52 +30,22 @@
 /* More make a table of verdicts that nobody reads. */
 enum { RUNS_COMPARED = 8 };
 
-static enum err load_run(const char *directory, const char *model, struct run_table *out,
-                         struct error *why)
-{
-    enum err err = run_table_load(directory, model, COMPARE_NEEDS, out, why);
-    if (!err && out->failed == out->rows) {
-        err = err_set(why, ERR_NO_DATA, "all %zu queries of %s failed", out->rows, directory);
-        run_table_release(out);
-    }
-    return err;
-}
-
-static enum err compare_all(const struct run_table *baseline, const char *const *directories,
-                            size_t count, const char *model, struct comparison *out,
-                            struct error *why)
-{
-    enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < count; i++) {
-        struct run_table table;
-        err = load_run(directories[i], model, &table, why);
-        if (!err) {
-            err = compare_runs(baseline, &table, 0, &out[i], why);
-            run_table_release(&table);
-        }
-    }
-    return err ? err : compare_judge(out, count, why);
-}
-
+/* Every run is a side: the page names and shows each. */
 static enum err write_comparison(const char *const *directories, size_t count, const char *model,
                                  struct text *out, struct error *why)
 {
-    struct run_table baseline;
-    struct comparison *found = calloc(count, sizeof *found);
-    enum err err = found ? load_run(directories[0], model, &baseline, why) : ERR_NO_MEMORY;
+    struct compare_groups groups;
+    struct compare_set set;
+    const struct compare_options options = {.model = model};
+    enum err err = compare_groups_find(directories, count, true, &groups, why);
+    if (err)
+        return err;
+    err = compare_set_load(&groups, &options, &set, why);
     if (!err) {
-        err = compare_all(&baseline, directories + 1, count - 1, model, found, why);
-        struct compare_report report = {.baseline = baseline.directory,
-                                        .model = baseline.model,
-                                        .hardware = run_hardware(&baseline),
-                                        .queries = baseline.rows,
-                                        .comparisons = found,
-                                        .count = count - 1};
-        if (!err)
-            compare_json(&report, out);
-        run_table_release(&baseline);
+        compare_json(&(struct compare_report){.groups = &groups, .set = &set}, out);
+        compare_set_release(&set);
     }
-    free(found);
+    compare_groups_release(&groups);
     return err;
 }
 

@@ -12,7 +12,7 @@
 
 /* ---- text ---- */
 
-enum { CELL_MAX = 128, CELLS = 8 };
+enum { CELL_MAX = 128, CELLS = 8, WHERE_MAX = 560 };
 
 static const struct table_column COLUMNS[CELLS] = {
     {"metric", false},  {"baseline", true}, {"this run", true}, {"difference", true},
@@ -69,9 +69,9 @@ static void fill_cells(const struct comparison *comparison, enum compare_metric 
     const struct compare_metric_info *info = &COMPARE_METRIC_INFO[metric];
     const struct compared *compared = &comparison->metrics[metric];
     str_copy(cells[0], CELL_MAX, info->name);
-    if (compared->a_queries && compared->a_queries < comparison->pairs)
-        str_format(cells[0], CELL_MAX, "%s (%zu of %zu)", info->name, compared->a_queries,
-                   comparison->pairs);
+    size_t queries = compared->a_queries / comparison->a_runs;
+    if (queries && queries < comparison->pairs)
+        str_format(cells[0], CELL_MAX, "%s (%zu of %zu)", info->name, queries, comparison->pairs);
     value_text(cells[1], info, compared->found.a, compared->a_plus_minus);
     value_text(cells[2], info, compared->found.b, compared->b_plus_minus);
     difference_text(cells[3], info, compared->found.difference.value);
@@ -93,39 +93,95 @@ static bool is_shown(const struct comparison *comparison, enum compare_metric me
 static size_t questions_asked(const struct compare_report *report)
 {
     size_t asked = 0;
-    for (size_t i = 0; i < report->count; i++)
+    for (size_t i = 0; i < report->set->count; i++)
         for (size_t m = 0; m < COMPARE_METRICS; m++)
-            asked += is_known(report->comparisons[i].metrics[m].found.p_value);
+            asked += is_known(report->set->comparisons[i].metrics[m].found.p_value);
     return asked;
 }
 
 /* "queries", "runs" ...: what the records of the baseline are. */
 static const char *units_of(const struct compare_report *report)
 {
-    return run_kind_unit(report->count ? report->comparisons[0].kind : RUN_KIND_PROFILE, true);
+    return run_kind_unit(report->set->count ? report->set->comparisons[0].kind : RUN_KIND_PROFILE,
+                         true);
+}
+
+/* What the scatter that p and intervals come from is, where it is not the same of all comparisons. */
+static void put_basis(const struct compare_report *report, const char *indent, struct text *out)
+{
+    bool repeated = false, single = false;
+    for (size_t i = 0; i < report->set->count; i++) {
+        repeated = repeated || compare_is_repeated(&report->set->comparisons[i]);
+        single = single ||
+                 report->set->comparisons[i].a_runs + report->set->comparisons[i].side.runs == 2;
+    }
+    if (repeated)
+        text_addf(out,
+                  "%sSeveral runs per side: p and CI by Welch's t-test of the run means, from the "
+                  "variation between runs.\n",
+                  indent);
+    if (single)
+        text_addf(out,
+                  "%sOne run per side: differences between runs are unknown. p and CI cover the "
+                  "variation between the %s of one run;\n%srepeat both sides with --repeat-runs "
+                  "N.\n",
+                  indent, units_of(report), indent);
+}
+
+/* Once, where it is the same of all; else in the lines of each comparison (put_common). */
+static double common_to_all(const struct compare_report *report)
+{
+    double common = report->set->comparisons[0].common;
+    for (size_t i = 1; i < report->set->count; i++)
+        if (!(report->set->comparisons[i].common == common))
+            return UNKNOWN;
+    return common;
+}
+
+static void put_common(double common, const char *indent, struct text *out)
+{
+    if (common > 0)
+        text_addf(out,
+                  common < 0.0995 ? "%sall energies ±%.1f %%, common: the same in every run, it "
+                                    "cancels in the differences\n"
+                                  : "%sall energies ±%.0f %%, common: the same in every run, it "
+                                    "cancels in the differences\n",
+                  indent, 100 * common);
 }
 
 static void put_explanation(const struct compare_report *report, const char *indent,
                             struct text *out)
 {
+    put_common(common_to_all(report), indent, out);
     text_addf(out,
               "%sp: probability of such a difference by chance, Holm-corrected for %zu tests.\n"
               "%s\"better\", \"worse\": p < %g and the 95 %% CI excludes 0. \"no evidence\" is not "
-              "\"equal\".\n%sBoth cover the variation between the %s of one run. One run per side: "
-              "differences between runs are unknown.\n",
-              indent, questions_asked(report), indent, COMPARE_ALPHA, indent, units_of(report));
+              "\"equal\".\n",
+              indent, questions_asked(report), indent, COMPARE_ALPHA);
+    put_basis(report, indent, out);
 }
 
 static void pairing_text(char *to, const struct comparison *comparison)
 {
     const char *units = run_kind_unit(comparison->kind, true);
     if (comparison->paired && comparison->pairs < comparison->same)
-        str_format(to, CELL_MAX, "%zu of %zu common %s, paired: those that both runs completed",
-                   comparison->pairs, comparison->same, units);
+        str_format(to, CELL_MAX, "%zu of %zu common %s, paired: those that %s runs completed",
+                   comparison->pairs, comparison->same, units,
+                   comparison->a_runs + comparison->side.runs > 2 ? "all" : "both");
     else if (comparison->paired)
         str_format(to, CELL_MAX, "%zu common %s, paired", comparison->same, units);
     else
         str_format(to, CELL_MAX, "different %s, unpaired", units);
+}
+
+/* "runs/x_r1 and 2 more". */
+static void where_text(char *to, const struct compared_side *side)
+{
+    if (side->runs > 1)
+        str_format(to, WHERE_MAX, "%s and %zu more: %zu runs", side->directory, side->runs - 1,
+                   side->runs);
+    else
+        str_copy(to, WHERE_MAX, side->directory);
 }
 
 char *compare_check_line(const struct compare_check *check, const struct comparison *comparison,
@@ -138,37 +194,46 @@ char *compare_check_line(const struct compare_check *check, const struct compari
         percent_text(value, found->relative.value);
     else
         difference_text(value, info, found->difference.value);
+    const char *unrepeated = compare_is_repeated(comparison)
+                                 ? ""
+                                 : "; one run per side: differences between runs are unknown";
     interval_text(interval, &found->relative);
-    if (outcome == CHECK_UNKNOWN)
+    if (comparison->a_runs != comparison->side.runs && unrepeated[0])
+        unrepeated = "; a side has one run: differences between runs are unknown";
+    if (outcome == CHECK_UNREPEATED)
+        str_format(to, CHECK_LINE_MAX,
+                   "'%s' cannot be checked with --confident%s (%.200s); repeat both sides with "
+                   "--repeat-runs N",
+                   check->text, unrepeated, comparison->side.directory);
+    else if (outcome == CHECK_UNKNOWN)
         str_format(to, CHECK_LINE_MAX,
                    "'%s' cannot be checked: %s is unknown in one of the runs (%.200s)", check->text,
-                   info->name, comparison->directory);
+                   info->name, comparison->side.directory);
     else if (outcome == CHECK_NOT_COMPARABLE)
         str_format(to, CHECK_LINE_MAX,
                    "'%s' cannot be checked: conditions differ, and energies are not comparable "
                    "(%.200s); --ignore-conditions compares them anyway",
-                   check->text, comparison->directory);
+                   check->text, comparison->side.directory);
     else
-        str_format(to, CHECK_LINE_MAX, "'%s': %s differs by %s%s%s (%.200s)", check->text,
+        str_format(to, CHECK_LINE_MAX, "'%s': %s differs by %s%s%s (%.200s)%s", check->text,
                    info->name, value, confident ? ", 95 % CI: " : "", confident ? interval : "",
-                   comparison->directory);
+                   comparison->side.directory, unrepeated);
     return to;
 }
 
 static void put_checks(const struct compare_report *report, const char *before, struct text *out)
 {
+    static const char *const WORDS[CHECK_OUTCOMES] = {"passed", "FAILED", "FAILED",
+                                                      "not comparable", "not decided"};
     char line[CHECK_LINE_MAX];
-    for (size_t i = 0; i < report->count; i++)
+    for (size_t i = 0; i < report->set->count; i++)
         for (size_t c = 0; c < report->check_count; c++) {
             const struct compare_check *check = &report->checks[c];
             enum compare_outcome outcome =
-                compare_check_judge(check, &report->comparisons[i], report->confident);
-            compare_check_line(check, &report->comparisons[i], outcome, report->confident, line);
-            text_addf(out, "%s%s: %s\n", before,
-                      outcome == CHECK_HOLDS            ? "passed"
-                      : outcome == CHECK_NOT_COMPARABLE ? "not comparable"
-                                                        : "FAILED",
-                      str_plain(line, sizeof line));
+                compare_check_judge(check, &report->set->comparisons[i], report->confident);
+            compare_check_line(check, &report->set->comparisons[i], outcome, report->confident,
+                               line);
+            text_addf(out, "%s%s: %s\n", before, WORDS[outcome], str_plain(line, sizeof line));
         }
 }
 
@@ -187,28 +252,37 @@ static void fill_table(const struct comparison *comparison, struct table *table)
     }
 }
 
-static void put_comparison(const struct comparison *comparison, bool color, struct text *out)
+static void put_comparison(const struct comparison *comparison, bool has_common, bool color,
+                           struct text *out)
 {
-    char pairing[CELL_MAX];
+    const struct compared_side *side = &comparison->side;
+    char pairing[CELL_MAX], where[WHERE_MAX];
     struct table table;
     pairing_text(pairing, comparison);
-    text_addf(out, "\n %s\n   '%s'%s%s; %s\n", plain_text(comparison->directory).text,
-              plain_text(comparison->model).text, comparison->hardware[0] ? " on " : "",
-              plain_text(comparison->hardware).text, pairing);
+    where_text(where, side);
+    text_addf(out, "\n %s\n   %s\n   '%s'%s%s; %s\n", plain_text(side->name).text,
+              plain_text(where).text, plain_text(side->model).text, side->hardware[0] ? " on " : "",
+              plain_text(side->hardware).text, pairing);
     for (size_t i = 0; i < comparison->warning_count; i++)
         text_addf(out, "   warning: %s\n", plain_text(comparison->warnings[i].text).text);
     text_add(out, "\n");
     fill_table(comparison, &table);
     table_print(&table, "   ", color, out);
+    if (!has_common)
+        put_common(comparison->common, "   ", out);
 }
 
 void compare_text(const struct compare_report *report, bool color, struct text *out)
 {
-    text_addf(out, "\n baseline %s\n   '%s'%s%s; %zu %s\n", plain_text(report->baseline).text,
-              plain_text(report->model).text, report->hardware[0] ? " on " : "",
-              plain_text(report->hardware).text, report->queries, units_of(report));
-    for (size_t i = 0; i < report->count; i++)
-        put_comparison(&report->comparisons[i], color, out);
+    const struct compared_side *baseline = &report->set->baseline;
+    char where[WHERE_MAX];
+    where_text(where, baseline);
+    text_addf(out, "\n baseline: %s\n   %s\n   '%s'%s%s; %zu %s\n", plain_text(baseline->name).text,
+              plain_text(where).text, plain_text(baseline->model).text,
+              baseline->hardware[0] ? " on " : "", plain_text(baseline->hardware).text,
+              baseline->queries, units_of(report));
+    for (size_t i = 0; i < report->set->count; i++)
+        put_comparison(&report->set->comparisons[i], is_known(common_to_all(report)), color, out);
     text_add(out, "\n");
     put_explanation(report, "   ", out);
     if (report->check_count)
@@ -221,17 +295,25 @@ void compare_text(const struct compare_report *report, bool color, struct text *
 
 void compare_markdown(const struct compare_report *report, struct text *out)
 {
+    const struct compared_side *baseline = &report->set->baseline;
+    char where[WHERE_MAX];
+    where_text(where, baseline);
     text_add(out, "Baseline: ");
-    markdown_add(out, report->baseline);
-    text_addf(out, ", %zu %s\n", report->queries, units_of(report));
-    for (size_t i = 0; i < report->count; i++) {
-        const struct comparison *comparison = &report->comparisons[i];
+    markdown_add(out, baseline->name);
+    text_add(out, ", ");
+    markdown_add(out, where);
+    text_addf(out, ", %zu %s\n", baseline->queries, units_of(report));
+    for (size_t i = 0; i < report->set->count; i++) {
+        const struct comparison *comparison = &report->set->comparisons[i];
         struct table table;
         char pairing[CELL_MAX];
         pairing_text(pairing, comparison);
+        where_text(where, &comparison->side);
         text_add(out, "\n### ");
-        markdown_add(out, comparison->directory);
-        text_addf(out, "\n\n%s.\n\n", pairing);
+        markdown_add(out, comparison->side.name);
+        text_add(out, "\n\n");
+        markdown_add(out, where);
+        text_addf(out, "; %s.\n\n", pairing);
         for (size_t w = 0; w < comparison->warning_count; w++) {
             text_add(out, "- **warning**: ");
             markdown_add(out, comparison->warnings[w].text);
@@ -241,6 +323,9 @@ void compare_markdown(const struct compare_report *report, struct text *out)
         fill_table(comparison, &table);
         table_write_markdown(&table, out);
         table_release(&table);
+        text_add(out, "\n");
+        if (!is_known(common_to_all(report)))
+            put_common(comparison->common, "", out);
     }
     text_add(out, "\n");
     put_explanation(report, "", out);
@@ -290,6 +375,7 @@ static void metric_to_json(struct json *json, const struct compared *compared,
     figure_to_json(json, "difference", "difference_interval_95", &found->difference);
     figure_to_json(json, "relative", "relative_interval_95", &found->relative);
     json_string(json, "test", compared->test);
+    json_number(json, "dof", found->freedom);
     json_number(json, "p_value", found->p_value);
     json_number(json, "p_holm", compared->p_holm);
     json_bool(json, "p_is_bound", is_p_bound(compared));
@@ -297,13 +383,32 @@ static void metric_to_json(struct json *json, const struct compared *compared,
     json_object_end(json);
 }
 
-static void comparison_to_json(struct json *json, const struct comparison *comparison)
+static void compared_to_json(struct json *json, const struct compared_side *side,
+                             const char *const *directories)
+{
+    json_string(json, "name", side->name);
+    json_string(json, "directory", side->directory);
+    json_array(json, "directories");
+    for (size_t i = 0; i < side->runs; i++)
+        json_string(json, NULL, directories[i]);
+    json_array_end(json);
+    json_string(json, "model", side->model);
+    json_string(json, "hardware_label", side->hardware);
+}
+
+static void comparison_to_json(struct json *json, const struct comparison *comparison,
+                               const char *const *directories)
 {
     static const char *const CONDITIONS[] = {"unknown", "comparable", "not comparable", "ignored"};
     json_object(json, NULL);
-    json_string(json, "directory", comparison->directory);
-    json_string(json, "model", comparison->model);
-    json_string(json, "hardware_label", comparison->hardware);
+    compared_to_json(json, &comparison->side, directories);
+    json_string(json, "method",
+                comparison->a_runs + comparison->side.runs > 2 ? "run-level" : "query-level");
+    json_object(json, "runs");
+    json_integer(json, "baseline", (int64_t)comparison->a_runs);
+    json_integer(json, "run", (int64_t)comparison->side.runs);
+    json_object_end(json);
+    json_number(json, "common_pct", 100 * comparison->common);
     json_bool(json, "paired", comparison->paired);
     json_integer(json, "same_queries", (int64_t)comparison->same);
     json_integer(json, "pairs", (int64_t)comparison->pairs);
@@ -324,18 +429,19 @@ static void comparison_to_json(struct json *json, const struct comparison *compa
 
 static void checks_to_json(struct json *json, const struct compare_report *report)
 {
-    static const char *const OUTCOMES[] = {"passed", "failed", "not known", "not comparable"};
+    static const char *const OUTCOMES[CHECK_OUTCOMES] = {"passed", "failed", "not known",
+                                                         "not comparable", "not repeated"};
     json_array(json, "checks");
-    for (size_t i = 0; i < report->count; i++)
+    for (size_t i = 0; i < report->set->count; i++)
         for (size_t c = 0; c < report->check_count; c++) {
             const struct compare_check *check = &report->checks[c];
             json_object(json, NULL);
-            json_string(json, "directory", report->comparisons[i].directory);
+            json_string(json, "directory", report->set->comparisons[i].side.directory);
             json_string(json, "fail_if", check->text);
             json_string(json, "metric", COMPARE_METRIC_INFO[check->metric].name);
-            json_string(
-                json, "outcome",
-                OUTCOMES[compare_check_judge(check, &report->comparisons[i], report->confident)]);
+            json_string(json, "outcome",
+                        OUTCOMES[compare_check_judge(check, &report->set->comparisons[i],
+                                                     report->confident)]);
             json_object_end(json);
         }
     json_array_end(json);
@@ -344,17 +450,18 @@ static void checks_to_json(struct json *json, const struct compare_report *repor
 void compare_json(const struct compare_report *report, struct text *out)
 {
     struct json json;
+    const char *const *directories = report->groups->directories;
     json_init(&json, out, true);
     json_object(&json, NULL);
     json_object(&json, "baseline");
-    json_string(&json, "directory", report->baseline);
-    json_string(&json, "model", report->model);
-    json_string(&json, "hardware_label", report->hardware);
-    json_integer(&json, "queries", (int64_t)report->queries);
+    compared_to_json(&json, &report->set->baseline, directories);
+    json_integer(&json, "queries", (int64_t)report->set->baseline.queries);
     json_object_end(&json);
     json_array(&json, "comparisons");
-    for (size_t i = 0; i < report->count; i++)
-        comparison_to_json(&json, &report->comparisons[i]);
+    for (size_t i = 0; i < report->set->count; i++) {
+        directories += report->groups->runs[i];
+        comparison_to_json(&json, &report->set->comparisons[i], directories);
+    }
     json_array_end(&json);
     checks_to_json(&json, report);
     json_bool(&json, "confident", report->confident);

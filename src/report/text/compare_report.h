@@ -6,15 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/compare.h"
+#include "analysis/compare_set.h"
 
 struct text;
 
 struct compare_report {
-    const char *baseline, *model, *hardware; /* of the baseline */
-    size_t queries;
-    const struct comparison *comparisons;
-    size_t count;
+    const struct compare_groups *groups;
+    const struct compare_set *set;
     const struct compare_check *checks;
     size_t check_count;
     bool confident;

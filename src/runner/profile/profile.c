@@ -1,5 +1,5 @@
-/* The front door: profile_run takes a run through its phases (setup, queries, judge, summary), and
- * profile_family_run does that for several models. */
+/* The front door: a run is taken through its phases (setup, queries, judge, summary), by profile_repeats_run once or
+ * several times, by profile_family_run for several models. */
 #include "runner/profile/profile.h"
 
 #include <inttypes.h>
@@ -145,9 +145,9 @@ static void close_run(struct profile *profile)
     pthread_mutex_destroy(&profile->lock);
 }
 
-enum err profile_run(struct session *session, const struct host_report *host,
-                     const struct profile_options *options, struct profile_result *out,
-                     struct error *why)
+static enum err run_one(struct session *session, const struct host_report *host,
+                        const struct profile_options *options, struct profile_result *out,
+                        struct error *why)
 {
     struct own_cost before;
     struct profile *profile = calloc(1, sizeof *profile);
@@ -156,6 +156,7 @@ enum err profile_run(struct session *session, const struct host_report *host,
     if (!profile)
         return err_no_memory(why);
     profile->options = options;
+    profile->repeat = options->of_series;
     profile->host = host;
     profile->session = session;
     profile->result = out;
@@ -167,20 +168,22 @@ enum err profile_run(struct session *session, const struct host_report *host,
     proc_own_cost(&before);
     profile->cpu_s_before = before.cpu_s;
     sampler_ready(session->sampler);
+    profile->began = clock_now();
     enum err err = profile_setup(profile, why);
-    if (!err)
+    out->repeat = profile->repeat;
+    if (!err && !out->was_done)
         err = run_phases(profile, why);
     if (profile->abandoned) { /* its threads still use it; the program ends next */
         out->state = NULL;
         return err;
     }
-    if (!profile->has_files)
+    if (!profile->has_files && !out->was_done)
         out->directory[0] = '\0';
     close_run(profile);
     return err;
 }
 
-void profile_result_release(struct profile_result *result)
+static void release_result(struct profile_result *result)
 {
     struct profile *profile = result->state;
     summary_release(&result->summary);
@@ -196,6 +199,40 @@ void profile_result_release(struct profile_result *result)
     text_release(&profile->request_params);
     free(profile);
     result->state = NULL;
+}
+
+/* ---- several times ---- */
+
+/* Options are kept where they are after ERR_INTERRUPTED: threads still use them. */
+enum err profile_repeats_run(struct session *session, const struct host_report *host,
+                             const struct profile_repeats *repeats, struct error *why)
+{
+    struct profile_options *options = malloc(sizeof *options);
+    enum err err = options ? ERR_OK : err_no_memory(why);
+    int signal = 0;
+    if (!err)
+        *options = *repeats->profile;
+    if (!err && repeats->runs > 1) {
+        options->of_series = run_repeat_new();
+        options->may_overwrite = NULL; /* not in the middle of a series */
+    }
+    for (unsigned i = 0; !err && !signal && i < repeats->runs; i++) {
+        struct profile_result result;
+        if (repeats->begins && repeats->runs > 1)
+            repeats->begins(i + 1, repeats->runs);
+        err = run_one(session, host, options, &result, why);
+        signal = result.signal;
+        repeats->ended(&result, err, why);
+        if (result.repeat.group[0]) {
+            options->of_series = result.repeat;
+            options->of_series.number = i + 2;
+        }
+        if (err != ERR_INTERRUPTED)
+            release_result(&result);
+    }
+    if (err != ERR_INTERRUPTED)
+        free(options);
+    return err;
 }
 
 /* ---- several models ---- */
@@ -235,7 +272,7 @@ static enum err run_member(struct session *session, const struct host_report *ho
     struct profile_options options = *profile;
     struct profile_result result;
     options.model = member->model;
-    enum err err = profile_run(session, host, &options, &result, why);
+    enum err err = run_one(session, host, &options, &result, why);
     str_copy(member->directory, sizeof member->directory, result.directory);
     *signal = result.signal;
     if (err == ERR_INTERRUPTED)
@@ -249,7 +286,7 @@ static enum err run_member(struct session *session, const struct host_report *ho
         member->energy = result.energy;
         take_figures(member, &result.summary);
     }
-    profile_result_release(&result);
+    release_result(&result);
     return err;
 }
 

@@ -4,8 +4,8 @@
  * sensors have been read past it -> journal.  At the end one pass over the journal makes the summary and
  * the stores.  What is in the journal is safe; everything else is derived from it.
  *
- * The caller owns the options, which must outlive the run.  profile_run fills a result that
- * profile_result_release frees, profile_family_run a family that profile_family_release frees. */
+ * The caller owns the options, which must outlive the run; profile_family_run fills a family that
+ * profile_family_release frees. */
 #ifndef IPW_RUNNER_PROFILE_PROFILE_H
 #define IPW_RUNNER_PROFILE_PROFILE_H
 
@@ -17,6 +17,7 @@
 #include "core/params.h"
 #include "core/energy.h"
 #include "core/units.h"
+#include "rundir/run_path.h"
 #include "rundir/summary.h"
 
 struct session;
@@ -64,6 +65,7 @@ struct profile_options {
     double weight_bits;     /* per stored parameter; 0: unknown */
     double kv_bytes;        /* KV-cache bytes per token; 0: that traffic is not counted */
     double decode_weight;   /* of an output token against a prompt token, see attribute/share.h */
+    struct run_repeat of_series; /* which of several runs it is; zeros: the only one */
     enum profile_existing existing;
     bool no_stores; /* the journal and summary.json alone */
 
@@ -74,20 +76,31 @@ struct profile_options {
 };
 
 struct profile_result {
-    char directory[512];    /* "" when there is none */
-    int signal;             /* that interrupted the run; 0 for none */
-    bool has_summary;       /* false: the run did not get so far */
-    struct summary summary; /* of all starts in the directory */
-    struct energy energy;   /* of the machine while the queries ran */
-    struct profile *state;  /* what the summary points to */
+    char directory[512]; /* "" when there is none */
+    int signal;          /* that interrupted the run; 0 for none */
+    bool has_summary;    /* false: the run did not get so far */
+    bool was_done;       /* a repeat that EXISTING_RESUME found finished: it was not run again */
+    struct run_repeat repeat; /* of the directory: a resumed run stays in its group */
+    struct summary summary;   /* of all starts in the directory */
+    struct energy energy;     /* of the machine while the queries ran */
+    struct profile *state;    /* what the summary points to */
 };
 
-/* The calling thread must have called proc_block_signals before the session was opened.  After
- * ERR_INTERRUPTED threads may still use the options and the session: the process should end. */
-enum err profile_run(struct session *session, const struct host_report *host,
-                     const struct profile_options *options, struct profile_result *out,
-                     struct error *why) MUST_USE;
-void profile_result_release(struct profile_result *result);
+/* ---- a run, once or several times ---- */
+
+struct profile_repeats {
+    const struct profile_options *profile;
+    unsigned runs; /* in directories NAME_r1, NAME_r2 ...; 1: one run, in NAME */
+    void (*begins)(unsigned number, unsigned of); /* before each of several; may be NULL */
+    /* After each; the result is gone afterwards. */
+    void (*ended)(const struct profile_result *result, enum err err, const struct error *why);
+};
+
+/* Each run has its own idle baseline and warm-up.  A signal or an error ends the series after the run in progress was
+ * written; EXISTING_RESUME continues it.  The calling thread must have called proc_block_signals before the session was
+ * opened.  After ERR_INTERRUPTED threads may still use the options and the session: the process should end. */
+enum err profile_repeats_run(struct session *session, const struct host_report *host,
+                             const struct profile_repeats *repeats, struct error *why) MUST_USE;
 
 /* ---- several models over the same questions, one after another ---- */
 

@@ -97,6 +97,7 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
         .hardware_label = profile->host->label,
         .settings = text_get(&settings),
         .measuring = text_get(&measuring),
+        .repeat = profile->repeat,
     };
     journal_header_line(&header, &line);
     enum err err = line.failed || settings.failed || measuring.failed

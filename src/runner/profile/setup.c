@@ -209,7 +209,9 @@ static void find_to_resume(const char *parent, const char *base, char *to, size_
         return;
     for (size_t i = 0; i < list.count; i++) {
         const char *name = list.entries[i].name;
-        const char *load = str_starts(name, base) ? name + length : "other";
+        const char *load = str_starts(name, base) && !list.entries[i].summary.repeat_group
+                               ? name + length
+                               : "other";
         is_there = is_there || strcmp(name, to) == 0;
         if (!*load || str_starts(load, "_c") || str_starts(load, "_rate")) {
             found = name;
@@ -234,7 +236,7 @@ static void default_name(const struct profile *profile, const char *parent, char
         str_format(to, size, "%s_c%u", base, options->concurrency);
     else
         str_copy(to, size, base);
-    if (options->existing == EXISTING_RESUME)
+    if (options->existing == EXISTING_RESUME && !options->of_series.number)
         find_to_resume(parent, base, to, size);
 }
 
@@ -249,6 +251,8 @@ static enum err choose_name(const struct profile *profile, const char *parent, c
                        "--name %.80s: a name of a directory in --output-dir, without '/' and not "
                        "beginning with '.'",
                        name);
+    if (profile->repeat.number && !run_repeat_name(&profile->repeat, to, size))
+        return err_set(why, ERR_USAGE, "the name of the run directory is too long: %s", to);
     return ERR_OK;
 }
 
@@ -307,6 +311,31 @@ static enum err decide(const struct profile *profile, bool *resume, struct error
                    profile->directory);
 }
 
+static bool asks_as_many(const struct profile_options *options, const struct summary *then)
+{
+    double most = integer_number(then->config_max_queries);
+    return options->max_queries ? most == options->max_queries : !is_known(most);
+}
+
+/* A repeat that is finished is not run again; its summary is the result. */
+static void find_done(struct profile *profile)
+{
+    struct profile_result *result = profile->result;
+    struct summary *summary = &result->summary;
+    struct run_repeat there = journal_repeat(profile->journal_path);
+    if (!profile->repeat.number || !there.group[0])
+        return;
+    str_copy(profile->repeat.group, sizeof profile->repeat.group, there.group);
+    if (summary_load(profile->directory, summary, NULL) == ERR_OK && summary->interrupted == 0 &&
+        summary->failed == 0 && summary->queries > 0 && asks_as_many(profile->options, summary)) {
+        result->was_done = result->has_summary = true;
+        record_energy_get(&summary->energy, &result->energy);
+        return;
+    }
+    summary_release(summary);
+    summary_init(summary);
+}
+
 static enum err take_directory(struct profile *profile, struct error *why)
 {
     bool resume = false;
@@ -328,6 +357,8 @@ static enum err take_directory(struct profile *profile, struct error *why)
                           &profile->resume, why);
     if (err)
         return err;
+    if (resume)
+        find_done(profile);
     profile->start = profile->resume.starts + 1;
     run_path_samples(profile->directory, profile->start, profile->samples_path,
                      sizeof profile->samples_path);
@@ -365,7 +396,7 @@ static enum err open_files(struct profile *profile, struct error *why)
     profile->energy_space = 4096 + 1024 * sampler_count(profile->session->sampler);
     err = samples_create(&profile->samples_file, profile->samples_path, true, why);
     if (!err && (err = samples_log_init(&profile->samples, profile->session->sampler, profile->zero,
-                                        &profile->samples_file)))
+                                        profile->began - SAMPLES_LEAD, &profile->samples_file)))
         err_explain(why, err);
     profile->writes_samples = !err;
     return err;
@@ -482,6 +513,8 @@ enum err profile_setup(struct profile *profile, struct error *why)
         err = prepare_service(profile, why);
     if (!err)
         err = take_directory(profile, why);
+    if (!err && profile->result->was_done)
+        return ERR_OK;
     if (!err)
         err = close_unsettled(profile, why);
     if (err)

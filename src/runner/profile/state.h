@@ -60,8 +60,10 @@ struct profile {
     struct samples_writer samples_file;
     struct samples_log samples;
     enum err samples_err; /* why samples are missing */
-    size_t energy_space;  /* bytes that a line with an energy may take */
-    bool unsettled;       /* such a line could not be written */
+    nanos began;          /* earlier samples are those of another run in this session */
+    struct run_repeat repeat;
+    size_t energy_space; /* bytes that a line with an energy may take */
+    bool unsettled;      /* such a line could not be written */
 
     /* Shared by the threads. */
     struct supply supply;

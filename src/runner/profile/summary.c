@@ -211,6 +211,10 @@ static void fill_run(const struct profile *profile, struct summary *out)
     out->generated_at = seconds(clock_wall());
     out->output_dir = out->directory = profile->directory;
     out->version = IPW_VERSION;
+    if (profile->repeat.group[0]) {
+        out->repeat_group = profile->repeat.group;
+        out->repeat_number = profile->repeat.number;
+    }
     out->client_info.text = text_get(&profile->client_info);
     out->started_at =
         profile->resume.starts ? profile->resume.started_at : seconds(profile->zero_wall);

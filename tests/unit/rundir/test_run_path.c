@@ -1,5 +1,6 @@
 #include "support/unit.h"
 
+#include "core/text.h"
 #include "rundir/run_path.h"
 
 static void labels_match_those_of_older_runs(void **state)
@@ -92,12 +93,52 @@ static void keys_are_read_back(void **state)
     }
 }
 
+static void stems_leave_out_what_tells_repeats_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *stem;
+    } CASES[] = {
+        {"runs/x_r1", "runs/x"},
+        {"runs/x_r12/", "runs/x"},
+        {"run_H100_sleep_1_20260131T235959Z", "run_H100_sleep_1"},
+        {"run_H100_sleep_1_20260131T235959Z-2", "run_H100_sleep_1"},
+        {"run_H100_sleep_1_20260131T235959Z_r3", "run_H100_sleep_1"},
+        {"runs/x", "runs/x"},
+        {"runs/v2", "runs/v2"},
+        {"runs/build-101", "runs/build-101"},
+        {"runs/x_rate2", "runs/x_rate2"},
+        {"x_2026-131T235959Z", "x_2026-131T235959Z"},
+        {"r1", "r1"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char stem[64];
+        str_format(stem, sizeof stem, "%.*s", (int)run_path_stem(CASES[i].path), CASES[i].path);
+        assert_string_equal(stem, CASES[i].stem);
+    }
+}
+
+static void groups_differ(void **state)
+{
+    (void)state;
+    struct run_repeat a = run_repeat_new(), b = run_repeat_new();
+    char name[8] = "x";
+    assert_string_not_equal(a.group, b.group);
+    a.number = 12;
+    assert_true(run_repeat_name(&a, name, sizeof name));
+    assert_string_equal(name, "x_r12");
+    assert_false(run_repeat_name(&a, name, sizeof name)); /* no room */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_match_those_of_older_runs),
         cmocka_unit_test(a_small_buffer_cuts_the_label),
         cmocka_unit_test(keys_are_read_back),
+        cmocka_unit_test(stems_leave_out_what_tells_repeats_apart),
+        cmocka_unit_test(groups_differ),
     };
     return RUN_TESTS(tests);
 }

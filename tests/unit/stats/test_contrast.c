@@ -259,6 +259,41 @@ static void holm_is_holms(void **state)
     assert_near(p[4], 0.02, 1e-12);
 }
 
+/* Queries of one run share its conditions: 5 % between runs, 1 % between queries, and no other difference. */
+static void runs_decide_what_queries_cannot(void **state)
+{
+    (void)state;
+    enum { TRIES = 2000, RUNS = 3, QUERIES = 40 };
+    struct random draws = random_seeded(23);
+    size_t by_run = 0, by_query = 0;
+    for (size_t i = 0; i < TRIES; i++) {
+        double a[RUNS] = {0}, b[RUNS] = {0};
+        for (size_t r = 0; r < RUNS; r++) {
+            double of_a = 1 + 0.05 * random_normal(&draws), of_b = 1 + 0.05 * random_normal(&draws);
+            for (size_t q = 0; q < QUERIES; q++) {
+                double x = of_a + 0.01 * random_normal(&draws),
+                       y = of_b + 0.01 * random_normal(&draws);
+                a[r] += x / QUERIES;
+                b[r] += y / QUERIES;
+                set(&left, q, x, 1);
+                set(&right, q, y, 1);
+            }
+        }
+        struct contrast found;
+        contrast_runs(a, RUNS, b, RUNS, &found);
+        by_run += found.p_value < 0.05;
+        assert_true((found.p_value < 0.05) ==
+                    (found.difference.low > 0 || found.difference.high < 0));
+        if (is_known(found.relative.low))
+            assert_true((found.p_value < 0.05) ==
+                        (found.relative.low > 0 || found.relative.high < 0));
+        if (i < 20) /* of the last runs alone */
+            by_query += ask(QUERIES, QUERIES, true, i).p_value < 0.05;
+    }
+    assert_true((double)by_run <= most_of(TRIES));
+    assert_true(by_query >= 16);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +310,7 @@ int main(void)
         cmocka_unit_test(many_queries_are_put_together),
         cmocka_unit_test(signs_are_counted_exactly),
         cmocka_unit_test(holm_is_holms),
+        cmocka_unit_test(runs_decide_what_queries_cannot),
     };
     return RUN_TESTS(tests);
 }

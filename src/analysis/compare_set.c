@@ -1,0 +1,358 @@
+/* Grouping runs into sides looks at their headers and summaries alone; the records of a side are loaded when its turn
+ * comes. */
+#include "analysis/compare_set.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/across.h"
+#include "core/registry.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/file.h"
+#include "rundir/journal.h"
+#include "rundir/run_dir.h"
+
+/* ---- sides ---- */
+
+/* A run as far as grouping needs it. */
+struct candidate {
+    const char *directory;
+    char group[REPEAT_GROUP_MAX];
+    bool has_summary;
+    struct summary summary;
+    size_t side;
+};
+
+static bool is_separator(const char *word)
+{
+    return strcmp(word, "--") == 0;
+}
+
+static void look(const char *directory, struct candidate *out)
+{
+    char path[FILE_PATH_MAX];
+    *out = (struct candidate){.directory = directory};
+    if (run_dir_check_files(directory,
+                            NULL)) /* a FIFO would be waited for; loading it reports why */
+        return;
+    out->has_summary = summary_load(directory, &out->summary, NULL) == ERR_OK;
+    if (out->has_summary)
+        str_copy(out->group, sizeof out->group, text_or_empty(out->summary.repeat_group));
+    else if (run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
+        str_copy(out->group, sizeof out->group, journal_repeat(path).group);
+}
+
+static bool are_repeats(const struct candidate *a, const struct candidate *b)
+{
+    size_t stem = run_path_stem(a->directory);
+    if (strcmp(a->directory, b->directory) == 0)
+        return false; /* one run twice is no second run */
+    if (a->group[0] || b->group[0])
+        return strcmp(a->group, b->group) == 0;
+    return stem < strlen(a->directory) && stem == run_path_stem(b->directory) &&
+           strncmp(a->directory, b->directory, stem) == 0 && a->has_summary && b->has_summary &&
+           compare_same_setting(&a->summary, &b->summary);
+}
+
+/* Numbers the sides in the order of their first runs; returns how many there are. */
+static size_t number_repeats(struct candidate *runs, size_t count)
+{
+    size_t sides = 0;
+    for (size_t i = 0; i < count; i++) {
+        runs[i].side = sides;
+        for (size_t j = 0; j < i && runs[i].side == sides; j++)
+            if (are_repeats(&runs[i], &runs[j]))
+                runs[i].side = runs[j].side;
+        sides += runs[i].side == sides;
+    }
+    return sides;
+}
+
+static size_t number_each(struct candidate *runs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        runs[i].side = i;
+    return count;
+}
+
+static void put_sides(const struct candidate *runs, size_t count, size_t sides,
+                      struct compare_groups *out)
+{
+    size_t at = 0;
+    out->count = sides;
+    for (size_t s = 0; s < sides; s++)
+        for (size_t i = 0; i < count; i++)
+            if (runs[i].side == s) {
+                out->directories[at++] = runs[i].directory;
+                out->runs[s]++;
+            }
+}
+
+/* Copies the runs; *sides is the number of sides that "--" makes, 0 without one. */
+static size_t take_runs(const char *const *words, size_t count, struct candidate *runs,
+                        size_t *sides)
+{
+    size_t taken = 0, side = 0;
+    bool separated = false;
+    for (size_t i = 0; i < count; i++) {
+        separated = separated || is_separator(words[i]);
+        if (!is_separator(words[i]))
+            runs[taken++] = (struct candidate){.directory = words[i], .side = side};
+        else if (taken && runs[taken - 1].side == side)
+            side++;
+    }
+    *sides = separated && taken ? runs[taken - 1].side + 1 : 0;
+    return taken;
+}
+
+enum err compare_groups_find(const char *const *words, size_t count, bool each,
+                             struct compare_groups *out, struct error *why)
+{
+    struct candidate *runs = calloc(count + 1, sizeof *runs);
+    size_t sides = 0;
+    *out = (struct compare_groups){.directories = calloc(count + 1, sizeof *out->directories),
+                                   .runs = calloc(count + 1, sizeof *out->runs)};
+    if (!runs || !out->directories || !out->runs) {
+        free(runs);
+        compare_groups_release(out);
+        return err_no_memory(why);
+    }
+    size_t taken = take_runs(words, count, runs, &sides);
+    if (each) {
+        sides = number_each(runs, taken);
+    } else if (!sides) {
+        for (size_t i = 0; i < taken; i++)
+            look(runs[i].directory, &runs[i]);
+        sides = number_repeats(runs, taken);
+        for (size_t i = 0; i < taken; i++)
+            summary_release(&runs[i].summary);
+        if (sides == 1)
+            sides = number_each(runs, taken);
+    }
+    put_sides(runs, taken, sides, out);
+    free(runs);
+    return ERR_OK;
+}
+
+void compare_groups_release(struct compare_groups *groups)
+{
+    free((void *)groups->directories);
+    free(groups->runs);
+    *groups = (struct compare_groups){0};
+}
+
+/* ---- comparisons ---- */
+
+struct loaded {
+    struct run_table *tables;
+    size_t count;
+};
+
+static void unload(struct loaded *side)
+{
+    for (size_t i = 0; i < side->count; i++)
+        run_table_release(&side->tables[i]);
+    free(side->tables);
+    *side = (struct loaded){0};
+}
+
+static enum err load_run(const char *directory, const char *model, struct run_table *out,
+                         struct error *why)
+{
+    enum err err = run_table_load(directory, model, COMPARE_NEEDS, out, why);
+    if (!err && out->failed == out->rows) {
+        err = err_set(why, ERR_NO_DATA, "%s: all %zu queries failed: nothing to compare", directory,
+                      out->rows);
+        run_table_release(out);
+    }
+    return err;
+}
+
+static enum err load_side(const char *const *directories, size_t count, const char *model,
+                          struct loaded *out, struct error *why)
+{
+    *out = (struct loaded){.tables = calloc(count, sizeof *out->tables)};
+    enum err err = out->tables ? ERR_OK : err_no_memory(why);
+    while (!err && out->count < count) {
+        err = load_run(directories[out->count], model, &out->tables[out->count], why);
+        out->count += !err;
+    }
+    if (err)
+        unload(out);
+    return err;
+}
+
+/* What the side is named by; of several runs the path that they have in common. */
+static void take_point(const struct loaded *side, struct run_point *out)
+{
+    run_point_of(&side->tables[0], out);
+    if (side->count > 1)
+        out->directory[run_path_stem(out->directory)] = '\0';
+}
+
+static enum err name_sides(const struct run_point *points, struct compare_set *set,
+                           struct error *why)
+{
+    struct run_names names = {0};
+    const struct run_point **all = malloc((set->count + 1) * sizeof *all);
+    for (size_t i = 0; all && i <= set->count; i++)
+        all[i] = &points[i];
+    enum err err = all ? run_names_of(all, set->count + 1, 0, &names) : ERR_NO_MEMORY;
+    for (size_t i = 0; !err && i <= set->count; i++)
+        str_copy(i ? set->comparisons[i - 1].side.name : set->baseline.name, RUN_NAME_MAX,
+                 names.names[i]);
+    run_names_release(&names);
+    free((void *)all);
+    return err ? err_explain(why, err) : ERR_OK;
+}
+
+static enum err compare_with(const struct loaded *baseline, const struct compare_groups *groups,
+                             const struct compare_options *options, struct run_point *points,
+                             struct compare_set *out, struct error *why)
+{
+    const struct compare_side a = {baseline->tables, baseline->count};
+    const char *const *directories = groups->directories + groups->runs[0];
+    enum err err = ERR_OK;
+    compare_describe(&a, &out->baseline);
+    take_point(baseline, &points[0]);
+    for (size_t i = 0; !err && i < out->count; i++) {
+        struct loaded side;
+        struct comparison *to = &out->comparisons[i];
+        err = load_side(directories, groups->runs[i + 1], options->model, &side, why);
+        if (err)
+            break;
+        const struct compare_side b = {side.tables, side.count};
+        take_point(&side, &points[i + 1]);
+        err = compare_sides(&a, &b, options->seed, to, why);
+        if (options->ignore_conditions && to->conditions == CONDITIONS_DIFFER)
+            to->conditions = CONDITIONS_IGNORED;
+        directories += side.count;
+        unload(&side);
+    }
+    if (!err)
+        err = name_sides(points, out, why);
+    return err ? err : compare_judge(out->comparisons, out->count, why);
+}
+
+enum err compare_set_load(const struct compare_groups *groups,
+                          const struct compare_options *options, struct compare_set *out,
+                          struct error *why)
+{
+    struct loaded baseline = {0};
+    struct run_point *points = calloc(groups->count, sizeof *points);
+    *out = (struct compare_set){.comparisons = calloc(groups->count, sizeof *out->comparisons),
+                                .count = groups->count - 1};
+    enum err err = points && out->comparisons ? load_side(groups->directories, groups->runs[0],
+                                                          options->model, &baseline, why)
+                                              : err_no_memory(why);
+    if (!err)
+        err = compare_with(&baseline, groups, options, points, out, why);
+    unload(&baseline);
+    free(points);
+    if (err)
+        compare_set_release(out);
+    return err;
+}
+
+void compare_set_release(struct compare_set *set)
+{
+    free(set->comparisons);
+    *set = (struct compare_set){0};
+}
+
+/* ---- bounds ---- */
+
+static enum err unknown_metric(const char *name, struct error *why)
+{
+    const char *names[COMPARE_METRICS];
+    struct text all = {0};
+    for (size_t i = 0; i < COMPARE_METRICS; i++) {
+        names[i] = COMPARE_METRIC_INFO[i].name;
+        text_addf(&all, "%s%s", i ? ", " : "", names[i]);
+    }
+    const char *near = nearest_name(name, names, COMPARE_METRICS);
+    enum err err =
+        near ? err_set(why, ERR_USAGE, "unknown metric '%s': did you mean '%s'?", name, near)
+             : err_set(why, ERR_USAGE, "unknown metric '%s': use one of %s", name, text_get(&all));
+    text_release(&all);
+    return err;
+}
+
+static const char *skip_spaces(const char *at)
+{
+    while (isspace((unsigned char)*at))
+        at++;
+    return at;
+}
+
+static enum err parse_bound(const char *at, struct compare_check *out)
+{
+    char number[64];
+    size_t length = strlen(at);
+    while (length && isspace((unsigned char)at[length - 1]))
+        length--;
+    out->relative = length && at[length - 1] == '%';
+    length -= out->relative;
+    if (length >= sizeof number)
+        return ERR_BAD_VALUE;
+    memcpy(number, at, length);
+    number[length] = '\0';
+    enum err err = parse_double(number, &out->bound);
+    if (out->relative)
+        out->bound /= 100;
+    return err;
+}
+
+enum err compare_check_parse(const char *text, struct compare_check *out, struct error *why)
+{
+    char name[64];
+    const char *at = skip_spaces(text);
+    size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+    *out = (struct compare_check){.metric = COMPARE_METRICS};
+    const char *sign = skip_spaces(at + length);
+    if (!str_copy(out->text, sizeof out->text, text) || !length || length >= sizeof name ||
+        (*sign != '>' && *sign != '<'))
+        return err_set(why, ERR_USAGE,
+                       "'%.100s' is not a bound: write METRIC > BOUND or METRIC < BOUND, as in "
+                       "'energy_per_output_token > +5%%'",
+                       text);
+    memcpy(name, at, length);
+    name[length] = '\0';
+    for (size_t i = 0; i < COMPARE_METRICS; i++)
+        if (strcmp(COMPARE_METRIC_INFO[i].name, name) == 0)
+            out->metric = (enum compare_metric)i;
+    if (out->metric == COMPARE_METRICS)
+        return unknown_metric(name, why);
+    out->above = *sign == '>';
+    out->or_equal = sign[1] == '=';
+    if (parse_bound(sign + 1 + out->or_equal, out))
+        return err_set(
+            why, ERR_USAGE,
+            "'%.100s' has no number for a bound: +5%% is a share of the baseline, 0.5 is "
+            "in the metric's unit",
+            text);
+    return ERR_OK;
+}
+
+enum compare_outcome compare_check_judge(const struct compare_check *check,
+                                         const struct comparison *comparison, bool confident)
+{
+    const struct contrast *found = &comparison->metrics[check->metric].found;
+    const struct contrast_figure *figure = check->relative ? &found->relative : &found->difference;
+    double value = confident ? check->above ? figure->low : figure->high : figure->value;
+    if (check->relative && found->a == 0 && found->b == 0)
+        value = 0; /* a relative difference of 0 and 0 is undefined, but nothing differs */
+    else if (!is_known(figure->value))
+        return CHECK_UNKNOWN;
+    if (compare_is_blocked(comparison, check->metric))
+        return CHECK_NOT_COMPARABLE;
+    if (confident && !compare_is_repeated(comparison))
+        return CHECK_UNREPEATED;
+    if (!is_known(value))
+        return CHECK_HOLDS; /* too few queries to be sure of anything */
+    if (value == check->bound)
+        return check->or_equal ? CHECK_FAILS : CHECK_HOLDS;
+    return (value > check->bound) == check->above ? CHECK_FAILS : CHECK_HOLDS;
+}

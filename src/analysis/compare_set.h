@@ -1,0 +1,72 @@
+/* Runs that a user names, as the sides of comparisons with a baseline: which of them are repeats of one setting, and
+ * every side against the first; and bounds on the differences.
+ *
+ * compare_groups_find and compare_set_load fill what compare_groups_release and compare_set_release free. */
+#ifndef IPW_ANALYSIS_COMPARE_SET_H
+#define IPW_ANALYSIS_COMPARE_SET_H
+
+#include "analysis/compare.h"
+
+/* The runs of each side, the baseline first. */
+struct compare_groups {
+    const char **directories; /* of all sides, one side after the other; the caller's texts */
+    size_t *runs;             /* how many each side has */
+    size_t count;             /* of sides */
+};
+
+/* Runs of one repeat group (--repeat-runs) are one side, as are runs of equal settings whose paths differ only in _rN
+ * or the time at their end.  "--" between runs separates sides explicitly.  Where all runs are repeats of one setting,
+ * and if `each`, every run is a side. */
+enum err compare_groups_find(const char *const *runs, size_t count, bool each,
+                             struct compare_groups *out, struct error *why) MUST_USE;
+void compare_groups_release(struct compare_groups *groups);
+
+struct compare_set {
+    struct compared_side baseline;
+    struct comparison *comparisons;
+    size_t count;
+};
+
+struct compare_options {
+    const char *model; /* whose records; NULL: the run's own */
+    uint64_t seed;
+    bool ignore_conditions;
+};
+
+/* All verdicts are judged.  The baseline and one side are in memory at a time. */
+enum err compare_set_load(const struct compare_groups *groups,
+                          const struct compare_options *options, struct compare_set *out,
+                          struct error *why) MUST_USE;
+void compare_set_release(struct compare_set *set);
+
+/* ---- bounds on differences, for scripts: --fail-if ---- */
+
+struct compare_check {
+    char text[128]; /* as it was given */
+    enum compare_metric metric;
+    bool above;    /* fails above the bound; else below it */
+    bool or_equal; /* at it as well */
+    bool relative; /* the bound is a share of the baseline; else in the metric's unit */
+    double bound;
+};
+
+/* METRIC OP BOUND: > >= < <= and a signed number, with % of the baseline.  ERR_USAGE says what is wrong, and
+ * names the nearest metric. */
+enum err compare_check_parse(const char *text, struct compare_check *out, struct error *why)
+    MUST_USE;
+
+enum compare_outcome {
+    CHECK_HOLDS,
+    CHECK_FAILS,
+    CHECK_UNKNOWN,
+    CHECK_NOT_COMPARABLE,
+    CHECK_UNREPEATED, /* confident, and a side has one run */
+    CHECK_OUTCOMES
+};
+
+/* By the difference itself; when `confident`, it fails only where the whole interval does.  CHECK_UNKNOWN: a
+ * run lacks the figure. */
+enum compare_outcome compare_check_judge(const struct compare_check *check,
+                                         const struct comparison *comparison, bool confident);
+
+#endif
