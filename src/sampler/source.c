@@ -157,8 +157,8 @@ static bool dates_first(const struct source *source, unsigned channel)
 }
 
 /* A value found so close to a tick that it may belong to that tick or to the one before is dated to
- * the period only.  The next read decides which it was and includes these joules too, so this one is
- * held back; but not forever. */
+ * the period only.  The next read decides which it was: it dates this one, or is a newer one that
+ * includes these joules too.  So this one is held back; but not forever. */
 static bool is_doubtful(struct reader *reader, unsigned channel, const struct tick_time *when)
 {
     const struct tick *tick = &reader->ticks[channel];
@@ -176,8 +176,8 @@ static void pass_count(struct source *source, const struct observation *o, nanos
     struct tick *tick = &reader->ticks[o->channel];
     bool is_new = !reader->has_last[o->channel] || reader->last_count[o->channel] != o->count;
     struct tick_time when;
-    tick_observe(tick, o->t, within, is_new, &when);
-    if (!is_new)
+    bool is_dated = tick_observe(tick, o->t, within, is_new, &when);
+    if (!is_dated || (!is_new && !reader->held[o->channel]))
         return;
     bool is_first = !reader->has_last[o->channel];
     reader->has_last[o->channel] = true;

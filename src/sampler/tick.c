@@ -197,14 +197,14 @@ static void resolve_doubt(struct tick *tick)
 }
 
 /* A read without a new value although a tick was due: the tick is late, or the value happened to
- * repeat.  Several ticks in a row mean that the phase is lost. */
-static void note_unchanged(struct tick *tick, nanos t)
+ * repeat.  Several ticks in a row mean that the phase is lost.  True when it dates the last new value. */
+static bool note_unchanged(struct tick *tick, nanos t)
 {
     if (!tick->locked)
-        return;
+        return false;
     if (tick->doubt > 0 && t >= tick->edge + tick->period + slack_after(tick, 1)) {
         resolve_doubt(tick);
-        return;
+        return true;
     }
     nanos steps = (nanos)tick->misses + 1;
     nanos due = tick->edge + steps * tick->period + slack_after(tick, steps);
@@ -212,6 +212,7 @@ static void note_unchanged(struct tick *tick, nanos t)
         tick->misses++;
     if (tick->misses >= MISSES_MOST)
         tick_unlock(tick);
+    return false;
 }
 
 static struct tick_time date(struct tick *tick, nanos low, nanos high)
@@ -226,26 +227,30 @@ static struct tick_time date(struct tick *tick, nanos low, nanos high)
     return (struct tick_time){from + (high - from) / 2, uniform_sigma((high - from) / 2)};
 }
 
-void tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct tick_time *when)
+bool tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct tick_time *when)
 {
+    bool is_dated = is_new;
     nanos low = tick->seen_read ? tick->read_t - tick->read_within : t - within;
     nanos high = max_nanos(t + within, low);
     *when = (struct tick_time){.t = t, .sigma = 0};
     if (is_new) {
         *when = date(tick, low, high);
-        when->t = min_nanos(t, max_nanos(when->t, tick->dated + 1));
-        tick->dated = when->t;
         tick->seen_change = tick->seen_read;
         tick->change_low = low;
         tick->change_high = high;
         tick->unchanged = 0;
     } else {
         tick->unchanged++;
-        note_unchanged(tick, t);
+        is_dated = note_unchanged(tick, t);
+        if (is_dated)
+            *when = (struct tick_time){tick->edge, uniform_sigma(tick->slack)};
     }
+    if (is_dated)
+        tick->dated = when->t = min_nanos(t, max_nanos(when->t, tick->dated + 1));
     tick->read_t = t;
     tick->read_within = within;
     tick->seen_read = true;
+    return is_dated;
 }
 
 /* ---- planning ---- */

@@ -57,8 +57,10 @@ void tick_init(struct tick *tick);
 
 /* Reports a read at t and whether the value was new.  The read took a while: the value was taken
  * in t - within .. t + within.  For a new value *when says when it appeared; such times never
- * decrease and are never after t.  The first read dates nothing: its value may be as old as T. */
-void tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct tick_time *when);
+ * decrease and are never after t.  The first read dates nothing: its value may be as old as T.
+ * True when *when is such a time: of every new value, and of one that was read so close to a tick that
+ * it was dated badly, once a read after that tick found it unchanged. */
+bool tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct tick_time *when);
 
 /* The best moment for the next read: just after the first predicted tick that is at least `gap`
  * after now.  Where the tick is not known well, and now and then to see that it still is, a read

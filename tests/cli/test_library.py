@@ -170,9 +170,9 @@ class PlainAbi(unittest.TestCase):
             within[0] += error <= result.plus_minus
             within[1] += error <= 2 * result.plus_minus
             widths.append(result.plus_minus / result.joules)
-        # About 0.075; a single region is up to six times as wide now and then, also on a quiet machine.
+        # About 0.075, of every region: only one whose counter was read late, on a busy machine, is wider.
         self.assertLess(statistics.median(widths), 0.12)
-        self.assertLessEqual(sum(width > 0.2 for width in widths), 6)
+        self.assertLessEqual(sum(width > 0.2 for width in widths), 1)
         self.assertGreaterEqual(within[0], 0.6 * len(regions))
         self.assertGreaterEqual(within[1], 0.9 * len(regions))
 

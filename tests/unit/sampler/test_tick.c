@@ -60,7 +60,9 @@ static uint64_t value_at(const struct rig *rig, nanos t)
 
 struct errors {
     unsigned count, within_1, within_3, within_slack;
-    double worst; /* ns */
+    unsigned undated,
+        dated_later; /* dated to the period only; by a read that found them unchanged */
+    double worst;    /* ns */
 };
 
 /* One read; a new value's date is judged against the true tick. */
@@ -73,13 +75,14 @@ static void read_once(struct rig *rig, struct errors *errors)
     uint64_t value = value_at(rig, taken);
     bool is_new = rig->reads == 0 || value != rig->shown;
     struct tick_time when;
-    tick_observe(&rig->tick, t, cost / 2, is_new, &when);
+    bool is_dated = tick_observe(&rig->tick, t, cost / 2, is_new, &when);
+    assert_true(is_dated || !is_new);
     rig->now = begin + cost;
     rig->reads++;
-    if (!is_new)
+    if (!is_dated)
         return;
     rig->shown = value;
-    rig->news++;
+    rig->news += is_new;
     assert_true(when.t <= t);
     assert_true(when.t >= rig->last_told);
     assert_true(when.sigma >= 0);
@@ -92,6 +95,8 @@ static void read_once(struct rig *rig, struct errors *errors)
     errors->within_3 += error <= 3 * (double)when.sigma + 1;
     errors->within_slack += error <= (double)when.sigma * 1.733 + 2;
     errors->worst = fmax(errors->worst, error);
+    errors->undated += is_new && (double)when.sigma > rig->period / 8;
+    errors->dated_later += !is_new && (double)when.sigma < rig->period / 8;
 }
 
 /* Reads as the sampler does - polls until locked, then when told - for `length`. */
@@ -293,6 +298,27 @@ static void ticks_skipped_on_purpose(void **state)
     assert_true(rig.tick.slack < 10 * MS);
 }
 
+/* As long as the phase is known badly, ticks are read in pairs.  If the first of them has the new value, the second one
+ * finds it unchanged, and dates it: every other value would be lost otherwise. */
+static void a_value_in_doubt_is_dated_by_the_next_read(void **state)
+{
+    (void)state;
+    struct errors errors = {0};
+    for (unsigned i = 0; i < 40; i++) {
+        struct rig rig;
+        start(&rig, 100);
+        rig.seed = i;
+        rig.phase = 1e6 * i;
+        while (!rig.tick.locked)
+            run_for(&rig, 1, NULL);
+        rig.gap = 750 * MS;
+        run_for(&rig, 5 * NS_PER_S, &errors);
+    }
+    assert_true(errors.undated > 40);
+    assert_true(errors.dated_later > errors.undated / 4);
+    assert_true(errors.within_slack * 10 >= errors.count * 9);
+}
+
 /* A millisecond counter polled every 20 ms after the period was learned: the phase is gone in a
  * moment, and the dates must say so. */
 static void polled_slowly_claims_no_phase(void **state)
@@ -359,6 +385,7 @@ int main(void)
         cmocka_unit_test(stuck_sensor_unlocks_and_relocks),
         cmocka_unit_test(never_moving_sensor_never_locks),
         cmocka_unit_test(ticks_skipped_on_purpose),
+        cmocka_unit_test(a_value_in_doubt_is_dated_by_the_next_read),
         cmocka_unit_test(polled_slowly_claims_no_phase),
         cmocka_unit_test(equal_times_are_survived),
         cmocka_unit_test(unlock_keeps_the_period_as_a_guess),
