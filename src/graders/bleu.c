@@ -305,17 +305,4 @@ static enum err bleu_grade(const void *state, const struct grading *what, struct
     return score_grade(state, what, bleu_score, out, why);
 }
 
-static const struct param_spec PARAMS[] = {
-    SCORE_PARAMS,
-    {NULL, NULL, NULL},
-};
-
-const struct grader_driver grader_bleu = {
-    .name = "bleu",
-    .summary = "sentence BLEU, as sacrebleu's sentence_bleu",
-    .params = PARAMS,
-    .has_score = true,
-    .state_size = sizeof(struct score_options),
-    .configure = score_configure,
-    .grade = bleu_grade,
-};
+SCORE_DRIVER(bleu, "sentence BLEU, as sacrebleu's sentence_bleu");

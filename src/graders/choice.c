@@ -106,7 +106,7 @@ static char option_named(const struct options *options, struct slice sentence, s
             *where = found;
         }
     }
-    return best < OPTIONS_MAX && !rivals ? (char)('A' + best) : '\0';
+    return (char)(best < OPTIONS_MAX && !rivals ? 'A' + best : '\0');
 }
 
 /* In the marked answer, else in the last sentence. */
@@ -117,7 +117,7 @@ static char option_answered(const struct options *options, struct slice answer, 
     struct slice sentence = final_sentence(final.line);
     if (!found || final.marker == FINAL_NONE)
         sentence = text_last_sentence(answer);
-    return options->count > 1 ? option_named(options, sentence, where) : '\0';
+    return (char)(options->count > 1 ? option_named(options, sentence, where) : '\0');
 }
 
 /* ---- the grader ---- */

@@ -111,13 +111,15 @@ static size_t joined_box(struct slice text, size_t open)
     size_t command = open;
     while (command && text.start[command] != '\\')
         command--;
-    for (size_t at = command; at-- > 0 && command - at < REACH;)
+    for (size_t back = 1; back <= command && back < REACH; back++) {
+        size_t at = command - back;
         if (text.start[at] == '{' && !is_escaped(text, at) && opens_box(text, at)) {
             size_t close = closing_brace((struct slice){text.start, command}, at);
             bool joined = close < command &&
                           joins_boxes(slice_between(text.start + close + 1, text.start + command));
             return joined ? at : open;
         }
+    }
     return open;
 }
 

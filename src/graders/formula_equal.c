@@ -356,48 +356,35 @@ static bool same_value(const struct comparison *with, struct part a, const struc
 
 /* ---- comparing text ---- */
 
-static bool same_token(const struct math_token *a, const struct math_token *b)
-{
-    if (a->kind != b->kind)
-        return false;
-    switch (a->kind) {
-    case MATH_NUMBER:
-        return a->value == b->value;
-    case MATH_NAME:
-        return slice_equal(a->text, b->text);
-    case MATH_TEXT:
-        if (a->text.length != b->text.length)
-            return false;
-        for (size_t i = 0; i < a->text.length; i++)
-            if (tolower((unsigned char)a->text.start[i]) !=
-                tolower((unsigned char)b->text.start[i]))
-                return false;
-        return true;
-    default:
-        return a->sign == b->sign;
-    }
-}
-
 static bool same_tokens(struct part a, struct part b)
 {
-    if (a.count != b.count || a.count == 0)
-        return false;
-    for (size_t i = 0; i < a.count; i++)
-        if (!same_token(&a.at[i], &b.at[i]))
+    for (size_t i = 0; i < a.count && a.count == b.count; i++) {
+        const struct math_token *x = &a.at[i], *y = &b.at[i];
+        bool named = x->kind == MATH_NAME || x->kind == MATH_TEXT;
+        if (x->kind != y->kind || x->sign != y->sign || x->value != y->value ||
+            (named && !slice_equal(x->text, y->text)))
             return false;
-    return true;
+    }
+    return a.count == b.count && a.count > 0;
 }
 
-/* The next letter or digit, skipping punctuation and token boundaries; 0 at the end. */
-static int next_letter(struct part part, size_t *token, size_t *byte)
+enum { LETTERS_MAX = 400 };
+
+/* The letters and digits in lower case, without spaces and punctuation; false when they are too many. */
+static bool letters_of(struct part part, char out[LETTERS_MAX])
 {
-    for (; *token < part.count; (*token)++, *byte = 0)
-        while (*byte < part.at[*token].text.length) {
-            unsigned char c = (unsigned char)part.at[*token].text.start[(*byte)++];
-            if (isalnum(c) || c >= 0x80)
-                return tolower(c);
+    size_t count = 0;
+    for (size_t i = 0; i < part.count; i++)
+        for (size_t k = 0; k < part.at[i].text.length; k++) {
+            unsigned char c = (unsigned char)part.at[i].text.start[k];
+            if (!isalnum(c) && c < 0x80)
+                continue;
+            if (count == LETTERS_MAX - 1)
+                return false;
+            out[count++] = (char)tolower(c);
         }
-    return 0;
+    out[count] = '\0';
+    return count > 0;
 }
 
 static bool has_words(struct part part)
@@ -411,27 +398,15 @@ static bool has_words(struct part part)
 /* If one of them has words, both are compared letter by letter. */
 static bool same_words(struct part a, struct part b)
 {
-    size_t a_token = 0, a_byte = 0, b_token = 0, b_byte = 0;
-    int letters = 0;
-    if (!has_words(a) && !has_words(b))
-        return false;
-    for (;; letters++) {
-        int x = next_letter(a, &a_token, &a_byte), y = next_letter(b, &b_token, &b_byte);
-        if (x != y)
-            return false;
-        if (x == 0)
-            return letters > 0;
-    }
+    char x[LETTERS_MAX], y[LETTERS_MAX];
+    return (has_words(a) || has_words(b)) && letters_of(a, x) && letters_of(b, y) &&
+           strcmp(x, y) == 0;
 }
 
-/* Is it these letters, spaces and punctuation aside? */
 static bool words_are(struct part part, const char *letters)
 {
-    size_t token = 0, byte = 0;
-    for (; *letters; letters++)
-        if (next_letter(part, &token, &byte) != *letters)
-            return false;
-    return next_letter(part, &token, &byte) == 0;
+    char found[LETTERS_MAX];
+    return letters_of(part, found) && strcmp(found, letters) == 0;
 }
 
 static bool is_empty_set(struct part part)
@@ -648,7 +623,9 @@ static bool read_bound(const struct parts *sides, unsigned point, struct region 
 {
     bool turned = !is_bounded(sides->items[0]) && isnan(center_of(sides->items[0], point));
     struct part left = sides->items[turned];
-    char sign = turned ? flipped(sides->signs[1]) : sides->signs[1];
+    char sign = sides->signs[1];
+    if (turned)
+        sign = flipped(sign);
     double value = bound_at(sides->items[!turned], point), center = center_of(left, point);
     bool closed = sign == SIGN_LESS_EQUAL || sign == SIGN_GREATER_EQUAL;
     if (!isnan(center))

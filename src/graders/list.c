@@ -127,32 +127,20 @@ static enum err same_item(const struct list *list, struct slice expected, struct
     return fold_equal(&FOLD, expected, item, same, why);
 }
 
-/* Pairs the expected item with an unused one. */
-static enum err pair(const struct list *list, struct slice expected, const struct items *answer,
-                     bool *taken, bool *found, struct error *why)
-{
-    enum err err = ERR_OK;
-    *found = false;
-    for (size_t i = 0; i < answer->count && !*found && !err; i++) {
-        if (taken[i])
-            continue;
-        err = same_item(list, expected, answer->at[i], found, why);
-        taken[i] = *found;
-    }
-    return err;
-}
-
 static enum err compare_items(const struct list *list, const struct items *expected,
                               const struct items *answer, struct grade *out, struct error *why)
 {
     bool taken[ITEMS_MAX] = {false};
     for (size_t i = 0; i < expected->count; i++) {
         bool same = false;
-        enum err err = list->any_order
-                           ? pair(list, expected->at[i], answer, taken, &same, why)
-                           : same_item(list, expected->at[i], answer->at[i], &same, why);
-        if (err)
-            return err;
+        size_t first = list->any_order ? 0 : i, end = list->any_order ? answer->count : i + 1;
+        for (size_t k = first; k < end && !same; k++) {
+            enum err err =
+                taken[k] ? ERR_OK : same_item(list, expected->at[i], answer->at[k], &same, why);
+            if (err)
+                return err;
+            taken[k] = taken[k] || same;
+        }
         if (!same) {
             grade_false(out,
                         list->any_order ? "item %zu is missing: %.*s"

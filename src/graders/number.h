@@ -59,7 +59,7 @@ bool number_whole(struct slice text, struct number *out);
 bool number_equal(const struct tolerance *tolerance, const struct number *expected,
                   const struct number *value);
 
-/* ---- the number that an answer states: stated.c ---- */
+/* ---- the number that an answer states: numeric.c ---- */
 
 /* The last number in words: "forty-two", "minus seven", "three quarters". */
 bool number_in_words(struct slice text, struct number *out);

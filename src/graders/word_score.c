@@ -1,9 +1,11 @@
-/* Words as numbers, by sorting all words of the compared texts once; and the way from a score to a grade. */
+/* Words as numbers, by sorting all words of the compared texts once; the way from a score to a grade; and the two
+ * graders that compare the words of the answer with those of the nearest reference, f1 and rouge_l. */
 #include "graders/word_score.h"
 
 #include <stdlib.h>
 
 #include "core/grow.h"
+#include "core/utf8.h"
 #include "graders/fold.h"
 
 /* ---- words ---- */
@@ -90,6 +92,12 @@ void words_release(struct words *words)
 
 /* ---- scores ---- */
 
+const struct param_spec SCORE_PARAMS[] = {
+    {"threshold", "SHARE", "lowest score that is correct, 0 to 1 (0.5)"},
+    REFERENCES_PARAM,
+    {NULL, NULL, NULL},
+};
+
 enum err score_configure(const struct grader_config *config, void *state, struct error *why)
 {
     struct score_options *options = state;
@@ -126,3 +134,176 @@ enum err score_grade(const struct score_options *options, const struct grading *
         grade_false(out, "score %.4g is below the threshold %.4g", score, options->threshold);
     return ERR_OK;
 }
+
+typedef enum err word_reader(struct words *words, struct slice from);
+typedef enum err pair_score(struct words *answer, struct words *wanted, double *score,
+                            struct error *why);
+
+/* The best score over the references. */
+static enum err best_score(struct slice answer, const struct references *references,
+                           word_reader *read, pair_score *score_of, double *best, struct error *why)
+{
+    struct words words = {0};
+    enum err err = read(&words, answer);
+    for (unsigned r = 0; r < references->count && !err; r++) {
+        struct words wanted = {0};
+        double score = 0;
+        err = read(&wanted, slice_of(references->items[r]));
+        if (!err)
+            err = score_of(&words, &wanted, &score, why);
+        *best = score > *best ? score : *best;
+        words_release(&wanted);
+    }
+    words_release(&words);
+    return err;
+}
+
+/* ---- f1: shared words as SQuAD counts them: lower case, no ASCII punctuation, no articles ---- */
+
+static bool is_article(struct slice word)
+{
+    return slice_is(word, "a") || slice_is(word, "an") || slice_is(word, "the");
+}
+
+static enum err read_f1(struct words *words, struct slice from)
+{
+    for (size_t at = 0, step; at < from.length; at += step) {
+        uint32_t c = char_at((struct slice){from.start + at, from.length - at}, &step);
+        if (c < 0x80 && char_is_punctuation(c))
+            continue;
+        char bytes[UTF8_BYTES_MAX];
+        text_add_bytes(&words->text, bytes, utf8_encode(char_lower(c), bytes));
+        if (c == CHAR_DOTTED_I)
+            text_add(&words->text, CHAR_LOWER_MARK);
+    }
+    enum err err = words_split(words);
+    size_t kept = 0;
+    for (size_t i = 0; i < words->count; i++)
+        if (!is_article(words->items[i]))
+            words->items[kept++] = words->items[i];
+    words->count = kept;
+    return err;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Words in both, each as often as in the text that has it less often. */
+static size_t count_shared(struct words *a, struct words *b)
+{
+    size_t i = 0, j = 0, shared = 0;
+    qsort(a->ids, a->count, sizeof *a->ids, by_id);
+    qsort(b->ids, b->count, sizeof *b->ids, by_id);
+    while (i < a->count && j < b->count) {
+        uint32_t x = a->ids[i], y = b->ids[j];
+        shared += x == y;
+        i += x <= y;
+        j += y <= x;
+    }
+    return shared;
+}
+
+static enum err f1_of(struct words *answer, struct words *wanted, double *score, struct error *why)
+{
+    struct words *both[] = {answer, wanted};
+    size_t total = answer->count + wanted->count;
+    bool nothing = answer->count == 0 || wanted->count == 0;
+    (void)why;
+    enum err err = words_number(both, 2);
+    /* 2PR / (P + R), written with counts; two texts without words are equal. */
+    if (!err)
+        *score = nothing ? total == 0 : 2.0 * (double)count_shared(answer, wanted) / (double)total;
+    return err;
+}
+
+static enum err f1_score(struct slice answer, const struct references *references, double *best,
+                         struct error *why)
+{
+    return best_score(answer, references, read_f1, f1_of, best, why);
+}
+
+static enum err f1_grade(const void *state, const struct grading *what, struct grade *out,
+                         struct error *why)
+{
+    return score_grade(state, what, f1_score, out, why);
+}
+
+SCORE_DRIVER(f1, "word overlap, SQuAD's F1");
+
+/* ---- rouge_l: the longest common subsequence of words ---- */
+
+/* As the rouge-score package computes rougeL's F-measure without a stemmer.  Words are runs of a-z and 0-9 in lower
+ * case, so texts in other scripts have none and score 0. */
+
+/* Time grows with the product of the lengths: about a second at this many cells. */
+static const double CELLS_MAX = 4e8;
+
+static enum err read_rouge(struct words *words, struct slice from)
+{
+    for (size_t at = 0, step; at < from.length; at += step) {
+        uint32_t upper = char_at((struct slice){from.start + at, from.length - at}, &step);
+        uint32_t c = char_lower(upper);
+        bool counts = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        char bytes[] = {counts ? (char)c : ' ', ' '};
+        text_add_bytes(&words->text, bytes, upper == CHAR_DOTTED_I ? 2 : 1);
+    }
+    return words_split(words);
+}
+
+/* Of the dynamic-programming table one row is enough for the length. */
+static enum err common_length(const struct words *a, const struct words *b, size_t *out)
+{
+    uint32_t *row = calloc(b->count + 1, sizeof *row);
+    if (!row)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < a->count; i++) {
+        uint32_t diagonal = 0; /* the cell above and to the left */
+        for (size_t j = 0; j < b->count; j++) {
+            uint32_t above = row[j + 1];
+            if (a->ids[i] == b->ids[j])
+                row[j + 1] = diagonal + 1;
+            else if (row[j] > above)
+                row[j + 1] = row[j];
+            diagonal = above;
+        }
+    }
+    *out = row[b->count];
+    free(row);
+    return ERR_OK;
+}
+
+static enum err rouge_of(struct words *answer, struct words *wanted, double *score,
+                         struct error *why)
+{
+    *score = 0;
+    if (answer->count == 0 || wanted->count == 0)
+        return ERR_OK;
+    if ((double)answer->count * (double)wanted->count > CELLS_MAX)
+        return err_set(why, ERR_BAD_VALUE,
+                       "too long for ROUGE-L: %zu words against %zu (at most %.0g pairs)",
+                       answer->count, wanted->count, CELLS_MAX);
+    struct words *both[] = {answer, wanted};
+    size_t common = 0;
+    enum err err = words_number(both, 2);
+    if (!err)
+        err = common_length(answer, wanted, &common);
+    *score = 2.0 * (double)common / (double)(answer->count + wanted->count);
+    return err;
+}
+
+static enum err rouge_score(struct slice answer, const struct references *references, double *best,
+                            struct error *why)
+{
+    return best_score(answer, references, read_rouge, rouge_of, best, why);
+}
+
+static enum err rouge_l_grade(const void *state, const struct grading *what, struct grade *out,
+                              struct error *why)
+{
+    return score_grade(state, what, rouge_score, out, why);
+}
+
+SCORE_DRIVER(rouge_l, "longest common subsequence of words, ROUGE-L's F-measure");

@@ -1,4 +1,4 @@
-/* What the graders by score (bleu, f1, rouge_l) share: words as numbers, and a score with a threshold over
+/* What the graders by score (bleu; f1 and rouge_l in word_score.c) share: words as numbers, and a score with a threshold over
  * several references.  A struct words owns its text and arrays: zero-initialize, words_release. */
 #ifndef IPW_GRADERS_WORD_SCORE_H
 #define IPW_GRADERS_WORD_SCORE_H
@@ -34,18 +34,28 @@ struct score_options {
     char references[REFERENCES_PATH];
 };
 
-#define SCORE_PARAMS                                                                               \
-    {"threshold", "SHARE", "lowest score that is correct, 0 to 1 (0.5)"}, REFERENCES_PARAM
-
 /* Scores an answer that is not empty: ERR_BAD_VALUE, with the reason, when that is not possible and the
  * grade is null. */
 typedef enum err score_function(struct slice answer, const struct references *references,
                                 double *score, struct error *why);
 
-/* For grader_driver: configure, and the body of grade. */
-enum err score_configure(const struct grader_config *config, void *state, struct error *why)
-    MUST_USE;
+/* The body of a driver's grade. */
 enum err score_grade(const struct score_options *options, const struct grading *what,
                      score_function *score_of, struct grade *out, struct error *why) MUST_USE;
+
+enum err score_configure(const struct grader_config *config, void *state, struct error *why)
+    MUST_USE;
+extern const struct param_spec SCORE_PARAMS[];
+
+#define SCORE_DRIVER(NAME, SUMMARY)                                                                \
+    const struct grader_driver grader_##NAME = {                                                   \
+        .name = #NAME,                                                                             \
+        .summary = (SUMMARY),                                                                      \
+        .params = SCORE_PARAMS,                                                                    \
+        .has_score = true,                                                                         \
+        .state_size = sizeof(struct score_options),                                                \
+        .configure = score_configure,                                                              \
+        .grade = NAME##_grade,                                                                     \
+    }
 
 #endif
