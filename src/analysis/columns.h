@@ -80,7 +80,7 @@ bool is_by_machine(const struct run_table *table);
 /* The one word that all completed queries of known energy have, or "mixed"; NULL for none. */
 const char *common_word(const struct run_table *table, enum run_word column);
 
-/* "energy is of none of 12 completed queries known": for ERR_NO_DATA. */
+/* "energy is known for none of 12 completed queries": for ERR_NO_DATA. */
 enum err lacks(const struct run_table *table, const char *what, struct error *why);
 
 /* ---- queries by question ---- */

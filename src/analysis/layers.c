@@ -211,7 +211,7 @@ static void warn_of_checks(struct analysis *analysis, const struct layers_result
                     name, 100 * model->closure);
     if (model->null_test.pass == 0)
         result_warn(analysis->result,
-                    "%s: even and odd rounds differ by %.1f ± %.1f %%: something else than the "
+                    "%s: even and odd rounds differ by %.1f ± %.1f %%: something other than the "
                     "work changed the energy",
                     name, model->null_test.difference_pct, model->null_test.plus_minus);
     if (model->interrupted == 1)

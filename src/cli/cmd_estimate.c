@@ -487,12 +487,12 @@ static const struct option_row ROWS[] = {
     {.letter = 'm', .name = "model", .type = OPTION_ONCE, .target = &args.model,
      .value = "FILE|NAME", .help = "model file, or a name of `ipw list models`"},
     {.name = "hardware", .type = OPTION_LIST, .target = &args.hardware, .value = "ID",
-     .help = "of `ipw list hardware`, with commas; or all (default: this machine)"},
+     .help = "IDs of `ipw list hardware`, or all (default: this machine)"},
     {.name = "hardware-file", .type = OPTION_LIST, .target = &args.hardware_files, .value = "FILE",
      .help = "a device described in a file; may be repeated"},
     {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &args.candidates.precision,
      .value = "NAMES",
-     .help = "fp32, fp16, bf16, fp8, int8, int4; stored (default: it, else 16 bits)"},
+     .help = "fp32, fp16, bf16, fp8, int8, int4, stored (default: that or 16 bits)"},
     {.letter = 'b', .name = "batch", .type = OPTION_TEXT, .target = &args.workload.batch,
      .value = "NUMBERS", .help = "batch size: 8, 1,8,32, 1..64, 1..64x2 (default: 1)"},
     {.name = "prompt-tokens", .type = OPTION_TEXT, .target = &args.workload.prompt_tokens,
@@ -528,7 +528,7 @@ static const struct option_row ROWS[] = {
     {.name = "max-power-w", .type = OPTION_NUMBER, .target = &args.max_power_w, .value = "W",
      .help = "fail when all devices together draw more on average", .least = 1e-9, .most = 1e9},
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &args.workload.no_fusion,
-     .help = "every operation is a kernel of its own"},
+     .help = "every operation is a kernel of its own, as in eager mode"},
     {.name = "top", .type = OPTION_COUNT, .target = &args.top, .value = "N",
      .help = "rows to show; 0: all (default: 10; of many estimates 40)", .most = 1e9},
     {.name = "graph", .type = OPTION_CHOICE, .target = &args.graph, .value = "LANGUAGE",
@@ -550,7 +550,8 @@ static const struct option_row ROWS[] = {
 
 static int estimate_main(const char **words, size_t count)
 {
-    (void)words, (void)count;
+    if (count)
+        return complain(EXIT_USAGE, "unexpected argument '%s': give models with --model", words[0]);
     int code = estimate_run(&args);
     params_release(&args.workload.dims);
     return code;
@@ -561,28 +562,25 @@ const struct command command_estimate = {
     .summary = "predict energy, latency and memory of a model on hardware",
     .usage = "--model FILE|NAME [--hardware ID[,ID...]] [OPTIONS]",
     .details =
-        "Counts the operations and bytes of a model, partitions it into kernels, and compares "
-        "them\n"
-        "with what a device can do and draws: latency, energy, memory, what limits it, and what\n"
-        "would cost less. Every figure is an estimate, with its ± and how well the device is "
-        "known.\n"
+        "Counts the operations and bytes of a model, partitions it into kernels, and compares\n"
+        "them with the peaks and the power of a device: energy, latency, memory, what limits\n"
+        "them, and what would cost less. An estimate is a bound with ideal kernels; its interval\n"
+        "covers what models as shipped take.\n"
         "\n"
-        "The model is a file (ONNX, GGUF, config.json, safetensors) or a name of `ipw list "
-        "models`;\n"
-        "the device is one of `ipw list hardware`, with @MODE for one of its power modes, or a "
-        "file.\n"
-        "For a decoder a whole request is estimated, prefill and decode, unless --phase is given.\n"
+        "The model is a file (ONNX, GGUF, config.json, safetensors) or a name of `ipw list\n"
+        "models`; the device is one of `ipw list hardware`, with @MODE for one of its power\n"
+        "modes, or a file. For a decoder a whole request is estimated, prefill and decode, unless\n"
+        "--phase is given.\n"
         "\n"
         "Several devices, precisions, batches, prompts or contexts give a table, sorted by energy\n"
-        "within each prompt and context, with the Pareto frontier of energy and latency marked. "
-        "With\n"
-        "a --max option the exit status is 1 when the estimate exceeds a limit or, of several, "
-        "when\n"
-        "all of some prompt and context do.\n"
+        "within each prompt and context, with the Pareto frontier of energy and latency marked.\n"
+        "With a --max option the exit status is 1 when the estimate exceeds a limit or, of\n"
+        "several, when all of some prompt and context do.\n"
         "\n"
         "`ipw estimate calibrate` fits a device to measurements, `ipw estimate validate` compares\n"
         "predictions with them; each has its own --help.",
     .rows = ROWS,
+    .words = WORDS_ANY,
     .tools = TOOLS,
     .run = estimate_main,
 };

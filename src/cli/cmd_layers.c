@@ -111,15 +111,11 @@ static int split_prompts(struct layers_command *command)
 {
     enum { LONGEST = 1000000 };
     struct layers_options *layers = &command->layers;
-    const char *word = command->prompts;
-    for (bool more = true; more;) {
+    for (const char *rest = command->prompts; rest;) {
         char number[24];
         uint64_t tokens;
-        size_t length = strcspn(word, ",");
-        more = word[length] == ',';
-        if (length >= sizeof number ||
-            !str_format(number, sizeof number, "%.*s", (int)length, word) ||
-            parse_u64(number, &tokens) != ERR_OK || tokens < 1 || tokens > LONGEST)
+        if (!str_next_item(&rest, number, sizeof number) || parse_u64(number, &tokens) != ERR_OK ||
+            tokens < 1 || tokens > LONGEST)
             return complain(EXIT_USAGE,
                             "--prompt-tokens takes lengths from 1 to %d, e.g. 32,128,512, not '%s'",
                             LONGEST, command->prompts);
@@ -127,7 +123,6 @@ static int split_prompts(struct layers_command *command)
             return complain(EXIT_USAGE, "--prompt-tokens: too many lengths (limit %d)",
                             LAYERS_PROMPTS_MAX);
         layers->prompts[layers->prompt_count++] = (unsigned)tokens;
-        word += length + more;
     }
     qsort(layers->prompts, layers->prompt_count, sizeof *layers->prompts, by_size);
     for (size_t i = 1; i < layers->prompt_count; i++)

@@ -43,8 +43,8 @@ struct plotting {
     char layers_place[PATH_LONGEST]; /* where all of them are drawn: beside the first */
     bool drawn[PLOTS_MOST];          /* by driver */
     struct error missed[PLOTS_MOST]; /* why not, by driver, for the current source */
-    struct text paths;
-    bool broken; /* a plot could not be written: stop */
+    struct text paths, notes;        /* notes that were told */
+    bool broken;                     /* a plot could not be written: stop */
     bool failed;
 };
 
@@ -262,6 +262,18 @@ static const char *source_name(const struct plotting *work, size_t source)
 
 /* ---- sources ---- */
 
+/* Once, however many runs have it. */
+static void tell_note(struct plotting *work, const char *note)
+{
+    struct text line = {0};
+    text_addf(&line, "%s\n", note);
+    if (!strstr(text_get(&work->notes), text_get(&line))) {
+        tell("note: %s\n", note);
+        text_add(&work->notes, text_get(&line));
+    }
+    text_release(&line);
+}
+
 /* may_lack: a directory with measured layers need not hold a run. */
 static void plot_run_directory(struct plotting *work, size_t source, bool may_lack)
 {
@@ -279,7 +291,7 @@ static void plot_run_directory(struct plotting *work, size_t source, bool may_la
     }
     work->had_run = true;
     for (size_t i = 0; i < table.note_count; i++)
-        tell("note: %s\n", table.notes[i].text);
+        tell_note(work, table.notes[i].text);
     plot_folder(work, source, false, place);
     draw_source(work, PLOT_OF_RUN, &(struct plot_source){.table = &table}, place);
     report_missed(work, source_name(work, source));
@@ -425,6 +437,7 @@ static int plot_main(const char **words, size_t count)
     if (code < 0)
         code = plot_all(&work);
     text_release(&work.paths);
+    text_release(&work.notes);
     layers_results_release(&work.layers);
     free(work.runs);
     return code;

@@ -4,7 +4,7 @@
 
 #include "clients/client.h"
 #include "clients/endpoint.h"
-#include "wire/ollama.h"
+#include "wire/responses.h"
 #include "wire/message.h"
 #include "core/clock.h"
 #include "core/json.h"

@@ -92,8 +92,8 @@ static void add_base64(struct text *out, const char *string)
         unsigned long bits =
             (unsigned long)s[0] << 16 | (left > 1 ? s[1] << 8 : 0) | (left > 2 ? s[2] : 0);
         char group[5] = {DIGITS[bits >> 18], DIGITS[bits >> 12 & 63],
-                         left > 1 ? DIGITS[bits >> 6 & 63] : '=',
-                         left > 2 ? DIGITS[bits & 63] : '=', '\0'};
+                         (char)(left > 1 ? DIGITS[bits >> 6 & 63] : '='),
+                         (char)(left > 2 ? DIGITS[bits & 63] : '='), '\0'};
         text_add(out, group);
     }
 }
@@ -266,7 +266,7 @@ bool secret_in_json(const struct text *json)
 /* The end of the string that begins after the quote at `at`: the index of its closing quote. */
 static size_t string_end(const struct text *json, size_t at)
 {
-    while (++at < json->length && json->bytes[at] != '"')
+    for (at++; at < json->length && json->bytes[at] != '"'; at++)
         at += json->bytes[at] == '\\';
     return at < json->length ? at : json->length - 1;
 }

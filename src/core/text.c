@@ -151,6 +151,17 @@ char *str_trim(char *string)
     return string;
 }
 
+bool str_next_item(const char **list, char *item, size_t size)
+{
+    size_t length = strcspn(*list, ",");
+    if (length == 0 || length >= size)
+        return false;
+    memcpy(item, *list, length);
+    item[length] = '\0';
+    *list = (*list)[length] ? *list + length + 1 : NULL;
+    return true;
+}
+
 bool str_starts(const char *string, const char *prefix)
 {
     return strncmp(string, prefix, strlen(prefix)) == 0;

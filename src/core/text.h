@@ -45,6 +45,10 @@ char *str_trim(char *string);
 /* The last part of a path or of "organization/name"; any other text is returned whole. */
 const char *str_last_part(const char *name);
 
+/* The next item of a list with commas between, into `item`; *list is NULL after the last.  False for one that is empty
+ * or too long. */
+bool str_next_item(const char **list, char *item, size_t size);
+
 bool str_starts(const char *string, const char *prefix);
 bool str_equal_nocase(const char *a, const char *b);
 bool str_contains_nocase(const char *haystack, const char *needle);

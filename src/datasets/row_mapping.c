@@ -3,7 +3,7 @@
  *
  * A field is named by its key, or by a path with dots ("meta.topic", "turns.0.text").  Several names
  * separated by "|" stand for the first one that has a value. */
-#include "datasets/row_mapping.h"
+#include "datasets/row_feed.h"
 
 #include <ctype.h>
 #include <inttypes.h>

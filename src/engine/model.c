@@ -404,7 +404,7 @@ enum err engine_model_acquire(const char *path, const struct engine_model_option
         err = engine_model_open(path, options, &model, why);
         *load_s = seconds(clock_now() - began);
     }
-    if (!err) {
+    if (!err && model) {
         model->users++;
         move_to_front(model);
         *out = model;

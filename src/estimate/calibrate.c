@@ -228,10 +228,10 @@ static enum err design_make(struct calibration *calibration, struct design *out,
     struct least_squares_system *system = &out->system;
     choose_columns(calibration, out);
     system->a = out->a = calloc(system->rows * system->columns + 1, sizeof *out->a);
-    system->b = out->b = calloc(system->rows, sizeof *out->b);
+    system->b = out->b = calloc(system->rows + 1, sizeof *out->b);
     system->first = out->first = calloc(calibration->class_count + 2, sizeof *out->first);
     system->groups = calibration->class_count + 1;
-    out->weight = calloc(system->rows, sizeof *out->weight);
+    out->weight = calloc(system->rows + 1, sizeof *out->weight);
     enum err err = out->a && out->b && out->weight && out->first
                        ? order_points(calibration, out->first)
                        : ERR_NO_MEMORY;

@@ -12,17 +12,6 @@
 
 enum { HARDWARE_MOST = 512 };
 
-/* The next item of a list with commas between, into `item`; false when it is empty or too long. */
-static bool next_item(const char **list, char *item, size_t size)
-{
-    size_t length = strcspn(*list, ",");
-    if (length == 0 || length >= size)
-        return false;
-    str_format(item, size, "%.*s", (int)length, *list);
-    *list = (*list)[length] ? *list + length + 1 : NULL;
-    return true;
-}
-
 /* ---- candidates: devices ---- */
 
 static enum err check_capacity(const struct candidates *out, struct error *why)
@@ -63,7 +52,7 @@ static enum err add_list(const char *list, struct candidates *out, struct error 
     enum err err = ERR_OK;
     for (const char *rest = list; !err && rest;) {
         char id[128];
-        if (!next_item(&rest, id, sizeof id))
+        if (!str_next_item(&rest, id, sizeof id))
             return err_set(why, ERR_USAGE, "--hardware takes ids separated by commas, not '%.80s'",
                            list);
         err = strcmp(id, "all") == 0 ? add_all(out, why) : add_named(id, out, why);
@@ -125,7 +114,7 @@ static enum err find_precisions(const char *list, struct candidates *out, struct
     enum err err = ERR_OK;
     for (const char *rest = list; !err && rest;) {
         char name[32];
-        if (!next_item(&rest, name, sizeof name))
+        if (!str_next_item(&rest, name, sizeof name))
             return err_set(why, ERR_USAGE,
                            "--precision takes names like fp32,fp16,int8; not '%.80s'", list);
         err = add_precision(name, out, why);

@@ -80,7 +80,7 @@ enum partition_fusion {
     PARTITION_PLAIN, /* every node that computes is a kernel of its own */
 };
 
-enum err partition_make(const struct graph *graph, enum partition_fusion fusion,
+enum err partition_make(const struct graph *graph, enum partition_fusion mode,
                         struct partition *out, struct error *why) MUST_USE;
 void partition_release(struct partition *partition);
 

@@ -245,7 +245,7 @@ static enum estimate_confidence device_confidence(const struct pass_estimate *es
         str_format(reason, room, "%s was calibrated, but not %s: %s", hardware->id, weakest.figure,
                    weakest.is_stated ? evidence_name(weakest.evidence) : "not stated");
     else
-        str_format(reason, room, "some figures of %s are %s", hardware->id,
+        str_format(reason, room, "%s was not calibrated; its weakest figure is %s", hardware->id,
                    evidence_name(weakest.evidence));
     return hardware->is_calibrated && is_measured   ? CONFIDENCE_CALIBRATED
            : hardware->is_calibrated || is_measured ? CONFIDENCE_INTERPOLATED

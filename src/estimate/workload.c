@@ -193,12 +193,10 @@ static enum err parse_list(const struct list *list, struct numbers *out, struct 
     out->items = calloc(NUMBERS_MOST, sizeof *out->items);
     if (!out->items)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    for (const char *word = list->words; word;) {
+    for (const char *rest = list->words; rest;) {
         char item[64];
         int64_t range[3];
-        size_t length = strcspn(word, ",");
-        bool is_whole = str_format(item, sizeof item, "%.*s", (int)length, word);
-        if (!is_whole || !parse_range(item, list->most, range))
+        if (!str_next_item(&rest, item, sizeof item) || !parse_range(item, list->most, range))
             return err_set(why, ERR_USAGE,
                            "--%s takes numbers from 1 to %" PRId64 ", as in %s; not '%.80s'",
                            list->option, list->most, list->example, list->words);
@@ -208,7 +206,6 @@ static enum err parse_list(const struct list *list, struct numbers *out, struct 
                                NUMBERS_MOST);
             out->items[out->count++] = n;
         }
-        word = word[length] ? word + length + 1 : NULL;
     }
     return ERR_OK;
 }

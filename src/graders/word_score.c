@@ -247,7 +247,7 @@ static enum err read_rouge(struct words *words, struct slice from)
         uint32_t upper = char_at((struct slice){from.start + at, from.length - at}, &step);
         uint32_t c = char_lower(upper);
         bool counts = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        char bytes[] = {counts ? (char)c : ' ', ' '};
+        char bytes[] = {(char)(counts ? c : ' '), ' '};
         text_add_bytes(&words->text, bytes, upper == CHAR_DOTTED_I ? 2 : 1);
     }
     return words_split(words);

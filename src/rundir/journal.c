@@ -178,7 +178,7 @@ static enum err append(struct journal *journal, const struct text *line, bool ha
     if (line->failed)
         return err_no_memory(why);
     if (line->length >= JOURNAL_LONGEST)
-        return err_set(why, ERR_BAD_VALUE, "a journal's line may not have %zu MiB",
+        return err_set(why, ERR_BAD_VALUE, "a journal line of %zu MiB is too long",
                        line->length >> 20);
     if (line->length == 0 || memchr(line->bytes, '\n', line->length))
         return err_set(why, ERR_BAD_VALUE, "a journal's line is one line");

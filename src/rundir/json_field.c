@@ -285,7 +285,7 @@ void json_field_read(struct json_field_reader *reader, const struct json_field *
         break;
     case FIELD_TRUTH:
         if (jv_is_bool(value))
-            *(int8_t *)member = jv_bool(value, false);
+            *(int8_t *)member = (int8_t)jv_bool(value, false);
         break;
     case FIELD_JSON:
     case FIELD_METADATA:

@@ -334,7 +334,7 @@ static enum err read_prompts(const struct jv *list, struct layers_result *out)
     out->prompts = most ? calloc(most, sizeof *out->prompts) : NULL;
     if (most && !out->prompts)
         return ERR_NO_MEMORY;
-    for (const struct jv *one = jv_first(list); one; one = jv_next(one))
+    for (const struct jv *one = most ? jv_first(list) : NULL; one; one = jv_next(one))
         out->prompts[out->prompt_count++] = jv_number(one);
     return ERR_OK;
 }

@@ -52,8 +52,7 @@ static enum err check_file(const char *path, const char *name, int folder, struc
         fstatat(folder, name, &status, 0) || !is_waited_for(status.st_mode))
         return ERR_OK;
     return err_set(why, ERR_BAD_VALUE,
-                   "%s/%s is a %s, no regular file: write into a file what comes from it", path,
-                   name,
+                   "%s/%s is a %s, not a regular file: copy its contents to a file", path, name,
                    S_ISFIFO(status.st_mode)   ? "pipe"
                    : S_ISSOCK(status.st_mode) ? "socket"
                                               : "device");
@@ -98,7 +97,7 @@ enum err run_dir_look(const char *path, enum run_dir_state *out, struct error *w
         return ERR_OK;
     }
     if (!dir)
-        return err_set(why, err_from_errno(errno), "cannot look into %s: %s", path,
+        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", path,
                        strerror(errno));
     *out = state_of(dir);
     closedir(dir);
@@ -116,9 +115,9 @@ static enum err make_one(const char *path, struct error *why)
     if (stat(path, &status) == 0) {
         if (S_ISDIR(status.st_mode))
             return ERR_OK;
-        return err_set(why, ERR_BAD_VALUE, "%s is in the way: it is not a directory", path);
+        return err_set(why, ERR_BAD_VALUE, "%s exists and is not a directory", path);
     }
-    return err_set(why, err_from_errno(problem), "cannot make the directory %s: %s", path,
+    return err_set(why, err_from_errno(problem), "cannot create the directory %s: %s", path,
                    strerror(problem));
 }
 
@@ -126,7 +125,7 @@ enum err run_dir_make(const char *path, struct error *why)
 {
     char partial[PATH_LONGEST];
     if (!*path || !str_copy(partial, sizeof partial, path))
-        return err_set(why, ERR_BAD_VALUE, "no name for a directory: '%.200s'", path);
+        return err_set(why, ERR_BAD_VALUE, "invalid directory name '%.200s'", path);
     for (char *slash = partial + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
         enum err err = make_one(partial, why);
@@ -200,7 +199,7 @@ static enum err clear_folder(int fd, const char *folder, const char *path, struc
     if (!dir) {
         if (fd >= 0)
             close(fd);
-        return err_set(why, err_from_errno(errno), "cannot look into %s: %s", path,
+        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", path,
                        strerror(errno));
     }
     while (!err && (entry = readdir(dir)))

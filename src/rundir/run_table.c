@@ -30,7 +30,7 @@ enum { PATH_MOST = FILE_PATH_MAX };
 static void note_missing_shards(struct run_table *table, const struct run_shards *shards)
 {
     if (shards->expected > shards->count)
-        table_note(table, "%zu of %u Arrow files are there; the queries of the others are missing",
+        table_note(table, "only %zu of %u Arrow files found: the queries of the others are missing",
                    shards->count, shards->expected);
 }
 
@@ -239,8 +239,7 @@ static void note_state(struct run_table *table)
         table_note(table, "%llu values are not finite and count as unknown",
                    (unsigned long long)table->not_finite);
     if (table->negative)
-        table_note(table,
-                   "the energy of %llu quer%s is below 0, which none can be: it counts as unknown",
+        table_note(table, "the energy of %llu quer%s is negative: it counts as unknown",
                    (unsigned long long)table->negative, table->negative == 1 ? "y" : "ies");
     if (table->damaged)
         table_note(table, "%llu damaged line%s of records.jsonl left out; the first is line %llu",
@@ -248,8 +247,8 @@ static void note_state(struct run_table *table)
                    (unsigned long long)table->first_damaged);
     if (table->format > JOURNAL_FORMAT)
         table_note(table,
-                   "records.jsonl is of format %.0f, and this version knows %d: some of it "
-                   "may be missing",
+                   "records.jsonl has format %.0f, newer than %d of this version: some data may be "
+                   "missing",
                    table->format, JOURNAL_FORMAT);
     for (uint32_t id = 1; id < table->words[RUN_METHOD].count; id++)
         if (strcmp(table->words[RUN_METHOD].texts[id], "estimated") == 0)

@@ -39,7 +39,7 @@ static enum err make_directory(struct run_writer *writer, const char *parent,
             err = err_set(why, err_from_errno(errno), "cannot create the directory %s: %s",
                           writer->directory, strerror(errno));
     }
-    return err ? err : err_set(why, ERR_BUSY, "too many runs of one name in %s", parent);
+    return err ? err : err_set(why, ERR_BUSY, "too many runs with the same name in %s", parent);
 }
 
 static enum err open_journal(const struct run_writer *writer, enum run_file file,

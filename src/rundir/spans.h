@@ -18,7 +18,7 @@ struct text;
 enum span_kind {
     SPAN_REQUEST,        /* a query's last attempt has ended */
     SPAN_FAILED_ATTEMPT, /* one before it */
-    SPAN_JUDGE,          /* a judgement */
+    SPAN_JUDGE,          /* a judgment */
     SPAN_KINDS
 };
 const char *span_kind_name(enum span_kind kind); /* as spans.jsonl has it */

@@ -60,7 +60,7 @@ static enum err null_open(const struct store_run *run, struct store *out, struct
 
 const struct store_driver store_null = {
     .name = "null",
-    .summary = "keeps nothing; for tests and for the cost of the rest",
+    .summary = "stores nothing; for tests and for measuring overhead",
     .open = null_open,
 };
 

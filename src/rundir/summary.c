@@ -189,7 +189,7 @@ static void read_interval(const struct jv *value, struct summary *out)
         (struct summary_interval){jv_number(low), low ? jv_number(jv_next(low)) : UNKNOWN};
 }
 
-/* Without memory there is no list; what else is known is still told. */
+/* Without memory there is no list; what else is known is still reported. */
 static void read_idle(const struct jv *value, struct summary *out)
 {
     const struct jv *devices = jv_get(value, "devices");

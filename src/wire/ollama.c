@@ -1,5 +1,5 @@
 /* Reads Ollama's NDJSON stream into a completion.  Durations come in nanoseconds with the last line. */
-#include "wire/ollama.h"
+#include "wire/responses.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Reads OpenAI's format into a completion.  The format (SSE or one document) is recognized by the first
  * byte; usage and timings are read in the dialects of vLLM, SGLang, llama.cpp, LM Studio, DeepSeek and
  * Groq. */
-#include "wire/openai.h"
+#include "wire/responses.h"
 
 #include <string.h>
 

@@ -39,7 +39,7 @@ static void estimate_once(const struct partition *partition, const struct hardwa
     struct error why = {0};
     struct estimate_config setting = {.precision = precision};
     must(pass_estimate_make(partition, hardware, &setting, true, &estimate, &why), &why);
-    sink += estimate.joules.total;
+    sink += estimate.total.joules.total;
     pass_estimate_release(&estimate);
 }
 

@@ -340,7 +340,7 @@ class BadInput(AnalyzeTest):
         (path / ARROW).unlink()
         text = (path / "records.jsonl").read_text()
         (path / "records.jsonl").write_text(text.replace('"format":1', '"format":9', 1))
-        self.assertIn("is of format 9", self.analyze(path))
+        self.assertIn("has format 9", self.analyze(path))
 
     def test_damaged_arrow(self):
         path = profiled(self.on)

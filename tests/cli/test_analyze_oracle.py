@@ -157,7 +157,7 @@ class Layouts(AnalyzeTest):
         self.check_regression(path, self.analyze(path)["regression"])
         next(path.glob("data-00002*")).unlink()
         self.assertEqual(ipw(None, "analyze", path).returncode, 0)
-        self.assertIn("3 of 4 Arrow files are there", ipw(None, "analyze", path).stdout)
+        self.assertIn("3 of 4 Arrow files found", ipw(None, "analyze", path).stdout)
 
     def test_first_release(self):
         """Fewer columns, no total, no verdicts."""

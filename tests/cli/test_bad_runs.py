@@ -194,11 +194,11 @@ class BadRuns(unittest.TestCase):
             path = self.run_of("with " + name)
             (path / name).unlink(missing_ok=True)
             os.mkfifo(path / name)
-            self.assertRefused(path, f"{name} is a pipe, no regular file")
+            self.assertRefused(path, f"{name} is a pipe, not a regular file")
         path = self.run_of("device")
         (path / "records.jsonl").unlink()
         (path / "records.jsonl").symlink_to("/dev/zero")
-        self.assertRefused(path, "records.jsonl is a device, no regular file")
+        self.assertRefused(path, "records.jsonl is a device, not a regular file")
 
     def test_nothing_is_written_through_a_link(self):
         outside = self.root / "outside"

@@ -70,10 +70,26 @@ class Family(DemoTest):
         machine = self.machine(Modelled)
         models, done = self.family(machine, "--model", "ipw-1m-f16,ipw-1m-q8_0")
         self.assertEqual([model["energy"]["method"] for model in models], ["estimated"] * 2)
-        self.assertIn("estimated from CPU utilization, not measured", done.stderr)
+        self.assertEqual(done.stderr.count("estimated from CPU utilization, not measured"), 1)
         done = self.demo(machine, "--queries", 5, "--model", "ipw-1m-f16", "--require-energy")
         self.assertEqual(done.returncode, 3)
         self.assertIn("~", done.stdout)
+
+    def test_the_answer_comes_first_in_80_columns(self):
+        machine = self.machine(Modelled)
+        done = self.demo(machine, "--queries", QUERIES)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        models = [json.loads(path.read_text()) for path in (machine.root / "runs").glob("*/summary.json")]
+        best = max(models, key=lambda m: (m["ipw"]["accuracy"], -m["ipw"]["energy"]["joules"]))
+        least = min(models, key=lambda m: m["ipw"]["energy"]["joules"] / m["ipw"]["completed"])
+        lines = done.stdout.splitlines()
+        self.assertTrue(lines[0].startswith(f" {best['model'].removeprefix('ipw-')}: most accurate"), done.stdout)
+        self.assertIn(f" {least['model'].removeprefix('ipw-')}: ", lines[0] + lines[1])
+        table = [line for line in lines if re.match(r" [ *] (model|[16]m-)", line)]
+        self.assertEqual(len(table), 7, done.stdout)
+        self.assertLessEqual(max(map(len, table)), 80)
+        self.assertEqual(done.stdout.count("estimated from CPU utilization"), 1)
+        self.assertLessEqual(done.stderr.count("estimated by a model"), 1)
 
     def test_the_paths_that_it_ends_with_are_there(self):
         done = self.demo(self.machine(Modelled), "--queries", 5, "--model",

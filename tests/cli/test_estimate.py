@@ -627,7 +627,7 @@ class Unknown(EstimateTest):
             for more in ([], ["--batch", "1,2"]):
                 done = self.run_ipw("--model", "resnet18", "--hardware-file", device, *more, "--plot",
                                     self.root / "a.png", code=1)
-                self.assertRegex(done.stderr, r"known.*: there is nothing to draw\n$")
+                self.assertRegex(done.stderr, r"known.*: nothing to plot\n$")
                 self.assertFalse((self.root / "a.png").exists())
 
     def test_what_is_known_comes_first(self):
@@ -784,11 +784,21 @@ class Forms(EstimateTest):
                 least, most = report["as_shipped_over_estimate"]
                 self.assertIn(f"took {least:.1f} to {most:.1f} times", says)
 
+    def test_a_model_without_its_option(self):
+        self.assertIn("unexpected argument 'resnet50': give models with --model",
+                      self.run_ipw("resnet50", "--hardware", "h200", code=2).stderr)
+
     def test_the_first_line_is_the_answer(self):
         for model, says in (("resnet50", r" resnet50 on NVIDIA H200 .*: ~\d+.* mJ per sample, \d+.* µs$"),
                             ("gpt2", r" gpt2 on .*: ~\d+.* mJ per output token, \d+.* ms per request$")):
             text = self.run_ipw("--model", model, "--hardware", "h200").stdout
             self.assertRegex(text.splitlines()[1], says)
+            text = self.run_ipw("--model", model, "--hardware", "h200", "--format", "md").stdout
+            self.assertRegex("  " + text.splitlines()[0].lstrip("#"), says)
+        text = self.run_ipw("--model", "resnet50", "--hardware", "h200,l4", "--batch", "1,8").stdout
+        self.assertRegex(text.splitlines()[1], r" resnet50: ~19 mJ per sample at least: h200, fp16, batch 8$")
+        small = self.run_ipw("--model", "vgg11", "--hardware", "coral-edge-tpu").stdout
+        self.assertIn("; EXCEEDS DEVICE MEMORY", small.splitlines()[1])
 
     def test_a_power_mode_stands_in_the_heading(self):
         mode = "jetson-orin-agx-64gb@30W"

@@ -264,7 +264,7 @@ class Pictures(SweepTest):
         for words, there in ((["--phase", "decode", "--context", "512..8192x2", "--batch", "1,8"],
                               ("context (tokens)", "batch 1", "batch 8", "energy per output token",
                                ">2048<", "decode")),
-                             (["--phase", "decode", "--context", "512,600"], ("±", "batch 1")),
+                             (["--phase", "decode", "--context", "512,600"], ("one standard deviation", "batch 1")),
                              (["--prompt-tokens", "100,150", "--precision", "fp16,int8"],
                               ("prompt (tokens)", "fp16", "int8", "request")),
                              (["--prompt-tokens", "100,150", "--context", "600,700"],

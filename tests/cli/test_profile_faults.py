@@ -356,7 +356,7 @@ class Directories(ProfileTest):
         before = listing(where)
         for word in ((), ("--overwrite",), ("--resume",), ("--yes",)):
             self.profile(*word, code=2)
-            self.assertComplains("other files than a run's", str(where))
+            self.assertComplains("files that do not belong to a run", str(where))
             self.assertEqual(listing(where), before)
 
     def test_a_file_beside_a_run_survives_its_replacement(self):

@@ -173,7 +173,7 @@ class Killed(KillTest):
     def test_a_resumed_start_that_is_killed_too(self):
         self.check(4, random.Random(7), 2)
 
-    def test_in_the_middle_of_a_judgement(self):
+    def test_in_the_middle_of_a_judgment(self):
         machine = self.machine(Intel, WATTS)
         rows = self.dataset(*({"problem": f"question {n} [say:text=yes]", "answer": "yes"}
                               for n in range(24)))

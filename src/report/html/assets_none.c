@@ -3,7 +3,7 @@
 enum err assets_available(struct error *why)
 {
     return err_set(why, ERR_UNSUPPORTED,
-                   "built without ECharts: tools/setup build brings it; then build again");
+                   "built without ECharts: run tools/setup build and build again");
 }
 
 struct asset asset_template(void)

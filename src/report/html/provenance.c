@@ -59,7 +59,7 @@ static void add_escaped(struct text *out, const char *path)
 
 /* ---- the files ---- */
 
-/* What tells of the run; what is hidden, or a page like this one, does not. */
+/* Files that describe the run: neither hidden ones nor a page like this one. */
 static bool is_shown(const char *name)
 {
     const char *dot = strrchr(name, '.');

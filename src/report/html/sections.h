@@ -43,7 +43,7 @@ void shares_put(struct json *json, const struct run_table *table);
 
 /* "queries": {"rows", "listed", "subjects": [...], and the COLUMNs "index", "repeat", "start",
  * "joules", "plus_minus", "latency_s", "ttft_s", "input_tokens", "output_tokens", "subject", "flags",
- * "from_s", "lane"}; and "others": attempts that failed and judgements, "kinds", "row", "from_s",
+ * "from_s", "lane"}; and "others": attempts that failed and judgments, "kinds", "row", "from_s",
  * "length_s", "lane", "start".  Of more than `most` queries evenly picked ones are listed.
  * Bits of `flags`: 1 right, 2 wrong, 4 failed, 8 low confidence. */
 enum err queries_put(struct json *json, const struct run_table *table, const struct spans *spans,

@@ -85,7 +85,7 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
 {
     size_t count;
     if (!is_known(report->estimate->total.joules.total)) /* bars of a part would look like all */
-        return err_set(why, ERR_NO_DATA, "joules on %.60s are not known: there is nothing to draw",
+        return err_set(why, ERR_NO_DATA, "energy on %.60s is unknown: nothing to plot",
                        report->estimate->hardware->id);
     struct estimate_consumer *rows = estimate_consumers(report, &count);
     if (!rows)
@@ -267,7 +267,8 @@ static const char *name_line(const struct lines *lines, const struct line *line,
 static void put_band(const struct lines *lines, struct figure *figure, struct figure_panel *panel)
 {
     const struct line *line = &lines->items[0];
-    struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_BLUE, "±");
+    struct figure_series *band =
+        figure_series(figure, panel, FIGURE_BAND, FIGURE_BLUE, "one standard deviation");
     for (size_t i = 0; i < line->count; i++) {
         const struct workload_estimate *estimate = &line->first[i]->estimate;
         double joules = workload_estimate_joules_per_unit(estimate);
@@ -323,8 +324,8 @@ static void put_common(const struct lines *lines, char *to, size_t size)
         words_add(name, "%s", words_phase(question));
     if (lines->count > LINES_MOST)
         words_add(name, "%d of %zu lines", LINES_MOST, lines->count);
-    str_format(to, size, "%s%s; estimated, not measured", name,
-               lines->too_large ? "; left out is what does not fit" : "");
+    str_format(to, size, "%s%s; estimated, not measured: " ESTIMATE_BASIS, name,
+               lines->too_large ? "; without configurations that do not fit" : "");
 }
 
 static void put_figure(const struct lines *lines, struct figure *figure)
@@ -332,7 +333,7 @@ static void put_figure(const struct lines *lines, struct figure *figure)
     const struct workload *work = &lines->report->points->works[0];
     const char *length = lines->of_context              ? "context"
                          : work->spec.model->has_phases ? "prompt"
-                                                        : "length of the text";
+                                                        : "input length";
     char each[WORDS_MAX], x_label[WORDS_MAX], y_label[WORDS_MAX + 48];
     str_format(y_label, sizeof y_label, "energy %s (%s, estimated)", words_each(each, work->unit),
                lines->unit < 1 ? "mJ" : "J");
@@ -360,7 +361,7 @@ static enum err points_length_figure(const struct points_report *report, bool of
         err_set(why, err, "out of memory");
     else if (!lines.count)
         err = err_set(why, ERR_NO_DATA,
-                      "nothing fits on a device with known joules: there is nothing to draw");
+                      "nothing fits on a device with known energy: nothing to plot");
     else
         put_figure(&lines, figure);
     free(lines.points);
@@ -443,14 +444,15 @@ static enum err latency_figure(const struct points_report *report, struct figure
     panel->x.log_base = panel->y.log_base = 10;
     str_format(figure->title, sizeof figure->title, "%s: energy and latency of %zu settings",
                work->spec.model->name, report->points->able);
-    str_copy(figure->note, sizeof figure->note,
-             "every device, precision and batch that fits; estimated, not measured");
+    str_copy(
+        figure->note, sizeof figure->note,
+        "every device, precision and batch that fits; estimated, not measured: " ESTIMATE_BASIS);
     put_devices(report, figure, panel);
     put_frontier(report->points, figure, panel);
     figure->height = 600;
     if (!figure_finish(figure))
         return err_set(why, ERR_NO_DATA,
-                       "nothing fits on a device with known joules: there is nothing to draw");
+                       "nothing fits on a device with known energy: nothing to plot");
     return ERR_OK;
 }
 

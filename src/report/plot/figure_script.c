@@ -672,9 +672,10 @@ static void put_numbers_legend(struct drawing *d, const struct figure_panel *pan
     double rows = number_rows(d, panel, width);
     for (size_t i = 0; i < panel->label_count && i < LABELS_MOST; i++) {
         char text[FIGURE_TEXT_MAX + 16];
+        size_t row = i / columns, column = i % columns;
         str_format(text, sizeof text, "%zu  %s", i + 1, panel->labels[i].text);
-        put_label(d, text, place.left + width / (double)columns * (double)(i % columns),
-                  base + px(d, ROW_HEIGHT * (rows - 1 - (double)(i / columns))), "left");
+        put_label(d, text, place.left + width / (double)columns * (double)column,
+                  base + px(d, ROW_HEIGHT * (rows - 1 - (double)row)), "left");
     }
 }
 

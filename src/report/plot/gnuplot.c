@@ -85,7 +85,7 @@ enum err gnuplot_available(struct error *why)
     return find_gnuplot(path, why);
 }
 
-/* A PDF has the time it was made, near its end; the same figure shall give the same file. */
+/* A PDF has the time it was made, near its end; the same figure must give the same file. */
 static void forget_date(int file)
 {
     static const char KEY[] = "/CreationDate (D:", DATE[] = "19700101000000";

@@ -181,7 +181,7 @@ static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
     return err;
 }
 
-/* Records may tell the GPUs' joules and not their watts. */
+/* Records may have the joules of GPUs without their watts. */
 static const char *whose(const struct pair_plot *plot, const struct run_table *table,
                          enum run_number y)
 {

@@ -224,12 +224,13 @@ static void put_frontier(const struct estimate_grid *points, const struct layout
                          const char *mark, struct text *out)
 {
     char each[WORDS_MAX];
+    bool has_phases = points->works[0].spec.model->has_phases;
     size_t size = frontier_size(points);
     if (!size)
         return;
     if (layout->works.prompts || layout->works.contexts)
         text_addf(out, "%s* Pareto-optimal in energy and latency for its %s (%zu of %zu)\n", mark,
-                  !layout->works.contexts  ? layout->columns[PROMPT].title
+                  !layout->works.contexts  ? has_phases ? "prompt" : "input length"
                   : !layout->works.prompts ? "context"
                                            : "prompt and context",
                   size, points->able);
@@ -409,7 +410,7 @@ static size_t csv_cells(const struct points_report *report, const struct grid_po
         {"capacity_bytes", NULL, memory->capacity},
         {"mfu", NULL, all->mfu},
         {"mbu", NULL, all->mbu},
-        {"fits", NULL, is_known(memory->capacity) ? memory->fits : UNKNOWN},
+        {"fits", NULL, is_known(memory->capacity) ? (double)memory->fits : UNKNOWN},
         {"frontier", NULL, point->on_frontier},
         {"limits", point->missing[0] ? "" : verdict(report, point), 0},
         {"confidence", estimate_confidence_name(estimate->confidence), 0},

@@ -389,15 +389,13 @@ static void fill_recommendations(const struct estimate_report *report, struct ta
 
 static void put_no_recommendation(const struct paper *paper, const struct estimate_report *report)
 {
-    static const char OTHER[] =
-        "No other batch size, precision, device, power mode or fusion that fits";
     text_add(paper->out, "\n");
     if (!budget_holds(report->budget, report->estimate))
-        item(paper, "%s meets the limits, or comes closer with less energy.", OTHER);
+        item(paper, "No change that fits meets the limits, or comes closer with less energy.");
     else if (!is_known(report->estimate->total.joules.total))
         item(paper, "No recommendations: figures that the energy depends on are unknown.");
     else
-        item(paper, "%s saves %.0f %%%s.", OTHER, 100 * RECOMMEND_LEAST,
+        item(paper, "No change that fits saves %.0f %%%s.", 100 * RECOMMEND_LEAST,
              report->recommendations->unsure ? " and more than its ±" : "");
 }
 

@@ -271,10 +271,11 @@ char *words_check(char *to, const struct budget_check *check,
     } else if (check->verdict == BUDGET_UNKNOWN)
         str_format(to, WORDS_MAX, "%s unknown", budget_name(check->kind));
     else
-        str_format(to, WORDS_MAX, "%-7s  %s%s%s, limit %s: %.3g %% %s%s", budget_name(check->kind),
+        str_format(to, WORDS_MAX, "%-7s  %s%s%s, limit %s: %.*f %% %s%s", budget_name(check->kind),
                    about, value_words(value, check->kind, check->value), of,
-                   value_words(most, check->kind, check->most), fabs(100 * check->margin),
-                   check->margin < 0 ? "over" : "under", check->is_sure ? "" : ", within the ±");
+                   value_words(most, check->kind, check->most), fabs(check->margin) < 0.1 ? 2 : 0,
+                   fabs(100 * check->margin), check->margin < 0 ? "over" : "under",
+                   check->is_sure ? "" : ", within the ±");
     return to;
 }
 

@@ -58,20 +58,6 @@ char *format_si(char *to, double value, const char *unit)
     return to;
 }
 
-char *format_rough(char *to, double value, const char *unit)
-{
-    if (!is_known(value) || value == 0)
-        return format_si(to, value, unit);
-    double step = pow(10, floor(log10(fabs(value))) - 1);
-    value = round(value / step) * step;
-    struct prefix prefix = prefix_for(value);
-    double scaled = value / prefix.factor;
-    if (is_beyond_prefixes(scaled) || fabs(scaled) < 0.0005)
-        return format_si(to, value, unit);
-    str_format(to, FORMAT_MAX, "%.*f %s%s", fabs(scaled) < 9.95 ? 1 : 0, scaled, prefix.text, unit);
-    return to;
-}
-
 /* "12.35 ± 0.36" and `unit` after it: two digits of the uncertainty, and the value to the same place.
  * False where the uncertainty is too small to be shown beside the value. */
 static bool format_pair(char *to, double value, double error, const char *unit)
@@ -108,7 +94,7 @@ char *format_with_error(char *to, double value, double error, const char *unit)
 }
 
 /* Per joule or watt; the prefix goes below the line, so that it is a unit that is read: 0.022 1/J is "22 /kJ". */
-static void format_per(char *to, double value, double error, const char *unit)
+static void format_per(char *to, double value, double error, const char *unit, bool rough)
 {
     double size = is_known(error) ? fmax(fabs(value), error) : fabs(value);
     int step = 0; /* thousands below the line */
@@ -125,7 +111,8 @@ static void format_per(char *to, double value, double error, const char *unit)
     else if (value == 0 && !(error > 0))
         str_format(to, FORMAT_MAX, "0 /%s", unit);
     else if (!(error > 0) || !format_pair(to, scaled, error * factor, name))
-        str_format(to, FORMAT_MAX, "%.*f %s", decimals_for(scaled), scaled, name);
+        str_format(to, FORMAT_MAX, "%.*f %s", rough ? fabs(scaled) < 9.95 : decimals_for(scaled),
+                   scaled, name);
 }
 
 /* Counts with all their digits, other numbers with four. */
@@ -153,11 +140,29 @@ char *format_figure(char *to, double value, double error, const char *unit)
     else if (strcmp(unit, "%") == 0)
         format_percent(to, value);
     else if (is_inverse && !is_rate)
-        format_per(to, value, error, unit + 2);
+        format_per(to, value, error, unit + 2, false);
     else if (is_rate || !unit[0])
         format_plain(to, value, error, is_rate ? unit + 1 : unit); /* "/ks" is no unit in use */
     else
         format_with_error(to, value, error, unit);
+    return to;
+}
+
+char *format_rough(char *to, double value, const char *unit)
+{
+    if (!is_known(value) || value == 0)
+        return format_figure(to, value, UNKNOWN, unit);
+    double step = pow(10, floor(log10(fabs(value))) - 1);
+    value = round(value / step) * step;
+    if (str_starts(unit, "1/")) {
+        format_per(to, value, UNKNOWN, unit + 2, true);
+        return to;
+    }
+    struct prefix prefix = prefix_for(value);
+    double scaled = value / prefix.factor;
+    if (is_beyond_prefixes(scaled) || fabs(scaled) < 0.0005)
+        return format_si(to, value, unit);
+    str_format(to, FORMAT_MAX, "%.*f %s%s", fabs(scaled) < 9.95 ? 1 : 0, scaled, prefix.text, unit);
     return to;
 }
 

@@ -19,7 +19,7 @@ enum { FORMAT_MAX = 48 };
  * and shown as "< 0.001 nJ". */
 char *format_si(char *to, double value, const char *unit);
 
-/* The same with two significant digits, for rough figures: "12 mJ", "5.8 W". */
+/* A figure as below with two significant digits, for rough ones: "12 mJ", "5.8 W", "36 /kJ". */
 char *format_rough(char *to, double value, const char *unit);
 
 /* Value and standard uncertainty with one prefix, that of the larger: "12.35 ± 0.36 kJ", "0.0 ± 2.3 W".  Without ±

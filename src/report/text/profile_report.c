@@ -3,8 +3,11 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "analysis/across.h"
+#include "analysis/run_names.h"
 #include "clients/client.h"
 #include "core/energy.h"
 #include "core/json.h"
@@ -180,7 +183,7 @@ static void write_tokens(const struct summary *run, struct text *out)
     text_add(out, "\n");
 }
 
-/* Why figures per token are missing, what brings them, and what there is instead. */
+/* Why figures per token are missing, how to get them, and what is known instead. */
 static void write_tokens_unknown(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
@@ -334,113 +337,218 @@ void profile_text(const struct summary *run, bool color, struct text *out)
 
 /* ---- several models, as text ---- */
 
-/* "file" of "models/file.gguf". */
-static void add_name(struct table *table, const char *model)
+enum { FAMILY_COLUMNS = 80, FAMILY_LETTERS = 20 };
+
+/* By what differs between the models; "file" of "models/file.gguf". */
+static enum err name_members(const struct profile_family *family, struct run_names *out)
 {
-    const char *slash = strrchr(model, '/');
-    const char *name = slash ? slash + 1 : model;
-    size_t length = strlen(name);
-    if (length > 5 && strcmp(name + length - 5, ".gguf") == 0)
-        length -= 5;
-    table_addf(table, "%.*s", (int)length, name);
+    struct run_point *points = calloc(family->count + 1, sizeof *points);
+    const struct run_point **list = calloc(family->count + 1, sizeof *list);
+    for (size_t i = 0; points && list && i < family->count; i++) {
+        const char *name = str_last_part(family->members[i].model), *end = strstr(name, ".gguf");
+        size_t length = end && !end[5] ? (size_t)(end - name) : strlen(name);
+        str_format(points[i].model, sizeof points[i].model, "%.*s", (int)length, name);
+        str_copy(points[i].directory, sizeof points[i].directory, points[i].model);
+        list[i] = &points[i];
+    }
+    *out = (struct run_names){0};
+    enum err err =
+        points && list ? run_names_of(list, family->count, FAMILY_LETTERS, out) : ERR_NO_MEMORY;
+    free(points);
+    free(list);
+    return err;
 }
 
-static void add_accuracy(struct table *table, const struct profile_member *member)
+/* Without its ±, which is common to all rows and stated once. */
+static const char *member_figure(char *to, const struct profile_member *member, double value,
+                                 const char *unit)
 {
-    char share[FORMAT_MAX];
-    table_add(table, format_percent(share, member->accuracy));
+    bool estimated = member->energy.method == METHOD_ESTIMATED;
+    char figure[FORMAT_MAX];
+    if (estimated)
+        format_rough(figure, value, unit);
+    else
+        format_figure(figure, value, UNKNOWN, unit);
+    str_format(to, FORMAT_MAX, "%s%s", estimated && is_known(value) ? "~" : "", figure);
+    return to;
+}
+
+static void add_member(struct table *table, const struct profile_member *member, const char *name,
+                       unsigned columns)
+{
+    char cell[FORMAT_MAX];
+    table_addf(table, "%s %s", member->on_frontier ? "*" : " ", name);
+    table_add(table, format_percent(cell, member->accuracy));
     if (is_known(member->accuracy_low))
         table_addf(table, "%.0f-%.0f %%", 100 * member->accuracy_low, 100 * member->accuracy_high);
     else
         table_add(table, "");
+    table_add(table, member_figure(cell, member, member->joules_per_query, "J"));
+    table_add(table, member_figure(cell, member, member->ipj, "1/J"));
+    table_add(table, columns > 0 ? member_figure(cell, member, member->ipw, "1/W") : "");
+    if (columns > 1)
+        table_add_known(table, member->output_tokens_per_s, "%.0f", member->output_tokens_per_s);
+    else
+        table_add(table, "");
+    table_add(table,
+              columns > 2 ? member_figure(cell, member, member->joules_per_output_token, "J") : "");
 }
 
-static void add_member(struct table *table, const struct profile_member *member)
+static size_t widest_line(const struct text *text)
 {
-    double joules = member->joules_per_query, per_token = member->joules_per_output_token;
-    char cell[FORMAT_MAX];
-    const char *mark = member->energy.method == METHOD_ESTIMATED ? "~" : "";
-    table_add(table, member->on_frontier ? "*" : " ");
-    add_name(table, member->model);
-    add_accuracy(table, member);
-    table_add_known(table, joules, "%s%s", mark,
-                    format_with_error(cell, joules, member->joules_per_query_plus_minus, "J"));
-    table_add_known(table, per_token, "%s%s", mark,
-                    format_with_error(cell, per_token,
-                                      per_token * member->joules_per_query_plus_minus / joules,
-                                      "J"));
-    table_add_known(table, member->output_tokens_per_s, "%.0f", member->output_tokens_per_s);
-    table_add_known(table, member->ipj, "%s%s", mark,
-                    format_figure(cell, member->ipj, member->ipj_plus_minus, "1/J"));
-    table_add_known(table, member->ipw, "%s%s", mark,
-                    format_figure(cell, member->ipw, member->ipw_plus_minus, "1/W"));
+    size_t widest = 0;
+    for (const char *at = text_get(text); *at; at += *at == '\n') {
+        char line[512];
+        size_t length = strcspn(at, "\n");
+        str_format(line, sizeof line, "%.*s", (int)length, at);
+        widest = display_width(line) > widest ? display_width(line) : widest;
+        at += length;
+    }
+    return widest;
 }
 
-static void write_members(const struct profile_family *family, bool color, struct text *out)
+/* With as many of the last columns as fit. */
+static void write_members(const struct profile_family *family, const struct run_names *names,
+                          bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
-        {" ", false},       {"model", false},    {"accuracy", true},
-        {"95 % CI", true},  {"per query", true}, {"per token", true},
-        {"tokens/s", true}, {"IPJ", true},       {"IPW", true},
+        {"  model", false}, {"accuracy", true}, {"95 % CI", true},  {"per query", true},
+        {"IPJ", true},      {"IPW", true},      {"tokens/s", true}, {"per token", true},
     };
-    struct table table = TABLE(COLUMNS);
-
-    for (size_t i = 0; i < family->count; i++)
-        add_member(&table, &family->members[i]);
-    table_print(&table, "   ", color, out);
+    for (unsigned columns = 4; columns-- > 0;) {
+        struct table table = TABLE(COLUMNS);
+        struct text text = {0};
+        for (size_t i = 0; i < family->count; i++)
+            add_member(&table, &family->members[i], names->names[i], columns);
+        table_print(&table, " ", false, &text);
+        bool fits = widest_line(&text) <= FAMILY_COLUMNS || !columns;
+        size_t head = strcspn(text_get(&text), "\n");
+        if (fits)
+            text_addf(out, "%s%.*s%s%s", color ? "\033[1m" : "", (int)head, text_get(&text),
+                      color ? "\033[0m" : "", text_get(&text) + head);
+        text_release(&text);
+        if (fits)
+            break;
+    }
 }
 
-/* The evidence for the energies above. */
+/* The most accurate, of several the cheapest; or the cheapest.  NULL without such a figure. */
+static const struct profile_member *best_member(const struct profile_family *family, bool accurate)
+{
+    const struct profile_member *best = NULL;
+    for (size_t i = 0; i < family->count; i++) {
+        const struct profile_member *member = &family->members[i];
+        double gain = best ? member->accuracy - best->accuracy : 1;
+        double saved = best ? best->joules_per_query - member->joules_per_query : 1;
+        if (!is_known(accurate ? member->accuracy : member->joules_per_query))
+            continue;
+        if (accurate ? gain > 0 || (gain == 0 && saved > 0) : saved > 0)
+            best = member;
+    }
+    return best;
+}
+
+static void write_best(const struct profile_family *family, const struct run_names *names,
+                       const struct profile_member *member, const char *what, struct text *out)
+{
+    char share[FORMAT_MAX], joules[FORMAT_MAX];
+    text_addf(out, " %s: %s%s", plain_text(names->names[member - family->members]).text, what,
+              format_percent(share, member->accuracy));
+    if (is_known(member->joules_per_query))
+        text_addf(out, ", %s per query",
+                  member_figure(joules, member, member->joules_per_query, "J"));
+    text_add(out, "\n");
+}
+
+/* Which to take, before the table. */
+static void write_answer(const struct profile_family *family, const struct run_names *names,
+                         struct text *out)
+{
+    const struct profile_member *accurate = best_member(family, true),
+                                *cheap = best_member(family, false);
+    if (accurate && family->count > 1)
+        write_best(family, names, accurate,
+                   accurate == cheap ? "most accurate and cheapest, " : "most accurate, ", out);
+    if (cheap && cheap != accurate && family->count > 1)
+        write_best(family, names, cheap, "cheapest, ", out);
+}
+
+/* The evidence for all energies, and what is common to them. */
 static void write_evidence(const struct profile_family *family, struct text *out)
 {
-    char cell[FORMAT_MAX];
+    char method[FORMAT_MAX], coverage[FORMAT_MAX];
     for (size_t i = 0; i < family->count; i++) {
         const struct energy *energy = &family->members[i].energy;
         if (!is_known(energy->joules))
             continue;
-        text_addf(out, "   energy   %s (%s), coverage %s\n", method_name(energy->method),
-                  energy->source, format_percent(cell, energy->coverage));
+        const char *name = method_name(energy->method);
+        text_addf(out, " energy %s by %s, ±%.2g %% common to all rows, coverage %s\n",
+                  format_method(method, name ? name : ""), energy->source,
+                  100 * energy->plus_minus / energy->joules,
+                  format_percent(coverage, energy->coverage));
         if (energy->method == METHOD_ESTIMATED)
-            text_add(
-                out,
-                "            ~ estimated from CPU utilization, not measured: see `ipw doctor`. "
-                "The ± is\n            the power model's and common to all rows: their order is "
-                "more "
-                "certain\n");
+            text_add(out, " ~ estimated from CPU utilization, not measured: see `ipw doctor`\n");
         return;
     }
-    text_add(out, "   energy   unknown: no sensor\n");
+    text_add(out, " energy   unknown: no sensor\n");
 }
 
-/* The conditions of each model that had findings worse than a note. */
+static const struct summary_finding *find_finding(const struct profile_member *member,
+                                                  const char *code)
+{
+    for (size_t f = 0; f < member->conditions.finding_count; f++)
+        if (strcmp(member->conditions.findings[f].code, code) == 0)
+            return &member->conditions.findings[f];
+    return NULL;
+}
+
+/* Findings worse than a note, each once: the first of its kind, and how many models have one. */
 static void write_family_findings(const struct profile_family *family, bool color, struct text *out)
 {
-    for (size_t i = 0; i < family->count; i++) {
-        const struct summary_conditions *conditions = &family->members[i].conditions;
-        bool worth = false;
-        for (size_t f = 0; f < conditions->finding_count; f++)
-            worth = worth || conditions->findings[f].severity > FINDING_NOTE;
-        if (!worth)
-            continue;
-        text_addf(out, " %s\n", plain_text(family->members[i].model).text);
-        format_findings(conditions, color, out);
-    }
+    struct summary_conditions all = {.finding_count = 0};
+    for (size_t i = 0; i < family->count; i++)
+        for (size_t f = 0; f < family->members[i].conditions.finding_count; f++) {
+            const struct summary_finding *finding = &family->members[i].conditions.findings[f];
+            size_t before = 0, having = 0;
+            for (size_t m = 0; m < family->count; m++) {
+                bool has = find_finding(&family->members[m], finding->code) != NULL;
+                having += has;
+                before += has && m < i;
+            }
+            if (before || finding->severity == FINDING_NOTE ||
+                all.finding_count == SUMMARY_FINDINGS_MAX)
+                continue;
+            struct summary_finding *kept = &all.findings[all.finding_count++];
+            *kept = *finding;
+            if (having > 1)
+                str_format(kept->text, sizeof kept->text, "%.200s (%zu of %zu models)",
+                           finding->text, having, family->count);
+        }
+    format_findings(&all, color, out);
 }
 
 void family_text(const struct profile_family *family, bool color, struct text *out)
 {
-    write_family_findings(family, color, out);
-    write_members(family, color, out);
-    text_add(out, "\n   * Pareto-optimal: no other is as accurate for as little energy\n");
+    struct run_names names;
+    if (name_members(family, &names) != ERR_OK) {
+        out->failed = true;
+        return;
+    }
+    write_answer(family, &names, out);
     write_evidence(family, out);
+    text_add(out, "\n");
+    write_family_findings(family, color, out);
+    write_members(family, &names, color, out);
+    text_add(out, "\n * Pareto-optimal: no other is as accurate for as little energy\n");
     for (size_t i = 0; i < family->count; i++)
         if (family->members[i].why[0])
-            text_addf(out, "   failed   %s: %s\n", plain_text(family->members[i].model).text,
+            text_addf(out, " failed   %s: %s\n", plain_text(family->members[i].model).text,
                       family->members[i].why);
     text_add(out, "\n");
     for (size_t i = 0; i < family->count; i++)
         if (family->members[i].directory[0])
             text_addf(out, " %s\n", plain_text(family->members[i].directory).text);
+    run_names_release(&names);
 }
 
 /* ---- several models, as JSON ---- */

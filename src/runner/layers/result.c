@@ -230,9 +230,9 @@ static enum err fill_windows(const struct layers_model *model, struct layers_res
         const struct energy *energy = &window->energy;
         double length = seconds(window->to - window->from);
         out->windows[out->window_count++] = (struct result_window){
-            .setting = window->setting < model->setting_count ? window->setting : UNKNOWN,
+            .setting = window->setting < model->setting_count ? (double)window->setting : UNKNOWN,
             .round = window->round,
-            .watched = window->timed,
+            .watched = (int8_t)window->timed,
             .start_s = seconds(window->from - model->windows[0].from),
             .time_s = length,
             .passes = (double)window->passes,
@@ -284,18 +284,18 @@ static void fill_checks(const struct layers_model *model, struct layers_result *
     if (model->gave_energy) {
         out->attribution = model->is_nnls ? "nnls" : "time-share";
         out->method = model->total.method == METHOD_ESTIMATED ? "estimated" : out->attribution;
-        out->closure_pass = model->closes;
+        out->closure_pass = (int8_t)model->closes;
     }
     out->granularity = layers_granularity_name(model->granularity);
     out->rounds = model->rounds;
-    out->interrupted = model->interrupted;
+    out->interrupted = (int8_t)model->interrupted;
     out->overhead_pct = 100 * model->overhead;
     out->overhead_plus_minus = 100 * model->overhead_sigma;
     out->closure = model->closure;
     out->null_test.difference_pct = 100 * model->null_difference;
     out->null_test.plus_minus = 100 * model->null_sigma;
     if (is_known(model->null_difference))
-        out->null_test.pass = model->null_holds;
+        out->null_test.pass = (int8_t)model->null_holds;
 }
 
 static struct result_idle idle_of(const struct layers_idle *idle)

@@ -1,5 +1,5 @@
 /* Judging: when the queries are through, the answers that only a model can grade are put to one.  A reader
- * thread queues them from the journal, several workers ask the judge, and the energy of each judgement is
+ * thread queues them from the journal, several workers ask the judge, and the energy of each judgment is
  * attributed separately from the queries'. */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ enum { QUEUE_MAX = 64 };
 
 /* One answer to be judged. */
 struct job {
-    struct judgement *judgement; /* attribution's, once the judge was asked */
+    struct judgment *judgment; /* attribution's, once the judge was asked */
     char *problem, *expected, *answer, *metadata;
 };
 
@@ -51,7 +51,7 @@ struct judge_pool {
 
 static void job_release(struct job *job)
 {
-    free(job->judgement);
+    free(job->judgment);
     free(job->problem);
     free(job->expected);
     free(job->answer);
@@ -111,19 +111,19 @@ static char *copy_text(const char *text)
     return strdup(text ? text : "");
 }
 
-static struct judgement *new_judgement(struct profile *profile, const struct record *record)
+static struct judgment *new_judgment(struct profile *profile, const struct record *record)
 {
-    struct judgement *judgement = calloc(1, sizeof *judgement);
-    if (!judgement)
+    struct judgment *judgment = calloc(1, sizeof *judgment);
+    if (!judgment)
         return NULL;
-    judgement->id = atomic_fetch_add(&profile->next_request, 1);
-    str_copy(judgement->key, sizeof judgement->key, record->key ? record->key : "");
-    judgement->gpu_joules = record->gpu_joules;
-    judgement->cpu_joules = record->cpu_joules;
-    record_energy_get(&record->judge_energy, &judgement->earlier);
-    judgement->earlier_gpu_joules = record->judge_gpu_joules;
-    judgement->earlier_cpu_joules = record->judge_cpu_joules;
-    return judgement;
+    judgment->id = atomic_fetch_add(&profile->next_request, 1);
+    str_copy(judgment->key, sizeof judgment->key, record->key ? record->key : "");
+    judgment->gpu_joules = record->gpu_joules;
+    judgment->cpu_joules = record->cpu_joules;
+    record_energy_get(&record->judge_energy, &judgment->earlier);
+    judgment->earlier_gpu_joules = record->judge_gpu_joules;
+    judgment->earlier_cpu_joules = record->judge_cpu_joules;
+    return judgment;
 }
 
 static enum err fill_job(struct profile *profile, const struct record *record, struct job *job)
@@ -132,13 +132,13 @@ static enum err fill_job(struct profile *profile, const struct record *record, s
     if (jv_is_object(record->dataset_metadata.value) &&
         jv_print(record->dataset_metadata.value, &metadata) != ERR_OK)
         return ERR_NO_MEMORY;
-    job->judgement = new_judgement(profile, record);
+    job->judgment = new_judgment(profile, record);
     job->problem = copy_text(record->problem);
     job->expected = copy_text(record->expected);
     job->answer = copy_text(record->model_answer);
     job->metadata = copy_text(metadata.length ? text_get(&metadata) : "{}");
     text_release(&metadata);
-    if (job->judgement && job->problem && job->expected && job->answer && job->metadata)
+    if (job->judgment && job->problem && job->expected && job->answer && job->metadata)
         return ERR_OK;
     job_release(job);
     return ERR_NO_MEMORY;
@@ -225,13 +225,13 @@ static enum err ask_judge(void *context, const char *prompt, struct text *reply,
     return err;
 }
 
-/* Hands the judgement over to attribution. */
-static enum err hand_over(struct judge_worker *worker, struct judgement *judgement)
+/* Hands the judgment over to attribution. */
+static enum err hand_over(struct judge_worker *worker, struct judgment *judgment)
 {
     struct completion *reply = &worker->reply;
     struct request_trace trace = {
-        .id = judgement->id,
-        .context = judgement,
+        .id = judgment->id,
+        .context = judgment,
         .from = reply->sent,
         .first_token = reply->first_token,
         .to = reply->done,
@@ -247,22 +247,22 @@ static enum err hand_over(struct judge_worker *worker, struct judgement *judgeme
     return err;
 }
 
-/* Attribution takes the judgement, unless the judge was not asked or the request was aborted. */
-static enum err end_judgement(struct judge_worker *worker, struct job *job, bool aborted,
-                              struct error *why)
+/* Attribution takes the judgment, unless the judge was not asked or the request was aborted. */
+static enum err end_judgment(struct judge_worker *worker, struct job *job, bool aborted,
+                             struct error *why)
 {
     struct profile *profile = worker->pool->profile;
-    struct judgement *judgement = job->judgement;
+    struct judgment *judgment = job->judgment;
     if (!worker->asked || aborted) {
         journal_unreserve(&profile->journal, profile->energy_space);
-        sharing_forget(profile->sharing, judgement->id);
+        sharing_forget(profile->sharing, judgment->id);
         return ERR_OK;
     }
-    records_span(profile, SPAN_JUDGE, judgement->key, 1, &worker->reply, &worker->line);
+    records_span(profile, SPAN_JUDGE, judgment->key, 1, &worker->reply, &worker->line);
     enum err err = journal_append(&profile->spans, &worker->line, why);
-    enum err lost = hand_over(worker, judgement);
+    enum err lost = hand_over(worker, judgment);
     if (!lost)
-        job->judgement = NULL;
+        job->judgment = NULL;
     return err || !lost ? err : err_set(why, lost, "%s", err_text(lost));
 }
 
@@ -281,18 +281,18 @@ static enum err run_job(struct judge_worker *worker, struct job *job, struct err
 {
     struct profile *profile = worker->pool->profile;
     struct grade grade;
-    char key[sizeof job->judgement->key];
-    str_copy(key, sizeof key, job->judgement->key);
+    char key[sizeof job->judgment->key];
+    str_copy(key, sizeof key, job->judgment->key);
     enum err err = journal_reserve(&profile->journal, profile->energy_space, why);
     if (err)
         return err;
-    err = sharing_begin(profile->sharing, job->judgement->id, clock_now());
+    err = sharing_begin(profile->sharing, job->judgment->id, clock_now());
     if (err)
         return err_explain(why, err);
     worker->asked = false;
     grade_job(worker, job, &grade);
     bool aborted = atomic_load(&profile->cancel);
-    err = end_judgement(worker, job, aborted, why);
+    err = end_judgment(worker, job, aborted, why);
     if (err || aborted)
         return err;
     records_grade(profile, key, worker->pool->grader, &grade, &worker->line);
@@ -320,15 +320,15 @@ static void *judge_main(void *argument)
 static void take_share(void *context, const struct share *share)
 {
     struct profile *profile = context;
-    struct judgement *judgement = share->trace->context;
+    struct judgment *judgment = share->trace->context;
     struct text line = {0};
     struct error why = {0};
-    records_judge_energy(profile, judgement, share, &line);
+    records_judge_energy(profile, judgment, share, &line);
     enum err err = journal_append_reserved(&profile->journal, &line, profile->energy_space, &why);
     if (err)
         profile_fail(profile, err, &why);
     text_release(&line);
-    free(judgement);
+    free(judgment);
 }
 
 /* ---- starting and ending ---- */

@@ -40,12 +40,12 @@ struct pending {
     double prefill_s, decode_s;
 };
 
-/* A judgement until its energy is settled, likewise. */
-struct judgement {
+/* A judgment until its energy is settled, likewise. */
+struct judgment {
     uint64_t id;
     char key[QUERY_KEY_MAX];
     double gpu_joules, cpu_joules; /* of the query, for the task's total */
-    struct energy earlier;         /* of judgements before it without a verdict */
+    struct energy earlier;         /* of judgments before it without a verdict */
     double earlier_gpu_joules, earlier_cpu_joules;
 };
 
@@ -63,10 +63,10 @@ void records_query(const struct profile *profile, const struct answer *answer, s
 void records_energy(const struct profile *profile, const struct pending *pending,
                     const struct share *share, struct text *line);
 
-/* A grade line: the verdict of a judge; and its energy, with that of the judgements before it. */
+/* A grade line: the verdict of a judge; and its energy, with that of the judgments before it. */
 void records_grade(const struct profile *profile, const char *key, const char *grader,
                    const struct grade *grade, struct text *line);
-void records_judge_energy(const struct profile *profile, const struct judgement *judgement,
+void records_judge_energy(const struct profile *profile, const struct judgment *judgment,
                           const struct share *share, struct text *line);
 
 /* An energy line for a query whose energy, or whose judge's energy, stays unknown. */

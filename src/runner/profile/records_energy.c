@@ -292,33 +292,33 @@ void records_energy(const struct profile *profile, const struct pending *pending
 
 /* ---- a judge ---- */
 
-/* This judgement and those before it without a verdict. */
-static struct energy all_judgements(const struct judgement *judgement, const struct energy *own)
+/* This judgment and those before it without a verdict. */
+static struct energy all_judgments(const struct judgment *judgment, const struct energy *own)
 {
     struct energy energy = *own;
-    energy_add(&energy, &judgement->earlier);
-    if (own->method == METHOD_NONE && judgement->earlier.method != METHOD_NONE)
+    energy_add(&energy, &judgment->earlier);
+    if (own->method == METHOD_NONE && judgment->earlier.method != METHOD_NONE)
         str_copy(energy.note, sizeof energy.note,
-                 "of earlier judgements only: the energy of the last one is unknown");
+                 "of earlier judgments only: the energy of the last one is unknown");
     return energy;
 }
 
-void records_judge_energy(const struct profile *profile, const struct judgement *judgement,
+void records_judge_energy(const struct profile *profile, const struct judgment *judgment,
                           const struct share *share, struct text *line)
 {
     struct record record;
     struct device_sums sums;
-    struct energy energy = all_judgements(judgement, &share->total);
+    struct energy energy = all_judgments(judgment, &share->total);
     sum_devices(share, &sums);
     record_init(&record);
-    record.judge_gpu_joules = judgement->earlier_gpu_joules;
-    record.judge_cpu_joules = judgement->earlier_cpu_joules;
+    record.judge_gpu_joules = judgment->earlier_gpu_joules;
+    record.judge_cpu_joules = judgment->earlier_cpu_joules;
     add_known(&record.judge_gpu_joules, sums.gpu.joules);
     add_known(&record.judge_cpu_joules, sums.cpu.joules);
-    record.task_gpu_joules = judgement->gpu_joules + record.judge_gpu_joules;
-    record.task_cpu_joules = judgement->cpu_joules + record.judge_cpu_joules;
+    record.task_gpu_joules = judgment->gpu_joules + record.judge_gpu_joules;
+    record.task_cpu_joules = judgment->cpu_joules + record.judge_cpu_joules;
     record.judge_energy = record_energy_of(&energy);
-    record_line(&record, profile->options->model, "energy", judgement->key, line);
+    record_line(&record, profile->options->model, "energy", judgment->key, line);
 }
 
 void records_no_energy(const char *key, bool judge, const char *why, struct text *line)

@@ -339,7 +339,7 @@ enum err resume_close_unsettled(const struct resume *resume, const char *journal
                                 uint64_t *unsettled, struct error *why)
 {
     struct closing closing = {.why = why};
-    uint64_t judgements = 0;
+    uint64_t judgments = 0;
     *unsettled = 0;
     if (resume->starts == 0)
         return ERR_OK;
@@ -348,7 +348,7 @@ enum err resume_close_unsettled(const struct resume *resume, const char *journal
         return err;
     err = close_set(&closing, &resume->ended_queries, &resume->settled_queries, false, unsettled);
     if (!err)
-        err = close_set(&closing, &resume->graded, &resume->judge_settled, true, &judgements);
+        err = close_set(&closing, &resume->graded, &resume->judge_settled, true, &judgments);
     if (!err)
         err = journal_sync(&closing.journal, why);
     journal_close(&closing.journal);

@@ -282,10 +282,10 @@ static enum err refuse_foreign(const struct profile *profile, enum run_dir_state
     *state = RUN_DIR_NEW;
     enum err err = run_dir_look(profile->directory, state, why);
     if (!err && *state == RUN_DIR_FOREIGN)
-        err =
-            err_set(why, ERR_USAGE,
-                    "%s holds other files than a run's: move them, or choose another --output-dir",
-                    profile->directory);
+        err = err_set(
+            why, ERR_USAGE,
+            "%s holds files that do not belong to a run: move them, or choose another --output-dir",
+            profile->directory);
     return err;
 }
 

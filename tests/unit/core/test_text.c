@@ -89,6 +89,23 @@ static const struct {
     {"stray \x80", "stray \\x80"},
 };
 
+static void items_of_a_list_in_turn(void **state)
+{
+    const char *rest = "a,bcd", *bad[] = {"", ",a", "abcd"};
+    char item[4];
+    (void)state;
+    assert_true(str_next_item(&rest, item, sizeof item));
+    assert_string_equal(item, "a");
+    assert_true(str_next_item(&rest, item, sizeof item));
+    assert_string_equal(item, "bcd");
+    assert_null(rest);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(str_next_item(&bad[i], item, sizeof item));
+    rest = "a,";
+    assert_true(str_next_item(&rest, item, sizeof item));
+    assert_false(str_next_item(&rest, item, sizeof item)); /* an item is missing at the end */
+}
+
 static void what_is_not_plain_is_escaped(void **state)
 {
     (void)state;
@@ -201,6 +218,7 @@ int main(void)
         cmocka_unit_test(numbers_are_parsed_strictly),
         cmocka_unit_test(text_grows_and_formats),
         cmocka_unit_test(fixed_buffers_are_cut_not_overrun),
+        cmocka_unit_test(items_of_a_list_in_turn),
         cmocka_unit_test(what_is_not_plain_is_escaped),
         cmocka_unit_test(invalid_bytes_are_repaired),
         cmocka_unit_test(an_escape_is_never_cut),

@@ -2,7 +2,7 @@
 #include "support/unit.h"
 
 #include "datasets/dataset.h"
-#include "datasets/row_mapping.h"
+#include "datasets/row_feed.h"
 #include "port/json_read.h"
 
 /* Maps one row; `item` is the caller's to release. */

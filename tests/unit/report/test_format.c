@@ -123,6 +123,10 @@ static void a_rough_figure_has_two_digits(void **state)
     char text[FORMAT_MAX];
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
         assert_string_equal(format_rough(text, CASES[i].value, "W"), CASES[i].text);
+    assert_string_equal(format_rough(text, 36.42, "1/J"), "36 /J");
+    assert_string_equal(format_rough(text, 6.549, "1/J"), "6.5 /J");
+    assert_string_equal(format_rough(text, 0.2388, "1/W"), "240 /kW");
+    assert_string_equal(format_rough(text, UNKNOWN, "1/W"), "-");
 }
 
 static void shares_bytes_and_durations(void **state)

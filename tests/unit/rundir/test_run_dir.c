@@ -156,7 +156,7 @@ static void test_make_with_parents(void **state)
     tree_write(&tree, "/file", "x");
     snprintf(path, sizeof path, "%s/file/below", tree.root);
     assert_int_equal(run_dir_make(path, &why), ERR_BAD_VALUE);
-    assert_contains(why.text, "/file is in the way");
+    assert_contains(why.text, "/file exists and is not a directory");
 
     assert_int_equal(run_dir_make("/proc/ipw-cannot", &why), ERR_NOT_FOUND);
     assert_contains(why.text, "/proc/ipw-cannot");

@@ -114,7 +114,7 @@ static void only_the_last_start_counts(void **state)
 }
 
 /* q000001 was judged by an earlier start: what is known of that is not replaced. */
-static void judgements(void **state)
+static void judgments(void **state)
 {
     (void)state;
     assert_closes(RUN JUDGE("q000001") RUN END GRADE("q000000") GRADE("q000001") GRADE("q000002")
@@ -155,7 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queries_without_their_energy),
         cmocka_unit_test(only_the_last_start_counts),
-        cmocka_unit_test(judgements),
+        cmocka_unit_test(judgments),
         cmocka_unit_test(what_is_done_and_what_it_spent),
     };
     int fd = mkstemp(path);

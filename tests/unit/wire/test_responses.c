@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "wire/ollama.h"
-#include "wire/openai.h"
+#include "wire/responses.h"
 #include "port/json_read.h"
 
 #define NEEDS_JSON() SKIP_WITHOUT(jv_available)
