@@ -552,7 +552,7 @@ const struct command command_analyze = {
         "or\n"
         "from layers*.json in a DIR.\n\n"
         "Each result is also written to DIR/analysis/NAME.json. Several DIRs are compared\n"
-        "with each other; of a sweep, its settings. `ipw list analyses -v` shows the analyses and "
+        "with each other; of a sweep, its settings. `ipw list analyses -v` shows the analyses and\n"
         "their parameters.",
     .rows = ROWS,
     .words = WORDS_ANY,
