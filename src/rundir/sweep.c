@@ -82,7 +82,8 @@ bool sweep_is(const char *directory)
     enum run_dir_state state;
     return file_is_directory(directory) && run_dir_look(directory, &state, NULL) == ERR_OK &&
            state == RUN_DIR_HAS_RUN &&
-           run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) && file_exists(path) &&
+           run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) &&
+           file_is_regular(path) && /* a pipe would be waited for */
            journal_kind(path) == RUN_KIND_SWEEP;
 }
 
