@@ -14,6 +14,7 @@ import subprocess
 import sys
 import termios
 import time
+import unittest
 from collections import Counter
 from pathlib import Path
 
