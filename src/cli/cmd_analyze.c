@@ -478,8 +478,8 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
     return code;
 }
 
-/* Moves repeated directories behind the others: keys of the JSON object must be unique.  All of them stay there, since
- * their owner frees them. */
+/* Moves repeated directories behind the others: keys of the JSON object must be unique, and who owns the words frees
+ * each of them once. */
 static size_t drop_repeated(const char **words, size_t count)
 {
     size_t kept = 0;
