@@ -80,15 +80,14 @@ static enum err find_directory(char *to, size_t size, struct error *why)
 
 /* ---- the lock ---- */
 
-/* A child of a process that was just killed may hold its lock a moment longer: `patience` waits for it. */
-static enum err lock_gpu(const char *directory, const char *uuid, nanos patience, int *fd,
-                         struct error *why)
+/* A child of a process that was just killed, or a watchdog that has just restored, may hold the lock a moment longer. */
+static enum err lock_gpu(const char *directory, const char *uuid, int *fd, struct error *why)
 {
     char path[FILE_PATH_MAX];
     if (!str_format(path, sizeof path, "%s/%s.lock", directory, uuid))
         return err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", directory);
     enum err err = file_open_own(path, O_RDWR | O_CREAT, fd, why);
-    nanos until = clock_now() + patience;
+    nanos until = clock_now() + NS_PER_S;
     while (err == ERR_OK && flock(*fd, LOCK_EX | LOCK_NB) != 0) {
         if (clock_now() < until) {
             thread_sleep(20 * NS_PER_MS);
@@ -288,7 +287,7 @@ static enum err take_lock(struct gpu_control *control, struct error *why)
     char path[FILE_PATH_MAX];
     enum err err = find_directory(control->directory, sizeof control->directory, why);
     if (err == ERR_OK)
-        err = lock_gpu(control->directory, control->saved.uuid, 0, &control->lock, why);
+        err = lock_gpu(control->directory, control->saved.uuid, &control->lock, why);
     if (err != ERR_OK)
         return err;
     state_path(control->directory, control->saved.uuid, path, sizeof path);
@@ -456,7 +455,7 @@ static enum err restore_one(const char *directory, const char *uuid, struct erro
     int lock = -1;
     struct saved saved;
     struct sensor sensor = {0};
-    enum err err = lock_gpu(directory, uuid, NS_PER_S, &lock, why);
+    enum err err = lock_gpu(directory, uuid, &lock, why);
     if (err != ERR_OK)
         return err;
     state_path(directory, uuid, path, sizeof path);
