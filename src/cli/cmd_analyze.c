@@ -415,7 +415,8 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
     return code;
 }
 
-/* Drops repeated directories: keys of the JSON object must be unique. */
+/* Moves repeated directories behind the others: keys of the JSON object must be unique, and who owns the words frees
+ * each of them once. */
 static size_t drop_repeated(const char **words, size_t count)
 {
     size_t kept = 0;
@@ -423,8 +424,11 @@ static size_t drop_repeated(const char **words, size_t count)
         bool before = false;
         for (size_t j = 0; j < kept && !before; j++)
             before = strcmp(words[j], words[i]) == 0;
-        if (!before)
-            words[kept++] = words[i];
+        if (!before) {
+            const char *word = words[i];
+            words[i] = words[kept];
+            words[kept++] = word;
+        }
     }
     return kept;
 }

@@ -81,7 +81,9 @@ struct calibrate_work {
 static void show_progress(const char *load, unsigned done, unsigned all)
 {
     bool on_terminal = clear_progress();
-    tell(CALIBRATE ": window %u of %u: %s%s", done + 1, all, load, on_terminal ? "" : "\n");
+    tell(CALIBRATE ": window %u of %u: %s", done + 1, all, load);
+    if (!on_terminal)
+        tell("\n");
 }
 
 static enum err read_rows(const struct calibrate_command *command, struct calibrate_work *work,

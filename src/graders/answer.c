@@ -112,6 +112,11 @@ void answer_without_reasoning(struct text *out, const char *completion)
     const char *pending = completion; /* start of the text not yet copied */
     for (const char *c = completion; *c;) {
         bool closes = false;
+        if (starts_nocase(c, "<|im_") || starts_nocase(c, "<|e")) {
+            if (!inside) /* a token of the chat template: what follows is not the answer */
+                text_add_bytes(out, pending, (size_t)(c - pending));
+            return;
+        }
         size_t length = tag_at(c, &closes);
         if (!length) {
             c++;

@@ -74,21 +74,57 @@ static bool opens_box(struct slice text, size_t at)
            (at >= 5 && slice_is((struct slice){slice_end(before) - 5, 5}, "\\fbox"));
 }
 
-/* The brace that closes the one at `open`; the text has it. */
+/* The brace that closes the one at `open`; the end of the text when there is none. */
 static size_t closing_brace(struct slice text, size_t open)
 {
     size_t at = open;
-    for (unsigned long depth = 0;; at++) {
+    for (unsigned long depth = 0; at < text.length; at++) {
         if (is_escaped(text, at))
             continue;
         depth += text.start[at] == '{';
         depth -= text.start[at] == '}';
         if (depth == 0)
-            return at;
+            break;
     }
+    return at;
 }
 
-/* Of the closed boxes, the one that begins last: from the end, the first whose brace is closed. */
+/* Does the text between two boxes only join them: "and", "or", a comma, "\\quad \\text{and}"? */
+static bool joins_boxes(struct slice between)
+{
+    struct tokens tokens = tokens_of(between);
+    struct token token;
+    bool joins = false;
+    while (token_next(&tokens, &token)) {
+        joins = joins || token_in(&token, " and or , ");
+        if (!token_in(&token, " and or , ; . $ { } ( ) [ ] \\ \\quad \\qquad \\text \\textbf "))
+            return false;
+    }
+    return joins;
+}
+
+/* The brace of the box that is joined to the one at `open` from before: "\\boxed{1} or \\boxed{2}"; `open` when there
+ * is none. */
+static size_t joined_box(struct slice text, size_t open)
+{
+    enum { REACH = 200 };
+    size_t command = open;
+    while (command && text.start[command] != '\\')
+        command--;
+    for (size_t back = 1; back <= command && back < REACH; back++) {
+        size_t at = command - back;
+        if (text.start[at] == '{' && !is_escaped(text, at) && opens_box(text, at)) {
+            size_t close = closing_brace((struct slice){text.start, command}, at);
+            bool joined = close < command &&
+                          joins_boxes(slice_between(text.start + close + 1, text.start + command));
+            return joined ? at : open;
+        }
+    }
+    return open;
+}
+
+/* Of the closed boxes, the one that begins last: from the end, the first whose brace is closed.  Boxes that are
+ * joined are one. */
 static bool find_boxed(struct slice text, struct slice *out)
 {
     unsigned long closed = 0; /* braces that are closed but not yet opened */
@@ -99,7 +135,10 @@ static bool find_boxed(struct slice text, struct slice *out)
             closed++;
         } else if (text.start[at] == '{' && closed) {
             if (opens_box(text, at)) {
-                *out = slice_between(text.start + at + 1, text.start + closing_brace(text, at));
+                size_t first = at, before = joined_box(text, at), end = closing_brace(text, at);
+                for (; before < first; before = joined_box(text, first))
+                    first = before;
+                *out = slice_between(text.start + first + 1, text.start + end + (first < at));
                 return true;
             }
             closed--;

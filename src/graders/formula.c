@@ -12,7 +12,8 @@
 
 struct lexer {
     const char *at, *end;
-    int depth; /* of round and square brackets, in which a comma separates */
+    int depth;  /* of round and square brackets, in which a comma separates */
+    int braces; /* that are open */
     struct formula *out;
 };
 
@@ -46,6 +47,10 @@ static enum err add(struct lexer *lexer, struct math_token token)
 
 static enum err add_sign(struct lexer *lexer, enum math_kind kind, char sign)
 {
+    if (sign == '{' && kind == MATH_CLOSE && lexer->braces == 0)
+        return ERR_OK; /* that of a box around the expression */
+    if (sign == '{')
+        lexer->braces += kind == MATH_OPEN ? 1 : -1;
     if (kind == MATH_OPEN && sign != '{')
         lexer->depth++;
     if (kind == MATH_CLOSE && sign != '{' && lexer->depth > 0)
@@ -69,6 +74,8 @@ static size_t grouping(const struct lexer *lexer)
         if (!slice_starts(slice_between(lexer->at, lexer->end), SEPARATORS[i]) ||
             (length == 1 && lexer->depth > 0))
             continue;
+        while (peek(lexer, length) == ' ' && length > 1)
+            length++;
         while (digits < 4 && isdigit((unsigned char)peek(lexer, length + digits)))
             digits++;
         if (digits == 3)
@@ -225,6 +232,7 @@ static const struct command {
     {" frac dfrac tfrac cfrac ", MATH_NAME, 0, "frac"},
     {" binom dbinom tbinom ", MATH_NAME, 0, "binom"},
     {" infty ∞ ", MATH_NAME, 0, "inf"},
+    {" emptyset varnothing ∅ ", MATH_NAME, 0, "emptyset"},
     {" π ", MATH_NAME, 0, "pi"},
     {" √ ", MATH_NAME, 0, "sqrt"},
     {" ** ", MATH_SIGN, '^', NULL},
@@ -254,11 +262,12 @@ static const struct command {
     {" lceil ", MATH_OPEN, 'C', NULL},
     {" rceil ", MATH_CLOSE, 'C', NULL},
     {" vert lvert rvert ", MATH_SIGN, '|', NULL},
-    {" text textbf textit textrm mbox hbox mathrm mathbf mathit mathsf mathbb boldsymbol "
+    {" text textbf textit textrm textnormal mbox hbox mathrm mathbf mathit mathsf mathbb "
+     "boldsymbol "
      "operatorname ",
      MATH_TEXT, 0, NULL},
-    {" left right big Big bigg Bigg bigl bigr displaystyle textstyle limits quad qquad ", MATH_SIGN,
-     0, NULL},
+    {" boxed fbox left right big Big bigg Bigg bigl bigr displaystyle textstyle limits quad qquad ",
+     MATH_SIGN, 0, NULL},
 };
 
 /* \begin{pmatrix} and \end{pmatrix}; the names of other environments are dropped. */
@@ -396,7 +405,7 @@ static enum err read_one(struct lexer *lexer)
 
 enum err formula_read(struct formula *formula, struct slice source)
 {
-    struct lexer lexer = {source.start, slice_end(source), 0, formula};
+    struct lexer lexer = {source.start, slice_end(source), 0, 0, formula};
     enum err err = ERR_OK;
     while (lexer.at < lexer.end && !err)
         err = read_one(&lexer);

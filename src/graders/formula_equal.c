@@ -14,6 +14,8 @@ struct part {
 
 enum { PARTS_MAX = 100, NESTING_MAX = 12 };
 
+static const double RADIAN = 3.14159265358979323846 / 180; /* of a degree */
+
 struct parts {
     struct part items[PARTS_MAX];
     char signs[PARTS_MAX]; /* before each; that of the first is '\0' */
@@ -75,8 +77,8 @@ static bool split(struct part whole, const char *set, struct parts *out)
             out->signs[out->count] = sign;
             out->items[out->count++] = (struct part){whole.at + from, i - from};
         }
-        sign = ','; /* "or" and "and" separate as commas do */
-        if (!ends && whole.at[i].kind == MATH_SIGN)
+        sign = ','; /* "or", "and" and semicolons separate as commas do */
+        if (!ends && whole.at[i].kind == MATH_SIGN && whole.at[i].sign != ';')
             sign = whole.at[i].sign;
         if (out->count == 0)
             sign = '\0';
@@ -111,14 +113,18 @@ static struct part inside(struct part part)
 
 /* The spellings of units; a bar separates units. */
 static const char UNITS[] =
-    " mm millimeter millimeters millimetre millimetres | cm centimeter centimeters "
-    "centimetre centimetres | m meter meters metre metres | km kilometer kilometers "
-    "kilometre kilometres | in inch inches | ft foot feet | yd yard yards | mi mile miles "
-    "| mg milligram milligrams | g gram grams | kg kilogram kilograms | oz ounce ounces | "
-    "lb lbs pound pounds | ton tons tonne tonnes | ml milliliter milliliters millilitre "
-    "millilitres | l liter liters litre litres | s sec secs second seconds | min mins "
-    "minute minutes | h hr hrs hour hours | day days | week weeks | month months | yr year "
-    "years | cent cents | dollar dollars | degree degrees | percent ";
+    " mm millimeter millimeters millimetre millimetres | cm centimeter centimeters centimetre "
+    "centimetres | m meter meters metre metres | km kilometer kilometers kilometre kilometres | in "
+    "inch "
+    "inches | ft foot feet | yd yard yards | mi mile miles | mg milligram milligrams | g gram "
+    "grams | kg "
+    "kilogram kilograms | oz ounce ounces | lb lbs pound pounds | ton tons tonne tonnes | ml "
+    "milliliter "
+    "milliliters millilitre millilitres | l liter liters litre litres | s sec secs second seconds "
+    "| min "
+    "mins minute minutes | h hr hrs hour hours | day days | week weeks | month months | yr year "
+    "years | "
+    "cent cents | dollar dollars | degree degrees | percent ";
 
 enum { UNKNOWN_UNIT = -1 };
 
@@ -199,8 +205,12 @@ static struct part strip_suffix(struct part part, struct suffix *suffix)
             part.count--;
         } else if (start < part.count && part.at[0].kind != MATH_TEXT) {
             suffix->unit = part.at[start].text;
+            suffix->degrees =
+                suffix->degrees || unit_of(suffix->unit) == unit_of(slice_of("degree"));
             part.count = start;
-        } else if (brackets_around(part, &closing) == '{' && closing == '{') {
+        } else if ((brackets_around(part, &closing) == '{' && closing == '{') ||
+                   (brackets_around(part, &closing) &&
+                    brackets_around(inside(part), &closing) == 'X')) {
             part = inside(part);
         } else {
             return part;
@@ -210,7 +220,7 @@ static struct part strip_suffix(struct part part, struct suffix *suffix)
 
 /* The right side of "x = 5", "(x, y) = (1, 2)" and "6/8 = 3/4"; used when the other expression is not an
  * equation. */
-static struct part strip_lhs(struct part part)
+static struct part strip_lhs(struct part part, bool expected)
 {
     struct parts sides, list;
     if (!split(part, LIST, &list) || list.count != 1 || !split(part, RELATIONS, &sides) ||
@@ -223,9 +233,10 @@ static struct part strip_lhs(struct part part)
     bool variables = true;
     struct part first = sides.items[0], last = sides.items[sides.count - 1];
     bool number = formula_value(last.at, last.count, 0, &value, &variables) && !variables;
-    bool named =
-        first.count <= 12 && (first.at[0].kind == MATH_NAME || first.at[0].kind == MATH_OPEN);
-    return number || sides.count > 2 || named ? last : part;
+    struct parts terms;
+    bool named = first.count <= 12 && (first.at[0].kind != MATH_NUMBER) &&
+                 (!expected || (split(first, "+-*/", &terms) && terms.count == 1));
+    return (number && !expected) || sides.count > 2 || named ? last : part;
 }
 
 /* S of "x \in S"; of "5/12 \approx 0.42" the exact side, of "x \approx 3" the right one. */
@@ -333,8 +344,7 @@ static bool same_value(const struct comparison *with, struct part a, const struc
     digits = digits && b_digits ? 0 : digits + b_digits;
     if (tolerance_holds(with->tolerance, x, y, digits))
         return true;
-    static const double RADIAN = 3.14159265358979323846 / 180; /* of a degree */
-    if (a_suffix->degrees != b_suffix->degrees &&              /* 270° and 3π/2 */
+    if (a_suffix->degrees != b_suffix->degrees && /* 270° and 3π/2 */
         near(a_suffix->degrees ? x * RADIAN : x, b_suffix->degrees ? y * RADIAN : y))
         return true;
     /* If only one has a percent sign, both readings count. */
@@ -393,6 +403,20 @@ static bool same_words(struct part a, struct part b)
            strcmp(x, y) == 0;
 }
 
+static bool words_are(struct part part, const char *letters)
+{
+    char found[LETTERS_MAX];
+    return letters_of(part, found) && strcmp(found, letters) == 0;
+}
+
+static bool is_empty_set(struct part part)
+{
+    return (part.count == 1 && part.at[0].kind == MATH_NAME &&
+            slice_is(part.at[0].text, "emptyset")) ||
+           words_are(part, "nosolution") || words_are(part, "nosolutions") ||
+           words_are(part, "norealsolution") || words_are(part, "norealsolutions");
+}
+
 /* ---- comparing part by part ---- */
 
 static bool same_in_order(struct comparison *with, const struct parts *a, const struct parts *b)
@@ -431,12 +455,25 @@ static char flipped(char sign)
     return TO[at - FROM];
 }
 
+/* 2 < x <= 5 and 5 >= x > 2 */
+static struct parts reversed(const struct parts *chain)
+{
+    struct parts out = {.count = chain->count};
+    for (size_t i = 0; i < chain->count; i++) {
+        out.items[i] = chain->items[chain->count - 1 - i];
+        if (i)
+            out.signs[i] = flipped(chain->signs[chain->count - i]);
+    }
+    return out;
+}
+
 static bool same_relations(struct comparison *with, struct part a, struct part b)
 {
     struct parts first, second;
     if (!split(a, RELATIONS, &first) || !split(b, RELATIONS, &second))
         return false;
-    if (same_in_order(with, &first, &second))
+    struct parts turned = reversed(&second);
+    if (same_in_order(with, &first, &second) || same_in_order(with, &first, &turned))
         return true;
     bool equations =
         first.count == 2 && second.count == 2 && first.signs[1] == '=' && second.signs[1] == '=';
@@ -507,34 +544,48 @@ static bool same_alternatives(struct comparison *with, struct part one, struct p
 
 /* ---- intervals and inequalities ---- */
 
-/* [low, high), or low <= x < high; an infinite bound is left out. */
-struct range {
-    struct part low, high; /* of no tokens: none */
+/* A set of real numbers as intervals, with the values that its bounds have at one point. */
+struct interval {
+    double low, high;
     bool low_closed, high_closed;
-    bool symmetric; /* |x| < high */
 };
 
-static bool is_infinite(struct part part)
+enum { INTERVALS_MAX = 8 };
+
+struct region {
+    struct interval items[INTERVALS_MAX];
+    size_t count;
+    bool relation; /* from an inequality, or words; not only brackets */
+};
+
+static bool add_interval(struct region *to, double low, bool low_closed, double high,
+                         bool high_closed)
+{
+    if (isnan(low) || isnan(high) || to->count == INTERVALS_MAX)
+        return false;
+    to->items[to->count++] =
+        (struct interval){low, high, low_closed && isfinite(low), high_closed && isfinite(high)};
+    return true;
+}
+
+static double bound_at(struct part part, unsigned point)
 {
     double complex value;
     bool ignored;
-    return formula_value(part.at, part.count, 0, &value, &ignored) && isinf(creal(value));
+    if (!part.count || !formula_value(part.at, part.count, point, &value, &ignored) ||
+        cimag(value) != 0)
+        return NAN;
+    return creal(value);
 }
 
-static bool read_interval(struct part part, struct range *out)
+/* [low, high) */
+static bool read_interval(struct part part, unsigned point, struct region *out)
 {
     struct part_list list;
     if (!read_list(part, &list) || list.parts.count != 2 || !list.open || list.open == 'S')
         return false;
-    *out = (struct range){.low = list.parts.items[0],
-                          .high = list.parts.items[1],
-                          .low_closed = list.open == '[',
-                          .high_closed = list.close == '['};
-    if (is_infinite(out->low))
-        out->low.count = 0;
-    if (is_infinite(out->high))
-        out->high.count = 0;
-    return true;
+    return add_interval(out, bound_at(list.parts.items[0], point), list.open == '[',
+                        bound_at(list.parts.items[1], point), list.close == '[');
 }
 
 /* x or f(x) */
@@ -544,69 +595,130 @@ static bool is_bounded(struct part part)
            (part.count == 1 || (part.count == 4 && part.at[1].kind == MATH_OPEN));
 }
 
-/* x < 3, 3 > x, 1 < x <= 3 */
-static bool read_inequality(struct part part, struct range *out)
+/* |x|, |x - 3|: its center; NAN for anything else. */
+static double center_of(struct part part, unsigned point)
+{
+    if (part.count < 3 || !is_sign(&part.at[0], '|') || !is_sign(&part.at[part.count - 1], '|') ||
+        part.at[1].kind != MATH_NAME)
+        return NAN;
+    if (part.count == 3)
+        return 0;
+    return is_sign(&part.at[2], '-') || is_sign(&part.at[2], '+')
+               ? -bound_at((struct part){part.at + 2, part.count - 3}, point)
+               : NAN;
+}
+
+/* |x - center| < radius and the like */
+static bool read_distance(double center, char sign, double radius, struct region *out)
+{
+    bool closed = sign == SIGN_LESS_EQUAL || sign == SIGN_GREATER_EQUAL;
+    if (sign == '<' || sign == SIGN_LESS_EQUAL)
+        return add_interval(out, center - radius, closed, center + radius, closed);
+    return strchr(">G", sign) && add_interval(out, -INFINITY, false, center - radius, closed) &&
+           add_interval(out, center + radius, closed, INFINITY, false);
+}
+
+/* x < 3, 3 > x, x != 3, |x| < 3 */
+static bool read_bound(const struct parts *sides, unsigned point, struct region *out)
+{
+    bool turned = !is_bounded(sides->items[0]) && isnan(center_of(sides->items[0], point));
+    struct part left = sides->items[turned];
+    char sign = sides->signs[1];
+    if (turned)
+        sign = flipped(sign);
+    double value = bound_at(sides->items[!turned], point), center = center_of(left, point);
+    bool closed = sign == SIGN_LESS_EQUAL || sign == SIGN_GREATER_EQUAL;
+    if (!isnan(center))
+        return read_distance(center, sign, value, out);
+    if (!is_bounded(left) || sign == '=')
+        return false;
+    if (sign == SIGN_NOT_EQUAL)
+        return read_distance(value, '>', 0, out);
+    return sign == '<' || sign == SIGN_LESS_EQUAL
+               ? add_interval(out, -INFINITY, false, value, closed)
+               : add_interval(out, value, closed, INFINITY, false);
+}
+
+/* Also 1 < x <= 3 and 3 >= x > 1. */
+static bool read_inequality(struct part part, unsigned point, struct region *out)
 {
     struct parts sides;
-    *out = (struct range){.low_closed = false};
     if (!split(part, RELATIONS, &sides) || sides.count < 2 || sides.count > 3)
         return false;
-    struct part left = sides.items[0];
-    if (sides.count == 2 && left.count == 3 && is_sign(left.at, '|') && is_sign(left.at + 2, '|') &&
-        strchr("<L", sides.signs[1])) {
-        *out = (struct range){.high = sides.items[1], .symmetric = true};
-        out->low_closed = out->high_closed = sides.signs[1] == SIGN_LESS_EQUAL;
-        return true;
-    }
-    size_t middle = sides.count == 3 || !is_bounded(sides.items[0]);
-    if (!is_bounded(sides.items[middle]))
+    out->relation = true;
+    if (sides.count == 2)
+        return read_bound(&sides, point, out);
+    char first = sides.signs[1], second = sides.signs[2];
+    bool less = strchr("<L", first) && strchr("<L", second),
+         greater = strchr(">G", first) && strchr(">G", second);
+    double low = bound_at(sides.items[less ? 0 : 2], point),
+           high = bound_at(sides.items[less ? 2 : 0], point);
+    if (!is_bounded(sides.items[1]) || (!less && !greater))
         return false;
-    for (size_t i = 0; i < sides.count; i++) {
-        if (i == middle)
-            continue;
-        int sign = i < middle ? sides.signs[middle] : flipped(sides.signs[i]);
-        if (!sign || !strchr("<>LG", sign))
+    bool first_closed = !strchr("<>", first), second_closed = !strchr("<>", second);
+    return add_interval(out, low, less ? first_closed : second_closed, high,
+                        less ? second_closed : first_closed);
+}
+
+/* "all real numbers", and those "except 2" */
+static bool read_reals(struct part part, unsigned point, struct region *out)
+{
+    size_t words = 0;
+    while (words < part.count && part.at[words].kind == MATH_TEXT)
+        words++;
+    bool except = words && is_word(&part.at[words - 1], "except");
+    struct part named = {part.at, words - except};
+    if (!words || !(words_are(named, "allrealnumbers") || words_are(named, "r") ||
+                    words_are(named, "allreals")))
+        return false;
+    out->relation = true;
+    if (except)
+        return read_distance(bound_at((struct part){part.at + words, part.count - words}, point),
+                             '>', 0, out);
+    return words == part.count && add_interval(out, -INFINITY, false, INFINITY, false);
+}
+
+static bool read_region(struct part part, unsigned point, struct region *out)
+{
+    struct parts pieces;
+    *out = (struct region){.count = 0};
+    if (!split(part, UNIONS, &pieces) || !pieces.count)
+        return false;
+    for (size_t i = 0; i < pieces.count; i++)
+        if (!read_interval(pieces.items[i], point, out) &&
+            !read_inequality(pieces.items[i], point, out) &&
+            !read_reals(pieces.items[i], point, out))
             return false;
-        bool closed = sign == SIGN_LESS_EQUAL || sign == SIGN_GREATER_EQUAL;
-        bool low = sign == '<' || sign == SIGN_LESS_EQUAL; /* bound < x */
-        *(low ? &out->low : &out->high) = sides.items[i];
-        *(low ? &out->low_closed : &out->high_closed) = closed;
+    for (size_t i = 1; i < out->count; i++) /* by their lower bounds */
+        for (size_t k = i; k && out->items[k].low < out->items[k - 1].low; k--) {
+            struct interval item = out->items[k];
+            out->items[k] = out->items[k - 1];
+            out->items[k - 1] = item;
+        }
+    return true;
+}
+
+static bool same_intervals(const struct region *a, const struct region *b)
+{
+    for (size_t i = 0; i < a->count && a->count == b->count; i++) {
+        const struct interval *x = &a->items[i], *y = &b->items[i];
+        if (!near(x->low, y->low) || !near(x->high, y->high) || x->low_closed != y->low_closed ||
+            x->high_closed != y->high_closed)
+            return false;
     }
-    return sides.count == 2 || (out->low.count && out->high.count);
+    return a->count == b->count;
 }
 
-static bool same_bound(struct comparison *with, struct part a, bool a_closed, struct part b,
-                       bool b_closed)
+/* The same set of numbers, at least one of them not only brackets: (1, 2) may be a point. */
+static bool same_regions(struct part a, struct part b)
 {
-    if (!a.count || !b.count)
-        return a.count == b.count;
-    return a_closed == b_closed && same(with, a, b);
-}
-
-/* Is the lower bound the negative of the upper one? */
-static bool is_symmetric(const struct range *range)
-{
-    double complex low, high;
-    bool ignored;
-    return range->symmetric ||
-           (range->low.count && range->high.count && range->low_closed == range->high_closed &&
-            formula_value(range->low.at, range->low.count, 0, &low, &ignored) &&
-            formula_value(range->high.at, range->high.count, 0, &high, &ignored) &&
-            near(low, -high));
-}
-
-/* An interval and an inequality, or two inequalities. */
-static bool same_ranges(struct comparison *with, struct part a, struct part b)
-{
-    struct range x, y;
-    if (!(has_relation(a) || has_relation(b)) ||
-        !(read_interval(a, &x) || read_inequality(a, &x)) ||
-        !(read_interval(b, &y) || read_inequality(b, &y)))
-        return false;
-    bool low = x.symmetric || y.symmetric
-                   ? is_symmetric(&x) && is_symmetric(&y)
-                   : same_bound(with, x.low, x.low_closed, y.low, y.low_closed);
-    return low && same_bound(with, x.high, x.high_closed, y.high, y.high_closed);
+    for (unsigned point = 0; point < FORMULA_SIGNED_POINT; point++) {
+        struct region x, y;
+        if (!read_region(a, point, &x) || !read_region(b, point, &y) ||
+            !(x.relation || y.relation || x.count > 1) || !same_intervals(&x, &y))
+            return false;
+    }
+    return true;
 }
 
 /* ---- any expression ---- */
@@ -619,7 +731,7 @@ static bool same_compound(struct comparison *with, struct part a, struct part b,
     *compound = true;
     if (brackets_around(a, &ignored) == 'X' && brackets_around(b, &ignored) == 'X')
         return same_matrices(with, a, b);
-    if (same_ranges(with, a, b))
+    if (same_regions(a, b))
         return true;
     if (split(a, UNIONS, &a_union) && split(b, UNIONS, &b_union) && a_union.count > 1 &&
         b_union.count > 1)
@@ -641,12 +753,12 @@ static bool same_expression(struct comparison *with, struct part a, struct part 
     a = strip_suffix(strip_sides(a), &a_suffix);
     b = strip_suffix(strip_sides(b), &b_suffix);
     if (has_relation(a) != has_relation(b)) {
-        a = strip_suffix(strip_lhs(a), &a_suffix);
-        b = strip_suffix(strip_lhs(b), &b_suffix);
+        a = strip_suffix(strip_lhs(a, true), &a_suffix);
+        b = strip_suffix(strip_lhs(b, false), &b_suffix);
     }
     if (units_differ(a_suffix.unit, b_suffix.unit))
         return false;
-    if (same_tokens(a, b))
+    if (same_tokens(a, b) || (is_empty_set(a) && is_empty_set(b)))
         return true;
     bool compound;
     bool equal = same_compound(with, a, b, &compound);

@@ -69,6 +69,15 @@ static bool joins(struct slice between)
     return true;
 }
 
+static struct token last_word(struct slice text)
+{
+    struct tokens tokens = tokens_of(text);
+    struct token token, word = {0};
+    while (token_next(&tokens, &token))
+        word = token.kind == TOKEN_WORD ? token : word;
+    return word;
+}
+
 /* The last formula of a text, together with those before it that are joined to it: "$x=1$ and $x=2$".
  * Returns the number of formulas, those that are joined counted as one. */
 static unsigned last_formula(struct slice text, struct slice *last)
@@ -76,12 +85,17 @@ static unsigned last_formula(struct slice text, struct slice *last)
     const char *end = slice_end(text), *closed = NULL;
     bool unclosed[DELIMITER_COUNT] = {false};
     unsigned count = 0;
+    bool given = false; /* "since $n^2 = 64$, $n = 8$" */
     for (const char *c = text.start; c < end;) {
         struct slice inside = {0};
         bool money = *c == '\\' && c + 1 < end && c[1] == '$';
         const char *after = money ? c + 2 : formula_at(c, end, unclosed, &inside);
         if (inside.length) {
-            bool joined = closed && joins(slice_between(closed, c));
+            struct slice between = slice_between(closed ? closed : text.start, c);
+            bool joined =
+                closed && joins(between) && !(given && slice_is(slice_trim(between), ","));
+            struct token lead = last_word(between);
+            given = !joined && token_in(&lead, " since when if because as given where for with ");
             *last = joined ? slice_between(last->start, slice_end(inside)) : inside;
             count += !joined;
             closed = after;
@@ -104,7 +118,10 @@ struct candidates {
 static void add(struct candidates *to, struct slice text)
 {
     text = slice_trim(text);
-    size_t article = slice_starts(text, "a ") ? 2 : slice_starts(text, "the ") ? 4 : 0;
+    size_t article = slice_starts(text, "a ")     ? 2
+                     : slice_starts(text, "an ")  ? 3
+                     : slice_starts(text, "the ") ? 4
+                                                  : 0;
     text = (struct slice){text.start + article, text.length - article};
     while (text.length && strchr("*`\"> ", text.start[0]))
         text = (struct slice){text.start + 1, text.length - 1};
@@ -124,31 +141,43 @@ static void add_tail(struct candidates *to, struct slice sentence)
     while (token_next(&tokens, &token))
         if (token.kind == TOKEN_WORD && token.text.length > 1 &&
             !isdigit((unsigned char)token.text.start[0]))
-            start = token_in(&token, " and or ") ? NULL : tokens.at;
+            start = token_in(&token, " and or except than ") || token_is_negation(&token) ||
+                            *tokens.at != ' '
+                        ? NULL
+                        : tokens.at;
     if (start)
         add(to, slice_between(start, slice_end(sentence)));
 }
 
-/* What follows the last verbs of a sentence: "the length is 2", "which simplifies to 3", "x = 4". */
+/* What follows the last verbs of a sentence: "the length is 2", "which simplifies to 3", "x = 4"; not the last of
+ * "x = 4 or x = 5". */
 static void add_suffixes(struct candidates *to, struct slice sentence)
 {
     const char *starts[SUFFIXES_MAX];
     size_t count = 0;
     struct tokens tokens = tokens_of(sentence);
     struct token token, before = {0};
-    for (; token_next(&tokens, &token); before = token)
-        if (token_in(&token,
-                     " is are equals equal to gives get yields obtain be was becomes by : = ") &&
-            !(before.text.length && token_is_negation(&before)))
+    bool listed = false;
+    for (; token_next(&tokens, &token); before = token) {
+        listed = listed || (count && token_in(&token, " or and "));
+        if (token_in(&token, " is are equals equal to gives get yields obtain be was becomes by "
+                             "exactly : = ") &&
+            !(before.text.length && token_is_negation(&before)) &&
+            !(listed && token_is(&token, "=")))
             starts[count++ % SUFFIXES_MAX] = tokens.at;
+    }
     for (size_t i = 0; i < SUFFIXES_MAX && i < count; i++)
         add(to, slice_between(starts[(count - 1 - i) % SUFFIXES_MAX], slice_end(sentence)));
     add_tail(to, sentence);
 }
 
-/* Is the formula the result?  Not if a number follows, "$\sqrt{16}$, which is 4", or a denial, "$x=2$ is not". */
+/* Is the formula the result?  Not if a number follows, "$\sqrt{16}$, which is 4", or a denial, "$x=2$ is not", or
+ * after "except". */
 static bool is_result(struct slice text, struct slice formula)
 {
+    struct token lead = last_word(slice_between(text.start, formula.start));
+    if (token_in(&lead, " except excluding than ") || token_is_negation(&lead))
+        return false;
     struct slice rest = slice_between(slice_end(formula), slice_end(text));
     struct tokens tokens = tokens_of(rest);
     struct token token;
@@ -162,10 +191,15 @@ static bool is_result(struct slice text, struct slice formula)
 static void add_sentence(struct candidates *to, struct slice sentence, bool marked)
 {
     struct slice formula, bold;
+    bool unclosed[DELIMITER_COUNT] = {false};
     unsigned formulas = last_formula(sentence, &formula);
     add(to, sentence);
     bool one = marked ? formulas == 1 : formulas && is_result(sentence, formula);
-    if (one)
+    struct token lead =
+        last_word(slice_between(sentence.start, formulas ? formula.start : sentence.start));
+    bool of = !marked && formulas > 1 && token_is(&lead, "of") && /* "$8$ is the root of $64$" */
+              formula_at(sentence.start, slice_end(sentence), unclosed, &formula);
+    if (one || of)
         add(to, formula);
     else if (!marked || !formulas)
         add_suffixes(to, sentence);
@@ -214,7 +248,67 @@ static void find_candidates(const struct math *math, struct slice answer,
         add(to, formula);
 }
 
+/* ---- words ---- */
+
+enum { WORDS_MAX = 6 };
+
+/* The words of an expected answer that has nothing else: "\\text{does not exist}"; 0 when there is more. */
+static size_t expected_words(struct slice expected, struct token words[WORDS_MAX])
+{
+    struct tokens tokens = tokens_of(expected);
+    struct token token;
+    size_t count = 0;
+    while (token_next(&tokens, &token)) {
+        bool word = token.kind == TOKEN_WORD && isalpha((unsigned char)token.text.start[0]);
+        if (word && token.text.length > 1 && count < WORDS_MAX)
+            words[count++] = token;
+        else if (!token_in(&token, " \\text \\textbf \\mathrm { } "))
+            return 0;
+    }
+    return count;
+}
+
+/* Does the sentence end with the expected words, as what it says: "it falls on a Wednesday"? */
+static bool ends_with_words(struct slice expected, struct slice sentence)
+{
+    struct token wanted[WORDS_MAX], last[WORDS_MAX + 2] = {0}, token;
+    size_t count = expected_words(expected, wanted);
+    struct tokens tokens = tokens_of(sentence);
+    while (token_next(&tokens, &token)) {
+        if (token.kind != TOKEN_WORD)
+            continue;
+        memmove(last, last + 1, sizeof last - sizeof *last);
+        last[WORDS_MAX + 1] = token;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!token_same(&wanted[i], &last[WORDS_MAX + 2 - count + i]))
+            return false;
+    const struct token *before = &last[WORDS_MAX + 1 - count];
+    return count && !token_is_negation(before - 1) &&
+           (token_in(before, " is are was be a an the on has have ") ||
+            token_in(&wanted[0], " does is has no not none "));
+}
+
 /* ---- grading ---- */
+
+/* Is the number no part of a list or of an expression: "(1, 2)", "17 + c", "12k"? */
+static bool stands_apart(struct slice text, struct slice number)
+{
+    const char *after = slice_end(number), *before = number.start, *end = slice_end(text);
+    bool inside = *number.start == '$' && memchr(after, '$', (size_t)(end - after));
+    for (const char *c = text.start; c < number.start; c++)
+        inside ^= *c == '$'; /* a formula is compared as a whole */
+    if (inside || (after < end && !strchr(" \t\n.,;:!?*)%", *after)))
+        return false;
+    while (before > text.start && strchr(" $", before[-1]))
+        before--;
+    while (after < end && strchr(" $", *after))
+        after++;
+    bool listed = before - text.start > 3 && (slice_is((struct slice){before - 3, 3}, "and") ||
+                                              slice_is((struct slice){before - 2, 2}, "or"));
+    return !listed && !(before > text.start && strchr("([{,+-*/^|<>", before[-1])) &&
+           !(after < end && strchr("+-*/^=<>([{|", *after) && after[-1] != '*');
+}
 
 /* The number that a sentence without formulas states, "there are 5 such integers", when a number is
  * expected. */
@@ -228,11 +322,7 @@ static bool same_number(const struct math *math, struct slice expected, struct s
         return false;
     if (final->marker ? !stated_after_marker(text, value) : !stated_in_conclusion(text, value))
         return false;
-    const char *after = slice_end(value->where), *before = value->where.start;
-    bool apart = after >= slice_end(text) || strchr(" \t\n.,;:!?*)%", *after);
-    bool listed = slice_between(text.start, before).length > 5 && /* "1 and 2" */
-                  (memcmp(before - 5, " and ", 5) == 0 || memcmp(before - 4, " or ", 4) == 0);
-    return apart && !listed && number_equal(&math->tolerance, &wanted, value);
+    return stands_apart(text, value->where) && number_equal(&math->tolerance, &wanted, value);
 }
 
 static enum err compare_all(const struct math *math, struct slice expected,
@@ -275,6 +365,9 @@ static enum err math_grade(const void *state, const struct grading *what, struct
         grade_extracted(out, number.where);
         equal = true;
     }
+    if (!err && !equal && final.marker != FINAL_BOXED)
+        equal = ends_with_words(expected, final.marker ? final_sentence(final.line)
+                                                       : text_last_sentence(answer));
     if (equal)
         grade_true(out);
     else

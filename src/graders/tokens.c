@@ -64,7 +64,7 @@ bool token_next(struct tokens *tokens, struct token *out)
     return true;
 }
 
-bool token_equals(const struct token *token, struct slice wanted)
+static bool token_equals(const struct token *token, struct slice wanted)
 {
     struct slice text = token->text;
     while (text.length && wanted.length) {
@@ -76,6 +76,11 @@ bool token_equals(const struct token *token, struct slice wanted)
         wanted = (struct slice){wanted.start + wanted_length, wanted.length - wanted_length};
     }
     return text.length == wanted.length;
+}
+
+bool token_same(const struct token *a, const struct token *b)
+{
+    return a->kind == b->kind && a->text.length && token_equals(a, b->text);
 }
 
 bool token_is(const struct token *token, const char *wanted)
@@ -115,7 +120,7 @@ bool token_is_cjk(const struct token *token)
            char_is_cjk(char_at(token->text, &length));
 }
 
-static bool token_has(const struct token *token, const char *part)
+bool token_has(const struct token *token, const char *part)
 {
     for (size_t at = 0; at < token->text.length; at++)
         if (slice_starts((struct slice){token->text.start + at, token->text.length - at}, part))
@@ -158,6 +163,11 @@ bool token_is_negation(const struct token *token)
     bool cjk = token_is_cjk(token) &&
                (token_has(token, "不") || token_has(token, "ない") || token_has(token, "아니"));
     return contracted || cjk || token_in(token, " not neither nor never cannot nicht kein не ");
+}
+
+bool token_is_opening(const struct token *token)
+{
+    return token->kind == TOKEN_MARK && token_in(token, " ( [ { * _ \" ' ` $ < “ ‘ « 「 ");
 }
 
 /* ---- sentences ---- */
@@ -342,4 +352,12 @@ struct slice text_without_asides(struct slice text)
     }
     struct slice kept = cut ? slice_trim(slice_between(text.start, cut)) : text;
     return kept.length ? kept : text;
+}
+
+struct slice text_last_sentence(struct slice text)
+{
+    struct slice rest = text_without_asides(text), sentence = rest;
+    while (sentence_next(&rest, &sentence))
+        ;
+    return sentence;
 }

@@ -34,8 +34,10 @@ static inline struct tokens tokens_of(struct slice text)
 bool token_next(struct tokens *tokens, struct token *out);
 
 /* In any case; a typographic apostrophe is an ASCII one. */
-bool token_equals(const struct token *token, struct slice wanted);
 bool token_is(const struct token *token, const char *wanted);
+
+/* The same word or mark in any case. */
+bool token_same(const struct token *a, const struct token *b);
 
 /* Its place among words that are each between two spaces, " is are "; -1 when it is not one of them. */
 int token_index(const struct token *token, const char *words);
@@ -51,6 +53,9 @@ bool token_ends_sentence(const struct token *token, const struct token *before);
 /* "Answer" in several languages; in Chinese, Japanese and Korean within a run of characters. */
 bool token_is_answer(const struct token *token);
 
+/* Does it contain this text, as a run of characters without spaces may? */
+bool token_has(const struct token *token, const char *part);
+
 /* A run of Chinese, Japanese or Korean characters. */
 bool token_is_cjk(const struct token *token);
 
@@ -58,6 +63,9 @@ bool token_is_cjk(const struct token *token);
 bool token_is_link(const struct token *token);
 
 bool token_is_negation(const struct token *token);
+
+/* A bracket, quote or mark of Markdown that may open a word. */
+bool token_is_opening(const struct token *token);
 
 /* ---- sentences ---- */
 
@@ -80,5 +88,8 @@ bool text_declines(struct slice sentence);
 /* The text up to what only follows an answer: a check of the result, an explanation, an offer of more help.
  * All of it when it begins with that. */
 struct slice text_without_asides(struct slice text);
+
+/* The last sentence before such asides. */
+struct slice text_last_sentence(struct slice text);
 
 #endif

@@ -50,8 +50,9 @@ enum err activity_rows_of(const struct freq_curves *curves, struct activity_rows
     return err_set(why, ERR_NO_DATA, "no activities (fp, dram): this model needs them");
 }
 
-enum err activity_features(const struct freq_target *target, double mhz, double *features,
-                           struct error *why)
+/* The features of a target at a clock; ERR_NO_DATA without its activities or fmax. */
+static enum err activity_features(const struct freq_target *target, double mhz, double *features,
+                                  struct error *why)
 {
     double fmax_mhz = target->fmax_mhz;
     if (!(fmax_mhz > 0) && target->probe_count)
@@ -77,9 +78,11 @@ static double anchor_of(const struct freq_target *target, const double *at_probe
     return count ? select_median(ratios, count) : 1;
 }
 
-void activity_finish(const struct freq_target *target, const double *mhz, const double *watts,
-                     const double *relative, size_t count, const double *at_probes,
-                     struct freq_prediction *out)
+/* Predictions from watts and relative times (UNKNOWN: none) at mhz[count].  With probes, watts are re-anchored: scaled by
+ * the median of measured over predicted watts at them; `at_probes` are the watts predicted there. */
+static void activity_finish(const struct freq_target *target, const double *mhz,
+                            const double *watts, const double *relative, size_t count,
+                            const double *at_probes, struct freq_prediction *out)
 {
     double anchor = anchor_of(target, at_probes), time = target->fmax_time_s,
            window = target->fmax_window_s;

@@ -29,17 +29,7 @@ enum err activity_rows_of(const struct freq_curves *curves, struct activity_rows
                           struct error *why) MUST_USE;
 void activity_rows_release(struct activity_rows *rows);
 
-/* The features of a target at a clock; ERR_NO_DATA without its activities or fmax. */
-enum err activity_features(const struct freq_target *target, double mhz, double *features,
-                           struct error *why) MUST_USE;
-
-/* Predictions from watts and relative times (UNKNOWN: none) at mhz[count].  With probes, watts are re-anchored: scaled by
- * the median of measured over predicted watts at them; `at_probes` are the watts predicted there. */
-void activity_finish(const struct freq_target *target, const double *mhz, const double *watts,
-                     const double *relative, size_t count, const double *at_probes,
-                     struct freq_prediction *out);
-
-/* The same for a model that gives watts and relative times of a row of features. */
+/* A model that gives watts and relative times of a row of features. */
 typedef enum err activity_function(const void *state, const struct freq_target *target,
                                    const double (*features)[ACTIVITY_FEATURES], size_t count,
                                    double *watts, double *relative, struct error *why);

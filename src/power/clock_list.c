@@ -66,12 +66,8 @@ enum err clock_list_read(struct clock_list *list, const char *path, struct error
     return err;
 }
 
-bool clock_list_has(const struct clock_list *list, const char *gpu)
-{
-    return is_known(clock_list_nearest(list, gpu, 1));
-}
-
-double clock_list_nearest(const struct clock_list *list, const char *gpu, double mhz)
+/* The nearest clock of a GPU; UNKNOWN for one that is not listed. */
+static double nearest(const struct clock_list *list, const char *gpu, double mhz)
 {
     double nearest = UNKNOWN;
     for (size_t i = 0; i < list->count; i++) {
@@ -83,9 +79,14 @@ double clock_list_nearest(const struct clock_list *list, const char *gpu, double
     return nearest;
 }
 
+bool clock_list_has(const struct clock_list *list, const char *gpu)
+{
+    return is_known(nearest(list, gpu, 1));
+}
+
 bool clock_list_is_legal(const struct clock_list *list, const char *gpu, double mhz)
 {
-    return fabs(clock_list_nearest(list, gpu, mhz) - mhz) <= 0.5;
+    return fabs(nearest(list, gpu, mhz) - mhz) <= 0.5;
 }
 
 size_t clock_list_usable(const struct clock_list *list, const char *gpu, double least, double *out,

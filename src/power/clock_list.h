@@ -29,8 +29,6 @@ void clock_list_release(struct clock_list *list);
 bool clock_list_has(const struct clock_list *list, const char *gpu);
 /* Whether one of a GPU's clocks is within half a MHz: drivers round 7.5 MHz steps. */
 bool clock_list_is_legal(const struct clock_list *list, const char *gpu, double mhz);
-/* The nearest clock of a GPU; UNKNOWN for one that is not listed. */
-double clock_list_nearest(const struct clock_list *list, const char *gpu, double mhz);
 /* The different clocks of a GPU of at least `least` MHz, ascending, into out[limit]; returns how many there are.  They
  * are those of the highest memory clock, at which work runs. */
 size_t clock_list_usable(const struct clock_list *list, const char *gpu, double least, double *out,

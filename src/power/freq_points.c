@@ -551,21 +551,6 @@ void freq_curves_release(struct freq_curves *curves)
     *curves = (struct freq_curves){0};
 }
 
-static bool is_wanted(const char *name, const char *wanted)
-{
-    return !wanted || !wanted[0] || str_equal_nocase(name, wanted);
-}
-
-const struct freq_curve *freq_curves_find(const struct freq_curves *curves, const char *gpu,
-                                          const char *application)
-{
-    for (size_t i = 0; i < curves->count; i++)
-        if (is_wanted(curves->items[i].gpu, gpu) &&
-            is_wanted(curves->items[i].application, application))
-            return &curves->items[i];
-    return NULL;
-}
-
 enum { NEAR_FMAX = 5 };
 
 double freq_curve_activity(const struct freq_curve *curve, enum freq_activity activity)

@@ -116,9 +116,6 @@ struct freq_curves {
 /* Medians of the usable points, which are sorted first.  A frequency without any has no sample, a curve may be empty. */
 enum err freq_curves_of(struct freq_points *points, struct freq_curves *out) MUST_USE;
 void freq_curves_release(struct freq_curves *curves);
-/* The curve of a GPU and application (NULL or "": any); NULL where there is none. */
-const struct freq_curve *freq_curves_find(const struct freq_curves *curves, const char *gpu,
-                                          const char *application);
 
 /* The mean of an activity over the samples near fmax, where it is not 0; UNKNOWN where it was not measured. */
 double freq_curve_activity(const struct freq_curve *curve, enum freq_activity activity);

@@ -317,6 +317,12 @@ class Conclusions(Written):
     def sentence(self, *words):
         return " ".join(self.told(*words).strip().split("\n\n")[0].split())
 
+    def test_a_run_named_twice_is_analyzed_once(self):
+        first, second = self.run_of("first", 12, 30), self.run_of("second", 13, 30)
+        done = ipw(None, "analyze", first, first, second, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([key for key in json.loads(done.stdout) if key != "across"], [str(first), str(second)])
+
     def test_of_a_run(self):
         low, high = wilson(30, 40)
         path = self.run_of("one", 12, 30, failed=2)

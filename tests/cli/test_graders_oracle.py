@@ -253,8 +253,8 @@ class Answers(unittest.TestCase):
             missed, wrong = errors(rows, verdicts)
             rights = sum(row[0] for row in rows)
             listed = [row for row, verdict in zip(rows, verdicts) if row[0] != verdict]
-            self.assertGreaterEqual(len(rows), 150, grader)
-            self.assertGreaterEqual(len(rows) - rights, 40, grader)
+            self.assertGreaterEqual(rights, 300, grader)
+            self.assertGreaterEqual(len(rows) - rights, 300, grader)
             self.assertLessEqual(missed, 0.05 * rights, (grader, listed))
             self.assertLessEqual(wrong, 0.01 * (len(rows) - rights), (grader, listed))
 

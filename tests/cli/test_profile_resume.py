@@ -14,6 +14,7 @@ import subprocess
 import sys
 import termios
 import time
+import unittest
 from collections import Counter
 from pathlib import Path
 
@@ -21,7 +22,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel  # noqa: E402
 from profiling import MODEL, TEXT, ProfileTest, Run  # noqa: E402
-from program import IPW, ipw, main_side_by_side  # noqa: E402
+from program import IPW, ipw  # noqa: E402
 
 
 class RepeatedRuns(ProfileTest):
@@ -412,4 +413,4 @@ class OnATerminal(ProfileTest):
 
 
 if __name__ == "__main__":
-    main_side_by_side(at_once=3)
+    unittest.main()

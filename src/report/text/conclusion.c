@@ -268,7 +268,10 @@ static void put_runs(const struct contest *all, const bool *optimal, size_t most
         const struct run_figures *run = &all->runs[i];
         table_add(&table, optimal[i] ? "*" : "");
         add_name(&table, all->names.names[i], letters);
-        table_addf(&table, run->point.failed ? "%zu" : "", run->point.failed);
+        if (run->point.failed)
+            table_addf(&table, "%zu", run->point.failed);
+        else
+            table_add(&table, "");
         table_add(&table, format_percent(cell, run->point.accuracy));
         table_add(&table, format_with_error(cell, joules_of(run),
                                             run->joules_per_query_error / NORMAL_95, "J"));
