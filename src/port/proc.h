@@ -79,6 +79,20 @@ void proc_ignore_write_signals(void);
 /* One of those signals if it is pending or comes within `patience`; 0 otherwise. */
 int proc_poll_signal(nanos patience);
 
+/* A process that outlives this one, however it ends, SIGKILL included, and then runs a command: for what must be undone
+ * in any case.  It is no child of ours and ignores the signals of a terminal; call before proc_adopt_orphans, which
+ * would make it one. */
+struct watchdog {
+    int alive; /* write end: its closing by our end is the signal */
+};
+
+/* argv[0] is a path.  The command's standard error is ours, its input and output are /dev/null.  `hold` is a descriptor
+ * that stays open until the command runs: a lock. */
+enum err watchdog_start(struct watchdog *watchdog, int hold, char *const argv[], struct error *why)
+    MUST_USE;
+/* Ends it; `run_command`: after it has run its command. */
+void watchdog_end(struct watchdog *watchdog, bool run_command);
+
 struct text;
 
 /* The file that PATH has for this program; ERR_NOT_FOUND when it has none that may be run. */
