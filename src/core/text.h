@@ -23,6 +23,8 @@ void text_add_bytes(struct text *text, const char *bytes, size_t length);
 void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
 /* As valid UTF-8: every invalid byte becomes U+FFFD. */
 void text_add_repaired(struct text *text, const char *bytes, size_t length);
+/* As a shell would need it to be one word of these bytes. */
+void text_add_shell_word(struct text *text, const char *word);
 const char *text_get(const struct text *text); /* "" when empty */
 
 /* NULL for "": what is not known is null in JSON. */

@@ -32,6 +32,10 @@ struct sweep_step {
 };
 bool sweep_next(const struct sweep *sweep, struct sweep_step *out);
 
+/* The points with attempts that were not made yet, in the order of the first round; returns how many.  points: NULL, or
+ * space for all. */
+size_t sweep_unfinished(const struct sweep *sweep, size_t *points);
+
 /* Attempts still to be made, those of `until_pct` not counted; and the seconds that they will take, by those made so
  * far, UNKNOWN without any. */
 size_t sweep_left(const struct sweep *sweep, double *seconds_left);
