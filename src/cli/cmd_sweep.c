@@ -255,9 +255,8 @@ static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_cont
         return ERR_OK;
     enum err err = sweep_control_begin(sweep, out, why);
     if (err && is_new && sweep_control_is_refused(err)) {
-        tell("ipw sweep: --control is not possible: %s\n"
-             "ipw sweep: MEASURES ONLY: clocks and power limit stay as they are\n",
-             why->text);
+        tell("ipw sweep: --control is not possible: %s\n", why->text);
+        tell("ipw sweep: MEASURES ONLY: clocks and power limit stay as they are\n");
         return err_explain(why, sweep_control_forgo(sweep, why));
     }
     if (!err && !args.quiet)

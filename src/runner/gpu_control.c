@@ -192,12 +192,13 @@ static enum err open_finding(const struct sensor_findings *findings, const char 
         const struct sensor_finding *finding = &findings->items[i];
         if (finding->status != SENSOR_OK)
             return err_set(why, finding->status == SENSOR_DENIED ? ERR_DENIED : ERR_ABSENT,
-                           "cannot control GPU %s: %s", device, finding->reason);
+                           "cannot control the GPU: %s", finding->reason);
         if (chosen)
             return err_set(why, ERR_USAGE, "there are several GPUs: select one with --devices");
         chosen = finding;
     }
-    return chosen ? sensor_open(chosen, out, why) : err_set(why, ERR_ABSENT, "no GPU %s", device);
+    return chosen ? sensor_open(chosen, out, why)
+                  : err_set(why, ERR_ABSENT, "no GPU%s%s", device[0] ? " " : "", device);
 }
 
 static enum err open_device(const char *device, struct sensor *out, struct error *why)
