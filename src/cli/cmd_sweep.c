@@ -374,7 +374,7 @@ static const struct option_row ROWS[] = {
     {.name = "profile", .type = OPTION_FLAG, .target = &args.profile,
      .help = "what follows -- are options of `ipw profile`, not a command"},
     {.name = "control", .type = OPTION_FLAG, .target = &args.control,
-     .help = "set knobs gpu-clock, mem-clock (MHz), power-limit (W) on the GPU; needs root"},
+     .help = "set knobs gpu-clock, mem-clock, power-limit on the GPU; needs root"},
     {.name = "restore", .type = OPTION_FLAG, .target = &args.restore,
      .help = "put back the GPU settings that a killed sweep left, and stop"},
     {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.repeats, .value = "N",
