@@ -43,10 +43,12 @@ static void release_words(char **words, size_t count)
     free(words);
 }
 
-static void release_attempt(struct sweep_attempt *attempt)
+void sweep_attempt_release(struct sweep_attempt *attempt)
 {
     free(attempt->path);
     free(attempt->flags);
+    free(attempt->node);
+    free(attempt->gpus);
 }
 
 void sweep_release(struct sweep *sweep)
@@ -56,13 +58,14 @@ void sweep_release(struct sweep *sweep)
     release_words(sweep->command, sweep->word_count);
     release_words(sweep->options, sweep->option_count);
     for (size_t i = 0; i < sweep->count; i++)
-        release_attempt(&sweep->attempts[i]);
+        sweep_attempt_release(&sweep->attempts[i]);
     free(sweep->attempts);
     for (size_t i = 0; i < sweep->job_count; i++) {
         free(sweep->jobs[i].id);
         free(sweep->jobs[i].points);
     }
     free(sweep->jobs);
+    free(sweep->uncontrolled);
     *sweep = (struct sweep){0};
 }
 
@@ -73,7 +76,7 @@ static enum err keep_attempt(struct sweep *sweep, const struct sweep_attempt *at
     struct sweep_attempt *attempts =
         grow(sweep->attempts, &sweep->capacity, sweep->count, sizeof *attempts);
     if (!attempts) {
-        release_attempt(&mine);
+        sweep_attempt_release(&mine);
         return ERR_NO_MEMORY;
     }
     sweep->attempts = attempts;
@@ -132,6 +135,8 @@ static void put_settings(const struct sweep *sweep, struct text *out)
         put_words(&json, NULL, sweep->values + p * sweep->knob_count, sweep->knob_count);
     json_array_end(&json);
     json_string(&json, "points_are", sweep->profile ? "profile" : "run");
+    json_bool(&json, "control", sweep->control);
+    json_string(&json, "uncontrolled", sweep->uncontrolled);
     put_words(&json, "options", sweep->options, sweep->option_count);
     put_words(&json, "command", sweep->command, sweep->word_count);
     json_string(&json, "order", "random");
@@ -189,6 +194,8 @@ static void put_attempt(const struct sweep *sweep, const struct sweep_attempt *a
     json_string(&json, "run", attempt->path);
     json_integer(&json, "exit_code", attempt->exit_code);
     json_string(&json, "flags", attempt->flags);
+    json_string(&json, "node", attempt->node);
+    json_string(&json, "gpu_uuids", attempt->gpus);
     json_number(&json, "wall_s", attempt->wall_s);
     json_number(&json, "seconds", attempt->seconds);
     json_number(&json, "joules", attempt->joules);
@@ -313,6 +320,10 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
         return ERR_OK;
     sweep->started_at = jv_number(jv_get(line, "started_at"));
     sweep->profile = kind && strcmp(kind, "profile") == 0;
+    const char *reason = jv_text(jv_get(settings, "uncontrolled"));
+    sweep->control = jv_bool(jv_get(settings, "control"), false);
+    if (reason && !(sweep->uncontrolled = strdup(reason)))
+        return ERR_NO_MEMORY;
     sweep->seed = count_in(settings, "seed");
     sweep->repeats = count_in(settings, "repeats");
     sweep->most_repeats = count_in(settings, "most_repeats");
@@ -334,6 +345,7 @@ static enum err take_attempt(const struct jv *line, struct sweep *sweep)
 {
     double point = jv_number(jv_get(line, "point")), repeat = jv_number(jv_get(line, "repeat"));
     const char *path = jv_text(jv_get(line, "run")), *flags = jv_text(jv_get(line, "flags"));
+    const char *node = jv_text(jv_get(line, "node")), *gpus = jv_text(jv_get(line, "gpu_uuids"));
     int64_t exit_code;
     if (!(point >= 1 && point <= (double)sweep->point_count && repeat >= 1 && repeat < 1e6) ||
         !jv_integer(jv_get(line, "exit_code"), &exit_code))
@@ -344,14 +356,17 @@ static enum err take_attempt(const struct jv *line, struct sweep *sweep)
         .path = path ? strdup(path) : NULL,
         .exit_code = (int)exit_code,
         .flags = strdup(flags ? flags : ""),
+        .node = node ? strdup(node) : NULL,
+        .gpus = gpus ? strdup(gpus) : NULL,
         .wall_s = jv_number(jv_get(line, "wall_s")),
         .seconds = jv_number(jv_get(line, "seconds")),
         .joules = jv_number(jv_get(line, "joules")),
         .plus_minus = jv_number(jv_get(line, "plus_minus")),
         .statistical = jv_number(jv_get(line, "plus_minus_statistical")),
     };
-    if ((path && !attempt.path) || !attempt.flags) {
-        release_attempt(&attempt);
+    if ((path && !attempt.path) || !attempt.flags || (node && !attempt.node) ||
+        (gpus && !attempt.gpus)) {
+        sweep_attempt_release(&attempt);
         return ERR_NO_MEMORY;
     }
     return keep_attempt(sweep, &attempt);
@@ -359,7 +374,7 @@ static enum err take_attempt(const struct jv *line, struct sweep *sweep)
 
 static void forget_attempt(struct sweep *sweep, size_t i)
 {
-    release_attempt(&sweep->attempts[i]);
+    sweep_attempt_release(&sweep->attempts[i]);
     sweep->count--;
     memmove(&sweep->attempts[i], &sweep->attempts[i + 1],
             (sweep->count - i) * sizeof *sweep->attempts);

@@ -18,11 +18,12 @@ struct text;
 /* A setting (one value of each knob), measured once. */
 struct sweep_attempt {
     size_t point;
-    unsigned repeat; /* from 1 */
-    char *path;      /* of its run, below the sweep's directory; NULL: it left none */
-    int exit_code;   /* of the command, or 128 + signal */
-    char *flags;     /* codes of the warnings of its run, separated by commas; "" for none */
-    double wall_s;   /* with start, idle power and warm-up */
+    unsigned repeat;   /* from 1 */
+    char *path;        /* of its run, below the sweep's directory; NULL: it left none */
+    int exit_code;     /* of the command, or 128 + signal */
+    char *flags;       /* codes of the warnings of its run, separated by commas; "" for none */
+    char *node, *gpus; /* host and UUIDs of the GPUs of its run; NULL when unknown */
+    double wall_s;     /* with start, idle power and warm-up */
     double seconds, joules, plus_minus, statistical; /* as its summary has them */
 };
 
@@ -35,7 +36,9 @@ struct sweep {
     size_t word_count;
     char **options; /* of `ipw run` or `ipw profile`, before the command; then NULL */
     size_t option_count;
-    bool profile; /* points are profiles: the command is the options of `ipw profile` */
+    bool profile;       /* points are profiles: the command is the options of `ipw profile` */
+    bool control;       /* knobs gpu-clock, mem-clock and power-limit are set on the GPU */
+    char *uncontrolled; /* why they were not, their only value being "default"; NULL: they were */
     unsigned seed, repeats, most_repeats;
     double
         until_pct; /* repeat until the standard error is so small; UNKNOWN: `repeats` are enough */
@@ -101,6 +104,8 @@ enum err sweep_script_place(const char *directory, struct sweep_script *out, str
     MUST_USE;
 enum err sweep_script_write(const struct sweep_script *script, const struct text *content,
                             struct error *why) MUST_USE;
+
+void sweep_attempt_release(struct sweep_attempt *attempt);
 
 /* Records an attempt, whose texts the sweep takes over, also when that fails; synced before it returns. */
 enum err sweep_add(struct sweep *sweep, struct run_writer *writer,

@@ -31,6 +31,23 @@ static void name_gpus(const struct sensor_findings *findings, char *to, size_t s
         str_format(to, size, "%.*s (%u GPUs)", (int)strcspn(first, " "), first, count);
 }
 
+static void list_uuids(const struct sensor_findings *findings, char *to, size_t size)
+{
+    size_t length = 0;
+    bool known = true;
+    to[0] = '\0';
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct sensor_finding *finding = &findings->items[i];
+        if (finding->kind != SENSOR_GPU || finding->status != SENSOR_OK)
+            continue;
+        known = known && finding->uuid[0] &&
+                str_format(to + length, size - length, "%s%s", length ? "," : "", finding->uuid);
+        length = strlen(to);
+    }
+    if (!known)
+        to[0] = '\0';
+}
+
 /* NVML knows nothing of a Jetson's GPU.  As there, the board's name stands for it. */
 static const char *jetson_name(const struct sensor_findings *findings)
 {
@@ -59,6 +76,7 @@ void host_report_take(const struct sensor_findings *findings, struct host_report
 {
     host_info_read(&out->info);
     describe_gpus(findings, out);
+    list_uuids(findings, out->gpu_uuids, sizeof out->gpu_uuids);
     hardware_label(out->gpu, out->info.cpu_brand, out->label, sizeof out->label);
 }
 

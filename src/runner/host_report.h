@@ -11,6 +11,8 @@ struct json;
 struct host_report {
     struct host_info info;
     char gpu[128]; /* "NVIDIA H200 x8"; of a Jetson its board; "" without one */
+    char gpu_uuids
+        [512]; /* separated by commas, in their order; "" when one is unknown or they do not fit */
     const char *gpu_vendor, *gpu_type,
         *gpu_backend; /* as the Python IPW calls them; NULL without one */
     char label[64];   /* short hardware name for run directories */

@@ -29,6 +29,7 @@
 void run_summary_host(const struct host_report *host, struct summary *out)
 {
     out->hardware_label = host->label;
+    out->gpu_uuids = str_or_null(host->gpu_uuids);
     FILL_HOST(host, out);
 }
 

@@ -197,4 +197,5 @@ class Sweeps(SlurmTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    result = unittest.main(exit=False).result
+    sys.exit(77 if result.skipped and not result.testsRun else not result.wasSuccessful())
