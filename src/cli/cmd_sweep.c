@@ -23,7 +23,6 @@
 #include "runner/gpu_control.h"
 #include "runner/slurm.h"
 #include "runner/sweep.h"
-#include "runner/sweep_array.h"
 #include "runner/sweep_control.h"
 
 struct sweep_options {
@@ -536,7 +535,12 @@ const struct command command_sweep = {
         "setting, through its driver: that needs root, and a GPU whose clocks and power limit are\n"
         "at their defaults. The value `default` leaves a knob as it is. They are restored at the\n"
         "end, after a signal and, by a watchdog process, after a kill. Where control is not\n"
-        "permitted the sweep measures at the GPU's own clocks, and says so.",
+        "permitted the sweep measures at the GPU's own clocks, and says so.\n\n"
+        "With --slurm each setting is an element of a Slurm job array (docs/slurm.md). A signal "
+        "ends\n"
+        "the waiting, not the job: --resume SWEEP collects its results, and with --slurm submits "
+        "what\n"
+        "was not measured.",
     .rows = ROWS,
     .words = WORDS_FOLLOW,
     .run = sweep_main,

@@ -1,4 +1,4 @@
-#include "runner/sweep_array.h"
+#include "runner/sweep.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "core/units.h"
 #include "port/proc.h"
 #include "runner/slurm.h"
-#include "runner/sweep.h"
 
 /* Slurm's MaxArraySize is 1001 unless a cluster has another. */
 enum { ARRAY_MOST = 1000 };
