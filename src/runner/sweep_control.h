@@ -24,6 +24,11 @@ enum err sweep_control_check(const struct sweep *sweep, struct error *why) MUST_
 enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **out,
                              struct error *why) MUST_USE;
 
+/* The graphics clocks that the GPU supports at its highest memory clock and that are at least `least` MHz, highest first.
+ * The caller frees *out.  With control NULL, those of the GPU that --devices selects, which is not changed. */
+enum err sweep_control_clocks(struct sweep_control *control, const char *devices, double least,
+                              double **out, size_t *count, struct error *why) MUST_USE;
+
 /* Whether that error leaves measuring without control, which sweep_control_forgo prepares: the knobs keep the one value
  * "default", and points that then are the same are dropped. */
 bool sweep_control_is_refused(enum err err);
