@@ -15,7 +15,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "power/clock_choice.h"
-#include "power/setting_points.h"
 #include "report/text/optimize_report.h"
 
 /* Limits of well-known workloads: slowdown, and clock relative to fmax. */
