@@ -15,11 +15,9 @@
 #include "core/secret.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
 #include "port/proc.h"
 #include "report/text/analysis_report.h"
 #include "report/text/format.h"
-#include "runner/gpu_control.h"
 #include "runner/sweep.h"
 #include "runner/sweep_control.h"
 
@@ -358,17 +356,17 @@ static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_cont
 
 static int restore(void)
 {
-    struct gpu_restored done;
+    unsigned restored, held;
     struct error why = {0};
-    enum err err = gpu_control_restore(&done, &why);
-    if (done.restored)
-        tell("ipw sweep: restored %u GPU%s\n", done.restored, done.restored == 1 ? "" : "s");
-    if (done.held)
-        tell("ipw sweep: %u GPU%s left alone: a running process controls %s\n", done.held,
-             done.held == 1 ? "" : "s", done.held == 1 ? "it" : "them");
+    enum err err = sweep_control_restore(&restored, &held, &why);
+    if (restored)
+        tell("ipw sweep: restored %u GPU%s\n", restored, restored == 1 ? "" : "s");
+    if (held)
+        tell("ipw sweep: %u GPU%s left alone: a running process controls %s\n", held,
+             held == 1 ? "" : "s", held == 1 ? "it" : "them");
     if (err)
         return complain(EXIT_FAILED, "%s", why.text);
-    if (!done.restored && !done.held)
+    if (!restored && !held)
         tell("ipw sweep: nothing to restore\n");
     return EXIT_DONE;
 }
@@ -467,9 +465,9 @@ static const struct option_row ROWS[] = {
      .help = "custom (--knob, --list), baseline, dvfs (all clocks) or probe"},
     {.name = "min-clock", .type = OPTION_NUMBER, .target = &args.least_mhz, .value = "MHZ",
      .help = "lowest clock of modes dvfs and probe (default: 510)", .least = 0, .most = 1e5},
-    {.name = "probes", .type = OPTION_COUNT, .target = &args.probes, .value = "N",
+    {.name = "probes", .type = OPTION_COUNT, .target = &args.probes, .value = "PROBES",
      .help = "clocks that mode probe begins with, 3 to 5 (default: 4)", .least = SWEEP_PROBES_LEAST, .most = SWEEP_PROBES_MOST},
-    {.name = "objective", .type = OPTION_CHOICE, .target = &args.objective, .value = "NAME", .choices = OBJECTIVE_NAMES,
+    {.name = "objective", .type = OPTION_CHOICE, .target = &args.objective, .value = "OBJECTIVE", .choices = OBJECTIVE_NAMES,
      .help = "what mode probe minimizes: energy, edp (default) or ed2p"},
     {.name = "profile", .type = OPTION_FLAG, .target = &args.profile,
      .help = "what follows -- are options of `ipw profile`, not a command"},
@@ -519,7 +517,6 @@ static const char *conflict_of_modes(void)
 
 static int sweep_main(const char **words, size_t count)
 {
-    struct error why = {0};
     if (args.restore)
         return count ? complain_usage("--restore takes no command") : restore();
     secret_add_words((char *const *)words);
@@ -533,8 +530,6 @@ static int sweep_main(const char **words, size_t count)
         return complain(EXIT_USAGE, "%s", conflict);
     if (args.profile && args.warmups)
         return complain(EXIT_USAGE, "--warmup is for commands: use --warmup-queries after --");
-    if (jv_available(&why))
-        return complain(EXIT_FAILED, "%s", why.text);
     proc_block_signals();
     return args.resume ? resume(words, count) : begin(words, count);
 }

@@ -106,6 +106,12 @@ void sweep_setting(const struct sweep *sweep, size_t point, struct text *out)
                   sweep->values[point * sweep->knob_count + k]);
 }
 
+bool sweep_knob_is_gpu(const char *name)
+{
+    return strcmp(name, "gpu-clock") == 0 || strcmp(name, "mem-clock") == 0 ||
+           strcmp(name, "power-limit") == 0;
+}
+
 bool sweep_same_point(const struct sweep *sweep, size_t a, size_t b)
 {
     for (size_t k = 0; k < sweep->knob_count; k++)
@@ -163,15 +169,18 @@ enum err sweep_create(const struct sweep *sweep, const char *parent, struct run_
                       struct error *why)
 {
     struct text settings = {0}, subject = {0};
+    enum err err = jv_available(why); /* without, neither its runs nor itself could be read */
+    if (err)
+        return err;
     put_settings(sweep, &settings);
     subject_of(sweep, &subject);
     const struct journal_header header = {.kind = RUN_KIND_SWEEP,
                                           .start = 1,
                                           .started_at = sweep->started_at,
                                           .settings = text_get(&settings)};
-    enum err err = settings.failed || subject.failed
-                       ? err_no_memory(why)
-                       : run_writer_open(writer, parent, text_get(&subject), &header, why);
+    err = settings.failed || subject.failed
+              ? err_no_memory(why)
+              : run_writer_open(writer, parent, text_get(&subject), &header, why);
     if (!err && journal_sync(&writer->records, why)) {
         run_writer_close(writer);
         err = ERR_IO;

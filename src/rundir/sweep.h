@@ -92,6 +92,9 @@ bool sweep_log(const char *folder, char *to, size_t size);
 
 struct sweep_figures sweep_figures(const struct sweep *sweep, size_t point);
 
+/* The names of knobs that a sweep with `control` sets on the GPU, not in the command alone. */
+bool sweep_knob_is_gpu(const char *name);
+
 /* Whether all knobs have the same values at two points. */
 bool sweep_same_point(const struct sweep *sweep, size_t a, size_t b);
 

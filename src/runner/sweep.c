@@ -170,20 +170,15 @@ static enum err run_child(char *const *argv, int log, int *exit_code, int *signa
 }
 
 /* The codes of the run's warnings, after what was seen of the GPU that was controlled. */
-static enum err add_flags(const struct summary *summary, const char *seen,
-                          struct sweep_attempt *attempt)
+static void add_flags(const struct summary *summary, const char *seen, struct text *out)
 {
-    struct text flags = {0};
     if (seen)
-        text_add(&flags, seen);
-    for (size_t i = 0; i < summary->conditions.finding_count; i++) {
+        text_add(out, seen);
+    for (size_t i = 0; summary && i < summary->conditions.finding_count; i++) {
         const struct summary_finding *finding = &summary->conditions.findings[i];
         if (finding->severity >= FINDING_WARNING && !(seen && !strcmp(finding->code, seen)))
-            text_addf(&flags, "%s%s", flags.length ? "," : "", finding->code);
+            text_addf(out, "%s%s", out->length ? "," : "", finding->code);
     }
-    attempt->flags = flags.failed ? NULL : strdup(text_get(&flags));
-    text_release(&flags);
-    return attempt->flags ? ERR_OK : ERR_NO_MEMORY;
 }
 
 /* What its run says; an attempt that failed early left none. */
@@ -191,28 +186,28 @@ static enum err take_run(const char *directory, const char *folder, const char *
                          struct sweep_attempt *attempt, struct error *why)
 {
     struct run_list list;
-    struct text path = {0};
-    struct summary none;
+    struct text path = {0}, flags = {0};
     enum err err = run_list_load(folder, &list, why);
     if (err)
         return err;
-    summary_init(&none);
     bool found = list.count && list.entries[0].has_summary;
-    const struct summary *summary = found ? &list.entries[0].summary : &none;
-    attempt->joules = summary->energy.joules;
-    attempt->plus_minus = summary->energy.plus_minus;
-    attempt->statistical = summary->energy.statistical;
-    attempt->seconds = summary->seconds;
-    err = add_flags(summary, seen, attempt);
-    if (found) {
+    const struct summary *summary = found ? &list.entries[0].summary : NULL;
+    attempt->joules = found ? summary->energy.joules : UNKNOWN;
+    attempt->plus_minus = found ? summary->energy.plus_minus : UNKNOWN;
+    attempt->statistical = found ? summary->energy.statistical : UNKNOWN;
+    attempt->seconds = found ? summary->seconds : UNKNOWN;
+    add_flags(summary, seen, &flags);
+    if (found)
         text_addf(&path, "%s/%s", folder + strlen(directory) + 1, list.entries[0].name);
-        attempt->path = path.failed ? NULL : strdup(text_get(&path));
-        err = attempt->path ? err : ERR_NO_MEMORY;
-    }
+    bool failed = path.failed || flags.failed;
+    attempt->path = found && !failed ? strdup(text_get(&path)) : NULL;
+    attempt->flags = failed ? NULL : strdup(text_get(&flags));
+    if ((found && !attempt->path) || !attempt->flags)
+        err = err_no_memory(why);
     text_release(&path);
-    summary_release(&none);
+    text_release(&flags);
     run_list_release(&list);
-    return err_explain(why, err);
+    return err;
 }
 
 /* With the GPU set as the point wants it; *seen is what sweep_control_unwatch says. */

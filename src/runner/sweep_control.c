@@ -37,26 +37,16 @@ struct sweep_control {
 
 /* ---- the knobs ---- */
 
-static enum sensor_knob knob_named(const char *name)
-{
-    enum sensor_knob knob = 0;
-    while (knob < KNOB_COUNT && strcmp(KNOBS[knob].name, name) != 0)
-        knob++;
-    return knob;
-}
-
-bool sweep_control_is_name(const char *name)
-{
-    return knob_named(name) != KNOB_COUNT;
-}
-
 /* KNOB_COUNT: the command's alone. */
 static enum sensor_knob knob_of(const struct sweep *sweep, size_t index)
 {
-    return sweep->control ? knob_named(sweep->knobs[index]) : KNOB_COUNT;
+    enum sensor_knob knob = 0;
+    while (knob < KNOB_COUNT && strcmp(KNOBS[knob].name, sweep->knobs[index]) != 0)
+        knob++;
+    return sweep->control ? knob : KNOB_COUNT;
 }
 
-bool sweep_control_has(const struct sweep *sweep, size_t knob)
+static bool is_controlled(const struct sweep *sweep, size_t knob)
 {
     return knob_of(sweep, knob) != KNOB_COUNT;
 }
@@ -77,7 +67,7 @@ enum err sweep_control_check(const struct sweep *sweep, struct error *why)
 {
     size_t found = 0;
     for (size_t k = 0; k < sweep->knob_count; k++) {
-        if (!sweep_control_has(sweep, k))
+        if (!is_controlled(sweep, k))
             continue;
         found++;
         for (size_t p = 0; p < sweep->point_count; p++)
@@ -225,7 +215,7 @@ enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **o
     unsigned knobs = 0;
     struct sweep_control *control = *out = NULL;
     for (size_t k = 0; k < sweep->knob_count; k++)
-        if (sweep_control_has(sweep, k))
+        if (is_controlled(sweep, k))
             knobs |= 1U << knob_of(sweep, k);
     if (!(control = calloc(1, sizeof *control)))
         return err_no_memory(why);
@@ -265,7 +255,7 @@ static enum err set_defaults(struct sweep *sweep)
     for (size_t p = 0; p < sweep->point_count; p++)
         for (size_t k = 0; k < sweep->knob_count; k++) {
             char **value = &sweep->values[p * sweep->knob_count + k];
-            if (!sweep_control_has(sweep, k))
+            if (!is_controlled(sweep, k))
                 continue;
             char *copy = strdup(DEFAULT);
             if (!copy)
@@ -356,4 +346,13 @@ const char *sweep_control_unwatch(struct sweep_control *control)
     if (seen[GPU_CLOCK_OFF_TARGET] > FLAG_SHARE * busy)
         return "off_target_clock";
     return busy == 0 && seen[GPU_CLOCK_IDLE] >= SEEN_LEAST ? "gpu_idle" : NULL;
+}
+
+enum err sweep_control_restore(unsigned *restored, unsigned *held, struct error *why)
+{
+    struct gpu_restored done;
+    enum err err = gpu_control_restore(&done, why);
+    *restored = done.restored;
+    *held = done.held;
+    return err;
 }

@@ -11,11 +11,6 @@
 
 struct sweep_control;
 
-/* Whether a knob of this name could be set on a GPU. */
-bool sweep_control_is_name(const char *name);
-/* Whether the knob is set on the GPU: one of those names, in a sweep with `control`. */
-bool sweep_control_has(const struct sweep *sweep, size_t knob);
-
 /* Whether the values are numbers, of at least one such knob.  ERR_USAGE names what is wrong; touches no GPU. */
 enum err sweep_control_check(const struct sweep *sweep, struct error *why) MUST_USE;
 
@@ -48,5 +43,8 @@ const char *sweep_control_unwatch(struct sweep_control *control);
 
 /* Restores the GPU; NULL does nothing. */
 enum err sweep_control_end(struct sweep_control *control, struct error *why) MUST_USE;
+
+/* What gpu_control_restore does, for commands. */
+enum err sweep_control_restore(unsigned *restored, unsigned *held, struct error *why) MUST_USE;
 
 #endif

@@ -8,7 +8,6 @@
 #include "core/text.h"
 #include "port/file.h"
 #include "runner/sweep.h"
-#include "runner/sweep_control.h"
 
 enum {
     POINTS_MOST = SWEEP_POINTS_MOST,
@@ -244,18 +243,17 @@ static size_t placeholder_at(const struct sweep *sweep, const char *at, size_t *
 enum err sweep_check_command(const struct sweep *sweep, struct error *why)
 {
     for (size_t k = 0; k < sweep->knob_count; k++) {
-        bool used = sweep_control_has(sweep, k);
+        bool used = sweep->control && sweep_knob_is_gpu(sweep->knobs[k]);
         for (size_t i = 0; !used && i < sweep->word_count; i++)
             for (const char *at = sweep->command[i]; !used && (at = strchr(at, '{')); at++) {
                 size_t length;
                 used = placeholder_at(sweep, at, &length) == k;
             }
         if (!used)
-            return err_set(why, ERR_USAGE, "knob '%s' is not used: the command has no {%s}%s",
-                           sweep->knobs[k], sweep->knobs[k],
-                           sweep_control_is_name(sweep->knobs[k])
-                               ? "; --control would set it on the GPU"
-                               : "");
+            return err_set(
+                why, ERR_USAGE, "knob '%s' is not used: the command has no {%s}%s", sweep->knobs[k],
+                sweep->knobs[k],
+                sweep_knob_is_gpu(sweep->knobs[k]) ? "; --control would set it on the GPU" : "");
     }
     return ERR_OK;
 }

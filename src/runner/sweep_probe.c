@@ -9,7 +9,6 @@
 #include "power/freq_model.h"
 #include "power/optimize.h"
 #include "runner/sweep.h"
-#include "runner/sweep_control.h"
 
 /* The lowest probe, as a share of the highest clock, and how near to a measured clock another one tells nothing new. */
 static const double LOWEST_PROBE = 0.45, NEAR = 0.04;
