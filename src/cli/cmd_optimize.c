@@ -228,16 +228,8 @@ static void write_apply(struct optimizing *o, const char *setting)
 {
     const struct sweep_points *points = &o->sweep;
     const struct sweep *sweep = &points->sweep;
-    struct text at = {0};
     bool others = false;
-    size_t point = 0;
-    for (; point < sweep->point_count; point++) {
-        text_clear(&at);
-        sweep_setting(sweep, point, &at);
-        if (str_starts(text_get(&at), setting)) /* which may be cut */
-            break;
-    }
-    text_release(&at);
+    size_t point = sweep_points_find(points, setting);
     for (size_t k = 0; point < sweep->point_count && k < sweep->knob_count; k++) {
         const char *option = sweep_points_gpu_option(points, k);
         const char *value = sweep->values[point * sweep->knob_count + k];
@@ -408,7 +400,7 @@ static int optimize_main(const char **words, size_t count)
     const char *sweep = count                         ? words[0]
                         : args.data.inputs.count == 1 ? args.data.inputs.items[0]
                                                       : NULL;
-    sweep = sweep && sweep_is(sweep) ? sweep : NULL;
+    sweep = sweep && sweep_points_is(sweep) ? sweep : NULL;
     const char *wrong = wrong_usage(&args, count, sweep);
     if (wrong)
         return complain_usage(wrong);

@@ -599,8 +599,8 @@ enum err freq_data_read(struct freq_data *data, const struct freq_source *source
 {
     enum err err = clocks_path ? clock_list_read(&data->clocks, clocks_path, why) : ERR_OK;
     for (size_t i = 0; !err && i < count; i++)
-        err = sweep_is(sources[i].path) ? sweep_points_read(&data->points, &sources[i], why)
-                                        : freq_points_read(&data->points, &sources[i], why);
+        err = sweep_points_is(sources[i].path) ? sweep_points_read(&data->points, &sources[i], why)
+                                               : freq_points_read(&data->points, &sources[i], why);
     if (!err)
         err = data_checks_run(&data->points, data->clocks.count ? &data->clocks : NULL,
                               &data->curves, &data->findings, why);

@@ -13,7 +13,6 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "port/file.h"
-#include "stats/online.h"
 #include "stats/quantile.h"
 
 #define FILE_LIMIT ((size_t)1 << 30)
@@ -464,11 +463,21 @@ static double median_of(const struct freq_point *points, size_t count, size_t wh
 
 double relative_scatter(const double *values, size_t count)
 {
-    struct online stats = {0};
+    double sum = 0, squares = 0;
+    size_t known = 0;
     for (size_t i = 0; i < count; i++)
-        online_add(&stats, values[i]);
-    double scatter = ratio(online_stddev(&stats), online_mean(&stats));
-    return stats.count > 2 ? MEDIAN_ERROR * scatter : scatter; /* the median of two is their mean */
+        if (is_known(values[i])) {
+            sum += values[i];
+            known++;
+        }
+    double mean = ratio(sum, (double)known);
+    for (size_t i = 0; i < count; i++)
+        if (is_known(values[i]))
+            squares += (values[i] - mean) * (values[i] - mean);
+    if (known < 2 || !(mean > 0))
+        return UNKNOWN;
+    double scatter = sqrt(squares / (double)(known - 1)) / mean;
+    return known > 2 ? MEDIAN_ERROR * scatter : scatter; /* the median of two is their mean */
 }
 
 static double scatter_of(const struct freq_point *points, size_t count, bool is_energy,

@@ -12,7 +12,6 @@
 #include "power/freq_points.h"
 #include "rundir/json_field.h"
 #include "rundir/summary.h"
-#include "stats/online.h"
 
 const char *sweep_exclusion_name(enum sweep_exclusion exclusion)
 {
@@ -185,6 +184,11 @@ static void load_attempt(const char *directory, const struct sweep *sweep,
     summary_release(&summary);
 }
 
+bool sweep_points_is(const char *directory)
+{
+    return sweep_is(directory);
+}
+
 enum err sweep_points_load(const char *directory, struct sweep_points *out, struct error *why)
 {
     *out = (struct sweep_points){.clock = -1};
@@ -219,16 +223,17 @@ struct sweep_figures sweep_points_figures(const struct sweep_points *points, siz
                                           double *quality)
 {
     struct sweep_figures figures = sweep_figures(&points->sweep, point);
-    struct online graded = {0};
+    double sum = UNKNOWN, graded = 0;
     figures.measured = 0;
     for (size_t i = 0; i < points->sweep.count; i++) {
         if (points->sweep.attempts[i].point != point || points->items[i].exclusion)
             continue;
         figures.measured++;
-        online_add(&graded, points->items[i].quality);
+        add_known(&sum, points->items[i].quality);
+        graded += is_known(points->items[i].quality);
     }
     if (quality)
-        *quality = online_mean(&graded);
+        *quality = ratio(sum, graded);
     return figures;
 }
 
@@ -260,6 +265,20 @@ bool sweep_points_is_estimated(const struct sweep_points *points)
     return false;
 }
 
+size_t sweep_points_find(const struct sweep_points *points, const char *setting)
+{
+    size_t at = 0;
+    struct text text = {0};
+    for (; at < points->sweep.point_count; at++) {
+        text_clear(&text);
+        sweep_setting(&points->sweep, at, &text);
+        if (str_starts(text_get(&text), setting))
+            break;
+    }
+    text_release(&text);
+    return at;
+}
+
 /* ---- settings to choose from ---- */
 
 static enum err is_wanted(const struct sweep_points *points, size_t point,
@@ -281,14 +300,14 @@ static enum err is_wanted(const struct sweep_points *points, size_t point,
 static void mean_conditions(const struct sweep_points *points, size_t point,
                             struct optimize_point *out)
 {
-    struct online watts = {0}, temperature = {0};
+    double watts = UNKNOWN, known = 0;
     for (size_t i = 0; i < points->sweep.count; i++)
         if (points->sweep.attempts[i].point == point && !points->items[i].exclusion) {
-            online_add(&watts, points->items[i].watts);
-            online_add(&temperature, points->items[i].temperature_c);
+            add_known(&watts, points->items[i].watts);
+            known += is_known(points->items[i].watts);
+            out->temperature_c = fmax(out->temperature_c, points->items[i].temperature_c);
         }
-    out->figures[FREQ_POWER_W].value = online_mean(&watts);
-    out->temperature_c = online_max(&temperature);
+    out->figures[FREQ_POWER_W].value = ratio(watts, known);
 }
 
 static struct optimize_point setting_at(const struct sweep_points *points, size_t point)

@@ -48,6 +48,7 @@ struct sweep_points {
     size_t idled; /* attempts that are used, and at which the GPU had nothing to do */
 };
 
+bool sweep_points_is(const char *directory); /* a sweep's */
 enum err sweep_points_load(const char *directory, struct sweep_points *out, struct error *why)
     MUST_USE;
 void sweep_points_release(struct sweep_points *points);
@@ -67,6 +68,9 @@ bool sweep_points_is_estimated(const struct sweep_points *points);
 /* The settings to choose from, in the order of the sweep.  ERR_NO_DATA where none was measured. */
 enum err sweep_points_settings(const struct sweep_points *points, const struct params *where,
                                struct setting_points *out, struct error *why) MUST_USE;
+
+/* The point of a setting as struct setting_points has it, which may be cut; point_count: none. */
+size_t sweep_points_find(const struct sweep_points *points, const char *setting);
 
 /* What savings are relative to: the setting of `settings` with clocks and power limit at their default, else at the
  * highest clock, else the first. */
