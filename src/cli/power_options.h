@@ -16,7 +16,7 @@ struct power_options {
 /* clang-format off */
 #define POWER_OPTION_ROWS(o)                                                                       \
     {.name = "input", .type = OPTION_LIST, .target = &(o).inputs, .value = "FILE",                 \
-     .help = "CSV of measurements, or a sweep's directory; may be repeated"},                      \
+     .help = "CSV, GPU logs (file or directory), or a sweep; may be repeated"},                    \
     {.name = "columns", .type = OPTION_LIST, .target = &(o).columns, .value = "OURS=THEIRS",       \
      .help = "names of columns that are not recognized, with commas"},                             \
     {.name = "where", .type = OPTION_LIST, .target = &(o).where, .value = "COLUMN=VALUE",          \

@@ -203,6 +203,29 @@ static bool is_in_catalog(const char *gpu)
     return false;
 }
 
+/* What the reader of logs noticed. */
+static void check_logs(struct checking *c, size_t first, size_t end)
+{
+    static const struct {
+        unsigned flag;
+        enum data_check check;
+        const char *text;
+    } NOTICED[] = {
+        {FREQ_LOG_DAMAGED, CHECK_DAMAGED_LOG, "logs with rows that cannot be read"},
+        {FREQ_LOG_UNORDERED, CHECK_UNORDERED_TIMESTAMPS, "logs with timestamps that fall"},
+        {FREQ_LOG_IDLE_PARTS, CHECK_IDLE_PARTS, "logs that begin or end with an idle GPU"},
+        {FREQ_GPU_MISMATCH, CHECK_GPU_MISMATCH, "logs of another GPU than their name says"},
+    };
+    for (size_t k = 0; k < sizeof NOTICED / sizeof *NOTICED; k++) {
+        size_t logs = 0;
+        for (size_t i = first; i < end; i++)
+            logs += (c->points->items[i].flags & NOTICED[k].flag) != 0;
+        if (logs)
+            add_finding(c, NOTICED[k].check, &c->points->items[first], logs, "%s: %zu",
+                        NOTICED[k].text, logs);
+    }
+}
+
 static void check_gpus(struct checking *c)
 {
     const struct freq_points *points = c->points;
@@ -565,6 +588,7 @@ enum err data_checks_run(struct freq_points *points, const struct clock_list *cl
     for (size_t i = 0, end; !c.err && i < points->count; i = end) {
         end = freq_points_group(points, i);
         check_values(&c, i, end);
+        check_logs(&c, i, end);
         check_duplicates(&c, i, end);
         check_timestamps(&c, i, end);
         if (!c.err)
@@ -600,7 +624,9 @@ enum err freq_data_read(struct freq_data *data, const struct freq_source *source
     enum err err = clocks_path ? clock_list_read(&data->clocks, clocks_path, why) : ERR_OK;
     for (size_t i = 0; !err && i < count; i++)
         err = sweep_points_is(sources[i].path) ? sweep_points_read(&data->points, &sources[i], why)
-                                               : freq_points_read(&data->points, &sources[i], why);
+              : freq_points_is_log(sources[i].path)
+                  ? freq_points_import(&data->points, &sources[i], why)
+                  : freq_points_read(&data->points, &sources[i], why);
     if (!err)
         err = data_checks_run(&data->points, data->clocks.count ? &data->clocks : NULL,
                               &data->curves, &data->findings, why);

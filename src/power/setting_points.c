@@ -1,4 +1,4 @@
-#include "power/setting_points.h"
+#include "power/optimize.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "core/err.h"
-#include "power/setting_points.h"
+#include "power/optimize.h"
 #include "rundir/sweep.h"
 
 struct freq_points;
