@@ -16,7 +16,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "power/clock_choice.h"
-#include "power/curve_fit.h"
 #include "power/sweep_points.h"
 #include "report/text/optimize_report.h"
 #include "runner/sweep.h"
@@ -250,79 +249,6 @@ static void write_apply(struct optimizing *o, const char *setting)
     sweep_free_words(words);
 }
 
-/* What was left out, as the checks of a file would say it. */
-static enum err note_exclusions(struct optimizing *o, struct error *why)
-{
-    static const enum data_check CHECKS[SWEEP_EXCLUSIONS] = {
-        [SWEEP_FAILED] = CHECK_FAILED_RUNS,
-        [SWEEP_THROTTLED] = CHECK_THROTTLED_RUNS,
-        [SWEEP_OFF_TARGET] = CHECK_CLOCK_MISMATCH,
-        [SWEEP_UNMEASURED] = CHECK_INVALID_VALUE};
-    enum err err = ERR_OK;
-    for (enum sweep_exclusion e = SWEEP_USED + 1; !err && e < SWEEP_EXCLUSIONS; e++) {
-        char text[80];
-        size_t rows = sweep_points_excluded(&o->sweep, e);
-        (void)str_format(text, sizeof text, "%zu of %zu attempts: %s", rows, o->sweep.sweep.count,
-                         sweep_exclusion_name(e));
-        if (rows)
-            err = data_findings_add(&o->data.findings, CHECKS[e], rows, text);
-    }
-    return err_explain(why, err);
-}
-
-static const char *idle_because(const struct optimizing *o)
-{
-    return 2 * o->sweep.idled > sweep_points_excluded(&o->sweep, SWEEP_USED)
-               ? "the GPU had nothing to do"
-               : NULL;
-}
-
-/* Below as many a fit would be mostly what other applications look like; the default, if it was measured, is then the
- * better baseline. */
-static bool is_fitted(const struct optimizing *o)
-{
-    const struct sweep *sweep = &o->sweep.sweep;
-    size_t clocks = 0;
-    for (size_t p = 0; p < sweep->point_count; p++)
-        clocks += is_known(sweep_points_clock(&o->sweep, p));
-    return sweep->knob_count == 1 && clocks > 0 &&
-           (clocks == sweep->point_count || clocks >= POWER_SWEEP_LEAST);
-}
-
-static enum err choose_among(struct optimizing *o, const struct params *where, struct error *why)
-{
-    const struct optimize_command *c = o->command;
-    struct setting_points points = {0};
-    enum err err = sweep_points_settings(&o->sweep, where, &points, why);
-    if (!err)
-        err = note_exclusions(o, why);
-    size_t baseline = err           ? 0
-                      : c->baseline ? find_baseline(&points, c->baseline)
-                                    : sweep_points_baseline(&o->sweep, &points);
-    if (!err && baseline == points.count)
-        err = err_set(why, ERR_USAGE, "--baseline: no setting '%.60s' was measured: '%.100s' was",
-                      c->baseline, points.items[0].setting);
-    if (!err)
-        err = make_room(o, 1, why);
-    if (err) {
-        free(points.items);
-        return err;
-    }
-    struct clock_choice *choice = &o->choices[o->count++];
-    err = clock_choice_of_settings(points.items, points.count, baseline, &o->goal, idle_because(o),
-                                   choice, why);
-    for (size_t i = 0; !err && i < o->data.findings.count; i++)
-        choice->checks |= 1u << o->data.findings.items[i].check;
-    for (size_t i = 0; !err && i < o->sweep.sweep.count && !choice->gpu[0]; i++) {
-        (void)str_copy(choice->gpu, sizeof choice->gpu, o->sweep.items[i].gpu);
-        (void)str_copy(choice->application, sizeof choice->application,
-                       o->sweep.items[i].application);
-    }
-    if (!err && choice->is_recommended)
-        write_apply(o, choice->points[choice->optimum.best].setting);
-    return err;
-}
-
 /* Clocks alone are fitted; anything else, and what needs the quality of the answers, is chosen as measured. */
 static enum err choose_swept(struct optimizing *o, const char *directory, struct error *why)
 {
@@ -333,14 +259,20 @@ static enum err choose_swept(struct optimizing *o, const char *directory, struct
         return err;
     if (sweep_points_is_estimated(&o->sweep))
         complain(0, "warning: the energy of this sweep is estimated, not measured");
-    if ((is_fitted(o) || c->data.columns.count) && !c->baseline &&
+    if ((sweep_points_is_fitted(&o->sweep) || c->data.columns.count) && !c->baseline &&
         !is_known(c->limits[LIMIT_QUALITY])) {
         c->data.inputs = (struct option_list){{directory}, 1};
-        return choose_measured(o, idle_because(o), why);
+        return choose_measured(o, sweep_points_void(&o->sweep), why);
     }
     err = power_options_pairs(&c->data, &columns, &where, why);
     if (!err)
-        err = choose_among(o, &where, why);
+        err = make_room(o, 1, why);
+    if (!err)
+        err = sweep_choice_of_settings(
+            &(struct sweep_question){&o->sweep, &o->goal, &where, c->baseline},
+            &o->choices[o->count++], &o->data.findings, why);
+    if (!err && o->choices->is_recommended)
+        write_apply(o, o->choices->points[o->choices->optimum.best].setting);
     params_release(&columns);
     params_release(&where);
     return err;

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
+#include "power/curve_fit.h"
 #include "power/freq_points.h"
 #include "rundir/json_field.h"
 #include "rundir/summary.h"
@@ -381,6 +382,23 @@ size_t sweep_points_baseline(const struct sweep_points *points,
             best = i;
     }
     return best;
+}
+
+bool sweep_points_is_fitted(const struct sweep_points *points)
+{
+    const struct sweep *sweep = &points->sweep;
+    size_t clocks = 0;
+    for (size_t p = 0; p < sweep->point_count; p++)
+        clocks += is_known(sweep_points_clock(points, p));
+    return sweep->knob_count == 1 && clocks > 0 &&
+           (clocks == sweep->point_count || clocks >= POWER_SWEEP_LEAST);
+}
+
+const char *sweep_points_void(const struct sweep_points *points)
+{
+    return 2 * points->idled > sweep_points_excluded(points, SWEEP_USED)
+               ? "the GPU had nothing to do"
+               : NULL;
 }
 
 /* ---- measurements at clocks ---- */

@@ -13,6 +13,8 @@
 #include "power/optimize.h"
 #include "rundir/sweep.h"
 
+struct clock_choice;
+struct data_findings;
 struct freq_points;
 struct freq_source;
 struct params;
@@ -80,9 +82,30 @@ size_t sweep_points_baseline(const struct sweep_points *points,
 /* The knobs that are set on the GPU, by the name of their option of nvidia-smi: "-lgc", "-lmc", "-pl"; NULL: others. */
 const char *sweep_points_gpu_option(const struct sweep_points *points, size_t knob);
 
+/* Whether the clock is the only knob, at clocks enough for a fit or without a default to compare them with. */
+bool sweep_points_is_fitted(const struct sweep_points *points);
+/* Why no optimum of this sweep is meaningful: the GPU idled; NULL: nothing is known against it. */
+const char *sweep_points_void(const struct sweep_points *points);
+
 /* Appends every attempt as a measurement at a clock (the path of `source` is the sweep's directory).  Other knobs are
  * part of the application's name.  ERR_BAD_VALUE without a knob that is the clock. */
 enum err sweep_points_read(struct freq_points *points, const struct freq_source *source,
                            struct error *why) MUST_USE;
+
+/* ---- the best setting (sweep_choice.c) ---- */
+
+struct sweep_question {
+    const struct sweep_points *points;
+    const struct optimize_goal *goal;
+    const struct params *where; /* knob = value; NULL: all settings */
+    const char *baseline;       /* a setting; NULL: sweep_points_baseline */
+};
+/* As measured; what was left out is added to the findings, which may be NULL. */
+enum err sweep_choice_of_settings(const struct sweep_question *question, struct clock_choice *out,
+                                  struct data_findings *findings, struct error *why) MUST_USE;
+/* By a fit where sweep_points_is_fitted, of the GPU that most was measured on; else as measured. */
+enum err sweep_choice_of(const struct sweep_points *points, const char *directory,
+                         const struct optimize_goal *goal, struct clock_choice *out,
+                         struct error *why) MUST_USE;
 
 #endif
