@@ -15,11 +15,9 @@
 #include "core/secret.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
 #include "port/proc.h"
 #include "report/text/analysis_report.h"
 #include "report/text/format.h"
-#include "runner/gpu_control.h"
 #include "runner/sweep.h"
 #include "runner/sweep_control.h"
 
@@ -28,12 +26,28 @@ struct sweep_options {
     struct option_list knobs;
     bool paired, profile, control, restore, dry_run, json, quiet;
     unsigned repeats, most_repeats, warmups;
-    double until_pct, cooldown_s, seed;
-    const char *output_dir, *resume;
+    double until_pct, cooldown_s, seed, least_mhz;
+    const char *output_dir, *resume, *list, *mode, *objective;
+    unsigned probes;
 };
 
-static struct sweep_options args = {
-    .repeats = 1, .most_repeats = 10, .until_pct = UNKNOWN, .cooldown_s = UNKNOWN, .seed = UNKNOWN};
+static struct sweep_options args = {.repeats = 1,
+                                    .most_repeats = 10,
+                                    .until_pct = UNKNOWN,
+                                    .cooldown_s = UNKNOWN,
+                                    .seed = UNKNOWN,
+                                    .least_mhz = 510,
+                                    .probes = 4,
+                                    .mode = "custom",
+                                    .objective = "edp"};
+
+/* The n of E T^n. */
+static const struct {
+    const char *name;
+    double exponent;
+} OBJECTIVES[] = {{"energy", 0}, {"edp", 1}, {"ed2p", 2}};
+static const char *const OBJECTIVE_NAMES[] = {"energy", "edp", "ed2p", NULL};
+static const char *const MODES[] = {"custom", "baseline", "dvfs", "probe", NULL};
 
 /* ---- what is asked for ---- */
 
@@ -81,7 +95,68 @@ static enum err set_command(struct sweep *sweep, const char **words, size_t coun
     return err;
 }
 
-static enum err plan(struct sweep *sweep, const char **words, size_t count, struct error *why)
+static bool mode_is(const char *mode)
+{
+    return strcmp(args.mode, mode) == 0;
+}
+
+/* The --knob gpu-clock of the mode.  Without a GPU that can be asked, its default alone, with the reason. */
+static enum err clock_knob(struct sweep *sweep, struct text *out, struct error *why)
+{
+    double *clocks = NULL;
+    size_t count;
+    struct error reason = {0};
+    enum err err =
+        sweep_control_clocks(NULL, args.measure.devices, args.least_mhz, &clocks, &count, &reason);
+    if (err && !sweep_control_is_refused(err))
+        err = err_set(why, err, "%s", reason.text);
+    else if (err) {
+        tell("ipw sweep: --control is not possible: %s\n", reason.text);
+        tell("ipw sweep: MEASURES ONLY: clocks and power limit stay as they are\n");
+        text_add(out, "gpu-clock=default");
+        sweep->uncontrolled = strdup(reason.text);
+        err = sweep->uncontrolled ? ERR_OK : err_no_memory(why);
+    } else if (mode_is("probe")) {
+        sweep_probe_knob(clocks, count, args.probes, out);
+    } else {
+        text_add(out, "gpu-clock=");
+        for (size_t i = 0; i < count; i++)
+            text_addf(out, "%s%.10g", i ? "," : "", clocks[i]);
+    }
+    free(clocks);
+    return err;
+}
+
+static enum err mode_knob(struct sweep *sweep, struct text *out, struct error *why)
+{
+    if (!mode_is("baseline"))
+        return clock_knob(sweep, out, why);
+    text_add(out, "gpu-clock=default");
+    sweep->control = true;
+    sweep->uncontrolled = strdup("baseline: the GPU's own clocks");
+    return sweep->uncontrolled ? ERR_OK : err_no_memory(why);
+}
+
+static enum err find_points(struct sweep *sweep, struct error *why)
+{
+    struct text knob = {0};
+    enum err err = ERR_OK;
+    if (args.list)
+        return sweep_read_list(args.list, sweep, why);
+    if (!mode_is("custom")) {
+        err = mode_knob(sweep, &knob, why);
+        if (!err && args.knobs.count == OPTION_LIST_MAX)
+            err = err_set(why, ERR_USAGE, "too many knobs");
+        if (!err)
+            args.knobs.items[args.knobs.count++] = text_get(&knob);
+    }
+    if (!err)
+        err = sweep_expand(args.knobs.items, args.knobs.count, args.paired, sweep, why);
+    text_release(&knob);
+    return err;
+}
+
+static enum err set_how(struct sweep *sweep)
 {
     bool until = is_known(args.until_pct);
     unsigned least = until && args.repeats < 2 ? 2 : args.repeats; /* one has no standard error */
@@ -94,7 +169,20 @@ static enum err plan(struct sweep *sweep, const char **words, size_t count, stru
     sweep->started_at = seconds(clock_wall());
     sweep->starts = 1;
     sweep->seed = is_known(args.seed) ? (unsigned)args.seed : (unsigned)sweep->started_at;
-    enum err err = sweep_expand(args.knobs.items, args.knobs.count, args.paired, sweep, why);
+    sweep->least_mhz = mode_is("dvfs") || mode_is("probe") ? args.least_mhz : UNKNOWN;
+    sweep->time_exponent = UNKNOWN;
+    for (size_t i = 0; i < sizeof OBJECTIVES / sizeof *OBJECTIVES; i++)
+        if (mode_is("probe") && strcmp(OBJECTIVES[i].name, args.objective) == 0)
+            sweep->time_exponent = OBJECTIVES[i].exponent;
+    sweep->mode = strdup(args.mode);
+    return sweep->mode ? ERR_OK : ERR_NO_MEMORY;
+}
+
+static enum err plan(struct sweep *sweep, const char **words, size_t count, struct error *why)
+{
+    enum err err = err_explain(why, set_how(sweep));
+    if (!err)
+        err = find_points(sweep, why);
     if (!err)
         err = err_explain(why, set_command(sweep, words, count));
     if (!err)
@@ -270,17 +358,17 @@ static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_cont
 
 static int restore(void)
 {
-    struct gpu_restored done;
+    unsigned restored, held;
     struct error why = {0};
-    enum err err = gpu_control_restore(&done, &why);
-    if (done.restored)
-        tell("ipw sweep: restored %u GPU%s\n", done.restored, done.restored == 1 ? "" : "s");
-    if (done.held)
-        tell("ipw sweep: %u GPU%s left alone: a running process controls %s\n", done.held,
-             done.held == 1 ? "" : "s", done.held == 1 ? "it" : "them");
+    enum err err = sweep_control_restore(&restored, &held, &why);
+    if (restored)
+        tell("ipw sweep: restored %u GPU%s\n", restored, restored == 1 ? "" : "s");
+    if (held)
+        tell("ipw sweep: %u GPU%s left alone: a running process controls %s\n", held,
+             held == 1 ? "" : "s", held == 1 ? "it" : "them");
     if (err)
         return complain(EXIT_FAILED, "%s", why.text);
-    if (!done.restored && !done.held)
+    if (!restored && !held)
         tell("ipw sweep: nothing to restore\n");
     return EXIT_DONE;
 }
@@ -373,6 +461,16 @@ static const struct option_row ROWS[] = {
      .help = "values of {NAME}: 1,2,4 or 600-1200:150; may be repeated"},
     {.name = "paired", .type = OPTION_FLAG, .target = &args.paired,
      .help = "first values together, then second ones (default: all combinations)"},
+    {.name = "list", .type = OPTION_TEXT, .target = &args.list, .value = "FILE",
+     .help = "points from a CSV file: names of knobs, then a setting a line"},
+    {.name = "mode", .type = OPTION_CHOICE, .target = &args.mode, .value = "MODE", .choices = MODES,
+     .help = "custom (--knob, --list), baseline, dvfs (all clocks) or probe"},
+    {.name = "min-clock", .type = OPTION_NUMBER, .target = &args.least_mhz, .value = "MHZ",
+     .help = "lowest clock of modes dvfs and probe (default: 510)", .least = 0, .most = 1e5},
+    {.name = "probes", .type = OPTION_COUNT, .target = &args.probes, .value = "PROBES",
+     .help = "clocks that mode probe begins with, 3 to 5 (default: 4)", .least = SWEEP_PROBES_LEAST, .most = SWEEP_PROBES_MOST},
+    {.name = "objective", .type = OPTION_CHOICE, .target = &args.objective, .value = "OBJECTIVE", .choices = OBJECTIVE_NAMES,
+     .help = "what mode probe minimizes: energy, edp (default) or ed2p"},
     {.name = "profile", .type = OPTION_FLAG, .target = &args.profile,
      .help = "what follows -- are options of `ipw profile`, not a command"},
     {.name = "control", .type = OPTION_FLAG, .target = &args.control,
@@ -407,9 +505,20 @@ static const struct option_row ROWS[] = {
 };
 /* clang-format on */
 
+static const char *conflict_of_modes(void)
+{
+    bool clocks = mode_is("dvfs") || mode_is("probe");
+    if (args.list && (args.knobs.count || args.paired || !mode_is("custom")))
+        return "--list has all knobs and points: drop --knob, --paired and --mode";
+    if (clocks && !args.control && !args.resume)
+        return "modes dvfs and probe set the GPU's clock: give --control, which needs root";
+    if (mode_is("baseline") && args.control)
+        return "mode baseline leaves the GPU as it is: drop --control";
+    return NULL;
+}
+
 static int sweep_main(const char **words, size_t count)
 {
-    struct error why = {0};
     if (args.restore)
         return count ? complain_usage("--restore takes no command") : restore();
     secret_add_words((char *const *)words);
@@ -418,10 +527,11 @@ static int sweep_main(const char **words, size_t count)
                                            : "missing command");
     if (is_known(args.seed) && args.seed != floor(args.seed))
         return complain(EXIT_USAGE, "--seed takes a whole number");
+    const char *conflict = conflict_of_modes();
+    if (conflict)
+        return complain(EXIT_USAGE, "%s", conflict);
     if (args.profile && args.warmups)
         return complain(EXIT_USAGE, "--warmup is for commands: use --warmup-queries after --");
-    if (jv_available(&why))
-        return complain(EXIT_FAILED, "%s", why.text);
     proc_block_signals();
     return args.resume ? resume(words, count) : begin(words, count);
 }

@@ -57,6 +57,7 @@ void sweep_release(struct sweep *sweep)
         release_attempt(&sweep->attempts[i]);
     free(sweep->attempts);
     free(sweep->uncontrolled);
+    free(sweep->mode);
     *sweep = (struct sweep){0};
 }
 
@@ -105,6 +106,21 @@ void sweep_setting(const struct sweep *sweep, size_t point, struct text *out)
                   sweep->values[point * sweep->knob_count + k]);
 }
 
+bool sweep_knob_is_gpu(const char *name)
+{
+    return strcmp(name, "gpu-clock") == 0 || strcmp(name, "mem-clock") == 0 ||
+           strcmp(name, "power-limit") == 0;
+}
+
+bool sweep_same_point(const struct sweep *sweep, size_t a, size_t b)
+{
+    for (size_t k = 0; k < sweep->knob_count; k++)
+        if (strcmp(sweep->values[a * sweep->knob_count + k],
+                   sweep->values[b * sweep->knob_count + k]) != 0)
+            return false;
+    return true;
+}
+
 /* ---- writing ---- */
 
 static void put_words(struct json *json, const char *key, char *const *words, size_t count)
@@ -126,6 +142,9 @@ static void put_settings(const struct sweep *sweep, struct text *out)
         put_words(&json, NULL, sweep->values + p * sweep->knob_count, sweep->knob_count);
     json_array_end(&json);
     json_string(&json, "points_are", sweep->profile ? "profile" : "run");
+    json_string(&json, "mode", sweep->mode);
+    json_number(&json, "time_exponent", sweep->time_exponent);
+    json_number(&json, "least_mhz", sweep->least_mhz);
     json_bool(&json, "control", sweep->control);
     json_string(&json, "uncontrolled", sweep->uncontrolled);
     put_words(&json, "options", sweep->options, sweep->option_count);
@@ -150,15 +169,18 @@ enum err sweep_create(const struct sweep *sweep, const char *parent, struct run_
                       struct error *why)
 {
     struct text settings = {0}, subject = {0};
+    enum err err = jv_available(why); /* without, neither its runs nor itself could be read */
+    if (err)
+        return err;
     put_settings(sweep, &settings);
     subject_of(sweep, &subject);
     const struct journal_header header = {.kind = RUN_KIND_SWEEP,
                                           .start = 1,
                                           .started_at = sweep->started_at,
                                           .settings = text_get(&settings)};
-    enum err err = settings.failed || subject.failed
-                       ? err_no_memory(why)
-                       : run_writer_open(writer, parent, text_get(&subject), &header, why);
+    err = settings.failed || subject.failed
+              ? err_no_memory(why)
+              : run_writer_open(writer, parent, text_get(&subject), &header, why);
     if (!err && journal_sync(&writer->records, why)) {
         run_writer_close(writer);
         err = ERR_IO;
@@ -200,6 +222,40 @@ enum err sweep_add(struct sweep *sweep, struct run_writer *writer,
     enum err err = keep_attempt(sweep, attempt) ? err_no_memory(why) : ERR_OK;
     if (!err)
         err = journal_append(&writer->records, &line, why);
+    if (!err)
+        err = journal_sync(&writer->records, why);
+    text_release(&line);
+    return err;
+}
+
+/* One more point, with copies of the words. */
+static enum err keep_point(struct sweep *sweep, char *const *values)
+{
+    size_t count = sweep->point_count * sweep->knob_count;
+    enum err err = sweep->point_count < POINTS_MOST ? ERR_OK : ERR_BAD_VALUE;
+    for (size_t k = 0; !err && k < sweep->knob_count; k++)
+        err = sweep_word(&sweep->values, &count, values[k]);
+    for (size_t i = sweep->point_count * sweep->knob_count; err && i < count; i++)
+        free(sweep->values[i]);
+    sweep->point_count += !err;
+    return err;
+}
+
+enum err sweep_extend(struct sweep *sweep, struct run_writer *writer, char *const *values,
+                      struct error *why)
+{
+    struct text line = {0};
+    struct json json;
+    enum err err = err_explain(why, keep_point(sweep, values));
+    if (err)
+        return err;
+    json_init(&json, &line, false);
+    json_object(&json, NULL);
+    json_string(&json, "kind", "added");
+    put_words(&json, "values", sweep->values + (sweep->point_count - 1) * sweep->knob_count,
+              sweep->knob_count);
+    json_object_end(&json);
+    err = journal_append(&writer->records, &line, why);
     if (!err)
         err = journal_sync(&writer->records, why);
     text_release(&line);
@@ -288,8 +344,12 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
     sweep->started_at = jv_number(jv_get(line, "started_at"));
     sweep->profile = kind && strcmp(kind, "profile") == 0;
     const char *reason = jv_text(jv_get(settings, "uncontrolled"));
+    const char *mode = jv_text(jv_get(settings, "mode"));
     sweep->control = jv_bool(jv_get(settings, "control"), false);
-    if (reason && !(sweep->uncontrolled = strdup(reason)))
+    sweep->time_exponent = jv_number(jv_get(settings, "time_exponent"));
+    sweep->least_mhz = jv_number(jv_get(settings, "least_mhz"));
+    sweep->mode = strdup(mode ? mode : "custom");
+    if (!sweep->mode || (reason && !(sweep->uncontrolled = strdup(reason))))
         return ERR_NO_MEMORY;
     sweep->seed = count_in(settings, "seed");
     sweep->repeats = count_in(settings, "repeats");
@@ -334,6 +394,17 @@ static enum err take_attempt(const struct jv *line, struct sweep *sweep)
     return keep_attempt(sweep, &attempt);
 }
 
+static enum err take_added(const struct jv *line, struct sweep *sweep)
+{
+    char **words = NULL;
+    size_t count = 0;
+    enum err err = take_words(jv_get(line, "values"), &words, &count);
+    if (!err)
+        err = count == sweep->knob_count ? keep_point(sweep, words) : ERR_BAD_VALUE;
+    release_words(words, count);
+    return err;
+}
+
 static enum err take_line(void *context, const struct jv *line)
 {
     struct sweep *sweep = context;
@@ -342,6 +413,8 @@ static enum err take_line(void *context, const struct jv *line)
         return take_header(line, sweep);
     if (kind && strcmp(kind, "point") == 0)
         return take_attempt(line, sweep);
+    if (kind && strcmp(kind, "added") == 0)
+        return take_added(line, sweep);
     if (kind && strcmp(kind, "end") == 0)
         sweep->ended = true;
     return ERR_OK;

@@ -35,9 +35,12 @@ struct sweep {
     size_t word_count;
     char **options; /* of `ipw run` or `ipw profile`, before the command; then NULL */
     size_t option_count;
-    bool profile;       /* points are profiles: the command is the options of `ipw profile` */
-    bool control;       /* knobs gpu-clock, mem-clock and power-limit are set on the GPU */
-    char *uncontrolled; /* why they were not, their only value being "default"; NULL: they were */
+    bool profile;         /* points are profiles: the command is the options of `ipw profile` */
+    bool control;         /* knobs gpu-clock, mem-clock and power-limit are set on the GPU */
+    char *uncontrolled;   /* why they were not, their only value being "default"; NULL: they were */
+    char *mode;           /* how the points were chosen: "custom", "baseline", "dvfs", "probe" */
+    double time_exponent; /* mode probe: n of the E T^n that is minimized */
+    double least_mhz;     /* modes dvfs and probe: the lowest clock */
     unsigned seed, repeats, most_repeats;
     double
         until_pct; /* repeat until the standard error is so small; UNKNOWN: `repeats` are enough */
@@ -76,6 +79,10 @@ enum err sweep_reopen(struct sweep *sweep, const char *directory, struct run_wri
 enum err sweep_add(struct sweep *sweep, struct run_writer *writer,
                    const struct sweep_attempt *attempt, struct error *why) MUST_USE;
 
+/* Adds a point, values[knob_count], to a sweep under way. */
+enum err sweep_extend(struct sweep *sweep, struct run_writer *writer, char *const *values,
+                      struct error *why) MUST_USE;
+
 /* Records the end, with a summary, so that the sweep is listed among the runs. */
 enum err sweep_finish(struct sweep *sweep, struct run_writer *writer, struct error *why) MUST_USE;
 
@@ -84,6 +91,12 @@ bool sweep_folder(const char *directory, size_t point, unsigned repeat, char *to
 bool sweep_log(const char *folder, char *to, size_t size);
 
 struct sweep_figures sweep_figures(const struct sweep *sweep, size_t point);
+
+/* The names of knobs that a sweep with `control` sets on the GPU, not in the command alone. */
+bool sweep_knob_is_gpu(const char *name);
+
+/* Whether all knobs have the same values at two points. */
+bool sweep_same_point(const struct sweep *sweep, size_t a, size_t b);
 
 /* "threads=4, batch=8" */
 void sweep_setting(const struct sweep *sweep, size_t point, struct text *out);

@@ -12,11 +12,26 @@
 #include "rundir/sweep.h"
 
 struct sweep_control;
+struct text;
+
+enum { SWEEP_POINTS_MOST = 10000 };
 
 /* Of knobs such as "threads=1,2,4" and "clock=600-1200:150", every combination, or with `paired` the first values of
  * all, then the second ones ...  ERR_USAGE names what is wrong. */
 enum err sweep_expand(const char *const *knobs, size_t count, bool paired, struct sweep *sweep,
                       struct error *why) MUST_USE;
+
+/* Of a CSV file: the names of the knobs, then a point a line.  ERR_USAGE names what is wrong, other errors why it cannot
+ * be read. */
+enum err sweep_read_list(const char *path, struct sweep *sweep, struct error *why) MUST_USE;
+
+/* Mode probe.  The --knob of so many clocks, from clocks[count] (highest first) down to 0.45 of the highest.  And when
+ * they were measured, adds points near the optimum of the fitted model, of each setting of the other knobs one at a
+ * time; none, and *added false, when the optimum is among the measured ones. */
+enum { SWEEP_PROBES_LEAST = 3, SWEEP_PROBES_MOST = 5 };
+void sweep_probe_knob(const double *clocks, size_t count, unsigned probes, struct text *out);
+enum err sweep_refine(struct sweep *sweep, struct run_writer *writer, const double *clocks,
+                      size_t count, bool *added, struct error *why) MUST_USE;
 
 /* Each knob must be a {placeholder} of the command or set on the GPU; other braces stay as they are.  ERR_USAGE names one that is not. */
 enum err sweep_check_command(const struct sweep *sweep, struct error *why) MUST_USE;

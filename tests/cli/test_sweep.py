@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`ipw sweep`: every setting once, the values as they were given, in an order that the seed repeats; failures are
 recorded; a killed sweep goes on where it was."""
+import csv
 import json
 import os
 import signal
@@ -14,6 +15,9 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 from machines import Nvidia  # noqa: E402
 from program import IPW, PATIENCE_S, ipw, python  # noqa: E402
+
+SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
+CLOCKS = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / "data/dvfs/supported_clocks.csv"
 
 # Appends its arguments as a line of JSON: what arrived, and when.
 NOTE = "import json, sys; open(sys.argv[1], 'a').write(json.dumps(sys.argv[2:]) + '\\n')"
@@ -77,6 +81,18 @@ class Points(SweepTest):
     def test_repeats_are_rounds(self):
         self.sweep("--knob", "a=1,2,3", "--repeat", 2)
         self.assertEqual([attempt["repeat"] for attempt in self.attempts()], [1, 1, 1, 2, 2, 2])
+
+    def test_a_list_of_points(self):
+        points = self.root / "points.csv"
+        points.write_text('a,b\n1,"x, y"\n2,z\n')
+        self.sweep("--list", points, command=python(NOTE, self.notes, "{a}", "{b}"))
+        self.assertEqual(sorted(self.noted()), [["1", "x, y"], ["2", "z"]])
+        for text, said in (("", "empty"), ("a\n", "0 points"), ("a,b\n1,2\n1,2\n", "lines 2 and 3 are the same point"),
+                           ("a,a\n1,2\n", "more than once"), ("a b\n1\n", "no name"), ("a,b\n1\n", "line 2")):
+            points.write_text(text)
+            self.assertIn(said, self.sweep("--list", points, code=2).stderr)
+        self.assertIn("drop --knob", self.sweep("--list", points, "--knob", "a=1", code=2).stderr)
+        self.sweep("--list", self.root / "none.csv", code=1)
 
     def test_what_is_refused(self):
         for words, said in ((["--knob", "a=1"], "no {a}"), (["--knob", "a"], "NAME=VALUES"),
@@ -167,7 +183,7 @@ class Controlled(Nvidia):
         return file.read_text().strip() if file.exists() else self.FREE
 
 
-class Control(SweepTest):
+class ControlTest(SweepTest):
     # Notes what the card is set to while the command runs.
     SEE = python("import os, sys; open(sys.argv[1], 'a').write(open(os.environ['IPW_FAKE_NVML_STATE']).read())")
 
@@ -179,6 +195,8 @@ class Control(SweepTest):
     def seen(self):
         return sorted(self.notes.read_text().splitlines())
 
+
+class Control(ControlTest):
     def test_each_point_has_its_settings_and_the_card_goes_back(self):
         machine = self.machine()
         done = self.sweep("--control", "--knob", "gpu-clock=default,510,1005", "--knob", "power-limit=300",
@@ -234,6 +252,49 @@ class Control(SweepTest):
         self.assertIn("needs root", done.stdout)
         self.assertFalse((machine.root / "settings").exists())
         self.assertFalse((machine.root / "run/ipw").exists())
+
+
+class Modes(ControlTest):
+    def test_dvfs_is_every_clock_of_the_driver_s_list(self):
+        if not CLOCKS.exists():
+            self.skipTest(f"{CLOCKS} is not there")
+        lists = {}
+        for row in csv.DictReader(CLOCKS.read_text().splitlines()):
+            lists.setdefault(row["gpu"], {}).setdefault(row["mem_mhz"], []).append(row["graphics_mhz"])
+        for gpu, used in (("V100", 117), ("A100", 61), ("H100", 86)):
+            machine = self.machine()
+            machine.script("\n".join(f"clocks 0 {memory} {','.join(clocks)}" for memory, clocks in lists[gpu].items()))
+            plan = self.sweep("--control", "--mode", "dvfs", "--dry-run", command=["true"], machine=machine).stdout
+            shown = [line.split("gpu-clock=")[1].split(":")[0] for line in plan.splitlines() if "gpu-clock=" in line]
+            usable = {mhz for clocks in lists[gpu].values() for mhz in clocks if int(mhz) >= 510}
+            self.assertEqual((set(shown), len(shown)), (usable, used))
+            plan = self.sweep("--control", "--mode", "dvfs", "--min-clock", 0, "--dry-run", command=["true"], machine=machine)
+            self.assertIn(f"{len(set().union(*lists[gpu].values()))} settings", plan.stdout)
+
+    def test_baseline_sets_nothing(self):
+        machine = self.machine()
+        self.sweep("--mode", "baseline", command=["true"], machine=machine)
+        self.assertEqual([attempt["settings"] for attempt in self.attempts()], [{"gpu-clock": "default"}])
+        self.assertFalse((machine.root / "settings").exists())
+        self.assertIn("drop --control", self.sweep("--mode", "baseline", "--control", command=["true"], code=2).stderr)
+
+    def test_clocks_need_control(self):
+        for mode in ("dvfs", "probe"):
+            self.assertIn("give --control", self.sweep("--mode", mode, command=["true"], code=2).stderr)
+        done = self.sweep("--mode", "dvfs", "--control", command=["true"], machine=self.machine("devices 0"))
+        self.assertIn("MEASURES ONLY", done.stderr)
+        self.assertEqual([attempt["settings"] for attempt in self.attempts()], [{"gpu-clock": "default"}])
+
+    def test_probe_goes_on_near_the_optimum(self):
+        # At a constant power the least energy is at the highest clock, and so are the clocks that are added.
+        machine = self.machine("value throttle 0 0\npower 0 constant 300")
+        self.sweep("--mode", "probe", "--probes", 3, "--control", machine=machine,
+                   command=python("import sys, time; time.sleep(0.4 * 1785 / float(sys.argv[1]))", "{gpu-clock}"))
+        clocks = [int(attempt["settings"]["gpu-clock"]) for attempt in self.attempts()]
+        self.assertEqual(sorted(clocks[:3]), [810, 1290, 1785])
+        self.assertTrue(1 <= len(clocks[3:]) <= 8, clocks)
+        self.assertGreater(max(clocks[3:]), 1600)
+        self.assertEqual(machine.settings(), Controlled.FREE)
 
 
 class ControlEnds(SweepTest):
