@@ -85,7 +85,8 @@ static long find_clock(const struct sweep *sweep)
     return -1;
 }
 
-double sweep_points_clock(const struct sweep_points *points, size_t point)
+/* The GPU clock at a setting; UNKNOWN without such a knob, and where it was left at its default. */
+static double clock_at(const struct sweep_points *points, size_t point)
 {
     double mhz = UNKNOWN;
     if (points->clock >= 0 &&
@@ -322,7 +323,7 @@ static struct optimize_point setting_at(const struct sweep_points *points, size_
     str_plain(out.setting, sizeof out.setting);
     text_release(&setting);
     mean_conditions(points, point, &out);
-    out.freq_mhz = sweep_points_clock(points, point);
+    out.freq_mhz = clock_at(points, point);
     out.runs = (unsigned)figures.measured;
     out.figures[FREQ_ENERGY_J].value = figures.joules;
     out.figures[FREQ_TIME_S].value = figures.seconds;
@@ -389,7 +390,7 @@ bool sweep_points_is_fitted(const struct sweep_points *points)
     const struct sweep *sweep = &points->sweep;
     size_t clocks = 0;
     for (size_t p = 0; p < sweep->point_count; p++)
-        clocks += is_known(sweep_points_clock(points, p));
+        clocks += is_known(clock_at(points, p));
     return sweep->knob_count == 1 && clocks > 0 &&
            (clocks == sweep->point_count || clocks >= POWER_SWEEP_LEAST);
 }
@@ -452,7 +453,7 @@ static struct freq_point freq_point_of(const struct sweep_points *points, size_t
                      sizeof point.application);
     point.run = attempt->repeat + 1; /* none is a first run: all start alike, in random order */
     point.seq = (double)index;
-    point.freq_mhz = sweep_points_clock(points, attempt->point);
+    point.freq_mhz = clock_at(points, attempt->point);
     point.time_s = attempt->seconds;
     point.energy_j = attempt->joules;
     point.power_w = is_known(attempt->joules) ? m->watts : UNKNOWN;

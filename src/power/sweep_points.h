@@ -62,8 +62,6 @@ struct sweep_figures sweep_points_figures(const struct sweep_points *points, siz
 size_t sweep_points_excluded(const struct sweep_points *points, enum sweep_exclusion exclusion);
 /* "2 failed, 1 throttled"; "" where all are used. */
 void sweep_points_exclusions(const struct sweep_points *points, char *to, size_t size);
-/* Of the GPU clock at a setting; UNKNOWN without such a knob, and where it was left at its default. */
-double sweep_points_clock(const struct sweep_points *points, size_t point);
 /* Whether the energy of an attempt that is used was estimated, not measured. */
 bool sweep_points_is_estimated(const struct sweep_points *points);
 
