@@ -232,7 +232,7 @@ static void add_step(const struct sweep *sweep, const struct sweep_step *step, s
     text_add(out, ":");
     for (size_t i = 0; words && words[i]; i++) {
         text_add(out, " ");
-        text_add_shell_word(out, words[i]);
+        text_add_shell(out, words[i]);
     }
     text_add(out, "\n");
     out->failed = out->failed || !words;
@@ -309,13 +309,15 @@ static int usage_or_failure(enum err err, const struct error *why)
 
 /* ---- results ---- */
 
-static int show_result(const struct sweep *sweep, const char *directory)
+enum { SETTINGS_SHOWN = 8 };
+
+static int show_result(const char *directory)
 {
     struct error why = {0};
     struct result result;
     struct text out = {0};
     struct json json;
-    const struct analysis_input input = {.sweep = sweep};
+    const struct analysis_input input = {.sweep = directory};
     const struct params none = {0};
     enum err err = analysis_run(analysis_driver_find("sweep", &why), &input, &none, &result);
     int code = EXIT_DONE;
@@ -329,7 +331,7 @@ static int show_result(const struct sweep *sweep, const char *directory)
         json_object_end(&json);
         text_add(&out, "\n");
     } else
-        analysis_text(&result, wants_color(STDOUT_FILENO), &out);
+        analysis_brief(&result, SETTINGS_SHOWN, wants_color(STDOUT_FILENO), &out);
     if (!code)
         code = put_output(&out);
     text_release(&out);
@@ -409,7 +411,7 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
         code = EXIT_FAILED;
     if (sweep->only)
         return code;
-    int shown = show_result(sweep, writer->directory);
+    int shown = show_result(writer->directory);
     return shown ? shown : code;
 }
 
@@ -445,7 +447,7 @@ static int follow(struct sweep *sweep, struct run_writer *writer)
                         "%zu of %zu settings were not measured: see the logs in %s/slurm; `ipw "
                         "sweep --resume %s --slurm` submits them again",
                         left, sweep->point_count, writer->directory, writer->directory);
-    int shown = show_result(sweep, writer->directory);
+    int shown = show_result(writer->directory);
     return shown ? shown : has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
 }
 

@@ -93,20 +93,6 @@ void text_add_repaired(struct text *text, const char *bytes, size_t length)
     }
 }
 
-void text_add_shell_word(struct text *text, const char *word)
-{
-    static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-./=:,+@%";
-    if (*word && strspn(word, PLAIN) == strlen(word)) {
-        text_add(text, word);
-        return;
-    }
-    text_add(text, "'");
-    for (; *word; word++)
-        *word == '\'' ? text_add(text, "'\\''") : text_add_bytes(text, word, 1);
-    text_add(text, "'");
-}
-
 const char *text_get(const struct text *text)
 {
     return text->bytes ? text->bytes : "";
@@ -381,6 +367,23 @@ static void add_shown(struct text *text, const char *bytes, size_t length, bool 
 void text_add_plain(struct text *text, const char *string)
 {
     add_shown(text, string, strlen(string), false, false);
+}
+
+void text_add_shell(struct text *text, const char *word)
+{
+    static const char PLAIN[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._/:=+@%,";
+    if (word[0] && strspn(word, PLAIN) == strlen(word)) {
+        text_add(text, word);
+        return;
+    }
+    text_add(text, "'");
+    for (; *word; word++)
+        if (*word == '\'')
+            text_add(text, "'\\''");
+        else
+            text_add_bytes(text, word, 1);
+    text_add(text, "'");
 }
 
 void text_add_lines(struct text *text, const char *bytes, size_t length, bool styled)

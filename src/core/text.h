@@ -23,8 +23,6 @@ void text_add_bytes(struct text *text, const char *bytes, size_t length);
 void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
 /* As valid UTF-8: every invalid byte becomes U+FFFD. */
 void text_add_repaired(struct text *text, const char *bytes, size_t length);
-/* As a shell would need it to be one word of these bytes. */
-void text_add_shell_word(struct text *text, const char *word);
 const char *text_get(const struct text *text); /* "" when empty */
 
 /* NULL for "": what is not known is null in JSON. */
@@ -81,6 +79,9 @@ struct plain_text {
 };
 struct plain_text plain_text(const char *string);
 void text_add_plain(struct text *text, const char *string);
+
+/* A word as a shell takes it: in single quotes where it must be. */
+void text_add_shell(struct text *text, const char *word);
 
 /* Lines for a terminal, whatever they quote: of what is not plain, line ends stay, and with `styled` the few colors
  * that the program uses. */

@@ -149,11 +149,11 @@ enum err slurm_script(const struct slurm_array *array, struct text *out, struct 
     for (size_t i = 0; array->command[i]; i++) {
         text_add(out, " ");
         if (array->command[i][0] || array->command[i + 1])
-            text_add_shell_word(out, array->command[i]);
+            text_add_shell(out, array->command[i]);
     }
     text_add(out, "\"${parts[SLURM_ARRAY_TASK_ID]}\"");
     if (array->suffix[0])
-        text_add_shell_word(out, array->suffix);
+        text_add_shell(out, array->suffix);
     text_add(out, "\n");
     return !err && out->failed ? err_no_memory(why) : err;
 }
