@@ -183,7 +183,6 @@ static enum err set_how(struct sweep *sweep)
     sweep->most_repeats = until && args.most_repeats > least ? args.most_repeats : least;
     sweep->until_pct = args.until_pct;
     sweep->cooldown_s = args.cooldown_s;
-    sweep->slurm = args.slurm.on;
     sweep->started_at = seconds(clock_wall());
     sweep->starts = 1;
     sweep->seed = is_known(args.seed) ? (unsigned)args.seed : (unsigned)sweep->started_at;
@@ -205,7 +204,7 @@ static enum err plan(struct sweep *sweep, const char **words, size_t count, stru
         err = err_explain(why, set_command(sweep, words, count));
     if (!err)
         err = err_explain(why, add_options(sweep));
-    if (!err && sweep->slurm)
+    if (!err && args.slurm.on)
         err = check_no_secrets(sweep, why);
     if (!err && sweep->control)
         err = sweep_control_check(sweep, why);
@@ -457,7 +456,7 @@ static int execute_on_slurm(struct sweep *sweep, struct run_writer *writer)
     struct error why = {0};
     size_t count;
     if (args.slurm.on) {
-        enum err err = sweep_array_submit(sweep, writer, &args.slurm.options,
+        enum err err = sweep_array_submit(sweep, writer->directory, &args.slurm.options,
                                           !args.slurm.script_only, tell_script, &count, &why);
         if (err)
             return usage_or_failure(err, &why);
@@ -483,7 +482,7 @@ static int resume(const char **words, size_t count)
                        : sweep_reopen(&sweep, args.resume, &writer, &why);
     if (err)
         return usage_or_failure(err, &why);
-    bool arrays = (sweep.slurm || sweep.job_count || args.slurm.on) && !args.point;
+    bool arrays = (args.slurm.on || slurm_was_used(args.resume)) && !args.point;
     if (arrays && count)
         err = err_set(&why, ERR_USAGE, "the command of a sweep on Slurm cannot be changed");
     if (!err && (args.point || arrays) && is_known(sweep.time_exponent))
@@ -520,7 +519,7 @@ static int begin(const char **words, size_t count)
     struct error why = {0};
     enum err err = plan(&sweep, words, count, &why);
     int code;
-    if (!err && !args.dry_run && !sweep.slurm)
+    if (!err && !args.dry_run && !args.slurm.on)
         err = take_control(&sweep, true, &control, &why);
     if (err) {
         code = usage_or_failure(err, &why);
@@ -530,7 +529,8 @@ static int begin(const char **words, size_t count)
         code = usage_or_failure(err, &why);
         (void)!sweep_control_end(control, &why); /* nothing was set */
     } else {
-        code = sweep.slurm ? execute_on_slurm(&sweep, &writer) : execute(&sweep, &writer, control);
+        code =
+            args.slurm.on ? execute_on_slurm(&sweep, &writer) : execute(&sweep, &writer, control);
         run_writer_close(&writer);
     }
     sweep_release(&sweep);

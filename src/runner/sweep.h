@@ -74,9 +74,8 @@ enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
  * --resume SWEEP --point K` and keeps the result in the point's folder; whoever follows the array collects the results
  * into the sweep. ---- */
 
-/* Writes a script for the points that are left and in no queue, or several where they are many, and submits them
- * unless told not to.  *count: points.  `wrote`: is told of each script, with the job's number or NULL. */
-enum err sweep_array_submit(struct sweep *sweep, struct run_writer *writer,
+/* slurm_submit of the points that are left; *count: how many. */
+enum err sweep_array_submit(const struct sweep *sweep, const char *directory,
                             const struct slurm_options *options, bool submit,
                             void (*wrote)(const char *script, const char *job), size_t *count,
                             struct error *why) MUST_USE;

@@ -72,6 +72,11 @@ class SlurmTest(unittest.TestCase):
         lines = [json.loads(line) for line in (self.directory() / "records.jsonl").read_text().splitlines()]
         return [line for line in lines if line["kind"] == kind]
 
+    def jobs(self):
+        """The number of each job array, and its settings by index."""
+        files = [path.read_text().split() for path in sorted(self.directory().glob("slurm/*.job"))]
+        return [{"job": words[0], "points": [int(word) for word in words[1:]]} for words in files]
+
     def noted(self):
         return self.notes.read_text().split()
 
@@ -93,7 +98,7 @@ class Sweeps(SlurmTest):
                          sorted((a, repeat) for a in "123456" for repeat in (1, 2)))
         result = json.loads(done.stdout)["sweep"]
         self.assertEqual((result["summary"]["settings"], result["summary"]["complete"]), (6, True))
-        self.assertEqual(len(self.lines("job")), 1)
+        self.assertEqual(len(self.jobs()), 1)
 
     def test_a_failed_element_is_resumed_alone(self):
         fails = self.root / "fails"
@@ -107,7 +112,7 @@ class Sweeps(SlurmTest):
         self.assertEqual(len(self.noted()), 3)
         self.ipw("sweep", "--resume", self.directory(), "--slurm", "--retry-failed")
         self.assertEqual(sorted(self.noted()), ["1", "2", "2", "3"])
-        self.assertEqual([len(job["points"]) for job in self.lines("job")], [3, 1])
+        self.assertEqual([len(job["points"]) for job in self.jobs()], [3, 1])
         done = self.ipw("analyze", self.directory(), "--analysis", "sweep", "--json")
         summary = json.loads(done.stdout)[str(self.directory())]["sweep"]["summary"]
         self.assertEqual((summary["settings"], summary["attempts"], summary["failed"]), (3, 3, 0))
@@ -116,7 +121,7 @@ class Sweeps(SlurmTest):
         held = self.hold("2")
         process = self.start(*self.sweep("--knob", "a=1,2,3"))
         self.wait_for("2")
-        job = self.lines("job")[0]
+        job = self.jobs()[0]
         cluster.ask("scancel", f"{job['job']}_{self.index(job, '2')}")
         said = self.end(process, code=1)
         self.assertIn("1 of 3 settings were not measured", said)
@@ -134,7 +139,7 @@ class Sweeps(SlurmTest):
         process = self.start(*self.sweep("--knob", "a=1,2"))
         self.wait_for("1")
         self.wait_for("2")
-        job = self.lines("job")[0]
+        job = self.jobs()[0]
         wait_until(lambda: len(self.lines("point")) == 1, "the result of the first")
         # One has ended: it runs again and finds that.  The other is killed, and measured by its second run.
         for value in "12":
@@ -168,7 +173,7 @@ class Sweeps(SlurmTest):
         done = self.start("sweep", "--resume", self.directory(), "--slurm")
         held.unlink()
         self.end(done)
-        self.assertEqual(len(self.lines("job")), 1)  # nothing was submitted twice
+        self.assertEqual(len(self.jobs()), 1)  # nothing was submitted twice
         self.assertEqual(sorted(self.noted()), ["1", "2"])
 
     def test_a_script_to_submit_by_hand(self):
