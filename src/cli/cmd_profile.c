@@ -3,6 +3,7 @@
  *   $ ipw profile --client openai --model llama3.2:1b --dataset builtin --concurrency 8
  *
  * Progress and the report for people go to stderr; with --json one object goes to stdout. */
+#define _DEFAULT_SOURCE /* realpath */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,17 @@
 
 #include "cli/common.h"
 #include "cli/profile_view.h"
+#include "cli/slurm_options.h"
 #include "core/text.h"
+#include "port/file.h"
 #include "port/proc.h"
 #include "report/text/profile_report.h"
+#include "rundir/run_dir.h"
+#include "rundir/run_list.h"
+#include "rundir/run_parts.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
+#include "runner/sweep.h"
 #include "sampler/session.h"
 
 /* ---- options ---- */
@@ -26,6 +33,10 @@ static struct profile_command {
     struct profile_options profile;
     unsigned seed, runs;
     struct failed_limit max_failed;
+    const char *shard;
+    unsigned shards;
+    bool merge;
+    struct slurm_command slurm;
     bool resume, overwrite, yes, json, quiet;
     const char *output;
 } command = {
@@ -128,6 +139,14 @@ static const struct option_row ROWS[] = {
      .help = "parent of the run directory (default: runs)"},
     {.name = "name", .type = OPTION_TEXT, .target = &command.profile.name, .value = "NAME",
      .help = "name of the run directory (default: hardware, model, dataset, load)"},
+    {.name = "shard", .type = OPTION_TEXT, .target = &command.shard, .value = "I/N",
+     .help = "ask only every N-th question from the I-th on, for --merge"},
+    {.name = "merge", .type = OPTION_FLAG, .target = &command.merge,
+     .help = "make one run of the shards that are given as arguments"},
+    {.name = "shards", .type = OPTION_COUNT, .target = &command.shards, .value = "N",
+     .help = "with --slurm: split the questions into N shards, and merge them", .least = 1,
+     .most = RUN_PARTS_MOST},
+    SLURM_OPTION_ROWS(command.slurm, "ask the shards"),
     {.name = "resume", .type = OPTION_FLAG, .target = &command.resume,
      .help = "continue the run in that directory"},
     {.name = "overwrite", .type = OPTION_FLAG, .target = &command.overwrite,
@@ -178,6 +197,11 @@ static int complete_options(void)
         profile->idle_s = command.measure.idle_s;
     if (!profile->client || !profile->model)
         return complain_usage(profile->client ? "missing --model" : "missing --client");
+    struct run_part part = {0};
+    if (command.shard && !run_part_parse(command.shard, &part))
+        return complain(EXIT_USAGE, "--shard %s: I/N, with I from 1 to N", command.shard);
+    profile->shard = part.number;
+    profile->shards = part.of;
     if (command.resume && (command.overwrite || command.yes))
         return complain(EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
     if (command.resume)
@@ -293,11 +317,208 @@ static int measure(void)
     return code;
 }
 
+/* ---- shards ---- */
+
+static int show_merged(const char *directory)
+{
+    struct profile_result result = {0};
+    struct error why = {0};
+    if (summary_load(directory, &result.summary, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    keep_outputs(&result);
+    if (!command.quiet)
+        tell("ipw profile: merged into %s\n", directory);
+    int code = require_answers(&command.max_failed, result.summary.queries, result.summary.failed,
+                               "", directory);
+    summary_release(&result.summary);
+    int written = write_objects();
+    return code ? code : written;
+}
+
+static int merge(const char *const *runs, size_t count, const char *name)
+{
+    struct error why = {0};
+    char directory[512];
+    int code = failed_limit_read(&command.max_failed);
+    if (code)
+        return code;
+    enum err err = profile_merge(runs, count, command.profile.output_dir, name,
+                                 command.overwrite || command.yes, directory, &why);
+    if (err)
+        return complain(err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s",
+                        why.text);
+    return show_merged(directory);
+}
+
+/* ---- Slurm ---- */
+
+/* The folder of the shards, and where it is looked for by --resume: NAME_shards. */
+static bool shards_folder(char *to, size_t size)
+{
+    const struct profile_options *profile = &command.profile;
+    char name[256];
+    run_dir_name("shards", profile->model, profile->dataset, name, sizeof name);
+    return str_format(to, size, "%s/%s%s", profile->output_dir ? profile->output_dir : "runs",
+                      profile->name ? profile->name : name, profile->name ? "_shards" : "");
+}
+
+static void tell_script(const char *script, const char *job)
+{
+    struct text line = {0};
+    text_addf(&line, "%s\n", script);
+    if (!job)
+        (void)put_output(&line);
+    else if (!command.quiet)
+        tell("ipw profile: submitted job %s: %s\n", job, script);
+    text_release(&line);
+}
+
+/* The folder is that of the follower. */
+static enum err count_left(void *context, size_t *left, struct error *why)
+{
+    return profile_shards_left(context, command.shards, NULL, left, why);
+}
+
+/* The words of this call, for elements: they take --shard, and with it leave all of Slurm alone. */
+static enum err submit_shards(const char *folder, const char *whole, struct error *why)
+{
+    char suffix[16];
+    struct text arguments = {0};
+    size_t count = 0, words = 0;
+    size_t *parts = calloc(command.shards, sizeof *parts);
+    char **argv = NULL;
+    enum err err = file_read("/proc/self/cmdline", FILE_SMALL, &arguments, why);
+    const char *end = arguments.bytes + arguments.length;
+    const char *const last[] = {
+        "--quiet",      "--resume",
+        "--name",       command.profile.name ? command.profile.name : "questions",
+        "--output-dir", whole,
+        "--shard",      ""};
+    for (const char *word = arguments.bytes; !err && word < end; word += strlen(word) + 1)
+        if (word > arguments.bytes) /* not the program */
+            err = err_explain(why, sweep_word(&argv, &words, word));
+    for (size_t i = 0; !err && i < sizeof last / sizeof *last; i++)
+        err = err_explain(why, sweep_word(&argv, &words, last[i]));
+    str_format(suffix, sizeof suffix, "/%u", command.shards);
+    const struct slurm_work work = {folder, "ipw-profile", argv, suffix};
+    if (!err)
+        err = parts ? profile_shards_left(folder, command.shards, parts, &count, why)
+                    : err_no_memory(why);
+    if (!err)
+        err = slurm_submit(&work, &command.slurm.options, parts, &count, !command.slurm.script_only,
+                           tell_script, why);
+    sweep_free_words(argv);
+    text_release(&arguments);
+    free(parts);
+    return err;
+}
+
+static int merge_shards(const char *folder)
+{
+    struct error why = {0};
+    struct summary summary;
+    char name[256];
+    const char *const words[] = {folder};
+    struct run_inputs inputs;
+    if (run_inputs_find(words, 1, &inputs, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    bool known = inputs.count && !summary_load(inputs.paths[0], &summary, &why);
+    if (known)
+        run_dir_name(text_or_empty(summary.hardware_label), command.profile.model,
+                     text_or_empty(summary.dataset_name), name, sizeof name);
+    if (known)
+        summary_release(&summary);
+    int code = merge((const char *const *)inputs.paths, inputs.count,
+                     command.profile.name || !known ? command.profile.name : name);
+    run_inputs_release(&inputs);
+    return code;
+}
+
+static int profile_on_slurm(void)
+{
+    struct error why = {0};
+    char folder[512];
+    struct slurm_follow follow = slurm_command_view("shards", command.quiet);
+    size_t left;
+    int number;
+    if (!shards_folder(folder, sizeof folder))
+        return complain(EXIT_USAGE, "the path of the run directory is too long");
+    if (file_exists(folder) && !command.resume)
+        return complain(EXIT_USAGE, "%s has the shards of a run: --resume continues it", folder);
+    enum err err = run_dir_make(folder, &why);
+    char *whole = err ? NULL : realpath(folder, NULL);
+    if (!err)
+        err = whole ? submit_shards(folder, whole, &why) : err_set(&why, ERR_IO, "no %s", folder);
+    free(whole);
+    if (err)
+        return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+    if (command.slurm.script_only)
+        return EXIT_DONE;
+    follow.collect = count_left;
+    follow.context = folder;
+    proc_block_signals();
+    if (slurm_follow(folder, &follow, &left, &number, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    if (number)
+        tell("ipw profile: no longer followed; the job goes on, and the same command with --resume "
+             "collects its shards\n");
+    if (left && !number)
+        complain(EXIT_FAILED,
+                 "%zu of %u shards have not ended: see the logs in %s/slurm; the same command with "
+                 "--resume submits them again",
+                 left, command.shards, folder);
+    return number ? 128 + number : left ? EXIT_FAILED : merge_shards(folder);
+}
+
+/* An element that is requeued after its shard has ended has nothing to do. */
+static bool is_done(void)
+{
+    size_t left, *parts = calloc(command.profile.shards + 1, sizeof *parts);
+    bool found = !parts || profile_shards_left(command.profile.output_dir, command.profile.shards,
+                                               parts, &left, NULL) != ERR_OK;
+    for (size_t i = 0; !found && i < left; i++)
+        found = parts[i] == command.profile.shard;
+    free(parts);
+    return !found;
+}
+
+static int check_slurm(void)
+{
+    int code = slurm_command_check(&command.slurm);
+    if (code)
+        return code;
+    if (command.slurm.on != (command.shards > 0))
+        return complain(EXIT_USAGE,
+                        command.shards ? "--shards needs --slurm" : "--slurm needs --shards N");
+    if (command.slurm.on && command.runs > 1)
+        return complain(EXIT_USAGE, "--slurm and --repeat-runs are mutually exclusive");
+    for (size_t i = 0; command.slurm.on && i < command.profile.client_params.count; i++)
+        if (str_starts(command.profile.client_params.items[i].key, "header."))
+            return complain(EXIT_USAGE, "a header may be a secret, and a batch script is no place "
+                                        "for one: set IPW_API_KEY in the environment");
+    return -1;
+}
+
 static int profile_main(const char **words, size_t count)
 {
-    (void)words, (void)count;
-    int code = complete_options();
-    return code < 0 ? measure() : code;
+    bool element = command.slurm.on && command.shard;
+    if (command.merge)
+        return count ? merge(words, count, command.profile.name)
+                     : complain_usage("missing run directories to --merge");
+    if (count)
+        return complain(EXIT_USAGE, "unexpected argument '%s'; see --help", words[0]);
+    if (element) { /* what is asked for is asked of the merged run */
+        command.overwrite = command.yes = command.json = false;
+        command.output = NULL;
+    }
+    int code = element ? -1 : check_slurm();
+    if (code < 0)
+        code = complete_options();
+    if (code >= 0)
+        return code;
+    if (element && is_done())
+        return EXIT_DONE;
+    return command.slurm.on && !element ? profile_on_slurm() : measure();
 }
 
 const struct command command_profile = {
@@ -319,7 +540,12 @@ const struct command command_profile = {
         "--repeat-runs N repeats the run as a whole, with its idle baseline and warm-up: `ipw "
         "compare`\n"
         "needs several runs per side to tell a difference from the variation between runs.\n\n"
+        "--shard I/N asks a part of the questions, --merge RUN... makes one run of all parts, and "
+        "--slurm\n"
+        "--shards N does both in a Slurm job array (docs/slurm.md).\n\n"
         "`ipw list -v` shows clients, datasets and graders with their parameters (K=V).",
     .rows = ROWS,
+    .words = WORDS_ANY,
+    .takes_runs = true,
     .run = profile_main,
 };

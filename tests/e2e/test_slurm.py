@@ -201,6 +201,39 @@ class Sweeps(SlurmTest):
         self.assertEqual(self.noted(), [])
 
 
+class Profiles(SlurmTest):
+    def profile(self, *options):
+        return ["profile", "--client", "null", "--client-param", "ttft_ms=5", "--model", "m", "--dataset", "builtin",
+                "--idle", "0.05", "--warmup-queries", "1", "--output-dir", self.root / "runs", "--slurm", "--partition",
+                "debug", "--name", "x", *options]
+
+    def test_shards_are_merged(self):
+        done = self.ipw(*self.profile("--shards", 3, "--max-queries", 10, "--json"))
+        merged = json.loads(done.stdout)
+        parts = [json.loads((path / "summary.json").read_text())["ipw"]
+                 for path in sorted((self.root / "runs" / "x_shards").glob("x_shard*"))]
+        self.assertEqual([part["queries"] for part in parts], [4, 3, 3])
+        self.assertEqual((merged["queries"], merged["completed"]), (10, 10))
+        self.assertEqual(merged["output_dir"], str(self.root / "runs" / "x"))
+        joules = sum(part["energy"]["joules"] for part in parts)
+        self.assertAlmostEqual(merged["energy"]["joules"], joules, delta=1e-9 * joules)
+        keys = [line.split(",")[1] for line in self.ipw("export", self.root / "runs" / "x", "--to", "csv").stdout.splitlines()]
+        self.assertEqual(keys[1:], [f"q{i:06}" for i in range(10)])
+        self.assertIn("--resume continues it", self.ipw(*self.profile("--shards", 3), code=2).stderr)
+
+    def test_a_shard_that_dies_is_submitted_again(self):
+        process = self.start(*self.profile("--shards", 2, "--max-queries", 8, "--client-param", "tokens=3",
+                                           "--client-param", "tokens_per_s=1", "--array-limit", 2))
+        running = self.root / "runs" / "x_shards" / "x_shard2of2" / "records.jsonl"
+        wait_until(lambda: running.exists() and '"query"' in running.read_text(), f"a query; {self.logs()}")
+        job = next((self.root / "runs" / "x_shards" / "slurm").glob("*.job")).read_text().split()
+        cluster.ask("scancel", "--signal=KILL", "--full", job[0])
+        self.assertIn("2 of 2 shards have not ended", self.end(process, code=1))
+        self.ipw(*self.profile("--shards", 2, "--max-queries", 8, "--resume"))
+        merged = json.loads((self.root / "runs" / "x" / "summary.json").read_text())["ipw"]
+        self.assertEqual((merged["queries"], merged["completed"], merged["starts"]), (8, 8, 4))
+
+
 if __name__ == "__main__":
     result = unittest.main(exit=False).result
     sys.exit(77 if result.skipped and not result.testsRun else not result.wasSuccessful())
