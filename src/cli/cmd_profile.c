@@ -3,7 +3,6 @@
  *   $ ipw profile --client openai --model llama3.2:1b --dataset builtin --concurrency 8
  *
  * Progress and the report for people go to stderr; with --json one object goes to stdout. */
-#define _DEFAULT_SOURCE /* realpath */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +15,9 @@
 #include "port/file.h"
 #include "port/proc.h"
 #include "report/text/profile_report.h"
-#include "rundir/run_dir.h"
-#include "rundir/run_list.h"
 #include "rundir/run_parts.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
-#include "runner/sweep.h"
 #include "sampler/session.h"
 
 /* ---- options ---- */
@@ -373,64 +369,86 @@ static void tell_script(const char *script, const char *job)
     text_release(&line);
 }
 
-/* The folder is that of the follower. */
-static enum err count_left(void *context, size_t *left, struct error *why)
+static const char *shard_name(void)
 {
-    return profile_shards_left(context, command.shards, NULL, left, why);
+    return command.profile.name ? command.profile.name : "questions";
+}
+
+/* Those that have not come to their end, in `parts` unless that is NULL. */
+static enum err find_left(void *folder, size_t *parts, size_t *left)
+{
+    *left = 0;
+    for (unsigned i = 1; i <= command.shards; i++) {
+        const struct run_part part = {i, command.shards};
+        char path[600];
+        if (run_part_path(folder, shard_name(), &part, path, sizeof path) && run_part_ended(path))
+            continue;
+        if (parts)
+            parts[*left] = i;
+        ++*left;
+    }
+    return ERR_OK;
+}
+
+static enum err count_left(void *folder, size_t *left, struct error *why)
+{
+    (void)why;
+    return find_left(folder, NULL, left);
 }
 
 /* The words of this call, for elements: they take --shard, and with it leave all of Slurm alone. */
-static enum err submit_shards(const char *folder, const char *whole, struct error *why)
+static enum err submit_shards(char *folder, struct error *why)
 {
     char suffix[16];
+    char *const last[] = {"--quiet",      "--resume", "--name",  (char *)shard_name(),
+                          "--output-dir", folder,     "--shard", ""};
     struct text arguments = {0};
-    size_t count = 0, words = 0;
-    size_t *parts = calloc(command.shards, sizeof *parts);
-    char **argv = NULL;
+    size_t count, words = 0;
     enum err err = file_read("/proc/self/cmdline", FILE_SMALL, &arguments, why);
-    const char *end = arguments.bytes + arguments.length;
-    const char *const last[] = {
-        "--quiet",      "--resume",
-        "--name",       command.profile.name ? command.profile.name : "questions",
-        "--output-dir", whole,
-        "--shard",      ""};
-    for (const char *word = arguments.bytes; !err && word < end; word += strlen(word) + 1)
-        if (word > arguments.bytes) /* not the program */
-            err = err_explain(why, sweep_word(&argv, &words, word));
+    char **argv = calloc(arguments.length + sizeof last / sizeof *last + 1, sizeof *argv);
+    size_t *parts = calloc(command.shards, sizeof *parts);
+    if (!err && (!argv || !parts))
+        err = err_no_memory(why);
+    for (size_t at = 0; !err && at < arguments.length; at += strlen(arguments.bytes + at) + 1)
+        if (at) /* not the program */
+            argv[words++] = arguments.bytes + at;
     for (size_t i = 0; !err && i < sizeof last / sizeof *last; i++)
-        err = err_explain(why, sweep_word(&argv, &words, last[i]));
+        argv[words++] = last[i];
     str_format(suffix, sizeof suffix, "/%u", command.shards);
     const struct slurm_work work = {folder, "ipw-profile", argv, suffix};
     if (!err)
-        err = parts ? profile_shards_left(folder, command.shards, parts, &count, why)
-                    : err_no_memory(why);
+        err = find_left(folder, parts, &count);
     if (!err)
         err = slurm_submit(&work, &command.slurm.options, parts, &count, !command.slurm.script_only,
                            tell_script, why);
-    sweep_free_words(argv);
-    text_release(&arguments);
+    free(argv);
     free(parts);
+    text_release(&arguments);
     return err;
 }
 
+/* Named by the hardware of the first, which this machine does not know. */
 static int merge_shards(const char *folder)
 {
     struct error why = {0};
     struct summary summary;
-    char name[256];
-    const char *const words[] = {folder};
-    struct run_inputs inputs;
-    if (run_inputs_find(words, 1, &inputs, &why))
+    char name[256], (*paths)[600] = calloc(command.shards, sizeof *paths);
+    const char **runs = calloc(command.shards, sizeof *runs);
+    if (!paths || !runs)
+        return complain(EXIT_FAILED, "out of memory");
+    for (unsigned i = 0; i < command.shards; i++) {
+        run_part_path(folder, shard_name(), &(struct run_part){i + 1, command.shards}, paths[i],
+                      sizeof *paths);
+        runs[i] = paths[i];
+    }
+    if (summary_load(runs[0], &summary, &why))
         return complain(EXIT_FAILED, "%s", why.text);
-    bool known = inputs.count && !summary_load(inputs.paths[0], &summary, &why);
-    if (known)
-        run_dir_name(text_or_empty(summary.hardware_label), command.profile.model,
-                     text_or_empty(summary.dataset_name), name, sizeof name);
-    if (known)
-        summary_release(&summary);
-    int code = merge((const char *const *)inputs.paths, inputs.count,
-                     command.profile.name || !known ? command.profile.name : name);
-    run_inputs_release(&inputs);
+    run_dir_name(text_or_empty(summary.hardware_label), command.profile.model,
+                 text_or_empty(summary.dataset_name), name, sizeof name);
+    summary_release(&summary);
+    int code = merge(runs, command.shards, command.profile.name ? command.profile.name : name);
+    free(runs);
+    free(paths);
     return code;
 }
 
@@ -445,11 +463,7 @@ static int profile_on_slurm(void)
         return complain(EXIT_USAGE, "the path of the run directory is too long");
     if (file_exists(folder) && !command.resume)
         return complain(EXIT_USAGE, "%s has the shards of a run: --resume continues it", folder);
-    enum err err = run_dir_make(folder, &why);
-    char *whole = err ? NULL : realpath(folder, NULL);
-    if (!err)
-        err = whole ? submit_shards(folder, whole, &why) : err_set(&why, ERR_IO, "no %s", folder);
-    free(whole);
+    enum err err = submit_shards(folder, &why);
     if (err)
         return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
     if (command.slurm.script_only)
@@ -473,13 +487,12 @@ static int profile_on_slurm(void)
 /* An element that is requeued after its shard has ended has nothing to do. */
 static bool is_done(void)
 {
-    size_t left, *parts = calloc(command.profile.shards + 1, sizeof *parts);
-    bool found = !parts || profile_shards_left(command.profile.output_dir, command.profile.shards,
-                                               parts, &left, NULL) != ERR_OK;
-    for (size_t i = 0; !found && i < left; i++)
-        found = parts[i] == command.profile.shard;
-    free(parts);
-    return !found;
+    const struct run_part part = {command.profile.shard, command.profile.shards};
+    char path[600];
+    return command.profile.name && command.profile.output_dir &&
+           run_part_path(command.profile.output_dir, command.profile.name, &part, path,
+                         sizeof path) &&
+           run_part_ended(path);
 }
 
 static int check_slurm(void)

@@ -14,7 +14,7 @@
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
-#include "rundir/samples.h"
+#include "rundir/summary.h"
 
 /* ---- names ---- */
 
@@ -105,12 +105,18 @@ static enum err read_first(const char *directory, struct first *out, struct erro
     return err == ERR_INTERRUPTED ? ERR_OK : err;
 }
 
-struct run_part run_part_of(const char *directory)
+bool run_part_path(const char *folder, const char *name, const struct run_part *part, char *to,
+                   size_t size)
 {
-    struct first first;
-    enum err err = read_first(directory, &first, NULL);
-    text_release(&first.settings);
-    return err ? (struct run_part){0} : first.part;
+    return str_format(to, size, "%s/%s", folder, name) && run_part_suffix(part, to, size);
+}
+
+bool run_part_ended(const char *directory)
+{
+    struct summary summary;
+    bool ended = summary_load(directory, &summary, NULL) == ERR_OK && summary.interrupted == 0;
+    summary_release(&summary);
+    return ended;
 }
 
 /* Sorts the directories by the number of their part into `sorted`, which has as many elements. */

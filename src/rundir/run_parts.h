@@ -23,8 +23,10 @@ bool run_part_parse(const char *text, struct run_part *out);
 bool run_part_suffix(const struct run_part *part, char *name, size_t size);
 size_t run_part_stem(const char *path);
 
-/* Which part of a run the directory holds; no part for anything else. */
-struct run_part run_part_of(const char *directory);
+/* FOLDER/NAME_shard2of4; false when it does not fit.  And whether a run there came to its end. */
+bool run_part_path(const char *folder, const char *name, const struct run_part *part, char *to,
+                   size_t size);
+bool run_part_ended(const char *directory);
 
 /* Joins the files of all parts, given in any order, in a new directory: each start of a part becomes a start of the run,
  * with its spans and samples, and the journal says that its records are in the order of their keys.  The summary and

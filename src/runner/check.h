@@ -23,10 +23,4 @@ struct check_row {
 /* rows has one element for each finding of the session.  Takes about a second and a half. */
 void check_run(struct session *session, struct check_row *rows);
 
-/* A steady CPU load: threads that compute until they are stopped; 0 threads means one per CPU.  load_start allocates a
- * load that load_stop ends and frees; it returns the number of billions of multiply-adds done. */
-struct load;
-struct load *load_start(unsigned threads);
-double load_stop(struct load *load);
-
 #endif

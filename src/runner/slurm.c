@@ -407,7 +407,9 @@ enum err slurm_submit(const struct slurm_work *work, const struct slurm_options 
 {
     struct place place;
     char script[PATH_MAX], job[JOB_MAX];
-    enum err err = find_place(work->directory, &place, why);
+    enum err err = run_dir_make(work->directory, why);
+    if (!err)
+        err = find_place(work->directory, &place, why);
     if (!err)
         err = run_dir_make(place.folder, why);
     if (!err && submit)

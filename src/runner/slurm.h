@@ -26,10 +26,10 @@ struct slurm_options {
 enum err slurm_available(struct error *why) MUST_USE;
 
 /* Work in parts.  The folder `slurm` in its directory has the scripts, the numbers of the jobs and the logs of the
- * elements. */
+ * elements, which run in the working directory of this process: paths may be relative to it. */
 struct slurm_work {
-    const char *directory;
-    const char *name; /* of the job */
+    const char *directory; /* created where it is not there */
+    const char *name;      /* of the job */
     char *const *
         command; /* after the program: words that NULL ends; the number of the part is added to the last */
     const char *suffix; /* behind the number */

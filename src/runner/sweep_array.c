@@ -1,4 +1,3 @@
-#define _DEFAULT_SOURCE /* realpath */
 #include <stdlib.h>
 
 #include "core/clock.h"
@@ -15,20 +14,15 @@ enum err sweep_array_submit(const struct sweep *sweep, const char *directory,
                             struct error *why)
 {
     size_t *points = malloc((sweep->point_count + 1) * sizeof *points);
-    char *whole = realpath(directory, NULL);
-    if (!points || !whole) {
-        free(points);
-        free(whole);
-        return err_set(why, ERR_IO, "the path of %s is not known", directory);
-    }
-    char *command[] = {"sweep", "--resume", whole, "--point", "", NULL};
+    if (!points)
+        return err_no_memory(why);
+    char *command[] = {"sweep", "--resume", (char *)directory, "--point", "", NULL};
     const struct slurm_work work = {directory, "ipw-sweep", command, ""};
     *count = sweep_unfinished(sweep, points);
     for (size_t i = 0; i < *count; i++)
         points[i]++; /* as users count them */
     enum err err = slurm_submit(&work, options, points, count, submit, wrote, why);
     free(points);
-    free(whole);
     return err;
 }
 

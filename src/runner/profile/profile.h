@@ -112,10 +112,6 @@ enum err profile_merge(const char *const *directories, size_t count, const char 
                        const char *name, bool overwrite, char directory[static 512],
                        struct error *why) MUST_USE;
 
-/* The shards that no run in the folder has asked to the end, in `parts` unless that is NULL; *count: how many. */
-enum err profile_shards_left(const char *folder, unsigned of, size_t *parts, size_t *count,
-                             struct error *why) MUST_USE;
-
 /* ---- several models over the same questions, one after another ---- */
 
 struct profile_family_options {
