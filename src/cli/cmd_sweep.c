@@ -320,13 +320,15 @@ static void show_end(void *context, const struct sweep *sweep, const struct swee
 
 /* ---- results ---- */
 
-static int show_result(const struct sweep *sweep, const char *directory)
+enum { SETTINGS_SHOWN = 8 };
+
+static int show_result(const char *directory)
 {
     struct error why = {0};
     struct result result;
     struct text out = {0};
     struct json json;
-    const struct analysis_input input = {.sweep = sweep};
+    const struct analysis_input input = {.sweep = directory};
     const struct params none = {0};
     enum err err = analysis_run(analysis_driver_find("sweep", &why), &input, &none, &result);
     int code = EXIT_DONE;
@@ -340,7 +342,7 @@ static int show_result(const struct sweep *sweep, const char *directory)
         json_object_end(&json);
         text_add(&out, "\n");
     } else
-        analysis_text(&result, wants_color(STDOUT_FILENO), &out);
+        analysis_brief(&result, SETTINGS_SHOWN, wants_color(STDOUT_FILENO), &out);
     if (!code)
         code = put_output(&out);
     text_release(&out);
@@ -415,7 +417,7 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
     for (size_t i = 0; i < sweep->count; i++)
         if (sweep->attempts[i].exit_code)
             code = EXIT_FAILED;
-    int shown = show_result(sweep, writer->directory);
+    int shown = show_result(writer->directory);
     return shown ? shown : code;
 }
 
