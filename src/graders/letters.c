@@ -1,6 +1,6 @@
 /* The letter that an answer chooses.
  *
- * Each letter that names an option and is affirmed (mentions.h) has evidence, by the words around it:
+ * Each letter that names an option and is affirmed (letters.h) has evidence, by the words around it:
  *   stated   \\boxed{B}; "answer: B", "the correct option is B"; "B is the best answer"; "final: B"; a first or last
  *            line that is only a letter
  *   chosen   "I'd go with B", "so B", "that leaves B", "which is B", "the best next step is B", "B fits best"; and,
@@ -13,8 +13,6 @@
 #include "graders/letters.h"
 
 #include <ctype.h>
-
-#include "graders/mentions.h"
 
 enum evidence { EVIDENCE_NONE, EVIDENCE_TRUE, EVIDENCE_CHOSEN, EVIDENCE_STATED };
 
@@ -30,6 +28,7 @@ struct lead {
     bool linked;  /* passed "is", ":" or the like */
     bool colon;   /* that link is a mark */
     bool crossed; /* passed the end of a line */
+    bool would;   /* passed "would" */
     unsigned far; /* words that are not filler */
 };
 
@@ -62,7 +61,7 @@ static bool is_choosing(const struct mentions *mentions, size_t j, const struct 
     static const char VERBS[] =
         " choose chose choosing pick picked picking select selected selecting say guess vote "
         "lean leaning settle opt conclude thinking answering go going went stick sticking mark "
-        "meant elijo wähle ";
+        "meant reckon figure nominate elijo wähle ";
     static const char CUES[] =
         " leaves leaving left so thus therefore hence only it's its that's matches corresponds "
         "matching favors favours suggests indicates supports remaining remains correction revised ";
@@ -115,10 +114,13 @@ static enum evidence lead_word(const struct mentions *mentions, size_t j, struct
         return EVIDENCE_NONE;
     if (token_is_answer(token)) {
         bool near = lead->far <= (lead->crossed ? 2 : 8) && (lead->linked || !lead->far);
-        return near && !is_dismissed(mentions, j) ? EVIDENCE_STATED : EVIDENCE_NONE;
+        return !near || is_dismissed(mentions, j) ? EVIDENCE_NONE
+               : lead->would                      ? EVIDENCE_CHOSEN
+                                                  : EVIDENCE_STATED;
     }
     if (is_head(mentions, j, lead))
         return is_dismissed(mentions, j) ? EVIDENCE_NONE : EVIDENCE_STATED;
+    lead->would = lead->would || token_is(token, "would");
     bool chosen = is_choosing(mentions, j, lead);
     *done =
         chosen && !token_in(mentions_before(mentions, j), " is be must "); /* "is therefore B" */
@@ -181,7 +183,8 @@ static enum evidence evidence_after(const struct mentions *mentions, size_t i)
     if (!is_subject(mentions, i))
         return EVIDENCE_NONE;
     j += mentions_mark(mentions, j, ",");
-    if (token_in(at(mentions, j), " fits matches works makes wins holds remains ") ||
+    if ((mention_is_praise(at(mentions, j)) &&
+         !token_in(at(mentions, j + 1), " just only some ")) ||
         (token_is(at(mentions, j), "it") && token_is(at(mentions, j + 1), "is")))
         return EVIDENCE_CHOSEN;
     size_t verb = j;
@@ -193,11 +196,18 @@ static enum evidence evidence_after(const struct mentions *mentions, size_t i)
         j++;
     for (size_t noun = j; noun < j + 4 && !token_in(at(mentions, noun), OTHER); noun++)
         if (token_is_answer(at(mentions, noun)) || mention_is_noun(at(mentions, noun)))
-            return EVIDENCE_STATED;
+            return token_is(at(mentions, noun + 1), "to") && /* "... to another question" */
+                           token_in(at(mentions, noun + 2), " a another ")
+                       ? EVIDENCE_NONE
+                       : EVIDENCE_STATED;
     if (token_in(at(mentions, j), " best most only better preferable superior appropriate chosen "))
         return EVIDENCE_STATED;
-    return token_in(at(mentions, j), " correct right true accurate valid ") ? EVIDENCE_TRUE
-                                                                            : EVIDENCE_NONE;
+    bool noun = token_in(at(mentions, j - 1), " the a ") && /* "the right formula" */
+                at(mentions, j + 1)->kind == TOKEN_WORD && !token_is(at(mentions, j + 1), "one");
+    return !noun && token_in(at(mentions, j),
+                             " correct right true accurate valid consistent supported ")
+               ? EVIDENCE_TRUE
+               : EVIDENCE_NONE;
 }
 
 /* The first or last line of the answer, and nothing but the letter in it; "1." may be before it. */
@@ -255,9 +265,11 @@ static char rival_after(const struct mentions *mentions, size_t i)
         mentions->at[j].letter == mentions->at[i].letter)
         return '\0';
     const struct token *next = at(mentions, mentions_skip_closing(mentions, j + 1));
-    bool ends = next->kind != TOKEN_WORD || mention_is_link(next) ||
-                token_in(next, " are were seem look appear fit match work remain have both do ") ||
-                (or &&token_in(next, " would could might can is "));
+    bool ends =
+        next->kind != TOKEN_WORD || mention_is_link(next) ||
+        token_in(next,
+                 " are were seem look appear fit match work remain have both do hold apply ") ||
+        (or &&token_in(next, " would could might can is "));
     return (char)(ends ? mentions->at[j].letter : '\0');
 }
 
@@ -404,25 +416,46 @@ static const char *contrast_start(struct slice sentence)
     return start;
 }
 
+/* "B is the diameter", "C is a language": what a letter stands for, not that it is right. */
+static bool is_defined(const struct mentions *mentions, size_t verb)
+{
+    if (!token_in(at(mentions, verb), " is was stands ") ||
+        !token_in(at(mentions, verb + 1), " a an the for what "))
+        return false;
+    for (size_t j = verb + 2; j < verb + 5; j++)
+        if (token_in(at(mentions, j), " one match way fit best only better closest winner "
+                                      "statement question they is we "))
+            return false;
+    return true;
+}
+
 /* Is the letter only spoken of: "let's start with B", "B says that", "it could be B", "written in B"? */
 static bool is_topic(const struct mentions *mentions, size_t i)
 {
     static const char SUBJECTS[] =
         " symbol grade element note key unit variable notation abbreviation could might may no "
-        "nothing consider considering start starting next now check checking test "
-        "look looking at evaluate compare comparing analyze try regarding worst typical if suppose "
-        "assume ";
-    static const char PREDICATES[] =
-        " would could might says say states claims argues requires needs assumes means refers "
-        "mentions talks describes implies involves includes lists major minor ";
-    const struct token *before = mentions_before(mentions, i);
-    const struct token *after = at(mentions, mentions_skip_closing(mentions, i + 1));
-    if (token_in(after, PREDICATES) && !token_in(before, " what as "))
+        "nothing consider considering start starting next now check checking test look looking at "
+        "evaluate compare compared comparing analyze try regarding worst typical if suppose assume "
+        "see ";
+    static const char CLOSERS[] =
+        " because since as for with which here and but though although given due based in by on "
+        "from where while whereas so then thus instead rather not over to or it i seems looks "
+        "appears gets stands comes is was does better ist es est wählen ";
+    size_t verb = mentions_skip_closing(mentions, i + 1), lead = i;
+    while (lead && (mentions_opens(mentions, lead - 1) || mention_is_noun(at(mentions, lead - 1))))
+        lead--;
+    const struct token *before = mentions_before(mentions, lead), *after = at(mentions, verb);
+    bool enclosed = mentions->at[i].enclosed || mentions_mark(mentions, i + 1, ")");
+    bool ends = after->kind != TOKEN_WORD || token_is_cjk(after) || token_in(after, CLOSERS) ||
+                mention_is_praise(after) || token_in(before, " what as makes make ");
+    if (!(ends || enclosed) || token_in(before, " says said ") ||
+        (is_defined(mentions, verb) && !enclosed) || token_in(after, " would could might "))
         return true;
-    if (token_is(before, "for") && token_is(after, "to"))
+    if ((token_is(before, "for") && token_is(after, "to")) || /* "from A to B" */
+        (token_is(before, "to") && lead > 1 && mentions->at[lead - 2].letter))
         return true;
     if (token_in(before, " in into from under ") &&
-        !(i > 1 && token_in(at(mentions, i - 2), " is confident lies ")))
+        !(lead > 1 && token_in(at(mentions, lead - 2), " is confident lies stated ")))
         return true;
     for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first;) {
         const struct token *token = at(mentions, j);

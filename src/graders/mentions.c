@@ -8,7 +8,7 @@
  *   denied    by a word before it ("not B", "eliminating A and B", "rather than B") or after it ("B is wrong"), as a
  *             mistake that others make, as what was thought first, as second best
  *   doubted   in a question, a concession ("although B"), a reason ("because A and B"), a condition ("if ... would") */
-#include "graders/mentions.h"
+#include "graders/letters.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -83,10 +83,19 @@ bool mention_is_noun(const struct token *token)
                            "candidate opción opção alternativa letra lettre вариант ");
 }
 
+bool mention_is_praise(const struct token *token)
+{
+    return token_in(token,
+                    " fits matches works makes wins holds remains satisfies explains captures "
+                    "completes accounts agrees answers follows best conserves edges beats "
+                    "reflects preserves ");
+}
+
 bool mention_is_link(const struct token *token)
 {
     static const char LINKS[] =
-        " or and nor & , / both either y o und oder et ou e и 和 或 、 maybe perhaps possibly ";
+        " or and nor & , / both either versus vs y o und oder et ou e и 和 或 、 maybe perhaps "
+        "possibly ";
     return token_in(token, LINKS);
 }
 
@@ -97,8 +106,8 @@ static bool reads_as_word(const struct mentions *mentions, size_t i)
 {
     static const char AFTER_A[] =
         " because since as is and or would for due not with but if to was are can does has "
-        "makes fits matches seems says works states must will gives cannot here instead best "
-        "describes should could might rather over i it ";
+        "seems says states must will gives cannot here instead describes should could might rather "
+        "over i it ";
     char written = at(mentions, i)->text.start[0];
     int letter = toupper((unsigned char)written);
     const struct token *next = at(mentions, i + 1), *before = mentions_before(mentions, i);
@@ -106,11 +115,11 @@ static bool reads_as_word(const struct mentions *mentions, size_t i)
         mention_is_noun(before) || token_in(before, " statement sentence "))
         return false;
     if (letter == 'I')
-        return !token_in(next, " is has isn't fits matches works seems ");
+        return !token_in(next, " is has isn't seems ") && !mention_is_praise(next);
     /* An article in the middle of a sentence is lower case. */
     if (written == 'A' && token_in(before, " , ; and or nor than that so only but between then "))
         return false;
-    return !token_in(next, AFTER_A);
+    return !token_in(next, AFTER_A) && !mention_is_praise(next);
 }
 
 /* Part of a formula or a compound: B-cells, C++, A/B, 20 °C, x_A, B = 5. */
@@ -172,7 +181,8 @@ static bool may_lead(const struct token *token)
         "corresponds correspond corresponding fits fit equals eliminate eliminates eliminating "
         "eliminated exclude excludes excluding excluded reject rejects rejecting rejected rule "
         "rules ruling ruled dismiss dismissing discard discarding avoid remains remaining points "
-        "pointing becomes identifies identify meant confirms confirm justifies contradicts elijo "
+        "pointing becomes identifies identify reckon suspect figure feel nominate want meant "
+        "confirms confirm justifies contradicts elijo "
         "wähle "
         "scelgo choisis kies wybieram ";
     static const char NOUNS[] =
@@ -321,7 +331,7 @@ static bool denied_before(const struct mentions *mentions, size_t i)
             return true;
         if (token_in(token, " of out ")) /* "instead of", "rule out" */
             return token_in(mentions_before(mentions, j),
-                            " instead rule ruling ruled rules cross crossing ");
+                            " instead rule ruling ruled rules cross crossing edges edging ");
         if (token_is(token, "but") &&
             token_in(mentions_before(mentions, j), " anything all nothing everything "))
             return true;
@@ -375,13 +385,14 @@ static bool is_wrong(const struct mentions *mentions, size_t j)
         "contradicted confuses eliminated excluded rejected ruled out unrelated irrelevant "
         "impossible implausible unlikely too invalid misleading mistake misconception error myth "
         "trap distractor fails second runner initial original earlier partially partly incomplete "
+        "arguable debatable opposite breaks mistaken "
         "lacks omits overlooks less least weaker worse might may could outside incorrecta falsch "
         "errada ❌ ✗ ✘ ";
     const struct token *before = mentions_before(mentions, j), *next = at(mentions, j + 1);
     if (token_is(at(mentions, j), "only"))
         return token_in(next, " if when for in under where holds applies works partially ");
     return token_in(at(mentions, j), WRONG) &&
-           !token_in(before, " , stands turns wins comes works ") &&
+           !token_in(before, " , stands turns wins comes works edges ") &&
            !(token_is(before, "the") && token_in(next, " statement one claim sentence "));
 }
 
@@ -426,7 +437,7 @@ static bool conceded_after(const struct mentions *mentions, size_t i)
             return false;
         but = but || (token_in(token, " but however yet ") &&
                       !token_in(at(mentions, j + 1), " i i'm i've ")); /* "but I'm not sure" */
-        if (but && (was || token_is_negation(token) || token_in(token, " irrelevant incomplete ")))
+        if (but && (was || token_is_negation(token) || is_wrong(mentions, j)))
             return true;
     }
     return false;
@@ -447,6 +458,9 @@ static bool is_disbelieved(const struct mentions *mentions, size_t i)
         if ((token_is_negation(token) || token_in(token, " no nothing nobody ")) &&
             token_in(next, BELIEFS))
             return true;
+        if (token_in(token, " might may could ") && /* "one might think" */
+            token_in(next, " think say believe argue assume expect guess choose pick select "))
+            return true;
     }
     return false;
 }
@@ -457,7 +471,7 @@ static bool sets_aside(const struct mentions *mentions, size_t j, bool chosen)
     static const char MISTAKES[] =
         " mistake mistakenly trap pitfall tempted tempting tempts misconception distractor error "
         "naive naively initially originally previously initial original preliminary tentative "
-        "draft earlier before considered suspected assumed ";
+        "draft earlier before suspected assumed ";
     static const char OTHERS[] = " students textbooks beginners people readers others someone "
                                  "some many everyone examinees ";
     static const char THOUGHTS[] =
@@ -467,8 +481,9 @@ static bool sets_aside(const struct mentions *mentions, size_t j, bool chosen)
         return true;
     if (token_is(token, "first"))
         return token_in(next, THOUGHTS) || token_is(mentions_before(mentions, j), "at");
-    if (token_in(token, " thought believed "))
-        return token_in(next, " it the that about of ") || mentions_letter(mentions, j + 1);
+    if (token_in(token, " thought believed considered "))
+        return token_in(next, " it the that about of option whether ") ||
+               mentions_letter(mentions, j + 1);
     return token_in(token, " second 2nd third 3rd next runner ") &&
            (token_in(next, " best choice guess pick most likely answer ") || is_mark(next, "-_"));
 }
@@ -514,12 +529,26 @@ static bool is_question(const struct mentions *mentions, size_t i)
                     " is are was could would should can does do did why what which how might may ");
 }
 
+/* "..., because the duty was breached (A)." */
+static bool closes_sentence(const struct mentions *mentions, size_t i)
+{
+    size_t end = mentions_skip_closing(mentions, i + 1);
+    if (!is_mark(mentions_before(mentions, i), "(") ||
+        !(at(mentions, end)->kind == TOKEN_LINE || mentions->at[end].ends))
+        return false;
+    for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first;)
+        if (mentions->at[j].letter)
+            return false;
+    return true;
+}
+
 /* In a clause that does not choose: one that concedes, "although B ...", up to its comma, or the reason at the end
  * of a sentence, "C, because A and B ...". */
 static bool is_subordinate(const struct mentions *mentions, size_t i)
 {
     bool clause = true; /* that of the letter, not one before it */
-    for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first;) {
+    bool named = closes_sentence(mentions, i);
+    for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first && !named;) {
         bool list = j && mentions->at[j - 1].letter && mentions->at[j + 1].letter;
         bool led = j > first && token_in(at(mentions, j - 1), " but and so that ");
         bool forced = token_in(at(mentions, j + 1), " i ") &&
@@ -541,13 +570,15 @@ static bool is_hypothetical(const struct mentions *mentions, size_t i)
     bool would = false, condition = false;
     size_t first = i, start = mentions_sentence_first(mentions, i),
            end = mentions_sentence_last(mentions, i);
+    if (start < i && token_in(at(mentions, start), " had were "))
+        return true;
     while (first > start && !token_in(at(mentions, first - 1), " ; but "))
         first--;
     for (size_t j = first; j < end && !(j > i && token_in(at(mentions, j), " ; but ")); j++) {
         would = would || token_is(at(mentions, j), "would");
-        condition = condition || (j == first && token_is(at(mentions, j), "were")) ||
-                    (token_in(at(mentions, j), " if unless had ") &&
-                     !token_in(at(mentions, j + 1), " i to ")); /* "if I had to guess" */
+        condition =
+            condition || (token_in(at(mentions, j), " if unless had ") &&
+                          !token_in(at(mentions, j + 1), " i to ")); /* "if I had to guess" */
     }
     return would && condition;
 }

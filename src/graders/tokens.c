@@ -11,6 +11,8 @@
 /* Arrows, check marks, emoji and mathematical signs are marks. */
 static bool is_word_character(uint32_t c)
 {
+    if (c < 0x80)
+        return isalnum((int)c) != 0;
     bool symbol = (c >= 0x2190 && c <= 0x2BFF) || (c >= 0x1F000 && c <= 0x1FAFF) || c == 0xD7 ||
                   c == 0xF7 || c == 0xB0 || c == 0xB1 || c == 0xFE0F;
     return char_is_word(c) && !symbol;
