@@ -1,7 +1,7 @@
 /* The letter that an answer chooses.
  *
  * Each letter that names an option and is affirmed (letters.h) has evidence, by the words around it:
- *   stated   \\boxed{B}; "answer: B", "the correct option is B"; "B is the best answer"; "final: B"; a first or last
+ *   stated   \boxed{B}; "answer: B", "the correct option is B"; "B is the best answer"; "final: B"; a first or last
  *            line that is only a letter
  *   chosen   "I'd go with B", "so B", "that leaves B", "which is B", "the best next step is B", "B fits best"; and,
  *            where several may be, "B is true"

@@ -65,9 +65,8 @@ bool mentions_opens(const struct mentions *mentions, size_t i);
 /* Past the marks that close a letter. */
 size_t mentions_skip_closing(const struct mentions *mentions, size_t i);
 
-/* The first token of the sentence or line that `i` is in, and the token that ends it, or `count`; a bounded way. */
+/* The first token of the sentence or line that `i` is in; a bounded way. */
 size_t mentions_sentence_first(const struct mentions *mentions, size_t i);
-size_t mentions_sentence_last(const struct mentions *mentions, size_t i);
 
 /* "option", "choice", "ending". */
 bool mention_is_noun(const struct token *token);
@@ -91,7 +90,7 @@ bool mention_is_denied(const struct mentions *mentions, size_t i);
 /* Neither denied nor doubted: "is it B?", "although B", "if x were 0, it would be B". */
 bool mention_is_affirmed(const struct mentions *mentions, size_t i);
 
-/* "Note that B", "(B in older books)": said beside the answer. */
+/* "Note that B ...": said beside the answer. */
 bool mention_is_aside(const struct mentions *mentions, size_t i);
 
 #endif

@@ -68,7 +68,8 @@ size_t mentions_sentence_first(const struct mentions *mentions, size_t i)
     return i - first > SENTENCE_REACH ? i - SENTENCE_REACH : first;
 }
 
-size_t mentions_sentence_last(const struct mentions *mentions, size_t i)
+/* The token that ends its sentence, or `count`. */
+static size_t sentence_last(const struct mentions *mentions, size_t i)
 {
     size_t far = i + SENTENCE_REACH, sentence = mentions->at[i].sentence;
     while (i < mentions->count && i < far && mentions->at[i].sentence == sentence &&
@@ -431,7 +432,7 @@ static bool denied_after(const struct mentions *mentions, size_t i)
 static bool conceded_after(const struct mentions *mentions, size_t i)
 {
     bool but = false, was = token_is(mentions_before(mentions, i), "was");
-    for (size_t j = i + 1, end = mentions_sentence_last(mentions, i); j < end; j++) {
+    for (size_t j = i + 1, end = sentence_last(mentions, i); j < end; j++) {
         const struct token *token = at(mentions, j);
         if (mentions->at[j].letter && !was)
             return false;
@@ -519,7 +520,7 @@ bool mention_is_denied(const struct mentions *mentions, size_t i)
 /* "Is it B?", "B?  No."; "Hmm, B?" alone is an answer. */
 static bool is_question(const struct mentions *mentions, size_t i)
 {
-    size_t first = mentions_sentence_first(mentions, i), last = mentions_sentence_last(mentions, i);
+    size_t first = mentions_sentence_first(mentions, i), last = sentence_last(mentions, i);
     if (!token_in(at(mentions, last), " ? ？ "))
         return false;
     struct slice sentence =
@@ -569,7 +570,7 @@ static bool is_hypothetical(const struct mentions *mentions, size_t i)
 {
     bool would = false, condition = false;
     size_t first = i, start = mentions_sentence_first(mentions, i),
-           end = mentions_sentence_last(mentions, i);
+           end = sentence_last(mentions, i);
     if (start < i && token_in(at(mentions, start), " had were "))
         return true;
     while (first > start && !token_in(at(mentions, first - 1), " ; but "))
