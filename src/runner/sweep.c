@@ -31,10 +31,24 @@ static bool is_uncertain(const struct sweep *sweep, size_t point)
     return !is_known(figures.error_pct) || figures.error_pct > sweep->until_pct;
 }
 
+/* The order of a round; returns how many points it has. */
+static size_t shuffle(const struct sweep *sweep, unsigned round,
+                      size_t order[static SWEEP_POINTS_MOST])
+{
+    size_t count = sweep->point_count < SWEEP_POINTS_MOST ? sweep->point_count : SWEEP_POINTS_MOST;
+    struct random random = random_from(sweep->seed, round);
+    for (size_t i = 0; i < count; i++)
+        order[i] = i;
+    random_shuffle(&random, order, count, sizeof *order);
+    return count;
+}
+
 /* Whether it is to be made at all, or again after all others: by then a hot GPU has had time to cool. */
 static bool is_wanted(const struct sweep *sweep, const struct sweep_step *step,
                       const struct sweep_attempt *made, bool again)
 {
+    if (sweep->only && sweep->only != step->point + 1)
+        return false;
     if (made)
         return again && sweep_is_spoiled(made) && made->tries <= sweep->reruns;
     return !again && (step->repeat <= sweep->repeats || is_uncertain(sweep, step->point));
@@ -43,17 +57,11 @@ static bool is_wanted(const struct sweep *sweep, const struct sweep_step *step,
 static bool next_of_round(const struct sweep *sweep, unsigned round, bool again,
                           struct sweep_step *out)
 {
-    size_t order[SWEEP_POINTS_MOST], made[SWEEP_POINTS_MOST]; /* made: index + 1 */
-    size_t count = sweep->point_count < SWEEP_POINTS_MOST ? sweep->point_count : SWEEP_POINTS_MOST;
-    struct random random = random_from(sweep->seed, round);
-    for (size_t i = 0; i < count; i++) {
-        order[i] = i;
-        made[i] = 0;
-    }
+    size_t order[SWEEP_POINTS_MOST], made[SWEEP_POINTS_MOST] = {0}; /* made: index + 1 */
+    size_t count = shuffle(sweep, round, order);
     for (size_t i = 0; i < sweep->count; i++)
         if (sweep->attempts[i].repeat == round && sweep->attempts[i].point < count)
             made[sweep->attempts[i].point] = i + 1;
-    random_shuffle(&random, order, count, sizeof *order);
     for (size_t i = 0; i < count; i++) {
         size_t index = made[order[i]];
         *out = (struct sweep_step){order[i], round};
@@ -70,6 +78,37 @@ bool sweep_next(const struct sweep *sweep, struct sweep_step *out)
             if (next_of_round(sweep, round, again, out))
                 return true;
     return false;
+}
+
+static const struct sweep_attempt *find_made(const struct sweep *sweep, size_t point,
+                                             unsigned repeat)
+{
+    for (size_t i = 0; i < sweep->count; i++)
+        if (sweep->attempts[i].point == point && sweep->attempts[i].repeat == repeat)
+            return &sweep->attempts[i];
+    return NULL;
+}
+
+static bool is_unfinished(const struct sweep *sweep, size_t point)
+{
+    for (unsigned repeat = 1; repeat <= sweep->most_repeats; repeat++) {
+        const struct sweep_step step = {point, repeat};
+        if (is_wanted(sweep, &step, find_made(sweep, point, repeat), false))
+            return true;
+    }
+    return false;
+}
+
+size_t sweep_unfinished(const struct sweep *sweep, size_t *points)
+{
+    size_t order[SWEEP_POINTS_MOST], found = 0, count = shuffle(sweep, 1, order);
+    for (size_t i = 0; i < count; i++)
+        if (is_unfinished(sweep, order[i])) {
+            if (points)
+                points[found] = order[i];
+            found++;
+        }
+    return found;
 }
 
 double sweep_expected(const struct sweep *sweep, size_t point)
@@ -104,7 +143,7 @@ size_t sweep_left(const struct sweep *sweep, double *seconds_left)
             !(sweep_is_spoiled(attempt) && attempt->tries <= sweep->reruns); /* comes again */
     }
     for (size_t p = 0; made && p < count; p++)
-        if (made[p] < sweep->repeats) {
+        if (made[p] < sweep->repeats && (!sweep->only || sweep->only == p + 1)) {
             left += sweep->repeats - made[p];
             *seconds_left += (sweep->repeats - made[p]) * sweep_expected(sweep, p);
         }
@@ -238,6 +277,8 @@ static enum err take_run(const char *directory, const char *folder, const char *
     attempt->plus_minus = found ? summary->energy.plus_minus : UNKNOWN;
     attempt->statistical = found ? summary->energy.statistical : UNKNOWN;
     attempt->seconds = found ? summary->seconds : UNKNOWN;
+    attempt->node = found && summary->host_name ? strdup(summary->host_name) : NULL;
+    attempt->gpus = found && summary->gpu_uuids ? strdup(summary->gpu_uuids) : NULL;
     add_flags(summary, seen, &flags);
     if (found)
         text_addf(&path, "%s/%s", folder + strlen(directory) + 1, list.entries[0].name);
@@ -330,9 +371,8 @@ static enum err record(struct sweep *sweep, struct run_writer *writer,
     size_t point = attempt->point;
     unsigned repeat = attempt->repeat;
     enum err err = sweep_add(sweep, writer, attempt, why);
-    for (size_t i = 0; !err && i < sweep->count; i++)
-        if (sweep->attempts[i].point == point && sweep->attempts[i].repeat == repeat)
-            progress->end(progress->context, sweep, &sweep->attempts[i]);
+    if (!err)
+        progress->end(progress->context, sweep, find_made(sweep, point, repeat));
     return err;
 }
 
@@ -354,8 +394,7 @@ static enum err make_all(struct sweep *sweep, struct run_writer *writer,
         if (!err && !*signal) {
             err = record(sweep, writer, &attempt, progress, why);
         } else {
-            free(attempt.path);
-            free(attempt.flags);
+            sweep_attempt_release(&attempt);
         }
     }
     return err;
