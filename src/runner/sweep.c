@@ -38,31 +38,61 @@ static bool is_uncertain(const struct sweep *sweep, size_t point)
     return !is_known(figures.error_pct) || figures.error_pct > sweep->until_pct;
 }
 
+/* The order of a round; returns how many points it has. */
+static size_t shuffle(const struct sweep *sweep, unsigned round,
+                      size_t order[static SWEEP_POINTS_MOST])
+{
+    size_t count = sweep->point_count < SWEEP_POINTS_MOST ? sweep->point_count : SWEEP_POINTS_MOST;
+    struct random random = random_from(sweep->seed, round);
+    for (size_t i = 0; i < count; i++)
+        order[i] = i;
+    random_shuffle(&random, order, count, sizeof *order);
+    return count;
+}
+
+static bool is_wanted(const struct sweep *sweep, size_t point, unsigned repeat)
+{
+    return (!sweep->only || sweep->only == point + 1) && !is_made(sweep, point, repeat) &&
+           (repeat <= sweep->repeats || is_uncertain(sweep, point));
+}
+
 bool sweep_next(const struct sweep *sweep, struct sweep_step *out)
 {
     size_t order[SWEEP_POINTS_MOST];
-    size_t count = sweep->point_count < SWEEP_POINTS_MOST ? sweep->point_count : SWEEP_POINTS_MOST;
     for (unsigned round = 1; round <= sweep->most_repeats; round++) {
-        struct random random = random_from(sweep->seed, round);
-        for (size_t i = 0; i < count; i++)
-            order[i] = i;
-        random_shuffle(&random, order, count, sizeof *order);
+        size_t count = shuffle(sweep, round, order);
         for (size_t i = 0; i < count; i++) {
             *out = (struct sweep_step){order[i], round};
-            if (!is_made(sweep, order[i], round) &&
-                (round <= sweep->repeats || is_uncertain(sweep, order[i])))
+            if (is_wanted(sweep, order[i], round))
                 return true;
         }
     }
     return false;
 }
 
+size_t sweep_unfinished(const struct sweep *sweep, size_t *points)
+{
+    size_t order[SWEEP_POINTS_MOST], found = 0, count = shuffle(sweep, 1, order);
+    for (size_t i = 0; i < count; i++) {
+        unsigned repeat = 1;
+        while (repeat <= sweep->most_repeats && !is_wanted(sweep, order[i], repeat))
+            repeat++;
+        if (repeat > sweep->most_repeats)
+            continue;
+        if (points)
+            points[found] = order[i];
+        found++;
+    }
+    return found;
+}
+
 size_t sweep_left(const struct sweep *sweep, double *seconds_left)
 {
-    size_t made = 0, all = sweep->point_count * sweep->repeats;
+    size_t made = 0, all = (sweep->only ? 1 : sweep->point_count) * sweep->repeats;
     double wall = UNKNOWN, cooldown = is_known(sweep->cooldown_s) ? sweep->cooldown_s : 0;
     for (size_t i = 0; i < sweep->count; i++) {
-        made += sweep->attempts[i].repeat <= sweep->repeats;
+        made += sweep->attempts[i].repeat <= sweep->repeats &&
+                (!sweep->only || sweep->only == sweep->attempts[i].point + 1);
         add_known(&wall, sweep->attempts[i].wall_s);
     }
     size_t left = made < all ? all - made : 0;
@@ -196,6 +226,8 @@ static enum err take_run(const char *directory, const char *folder, const char *
     attempt->plus_minus = found ? summary->energy.plus_minus : UNKNOWN;
     attempt->statistical = found ? summary->energy.statistical : UNKNOWN;
     attempt->seconds = found ? summary->seconds : UNKNOWN;
+    attempt->node = found && summary->host_name ? strdup(summary->host_name) : NULL;
+    attempt->gpus = found && summary->gpu_uuids ? strdup(summary->gpu_uuids) : NULL;
     add_flags(summary, seen, &flags);
     if (found)
         text_addf(&path, "%s/%s", folder + strlen(directory) + 1, list.entries[0].name);
@@ -271,8 +303,7 @@ static enum err make_all(struct sweep *sweep, struct run_writer *writer,
         progress->begin(progress->context, sweep, &step);
         err = make_attempt(sweep, writer->directory, control, &step, &attempt, signal, why);
         if (err || *signal) {
-            free(attempt.path);
-            free(attempt.flags);
+            sweep_attempt_release(&attempt);
             break;
         }
         err = sweep_add(sweep, writer, &attempt, why);

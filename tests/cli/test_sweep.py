@@ -2,7 +2,7 @@
 """`ipw sweep`: every setting once, the values as they were given, in an order that the seed repeats; failures are
 recorded; a killed sweep goes on where it was."""
 import csv
-import csv
+import fcntl
 import io
 import json
 import os
@@ -366,6 +366,88 @@ class ControlEnds(SweepTest):
         self.await_settings(Controlled.FREE)
         done = ipw(self.machine, "sweep", "--restore")
         self.assertIn("nothing to restore", done.stderr)
+
+
+class Parts(SweepTest):
+    """Settings that processes of their own measure, as the elements of a job array do, without Slurm."""
+
+    def setUp(self):
+        super().setUp()
+        self.sweep("--slurm", "--slurm-script-only", "-q", "--knob", "a=1,2")
+        self.assertFalse(self.notes.exists())
+
+    def point(self, number, machine=None, code=0):
+        done = ipw(machine, "sweep", "--resume", self.directory(), "--point", number)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_a_setting_is_measured_once_and_collected(self):
+        self.point(2)
+        self.point(2)
+        self.assertEqual((self.noted(), self.attempts()), ([["2"]], []))
+        done = ipw(None, "sweep", "--resume", self.directory())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("1 of 2 settings were not measured", done.stderr)
+        self.point(2)
+        self.point(1)
+        self.assertEqual(ipw(None, "sweep", "--resume", self.directory()).returncode, 0)
+        self.assertEqual(sorted(self.noted()), [["1"], ["2"]])
+        self.assertEqual(sorted(attempt["point"] for attempt in self.attempts()), [1, 2])
+
+    def test_one_after_the_other(self):
+        """A requeued element waits for the process that it replaces, and finds what that one measured."""
+        held = self.directory() / "points" / "p001_r1"
+        held.mkdir(parents=True)
+        with open(held / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = subprocess.Popen([IPW, "sweep", "--resume", self.directory(), "--point", "1"],
+                                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                process.wait(0.3)
+            self.assertFalse(self.notes.exists())
+        self.assertEqual(process.wait(PATIENCE_S), 0)
+        self.assertEqual(self.noted(), [["1"]])
+
+    def test_settings_of_two_gpus_are_not_comparable(self):
+        for number, uuid in ((1, "GPU-aaaa"), (2, "GPU-bbbb")):
+            machine = Nvidia(f"devices 1\nuuid 0 {uuid}")
+            self.addCleanup(machine.close)
+            self.point(number, machine)
+        done = ipw(None, "sweep", "--resume", self.directory(), "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({attempt["point"]: attempt["gpu_uuids"] for attempt in self.attempts()},
+                         {1: "GPU-aaaa", 2: "GPU-bbbb"})
+        result = json.loads(done.stdout)["sweep"]
+        self.assertIn("2 sets of GPUs", "".join(result["warnings"]))
+        self.assertEqual([setting["gpu_uuids"] for setting in result["data"]["settings"]], ["GPU-aaaa", "GPU-bbbb"])
+        runs = sorted(self.directory().glob("points/*/run_*"))
+        done = ipw(None, "compare", *runs, "--json")
+        self.assertIn("other GPUs", "".join(json.loads(done.stdout)["comparisons"][0]["warnings"]))
+
+    def test_what_is_refused(self):
+        for words, said in ((["--point", 3, "--resume", self.directory()], "the sweep has 2"),
+                            (["--point", 1], "needs --resume"), (["--retry-failed"], "needs --resume"),
+                            (["--point", 1, "--slurm", "--resume", self.directory()], "drop --slurm"),
+                            (["--resume", self.directory(), "--gres", "gpu:1"], "need --slurm"),
+                            (["--resume", self.directory(), "--", "true", "{a}"], "cannot be changed")):
+            done = ipw(None, "sweep", *words, *(["--", "true"] if "--resume" not in words else []))
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(said, done.stderr)
+        done = self.sweep("--slurm", "--slurm-script-only", "--knob", "a=1", command=["x", "--api-key", "sk-123456", "{a}"],
+                          code=2)
+        self.assertIn("secret", done.stderr)
+
+
+class Retries(SweepTest):
+    def test_what_failed_is_made_again(self):
+        command = ["sh", "-c", f"echo {{a}} >> {self.root}/made; exit {{a}}"]
+        self.sweep("--knob", "a=0,1", command=command, code=1)
+        self.assertEqual(ipw(None, "sweep", "--resume", self.directory()).returncode, 1)  # it makes none
+        self.assertEqual(ipw(None, "sweep", "--resume", self.directory(), "--retry-failed").returncode, 1)
+        self.assertEqual(sorted((self.root / "made").read_text().split()), ["0", "1", "1"])
+        done = ipw(None, "analyze", self.directory(), "--analysis", "sweep", "--json")
+        result = json.loads(done.stdout)[str(self.directory())]["sweep"]
+        self.assertEqual((result["summary"]["attempts"], result["summary"]["failed"]), (2, 1))
 
 
 class Kills(SweepTest):
