@@ -3,6 +3,7 @@
 recorded; a killed sweep goes on where it was."""
 import csv
 import fcntl
+import io
 import json
 import os
 import shlex
@@ -143,8 +144,9 @@ class Results(SweepTest):
         self.sweep("--knob", "a=0,1", command=["sh", "-c", "exit {a}"], code=1)
         done = ipw(None, "export", self.directory(), "--to", "csv")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("exit 0", done.stdout)
-        self.assertNotIn("exit 1", done.stdout)  # it failed
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual(sorted((row["a"], row["exit_code"], row["left_out"] == "failed") for row in rows),
+                         [("0", "0", False), ("1", "1", True)])
         listed = json.loads(ipw(None, "list", "runs", self.root / "runs", "--json").stdout)["runs"]
         self.assertEqual([(run["kind"], run["queries"], run["failed"]) for run in listed], [("sweep", 2, 1)])
         done = ipw(None, "analyze", self.root / "runs", "--json")  # a folder with a sweep in it
