@@ -19,12 +19,14 @@
 #include "port/proc.h"
 #include "report/text/analysis_report.h"
 #include "report/text/format.h"
+#include "runner/gpu_control.h"
 #include "runner/sweep.h"
+#include "runner/sweep_control.h"
 
 struct sweep_options {
     struct measure_options measure;
     struct option_list knobs;
-    bool paired, profile, dry_run, json, quiet;
+    bool paired, profile, control, restore, dry_run, json, quiet;
     unsigned repeats, most_repeats, warmups;
     double until_pct, cooldown_s, seed;
     const char *output_dir, *resume;
@@ -84,6 +86,7 @@ static enum err plan(struct sweep *sweep, const char **words, size_t count, stru
     bool until = is_known(args.until_pct);
     unsigned least = until && args.repeats < 2 ? 2 : args.repeats; /* one has no standard error */
     sweep->profile = args.profile;
+    sweep->control = args.control;
     sweep->repeats = least;
     sweep->most_repeats = until && args.most_repeats > least ? args.most_repeats : least;
     sweep->until_pct = args.until_pct;
@@ -96,6 +99,8 @@ static enum err plan(struct sweep *sweep, const char **words, size_t count, stru
         err = err_explain(why, set_command(sweep, words, count));
     if (!err)
         err = err_explain(why, add_options(sweep));
+    if (!err && sweep->control)
+        err = sweep_control_check(sweep, why);
     return err ? err : sweep_check_command(sweep, why);
 }
 
@@ -152,6 +157,8 @@ static int show_plan(struct sweep *sweep)
     enum err err = ERR_OK;
     text_addf(&out, "%zu settings, %zu attempts to make, seed %u\n", sweep->point_count, left,
               sweep->seed);
+    if (sweep->control && !sweep->uncontrolled)
+        text_add(&out, "sets clocks or the power limit of the GPU, which needs root\n");
     sweep->until_pct = UNKNOWN; /* how many more repeats there will be is not known */
     while (!err && !out.failed && sweep_next(sweep, &step)) {
         struct sweep_attempt *attempts =
@@ -232,15 +239,65 @@ static int show_result(const struct sweep *sweep, const char *directory)
     return code;
 }
 
-static int execute(struct sweep *sweep, struct run_writer *writer)
+static int usage_or_failure(enum err err, const struct error *why)
+{
+    return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+}
+
+/* ---- control ---- */
+
+/* A new sweep that may not set clocks measures without; one that has begun does not change its points. */
+static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_control **out,
+                             struct error *why)
+{
+    *out = NULL;
+    if (!sweep->control || sweep->uncontrolled)
+        return ERR_OK;
+    enum err err = sweep_control_begin(sweep, out, why);
+    if (err && is_new && sweep_control_is_refused(err)) {
+        tell("ipw sweep: --control is not possible: %s\n", why->text);
+        tell("ipw sweep: MEASURES ONLY: clocks and power limit stay as they are\n");
+        return err_explain(why, sweep_control_forgo(sweep, why));
+    }
+    if (!err && !args.quiet)
+        tell("ipw sweep: sets clocks or the power limit of %s as root, and restores them at the "
+             "end; after a crash: `ipw sweep --restore`\n",
+             sweep_control_device(*out));
+    return err;
+}
+
+static int restore(void)
+{
+    struct gpu_restored done;
+    struct error why = {0};
+    enum err err = gpu_control_restore(&done, &why);
+    if (done.restored)
+        tell("ipw sweep: restored %u GPU%s\n", done.restored, done.restored == 1 ? "" : "s");
+    if (done.held)
+        tell("ipw sweep: %u GPU%s left alone: a running process controls %s\n", done.held,
+             done.held == 1 ? "" : "s", done.held == 1 ? "it" : "them");
+    if (err)
+        return complain(EXIT_FAILED, "%s", why.text);
+    if (!done.restored && !done.held)
+        tell("ipw sweep: nothing to restore\n");
+    return EXIT_DONE;
+}
+
+/* ---- the sweep ---- */
+
+static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_control *control)
 {
     const struct sweep_progress progress = {show_begin, show_end, writer->directory};
-    struct error why = {0};
+    struct error why = {0}, later = {0};
     int number, code = EXIT_DONE;
     if (!args.quiet)
         tell("ipw sweep: %zu settings into %s, seed %u\n", sweep->point_count, writer->directory,
              sweep->seed);
-    if (sweep_execute(sweep, writer, &progress, &number, &why))
+    enum err err = sweep_execute(sweep, writer, control, &progress, &number, &why);
+    enum err restored = sweep_control_end(control, &later);
+    if (restored)
+        code = complain(EXIT_FAILED, "%s; `ipw sweep --restore` tries again", later.text);
+    if (err)
         return complain(EXIT_FAILED, "%s", why.text);
     if (number) {
         tell("ipw sweep: interrupted; `ipw sweep --resume %s` continues it\n", writer->directory);
@@ -253,18 +310,15 @@ static int execute(struct sweep *sweep, struct run_writer *writer)
     return shown ? shown : code;
 }
 
-static int usage_or_failure(enum err err, const struct error *why)
-{
-    return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
-}
-
 static int resume(const char **words, size_t count)
 {
     struct sweep sweep;
     struct run_writer writer;
+    struct sweep_control *control = NULL;
     struct error why = {0};
-    if (args.knobs.count)
-        return complain(EXIT_USAGE, "--resume continues with the knobs of the sweep: drop --knob");
+    if (args.knobs.count || args.control)
+        return complain(EXIT_USAGE, "--resume continues with the knobs of the sweep: drop %s",
+                        args.knobs.count ? "--knob" : "--control");
     enum err err = args.dry_run ? sweep_load(args.resume, &sweep, &why)
                                 : sweep_reopen(&sweep, args.resume, &writer, &why);
     if (err)
@@ -275,9 +329,11 @@ static int resume(const char **words, size_t count)
         err = check_secrets(&sweep, &why);
     if (!err)
         err = sweep_check_command(&sweep, &why);
+    if (!err && !args.dry_run)
+        err = take_control(&sweep, false, &control, &why);
     int code = err            ? usage_or_failure(err, &why)
                : args.dry_run ? show_plan(&sweep)
-                              : execute(&sweep, &writer);
+                              : execute(&sweep, &writer, control);
     if (!args.dry_run)
         run_writer_close(&writer);
     sweep_release(&sweep);
@@ -288,17 +344,21 @@ static int begin(const char **words, size_t count)
 {
     struct sweep sweep = {0};
     struct run_writer writer;
+    struct sweep_control *control = NULL;
     struct error why = {0};
     enum err err = plan(&sweep, words, count, &why);
     int code;
+    if (!err && !args.dry_run)
+        err = take_control(&sweep, true, &control, &why);
     if (err) {
         code = usage_or_failure(err, &why);
     } else if (args.dry_run) {
         code = show_plan(&sweep);
     } else if ((err = sweep_create(&sweep, args.output_dir, &writer, &why))) {
         code = usage_or_failure(err, &why);
+        (void)!sweep_control_end(control, &why); /* nothing was set */
     } else {
-        code = execute(&sweep, &writer);
+        code = execute(&sweep, &writer, control);
         run_writer_close(&writer);
     }
     sweep_release(&sweep);
@@ -313,6 +373,10 @@ static const struct option_row ROWS[] = {
      .help = "first values together, then second ones (default: all combinations)"},
     {.name = "profile", .type = OPTION_FLAG, .target = &args.profile,
      .help = "what follows -- are options of `ipw profile`, not a command"},
+    {.name = "control", .type = OPTION_FLAG, .target = &args.control,
+     .help = "set knobs gpu-clock, mem-clock, power-limit on the GPU; needs root"},
+    {.name = "restore", .type = OPTION_FLAG, .target = &args.restore,
+     .help = "put back the GPU settings that a killed sweep left, and stop"},
     {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.repeats, .value = "N",
      .help = "measure each setting N times (default: 1)", .least = 1, .most = 10000},
     {.name = "until-pct", .type = OPTION_NUMBER, .target = &args.until_pct, .value = "P",
@@ -344,6 +408,8 @@ static const struct option_row ROWS[] = {
 static int sweep_main(const char **words, size_t count)
 {
     struct error why = {0};
+    if (args.restore)
+        return count ? complain_usage("--restore takes no command") : restore();
     secret_add_words((char *const *)words);
     if (!count && !args.resume)
         return complain_usage(args.profile ? "missing options of `ipw profile`"
@@ -369,7 +435,13 @@ const struct command command_sweep = {
         "the exit status is then 1.\n\n"
         "The sweep is a directory with a run for each attempt. `ipw analyze`, `compare`, `plot`\n"
         "and `report` read it. After an interruption or a kill, --resume SWEEP makes the attempts\n"
-        "that are left.",
+        "that are left.\n\n"
+        "With --control the knobs gpu-clock, mem-clock and power-limit are set on the GPU for "
+        "each\n"
+        "setting, through its driver: that needs root, and a GPU whose clocks and power limit are\n"
+        "at their defaults. The value `default` leaves a knob as it is. They are restored at the\n"
+        "end, after a signal and, by a watchdog process, after a kill. Where control is not\n"
+        "permitted the sweep measures at the GPU's own clocks, and says so.",
     .rows = ROWS,
     .words = WORDS_FOLLOW,
     .run = sweep_main,

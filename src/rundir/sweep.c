@@ -56,6 +56,7 @@ void sweep_release(struct sweep *sweep)
     for (size_t i = 0; i < sweep->count; i++)
         release_attempt(&sweep->attempts[i]);
     free(sweep->attempts);
+    free(sweep->uncontrolled);
     *sweep = (struct sweep){0};
 }
 
@@ -125,6 +126,8 @@ static void put_settings(const struct sweep *sweep, struct text *out)
         put_words(&json, NULL, sweep->values + p * sweep->knob_count, sweep->knob_count);
     json_array_end(&json);
     json_string(&json, "points_are", sweep->profile ? "profile" : "run");
+    json_bool(&json, "control", sweep->control);
+    json_string(&json, "uncontrolled", sweep->uncontrolled);
     put_words(&json, "options", sweep->options, sweep->option_count);
     put_words(&json, "command", sweep->command, sweep->word_count);
     json_string(&json, "order", "random");
@@ -284,6 +287,10 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
         return ERR_OK;
     sweep->started_at = jv_number(jv_get(line, "started_at"));
     sweep->profile = kind && strcmp(kind, "profile") == 0;
+    const char *reason = jv_text(jv_get(settings, "uncontrolled"));
+    sweep->control = jv_bool(jv_get(settings, "control"), false);
+    if (reason && !(sweep->uncontrolled = strdup(reason)))
+        return ERR_NO_MEMORY;
     sweep->seed = count_in(settings, "seed");
     sweep->repeats = count_in(settings, "repeats");
     sweep->most_repeats = count_in(settings, "most_repeats");

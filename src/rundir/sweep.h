@@ -35,7 +35,9 @@ struct sweep {
     size_t word_count;
     char **options; /* of `ipw run` or `ipw profile`, before the command; then NULL */
     size_t option_count;
-    bool profile; /* points are profiles: the command is the options of `ipw profile` */
+    bool profile;       /* points are profiles: the command is the options of `ipw profile` */
+    bool control;       /* knobs gpu-clock, mem-clock and power-limit are set on the GPU */
+    char *uncontrolled; /* why they were not, their only value being "default"; NULL: they were */
     unsigned seed, repeats, most_repeats;
     double
         until_pct; /* repeat until the standard error is so small; UNKNOWN: `repeats` are enough */

@@ -192,12 +192,13 @@ static enum err open_finding(const struct sensor_findings *findings, const char 
         const struct sensor_finding *finding = &findings->items[i];
         if (finding->status != SENSOR_OK)
             return err_set(why, finding->status == SENSOR_DENIED ? ERR_DENIED : ERR_ABSENT,
-                           "cannot control %s: %s", device, finding->reason);
+                           "cannot control the GPU: %s", finding->reason);
         if (chosen)
-            return err_set(why, ERR_USAGE, "%s names several GPUs: control one at a time", device);
+            return err_set(why, ERR_USAGE, "there are several GPUs: select one with --devices");
         chosen = finding;
     }
-    return chosen ? sensor_open(chosen, out, why) : err_set(why, ERR_ABSENT, "no GPU %s", device);
+    return chosen ? sensor_open(chosen, out, why)
+                  : err_set(why, ERR_ABSENT, "no GPU%s%s", device[0] ? " " : "", device);
 }
 
 static enum err open_device(const char *device, struct sensor *out, struct error *why)
@@ -385,6 +386,18 @@ enum err gpu_control_set(struct gpu_control *control, enum sensor_knob knob, dou
     enum err err = control->operations->set(&control->sensor, knob, value, why);
     if (err == ERR_OK)
         control->set[knob] = value;
+    return err;
+}
+
+enum err gpu_control_reset(struct gpu_control *control, enum sensor_knob knob, struct error *why)
+{
+    struct saved one = control->saved;
+    if (!has(one.knobs, knob) || !is_known(control->set[knob]))
+        return ERR_OK;
+    one.knobs = 1U << knob;
+    enum err err = request_saved(&control->sensor, &one, why);
+    if (err == ERR_OK)
+        control->set[knob] = UNKNOWN;
     return err;
 }
 

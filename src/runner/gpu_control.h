@@ -25,7 +25,8 @@
 
 struct gpu_control;
 
-/* Takes control of the knobs (bits 1U << enum sensor_knob) of the device that --devices would select; changes nothing.
+/* Takes control of the knobs (bits 1U << enum sensor_knob) of the device that --devices would select ("": the only
+ * one); changes nothing.
  * The errors that mean "measure only":
  *   ERR_DENIED       needs root, or is refused in this container
  *   ERR_UNSUPPORTED  the device or its driver has no such knob, or it is in MIG mode
@@ -41,6 +42,9 @@ enum err gpu_control_begin(const char *device, unsigned knobs, char *const resto
 /* Requests a clock (MHz) or power limit (W). */
 enum err gpu_control_set(struct gpu_control *control, enum sensor_knob knob, double value,
                          struct error *why) MUST_USE;
+/* Puts one knob back as it was found. */
+enum err gpu_control_reset(struct gpu_control *control, enum sensor_knob knob, struct error *why)
+    MUST_USE;
 
 enum gpu_clock_state {
     GPU_CLOCK_REACHED,

@@ -17,6 +17,7 @@
 #include "port/proc.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_list.h"
+#include "runner/sweep_control.h"
 
 enum { POINTS_MOST = 10000, VALUE_MAX = 1024, NAME_MAX_BYTES = 64 };
 
@@ -197,15 +198,18 @@ static size_t placeholder_at(const struct sweep *sweep, const char *at, size_t *
 enum err sweep_check_command(const struct sweep *sweep, struct error *why)
 {
     for (size_t k = 0; k < sweep->knob_count; k++) {
-        bool used = false;
+        bool used = sweep_control_has(sweep, k);
         for (size_t i = 0; !used && i < sweep->word_count; i++)
             for (const char *at = sweep->command[i]; !used && (at = strchr(at, '{')); at++) {
                 size_t length;
                 used = placeholder_at(sweep, at, &length) == k;
             }
         if (!used)
-            return err_set(why, ERR_USAGE, "knob '%s' is not used: the command has no {%s}",
-                           sweep->knobs[k], sweep->knobs[k]);
+            return err_set(why, ERR_USAGE, "knob '%s' is not used: the command has no {%s}%s",
+                           sweep->knobs[k], sweep->knobs[k],
+                           sweep_control_is_name(sweep->knobs[k])
+                               ? "; --control would set it on the GPU"
+                               : "");
     }
     return ERR_OK;
 }
@@ -396,12 +400,16 @@ static enum err run_child(char *const *argv, int log, int *exit_code, int *signa
     return err;
 }
 
-static enum err add_flags(const struct summary *summary, struct sweep_attempt *attempt)
+/* The codes of the run's warnings, after what was seen of the GPU that was controlled. */
+static enum err add_flags(const struct summary *summary, const char *seen,
+                          struct sweep_attempt *attempt)
 {
     struct text flags = {0};
+    if (seen)
+        text_add(&flags, seen);
     for (size_t i = 0; i < summary->conditions.finding_count; i++) {
         const struct summary_finding *finding = &summary->conditions.findings[i];
-        if (finding->severity >= FINDING_WARNING)
+        if (finding->severity >= FINDING_WARNING && !(seen && !strcmp(finding->code, seen)))
             text_addf(&flags, "%s%s", flags.length ? "," : "", finding->code);
     }
     attempt->flags = flags.failed ? NULL : strdup(text_get(&flags));
@@ -410,8 +418,8 @@ static enum err add_flags(const struct summary *summary, struct sweep_attempt *a
 }
 
 /* What its run says; an attempt that failed early left none. */
-static enum err take_run(const char *directory, const char *folder, struct sweep_attempt *attempt,
-                         struct error *why)
+static enum err take_run(const char *directory, const char *folder, const char *seen,
+                         struct sweep_attempt *attempt, struct error *why)
 {
     struct run_list list;
     struct text path = {0};
@@ -426,7 +434,7 @@ static enum err take_run(const char *directory, const char *folder, struct sweep
     attempt->plus_minus = summary->energy.plus_minus;
     attempt->statistical = summary->energy.statistical;
     attempt->seconds = summary->seconds;
-    err = add_flags(summary, attempt);
+    err = add_flags(summary, seen, attempt);
     if (found) {
         text_addf(&path, "%s/%s", folder + strlen(directory) + 1, list.entries[0].name);
         attempt->path = path.failed ? NULL : strdup(text_get(&path));
@@ -438,11 +446,28 @@ static enum err take_run(const char *directory, const char *folder, struct sweep
     return err_explain(why, err);
 }
 
+/* With the GPU set as the point wants it; *seen is what sweep_control_unwatch says. */
+static enum err run_controlled(const struct sweep *sweep, size_t point,
+                               struct sweep_control *control, char *const *argv, int log,
+                               int *exit_code, int *signal_number, const char **seen,
+                               struct error *why)
+{
+    enum err err = control ? sweep_control_set(control, sweep, point, why) : ERR_OK;
+    if (!err && control)
+        err = sweep_control_watch(control, why);
+    if (err)
+        return err;
+    err = run_child(argv, log, exit_code, signal_number, why);
+    *seen = control ? sweep_control_unwatch(control) : NULL;
+    return err;
+}
+
 static enum err make_attempt(const struct sweep *sweep, const char *directory,
-                             const struct sweep_step *step, struct sweep_attempt *out,
-                             int *signal_number, struct error *why)
+                             struct sweep_control *control, const struct sweep_step *step,
+                             struct sweep_attempt *out, int *signal_number, struct error *why)
 {
     char folder[FILE_PATH_MAX];
+    const char *seen = NULL;
     *out = (struct sweep_attempt){.point = step->point, .repeat = step->repeat};
     if (!sweep_folder(directory, step->point, step->repeat, folder, sizeof folder))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
@@ -456,15 +481,17 @@ static enum err make_attempt(const struct sweep *sweep, const char *directory,
     err = argv ? clear_folder(folder, why) : err_no_memory(why);
     nanos began = clock_now();
     if (!err)
-        err = run_child(argv, log, &out->exit_code, signal_number, why);
+        err = run_controlled(sweep, step->point, control, argv, log, &out->exit_code, signal_number,
+                             &seen, why);
     out->wall_s = seconds(clock_now() - began);
     close(log);
     sweep_free_words(argv);
-    return err || *signal_number ? err : take_run(directory, folder, out, why);
+    return err || *signal_number ? err : take_run(directory, folder, seen, out, why);
 }
 
 enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
-                       const struct sweep_progress *progress, int *signal, struct error *why)
+                       struct sweep_control *control, const struct sweep_progress *progress,
+                       int *signal, struct error *why)
 {
     struct sweep_step step;
     bool first = true;
@@ -478,7 +505,7 @@ enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
         if (*signal)
             break;
         progress->begin(progress->context, sweep, &step);
-        err = make_attempt(sweep, writer->directory, &step, &attempt, signal, why);
+        err = make_attempt(sweep, writer->directory, control, &step, &attempt, signal, why);
         if (err || *signal) {
             free(attempt.path);
             free(attempt.flags);

@@ -11,12 +11,14 @@
 #include "core/err.h"
 #include "rundir/sweep.h"
 
+struct sweep_control;
+
 /* Of knobs such as "threads=1,2,4" and "clock=600-1200:150", every combination, or with `paired` the first values of
  * all, then the second ones ...  ERR_USAGE names what is wrong. */
 enum err sweep_expand(const char *const *knobs, size_t count, bool paired, struct sweep *sweep,
                       struct error *why) MUST_USE;
 
-/* Each knob must be a {placeholder} of the command; other braces stay as they are.  ERR_USAGE names one that is not. */
+/* Each knob must be a {placeholder} of the command or set on the GPU; other braces stay as they are.  ERR_USAGE names one that is not. */
 enum err sweep_check_command(const struct sweep *sweep, struct error *why) MUST_USE;
 
 /* The words of the command at a point, each replaced by itself: a value is never split, and no shell sees it.  Ends
@@ -36,7 +38,7 @@ bool sweep_next(const struct sweep *sweep, struct sweep_step *out);
  * far, UNKNOWN without any. */
 size_t sweep_left(const struct sweep *sweep, double *seconds_left);
 
-/* Makes all attempts that are left.  A command that fails is recorded with its exit code, and the sweep goes on.
+/* Makes all attempts that are left, with the GPU's settings of each unless control is NULL.  A command that fails is recorded with its exit code, and the sweep goes on.
  * *signal: the number of the one that ended the sweep, else 0; the attempt under way is then not recorded. */
 struct sweep_progress {
     void (*begin)(void *context, const struct sweep *sweep, const struct sweep_step *step);
@@ -44,7 +46,7 @@ struct sweep_progress {
     void *context;
 };
 enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
-                       const struct sweep_progress *progress, int *signal, struct error *why)
-    MUST_USE;
+                       struct sweep_control *control, const struct sweep_progress *progress,
+                       int *signal, struct error *why) MUST_USE;
 
 #endif

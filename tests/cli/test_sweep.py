@@ -12,6 +12,7 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
+from machines import Nvidia  # noqa: E402
 from program import IPW, PATIENCE_S, ipw, python  # noqa: E402
 
 # Appends its arguments as a line of JSON: what arrived, and when.
@@ -25,9 +26,9 @@ class SweepTest(unittest.TestCase):
         self.root = Path(scratch.name)
         self.notes = self.root / "notes"
 
-    def sweep(self, *arguments, command=None, code=0):
+    def sweep(self, *arguments, command=None, code=0, machine=None):
         command = command or python(NOTE, self.notes, "{a}")
-        done = ipw(None, "sweep", "--output-dir", self.root / "runs", *arguments, "--", *command)
+        done = ipw(machine, "sweep", "--output-dir", self.root / "runs", *arguments, "--", *command)
         if done.returncode == 1 and "JSON" in done.stderr:
             self.skipTest(done.stderr)
         self.assertEqual(done.returncode, code, done.stderr)
@@ -147,6 +148,160 @@ class Results(SweepTest):
             summary = json.loads((self.directory() / attempt["run"] / "summary.json").read_text())
             self.assertEqual(str(summary["profiler_config"]["max_concurrency"]), attempt["settings"]["a"])
             self.assertEqual(summary["run_kind"], "profile")
+
+
+class Controlled(Nvidia):
+    """A GPU whose settings outlive processes; `settings` are what is set now."""
+
+    FREE = "0 graphics 0 0 memory 0 0 limit 0"
+
+    def __init__(self, script="value throttle 0 0"):
+        super().__init__("clocks 0 2619 1785:345:15\nvalue clock_memory_max 0 2619\n" + script)
+        (self.root / "run").mkdir()
+
+    def environment(self):
+        return {**super().environment(), "IPW_FAKE_NVML_STATE": str(self.root / "settings")}
+
+    def settings(self):
+        file = self.root / "settings"
+        return file.read_text().strip() if file.exists() else self.FREE
+
+
+class Control(SweepTest):
+    # Notes what the card is set to while the command runs.
+    SEE = python("import os, sys; open(sys.argv[1], 'a').write(open(os.environ['IPW_FAKE_NVML_STATE']).read())")
+
+    def machine(self, *script):
+        machine = Controlled(*script)
+        self.addCleanup(machine.close)
+        return machine
+
+    def seen(self):
+        return sorted(self.notes.read_text().splitlines())
+
+    def test_each_point_has_its_settings_and_the_card_goes_back(self):
+        machine = self.machine()
+        done = self.sweep("--control", "--knob", "gpu-clock=default,510,1005", "--knob", "power-limit=300",
+                          command=[*self.SEE, self.notes], machine=machine)
+        self.assertEqual(self.seen(), [f"0 graphics {mhz} {mhz} memory 0 0 limit 300000" for mhz in (0, 1005, 510)])
+        self.assertEqual(machine.settings(), "0 graphics 0 0 memory 0 0 limit 700000")
+        self.assertIn("as root", done.stderr)
+        self.assertFalse(list((machine.root / "run/ipw").glob("*.state")))
+        self.assertEqual([attempt["exit_code"] for attempt in self.attempts()], [0, 0, 0])
+
+    def test_without_permission_it_measures_only(self):
+        for code, said in ((4, "needs root"), (3, "does not have it")):
+            with self.subTest(code):
+                machine = self.machine(f"fail nvmlDeviceResetGpuLockedClocks 0 {code}")
+                done = self.sweep("--control", "--knob", "gpu-clock=510,1005", "--knob", "a=1,2",
+                                  command=python(NOTE, self.notes, "{a}"), machine=machine)
+                self.assertIn(said, done.stderr)
+                self.assertIn("MEASURES ONLY", done.stderr)
+                self.assertEqual(sorted(self.noted()), [["1"], ["2"]])
+                self.assertEqual({attempt["settings"]["gpu-clock"] for attempt in self.attempts()}, {"default"})
+                self.assertEqual(machine.settings(), Controlled.FREE)
+                header = json.loads((self.directory() / "records.jsonl").read_text().splitlines()[0])
+                self.assertIn(said, header["settings"]["uncontrolled"])
+            self.setUp()
+
+    def test_what_is_refused(self):
+        for script, words, code, said in (
+                ("value throttle 0 2", ["gpu-clock=510"], 1, "already limited by a setting"),
+                ("value limit_mw 0 500000", ["gpu-clock=510"], 1, "not its default"),
+                ("fail nvmlDeviceGetCurrentClocksEventReasons 0 15", ["gpu-clock=510"], 1, "fell off the bus"),
+                ("devices 2", ["gpu-clock=510"], 2, "--devices"),
+                ("", ["gpu-clock=1000"], 2, "1000 MHz is not a clock of nvml:0 (nearest: 990, 1005)"),
+                ("", ["power-limit=800"], 2, "outside of 200 to 700 W"),
+                ("", ["gpu-clock=fast"], 2, "'fast' is no number of MHz"),
+                ("", ["a=1"], 2, "gpu-clock, mem-clock or power-limit")):
+            with self.subTest(said):
+                machine = self.machine(script)
+                done = self.sweep("--control", "--knob", *words, command=["true", "{a}"], code=code, machine=machine)
+                self.assertIn(said, done.stderr)
+                self.assertIn(machine.settings(), (Controlled.FREE, "0 graphics 0 0 memory 0 0 limit 700000"))
+                self.assertFalse((self.root / "runs").exists())
+        done = self.sweep("--knob", "gpu-clock=510", command=["true"], code=2)
+        self.assertIn("--control would set it", done.stderr)
+
+    def test_mig_is_measured_only(self):
+        done = self.sweep("--control", "--knob", "gpu-clock=510", command=["true"], machine=self.machine("mig 0 2"))
+        self.assertIn("MIG mode", done.stderr)
+        self.assertIn("MEASURES ONLY", done.stderr)
+
+    def test_a_plan_touches_nothing(self):
+        machine = self.machine()
+        done = self.sweep("--control", "--knob", "gpu-clock=510", "--dry-run", command=["true"], machine=machine)
+        self.assertIn("needs root", done.stdout)
+        self.assertFalse((machine.root / "settings").exists())
+        self.assertFalse((machine.root / "run/ipw").exists())
+
+
+class ControlEnds(SweepTest):
+    """Whatever ends a sweep, the card goes back to its state."""
+
+    HELD = "0 graphics 510 510 memory 0 0 limit 0"
+
+    def setUp(self):
+        super().setUp()
+        self.machine = Controlled()
+        self.addCleanup(self.machine.close)
+
+    def await_settings(self, wanted):
+        deadline = time.monotonic() + PATIENCE_S
+        while self.machine.settings() != wanted or (wanted != self.HELD and self.states()):
+            self.assertLess(time.monotonic(), deadline, self.machine.settings())
+            time.sleep(0.01)
+
+    def states(self):
+        return list((self.machine.root / "run/ipw").glob("*.state"))
+
+    def start(self):
+        process = subprocess.Popen([IPW, "sweep", "-q", "--output-dir", self.root / "runs", "--control", "--knob",
+                                    "gpu-clock=510", "--", "sleep", str(PATIENCE_S)], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   env=self.machine.environment())
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.await_settings(self.HELD)
+        return process
+
+    def test_signals(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            process = self.start()
+            process.send_signal(number)
+            self.assertEqual(process.wait(PATIENCE_S), 128 + number)
+            self.assertEqual(self.machine.settings(), Controlled.FREE)  # before it ended, not by the watchdog
+            self.assertEqual(self.states(), [])
+
+    def test_the_watchdog_restores_after_what_cannot_be_caught(self):
+        for number in (signal.SIGKILL, signal.SIGQUIT, signal.SIGSEGV):
+            process = self.start()
+            process.send_signal(number)
+            process.wait(PATIENCE_S)
+            self.await_settings(Controlled.FREE)
+
+    def test_another_sweep_is_refused_meanwhile(self):
+        self.start()
+        done = self.sweep("--control", "--knob", "gpu-clock=1005", command=["true"], machine=self.machine, code=1)
+        self.assertIn("another process controls GPU-00000000", done.stderr)
+        self.assertEqual(self.machine.settings(), self.HELD)
+        done = ipw(self.machine, "sweep", "--restore")
+        self.assertEqual((done.returncode, self.machine.settings()), (0, self.HELD))
+        self.assertIn("left alone", done.stderr)
+
+    def test_restore_by_hand(self):
+        self.machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4 after 1\n" + (self.machine.root / "nvml.txt").read_text())
+        process = self.start()
+        process.kill()
+        process.wait(PATIENCE_S)
+        self.assertTrue(self.states())
+        self.machine.script("")
+        done = ipw(self.machine, "sweep", "--restore")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.await_settings(Controlled.FREE)
+        done = ipw(self.machine, "sweep", "--restore")
+        self.assertIn("nothing to restore", done.stderr)
 
 
 class Kills(SweepTest):
