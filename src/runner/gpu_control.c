@@ -40,6 +40,7 @@ struct gpu_control {
     int lock;
     struct watchdog watchdog;
     bool is_saved;
+    bool in_use; /* others work on it: that its power limit holds it back is no reason to refuse */
     double set[KNOB_COUNT]; /* UNKNOWN: not set */
 };
 
@@ -236,7 +237,7 @@ static enum err check_free(struct gpu_control *control, struct sensor_limits *li
             "the clocks of %s are already limited by a setting (nvidia-smi -rgc and -rac "
             "reset it)",
             id);
-    if (bits & THROTTLE_POWER)
+    if (bits & THROTTLE_POWER && !control->in_use)
         return err_set(why, ERR_BUSY,
                        "%s is held back by its power limit before the sweep starts: it is in use, "
                        "or the limit is too low",
@@ -346,7 +347,8 @@ enum err gpu_control_begin(const char *device, unsigned knobs, char *const resto
     if (!control)
         return err_no_memory(why);
     control->lock = control->watchdog.alive = -1;
-    control->saved = (struct saved){.knobs = knobs, .limit_w = UNKNOWN};
+    control->in_use = knobs & GPU_CONTROL_IN_USE;
+    control->saved = (struct saved){.knobs = knobs & ~GPU_CONTROL_IN_USE, .limit_w = UNKNOWN};
     for (enum sensor_knob knob = 0; knob < KNOB_COUNT; knob++)
         control->set[knob] = UNKNOWN;
     enum err err = open_device(device, &control->sensor, why);
@@ -372,6 +374,11 @@ enum err gpu_control_begin(const char *device, unsigned knobs, char *const resto
 }
 
 /* ---- setting ---- */
+
+enum err gpu_control_look(const char *device, struct sensor *out, struct error *why)
+{
+    return open_device(device, out, why);
+}
 
 struct sensor *gpu_control_sensor(struct gpu_control *control)
 {
