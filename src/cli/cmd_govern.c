@@ -15,6 +15,7 @@
 #include "core/units.h"
 #include "port/output.h"
 #include "port/proc.h"
+#include "power/governor.h"
 #include "report/text/format.h"
 #include "runner/govern.h"
 
@@ -283,7 +284,7 @@ static const struct option_row ROWS[] = {
      .help = "hold the GPU's mean power below W", .least = 1, .most = 1e5},
     {.name = "metrics-url", .type = OPTION_TEXT, .target = &args.metrics_url, .value = "URL",
      .help = "Prometheus endpoint of the server (without a path: /metrics)"},
-    {.name = "set", .type = OPTION_CHOICE, .target = &args.set, .value = "NAME",
+    {.name = "set", .type = OPTION_CHOICE, .target = &args.set, .value = "KNOB",
      .help = "what is set: clock (default) or power-limit", .choices = SETS},
     {.name = "lowest", .type = OPTION_NUMBER, .target = &args.lowest, .value = "N",
      .help = "never below N MHz or W (default: half of the highest clock)", .least = 1, .most = 1e5},
@@ -322,7 +323,7 @@ static int govern_main(const char **words, size_t count)
 const struct command command_govern = {
     .name = "govern",
     .summary = "hold a latency SLO or a power cap of a server with the least energy",
-    .usage = "--slo-ttft-ms MS|--slo-itl-ms MS|--max-power-w W [--metrics-url URL] [OPTIONS]",
+    .usage = "[--slo-ttft-ms MS] [--slo-itl-ms MS] [--max-power-w W] [OPTIONS]",
     .details =
         "Reads latencies from the server's Prometheus endpoint (vLLM, SGLang, TGI, llama.cpp and\n"
         "others) and the GPU's power, and lowers the clock as far as the SLO allows, in steps "

@@ -14,7 +14,7 @@ enum {
     REST_MOST = 48,    /* ... up to this */
     BARRED = 30,       /* readings for which a setting is barred, doubled each time ... */
     BARRED_MOST = 960, /* ... up to this */
-    COST_BARRED = 240, /* likewise, for its energy: a property of card and model */
+    COST_BARRED = 120, /* likewise, for its energy: a property of card and model */
     MISSING_MOST = 2,  /* readings that may be missing in a row */
     MEAN_OVER = 8,     /* readings */
 };
@@ -26,8 +26,9 @@ static const double NOISE_FIRST = 0.02, NOISE_LEAST = 0.005;
 static const double ELASTICITY_MOST = 4, FADE = 0.998; /* per reading */
 /* With a queue each step costs more than the one before. */
 static const double STEEPER = 1.25;
-static const double SEEN = 0.3;      /* an elasticity below this may be a response that is late */
-static const double COSTLIER = 0.05; /* of energy per token: what load alone changes is less */
+static const double SEEN = 0.3; /* an elasticity below this may be a response that is late */
+/* ln of energy per token, whose noise is that of what is asked for. */
+static const double COSTLIER = 0.04, COST_NOISE = 3, COST_NOISE_FIRST = 0.05;
 static const double POWER_AIM = 0.03, POWER_EXPONENT = 3, POWER_UP_MOST = 0.14;
 
 const char *governor_action_name(enum governor_action action)
@@ -68,6 +69,8 @@ void governor_init(struct governor *governor, const struct governor_options *opt
         .last = UNKNOWN,
         .best_cost = UNKNOWN,
         .noise = NOISE_FIRST,
+        .cost_noise = COST_NOISE_FIRST,
+        .cost_last = UNKNOWN,
         .elasticity = options->elasticity > 0 ? options->elasticity : 1,
         .model_factor = options->slowdown ? 1 : UNKNOWN,
         .floor_span = BARRED,
@@ -101,7 +104,7 @@ static struct governor_decision move(struct governor *g, size_t to, enum governo
     g->before = g->now;
     g->from = value(g, g->at);
     g->now = NO_LEVEL;
-    g->last = UNKNOWN;
+    g->last = g->cost_last = UNKNOWN;
     g->at = to;
     g->skip = SKIP;
     g->is_learned = false;
@@ -148,24 +151,30 @@ static void add_to(double *mean, unsigned count, double found)
         *mean = is_known(*mean) ? *mean + weight * (found - *mean) : found;
 }
 
+/* Updates the standard deviation of readings by two in a row.  A change of the load is not noise, so that one of them
+ * counts for so much at most; quick to grow and slow to fall, it is rather too large, by a quarter. */
+static void learn_noise(double *noise, double *last, double reading)
+{
+    double variance = *noise * *noise;
+    if (is_known(*last) && is_known(reading)) {
+        double found = fmin((reading - *last) * (reading - *last) / 2, 9 * variance);
+        double weight = found > variance ? 0.1 : 0.03;
+        *noise = fmax(NOISE_LEAST, sqrt(variance * (1 - weight) + weight * found));
+    }
+    *last = reading;
+}
+
 static void learn_level(struct governor *g, const struct governor_reading *reading)
 {
     struct governor_level *now = &g->now;
-    double level = log(reading->latency);
+    double level = log(reading->latency), cost = ratio(reading->power_w, reading->work_per_s);
     now->count++;
     add_to(&now->watts, now->count, reading->power_w);
-    add_to(&now->cost, now->count, ratio(reading->power_w, reading->work_per_s));
+    add_to(&now->cost, now->count, cost);
+    learn_noise(&g->cost_noise, &g->cost_last, log(cost));
     if (!g->options.has_slo)
         return;
-    if (is_known(g->last)) {
-        double step = (level - g->last) * (level - g->last) / 2;
-        /* A change of the load is not noise: one reading counts for so much at most. */
-        step = fmin(step, 9 * g->noise * g->noise);
-        /* Quick to grow and slow to fall: rather too large, by a quarter. */
-        double weight = step > g->noise * g->noise ? 0.1 : 0.03;
-        g->noise = fmax(NOISE_LEAST, sqrt(g->noise * g->noise * (1 - weight) + weight * step));
-    }
-    g->last = level;
+    learn_noise(&g->noise, &g->last, level);
     if (level > now->mean + 3 * g->noise + 0.02) /* a late response, or more load */
         *now = (struct governor_level){1, level, now->cost, now->watts};
     else
@@ -335,11 +344,13 @@ static struct governor_decision violated(struct governor *g, double latency)
 /* Whether the steps down have passed the least energy per token; keeps the cheapest setting of them. */
 static bool is_costlier(struct governor *g)
 {
-    if (g->now.count > HELD || !(g->best_cost < g->now.cost)) {
+    if (g->now.count > HELD || g->best == g->at || !(g->best_cost < g->now.cost)) {
         g->best_cost = g->now.cost;
+        g->best_count = g->now.count;
         g->best = g->at;
     }
-    return g->best > g->at && g->now.cost > g->best_cost * (1 + COSTLIER);
+    double error = g->cost_noise * sqrt(1.0 / g->now.count + 1.0 / g->best_count);
+    return g->best > g->at && log(g->now.cost / g->best_cost) > COSTLIER + COST_NOISE * error;
 }
 
 static struct governor_decision hold_latency(struct governor *g,

@@ -74,9 +74,10 @@ struct governor {
     size_t at;
     struct governor_level now, before; /* before: at the setting `from` */
     double from;
-    double last;           /* ln latency of the last reading; UNKNOWN */
-    double noise;          /* standard deviation of ln latency */
-    double elasticity;     /* of latency, at worst, as measured */
+    double last;                  /* ln latency of the last reading; UNKNOWN */
+    double noise;                 /* standard deviation of ln latency */
+    double cost_last, cost_noise; /* likewise, of ln energy per unit of work */
+    double elasticity;            /* of latency, at worst, as measured */
     double model_factor;   /* by how much the model was too optimistic; UNKNOWN: it was wrong */
     bool is_model_proven;  /* a step went as it said */
     bool is_flat;          /* latency did not respond to the last step */
@@ -85,6 +86,7 @@ struct governor {
     size_t over;           /* settings from here on were above the power cap */
     unsigned floor_left, floor_span, over_left, over_span; /* readings for which these hold */
     double best_cost;         /* the least energy per unit of work of these steps down ... */
+    unsigned best_count;      /* readings of it */
     size_t best;              /* ... and its setting */
     unsigned calm;            /* readings since a setting was barred */
     unsigned rest, rest_span; /* readings at the default after a violation */

@@ -11,12 +11,10 @@
 #include "core/text.h"
 #include "port/http.h"
 #include "port/proc.h"
-#include "port/url.h"
 #include "power/freq_model.h"
 #include "runner/gpu_control.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
-#include "sensors/registry.h"
 #include "wire/prometheus.h"
 
 enum { BODY_MOST = 32 << 20, OBSERVATIONS_LEAST = 10, WINDOW_MOST = 6, LIMIT_STEPS = 40 };
@@ -61,9 +59,8 @@ static const char *const METRIC_WORDS[GOVERN_METRICS] = {"time to first token",
 
 struct loop {
     const struct govern_options *options;
-    struct gpu_control *control; /* NULL in a dry run */
-    struct sensor look;          /* of a dry run */
-    const char *id;              /* of the GPU */
+    struct gpu_control *control;
+    const char *id; /* of the GPU */
     struct session session;
     struct http *http;
     char url[1024];
@@ -217,13 +214,11 @@ static enum err load_model(struct loop *loop, struct error *why)
 /* A URL without a path is that of the server. */
 static enum err set_url(struct loop *loop, struct error *why)
 {
-    struct url parts;
     const char *given = loop->options->metrics_url, *host = strstr(given, "://");
-    enum err err = url_read(given, &parts, why);
-    bool has_path = host && strchr(host + 3, '/');
-    if (!err && !str_join(loop->url, sizeof loop->url, given, has_path ? "" : "/metrics", ""))
-        err = err_set(why, ERR_USAGE, "--metrics-url is too long");
-    return err;
+    const char *path = host && strchr(host + 3, '/') ? "" : "/metrics";
+    return str_join(loop->url, sizeof loop->url, given, path, "")
+               ? ERR_OK
+               : err_set(why, ERR_USAGE, "--metrics-url is too long");
 }
 
 static enum err fetch(struct loop *loop, struct prometheus *out, struct error *why)
@@ -392,11 +387,6 @@ static void read_metrics(struct loop *loop, nanos now, struct govern_step *step,
 
 /* ---- the GPU ---- */
 
-static struct sensor *device_of(struct loop *loop)
-{
-    return loop->control ? gpu_control_sensor(loop->control) : &loop->look;
-}
-
 static const struct ledger_device *find_device(const struct loop *loop, const struct ledger *ledger)
 {
     for (size_t i = 0; i < ledger->count; i++)
@@ -432,11 +422,11 @@ static enum err open_gpu(struct loop *loop, struct govern_result *out, struct er
     struct sensor_limits limits;
     unsigned knobs = 1U << options->knob | GPU_CONTROL_IN_USE;
     enum err err = options->dry_run
-                       ? gpu_control_look(options->devices, &loop->look, why)
+                       ? gpu_control_look(options->devices, &loop->control, why)
                        : gpu_control_begin(options->devices, knobs, RESTORE, &loop->control, why);
     if (err)
         return err;
-    struct sensor *sensor = device_of(loop);
+    struct sensor *sensor = gpu_control_sensor(loop->control);
     (void)str_copy(out->device, sizeof out->device, sensor->id);
     loop->id = out->device;
     (void)str_copy(out->name, sizeof out->name, sensor->name);
@@ -462,7 +452,7 @@ static enum err open_gpu(struct loop *loop, struct govern_result *out, struct er
 static enum err set_decided(struct loop *loop, const struct govern_step *step, struct error *why)
 {
     enum sensor_knob knob = loop->options->knob;
-    if (!step->decision.is_change || !loop->control)
+    if (!step->decision.is_change || loop->options->dry_run)
         return ERR_OK;
     return step->decision.is_default ? gpu_control_reset(loop->control, knob, why)
                                      : gpu_control_set(loop->control, knob, step->decided, why);
@@ -481,7 +471,7 @@ static void count_step(struct loop *loop, const struct govern_step *step, bool w
     out->steps++;
     out->readings += has_reading;
     out->violations += step->is_violated;
-    out->changes += step->decision.is_change && loop->control;
+    out->changes += step->decision.is_change && !loop->options->dry_run;
     if (has_reading && is_known(step->power_w)) {
         loop->power_sum[!was_default] += step->power_w;
         loop->power_count[!was_default]++;
@@ -514,7 +504,7 @@ static enum err take_step(struct loop *loop, nanos to, const struct govern_watch
     enum err err = set_decided(loop, &step, why);
     if (err)
         return err;
-    if (loop->control)
+    if (!loop->options->dry_run)
         step.setting = step.decided;
     count_step(loop, &step, was_default, out);
     loop->from = to;
@@ -541,10 +531,17 @@ static enum err run_loop(struct loop *loop, const struct govern_watch *watch,
     return err;
 }
 
+static void name_metrics(const struct loop *loop, struct govern_result *out)
+{
+    for (int m = 0; m < GOVERN_METRICS; m++)
+        out->metric_name[m] = loop->names[m] ? loop->names[m]->name : NULL;
+}
+
 static void take_result(struct loop *loop, struct govern_result *out)
 {
     nanos now = clock_now();
     struct ledger ledger;
+    name_metrics(loop, out); /* some appear with the first request */
     out->seconds = seconds(now - loop->start);
     out->default_w = ratio(loop->power_sum[0], (double)loop->power_count[0]);
     out->governed_w = ratio(loop->power_sum[1], (double)loop->power_count[1]);
@@ -561,8 +558,6 @@ static void release(struct loop *loop)
 {
     if (loop->session.sampler)
         session_close(&loop->session);
-    if (loop->look.state)
-        sensor_close(&loop->look);
     http_close(loop->http);
     prometheus_release(&loop->older);
     prometheus_release(&loop->newer);
@@ -606,8 +601,7 @@ enum err govern_execute(const struct govern_options *options, const struct gover
         err = load_model(&loop, why);
     if (!err) {
         init_governor(&loop);
-        for (int m = 0; m < GOVERN_METRICS; m++)
-            out->metric_name[m] = loop.names[m] ? loop.names[m]->name : NULL;
+        name_metrics(&loop, out);
         watch->begin(watch->context, out);
         err = run_loop(&loop, watch, out, why);
     }

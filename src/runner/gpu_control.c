@@ -339,27 +339,41 @@ static void release(struct gpu_control *control, bool run_command)
     free(control);
 }
 
-enum err gpu_control_begin(const char *device, unsigned knobs, char *const restore_command[],
-                           struct gpu_control **out, struct error *why)
+enum err gpu_control_look(const char *device, struct gpu_control **out, struct error *why)
 {
-    *out = NULL;
     struct gpu_control *control = calloc(1, sizeof *control);
+    *out = NULL;
     if (!control)
         return err_no_memory(why);
     control->lock = control->watchdog.alive = -1;
-    control->in_use = knobs & GPU_CONTROL_IN_USE;
-    control->saved = (struct saved){.knobs = knobs & ~GPU_CONTROL_IN_USE, .limit_w = UNKNOWN};
+    control->saved.limit_w = UNKNOWN;
     for (enum sensor_knob knob = 0; knob < KNOB_COUNT; knob++)
         control->set[knob] = UNKNOWN;
     enum err err = open_device(device, &control->sensor, why);
-    if (err == ERR_OK) {
-        control->operations = control->sensor.driver->control;
-        str_copy(control->saved.uuid, sizeof control->saved.uuid, fact(&control->sensor, "uuid"));
-        /* It becomes a file's name. */
-        if (!control->saved.uuid[0] || strchr(control->saved.uuid, '/'))
-            err = err_set(why, ERR_UNSUPPORTED, "%s has no UUID: it cannot be locked",
-                          control->sensor.id);
+    if (err != ERR_OK) {
+        release(control, false);
+        return err;
     }
+    control->operations = control->sensor.driver->control;
+    *out = control;
+    return ERR_OK;
+}
+
+enum err gpu_control_begin(const char *device, unsigned knobs, char *const restore_command[],
+                           struct gpu_control **out, struct error *why)
+{
+    struct gpu_control *control;
+    enum err err = gpu_control_look(device, &control, why);
+    *out = NULL;
+    if (err != ERR_OK)
+        return err;
+    control->in_use = knobs & GPU_CONTROL_IN_USE;
+    control->saved.knobs = knobs & ~GPU_CONTROL_IN_USE;
+    str_copy(control->saved.uuid, sizeof control->saved.uuid, fact(&control->sensor, "uuid"));
+    /* It becomes a file's name. */
+    if (!control->saved.uuid[0] || strchr(control->saved.uuid, '/'))
+        err = err_set(why, ERR_UNSUPPORTED, "%s has no UUID: it cannot be locked",
+                      control->sensor.id);
     if (err == ERR_OK)
         err = take_lock(control, why);
     if (err == ERR_OK)
@@ -374,11 +388,6 @@ enum err gpu_control_begin(const char *device, unsigned knobs, char *const resto
 }
 
 /* ---- setting ---- */
-
-enum err gpu_control_look(const char *device, struct sensor *out, struct error *why)
-{
-    return open_device(device, out, why);
-}
 
 struct sensor *gpu_control_sensor(struct gpu_control *control)
 {

@@ -15,9 +15,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import oracle  # noqa: E402
 from machines import Controlled  # noqa: E402
 from program import IPW, PATIENCE_S, ipw, main_side_by_side  # noqa: E402
 
+oracle.use()
 try:
     import prometheus_client
     from prometheus_client.parser import text_string_to_metric_families
@@ -107,8 +109,9 @@ class Plant(Controlled):
             with self.lock:
                 for k in range(20):
                     self.itl.labels("m").observe(latency * (0.95 + 0.005 * k))
-                self.ttft.labels("m").observe(10 * latency)
-                self.tokens.inc(20)
+                for k in range(4):
+                    self.ttft.labels("m").observe(latency * (9 + k))
+                self.tokens.inc(1000 * (now - before))
             self.millijoules += watts * 1e3 * (now - before)
             before = now
             self.script(f"clocks 0 2619 1785:345:15\nvalue clock_memory_max 0 2619\n{self.SCRIPT}"
@@ -318,8 +321,8 @@ class Ends(GovernTest):
 
     def test_a_gpu_that_refuses_later(self):
         plant = self.plant()
-        plant.SCRIPT += "fail nvmlDeviceSetGpuLockedClocks 0 4 after 1\n"
-        process = self.start(plant)
+        process = self.lowered(plant)
+        plant.SCRIPT += "fail nvmlDeviceSetGpuLockedClocks 0 4\n"
         self.assertEqual(process.wait(PATIENCE_S), 1)
         self.assertIn("cannot lock the graphics clock", process.stderr.read())
         self.assertEqual(plant.settings(), Controlled.FREE)

@@ -85,6 +85,8 @@ static struct governor_reading reading_of(const struct plant *plant, double mhz,
     double noise = plant->noise > 0 ? plant->noise * random_normal(random) : 0;
     double time = latency_of(plant, mhz) / latency_of(plant, FMAX);
     double work = plant->is_saturated ? 1000 / time : 1000;
+    if (plant->noise > 0) /* what comes varies more than how fast it is done */
+        work *= exp(2 * plant->noise * random_normal(random));
     return (struct governor_reading){
         .t_s = step + 1,
         .latency = latency_of(plant, mhz) * load_at(plant, step) * exp(noise),
