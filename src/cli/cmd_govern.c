@@ -10,7 +10,6 @@
 
 #include "cli/common.h"
 #include "core/json.h"
-#include "core/secret.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/output.h"
