@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from machines import Controlled  # noqa: E402
+from machines import Controlled, Nvidia  # noqa: E402
 from program import IPW, PATIENCE_S, ipw, python  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
