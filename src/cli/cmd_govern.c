@@ -297,7 +297,7 @@ static const struct option_row ROWS[] = {
      .help = "stop after S seconds (default: at a signal)", .least = 0.2, .most = 1e8},
     {.name = "dry-run", .type = OPTION_FLAG, .target = &args.dry_run,
      .help = "set nothing, print what would be set; needs no root"},
-    {.name = "devices", .type = OPTION_TEXT, .target = &args.devices, .value = "GPU",
+    {.name = "devices", .type = OPTION_TEXT, .target = &args.devices, .value = "LIST",
      .help = "GPU by index or UUID (default: the only one)"},
     {.name = "json", .type = OPTION_FLAG, .target = &args.json,
      .help = "print one JSON object to stdout at the end"},
