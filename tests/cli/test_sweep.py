@@ -16,7 +16,7 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from machines import Nvidia  # noqa: E402
+from machines import Controlled, Nvidia  # noqa: E402
 from program import IPW, PATIENCE_S, ipw, python  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
@@ -168,23 +168,6 @@ class Results(SweepTest):
             summary = json.loads((self.directory() / attempt["run"] / "summary.json").read_text())
             self.assertEqual(str(summary["profiler_config"]["max_concurrency"]), attempt["settings"]["a"])
             self.assertEqual(summary["run_kind"], "profile")
-
-
-class Controlled(Nvidia):
-    """A GPU whose settings outlive processes; `settings` are what is set now."""
-
-    FREE = "0 graphics 0 0 memory 0 0 limit 0"
-
-    def __init__(self, script="value throttle 0 0"):
-        super().__init__("clocks 0 2619 1785:345:15\nvalue clock_memory_max 0 2619\n" + script)
-        (self.root / "run").mkdir()
-
-    def environment(self):
-        return {**super().environment(), "IPW_FAKE_NVML_STATE": str(self.root / "settings")}
-
-    def settings(self):
-        file = self.root / "settings"
-        return file.read_text().strip() if file.exists() else self.FREE
 
 
 class ControlTest(SweepTest):
