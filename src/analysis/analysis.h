@@ -18,19 +18,18 @@
 #include "core/params.h"
 
 struct layers_results;
-struct sweep;
 
 /* What there is to look at; any of them may be missing. */
 struct analysis_input {
     const struct run_table *table;
     const struct layers_results *layers;
-    const struct sweep *sweep;
+    const char *sweep; /* its directory */
 };
 
 struct analysis {
     const struct run_table *table;       /* NULL for one of layers */
     const struct layers_results *layers; /* NULL for one of a run */
-    const struct sweep *sweep;           /* NULL for any other */
+    const char *sweep;                   /* its directory; NULL for any other */
     const struct params *params;         /* checked against the driver's list */
     struct result *result;               /* where summary and data go, in this order */
 };

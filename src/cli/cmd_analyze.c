@@ -393,32 +393,29 @@ static const struct analysis_driver *sweep_driver(const struct analyzing *work)
     return NULL;
 }
 
-/* The table of settings is the answer: it is shown in full. */
+/* So many settings keep what is shown below 25 lines. */
+enum { SETTINGS_SHOWN = 8 };
+
 static enum err analyze_sweep(struct analyzing *work, const char *path, struct json *json,
                               struct error *why)
 {
-    struct sweep sweep;
     struct result result;
-    bool warned = false;
-    enum err err = sweep_load(path, &sweep, why);
-    if (err)
-        return err;
-    const struct analysis_input input = {.sweep = &sweep};
+    bool warned = false, color = wants_color(STDOUT_FILENO);
+    const struct analysis_input input = {.sweep = path};
     analysis_run(sweep_driver(work), &input, &work->options->params, &result);
-    err = check_result(&result, why);
+    enum err err = check_result(&result, why);
     if (!err && json) {
         json_object(json, path);
         result_to_json(&result, result.name, json);
         json_object_end(json);
+    } else if (!err && work->options->verbose) {
+        analysis_text(&result, color, &work->out);
     } else if (!err) {
-        text_addf(&work->out, "\n %s: sweep of %zu settings\n\n", plain_text(path).text,
-                  sweep.point_count);
-        analysis_text(&result, wants_color(STDOUT_FILENO), &work->out);
+        analysis_brief(&result, SETTINGS_SHOWN, color, &work->out);
     }
     if (!err && !result.err)
         save_result(path, &result, &warned);
     result_release(&result);
-    sweep_release(&sweep);
     return err;
 }
 

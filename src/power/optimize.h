@@ -11,11 +11,14 @@
 #include "power/freq_model.h"
 
 struct optimize_point {
-    char setting[64]; /* "": the clock is all there is to say */
-    double freq_mhz;  /* UNKNOWN: not a clock */
+    char setting[200]; /* "": the clock is all there is to say */
+    double freq_mhz;   /* UNKNOWN: not a clock */
     struct freq_value figures[FREQ_FIGURES];
     double quality; /* in any unit */
     double temperature_c;
+    unsigned runs; /* measurements; 0: a fit */
+    double scatter
+        [FREQ_FIGURES]; /* relative, of one run: / sqrt(runs) is the standard error; UNKNOWN */
     bool is_extrapolated;
     bool is_front; /* set by optimize_front */
 };
@@ -23,8 +26,10 @@ static inline struct optimize_point optimize_point_unknown(void)
 {
     struct optimize_point point = {
         .freq_mhz = UNKNOWN, .quality = UNKNOWN, .temperature_c = UNKNOWN};
-    for (size_t k = 0; k < FREQ_FIGURES; k++)
+    for (size_t k = 0; k < FREQ_FIGURES; k++) {
         point.figures[k] = (struct freq_value){UNKNOWN, UNKNOWN, UNKNOWN};
+        point.scatter[k] = UNKNOWN;
+    }
     return point;
 }
 

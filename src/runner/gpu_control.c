@@ -216,6 +216,12 @@ static enum err open_device(const char *device, struct sensor *out, struct error
     return err;
 }
 
+enum err gpu_control_query(const char *device, struct sensor *out, struct error *why)
+{
+    *out = (struct sensor){0};
+    return open_device(device, out, why);
+}
+
 /* A card that something else constrains already: what is measured would not be what was set, and a locked range cannot
  * be read back to restore it. */
 static enum err check_free(struct gpu_control *control, struct sensor_limits *limits,

@@ -25,6 +25,9 @@
 
 struct gpu_control;
 
+/* Opens the device without control, for queries alone: driver->control->clocks, limits.  sensor_close closes it. */
+enum err gpu_control_query(const char *device, struct sensor *out, struct error *why) MUST_USE;
+
 /* Takes control of the knobs (bits 1U << enum sensor_knob) of the device that --devices would select ("": the only
  * one); changes nothing.
  * The errors that mean "measure only":

@@ -1,8 +1,6 @@
 #include "runner/sweep.h"
 
-#include <ctype.h>
 #include <fcntl.h>
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,236 +17,7 @@
 #include "rundir/run_list.h"
 #include "runner/sweep_control.h"
 
-enum { POINTS_MOST = 10000, VALUE_MAX = 1024, NAME_MAX_BYTES = 64 };
-
 static const nanos LOG_PATIENCE = 30 * NS_PER_S, LOG_PAUSE = 20 * NS_PER_MS;
-
-/* ---- knobs ---- */
-
-struct values {
-    char **items;
-    size_t count;
-};
-
-static void release_values(struct values *values)
-{
-    for (size_t i = 0; i < values->count; i++)
-        free(values->items[i]);
-    free(values->items);
-    *values = (struct values){0};
-}
-
-static enum err add_value(struct values *values, const char *knob, const char *value,
-                          struct error *why)
-{
-    for (size_t i = 0; i < values->count; i++)
-        if (strcmp(values->items[i], value) == 0)
-            return err_set(why, ERR_USAGE, "--knob %s has the value '%.80s' twice", knob, value);
-    if (values->count >= POINTS_MOST)
-        return err_set(why, ERR_USAGE, "--knob %s has more than %d values", knob, POINTS_MOST);
-    return sweep_word(&values->items, &values->count, value) ? err_no_memory(why) : ERR_OK;
-}
-
-/* "600-1200:150" into its numbers; false for anything else, which is a value as it is. */
-static bool parse_range(const char *item, double *low, double *high, double *step)
-{
-    char copy[VALUE_MAX];
-    str_copy(copy, sizeof copy, item);
-    char *colon = strchr(copy, ':');
-    char *dash = copy[0] ? strchr(copy + 1, '-') : NULL;
-    if (!colon || !dash || dash > colon)
-        return false;
-    *colon = *dash = '\0';
-    return parse_double(copy, low) == ERR_OK && parse_double(dash + 1, high) == ERR_OK &&
-           parse_double(colon + 1, step) == ERR_OK;
-}
-
-static enum err add_range(struct values *values, const char *knob, const char *item, double low,
-                          double high, double step, struct error *why)
-{
-    if (!(step > 0) || high < low)
-        return err_set(why, ERR_USAGE, "--knob %s: '%s' is no range LOW-HIGH:STEP", knob, item);
-    double count = floor((high - low) / step * (1 + 1e-12) + 1e-9) + 1;
-    if (count > POINTS_MOST)
-        return err_set(why, ERR_USAGE, "--knob %s: '%s' has more than %d values", knob, item,
-                       POINTS_MOST);
-    enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < (size_t)count; i++) {
-        char value[32];
-        str_format(value, sizeof value, "%.10g", low + (double)i * step);
-        err = add_value(values, knob, value, why);
-    }
-    return err;
-}
-
-static bool is_name(const char *name, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char)name[i]) && name[i] != '_' && name[i] != '-')
-            return false;
-    return length > 0 && length < NAME_MAX_BYTES && !isdigit((unsigned char)name[0]) &&
-           name[0] != '-';
-}
-
-/* Adds the knob's name to the sweep, and its values to `values`. */
-static enum err parse_knob(const char *word, struct sweep *sweep, struct values *values,
-                           struct error *why)
-{
-    char name[NAME_MAX_BYTES] = "", item[VALUE_MAX];
-    const char *equals = strchr(word, '=');
-    size_t length = equals ? (size_t)(equals - word) : 0;
-    if (!is_name(word, length))
-        return err_set(why, ERR_USAGE,
-                       "--knob takes NAME=VALUES, with letters, digits and _ in the name, not "
-                       "'%.80s'",
-                       word);
-    memcpy(name, word, length);
-    for (size_t i = 0; i < sweep->knob_count; i++)
-        if (strcmp(sweep->knobs[i], name) == 0)
-            return err_set(why, ERR_USAGE, "--knob %s given more than once", name);
-    enum err err =
-        sweep_word(&sweep->knobs, &sweep->knob_count, name) ? err_no_memory(why) : ERR_OK;
-    for (const char *list = equals + 1; !err && list;) {
-        double low, high, step;
-        if (!str_next_item(&list, item, sizeof item))
-            err = err_set(why, ERR_USAGE, "--knob %s has an empty or too long value", name);
-        else if (parse_range(item, &low, &high, &step))
-            err = add_range(values, name, item, low, high, step, why);
-        else
-            err = add_value(values, name, item, why);
-    }
-    return err;
-}
-
-/* How many points there are; 0, and why, when that is not possible. */
-static size_t count_points(const struct values *values, const struct sweep *sweep, bool paired,
-                           struct error *why)
-{
-    size_t points = paired ? values[0].count : 1;
-    for (size_t k = 0; k < sweep->knob_count; k++) {
-        if (paired && values[k].count != points) {
-            err_set(why, ERR_USAGE, "--paired: %s has %zu values and %s %zu", sweep->knobs[0],
-                    points, sweep->knobs[k], values[k].count);
-            return 0;
-        }
-        points *= paired ? 1 : values[k].count;
-        if (points > POINTS_MOST) {
-            err_set(why, ERR_USAGE, "the knobs have more than %d combinations", POINTS_MOST);
-            return 0;
-        }
-    }
-    return points;
-}
-
-/* The last knob changes fastest. */
-static enum err combine(const struct values *values, struct sweep *sweep, size_t points,
-                        bool paired)
-{
-    size_t added = 0;
-    enum err err = ERR_OK;
-    for (size_t p = 0; !err && p < points; p++) {
-        size_t below = points;
-        for (size_t k = 0; !err && k < sweep->knob_count; k++) {
-            below /= paired ? 1 : values[k].count;
-            size_t index = paired ? p : p / below % values[k].count;
-            err = sweep_word(&sweep->values, &added, values[k].items[index]);
-        }
-        if (!err)
-            sweep->point_count++;
-    }
-    for (size_t i = sweep->point_count * sweep->knob_count; i < added; i++)
-        free(sweep->values[i]); /* of a point that was not completed */
-    return err;
-}
-
-enum err sweep_expand(const char *const *knobs, size_t count, bool paired, struct sweep *sweep,
-                      struct error *why)
-{
-    if (!count)
-        return err_set(why, ERR_USAGE, "missing --knob NAME=VALUES");
-    struct values *values = calloc(count, sizeof *values);
-    enum err err = values ? ERR_OK : err_no_memory(why);
-    for (size_t k = 0; !err && k < count; k++)
-        err = parse_knob(knobs[k], sweep, &values[k], why);
-    if (!err) {
-        size_t points = count_points(values, sweep, paired, why);
-        err = points ? err_explain(why, combine(values, sweep, points, paired)) : ERR_USAGE;
-    }
-    for (size_t k = 0; values && k < count; k++)
-        release_values(&values[k]);
-    free(values);
-    return err;
-}
-
-/* ---- the command ---- */
-
-/* The knob whose placeholder is here, and its length; knob_count for none. */
-static size_t placeholder_at(const struct sweep *sweep, const char *at, size_t *length)
-{
-    for (size_t k = 0; *at == '{' && k < sweep->knob_count; k++) {
-        size_t name = strlen(sweep->knobs[k]);
-        if (strncmp(at + 1, sweep->knobs[k], name) == 0 && at[name + 1] == '}') {
-            *length = name + 2;
-            return k;
-        }
-    }
-    return sweep->knob_count;
-}
-
-enum err sweep_check_command(const struct sweep *sweep, struct error *why)
-{
-    for (size_t k = 0; k < sweep->knob_count; k++) {
-        bool used = sweep_control_has(sweep, k);
-        for (size_t i = 0; !used && i < sweep->word_count; i++)
-            for (const char *at = sweep->command[i]; !used && (at = strchr(at, '{')); at++) {
-                size_t length;
-                used = placeholder_at(sweep, at, &length) == k;
-            }
-        if (!used)
-            return err_set(why, ERR_USAGE, "knob '%s' is not used: the command has no {%s}%s",
-                           sweep->knobs[k], sweep->knobs[k],
-                           sweep_control_is_name(sweep->knobs[k])
-                               ? "; --control would set it on the GPU"
-                               : "");
-    }
-    return ERR_OK;
-}
-
-static char *fill_word(const struct sweep *sweep, size_t point, const char *word)
-{
-    struct text text = {0};
-    for (const char *at = word; *at;) {
-        size_t length = 0, knob = placeholder_at(sweep, at, &length);
-        if (knob < sweep->knob_count)
-            text_add(&text, sweep->values[point * sweep->knob_count + knob]);
-        else
-            text_add_bytes(&text, at, length = 1);
-        at += length;
-    }
-    char *filled = text.failed ? NULL : strdup(text_get(&text));
-    text_release(&text);
-    return filled;
-}
-
-void sweep_free_words(char **words)
-{
-    for (size_t i = 0; words && words[i]; i++)
-        free(words[i]);
-    free(words);
-}
-
-char **sweep_words(const struct sweep *sweep, size_t point)
-{
-    char **words = calloc(sweep->word_count + 1, sizeof *words);
-    for (size_t i = 0; words && i < sweep->word_count; i++) {
-        words[i] = fill_word(sweep, point, sweep->command[i]);
-        if (!words[i]) {
-            sweep_free_words(words);
-            return NULL;
-        }
-    }
-    return words;
-}
 
 /* ---- the order ---- */
 
@@ -269,31 +38,61 @@ static bool is_uncertain(const struct sweep *sweep, size_t point)
     return !is_known(figures.error_pct) || figures.error_pct > sweep->until_pct;
 }
 
+/* The order of a round; returns how many points it has. */
+static size_t shuffle(const struct sweep *sweep, unsigned round,
+                      size_t order[static SWEEP_POINTS_MOST])
+{
+    size_t count = sweep->point_count < SWEEP_POINTS_MOST ? sweep->point_count : SWEEP_POINTS_MOST;
+    struct random random = random_from(sweep->seed, round);
+    for (size_t i = 0; i < count; i++)
+        order[i] = i;
+    random_shuffle(&random, order, count, sizeof *order);
+    return count;
+}
+
+static bool is_wanted(const struct sweep *sweep, size_t point, unsigned repeat)
+{
+    return (!sweep->only || sweep->only == point + 1) && !is_made(sweep, point, repeat) &&
+           (repeat <= sweep->repeats || is_uncertain(sweep, point));
+}
+
 bool sweep_next(const struct sweep *sweep, struct sweep_step *out)
 {
-    size_t order[POINTS_MOST];
-    size_t count = sweep->point_count < POINTS_MOST ? sweep->point_count : POINTS_MOST;
+    size_t order[SWEEP_POINTS_MOST];
     for (unsigned round = 1; round <= sweep->most_repeats; round++) {
-        struct random random = random_from(sweep->seed, round);
-        for (size_t i = 0; i < count; i++)
-            order[i] = i;
-        random_shuffle(&random, order, count, sizeof *order);
+        size_t count = shuffle(sweep, round, order);
         for (size_t i = 0; i < count; i++) {
             *out = (struct sweep_step){order[i], round};
-            if (!is_made(sweep, order[i], round) &&
-                (round <= sweep->repeats || is_uncertain(sweep, order[i])))
+            if (is_wanted(sweep, order[i], round))
                 return true;
         }
     }
     return false;
 }
 
+size_t sweep_unfinished(const struct sweep *sweep, size_t *points)
+{
+    size_t order[SWEEP_POINTS_MOST], found = 0, count = shuffle(sweep, 1, order);
+    for (size_t i = 0; i < count; i++) {
+        unsigned repeat = 1;
+        while (repeat <= sweep->most_repeats && !is_wanted(sweep, order[i], repeat))
+            repeat++;
+        if (repeat > sweep->most_repeats)
+            continue;
+        if (points)
+            points[found] = order[i];
+        found++;
+    }
+    return found;
+}
+
 size_t sweep_left(const struct sweep *sweep, double *seconds_left)
 {
-    size_t made = 0, all = sweep->point_count * sweep->repeats;
+    size_t made = 0, all = (sweep->only ? 1 : sweep->point_count) * sweep->repeats;
     double wall = UNKNOWN, cooldown = is_known(sweep->cooldown_s) ? sweep->cooldown_s : 0;
     for (size_t i = 0; i < sweep->count; i++) {
-        made += sweep->attempts[i].repeat <= sweep->repeats;
+        made += sweep->attempts[i].repeat <= sweep->repeats &&
+                (!sweep->only || sweep->only == sweep->attempts[i].point + 1);
         add_known(&wall, sweep->attempts[i].wall_s);
     }
     size_t left = made < all ? all - made : 0;
@@ -401,20 +200,15 @@ static enum err run_child(char *const *argv, int log, int *exit_code, int *signa
 }
 
 /* The codes of the run's warnings, after what was seen of the GPU that was controlled. */
-static enum err add_flags(const struct summary *summary, const char *seen,
-                          struct sweep_attempt *attempt)
+static void add_flags(const struct summary *summary, const char *seen, struct text *out)
 {
-    struct text flags = {0};
     if (seen)
-        text_add(&flags, seen);
-    for (size_t i = 0; i < summary->conditions.finding_count; i++) {
+        text_add(out, seen);
+    for (size_t i = 0; summary && i < summary->conditions.finding_count; i++) {
         const struct summary_finding *finding = &summary->conditions.findings[i];
         if (finding->severity >= FINDING_WARNING && !(seen && !strcmp(finding->code, seen)))
-            text_addf(&flags, "%s%s", flags.length ? "," : "", finding->code);
+            text_addf(out, "%s%s", out->length ? "," : "", finding->code);
     }
-    attempt->flags = flags.failed ? NULL : strdup(text_get(&flags));
-    text_release(&flags);
-    return attempt->flags ? ERR_OK : ERR_NO_MEMORY;
 }
 
 /* What its run says; an attempt that failed early left none. */
@@ -422,28 +216,30 @@ static enum err take_run(const char *directory, const char *folder, const char *
                          struct sweep_attempt *attempt, struct error *why)
 {
     struct run_list list;
-    struct text path = {0};
-    struct summary none;
+    struct text path = {0}, flags = {0};
     enum err err = run_list_load(folder, &list, why);
     if (err)
         return err;
-    summary_init(&none);
     bool found = list.count && list.entries[0].has_summary;
-    const struct summary *summary = found ? &list.entries[0].summary : &none;
-    attempt->joules = summary->energy.joules;
-    attempt->plus_minus = summary->energy.plus_minus;
-    attempt->statistical = summary->energy.statistical;
-    attempt->seconds = summary->seconds;
-    err = add_flags(summary, seen, attempt);
-    if (found) {
+    const struct summary *summary = found ? &list.entries[0].summary : NULL;
+    attempt->joules = found ? summary->energy.joules : UNKNOWN;
+    attempt->plus_minus = found ? summary->energy.plus_minus : UNKNOWN;
+    attempt->statistical = found ? summary->energy.statistical : UNKNOWN;
+    attempt->seconds = found ? summary->seconds : UNKNOWN;
+    attempt->node = found && summary->host_name ? strdup(summary->host_name) : NULL;
+    attempt->gpus = found && summary->gpu_uuids ? strdup(summary->gpu_uuids) : NULL;
+    add_flags(summary, seen, &flags);
+    if (found)
         text_addf(&path, "%s/%s", folder + strlen(directory) + 1, list.entries[0].name);
-        attempt->path = path.failed ? NULL : strdup(text_get(&path));
-        err = attempt->path ? err : ERR_NO_MEMORY;
-    }
+    bool failed = path.failed || flags.failed;
+    attempt->path = found && !failed ? strdup(text_get(&path)) : NULL;
+    attempt->flags = failed ? NULL : strdup(text_get(&flags));
+    if ((found && !attempt->path) || !attempt->flags)
+        err = err_no_memory(why);
     text_release(&path);
-    summary_release(&none);
+    text_release(&flags);
     run_list_release(&list);
-    return err_explain(why, err);
+    return err;
 }
 
 /* With the GPU set as the point wants it; *seen is what sweep_control_unwatch says. */
@@ -489,14 +285,14 @@ static enum err make_attempt(const struct sweep *sweep, const char *directory,
     return err || *signal_number ? err : take_run(directory, folder, seen, out, why);
 }
 
-enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
-                       struct sweep_control *control, const struct sweep_progress *progress,
-                       int *signal, struct error *why)
+/* All that are left, of the points that are there. */
+static enum err make_all(struct sweep *sweep, struct run_writer *writer,
+                         struct sweep_control *control, const struct sweep_progress *progress,
+                         int *signal, struct error *why)
 {
     struct sweep_step step;
     bool first = true;
     enum err err = ERR_OK;
-    *signal = 0;
     while (!err && !*signal && sweep_next(sweep, &step)) {
         struct sweep_attempt attempt;
         if (!first && sweep->cooldown_s > 0)
@@ -507,13 +303,43 @@ enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
         progress->begin(progress->context, sweep, &step);
         err = make_attempt(sweep, writer->directory, control, &step, &attempt, signal, why);
         if (err || *signal) {
-            free(attempt.path);
-            free(attempt.flags);
+            sweep_attempt_release(&attempt);
             break;
         }
         err = sweep_add(sweep, writer, &attempt, why);
         if (!err)
             progress->end(progress->context, sweep, &sweep->attempts[sweep->count - 1]);
+    }
+    return err;
+}
+
+/* Without control there are no other clocks. */
+static enum err refine(struct sweep *sweep, struct run_writer *writer,
+                       struct sweep_control *control, bool *added, struct error *why)
+{
+    double *clocks;
+    size_t count;
+    *added = false;
+    if (!control || strcmp(sweep->mode, "probe") != 0)
+        return ERR_OK;
+    enum err err = sweep_control_clocks(control, NULL, sweep->least_mhz, &clocks, &count, why);
+    if (!err)
+        err = sweep_refine(sweep, writer, clocks, count, added, why);
+    free(clocks);
+    return err;
+}
+
+enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
+                       struct sweep_control *control, const struct sweep_progress *progress,
+                       int *signal, struct error *why)
+{
+    enum err err = ERR_OK;
+    *signal = 0;
+    for (bool more = true; !err && !*signal && more;) {
+        err = make_all(sweep, writer, control, progress, signal, why);
+        more = false;
+        if (!err && !*signal)
+            err = refine(sweep, writer, control, &more, why);
     }
     if (!err && !*signal)
         err = sweep_finish(sweep, writer, why);

@@ -9,6 +9,7 @@
 #include "core/units.h"
 #include "port/thread.h"
 #include "runner/gpu_control.h"
+#include "sensors/registry.h"
 
 static const char DEFAULT[] = "default";
 static const struct {
@@ -36,26 +37,16 @@ struct sweep_control {
 
 /* ---- the knobs ---- */
 
-static enum sensor_knob knob_named(const char *name)
-{
-    enum sensor_knob knob = 0;
-    while (knob < KNOB_COUNT && strcmp(KNOBS[knob].name, name) != 0)
-        knob++;
-    return knob;
-}
-
-bool sweep_control_is_name(const char *name)
-{
-    return knob_named(name) != KNOB_COUNT;
-}
-
 /* KNOB_COUNT: the command's alone. */
 static enum sensor_knob knob_of(const struct sweep *sweep, size_t index)
 {
-    return sweep->control ? knob_named(sweep->knobs[index]) : KNOB_COUNT;
+    enum sensor_knob knob = 0;
+    while (knob < KNOB_COUNT && strcmp(KNOBS[knob].name, sweep->knobs[index]) != 0)
+        knob++;
+    return sweep->control ? knob : KNOB_COUNT;
 }
 
-bool sweep_control_has(const struct sweep *sweep, size_t knob)
+static bool is_controlled(const struct sweep *sweep, size_t knob)
 {
     return knob_of(sweep, knob) != KNOB_COUNT;
 }
@@ -76,7 +67,7 @@ enum err sweep_control_check(const struct sweep *sweep, struct error *why)
 {
     size_t found = 0;
     for (size_t k = 0; k < sweep->knob_count; k++) {
-        if (!sweep_control_has(sweep, k))
+        if (!is_controlled(sweep, k))
             continue;
         found++;
         for (size_t p = 0; p < sweep->point_count; p++)
@@ -110,14 +101,52 @@ static enum err check_clock(const char *device, const char *name, double wanted,
                    wanted, device, low, low[0] && high[0] ? ", " : "", high);
 }
 
-/* The memory clock of a point, at which graphics clocks are listed: the highest unless the point sets one. */
-static double memory_clock(const struct sweep *sweep, size_t point,
-                           const struct sensor_limits *limits)
+/* 0 where it lists none. */
+static double highest_memory_clock(struct sensor *sensor)
+{
+    double *clocks, highest = 0;
+    size_t count;
+    if (!sensor->driver->control->clocks(sensor, KNOB_MEMORY_CLOCK, 0, &clocks, &count, NULL))
+        highest = clocks[0];
+    free(clocks);
+    return highest;
+}
+
+/* The memory clock of a point, at which graphics clocks are listed. */
+static double memory_clock(const struct sweep *sweep, size_t point, double highest)
 {
     for (size_t k = 0; k < sweep->knob_count; k++)
         if (knob_of(sweep, k) == KNOB_MEMORY_CLOCK && is_known(number_at(sweep, point, k)))
             return number_at(sweep, point, k);
-    return limits->memory_max_mhz;
+    return highest;
+}
+
+static enum err usable_clocks(struct sensor *sensor, double least, double **out, size_t *count,
+                              struct error *why)
+{
+    double memory = highest_memory_clock(sensor);
+    enum err err =
+        sensor->driver->control->clocks(sensor, KNOB_GRAPHICS_CLOCK, memory, out, count, why);
+    while (!err && *count && (*out)[*count - 1] < least)
+        --*count;
+    if (!err && !*count)
+        err = err_set(why, ERR_USAGE, "%s has no clock of at least %g MHz", sensor->id, least);
+    return err;
+}
+
+enum err sweep_control_clocks(struct sweep_control *control, const char *devices, double least,
+                              double **out, size_t *count, struct error *why)
+{
+    struct sensor sensor;
+    *out = NULL;
+    if (control)
+        return usable_clocks(gpu_control_sensor(control->gpu), least, out, count, why);
+    enum err err = gpu_control_query(devices ? devices : "", &sensor, why);
+    if (err)
+        return err;
+    err = usable_clocks(&sensor, least, out, count, why);
+    sensor_close(&sensor);
+    return err;
 }
 
 static enum err check_limit(const struct sensor_limits *limits, const char *device, double watts,
@@ -131,18 +160,18 @@ static enum err check_limit(const struct sensor_limits *limits, const char *devi
 
 /* A driver that lists no clocks refuses a wrong one when it is set. */
 static enum err check_value(struct sensor *sensor, const struct sensor_limits *limits,
-                            const struct sweep *sweep, size_t point, size_t knob, struct error *why)
+                            double memory_mhz, const struct sweep *sweep, size_t point, size_t knob,
+                            struct error *why)
 {
     enum sensor_knob what = knob_of(sweep, knob);
     double value = number_at(sweep, point, knob), *clocks = NULL;
     size_t count;
-    struct error unlisted = {0};
     if (what == KNOB_COUNT || !is_known(value))
         return ERR_OK;
     if (what == KNOB_POWER_LIMIT)
         return check_limit(limits, sensor->id, value, why);
-    enum err err = sensor->driver->control->clocks(sensor, what, memory_clock(sweep, point, limits),
-                                                   &clocks, &count, &unlisted);
+    enum err err = sensor->driver->control->clocks(
+        sensor, what, memory_clock(sweep, point, memory_mhz), &clocks, &count, NULL);
     if (!err)
         err = check_clock(sensor->id, sweep->knobs[knob], value, clocks, count, why);
     else
@@ -156,15 +185,16 @@ static enum err check_supported(struct sweep_control *control, const struct swee
 {
     struct sensor *sensor = gpu_control_sensor(control->gpu);
     struct sensor_limits limits;
+    double memory = highest_memory_clock(sensor);
     enum err err = sensor->driver->control->limits(sensor, &limits, why);
     for (size_t p = 0; !err && p < sweep->point_count; p++) {
         /* The clocks of memory first: those of graphics are listed for one of them. */
         for (size_t k = 0; !err && k < sweep->knob_count; k++)
             if (knob_of(sweep, k) == KNOB_MEMORY_CLOCK)
-                err = check_value(sensor, &limits, sweep, p, k, why);
+                err = check_value(sensor, &limits, memory, sweep, p, k, why);
         for (size_t k = 0; !err && k < sweep->knob_count; k++)
             if (knob_of(sweep, k) != KNOB_MEMORY_CLOCK)
-                err = check_value(sensor, &limits, sweep, p, k, why);
+                err = check_value(sensor, &limits, memory, sweep, p, k, why);
     }
     return err;
 }
@@ -185,7 +215,7 @@ enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **o
     unsigned knobs = 0;
     struct sweep_control *control = *out = NULL;
     for (size_t k = 0; k < sweep->knob_count; k++)
-        if (sweep_control_has(sweep, k))
+        if (is_controlled(sweep, k))
             knobs |= 1U << knob_of(sweep, k);
     if (!(control = calloc(1, sizeof *control)))
         return err_no_memory(why);
@@ -220,20 +250,12 @@ bool sweep_control_is_refused(enum err err)
     return err == ERR_DENIED || err == ERR_UNSUPPORTED || err == ERR_ABSENT;
 }
 
-static bool same_point(const struct sweep *sweep, size_t a, size_t b)
-{
-    for (size_t k = 0; k < sweep->knob_count; k++)
-        if (strcmp(value_at(sweep, a, k), value_at(sweep, b, k)) != 0)
-            return false;
-    return true;
-}
-
 static enum err set_defaults(struct sweep *sweep)
 {
     for (size_t p = 0; p < sweep->point_count; p++)
         for (size_t k = 0; k < sweep->knob_count; k++) {
             char **value = &sweep->values[p * sweep->knob_count + k];
-            if (!sweep_control_has(sweep, k))
+            if (!is_controlled(sweep, k))
                 continue;
             char *copy = strdup(DEFAULT);
             if (!copy)
@@ -252,7 +274,7 @@ static void drop_repeated(struct sweep *sweep)
         char **values = sweep->values + p * width;
         bool again = false;
         for (size_t q = 0; !again && q < kept; q++)
-            again = same_point(sweep, q, p);
+            again = sweep_same_point(sweep, q, p);
         for (size_t k = 0; again && k < width; k++)
             free(values[k]);
         if (!again)
@@ -324,4 +346,13 @@ const char *sweep_control_unwatch(struct sweep_control *control)
     if (seen[GPU_CLOCK_OFF_TARGET] > FLAG_SHARE * busy)
         return "off_target_clock";
     return busy == 0 && seen[GPU_CLOCK_IDLE] >= SEEN_LEAST ? "gpu_idle" : NULL;
+}
+
+enum err sweep_control_restore(unsigned *restored, unsigned *held, struct error *why)
+{
+    struct gpu_restored done;
+    enum err err = gpu_control_restore(&done, why);
+    *restored = done.restored;
+    *held = done.held;
+    return err;
 }

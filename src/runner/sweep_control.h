@@ -11,11 +11,6 @@
 
 struct sweep_control;
 
-/* Whether a knob of this name could be set on a GPU. */
-bool sweep_control_is_name(const char *name);
-/* Whether the knob is set on the GPU: one of those names, in a sweep with `control`. */
-bool sweep_control_has(const struct sweep *sweep, size_t knob);
-
 /* Whether the values are numbers, of at least one such knob.  ERR_USAGE names what is wrong; touches no GPU. */
 enum err sweep_control_check(const struct sweep *sweep, struct error *why) MUST_USE;
 
@@ -23,6 +18,11 @@ enum err sweep_control_check(const struct sweep *sweep, struct error *why) MUST_
  * names the nearest ones).  Other errors are those of gpu_control_begin. */
 enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **out,
                              struct error *why) MUST_USE;
+
+/* The graphics clocks that the GPU supports at its highest memory clock and that are at least `least` MHz, highest first.
+ * The caller frees *out.  With control NULL, those of the GPU that --devices selects, which is not changed. */
+enum err sweep_control_clocks(struct sweep_control *control, const char *devices, double least,
+                              double **out, size_t *count, struct error *why) MUST_USE;
 
 /* Whether that error leaves measuring without control, which sweep_control_forgo prepares: the knobs keep the one value
  * "default", and points that then are the same are dropped. */
@@ -43,5 +43,8 @@ const char *sweep_control_unwatch(struct sweep_control *control);
 
 /* Restores the GPU; NULL does nothing. */
 enum err sweep_control_end(struct sweep_control *control, struct error *why) MUST_USE;
+
+/* What gpu_control_restore does, for commands. */
+enum err sweep_control_restore(unsigned *restored, unsigned *held, struct error *why) MUST_USE;
 
 #endif

@@ -51,6 +51,7 @@ struct sensor_finding {
     char reason[200];          /* why not ok; "" when ok */
     char fix[240];             /* how to fix it: the exact command or file; "" when unknown */
     char measures[256];        /* comma-separated quantities: "energy,power,temperature" */
+    char uuid[72];             /* of a GPU; "" when unknown */
     unsigned key;              /* the driver's own: index, socket ... passed back to open */
 };
 

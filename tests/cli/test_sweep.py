@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """`ipw sweep`: every setting once, the values as they were given, in an order that the seed repeats; failures are
 recorded; a killed sweep goes on where it was."""
+import csv
+import fcntl
 import json
 import os
 import signal
@@ -14,6 +16,9 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 from machines import Nvidia  # noqa: E402
 from program import IPW, PATIENCE_S, ipw, python  # noqa: E402
+
+SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
+CLOCKS = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / "data/dvfs/supported_clocks.csv"
 
 # Appends its arguments as a line of JSON: what arrived, and when.
 NOTE = "import json, sys; open(sys.argv[1], 'a').write(json.dumps(sys.argv[2:]) + '\\n')"
@@ -77,6 +82,18 @@ class Points(SweepTest):
     def test_repeats_are_rounds(self):
         self.sweep("--knob", "a=1,2,3", "--repeat", 2)
         self.assertEqual([attempt["repeat"] for attempt in self.attempts()], [1, 1, 1, 2, 2, 2])
+
+    def test_a_list_of_points(self):
+        points = self.root / "points.csv"
+        points.write_text('a,b\n1,"x, y"\n2,z\n')
+        self.sweep("--list", points, command=python(NOTE, self.notes, "{a}", "{b}"))
+        self.assertEqual(sorted(self.noted()), [["1", "x, y"], ["2", "z"]])
+        for text, said in (("", "empty"), ("a\n", "0 points"), ("a,b\n1,2\n1,2\n", "lines 2 and 3 are the same point"),
+                           ("a,a\n1,2\n", "more than once"), ("a b\n1\n", "no name"), ("a,b\n1\n", "line 2")):
+            points.write_text(text)
+            self.assertIn(said, self.sweep("--list", points, code=2).stderr)
+        self.assertIn("drop --knob", self.sweep("--list", points, "--knob", "a=1", code=2).stderr)
+        self.sweep("--list", self.root / "none.csv", code=1)
 
     def test_what_is_refused(self):
         for words, said in ((["--knob", "a=1"], "no {a}"), (["--knob", "a"], "NAME=VALUES"),
@@ -167,7 +184,7 @@ class Controlled(Nvidia):
         return file.read_text().strip() if file.exists() else self.FREE
 
 
-class Control(SweepTest):
+class ControlTest(SweepTest):
     # Notes what the card is set to while the command runs.
     SEE = python("import os, sys; open(sys.argv[1], 'a').write(open(os.environ['IPW_FAKE_NVML_STATE']).read())")
 
@@ -179,6 +196,8 @@ class Control(SweepTest):
     def seen(self):
         return sorted(self.notes.read_text().splitlines())
 
+
+class Control(ControlTest):
     def test_each_point_has_its_settings_and_the_card_goes_back(self):
         machine = self.machine()
         done = self.sweep("--control", "--knob", "gpu-clock=default,510,1005", "--knob", "power-limit=300",
@@ -234,6 +253,49 @@ class Control(SweepTest):
         self.assertIn("needs root", done.stdout)
         self.assertFalse((machine.root / "settings").exists())
         self.assertFalse((machine.root / "run/ipw").exists())
+
+
+class Modes(ControlTest):
+    def test_dvfs_is_every_clock_of_the_driver_s_list(self):
+        if not CLOCKS.exists():
+            self.skipTest(f"{CLOCKS} is not there")
+        lists = {}
+        for row in csv.DictReader(CLOCKS.read_text().splitlines()):
+            lists.setdefault(row["gpu"], {}).setdefault(row["mem_mhz"], []).append(row["graphics_mhz"])
+        for gpu, used in (("V100", 117), ("A100", 61), ("H100", 86)):
+            machine = self.machine()
+            machine.script("\n".join(f"clocks 0 {memory} {','.join(clocks)}" for memory, clocks in lists[gpu].items()))
+            plan = self.sweep("--control", "--mode", "dvfs", "--dry-run", command=["true"], machine=machine).stdout
+            shown = [line.split("gpu-clock=")[1].split(":")[0] for line in plan.splitlines() if "gpu-clock=" in line]
+            usable = {mhz for clocks in lists[gpu].values() for mhz in clocks if int(mhz) >= 510}
+            self.assertEqual((set(shown), len(shown)), (usable, used))
+            plan = self.sweep("--control", "--mode", "dvfs", "--min-clock", 0, "--dry-run", command=["true"], machine=machine)
+            self.assertIn(f"{len(set().union(*lists[gpu].values()))} settings", plan.stdout)
+
+    def test_baseline_sets_nothing(self):
+        machine = self.machine()
+        self.sweep("--mode", "baseline", command=["true"], machine=machine)
+        self.assertEqual([attempt["settings"] for attempt in self.attempts()], [{"gpu-clock": "default"}])
+        self.assertFalse((machine.root / "settings").exists())
+        self.assertIn("drop --control", self.sweep("--mode", "baseline", "--control", command=["true"], code=2).stderr)
+
+    def test_clocks_need_control(self):
+        for mode in ("dvfs", "probe"):
+            self.assertIn("give --control", self.sweep("--mode", mode, command=["true"], code=2).stderr)
+        done = self.sweep("--mode", "dvfs", "--control", command=["true"], machine=self.machine("devices 0"))
+        self.assertIn("MEASURES ONLY", done.stderr)
+        self.assertEqual([attempt["settings"] for attempt in self.attempts()], [{"gpu-clock": "default"}])
+
+    def test_probe_goes_on_near_the_optimum(self):
+        # At a constant power the least energy is at the highest clock, and so are the clocks that are added.
+        machine = self.machine("value throttle 0 0\npower 0 constant 300")
+        self.sweep("--mode", "probe", "--probes", 3, "--control", machine=machine,
+                   command=python("import sys, time; time.sleep(0.4 * 1785 / float(sys.argv[1]))", "{gpu-clock}"))
+        clocks = [int(attempt["settings"]["gpu-clock"]) for attempt in self.attempts()]
+        self.assertEqual(sorted(clocks[:3]), [810, 1290, 1785])
+        self.assertTrue(1 <= len(clocks[3:]) <= 8, clocks)
+        self.assertGreater(max(clocks[3:]), 1600)
+        self.assertEqual(machine.settings(), Controlled.FREE)
 
 
 class ControlEnds(SweepTest):
@@ -302,6 +364,88 @@ class ControlEnds(SweepTest):
         self.await_settings(Controlled.FREE)
         done = ipw(self.machine, "sweep", "--restore")
         self.assertIn("nothing to restore", done.stderr)
+
+
+class Parts(SweepTest):
+    """Settings that processes of their own measure, as the elements of a job array do, without Slurm."""
+
+    def setUp(self):
+        super().setUp()
+        self.sweep("--slurm", "--slurm-script-only", "-q", "--knob", "a=1,2")
+        self.assertFalse(self.notes.exists())
+
+    def point(self, number, machine=None, code=0):
+        done = ipw(machine, "sweep", "--resume", self.directory(), "--point", number)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_a_setting_is_measured_once_and_collected(self):
+        self.point(2)
+        self.point(2)
+        self.assertEqual((self.noted(), self.attempts()), ([["2"]], []))
+        done = ipw(None, "sweep", "--resume", self.directory())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("1 of 2 settings were not measured", done.stderr)
+        self.point(2)
+        self.point(1)
+        self.assertEqual(ipw(None, "sweep", "--resume", self.directory()).returncode, 0)
+        self.assertEqual(sorted(self.noted()), [["1"], ["2"]])
+        self.assertEqual(sorted(attempt["point"] for attempt in self.attempts()), [1, 2])
+
+    def test_one_after_the_other(self):
+        """A requeued element waits for the process that it replaces, and finds what that one measured."""
+        held = self.directory() / "points" / "p001_r1"
+        held.mkdir(parents=True)
+        with open(held / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = subprocess.Popen([IPW, "sweep", "--resume", self.directory(), "--point", "1"],
+                                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                process.wait(0.3)
+            self.assertFalse(self.notes.exists())
+        self.assertEqual(process.wait(PATIENCE_S), 0)
+        self.assertEqual(self.noted(), [["1"]])
+
+    def test_settings_of_two_gpus_are_not_comparable(self):
+        for number, uuid in ((1, "GPU-aaaa"), (2, "GPU-bbbb")):
+            machine = Nvidia(f"devices 1\nuuid 0 {uuid}")
+            self.addCleanup(machine.close)
+            self.point(number, machine)
+        done = ipw(None, "sweep", "--resume", self.directory(), "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({attempt["point"]: attempt["gpu_uuids"] for attempt in self.attempts()},
+                         {1: "GPU-aaaa", 2: "GPU-bbbb"})
+        result = json.loads(done.stdout)["sweep"]
+        self.assertIn("2 sets of GPUs", "".join(result["warnings"]))
+        self.assertEqual([setting["gpu_uuids"] for setting in result["data"]["settings"]], ["GPU-aaaa", "GPU-bbbb"])
+        runs = sorted(self.directory().glob("points/*/run_*"))
+        done = ipw(None, "compare", *runs, "--json")
+        self.assertIn("other GPUs", "".join(json.loads(done.stdout)["comparisons"][0]["warnings"]))
+
+    def test_what_is_refused(self):
+        for words, said in ((["--point", 3, "--resume", self.directory()], "the sweep has 2"),
+                            (["--point", 1], "needs --resume"), (["--retry-failed"], "needs --resume"),
+                            (["--point", 1, "--slurm", "--resume", self.directory()], "drop --slurm"),
+                            (["--resume", self.directory(), "--gres", "gpu:1"], "need --slurm"),
+                            (["--resume", self.directory(), "--", "true", "{a}"], "cannot be changed")):
+            done = ipw(None, "sweep", *words, *(["--", "true"] if "--resume" not in words else []))
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(said, done.stderr)
+        done = self.sweep("--slurm", "--slurm-script-only", "--knob", "a=1", command=["x", "--api-key", "sk-123456", "{a}"],
+                          code=2)
+        self.assertIn("secret", done.stderr)
+
+
+class Retries(SweepTest):
+    def test_what_failed_is_made_again(self):
+        command = ["sh", "-c", f"echo {{a}} >> {self.root}/made; exit {{a}}"]
+        self.sweep("--knob", "a=0,1", command=command, code=1)
+        self.assertEqual(ipw(None, "sweep", "--resume", self.directory()).returncode, 1)  # it makes none
+        self.assertEqual(ipw(None, "sweep", "--resume", self.directory(), "--retry-failed").returncode, 1)
+        self.assertEqual(sorted((self.root / "made").read_text().split()), ["0", "1", "1"])
+        done = ipw(None, "analyze", self.directory(), "--analysis", "sweep", "--json")
+        result = json.loads(done.stdout)[str(self.directory())]["sweep"]
+        self.assertEqual((result["summary"]["attempts"], result["summary"]["failed"]), (2, 1))
 
 
 class Kills(SweepTest):

@@ -550,6 +550,8 @@ int nvmlDeviceGetSupportedGraphicsClocks(void *handle, unsigned memory_mhz, unsi
         set++;
     if (set == gpu->clocks + gpu->clock_sets)
         return end(gpu->clock_sets ? NOT_FOUND : NOT_SUPPORTED);
+    if (set->count)
+        return give_clocks(set->list, set->count, count, out);
     long steps = (long)floor((set->high - set->low) / set->step + 1e-6);
     for (long k = steps; k >= 0 && there < 4096; k--)
         clocks[there++] = (unsigned)floor(set->low + (double)k * set->step + 1e-6);

@@ -31,6 +31,7 @@
  *                                  lately, PCT utilization; without PCT it is not among the busy
  *   clocks D MEM HIGH:LOW:STEP     supported graphics clocks at memory clock MEM, rounded down; one line for
  *                                  each memory clock
+ *   clocks D MEM A,B,C ...         the same as a list
  *   mig D N                        MIG on, with N instances
  *   gpm D yes|no                   GPM is supported (yes)
  *   fail F D CODE [after K] [for K] [from S] [to S]
@@ -66,7 +67,8 @@ enum {
     SCRIPT_MAX = 16384,
     MIG_MAX = 7,
     PROCESSES_MAX = 80,
-    CLOCK_SETS_MAX = 4
+    CLOCK_SETS_MAX = 4,
+    CLOCKS_MAX = 256
 };
 
 enum key {
@@ -147,6 +149,7 @@ struct fake_process {
 struct clock_set {
     unsigned memory_mhz;
     double high, low, step;
+    unsigned list[CLOCKS_MAX], count; /* in place of a range */
 };
 
 /* What setters set; 0 is not set. */
@@ -319,7 +322,15 @@ static void parse_process(struct gpu *gpu, const char *rest, const char *line)
 
 static void parse_clocks(struct gpu *gpu, const char *rest, const char *line)
 {
-    struct clock_set set;
+    struct clock_set set = {0};
+    int used = 0;
+    if (gpu->clock_sets < CLOCK_SETS_MAX && sscanf(rest, "%u %n", &set.memory_mhz, &used) == 1 &&
+        strchr(rest, ',')) {
+        for (char *at = (char *)rest + used; *at && set.count < CLOCKS_MAX; at += *at == ',')
+            set.list[set.count++] = (unsigned)strtoul(at, &at, 10);
+        gpu->clocks[gpu->clock_sets++] = set;
+        return;
+    }
     if (gpu->clock_sets == CLOCK_SETS_MAX ||
         sscanf(rest, "%u %lf:%lf:%lf", &set.memory_mhz, &set.high, &set.low, &set.step) != 4 ||
         !(set.step > 0 && set.low <= set.high))
