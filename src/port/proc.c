@@ -333,8 +333,10 @@ static unsigned count_children(void)
     close(fd);
     unsigned count = 0;
     list[n > 0 ? n : 0] = '\0';
-    for (char *rest = list, *pid; (pid = strtok_r(rest, " ", &rest));)
-        count += !is_helper((pid_t)atol(pid), false);
+    for (char *rest = list, *word; (word = strtok_r(rest, " ", &rest));) {
+        int64_t pid = 0;
+        count += parse_i64(word, &pid) == ERR_OK && !is_helper((pid_t)pid, false);
+    }
     return count || has_helpers ? count : 1;
 }
 

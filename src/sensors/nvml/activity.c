@@ -1,7 +1,5 @@
 /* GPM compares two samples that are at least 100 ms apart; they are taken once a second, and at the edges of windows.
  * `dcgmi dmon` writes a row per second, which are read without waiting, and its first one says nothing yet. */
-#include "sensors/nvml/activity.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +8,32 @@
 
 #include "core/clock.h"
 #include "core/text.h"
+#include "core/units.h"
+#include "port/proc.h"
+#include "sensors/nvml/card.h"
+#include "wire/gpu_log.h"
 
 #define GPM_LEAST (100 * NS_PER_MS)
+
+enum { NVML_ACTIVITIES = 7 };
+
+struct nvml_activity {
+    bool is_gpm;      /* else dcgmi */
+    unsigned channel; /* the first of NVML_ACTIVITIES, in order */
+    const struct nvml_api *api;
+    nvml_device card;
+    nvml_gpm_sample samples[2]; /* taken in turn; [last] is the newer */
+    unsigned last;
+    nanos taken;             /* when it was */
+    bool has_begun, has_row; /* was read; dcgmi: has written a row */
+    struct nvml_gpm_metrics metrics;
+    char program[512]; /* dcgmi; started by the first read */
+    unsigned index;
+    struct helper dcgmi;
+    struct gpu_log log;
+    char line[1024];
+    size_t length;
+};
 
 static const struct {
     enum quantity quantity;
@@ -29,26 +51,9 @@ static const struct {
 };
 #define DCGM_FIELDS "1001,1002,1003,1004,1005,1006,1007,1008"
 
-const char *nvml_activity_name(const struct nvml_activity *activity, unsigned i, char *to,
-                               size_t size)
-{
-    const char *source = activity->source == ACTIVITY_GPM ? "gpm" : "dcgmi";
-    if (METRICS[i].name)
-        (void)str_format(to, size, "%s.%s", source, METRICS[i].name);
-    else
-        (void)str_copy(to, size, "utilisation.tensor");
-    return to;
-}
-
-enum quantity nvml_activity_quantity(unsigned i)
-{
-    return METRICS[i].quantity;
-}
-
 struct sensor_group nvml_activity_pace(const struct nvml_activity *activity)
 {
-    bool is_gpm = activity->source == ACTIVITY_GPM;
-    return (struct sensor_group){.period_default = is_gpm ? NS_PER_S : 500 * NS_PER_MS,
+    return (struct sensor_group){.period_default = activity->is_gpm ? NS_PER_S : 500 * NS_PER_MS,
                                  .period_min = GPM_LEAST,
                                  .fixed_period = true};
 }
@@ -204,28 +209,53 @@ static enum err read_dcgmi(struct nvml_activity *activity, struct observations *
 
 /* ---- either ---- */
 
-void nvml_activity_open(struct nvml_activity *activity, const struct nvml_api *api,
-                        nvml_device card, unsigned index)
+static void add_channels(struct nvml_activity *activity, struct sensor *sensor, unsigned group)
 {
+    const struct sensor_channel *of = &sensor->channels[0]; /* of the same card */
+    activity->channel = (unsigned)sensor->channel_count;
+    for (unsigned i = 0; i < NVML_ACTIVITIES; i++) {
+        char name[32] = "utilisation.tensor";
+        if (METRICS[i].name)
+            (void)str_format(name, sizeof name, "%s.%s", activity->is_gpm ? "gpm" : "dcgmi",
+                             METRICS[i].name);
+        struct sensor_channel *channel =
+            sensor_add_channel(sensor, name, of->device, METRICS[i].quantity);
+        channel->location = of->location;
+        channel->group = group;
+        channel->interval_mean = true;
+    }
+}
+
+struct nvml_activity *nvml_activity_open(const struct nvml_api *api, nvml_device card,
+                                         unsigned index, struct sensor *sensor, unsigned group)
+{
+    struct nvml_activity *activity = calloc(1, sizeof *activity);
+    if (!activity)
+        return NULL;
     activity->api = api;
     activity->card = card;
     activity->index = index;
-    if (!nvml_is_final(open_gpm(activity)) && activity->samples[1]) {
-        activity->source = ACTIVITY_GPM;
-        return;
+    activity->is_gpm = !nvml_is_final(open_gpm(activity)) && activity->samples[1];
+    if (!activity->is_gpm)
+        close_gpm(activity);
+    if (activity->is_gpm || find_dcgmi(activity)) {
+        add_channels(activity, sensor, group);
+        return activity;
     }
-    close_gpm(activity);
-    activity->source = find_dcgmi(activity) ? ACTIVITY_DCGMI : ACTIVITY_NONE;
+    free(activity);
+    return NULL;
 }
 
 void nvml_activity_close(struct nvml_activity *activity)
 {
+    if (!activity)
+        return;
     close_gpm(activity);
     helper_end(&activity->dcgmi);
-    activity->source = ACTIVITY_NONE;
+    free(activity);
 }
 
 enum err nvml_activity_read(struct nvml_activity *activity, struct observations *out)
 {
-    return activity->source == ACTIVITY_GPM ? read_gpm(activity, out) : read_dcgmi(activity, out);
+    return activity->is_gpm ? read_gpm(activity, out) : read_dcgmi(activity, out);
 }

@@ -18,7 +18,6 @@
 
 #include "core/clock.h"
 #include "core/text.h"
-#include "sensors/nvml/activity.h"
 #include "sensors/nvml/samples.h"
 
 /* Kinds of read group; an open sensor has those that have channels, numbered from 0. */
@@ -214,7 +213,7 @@ struct state {
     enum cadence cadences[SENSOR_GROUPS_MAX]; /* of each group */
     int energy_channel, samples_channel;      /* -1: none */
     struct nvml_samples samples;
-    struct nvml_activity activity;
+    struct nvml_activity *activity;       /* NULL: none */
     struct nvml_field fields[FIELDS_MAX]; /* read in one call */
     unsigned field_channels[FIELDS_MAX];
     int field_count;
@@ -353,20 +352,6 @@ static void open_memory_power(struct sensor *sensor)
         try_memory_power(sensor, NVML_FIELD_POWER_AVERAGE);
 }
 
-static void open_activity(struct sensor *sensor, unsigned index)
-{
-    struct state *state = sensor->state;
-    struct nvml_activity *activity = &state->activity;
-    nvml_activity_open(activity, state->gpu.api, state->gpu.handle, index);
-    activity->channel = (unsigned)sensor->channel_count;
-    for (unsigned i = 0; activity->source != ACTIVITY_NONE && i < NVML_ACTIVITIES; i++) {
-        char name[32];
-        add_channel(sensor, nvml_activity_name(activity, i, name, sizeof name),
-                    nvml_activity_quantity(i), ACTIVITY)
-            ->interval_mean = true;
-    }
-}
-
 /* Why a card whose calls returned these codes cannot be opened, if it cannot. */
 static enum err check_opened(const struct sensor *sensor, const int *codes, size_t count,
                              struct error *why)
@@ -430,7 +415,7 @@ static void number_groups(struct sensor *sensor)
         number_of[cadence] = (unsigned)sensor->group_count;
         state->cadences[sensor->group_count] = cadence;
         sensor->groups[sensor->group_count] =
-            cadence == ACTIVITY ? nvml_activity_pace(&state->activity) : PACE[cadence];
+            cadence == ACTIVITY ? nvml_activity_pace(state->activity) : PACE[cadence];
         if (cadence == POWER && is_figure)
             sensor->groups[sensor->group_count].follow_ticks = true;
         if (cadence == COUNTER && state->samples_channel >= 0 && !state->samples.empty)
@@ -445,7 +430,7 @@ void nvml_card_close(struct sensor *sensor)
 {
     struct state *state = sensor->state;
     nvml_samples_release(&state->samples);
-    nvml_activity_close(&state->activity);
+    nvml_activity_close(state->activity);
     free(state);
     sensor->state = NULL;
 }
@@ -487,7 +472,7 @@ enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card
         if (!nvml_is_final(SCALARS[i].read(&state->gpu, &value)))
             add_scalar(out, &SCALARS[i], SLOW);
     }
-    open_activity(out, card->index);
+    state->activity = nvml_activity_open(api, card->handle, card->index, out, ACTIVITY);
     number_groups(out);
     return ERR_OK;
 }
@@ -593,7 +578,7 @@ enum err nvml_card_read(struct sensor *sensor, unsigned group, struct observatio
         err = read_fields(state, out);
         return err == ERR_OK ? read_scalars(state, POWER, out) : err;
     case ACTIVITY:
-        return nvml_activity_read(&state->activity, out);
+        return nvml_activity_read(state->activity, out);
     default:
         err = read_scalars(state, SLOW, out);
         return err == ERR_OK ? read_samples(state, out) : err;
