@@ -12,10 +12,9 @@
 #include "cli/profile_view.h"
 #include "cli/slurm_options.h"
 #include "core/text.h"
-#include "port/file.h"
 #include "port/proc.h"
 #include "report/text/profile_report.h"
-#include "rundir/run_parts.h"
+#include "rundir/run_path.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
 #include "sampler/session.h"
@@ -358,17 +357,6 @@ static bool shards_folder(char *to, size_t size)
                       profile->name ? profile->name : name, profile->name ? "_shards" : "");
 }
 
-static void tell_script(const char *script, const char *job)
-{
-    struct text line = {0};
-    text_addf(&line, "%s\n", script);
-    if (!job)
-        (void)put_output(&line);
-    else if (!command.quiet)
-        tell("ipw profile: submitted job %s: %s\n", job, script);
-    text_release(&line);
-}
-
 static const char *shard_name(void)
 {
     return command.profile.name ? command.profile.name : "questions";
@@ -381,7 +369,8 @@ static enum err find_left(void *folder, size_t *parts, size_t *left)
     for (unsigned i = 1; i <= command.shards; i++) {
         const struct run_part part = {i, command.shards};
         char path[600];
-        if (run_part_path(folder, shard_name(), &part, path, sizeof path) && run_part_ended(path))
+        if (run_part_path(folder, shard_name(), &part, path, sizeof path) &&
+            summary_is_complete(path))
             continue;
         if (parts)
             parts[*left] = i;
@@ -396,34 +385,23 @@ static enum err count_left(void *folder, size_t *left, struct error *why)
     return find_left(folder, NULL, left);
 }
 
-/* The words of this call, for elements: they take --shard, and with it leave all of Slurm alone. */
+/* Elements are called as we are: they take --shard, and with it leave all of Slurm alone. */
 static enum err submit_shards(char *folder, struct error *why)
 {
     char suffix[16];
-    char *const last[] = {"--quiet",      "--resume", "--name",  (char *)shard_name(),
-                          "--output-dir", folder,     "--shard", ""};
-    struct text arguments = {0};
-    size_t count, words = 0;
-    enum err err = file_read("/proc/self/cmdline", FILE_SMALL, &arguments, why);
-    char **argv = calloc(arguments.length + sizeof last / sizeof *last + 1, sizeof *argv);
-    size_t *parts = calloc(command.shards, sizeof *parts);
-    if (!err && (!argv || !parts))
-        err = err_no_memory(why);
-    for (size_t at = 0; !err && at < arguments.length; at += strlen(arguments.bytes + at) + 1)
-        if (at) /* not the program */
-            argv[words++] = arguments.bytes + at;
-    for (size_t i = 0; !err && i < sizeof last / sizeof *last; i++)
-        argv[words++] = last[i];
+    char *last[] = {"--quiet", "--resume", "--name", (char *)shard_name(), "--output-dir", folder,
+                    "--shard", "",         NULL};
+    const struct slurm_work work = {.directory = folder,
+                                    .name = "ipw-profile",
+                                    .same_call = true,
+                                    .command = last,
+                                    .suffix = suffix};
+    size_t count, *parts = calloc(command.shards, sizeof *parts);
     str_format(suffix, sizeof suffix, "/%u", command.shards);
-    const struct slurm_work work = {folder, "ipw-profile", argv, suffix};
+    enum err err = parts ? find_left(folder, parts, &count) : err_no_memory(why);
     if (!err)
-        err = find_left(folder, parts, &count);
-    if (!err)
-        err = slurm_submit(&work, &command.slurm.options, parts, &count, !command.slurm.script_only,
-                           tell_script, why);
-    free(argv);
+        err = slurm_command_submit(&command.slurm, &work, command.quiet, parts, &count, why);
     free(parts);
-    text_release(&arguments);
     return err;
 }
 
@@ -456,22 +434,20 @@ static int profile_on_slurm(void)
 {
     struct error why = {0};
     char folder[512];
-    struct slurm_follow follow = slurm_command_view("shards", command.quiet);
+    const struct slurm_wait wait = {"shards", command.quiet, count_left, folder};
     size_t left;
     int number;
     if (!shards_folder(folder, sizeof folder))
         return complain(EXIT_USAGE, "the path of the run directory is too long");
-    if (file_exists(folder) && !command.resume)
+    if (slurm_was_used(folder) && !command.resume)
         return complain(EXIT_USAGE, "%s has the shards of a run: --resume continues it", folder);
     enum err err = submit_shards(folder, &why);
     if (err)
         return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
     if (command.slurm.script_only)
         return EXIT_DONE;
-    follow.collect = count_left;
-    follow.context = folder;
     proc_block_signals();
-    if (slurm_follow(folder, &follow, &left, &number, &why))
+    if (slurm_command_follow(folder, &wait, &left, &number, &why))
         return complain(EXIT_FAILED, "%s", why.text);
     if (number)
         tell("ipw profile: no longer followed; the job goes on, and the same command with --resume "
@@ -492,7 +468,7 @@ static bool is_done(void)
     return command.profile.name && command.profile.output_dir &&
            run_part_path(command.profile.output_dir, command.profile.name, &part, path,
                          sizeof path) &&
-           run_part_ended(path);
+           summary_is_complete(path);
 }
 
 static int check_slurm(void)

@@ -54,12 +54,27 @@ struct summary_finding {
     char text[240]; /* one sentence */
 };
 
+/* Shares of time in which units of a GPU were active. */
+enum summary_activity {
+    SUMMARY_SM_ACTIVE,
+    SUMMARY_SM_OCCUPANCY,
+    SUMMARY_DRAM_ACTIVE,
+    SUMMARY_TENSOR_ACTIVE,
+    SUMMARY_FP64_ACTIVE,
+    SUMMARY_FP32_ACTIVE,
+    SUMMARY_FP16_ACTIVE,
+    SUMMARY_UTILIZATION, /* as nvidia-smi has it */
+    SUMMARY_ACTIVITIES
+};
+
 struct summary_condition { /* of one device; UNKNOWN where it has no such sensor */
     char id[24];
     double idle_w, idle_after_w;
     double temperature_begin_c, temperature_end_c;
-    double clock_mhz;       /* mean */
-    double throttled_share; /* of the time */
+    double clock_mhz;         /* mean */
+    double throttled_share;   /* of the time */
+    char activity_source[16]; /* "gpm", "dcgmi", "utilization"; "": no GPU, or nothing known */
+    double activity[SUMMARY_ACTIVITIES];
 };
 
 struct summary_gpu_process { /* of others than what was measured */
@@ -126,8 +141,14 @@ enum err summary_from_json(struct jv *tree, struct summary *out, struct error *w
 
 /* Of a run directory.  ERR_NOT_FOUND without the file: the run has not ended. */
 enum err summary_load(const char *directory, struct summary *out, struct error *why) MUST_USE;
+/* Whether a run there came to its end. */
+bool summary_is_complete(const char *directory);
 enum err summary_save(const char *directory, const struct summary *summary, struct error *why)
     MUST_USE;
+
+/* Fills in what is no figure, such as options and the machine, as far as all of these agree on it.  Texts point into the
+ * first. */
+void summary_common(const struct summary *parts, size_t count, struct summary *out);
 
 /* ---- the table of figures ---- */
 

@@ -68,6 +68,16 @@ void sweep_release(struct sweep *sweep)
 static enum err keep_attempt(struct sweep *sweep, const struct sweep_attempt *attempt)
 {
     struct sweep_attempt mine = *attempt;
+    mine.tries = 1;
+    for (size_t i = 0; i < sweep->count; i++) {
+        struct sweep_attempt *before = &sweep->attempts[i];
+        if (before->point != mine.point || before->repeat != mine.repeat)
+            continue;
+        mine.tries = before->tries + 1;
+        sweep_attempt_release(before);
+        *before = mine;
+        return ERR_OK;
+    }
     struct sweep_attempt *attempts =
         grow(sweep->attempts, &sweep->capacity, sweep->count, sizeof *attempts);
     if (!attempts) {
@@ -77,6 +87,18 @@ static enum err keep_attempt(struct sweep *sweep, const struct sweep_attempt *at
     sweep->attempts = attempts;
     attempts[sweep->count++] = mine;
     return ERR_OK;
+}
+
+bool sweep_is_spoiled(const struct sweep_attempt *attempt)
+{
+    static const char *const FLAGS[] = {"throttled", "off_target_clock", "gpu_lost"};
+    const char *rest = attempt->flags;
+    char flag[64];
+    while (rest && *rest && str_next_item(&rest, flag, sizeof flag))
+        for (size_t i = 0; i < sizeof FLAGS / sizeof *FLAGS; i++)
+            if (strcmp(flag, FLAGS[i]) == 0)
+                return true;
+    return false;
 }
 
 /* ---- paths ---- */
@@ -157,7 +179,9 @@ static void put_settings(const struct sweep *sweep, struct text *out)
     json_integer(&json, "repeats", sweep->repeats);
     json_integer(&json, "most_repeats", sweep->most_repeats);
     json_number(&json, "until_pct", sweep->until_pct);
+    json_integer(&json, "reruns", sweep->reruns);
     json_number(&json, "cooldown_s", sweep->cooldown_s);
+    json_number(&json, "cooldown_c", sweep->cooldown_c);
     json_object_end(&json);
 }
 
@@ -228,10 +252,17 @@ static enum err append_line(struct run_writer *writer, const struct text *line, 
 /* In the folder of the attempt, until sweep_collect has it in the journal. */
 static const char STATE_FILE[] = "attempt.json";
 
-static enum err put_state(const char *directory, size_t point, unsigned repeat,
-                          const struct text *line, struct error *why)
+/* One that is to be made again has not ended. */
+static enum err put_state(const struct sweep *sweep, const char *directory, size_t point,
+                          unsigned repeat, const struct text *line, struct error *why)
 {
     char folder[FILE_PATH_MAX];
+    for (size_t i = 0; i < sweep->count; i++) {
+        const struct sweep_attempt *made = &sweep->attempts[i];
+        if (made->point == point && made->repeat == repeat && sweep_is_spoiled(made) &&
+            made->tries <= sweep->reruns)
+            return ERR_OK;
+    }
     return sweep_folder(directory, point, repeat, folder, sizeof folder)
                ? run_dir_put(folder, STATE_FILE, line, why)
                : err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
@@ -246,7 +277,7 @@ enum err sweep_add(struct sweep *sweep, struct run_writer *writer,
     put_attempt(sweep, attempt, &line);
     enum err err = keep_attempt(sweep, attempt) ? err_no_memory(why) : ERR_OK;
     if (!err)
-        err = sweep->only ? put_state(writer->directory, point, repeat, &line, why)
+        err = sweep->only ? put_state(sweep, writer->directory, point, repeat, &line, why)
                           : append_line(writer, &line, why);
     text_release(&line);
     return err;
@@ -381,7 +412,9 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
     sweep->repeats = count_in(settings, "repeats");
     sweep->most_repeats = count_in(settings, "most_repeats");
     sweep->until_pct = jv_number(jv_get(settings, "until_pct"));
+    sweep->reruns = count_in(settings, "reruns");
     sweep->cooldown_s = jv_number(jv_get(settings, "cooldown_s"));
+    sweep->cooldown_c = jv_number(jv_get(settings, "cooldown_c"));
     enum err err = take_words(jv_get(settings, "knobs"), &sweep->knobs, &sweep->knob_count);
     if (!err)
         err = take_points(jv_get(settings, "points"), sweep);
@@ -657,7 +690,7 @@ struct sweep_figures sweep_figures(const struct sweep *sweep, size_t point)
         if (attempt->point != point)
             continue;
         figures.failed += attempt->exit_code != 0;
-        if (attempt->exit_code)
+        if (attempt->exit_code || sweep_is_spoiled(attempt))
             continue;
         figures.measured++;
         online_add(&joules, attempt->joules);

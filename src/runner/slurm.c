@@ -316,6 +316,19 @@ static enum err add_options(const struct slurm_work *work, const struct slurm_op
     return err;
 }
 
+static enum err add_own_words(struct text *out, struct error *why)
+{
+    struct text words = {0};
+    enum err err = file_read("/proc/self/cmdline", FILE_SMALL, &words, why);
+    for (size_t at = 0; !err && at < words.length; at += strlen(words.bytes + at) + 1)
+        if (at) { /* not the program */
+            text_add(out, " ");
+            text_add_shell(out, words.bytes + at);
+        }
+    text_release(&words);
+    return err;
+}
+
 static enum err write_script(const struct slurm_work *work, const struct slurm_options *options,
                              const struct place *place, const size_t *parts, size_t count,
                              char path[static PATH_MAX], struct error *why)
@@ -331,6 +344,8 @@ static enum err write_script(const struct slurm_work *work, const struct slurm_o
         text_addf(&out, "%s%zu", i ? " " : "", parts[i]);
     text_add(&out, ")\nexec ");
     text_add_shell(&out, place->program);
+    if (!err && work->same_call)
+        err = add_own_words(&out, why);
     for (size_t i = 0; work->command[i]; i++) {
         text_add(&out, " ");
         if (work->command[i][0] || work->command[i + 1])

@@ -30,9 +30,9 @@ enum err slurm_available(struct error *why) MUST_USE;
 struct slurm_work {
     const char *directory; /* created where it is not there */
     const char *name;      /* of the job */
-    char *const *
-        command; /* after the program: words that NULL ends; the number of the part is added to the last */
-    const char *suffix; /* behind the number */
+    bool same_call;        /* the words of this process come before those of the command */
+    char *const *command;  /* words that NULL ends; the number of the part is added to the last */
+    const char *suffix;    /* behind the number */
 };
 
 /* Whether slurm_submit wrote a script into the directory. */

@@ -251,15 +251,6 @@ struct merge {
     struct text uuids; /* of all GPUs */
 };
 
-static bool agree(const struct merge *merge, const struct json_field *field)
-{
-    const char *first = text_or_empty(json_field_text(field, &merge->parts[0]));
-    for (size_t i = 1; i < merge->count; i++)
-        if (strcmp(first, text_or_empty(json_field_text(field, &merge->parts[i]))) != 0)
-            return false;
-    return true;
-}
-
 /* A finding of any shard is one of the run. */
 static void add_findings(const struct merge *merge, struct summary_conditions *out)
 {
@@ -300,6 +291,7 @@ static double utilization(const struct merge *merge)
 static void add_known_figures(const struct merge *merge, struct summary *out)
 {
     out->flops_per_token = merge->parts[0].flops_per_token;
+    out->flops = UNKNOWN;
     out->mfu = utilization(merge);
     out->currency = merge->parts[0].currency;
     out->own_reads = 0;
@@ -318,10 +310,7 @@ static enum err describe_parts(struct profile *profile, struct summary *out)
 {
     struct merge *merge = (struct merge *)profile;
     const struct summary *first = &merge->parts[0];
-    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
-        if (field->role == SUMMARY_IS_FIELD && !str_starts(field->at.path, "ipw.") &&
-            (field->at.type != FIELD_TEXT || agree(merge, &field->at)))
-            json_field_copy(&field->at, first, out);
+    summary_common(merge->parts, merge->count, out);
     out->hardware_label = out->hardware_label ? out->hardware_label : "mixed";
     summary_conditions_init(&out->conditions);
     add_findings(merge, &out->conditions);
@@ -407,7 +396,6 @@ enum err profile_merge(const char *const *directories, size_t count, const char 
     merge->profile = (struct profile){.options = &merge->options,
                                       .result = &merge->result,
                                       .lock_fd = -1,
-                                      .facts = efficiency_inputs_unknown(),
                                       .resume = resume_nothing(),
                                       .spent = run_energy_unknown("no query was sent")};
     for (size_t i = 0; i < count; i++)

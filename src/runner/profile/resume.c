@@ -13,7 +13,7 @@
 #include "port/url.h"
 #include "runner/profile/records.h"
 #include "rundir/journal.h"
-#include "rundir/run_parts.h"
+#include "rundir/run_path.h"
 #include "rundir/record.h"
 
 struct run_energy run_energy_unknown(const char *note)

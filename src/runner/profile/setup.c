@@ -15,7 +15,6 @@
 #include "port/thread.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_list.h"
-#include "rundir/run_parts.h"
 #include "rundir/run_path.h"
 #include "runner/profile/grading.h"
 #include "runner/profile/resume.h"
