@@ -192,11 +192,8 @@ static int complete_options(void)
         profile->idle_s = command.measure.idle_s;
     if (!profile->client || !profile->model)
         return complain_usage(profile->client ? "missing --model" : "missing --client");
-    struct run_part part = {0};
-    if (command.shard && !run_part_parse(command.shard, &part))
+    if (command.shard && !profile_take_shard(profile, command.shard))
         return complain(EXIT_USAGE, "--shard %s: I/N, with I from 1 to N", command.shard);
-    profile->shard = part.number;
-    profile->shards = part.of;
     if (command.resume && (command.overwrite || command.yes))
         return complain(EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
     if (command.resume)
@@ -330,59 +327,38 @@ static int show_merged(const char *directory)
     return code ? code : written;
 }
 
-static int merge(const char *const *runs, size_t count, const char *name)
+static int end_merge(enum err err, const char *directory, const struct error *why)
+{
+    if (err)
+        return complain(err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s",
+                        why->text);
+    return show_merged(directory);
+}
+
+static int merge(const char *const *runs, size_t count)
 {
     struct error why = {0};
     char directory[512];
     int code = failed_limit_read(&command.max_failed);
     if (code)
         return code;
-    enum err err = profile_merge(runs, count, command.profile.output_dir, name,
+    enum err err = profile_merge(runs, count, command.profile.output_dir, command.profile.name,
                                  command.overwrite || command.yes, directory, &why);
-    if (err)
-        return complain(err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s",
-                        why.text);
-    return show_merged(directory);
+    return end_merge(err, directory, &why);
 }
 
 /* ---- Slurm ---- */
-
-/* The folder of the shards, and where it is looked for by --resume: NAME_shards. */
-static bool shards_folder(char *to, size_t size)
-{
-    const struct profile_options *profile = &command.profile;
-    char name[256];
-    run_dir_name("shards", profile->model, profile->dataset, name, sizeof name);
-    return str_format(to, size, "%s/%s%s", profile->output_dir ? profile->output_dir : "runs",
-                      profile->name ? profile->name : name, profile->name ? "_shards" : "");
-}
 
 static const char *shard_name(void)
 {
     return command.profile.name ? command.profile.name : "questions";
 }
 
-/* Those that have not come to their end, in `parts` unless that is NULL. */
-static enum err find_left(void *folder, size_t *parts, size_t *left)
-{
-    *left = 0;
-    for (unsigned i = 1; i <= command.shards; i++) {
-        const struct run_part part = {i, command.shards};
-        char path[600];
-        if (run_part_path(folder, shard_name(), &part, path, sizeof path) &&
-            summary_is_complete(path))
-            continue;
-        if (parts)
-            parts[*left] = i;
-        ++*left;
-    }
-    return ERR_OK;
-}
-
 static enum err count_left(void *folder, size_t *left, struct error *why)
 {
     (void)why;
-    return find_left(folder, NULL, left);
+    *left = profile_shards_left(folder, shard_name(), command.shards, NULL);
+    return ERR_OK;
 }
 
 /* Elements are called as we are: they take --shard, and with it leave all of Slurm alone. */
@@ -398,48 +374,25 @@ static enum err submit_shards(char *folder, struct error *why)
                                     .suffix = suffix};
     size_t count, *parts = calloc(command.shards, sizeof *parts);
     str_format(suffix, sizeof suffix, "/%u", command.shards);
-    enum err err = parts ? find_left(folder, parts, &count) : err_no_memory(why);
+    enum err err = parts ? ERR_OK : err_no_memory(why);
+    if (!err)
+        count = profile_shards_left(folder, shard_name(), command.shards, parts);
     if (!err)
         err = slurm_command_submit(&command.slurm, &work, command.quiet, parts, &count, why);
     free(parts);
     return err;
 }
 
-/* Named by the hardware of the first, which this machine does not know. */
-static int merge_shards(const char *folder)
-{
-    struct error why = {0};
-    struct summary summary;
-    char name[256], (*paths)[600] = calloc(command.shards, sizeof *paths);
-    const char **runs = calloc(command.shards, sizeof *runs);
-    if (!paths || !runs)
-        return complain(EXIT_FAILED, "out of memory");
-    for (unsigned i = 0; i < command.shards; i++) {
-        run_part_path(folder, shard_name(), &(struct run_part){i + 1, command.shards}, paths[i],
-                      sizeof *paths);
-        runs[i] = paths[i];
-    }
-    if (summary_load(runs[0], &summary, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
-    run_dir_name(text_or_empty(summary.hardware_label), command.profile.model,
-                 text_or_empty(summary.dataset_name), name, sizeof name);
-    summary_release(&summary);
-    int code = merge(runs, command.shards, command.profile.name ? command.profile.name : name);
-    free(runs);
-    free(paths);
-    return code;
-}
-
 static int profile_on_slurm(void)
 {
     struct error why = {0};
-    char folder[512];
+    char folder[512], directory[512];
     const struct slurm_wait wait = {"shards", command.quiet, count_left, folder};
     size_t left;
     int number;
-    if (!shards_folder(folder, sizeof folder))
+    if (!profile_shards_folder(&command.profile, folder, sizeof folder))
         return complain(EXIT_USAGE, "the path of the run directory is too long");
-    if (slurm_was_used(folder) && !command.resume)
+    if (slurm_command_has(folder) && !command.resume)
         return complain(EXIT_USAGE, "%s has the shards of a run: --resume continues it", folder);
     enum err err = submit_shards(folder, &why);
     if (err)
@@ -457,18 +410,20 @@ static int profile_on_slurm(void)
                  "%zu of %u shards have not ended: see the logs in %s/slurm; the same command with "
                  "--resume submits them again",
                  left, command.shards, folder);
-    return number ? 128 + number : left ? EXIT_FAILED : merge_shards(folder);
+    if (number || left)
+        return number ? 128 + number : EXIT_FAILED;
+    err = profile_merge_shards(&command.profile, folder, shard_name(), command.shards,
+                               command.overwrite || command.yes, directory, &why);
+    return end_merge(err, directory, &why);
 }
 
 /* An element that is requeued after its shard has ended has nothing to do. */
 static bool is_done(void)
 {
-    const struct run_part part = {command.profile.shard, command.profile.shards};
-    char path[600];
-    return command.profile.name && command.profile.output_dir &&
-           run_part_path(command.profile.output_dir, command.profile.name, &part, path,
-                         sizeof path) &&
-           summary_is_complete(path);
+    const struct profile_options *profile = &command.profile;
+    return profile->name && profile->output_dir &&
+           profile_shard_is_complete(profile->output_dir, profile->name, profile->shard,
+                                     profile->shards);
 }
 
 static int check_slurm(void)
@@ -492,8 +447,7 @@ static int profile_main(const char **words, size_t count)
 {
     bool element = command.slurm.on && command.shard;
     if (command.merge)
-        return count ? merge(words, count, command.profile.name)
-                     : complain_usage("missing run directories to --merge");
+        return count ? merge(words, count) : complain_usage("missing run directories to --merge");
     if (count)
         return complain(EXIT_USAGE, "unexpected argument '%s'; see --help", words[0]);
     if (element) { /* what is asked for is asked of the merged run */

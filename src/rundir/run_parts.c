@@ -1,4 +1,4 @@
-#include "rundir/run_parts.h"
+#include "rundir/run_writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +9,8 @@
 
 #include "core/text.h"
 #include "port/json_read.h"
-#include "port/output.h"
+#include "port/file.h"
 #include "rundir/journal.h"
-#include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 
 /* ---- reading ---- */
@@ -170,22 +169,24 @@ static enum err merge_lines(const char *const *parts, size_t count, enum run_fil
     return err;
 }
 
-static enum err copy_file(const char *from, const char *directory, const char *name,
-                          struct error *why)
+static enum err copy_file(const char *from, const char *to, struct error *why)
 {
-    struct output out;
     char block[1 << 16];
-    int fd = open(from, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_set(why, err_from_errno(errno), "cannot read %s: %s", from, strerror(errno));
-    enum err err = output_open_within(&out, directory, name, why);
-    ssize_t length = 1;
-    while (!err && (length = read(fd, block, sizeof block)) > 0)
-        err = output_write(&out, block, (size_t)length, why);
+    ssize_t length = 0;
+    int in = -1, out = -1;
+    enum err err = file_open_own(from, O_RDONLY, &in, why);
+    if (!err)
+        err = file_open_own(to, O_WRONLY | O_CREAT | O_TRUNC, &out, why);
+    while (!err && (length = read(in, block, sizeof block)) > 0)
+        if (file_write_all(out, block, (size_t)length))
+            err = err_set(why, err_from_errno(errno), "cannot write %s: %s", to, strerror(errno));
     if (!err && length < 0)
         err = err_set(why, err_from_errno(errno), "cannot read %s: %s", from, strerror(errno));
-    close(fd);
-    return output_finish(&out, err, why);
+    if (in >= 0)
+        close(in);
+    if (out >= 0 && close(out) && !err)
+        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", to, strerror(errno));
+    return err;
 }
 
 static enum err copy_samples(const char *const *parts, size_t count, const char *to,
@@ -198,7 +199,7 @@ static enum err copy_samples(const char *const *parts, size_t count, const char 
         for (unsigned start = 1; !err && start <= starts[i]; start++)
             if (run_path_samples(parts[i], start, from, sizeof from) && file_is_regular(from) &&
                 run_path_samples(to, before + start, path, sizeof path))
-                err = copy_file(from, to, path + strlen(to) + 1, why);
+                err = copy_file(from, path, why);
     return err;
 }
 

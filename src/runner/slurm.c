@@ -1,10 +1,10 @@
-/* The script of an array has its options as #SBATCH lines and the numbers of its parts in a bash array, so that any
- * selection of parts, in any order, is an array of consecutive indices.  Beside each script, array-1.sh, array-1.job has
+/* Beside each script, array-1.sh, array-1.job has
  * the number of its job and the same parts, so that whoever continues the work knows what is queued.  Programs of Slurm
  * are run by argv; what squeue prints is the only thing that is read of it. */
 #define _DEFAULT_SOURCE /* realpath */
 #include "runner/slurm.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,6 @@
 #include "core/units.h"
 #include "port/file.h"
 #include "port/proc.h"
-#include "rundir/run_dir.h"
 
 /* How often results are looked for, and squeue is asked; both begin short and grow: thousands of users ask one
  * controller.  A shared file system may show a file only some seconds after it was written on another node. */
@@ -77,48 +76,6 @@ static enum err ask(const char *argv[], struct text *out, struct error *why)
     return !err && out->failed ? err_no_memory(why) : err;
 }
 
-/* ---- the script ---- */
-
-/* sbatch reads #SBATCH lines as words, with quotes. */
-static enum err add_path(struct text *out, const char *option, const char *path, const char *rest,
-                         struct error *why)
-{
-    if (strpbrk(path, "\"\\%\n\r"))
-        return err_set(why, ERR_USAGE,
-                       "a path with quotes, %%, \\ or line breaks cannot be used "
-                       "with Slurm: %.200s",
-                       path);
-    text_addf(out, "#SBATCH --%s=\"%s%s\"\n", option, path, rest);
-    return ERR_OK;
-}
-
-static enum err add_option(struct text *out, const char *option, const char *value,
-                           struct error *why)
-{
-    if (!value)
-        return ERR_OK;
-    if (!*value || strpbrk(value, " \t\r\n\"'\\#"))
-        return err_set(why, ERR_USAGE,
-                       "--%s '%.80s': empty, or with spaces, quotes, \\ or #, which sbatch options "
-                       "have not",
-                       option, value);
-    text_addf(out, "#SBATCH --%s=%s\n", option, value);
-    return ERR_OK;
-}
-
-static enum err add_more(struct text *out, const char *word, struct error *why)
-{
-    const char *option = word + strspn(word, "-");
-    if (!*option || strpbrk(option, " \t\r\n\"'\\#") || str_starts(option, "array") ||
-        str_starts(option, "output") || str_starts(option, "chdir"))
-        return err_set(why, ERR_USAGE,
-                       "--sbatch '%.80s': OPTION or OPTION=VALUE of sbatch without spaces or "
-                       "quotes, and not array, output or chdir, which the sweep sets",
-                       word);
-    text_addf(out, "#SBATCH --%s\n", option);
-    return ERR_OK;
-}
-
 /* ---- the folder ---- */
 
 static enum err find_place(const char *directory, struct place *out, struct error *why)
@@ -142,6 +99,20 @@ bool slurm_was_used(const char *directory)
 {
     struct place place;
     return !find_place(directory, &place, NULL) && file_is_directory(place.folder);
+}
+
+static enum err put_file(const char *path, const struct text *content, struct error *why)
+{
+    int fd;
+    enum err err = content->failed ? err_no_memory(why)
+                                   : file_open_own(path, O_WRONLY | O_CREAT | O_TRUNC, &fd, why);
+    if (err)
+        return err;
+    if (file_write_all(fd, text_get(content), content->length))
+        err = err_set(why, ERR_IO, "cannot write %s", path);
+    if (close(fd) && !err)
+        err = err_set(why, ERR_IO, "cannot write %s", path);
+    return err;
 }
 
 /* A job, and the parts by index in its array. */
@@ -285,37 +256,6 @@ static enum err read_queue(const struct jobs *jobs, struct slurm_queue *out, str
 
 /* ---- submitting ---- */
 
-static enum err add_options(const struct slurm_work *work, const struct slurm_options *options,
-                            const struct place *place, size_t count, struct text *out,
-                            struct error *why)
-{
-    char here[PATH_MAX];
-    if (!getcwd(here, sizeof here))
-        return err_set(why, ERR_IO, "the working directory has no usable path");
-    text_addf(out, "#SBATCH --job-name=%s\n#SBATCH --array=0-%zu", work->name, count - 1);
-    if (options->array_limit)
-        text_addf(out, "%%%u", options->array_limit);
-    text_add(out, "\n");
-    enum err err = add_path(out, "chdir", here, "", why);
-    if (!err)
-        err = add_path(out, "output", place->folder, "/%A_%a.log", why);
-    /* Whatever was done is not done again. */
-    text_add(out, "#SBATCH --open-mode=append\n#SBATCH --requeue\n");
-    if (!err)
-        err = add_option(out, "partition", options->partition, why);
-    if (!err)
-        err = add_option(out, "account", options->account, why);
-    if (!err)
-        err = add_option(out, "time", options->time, why);
-    if (!err)
-        err = add_option(out, "gres", options->gres, why);
-    if (options->nodes)
-        text_addf(out, "#SBATCH --nodes=%u\n", options->nodes);
-    for (size_t i = 0; !err && i < options->more_count; i++)
-        err = add_more(out, options->more[i], why);
-    return err;
-}
-
 static enum err add_own_words(struct text *out, struct error *why)
 {
     struct text words = {0};
@@ -333,31 +273,30 @@ static enum err write_script(const struct slurm_work *work, const struct slurm_o
                              const struct place *place, const size_t *parts, size_t count,
                              char path[static PATH_MAX], struct error *why)
 {
-    struct text out = {0};
+    struct text script = {0}, command = {0};
     unsigned number = 1;
     while (array_path(place, number, "sh", path) && file_exists(path))
         number++;
-    text_add(&out, "#!/bin/bash\n");
-    enum err err = add_options(work, options, place, count, &out, why);
-    text_add(&out, "parts=(");
-    for (size_t i = 0; i < count; i++)
-        text_addf(&out, "%s%zu", i ? " " : "", parts[i]);
-    text_add(&out, ")\nexec ");
-    text_add_shell(&out, place->program);
-    if (!err && work->same_call)
-        err = add_own_words(&out, why);
+    text_add_shell(&command, place->program);
+    enum err err = work->same_call ? add_own_words(&command, why) : ERR_OK;
     for (size_t i = 0; work->command[i]; i++) {
-        text_add(&out, " ");
+        text_add(&command, " ");
         if (work->command[i][0] || work->command[i + 1])
-            text_add_shell(&out, work->command[i]);
+            text_add_shell(&command, work->command[i]);
     }
-    text_add(&out, "\"${parts[SLURM_ARRAY_TASK_ID]}\"");
-    if (work->suffix[0])
-        text_add_shell(&out, work->suffix);
-    text_add(&out, "\n");
+    const struct slurm_array array = {.options = options,
+                                      .name = work->name,
+                                      .logs = place->folder,
+                                      .parts = parts,
+                                      .count = count,
+                                      .command = text_get(&command),
+                                      .suffix = work->suffix};
     if (!err)
-        err = run_dir_put(place->folder, path + strlen(place->folder) + 1, &out, why);
-    text_release(&out);
+        err = slurm_script(&array, &script, why);
+    if (!err)
+        err = put_file(path, &script, why);
+    text_release(&script);
+    text_release(&command);
     return err;
 }
 
@@ -377,18 +316,18 @@ static enum err submit_script(const char *script, char job[static JOB_MAX], stru
 }
 
 /* Were we killed before this, the job would be submitted again; its elements do nothing twice. */
-static enum err keep_job(const struct place *place, const char *script, const char *job,
-                         const size_t *parts, size_t count, struct error *why)
+static enum err keep_job(const char *script, const char *job, const size_t *parts, size_t count,
+                         struct error *why)
 {
-    char name[64];
+    char path[PATH_MAX];
     struct text line = {0};
     text_add(&line, job);
     for (size_t i = 0; i < count; i++)
         text_addf(&line, " %zu", parts[i]);
     text_add(&line, "\n");
-    const char *base = script + strlen(place->folder) + 1;
-    str_format(name, sizeof name, "%.*s.job", (int)strcspn(base, "."), base);
-    enum err err = run_dir_put(place->folder, name, &line, why);
+    size_t stem = strlen(script) - strlen("sh");
+    bool fits = str_format(path, sizeof path, "%.*sjob", (int)stem, script);
+    enum err err = fits ? put_file(path, &line, why) : err_set(why, ERR_BAD_VALUE, "path too long");
     text_release(&line);
     return err;
 }
@@ -422,11 +361,10 @@ enum err slurm_submit(const struct slurm_work *work, const struct slurm_options 
 {
     struct place place;
     char script[PATH_MAX], job[JOB_MAX];
-    enum err err = run_dir_make(work->directory, why);
+    str_format(script, sizeof script, "%s/slurm/", work->directory);
+    enum err err = file_make_parents(script, why);
     if (!err)
         err = find_place(work->directory, &place, why);
-    if (!err)
-        err = run_dir_make(place.folder, why);
     if (!err && submit)
         err = drop_queued(&place, parts, count, why);
     for (size_t i = 0; !err && i < *count; i += ARRAY_MOST) {
@@ -435,7 +373,7 @@ enum err slurm_submit(const struct slurm_work *work, const struct slurm_options 
         if (!err && submit)
             err = submit_script(script, job, why);
         if (!err && submit)
-            err = keep_job(&place, script, job, parts + i, some, why);
+            err = keep_job(script, job, parts + i, some, why);
         if (!err)
             wrote(script, submit ? job : NULL);
     }

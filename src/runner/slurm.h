@@ -35,6 +35,18 @@ struct slurm_work {
     const char *suffix;    /* behind the number */
 };
 
+/* slurm_script.c: what slurm_submit writes for sbatch.  ERR_USAGE names an option that a script cannot hold. */
+struct slurm_array {
+    const struct slurm_options *options;
+    const char *name, *logs; /* logs: the folder for those of the elements */
+    const size_t *parts;
+    size_t count;
+    const char *command; /* as a shell takes it; the number of the part and `suffix` are added */
+    const char *suffix;
+};
+enum err slurm_script(const struct slurm_array *array, struct text *out, struct error *why)
+    MUST_USE;
+
 /* Whether slurm_submit wrote a script into the directory. */
 bool slurm_was_used(const char *directory);
 

@@ -12,7 +12,7 @@
 #include "port/file.h"
 #include "port/proc.h"
 #include "rundir/run_dir.h"
-#include "rundir/run_parts.h"
+#include "rundir/run_writer.h"
 #include "runner/profile/settle.h"
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"
@@ -424,6 +424,69 @@ enum err profile_merge(const char *const *directories, size_t count, const char 
     text_release(&merge->uuids);
     free(parts);
     free(merge);
+    return err;
+}
+
+bool profile_take_shard(struct profile_options *options, const char *text)
+{
+    struct run_part part;
+    bool taken = run_part_parse(text, &part);
+    options->shard = part.number;
+    options->shards = part.of;
+    return taken;
+}
+
+bool profile_shards_folder(const struct profile_options *options, char *to, size_t size)
+{
+    char name[256];
+    run_dir_name("shards", options->model, options->dataset, name, sizeof name);
+    return str_format(to, size, "%s/%s%s", options->output_dir ? options->output_dir : "runs",
+                      options->name ? options->name : name, options->name ? "_shards" : "");
+}
+
+bool profile_shard_is_complete(const char *folder, const char *name, unsigned shard, unsigned of)
+{
+    char path[600];
+    return run_part_path(folder, name, &(struct run_part){shard, of}, path, sizeof path) &&
+           summary_is_complete(path);
+}
+
+size_t profile_shards_left(const char *folder, const char *name, unsigned of, size_t *parts)
+{
+    size_t left = 0;
+    for (unsigned shard = 1; shard <= of; shard++) {
+        if (profile_shard_is_complete(folder, name, shard, of))
+            continue;
+        if (parts)
+            parts[left] = shard;
+        left++;
+    }
+    return left;
+}
+
+enum err profile_merge_shards(const struct profile_options *options, const char *folder,
+                              const char *name, unsigned of, bool overwrite,
+                              char directory[static 512], struct error *why)
+{
+    struct summary summary;
+    char whole[256], (*paths)[600] = calloc(of, sizeof *paths);
+    const char **runs = calloc(of, sizeof *runs);
+    enum err err = paths && runs ? ERR_OK : err_no_memory(why);
+    for (unsigned i = 0; !err && i < of; i++) {
+        run_part_path(folder, name, &(struct run_part){i + 1, of}, paths[i], sizeof *paths);
+        runs[i] = paths[i];
+    }
+    if (!err)
+        err = summary_load(runs[0], &summary, why);
+    if (!err) {
+        run_dir_name(text_or_empty(summary.hardware_label), options->model,
+                     text_or_empty(summary.dataset_name), whole, sizeof whole);
+        summary_release(&summary);
+        err = profile_merge(runs, of, options->output_dir, options->name ? options->name : whole,
+                            overwrite, directory, why);
+    }
+    free(runs);
+    free(paths);
     return err;
 }
 

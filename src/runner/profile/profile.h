@@ -112,6 +112,19 @@ enum err profile_merge(const char *const *directories, size_t count, const char 
                        const char *name, bool overwrite, char directory[static 512],
                        struct error *why) MUST_USE;
 
+/* "2/4" into the options; false for anything else. */
+bool profile_take_shard(struct profile_options *options, const char *text);
+
+/* Shards that are made apart are in one folder, FOLDER/NAME_shard1of4 ...: its path, false when it does not fit; the
+ * shards in it that have not come to their end, in `parts` unless that is NULL; and profile_merge of all of them, named
+ * as the options say, else by the hardware of the first. */
+bool profile_shards_folder(const struct profile_options *options, char *to, size_t size);
+bool profile_shard_is_complete(const char *folder, const char *name, unsigned shard, unsigned of);
+size_t profile_shards_left(const char *folder, const char *name, unsigned of, size_t *parts);
+enum err profile_merge_shards(const struct profile_options *options, const char *folder,
+                              const char *name, unsigned of, bool overwrite,
+                              char directory[static 512], struct error *why) MUST_USE;
+
 /* ---- several models over the same questions, one after another ---- */
 
 struct profile_family_options {
