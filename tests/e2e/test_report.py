@@ -684,7 +684,7 @@ class Several(Page):
         self.assertIn("Query power", heads)
         self.assertIn("Power while busy", heads)
         self.assertNotIn("Power", heads)
-        self.assertIn("energy of a query over its latency", self.browser.run("document.querySelector('#groups .note').textContent"))
+        self.assertIn("energy per query over latency", self.browser.run("document.querySelector('#groups .note').textContent"))
 
     def test_what_differs_between_two_uncertainties_is_said(self):
         self.several()
