@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Commands that read a sweep: analyze, export, compare, plot, the catalogue.  The sweeps are made here, so that every
+figure in them is known."""
+
+import csv
+import io
+import json
+import shutil
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from program import ipw  # noqa: E402
+from rundirs import query, write_run  # noqa: E402
+from sweeps import made_sweep  # noqa: E402
+
+
+class Reading(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name)
+
+    def knobs(self, settings=12, **more):
+        """Energy falls with n, time rises; two repeats that differ by 2 %."""
+        attempts = [((n,), {"joules": f * 100 / n, "seconds": n, "accuracy": 0.9, **more})
+                    for f in (0.99, 1.01) for n in range(1, settings + 1)]
+        attempts += [((1,), {"joules": 1, "seconds": 1, "exit_code": 2}), ((2,), {"joules": 1, "seconds": 1, "flags": "throttled"})]
+        return made_sweep(self.path / f"sweep{settings}", ("n",), attempts, command=("work", "{n}"))
+
+    def run_ok(self, *words):
+        done = ipw(None, *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+
+class Analyze(Reading):
+    def test_the_answer_comes_first_and_all_fits_a_screen(self):
+        shown = self.run_ok("analyze", self.knobs(100), "--analysis", "sweep")
+        self.assertRegex(" ".join(shown.split()), r"^n=100 uses 99\.0 ± [\d.]+ % less energy per run than n=1, in 9900\.0 % more time\.")
+        self.assertLessEqual(len(shown.splitlines()), 25)
+        self.assertIn("92 more", shown)
+        self.assertIn("1 failed, 1 throttled", shown)
+
+    def test_settings_are_means_of_the_attempts_that_count(self):
+        sweep = self.knobs()
+        result = json.loads(self.run_ok("analyze", sweep, "--analysis", "sweep", "--json"))[str(sweep)]["sweep"]
+        rows = result["data"]["settings"]
+        self.assertEqual([row["values"]["n"] for row in rows], [str(n) for n in range(12, 0, -1)])  # the least energy first
+        for row in rows:
+            n = int(row["values"]["n"])
+            self.assertAlmostEqual(row["joules"], 100 / n)
+            self.assertAlmostEqual(row["edp"], 100)
+            self.assertAlmostEqual(row["accuracy"], 0.9)
+            self.assertEqual(row["repeats"], 2)
+            self.assertTrue(row["pareto_optimal"])
+        self.assertEqual({key: result["summary"][key] for key in ("attempts", "failed", "left_out", "per", "baseline")},
+                         {"attempts": 26, "failed": 1, "left_out": 2, "per": "run", "baseline": "n=1"})
+        self.assertAlmostEqual(result["summary"]["saving_pct"], 100 * (1 - 1 / 12))
+
+    def test_profiles_are_per_query_and_estimates_said(self):
+        attempts = [((n,), {"joules": 200 / n, "seconds": 40 / n, "queries": 20, "latency": 2.0 * n, "method": "estimated"})
+                    for n in (1, 2)]
+        sweep = made_sweep(self.path / "profiles", ("n",), attempts, profile=True)
+        result = json.loads(self.run_ok("analyze", sweep, "--analysis", "sweep", "--json"))[str(sweep)]["sweep"]
+        self.assertEqual([(row["joules"], row["seconds"]) for row in result["data"]["settings"]], [(5, 4), (10, 2)])
+        self.assertEqual((result["summary"]["per"], result["summary"]["estimated"]), ("query", True))
+        self.assertIn("estimated, not measured", result["summary"]["conclusion"])
+        self.assertIn("± unknown", result["summary"]["conclusion"])
+
+
+class Others(Reading):
+    def test_export_has_a_row_per_attempt(self):
+        sweep = made_sweep(self.path / "s", ("n", "point"), [
+            ((1, "=x"), {"joules": 10, "seconds": 2, "accuracy": 0.5, "plus_minus": 0.25, "temperature_c": 61, "idle_w": 3}),
+            ((4, "y"), {"joules": 6, "seconds": 3, "flags": "throttled"}), ((4, "y"), {"joules": None, "seconds": 1})])
+        rows = list(csv.DictReader(io.StringIO(self.run_ok("export", sweep, "--to", "csv"))))
+        self.assertEqual([(row["n"], row["point"], row["repeat"], row["left_out"]) for row in rows],
+                         [("1", "1", "1", "no"), ("4", "2", "1", "throttled"), ("4", "2", "2", "without energy or time")])
+        self.assertEqual(rows[0]["knob_point"], "'=x")  # no formula of a spreadsheet
+        self.assertEqual([float(rows[0][key]) for key in ("energy_j", "energy_plus_minus_j", "time_s", "power_w", "edp_js",
+                                                          "ed2p_js2", "accuracy", "temperature_c", "idle_w")],
+                         [10, 0.25, 2, 5, 20, 40, 0.5, 61, 3])
+        self.assertEqual((rows[1]["energy_j"], rows[2]["energy_j"]), ("6", ""))  # as measured, and unknown
+        lines = [json.loads(line) for line in self.run_ok("export", sweep, "--to", "jsonl").splitlines()]
+        self.assertEqual((lines[0]["n"], lines[0]["edp_js"], lines[2]["energy_j"]), ("1", 20, None))
+        self.assertTrue((sweep / lines[0]["directory"]).is_dir())
+        done = ipw(None, "export", sweep, "--to", "prom")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("csv or jsonl", done.stderr)
+
+    def test_an_exported_sweep_has_the_same_optimum(self):
+        sweep = self.knobs()
+        table = self.path / "table.csv"
+        self.run_ok("export", sweep, "--to", "csv", "-o", table)
+        ours = json.loads(self.run_ok("optimize", sweep, "--objective", "energy", "--json"))
+        theirs = json.loads(self.run_ok("optimize", "--input", table, "--setting", "n", "--where", "left_out=no",
+                                        "--objective", "energy", "--json"))
+        self.assertEqual((ours["recommended"]["setting"], theirs["recommended"]["setting"]), ("n=12", "12"))
+        self.assertAlmostEqual(ours["savings_pct"]["energy"], theirs["savings_pct"]["energy"])
+
+    def test_the_catalogue_lists_the_sweep_and_its_points(self):
+        sweep = self.knobs(2)
+        listed = json.loads(self.run_ok("list", "runs", self.path, "--json"))["runs"]
+        self.assertEqual([(run["directory"], run["kind"]) for run in listed], [(sweep.name, "sweep")])
+        points = json.loads(self.run_ok("list", "runs", sweep, "--json"))["runs"]
+        self.assertEqual(sorted(run["directory"].split("/")[1] for run in points),
+                         ["p001_r1", "p001_r2", "p001_r3", "p002_r1", "p002_r2", "p002_r3"])
+        self.assertEqual({run["kind"] for run in points}, {"run"})
+
+    def test_settings_of_one_sweep_are_compared(self):
+        sweep = self.path / "sweep"
+        made_sweep(sweep, ("n",), [((n,), {"joules": 1, "seconds": 1}) for _ in range(2) for n in (1, 2)])
+        for run in sweep.glob("points/*/run_x"):
+            shutil.rmtree(run)
+            joules = 10.0 if "p001" in str(run) else 5.0
+            write_run(run, [query(i, joules=joules + 0.01 * i) for i in range(20)])
+        report = json.loads(self.run_ok("compare", sweep, "--json"))
+        side, = report["comparisons"]
+        self.assertEqual(side["runs"], {"baseline": 2, "run": 2})  # repeats are one side
+        done = ipw(None, "compare", sweep, sweep)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"{sweep}/points/p001_r* --", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
