@@ -10,7 +10,6 @@
 #include "analysis/across.h"
 #include "analysis/columns.h"
 #include "analysis/compare_set.h"
-#include "analysis/run_names.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"
@@ -329,25 +328,6 @@ static enum err put_settings(struct making *making, struct error *why)
     return err;
 }
 
-/* "names": by what differs between the runs; "family": what all models have in common. */
-static enum err put_names(struct making *making, const struct run_point **points)
-{
-    struct run_names names;
-    enum err err = run_names_of(points, making->runs, 0, &names);
-    if (err)
-        return err;
-    json_string(&making->json, "family", names.family);
-    json_array(&making->json, "names");
-    for (size_t i = 0; i < names.count; i++)
-        json_string(&making->json, NULL, names.names[i]);
-    json_array_end(&making->json);
-    if (making->runs > 1)
-        str_format(making->title, sizeof making->title, "%zu runs%s%s", making->runs,
-                   names.family[0] ? " of " : "", names.family);
-    run_names_release(&names);
-    return ERR_OK;
-}
-
 static enum err put_across(struct making *making, struct error *why)
 {
     struct result across = {0};
@@ -359,7 +339,7 @@ static enum err put_across(struct making *making, struct error *why)
         points[i] = &copies[i];
     }
     if (!err)
-        err = put_names(making, points);
+        err = names_put(&making->json, points, making->runs, making->title, sizeof making->title);
     if (err)
         err_set(why, err, "%s", err_text(err));
     if (!err)

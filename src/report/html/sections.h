@@ -12,6 +12,7 @@
 struct compare_groups;
 struct json;
 struct run_figures;
+struct run_point;
 struct spans;
 
 enum { RESULTS_MOST = 32 };
@@ -79,6 +80,10 @@ void predicted_put(struct json *json, const char *directory);
 
 /* "files": [{"name", "href", "bytes"}] of what is there; href leads from the page's folder. */
 void files_put(struct json *json, const char *directory, const char *page);
+
+/* "names": by what differs between the runs; "family": what all models have in common.  Several runs set the title. */
+enum err names_put(struct json *json, const struct run_point *const *points, size_t count,
+                   char *title, size_t size) MUST_USE;
 
 /* "common": the relative error that all energies share, or null; "mixed": different sensors measured them; and
  * "settings": [{"name", "runs": [place among the runs], "hardware", "queries", "concurrency", figures of struct

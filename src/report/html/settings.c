@@ -8,6 +8,7 @@
 #include "analysis/compare_set.h"
 #include "analysis/run_names.h"
 #include "core/json.h"
+#include "core/text.h"
 #include "core/units.h"
 #include "report/html/sections.h"
 #include "stats/distribution.h"
@@ -67,6 +68,24 @@ static void average(struct run_figures *runs, const size_t *of, size_t count, bo
     half = half_width(&accuracy);
     out->accuracy_low = is_known(half) ? fmax(0, out->point.accuracy - half) : UNKNOWN;
     out->accuracy_high = is_known(half) ? fmin(1, out->point.accuracy + half) : UNKNOWN;
+}
+
+enum err names_put(struct json *json, const struct run_point *const *points, size_t count,
+                   char *title, size_t size)
+{
+    struct run_names names;
+    enum err err = run_names_of(points, count, 0, &names);
+    if (err)
+        return err;
+    json_string(json, "family", names.family);
+    json_array(json, "names");
+    for (size_t i = 0; i < names.count; i++)
+        json_string(json, NULL, names.names[i]);
+    json_array_end(json);
+    if (count > 1)
+        str_format(title, size, "%zu runs%s%s", count, names.family[0] ? " of " : "", names.family);
+    run_names_release(&names);
+    return ERR_OK;
 }
 
 static void put_interval(struct json *json, const char *key, double low, double high)
