@@ -234,6 +234,21 @@ static void random_plants(void **state)
     assert_true(saved > 0.9 * count);
 }
 
+/* With a queue latency rises faster than 1 / f: the first step shows it, and the next ones are smaller. */
+static void a_queue_is_learned(void **state)
+{
+    (void)state;
+    struct governor_options options = options_of();
+    unsigned violations = 0, count = 0;
+    for (double base = 0.2; base < 0.75; base += 0.05)
+        for (double queue = 0.1; queue < 0.65; queue += 0.05) {
+            struct plant plant = {.base = base, .share = 1, .queue = queue, .idle_w = 80};
+            violations += simulate(&plant, &options, 1).violations;
+            count++;
+        }
+    assert_true(violations <= count / 2); /* of 600 readings each */
+}
+
 static void a_change_of_the_load_is_followed(void **state)
 {
     (void)state;
@@ -468,6 +483,7 @@ int main(void)
         cmocka_unit_test(no_slack_is_left_alone),
         cmocka_unit_test(noise_does_not_make_it_oscillate),
         cmocka_unit_test(random_plants),
+        cmocka_unit_test(a_queue_is_learned),
         cmocka_unit_test(a_change_of_the_load_is_followed),
         cmocka_unit_test(energy_has_a_minimum_above_the_lowest_clock),
         cmocka_unit_test(a_model_gives_what_the_bound_cannot),
