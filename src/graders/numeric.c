@@ -262,9 +262,10 @@ static bool is_alternative(struct slice sentence, const struct number *number)
             else
                 apart = apart || !token_in(&token, " $ * = \\boxed { } ");
         }
+        if (!joined || apart)
+            continue;
         struct neighbors near = neighbors_of(sentence, before ? number->where : other.where);
-        if (joined && !apart &&
-            !token_in(&near.next, " are is were was remain ")) /* and 2 are left */
+        if (!token_in(&near.next, " are is were was remain ")) /* and 2 are left */
             return true;
     }
     return false;
@@ -345,8 +346,10 @@ static bool restated_after(struct slice sentence, const char *after, struct numb
     struct number number;
     bool found = false;
     while (number_next(&numbers, &number)) {
+        if (number.where.start <= after)
+            continue;
         struct neighbors near = neighbors_of(sentence, number.where);
-        if (number.where.start <= after || role_of(sentence, number.where) != ROLE_RESULT ||
+        if (role_of(sentence, number.where) != ROLE_RESULT ||
             !(token_in(&near.words[0], VERBS) || token_in(&near.words[1], GIVING) ||
               token_in(&near.words[2], GIVING)))
             continue;
@@ -354,6 +357,12 @@ static bool restated_after(struct slice sentence, const char *after, struct numb
         found = true;
     }
     return found;
+}
+
+static bool is_joined(struct slice sentence, struct slice number)
+{
+    struct neighbors near = neighbors_of(sentence, number);
+    return token_is(&near.words[0], "and");
 }
 
 /* "1729 = 9³ + 10³" */
@@ -389,8 +398,7 @@ static enum stated in_sentence(struct slice sentence, const struct number *compu
     while (number_next(&numbers, &number)) {
         after = number.where.start;
         enum role role = role_of(whole, number.where);
-        struct neighbors near = neighbors_of(whole, number.where);
-        if (role == ROLE_RESULT && previous == ROLE_CIRCUMSTANCE && token_is(&near.words[0], "and"))
+        if (role == ROLE_RESULT && previous == ROLE_CIRCUMSTANCE && is_joined(whole, number.where))
             role = ROLE_CIRCUMSTANCE; /* "for 3 shirts and 1 hat" */
         previous = role;
         if (role > ROLE_NONE && computed && number_equal(&SAME, computed, &number)) {
