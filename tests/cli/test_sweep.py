@@ -3,8 +3,10 @@
 recorded; a killed sweep goes on where it was."""
 import csv
 import fcntl
+import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,7 +16,7 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from machines import Nvidia  # noqa: E402
+from machines import Controlled, Nvidia  # noqa: E402
 from program import IPW, PATIENCE_S, ipw, python  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
@@ -142,8 +144,9 @@ class Results(SweepTest):
         self.sweep("--knob", "a=0,1", command=["sh", "-c", "exit {a}"], code=1)
         done = ipw(None, "export", self.directory(), "--to", "csv")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("exit 0", done.stdout)
-        self.assertNotIn("exit 1", done.stdout)  # it failed
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual(sorted((row["a"], row["exit_code"], row["left_out"] == "failed") for row in rows),
+                         [("0", "0", False), ("1", "1", True)])
         listed = json.loads(ipw(None, "list", "runs", self.root / "runs", "--json").stdout)["runs"]
         self.assertEqual([(run["kind"], run["queries"], run["failed"]) for run in listed], [("sweep", 2, 1)])
         done = ipw(None, "analyze", self.root / "runs", "--json")  # a folder with a sweep in it
@@ -165,23 +168,6 @@ class Results(SweepTest):
             summary = json.loads((self.directory() / attempt["run"] / "summary.json").read_text())
             self.assertEqual(str(summary["profiler_config"]["max_concurrency"]), attempt["settings"]["a"])
             self.assertEqual(summary["run_kind"], "profile")
-
-
-class Controlled(Nvidia):
-    """A GPU whose settings outlive processes; `settings` are what is set now."""
-
-    FREE = "0 graphics 0 0 memory 0 0 limit 0"
-
-    def __init__(self, script="value throttle 0 0"):
-        super().__init__("clocks 0 2619 1785:345:15\nvalue clock_memory_max 0 2619\n" + script)
-        (self.root / "run").mkdir()
-
-    def environment(self):
-        return {**super().environment(), "IPW_FAKE_NVML_STATE": str(self.root / "settings")}
-
-    def settings(self):
-        file = self.root / "settings"
-        return file.read_text().strip() if file.exists() else self.FREE
 
 
 class ControlTest(SweepTest):
@@ -242,6 +228,36 @@ class Control(ControlTest):
         done = self.sweep("--knob", "gpu-clock=510", command=["true"], code=2)
         self.assertIn("--control would set it", done.stderr)
 
+    def test_a_card_that_refuses_or_is_lost_meanwhile(self):
+        for code, said in ((4, "needs root"), (15, "fell off the bus"), (27, "")):
+            with self.subTest(code):
+                machine = self.machine(f"value throttle 0 0\nfail nvmlDeviceSetGpuLockedClocks 0 {code} after 1")
+                done = self.sweep("--control", "--knob", "gpu-clock=510,1005,1500", command=["true"], machine=machine, code=1)
+                self.assertIn(said, done.stderr)
+                self.assertIn("cannot lock the graphics clock", done.stderr)
+                self.assertEqual(len(self.attempts()), 1)
+                self.assertEqual(machine.settings(), Controlled.FREE)
+                self.assertFalse(list((machine.root / "run/ipw").glob("*.state")))
+                # A sweep that has begun with control does not go on without.
+                machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4")
+                done = ipw(machine, "sweep", "--resume", self.directory())
+                self.assertEqual((done.returncode, len(self.attempts())), (1, 1), done.stderr)
+                machine.script("clocks 0 2619 1785:345:15\nvalue throttle 0 0")
+                done = ipw(machine, "sweep", "--resume", self.directory())
+                self.assertEqual((done.returncode, len(self.attempts())), (0, 3), done.stderr)
+                self.assertEqual(machine.settings(), Controlled.FREE)
+            self.setUp()
+
+    def test_a_restore_that_fails_is_said(self):
+        machine = self.machine("value throttle 0 0")
+        lose = python("import os, sys; open(os.environ['IPW_FAKE_NVML'], 'a').write('fail nvmlDeviceResetGpuLockedClocks 0 15\\n')")
+        done = self.sweep("--control", "--knob", "gpu-clock=510", command=lose, machine=machine, code=1)
+        self.assertIn("--restore` tries again", done.stderr)
+        self.assertEqual(len(list((machine.root / "run/ipw").glob("*.state"))), 1)
+        machine.script("value throttle 0 0")
+        self.assertEqual(ipw(machine, "sweep", "--restore").returncode, 0)
+        self.assertEqual(machine.settings(), Controlled.FREE)
+
     def test_mig_is_measured_only(self):
         done = self.sweep("--control", "--knob", "gpu-clock=510", command=["true"], machine=self.machine("mig 0 2"))
         self.assertIn("MIG mode", done.stderr)
@@ -253,6 +269,58 @@ class Control(ControlTest):
         self.assertIn("needs root", done.stdout)
         self.assertFalse((machine.root / "settings").exists())
         self.assertFalse((machine.root / "run/ipw").exists())
+
+
+class Spoiled(ControlTest):
+    """Attempts that do not show what a setting is worth are made again."""
+
+    def flags(self):
+        return [(attempt["settings"]["gpu-clock"], attempt["flags"]) for attempt in self.attempts()]
+
+    def test_a_throttled_gpu(self):
+        machine = self.machine("value throttle 0 32")
+        cooler = "import os, sys, time; time.sleep(0.5); os.replace(sys.argv[1], os.environ['IPW_FAKE_NVML'])"
+        text = (machine.root / "nvml.txt").read_text()
+        machine.put("/cool", text.replace("throttle 0 32", "throttle 0 0"))
+        # It cools down after the first attempt, which is made again after the second one.
+        self.sweep("--control", "--knob", "gpu-clock=510,1005", machine=machine,
+                   command=["sh", "-c", f"{shlex.join(python(cooler, machine.root / 'cool'))} 2>/dev/null || sleep 0.3"])
+        clocks = [clock for clock, _ in self.flags()]
+        self.assertEqual([flag for _, flag in self.flags()], ["throttled", "", ""])
+        self.assertEqual(clocks[0], clocks[2])
+        self.assertNotEqual(clocks[0], clocks[1])
+        done = ipw(None, "analyze", self.directory(), "--analysis", "sweep", "--json")
+        result = json.loads(done.stdout)[str(self.directory())]["sweep"]
+        self.assertEqual([row["repeats"] for row in result["data"]["settings"]], [1, 1])  # not both of one setting
+
+    def test_reruns_are_bounded(self):
+        for number in (0, 1):
+            self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", number, command=["sleep", "0.5"],
+                       machine=self.machine("value throttle 0 32"))
+            self.assertEqual(self.flags(), [("510", "throttled")] * (number + 1))
+            self.setUp()
+
+    def test_a_clock_that_something_else_changed(self):
+        machine = self.machine()
+        unlock = "import os, sys, time; open(sys.argv[1], 'w').write('0 graphics 0 0 memory 0 0 limit 0'); time.sleep(0.5)"
+        self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", 0, machine=machine,
+                   command=python(unlock, machine.root / "settings"))
+        self.assertEqual(self.flags(), [("510", "off_target_clock")])
+
+    def test_it_waits_for_a_cool_gpu(self):
+        machine = self.machine("value temperature 0 80")
+        command = python("import os, sys; open(sys.argv[1], 'a').write(open(os.environ['IPW_FAKE_NVML']).read())", self.notes)
+        process = subprocess.Popen([IPW, "sweep", "--cooldown-c", "50", "--output-dir", self.root / "runs", "--knob",
+                                    "a=1,2", "--", *command, "{a}"], env=machine.environment(), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.assertIn("2 settings", process.stderr.readline())
+        time.sleep(0.5)
+        machine.script("value temperature 0 50")
+        self.assertEqual(process.wait(PATIENCE_S), 0)
+        self.assertEqual(self.notes.read_text(), "value temperature 0 50\n" * 2)
+        done = self.sweep("--cooldown-c", 50, "--knob", "a=1", machine=self.machine("fail nvmlDeviceGetTemperature 0 3"), code=1)
+        self.assertIn("no temperature", done.stderr)
 
 
 class Modes(ControlTest):
@@ -353,8 +421,8 @@ class ControlEnds(SweepTest):
         self.assertIn("left alone", done.stderr)
 
     def test_restore_by_hand(self):
-        self.machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4 after 1\n" + (self.machine.root / "nvml.txt").read_text())
         process = self.start()
+        self.machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4")  # the watchdog fails
         process.kill()
         process.wait(PATIENCE_S)
         self.assertTrue(self.states())
@@ -472,7 +540,7 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
         finished = [attempt["settings"]["a"] for attempt in self.attempts()]
         self.assertEqual(len(finished), 2)
         plan = ipw(None, "sweep", "--resume", self.directory(), "--dry-run").stdout
-        self.assertRegex(plan, r"3 attempts to make.*(?s:.)*expected time: \d")
+        self.assertRegex(plan, r"3 attempts to make.*(?s:.)*\n  1 +[0-9.]+ m?s +a=\d: (?s:.)*expected time: \d")
         (self.root / "notes.wait").unlink()
         done = ipw(None, "sweep", "--resume", self.directory())
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -496,6 +564,18 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
         self.assertEqual(process.wait(PATIENCE_S), 130)
         self.assertIn("--resume", process.stderr.read())
         self.check_resumed(under_way)
+
+    def test_failures_are_made_again(self):
+        command = ["sh", "-c", f"test {{a}} != 2 || test -e {self.root}/mended"]
+        self.sweep("--knob", "a=1-3:1", command=command, code=1)
+        (self.root / "mended").touch()
+        done = ipw(None, "sweep", "--resume", self.directory(), "--retry-failed", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["sweep"]["summary"]["failed"], 0)
+        codes = [(attempt["settings"]["a"], attempt["exit_code"] != 0) for attempt in self.attempts()]
+        self.assertEqual(sorted(codes), [("1", False), ("2", False), ("2", True), ("3", False)])
+        listed = json.loads(ipw(None, "list", "runs", self.root / "runs", "--json").stdout)["runs"]
+        self.assertEqual([(run["queries"], run["failed"]) for run in listed], [(3, 0)])
 
     def test_two_do_not_write_one_sweep(self):
         process = self.start()
