@@ -27,8 +27,8 @@ struct sweep_options {
     struct measure_options measure;
     struct option_list knobs;
     bool paired, profile, control, restore, dry_run, json, quiet;
-    unsigned repeats, most_repeats, warmups;
-    double until_pct, cooldown_s, seed, least_mhz;
+    unsigned repeats, most_repeats, warmups, reruns;
+    double until_pct, cooldown_s, cooldown_c, seed, least_mhz;
     const char *output_dir, *resume, *list, *mode, *objective;
     unsigned probes;
     bool retry_failed;
@@ -39,6 +39,8 @@ struct sweep_options {
 static struct sweep_options args = {.repeats = 1,
                                     .most_repeats = 10,
                                     .until_pct = UNKNOWN,
+                                    .reruns = 2,
+                                    .cooldown_c = UNKNOWN,
                                     .cooldown_s = UNKNOWN,
                                     .seed = UNKNOWN,
                                     .least_mhz = 510,
@@ -182,7 +184,9 @@ static enum err set_how(struct sweep *sweep)
     sweep->repeats = least;
     sweep->most_repeats = until && args.most_repeats > least ? args.most_repeats : least;
     sweep->until_pct = args.until_pct;
+    sweep->reruns = args.reruns;
     sweep->cooldown_s = args.cooldown_s;
+    sweep->cooldown_c = args.cooldown_c;
     sweep->slurm = args.slurm.on;
     sweep->started_at = seconds(clock_wall());
     sweep->starts = 1;
@@ -227,7 +231,11 @@ static enum err check_secrets(const struct sweep *sweep, struct error *why)
 static void add_step(const struct sweep *sweep, const struct sweep_step *step, struct text *out)
 {
     char **words = sweep_words(sweep, step->point);
+    char cell[FORMAT_MAX];
+    double wall_s = sweep_expected(sweep, step->point);
     text_addf(out, " %2u  ", step->repeat);
+    if (is_known(wall_s))
+        text_addf(out, "%8s  ", format_duration(cell, wall_s));
     sweep_setting(sweep, step->point, out);
     text_add(out, ":");
     for (size_t i = 0; words && words[i]; i++) {
@@ -239,6 +247,23 @@ static void add_step(const struct sweep *sweep, const struct sweep_step *step, s
     sweep_free_words(words);
 }
 
+/* Of a sweep that has measured nothing yet, only the pauses are known. */
+static void add_expected(const struct sweep *sweep, size_t left, double left_s, struct text *out)
+{
+    char cell[FORMAT_MAX];
+    double pause_s = args.measure.idle_s + (sweep->cooldown_s > 0 ? sweep->cooldown_s : 0);
+    text_add(out, "expected time: ");
+    if (is_known(left_s))
+        text_addf(out, "%s\n", format_duration(cell, left_s));
+    else if (pause_s > 0)
+        text_addf(out,
+                  "%s of idle power and cool-down; the rest is known once a setting has been "
+                  "measured\n",
+                  format_duration(cell, pause_s * (double)left));
+    else
+        text_add(out, "unknown until a setting has been measured\n");
+}
+
 /* Marks each step as made in a copy of the list of attempts, so that the next one comes. */
 static int show_plan(struct sweep *sweep)
 {
@@ -246,7 +271,6 @@ static int show_plan(struct sweep *sweep)
     struct sweep_step step;
     double left_s;
     size_t left = sweep_left(sweep, &left_s);
-    char cell[FORMAT_MAX];
     enum err err = ERR_OK;
     text_addf(&out, "%zu settings, %zu attempts to make, seed %u\n", sweep->point_count, left,
               sweep->seed);
@@ -264,10 +288,7 @@ static int show_plan(struct sweep *sweep)
             (struct sweep_attempt){.point = step.point, .repeat = step.repeat};
         add_step(sweep, &step, &out);
     }
-    if (is_known(left_s))
-        text_addf(&out, "expected time: %s\n", format_duration(cell, left_s));
-    else
-        text_add(&out, "expected time: unknown until a setting has been measured\n");
+    add_expected(sweep, left, left_s, &out);
     int code = err || out.failed ? complain(EXIT_FAILED, "out of memory") : put_output(&out);
     text_release(&out);
     return code;
@@ -411,6 +432,9 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
         code = EXIT_FAILED;
     if (sweep->only)
         return code;
+    if (has_failures(sweep))
+        tell("ipw sweep: `ipw sweep --resume %s --retry-failed` makes what failed again\n",
+             writer->directory);
     int shown = show_result(writer->directory);
     return shown ? shown : code;
 }
@@ -567,6 +591,10 @@ static const struct option_row ROWS[] = {
      .help = "at most N times, with --until-pct (default: 10)", .least = 2, .most = 10000},
     {.name = "warmup", .type = OPTION_COUNT, .target = &args.warmups, .value = "N",
      .help = "run the command N times first, unmeasured, each time", .most = 100000},
+    {.name = "reruns", .type = OPTION_COUNT, .target = &args.reruns, .value = "N",
+     .help = "repeat a throttled or off-target attempt at most N times (default: 2)", .most = 1000},
+    {.name = "cooldown-c", .type = OPTION_NUMBER, .target = &args.cooldown_c, .value = "C",
+     .help = "before each attempt wait until the GPU is at C degrees or less", .least = 0, .most = 150},
     {.name = "cooldown-s", .type = OPTION_NUMBER, .target = &args.cooldown_s, .value = "S",
      .help = "wait S seconds between attempts", .least = 0, .most = 86400},
     IDLE_OPTION_ROW(args.measure, "measure idle power first, S seconds, each time", 0.05),

@@ -74,6 +74,16 @@ void sweep_release(struct sweep *sweep)
 static enum err keep_attempt(struct sweep *sweep, const struct sweep_attempt *attempt)
 {
     struct sweep_attempt mine = *attempt;
+    mine.tries = 1;
+    for (size_t i = 0; i < sweep->count; i++) {
+        struct sweep_attempt *before = &sweep->attempts[i];
+        if (before->point != mine.point || before->repeat != mine.repeat)
+            continue;
+        mine.tries = before->tries + 1;
+        sweep_attempt_release(before);
+        *before = mine;
+        return ERR_OK;
+    }
     struct sweep_attempt *attempts =
         grow(sweep->attempts, &sweep->capacity, sweep->count, sizeof *attempts);
     if (!attempts) {
@@ -83,6 +93,18 @@ static enum err keep_attempt(struct sweep *sweep, const struct sweep_attempt *at
     sweep->attempts = attempts;
     attempts[sweep->count++] = mine;
     return ERR_OK;
+}
+
+bool sweep_is_spoiled(const struct sweep_attempt *attempt)
+{
+    static const char *const FLAGS[] = {"throttled", "off_target_clock", "gpu_lost"};
+    const char *rest = attempt->flags;
+    char flag[64];
+    while (rest && *rest && str_next_item(&rest, flag, sizeof flag))
+        for (size_t i = 0; i < sizeof FLAGS / sizeof *FLAGS; i++)
+            if (strcmp(flag, FLAGS[i]) == 0)
+                return true;
+    return false;
 }
 
 /* ---- paths ---- */
@@ -163,7 +185,9 @@ static void put_settings(const struct sweep *sweep, struct text *out)
     json_integer(&json, "repeats", sweep->repeats);
     json_integer(&json, "most_repeats", sweep->most_repeats);
     json_number(&json, "until_pct", sweep->until_pct);
+    json_integer(&json, "reruns", sweep->reruns);
     json_number(&json, "cooldown_s", sweep->cooldown_s);
+    json_number(&json, "cooldown_c", sweep->cooldown_c);
     json_bool(&json, "slurm", sweep->slurm);
     json_object_end(&json);
 }
@@ -388,7 +412,9 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
     sweep->repeats = count_in(settings, "repeats");
     sweep->most_repeats = count_in(settings, "most_repeats");
     sweep->until_pct = jv_number(jv_get(settings, "until_pct"));
+    sweep->reruns = count_in(settings, "reruns");
     sweep->cooldown_s = jv_number(jv_get(settings, "cooldown_s"));
+    sweep->cooldown_c = jv_number(jv_get(settings, "cooldown_c"));
     sweep->slurm = jv_bool(jv_get(settings, "slurm"), false);
     enum err err = take_words(jv_get(settings, "knobs"), &sweep->knobs, &sweep->knob_count);
     if (!err)

@@ -19,6 +19,7 @@ struct text;
 struct sweep_attempt {
     size_t point;
     unsigned repeat;   /* from 1 */
+    unsigned tries;    /* at this repeat so far: a later one takes the place of an earlier */
     char *path;        /* of its run, below the sweep's directory; NULL: it left none */
     int exit_code;     /* of the command, or 128 + signal */
     char *flags;       /* codes of the warnings of its run, separated by commas; "" for none */
@@ -45,7 +46,9 @@ struct sweep {
     unsigned seed, repeats, most_repeats;
     double
         until_pct; /* repeat until the standard error is so small; UNKNOWN: `repeats` are enough */
+    unsigned reruns;   /* of an attempt that was spoiled, at most */
     double cooldown_s; /* before each attempt but the first */
+    double cooldown_c; /* and until the GPU is not hotter; UNKNOWN: not waited for */
     double started_at;
     struct sweep_attempt *attempts; /* in the order of their ends */
     size_t count, capacity;
@@ -113,6 +116,9 @@ void sweep_attempt_release(struct sweep_attempt *attempt);
 /* Records an attempt, whose texts the sweep takes over, also when that fails; synced before it returns. */
 enum err sweep_add(struct sweep *sweep, struct run_writer *writer,
                    const struct sweep_attempt *attempt, struct error *why) MUST_USE;
+
+/* Whether the GPU was held back or not at its clock, so that the attempt does not show what its setting is worth. */
+bool sweep_is_spoiled(const struct sweep_attempt *attempt);
 
 /* Adds a point, values[knob_count], to a sweep under way. */
 enum err sweep_extend(struct sweep *sweep, struct run_writer *writer, char *const *values,

@@ -43,8 +43,9 @@ enum err sweep_check_command(const struct sweep *sweep, struct error *why) MUST_
 char **sweep_words(const struct sweep *sweep, size_t point);
 void sweep_free_words(char **words);
 
-/* The next attempt that was not made yet; false after the last.  Each round has every point once, in a random order
- * that the seed and the round determine, so that drift does not favor some points. */
+/* The next attempt that was not made yet, then those that were spoiled, `reruns` times; false after the last.  Each round
+ * has every point once, in a random order that the seed and the round determine, so that drift does not favor some
+ * points. */
 struct sweep_step {
     size_t point;
     unsigned repeat;
@@ -55,8 +56,9 @@ bool sweep_next(const struct sweep *sweep, struct sweep_step *out);
  * space for all. */
 size_t sweep_unfinished(const struct sweep *sweep, size_t *points);
 
-/* Attempts still to be made, those of `until_pct` not counted; and the seconds that they will take, by those made so
- * far, UNKNOWN without any. */
+/* The seconds that an attempt at a point will take, cool-down included, by those made there so far, or else anywhere;
+ * UNKNOWN without any.  And the attempts still to be made, those of `until_pct` not counted, with their seconds. */
+double sweep_expected(const struct sweep *sweep, size_t point);
 size_t sweep_left(const struct sweep *sweep, double *seconds_left);
 
 /* Makes all attempts that are left, with the GPU's settings of each unless control is NULL.  A command that fails is recorded with its exit code, and the sweep goes on.

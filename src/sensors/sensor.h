@@ -173,8 +173,9 @@ struct sensor_limits {
     double limit_min_w, limit_max_w;         /* what may be set */
     double limit_enforced_w;                 /* the lowest of all limits in force */
     double throttle;                         /* enum throttle_bit */
-    bool idle;                               /* clocks are low for lack of work */
-    bool partitioned;                        /* MIG: settings would affect several tenants */
+    double temperature_c;
+    bool idle;        /* clocks are low for lack of work */
+    bool partitioned; /* MIG: settings would affect several tenants */
 };
 
 /* Controls an open sensor's device.  Queries need no privilege; set and reset do (ERR_DENIED, with what they need in

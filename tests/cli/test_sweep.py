@@ -6,6 +6,7 @@ import fcntl
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -257,6 +258,58 @@ class Control(ControlTest):
         self.assertFalse((machine.root / "run/ipw").exists())
 
 
+class Spoiled(ControlTest):
+    """Attempts that do not show what a setting is worth are made again."""
+
+    def flags(self):
+        return [(attempt["settings"]["gpu-clock"], attempt["flags"]) for attempt in self.attempts()]
+
+    def test_a_throttled_gpu(self):
+        machine = self.machine("value throttle 0 32")
+        cooler = "import os, sys, time; time.sleep(0.5); os.replace(sys.argv[1], os.environ['IPW_FAKE_NVML'])"
+        text = (machine.root / "nvml.txt").read_text()
+        machine.put("/cool", text.replace("throttle 0 32", "throttle 0 0"))
+        # It cools down after the first attempt, which is made again after the second one.
+        self.sweep("--control", "--knob", "gpu-clock=510,1005", machine=machine,
+                   command=["sh", "-c", f"{shlex.join(python(cooler, machine.root / 'cool'))} 2>/dev/null || sleep 0.3"])
+        clocks = [clock for clock, _ in self.flags()]
+        self.assertEqual([flag for _, flag in self.flags()], ["throttled", "", ""])
+        self.assertEqual(clocks[0], clocks[2])
+        self.assertNotEqual(clocks[0], clocks[1])
+        done = ipw(None, "analyze", self.directory(), "--analysis", "sweep", "--json")
+        result = json.loads(done.stdout)[str(self.directory())]["sweep"]
+        self.assertEqual([row["repeats"] for row in result["data"]["settings"]], [1, 1])  # not both of one setting
+
+    def test_reruns_are_bounded(self):
+        for number in (0, 1):
+            self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", number, command=["sleep", "0.5"],
+                       machine=self.machine("value throttle 0 32"))
+            self.assertEqual(self.flags(), [("510", "throttled")] * (number + 1))
+            self.setUp()
+
+    def test_a_clock_that_something_else_changed(self):
+        machine = self.machine()
+        unlock = "import os, sys, time; open(sys.argv[1], 'w').write('0 graphics 0 0 memory 0 0 limit 0'); time.sleep(0.5)"
+        self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", 0, machine=machine,
+                   command=python(unlock, machine.root / "settings"))
+        self.assertEqual(self.flags(), [("510", "off_target_clock")])
+
+    def test_it_waits_for_a_cool_gpu(self):
+        machine = self.machine("value temperature 0 80")
+        command = python("import os, sys; open(sys.argv[1], 'a').write(open(os.environ['IPW_FAKE_NVML']).read())", self.notes)
+        process = subprocess.Popen([IPW, "sweep", "--cooldown-c", "50", "--output-dir", self.root / "runs", "--knob",
+                                    "a=1,2", "--", *command, "{a}"], env=machine.environment(), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.assertIn("2 settings", process.stderr.readline())
+        time.sleep(0.5)
+        machine.script("value temperature 0 50")
+        self.assertEqual(process.wait(PATIENCE_S), 0)
+        self.assertEqual(self.notes.read_text(), "value temperature 0 50\n" * 2)
+        done = self.sweep("--cooldown-c", 50, "--knob", "a=1", machine=self.machine("fail nvmlDeviceGetTemperature 0 3"), code=1)
+        self.assertIn("no temperature", done.stderr)
+
+
 class Modes(ControlTest):
     def test_dvfs_is_every_clock_of_the_driver_s_list(self):
         if not CLOCKS.exists():
@@ -355,8 +408,8 @@ class ControlEnds(SweepTest):
         self.assertIn("left alone", done.stderr)
 
     def test_restore_by_hand(self):
-        self.machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4 after 1\n" + (self.machine.root / "nvml.txt").read_text())
         process = self.start()
+        self.machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4")  # the watchdog fails
         process.kill()
         process.wait(PATIENCE_S)
         self.assertTrue(self.states())
@@ -474,7 +527,7 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
         finished = [attempt["settings"]["a"] for attempt in self.attempts()]
         self.assertEqual(len(finished), 2)
         plan = ipw(None, "sweep", "--resume", self.directory(), "--dry-run").stdout
-        self.assertRegex(plan, r"3 attempts to make.*(?s:.)*expected time: \d")
+        self.assertRegex(plan, r"3 attempts to make.*(?s:.)*\n  1 +[0-9.]+ m?s +a=\d: (?s:.)*expected time: \d")
         (self.root / "notes.wait").unlink()
         done = ipw(None, "sweep", "--resume", self.directory())
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -498,6 +551,18 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
         self.assertEqual(process.wait(PATIENCE_S), 130)
         self.assertIn("--resume", process.stderr.read())
         self.check_resumed(under_way)
+
+    def test_failures_are_made_again(self):
+        command = ["sh", "-c", f"test {{a}} != 2 || test -e {self.root}/mended"]
+        self.sweep("--knob", "a=1-3:1", command=command, code=1)
+        (self.root / "mended").touch()
+        done = ipw(None, "sweep", "--resume", self.directory(), "--retry-failed", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["sweep"]["summary"]["failed"], 0)
+        codes = [(attempt["settings"]["a"], attempt["exit_code"] != 0) for attempt in self.attempts()]
+        self.assertEqual(sorted(codes), [("1", False), ("2", False), ("2", True), ("3", False)])
+        listed = json.loads(ipw(None, "list", "runs", self.root / "runs", "--json").stdout)["runs"]
+        self.assertEqual([(run["queries"], run["failed"]) for run in listed], [(3, 0)])
 
     def test_two_do_not_write_one_sweep(self):
         process = self.start()
