@@ -397,7 +397,7 @@ static enum err read_sweep(const struct sweep_points *points, struct settings *o
                            struct error *why)
 {
     const struct sweep *sweep = &points->sweep;
-    size_t knob;
+    size_t knob = 0;
     enum err err = choose_knob(points, &knob, why);
     if (err)
         return err;
