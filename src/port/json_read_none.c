@@ -4,17 +4,19 @@
 #include "core/text.h"
 #include "core/units.h"
 
-enum err jv_available(struct error *why)
-{
-    return err_set(why, ERR_UNSUPPORTED,
-                   "built without cJSON: install libcjson-dev and build again");
-}
+const char *const JV_MISSING = "built without cJSON: install libcjson-dev and build again";
 
 enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why)
 {
     (void)bytes, (void)length;
     *out = NULL;
     return jv_available(why);
+}
+
+enum err jv_object_new(struct jv **out)
+{
+    *out = NULL;
+    return ERR_UNSUPPORTED;
 }
 
 void jv_free(struct jv *value)
@@ -134,6 +136,12 @@ const struct jv *jv_index_get(const struct jv_index *index, const char *key)
 {
     (void)index, (void)key;
     return NULL;
+}
+
+enum err jv_put(struct jv *object, const char *key, const struct jv *value)
+{
+    (void)object, (void)key, (void)value;
+    return ERR_UNSUPPORTED;
 }
 
 enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key,
