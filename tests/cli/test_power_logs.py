@@ -209,6 +209,15 @@ class Made(LogTest):
         _, states = self.fit(self.path / "sort_1230MHz.csv")
         self.assertAlmostEqual(states[0]["time"]["t0_s"], 0.1 * (len(busy) - 13), places=2)
 
+    def test_a_pause_inside_the_work_and_a_clock_that_was_set_forward(self):
+        lines = [f"2025/07/08 {15 + (i > 40)}:00:{i / 10:06.3f}, 0, Tesla V100, {90 if busy else 40} W, "
+                 f"{80 if busy else 0} %, {1230 if busy else 135} MHz"
+                 for i, busy in enumerate([0] * 10 + [1] * 8 + [0] * 30 + [1] * 8 + [0] * 4)]
+        log = self.path / "sort_1230MHz.csv"
+        log.write_text("\n".join(["timestamp, index, name, power.draw [W], utilization.gpu [%], clocks.sm [MHz]",
+                                  *lines]) + "\n")
+        self.same_as_read_here(log, "Tesla V100", "sort", 1230)
+
     def test_a_directory_of_results(self):
         report, states = self.fit(LOGS)
         found = self.found(report)
