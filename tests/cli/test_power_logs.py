@@ -93,6 +93,17 @@ def point(path):
             "achieved": statistics.median(clocks[i] for i in busy), "rows": len(rows)}
 
 
+def usable():
+    """Points that the checks leave: not the first runs, not the failed one, not the one at another clock."""
+    out = {}
+    for path in sorted(LLAMA.glob("*_profile.csv")):
+        _, seq, run, _, mhz, _ = path.name.split("_")
+        if (int(run) == 1 and mhz not in ("660", "810")) or (mhz, run) in (("810", "03"), ("660", "02")):
+            continue
+        out.setdefault(int(mhz), []).append(point(path))
+    return out
+
+
 class LogTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -231,19 +242,9 @@ class Made(LogTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         best = json.loads(done.stdout)
         points = {mhz: statistics.median(one["energy_j"] * one["time_s"] for one in ones)
-                  for mhz, ones in self.usable().items()}
+                  for mhz, ones in usable().items()}
         self.assertEqual(best["recommended"]["freq_mhz"], min(points, key=points.get))
         self.assertIn("idle_parts", best["flags"])
-
-    def usable(self):
-        """Points that the checks leave: not the first runs, not the failed one, not the one at another clock."""
-        out = {}
-        for path in sorted(LLAMA.glob("*_profile.csv")):
-            _, seq, run, _, mhz, _ = path.name.split("_")
-            if (int(run) == 1 and mhz not in ("660", "810")) or (mhz, run) in (("810", "03"), ("660", "02")):
-                continue
-            out.setdefault(int(mhz), []).append(point(path))
-        return out
 
     def test_validate_and_selected_logs(self):
         done = ipw(None, "power", "validate", "--input", LLAMA, "--where", "run=3", "--leave-out", "frequency",
