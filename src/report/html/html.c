@@ -1,5 +1,5 @@
 /* The report of runs as one HTML page: the template with style, scripts and data put in.  The data are one JSON
- * object: every run with its sections (sections.h), the layers of each model, and the comparison. */
+ * object: every sweep, every run with its sections (sections.h), the layers of each model, and the comparison. */
 #include "report/html/html.h"
 
 #include <math.h>
@@ -23,6 +23,7 @@
 #include "rundir/layers_result.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
+#include "rundir/sweep.h"
 #include "stats/pareto.h"
 
 /* ---- comparison ---- */
@@ -282,9 +283,32 @@ struct making {
     const struct html_report *report;
     struct json json;
     struct run_figures *figures;
-    size_t runs;
+    size_t runs, sweeps;
     char title[400];
 };
+
+/* A run directory: neither a file of layers nor a sweep. */
+static bool is_run(const char *input)
+{
+    return !is_file(input) && !sweep_is(input);
+}
+
+static enum err put_sweeps(struct making *making, struct error *why)
+{
+    const struct html_report *report = making->report;
+    enum err err = ERR_OK;
+    json_array(&making->json, "sweeps");
+    for (size_t i = 0; !err && i < report->count; i++) {
+        if (is_file(report->inputs[i]) || !sweep_is(report->inputs[i]))
+            continue;
+        err = sweep_put(&making->json, report->inputs[i], why);
+        if (!making->sweeps++)
+            str_format(making->title, sizeof making->title, "Sweep %.300s",
+                       str_last_part(report->inputs[i]));
+    }
+    json_array_end(&making->json);
+    return err;
+}
 
 static enum err put_runs(struct making *making, struct error *why)
 {
@@ -292,11 +316,11 @@ static enum err put_runs(struct making *making, struct error *why)
     size_t count = 0;
     enum err err = ERR_OK;
     for (size_t i = 0; i < report->count; i++)
-        count += !is_file(report->inputs[i]);
+        count += is_run(report->inputs[i]);
     size_t listed = count ? LISTED_MOST / count : 0; /* of each */
     json_array(&making->json, "runs");
     for (size_t i = 0; !err && i < report->count; i++)
-        if (!is_file(report->inputs[i]))
+        if (is_run(report->inputs[i]))
             err = run_put(&making->json, report->inputs[i], report->model, report->page, listed,
                           &making->figures[making->runs++], why);
     json_array_end(&making->json);
@@ -335,7 +359,7 @@ static enum err put_comparison(struct making *making, struct error *why)
     const char **directories = malloc((report->count + 1) * sizeof *directories);
     size_t count = 0;
     for (size_t i = 0; directories && i < report->count; i++)
-        if (!is_file(report->inputs[i]))
+        if (is_run(report->inputs[i]))
             directories[count++] = report->inputs[i];
     enum err err = directories ? comparison_put(&making->json, directories, count, report->model)
                                : ERR_NO_MEMORY;
@@ -452,7 +476,7 @@ static enum err put_all_layers(struct making *making, struct error *why)
 static void title_of(struct making *making)
 {
     const struct run_point *first = &making->figures[0].point;
-    if (making->runs == 0)
+    if (making->runs == 0 && making->sweeps == 0)
         str_copy(making->title, sizeof making->title, "Energy by layer");
     else if (making->runs == 1)
         str_format(making->title, sizeof making->title, "%s on %s", first->model,
@@ -474,7 +498,9 @@ enum err html_write(const struct html_report *report, struct text *out, struct e
     json_object(&making.json, NULL);
     json_string(&making.json, "version", IPW_VERSION);
     json_string(&making.json, "made_at", format_time(when, clock_wall()));
-    err = put_runs(&making, why);
+    err = put_sweeps(&making, why);
+    if (!err)
+        err = put_runs(&making, why);
     if (!err)
         err = put_across(&making, why);
     if (!err)
