@@ -16,7 +16,6 @@ const char *unmeasured_kind(const char *name)
         const char *name, *answer;
     } KINDS[] = {
         {"agent", "this version does not run agents"},
-        {"sweep", "this version does not run sweeps"},
     };
     for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
         if (strstr(name, KINDS[i].name))
@@ -59,6 +58,12 @@ static enum err look(const struct analysis_driver *driver, const struct analysis
             return err_set(why, ERR_NO_DATA,
                            "no measured layers: run `ipw layers -o DIR/layers.json`");
         analysis->layers = input->layers;
+        return driver->run(analysis, why);
+    }
+    if (driver->of_sweep) {
+        if (!input->sweep)
+            return err_set(why, ERR_NO_DATA, "no sweep: `ipw sweep` makes one");
+        analysis->sweep = input->sweep;
         return driver->run(analysis, why);
     }
     if (!table)

@@ -1,5 +1,5 @@
 /* The contract of an analysis: something that can be said of a run's table,
- * or of what `ipw layers` measured.
+ * of what `ipw layers` measured, or of a sweep.
  *
  * A driver is one .c file that exports one `const struct analysis_driver` and one line in analyses.def:
  * see docs/adding-an-analysis.md.  It adds two groups to its result, `summary` and `data`, says what they come to
@@ -19,15 +19,17 @@
 
 struct layers_results;
 
-/* What there is to look at; either may be missing. */
+/* What there is to look at; any of them may be missing. */
 struct analysis_input {
     const struct run_table *table;
     const struct layers_results *layers;
+    const char *sweep; /* its directory */
 };
 
 struct analysis {
     const struct run_table *table;       /* NULL for one of layers */
     const struct layers_results *layers; /* NULL for one of a run */
+    const char *sweep;                   /* its directory; NULL for any other */
     const struct params *params;         /* checked against the driver's list */
     struct result *result;               /* where summary and data go, in this order */
 };
@@ -40,6 +42,7 @@ struct analysis_driver {
     size_t texts;                    /* of so many queries at least: run_table_load_texts */
     bool of_failures_too;            /* else a run of which all failed is not given to it */
     bool of_layers;                  /* of measured layers, not of a run */
+    bool of_sweep;                   /* of the settings of a sweep */
     const struct result_phrase
         *finding; /* what it comes to, in a line or two; the last has no path */
 

@@ -6,25 +6,25 @@
 #include "core/registry.h"
 #include "core/text.h"
 
-static const struct {
-    const char *name;
-    double weight, activation, cache; /* bits */
-} ROWS[PRECISION_COUNT] = {
-#define PRECISION(constant, name, weight, activation, cache) {name, weight, activation, cache},
+const char *const PRECISION_NAMES[PRECISION_COUNT] = {
+#define PRECISION(constant, name, weight, activation, cache) name,
 #include "catalog/precisions.def"
 #undef PRECISION
 };
 
-const char *precision_name(enum precision precision)
-{
-    return ROWS[precision].name;
-}
+static const struct {
+    double weight, activation, cache; /* bits */
+} ROWS[PRECISION_COUNT] = {
+#define PRECISION(constant, name, weight, activation, cache) {weight, activation, cache},
+#include "catalog/precisions.def"
+#undef PRECISION
+};
 
 enum err precision_find(const char *name, enum precision *out, struct error *why)
 {
     const char *names[PRECISION_COUNT];
     for (size_t i = 0; i < PRECISION_COUNT; i++) {
-        names[i] = ROWS[i].name;
+        names[i] = PRECISION_NAMES[i];
         if (str_equal_nocase(name, names[i])) {
             *out = (enum precision)i;
             return ERR_OK;

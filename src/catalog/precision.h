@@ -13,7 +13,11 @@ enum precision {
     PRECISION_COUNT
 };
 
-const char *precision_name(enum precision precision); /* "fp16" */
+extern const char *const PRECISION_NAMES[PRECISION_COUNT];
+static inline const char *precision_name(enum precision precision) /* "fp16" */
+{
+    return PRECISION_NAMES[precision];
+}
 enum err precision_find(const char *name, enum precision *out, struct error *why) MUST_USE;
 
 /* Bytes of one number. */

@@ -18,7 +18,9 @@
 #include "report/text/conclusion.h"
 #include "rundir/layers_result.h"
 #include "rundir/run_dir.h"
+#include "rundir/run_list.h"
 #include "rundir/run_table.h"
+#include "rundir/sweep.h"
 
 struct analyze_options {
     const char *analyses; /* NULL: all */
@@ -34,7 +36,9 @@ struct analyzing {
     const struct analyze_options *options;
     const struct analysis_driver *drivers[ANALYSES_MOST];
     size_t driver_count;
-    bool by_name;                 /* --analysis was given: missing data is reported */
+    bool by_name;        /* --analysis was given: missing data is reported */
+    const char **sweeps; /* directories, whose runs are analyzed as well */
+    size_t sweep_count;
     struct layers_results layers; /* of all sources so far */
     size_t layered;               /* sources that had some */
     struct run_figures *runs;
@@ -235,14 +239,17 @@ static void show_subject(struct analyzing *work, const struct subject *subject,
     text_release(&out);
 }
 
-/* An analysis of a kind of data that is not there is left out, unless --analysis names it. */
+/* An analysis of a kind of data that is not there is left out, unless --analysis names it.  Runs of a sweep are not
+ * sweeps. */
 static size_t drivers_for(const struct analyzing *work, const struct subject *subject,
                           const struct analysis_driver **out)
 {
     size_t count = 0;
     for (size_t i = 0; i < work->driver_count; i++)
-        if (work->by_name ||
-            (work->drivers[i]->of_layers ? subject->layers.count > 0 : subject->has_table))
+        if (work->drivers[i]->of_sweep    ? work->by_name && !work->sweep_count
+            : work->by_name               ? true
+            : work->drivers[i]->of_layers ? subject->layers.count > 0
+                                          : subject->has_table)
             out[count++] = work->drivers[i];
     return count;
 }
@@ -252,8 +259,8 @@ static enum err analyze_subject(struct analyzing *work, const struct subject *su
 {
     const struct analysis_driver *drivers[ANALYSES_MOST];
     struct result results[ANALYSES_MOST];
-    const struct analysis_input input = {subject->has_table ? &subject->table : NULL,
-                                         &subject->layers};
+    const struct analysis_input input = {.table = subject->has_table ? &subject->table : NULL,
+                                         .layers = &subject->layers};
     size_t count = drivers_for(work, subject, drivers);
     bool warned = false;
     enum err err = ERR_OK;
@@ -298,7 +305,7 @@ static enum err run_across(const struct analyzing *work, struct result *out)
 /* Of the runs together; and of the models of all files, as if they were in one. */
 static enum err put_across(struct analyzing *work, struct json *json, struct error *why)
 {
-    const struct analysis_input all_layers = {NULL, &work->layers};
+    const struct analysis_input all_layers = {.layers = &work->layers};
     enum err err = ERR_OK;
     for (size_t i = 0; i < work->driver_count && !err; i++) {
         const struct analysis_driver *driver = work->drivers[i];
@@ -376,6 +383,57 @@ static int load_subject(struct analyzing *work, struct run_wanted wanted, struct
     return code;
 }
 
+/* ---- sweeps ---- */
+
+static const struct analysis_driver *sweep_driver(const struct analyzing *work)
+{
+    for (size_t i = 0; i < work->driver_count; i++)
+        if (work->drivers[i]->of_sweep)
+            return work->drivers[i];
+    return NULL;
+}
+
+/* So many settings keep what is shown below 25 lines. */
+enum { SETTINGS_SHOWN = 8 };
+
+static enum err analyze_sweep(struct analyzing *work, const char *path, struct json *json,
+                              struct error *why)
+{
+    struct result result;
+    bool warned = false, color = wants_color(STDOUT_FILENO);
+    const struct analysis_input input = {.sweep = path};
+    analysis_run(sweep_driver(work), &input, &work->options->params, &result);
+    enum err err = check_result(&result, why);
+    if (!err && json) {
+        json_object(json, path);
+        result_to_json(&result, result.name, json);
+        json_object_end(json);
+    } else if (!err && work->options->verbose) {
+        analysis_text(&result, color, &work->out);
+    } else if (!err) {
+        analysis_brief(&result, SETTINGS_SHOWN, color, &work->out);
+    }
+    if (!err && !result.err)
+        save_result(path, &result, &warned);
+    result_release(&result);
+    return err;
+}
+
+/* Sweeps are analyzed as such where an analysis is of them, and their runs unless all are. */
+static enum err find_inputs(struct analyzing *work, const char **words, size_t count,
+                            struct run_inputs *out, struct error *why)
+{
+    work->sweeps = calloc(count + 1, sizeof *work->sweeps);
+    if (!work->sweeps)
+        return err_no_memory(why);
+    for (size_t i = 0; sweep_driver(work) && i < count; i++)
+        if (sweep_is(words[i]))
+            work->sweeps[work->sweep_count++] = words[i];
+    if (work->sweep_count == count && work->driver_count == 1)
+        return ERR_OK;
+    return run_inputs_find(words, count, out, why);
+}
+
 /* A directory that cannot be read is reported, and the others are analyzed all the same. */
 static int analyze_all(struct analyzing *work, const char **directories, size_t count)
 {
@@ -387,6 +445,8 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
     json_init(&writer, &work->out, true);
     if (json)
         json_object(json, NULL);
+    for (size_t i = 0; !err && i < work->sweep_count; i++)
+        err = analyze_sweep(work, work->sweeps[i], json, &why);
     for (size_t i = 0; !err && i < count; i++) {
         struct subject subject = {.path = directories[i]};
         size_t answered = work->answered;
@@ -452,19 +512,28 @@ static const struct option_row ROWS[] = {
 
 static int analyze_main(const char **words, size_t count)
 {
-    struct analyzing work = {.options = &args, .runs = calloc(count, sizeof *work.runs)};
-    int code = work.runs ? choose_drivers(&work) : complain(EXIT_FAILED, "out of memory");
+    struct analyzing work = {.options = &args};
+    struct run_inputs inputs = {0};
+    struct error why = {0};
+    int code = choose_drivers(&work);
     if (code < 0)
         code = check_params(&work);
+    if (code < 0 && find_inputs(&work, words, drop_repeated(words, count), &inputs, &why))
+        code = complain(EXIT_FAILED, "%s", why.text);
+    work.runs = calloc(inputs.count + 1, sizeof *work.runs);
     start_reading_bar(wants_color(STDERR_FILENO));
     if (code < 0)
-        code = analyze_all(&work, words, drop_repeated(words, count));
+        code = work.runs ? analyze_all(&work, (const char **)inputs.paths,
+                                       drop_repeated((const char **)inputs.paths, inputs.count))
+                         : complain(EXIT_FAILED, "out of memory");
     params_release(&args.params);
     text_release(&work.out);
     text_release(&work.details);
     text_release(&work.others);
     result_release(&work.doubts);
     layers_results_release(&work.layers);
+    run_inputs_release(&inputs);
+    free(work.sweeps);
     free(work.runs);
     return code;
 }
@@ -480,10 +549,10 @@ const struct command command_analyze = {
         "or\n"
         "from layers*.json in a DIR.\n\n"
         "Each result is also written to DIR/analysis/NAME.json. Several DIRs are compared\n"
-        "with each other. `ipw list analyses -v` shows the analyses and their parameters.",
+        "with each other; of a sweep, its settings. `ipw list analyses -v` shows the analyses and\n"
+        "their parameters.",
     .rows = ROWS,
     .words = WORDS_ANY,
-    .takes_runs = true,
     .required = "missing run directory",
     .run = analyze_main,
 };

@@ -16,7 +16,6 @@
 #include "estimate/estimate_grid.h"
 #include "estimate/legacy.h"
 #include "estimate/recommend.h"
-#include "port/fs.h"
 #include "port/output.h"
 #include "report/plot/plot.h"
 #include "report/plot/figure.h"
@@ -293,12 +292,9 @@ static enum err find_candidates(const struct estimate_options *options, struct c
 {
     struct hardware own;
     struct error unknown = {0};
-    const char *root = getenv("IPW_SYSROOT");
     enum err err = candidates_find(&options->candidates, out, why);
     if (err || out->hardware_count)
         return err;
-    if (root && *root)
-        fs_set_root(root);
     if (host_find_hardware(&own, &unknown) != ERR_OK)
         return err_set(
             why, ERR_USAGE,

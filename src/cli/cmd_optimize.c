@@ -3,6 +3,7 @@
  *   $ ipw optimize --input sweep.csv --clocks clocks.csv --max-slowdown 5
  *   $ ipw optimize model.json --clocks clocks.csv --objective ed2p
  *   $ ipw optimize --input batches.csv --setting batch,precision --quality accuracy --min-quality 95
+ *   $ ipw optimize runs/sweep_llama-bench_threads_20261116T060129Z
  *
  * It recommends and prints the command; it never changes a clock. */
 #include <stdlib.h>
@@ -15,8 +16,9 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "power/clock_choice.h"
-#include "power/setting_points.h"
+#include "power/sweep_points.h"
 #include "report/text/optimize_report.h"
+#include "runner/sweep.h"
 
 /* Limits of well-known workloads: slowdown, and clock relative to fmax. */
 static const struct preset {
@@ -45,8 +47,10 @@ static struct optimize_command {
 struct optimizing {
     const struct optimize_command *command;
     struct optimize_goal goal;
-    struct freq_data data;    /* of --input */
-    struct clock_list clocks; /* of a model from a file */
+    struct freq_data data;     /* of --input, or of a sweep over clocks */
+    struct sweep_points sweep; /* of a sweep over other knobs */
+    struct text apply;         /* the command that makes the setting of a sweep; "": of the clock */
+    struct clock_list clocks;  /* of a model from a file */
     struct freq_model model;
     struct clock_choice *choices;
     size_t count;
@@ -93,7 +97,7 @@ static bool is_asked(const struct optimizing *o, const struct freq_curve *curve)
 
 /* ---- from measurements ---- */
 
-static enum err choose_measured(struct optimizing *o, struct error *why)
+static enum err choose_measured(struct optimizing *o, const char *void_because, struct error *why)
 {
     const struct optimize_command *c = o->command;
     const struct freq_curves *curves = &o->data.curves;
@@ -112,6 +116,7 @@ static enum err choose_measured(struct optimizing *o, struct error *why)
                                           .clocks = &o->data.clocks,
                                           .lowest_mhz =
                                               curve->count ? curve->samples[0].freq_mhz : UNKNOWN,
+                                          .void_because = void_because,
                                           .goal = o->goal};
         if (is_asked(o, curve))
             err = clock_choice_of(&question, &o->choices[o->count++], why);
@@ -206,10 +211,68 @@ static enum err choose_setting(struct optimizing *o, struct error *why)
     if (!err)
         err = make_room(o, 1, why);
     if (!err)
-        err = clock_choice_of_settings(points.items, points.count, baseline, &o->goal,
+        err = clock_choice_of_settings(points.items, points.count, baseline, &o->goal, NULL,
                                        &o->choices[o->count++], why);
     else
         free(points.items);
+    params_release(&columns);
+    params_release(&where);
+    return err;
+}
+
+/* ---- from a sweep ---- */
+
+/* What the operator runs: nvidia-smi for the knobs of the GPU, the command of the sweep for the others. */
+static void write_apply(struct optimizing *o, const char *setting)
+{
+    const struct sweep_points *points = &o->sweep;
+    const struct sweep *sweep = &points->sweep;
+    bool others = false;
+    size_t point = sweep_points_find(points, setting);
+    for (size_t k = 0; point < sweep->point_count && k < sweep->knob_count; k++) {
+        const char *option = sweep_points_gpu_option(points, k);
+        const char *value = sweep->values[point * sweep->knob_count + k];
+        others |= !option;
+        bool is_range = option && strcmp(option, "-pl") != 0; /* of clocks: lowest, highest */
+        if (option && !str_equal_nocase(value, "default"))
+            text_addf(&o->apply, "%ssudo nvidia-smi %s %s%s%s", o->apply.length ? " && " : "",
+                      option, value, is_range ? "," : "", is_range ? value : "");
+    }
+    char **words = others && point < sweep->point_count ? sweep_words(sweep, point) : NULL;
+    if (words)
+        text_addf(&o->apply, "%s%s", o->apply.length ? " && " : "",
+                  sweep->profile ? "ipw profile " : "");
+    for (size_t i = 0; words && words[i]; i++) {
+        text_add(&o->apply, i ? " " : "");
+        text_add_shell(&o->apply, words[i]);
+    }
+    sweep_free_words(words);
+}
+
+/* Clocks alone are fitted; anything else, and what needs the quality of the answers, is chosen as measured. */
+static enum err choose_swept(struct optimizing *o, const char *directory, struct error *why)
+{
+    struct optimize_command *c = &args;
+    struct params columns = {0}, where = {0};
+    enum err err = sweep_points_load(directory, &o->sweep, why);
+    if (err)
+        return err;
+    if (sweep_points_is_estimated(&o->sweep))
+        complain(0, "warning: the energy of this sweep is estimated, not measured");
+    if ((sweep_points_is_fitted(&o->sweep) || c->data.columns.count) && !c->baseline &&
+        !is_known(c->limits[LIMIT_QUALITY])) {
+        c->data.inputs = (struct option_list){{directory}, 1};
+        return choose_measured(o, sweep_points_void(&o->sweep), why);
+    }
+    err = power_options_pairs(&c->data, &columns, &where, why);
+    if (!err)
+        err = make_room(o, 1, why);
+    if (!err)
+        err = sweep_choice_of_settings(
+            &(struct sweep_question){&o->sweep, &o->goal, &where, c->baseline},
+            &o->choices[o->count++], &o->data.findings, why);
+    if (!err && o->choices->is_recommended)
+        write_apply(o, o->choices->points[o->choices->optimum.best].setting);
     params_release(&columns);
     params_release(&where);
     return err;
@@ -227,7 +290,8 @@ static int report(const struct optimizing *o)
                                    o->policies,
                                    o->policy_count,
                                    o->source || c->settings ? NULL : &o->data.findings,
-                                   o->source};
+                                   o->source,
+                                   o->apply.length ? text_get(&o->apply) : NULL};
     struct text out = {0};
     if (c->json || !strcmp(c->format, "json"))
         optimize_json(&what, &out);
@@ -240,17 +304,22 @@ static int report(const struct optimizing *o)
     return code;
 }
 
-static const char *wrong_usage(const struct optimize_command *c, size_t words)
+static const char *wrong_usage(const struct optimize_command *c, size_t words, bool sweep)
 {
-    if (words > 1 || (words && (c->data.inputs.count || c->settings)))
-        return "give one model, or --input";
+    if (words > 1 || (words && c->data.inputs.count))
+        return "give one sweep or model, or --input";
+    if (sweep && (c->settings || c->quality))
+        return "the knobs of a sweep are its settings, and accuracy their quality: drop --setting "
+               "and --quality";
+    if (words && c->settings)
+        return "--setting needs --input";
     if (!words && !c->data.inputs.count)
-        return "missing measurements: give --input FILE or a model of `ipw power fit`";
-    if (!c->settings && (c->quality || c->baseline || is_known(c->limits[LIMIT_QUALITY])))
+        return "missing measurements: give a sweep, --input FILE or a model of `ipw power fit`";
+    if (!sweep && !c->settings && (c->quality || c->baseline || is_known(c->limits[LIMIT_QUALITY])))
         return "quality and --baseline need --setting: a clock does not change the answers";
     if (c->settings && is_known(c->limits[LIMIT_QUALITY]) && !c->quality)
         return "--min-quality needs --quality COLUMN";
-    if (words && c->model)
+    if (words && !sweep && c->model)
         return "--model: the file has one";
     return NULL;
 }
@@ -259,17 +328,23 @@ static int optimize_main(const char **words, size_t count)
 {
     struct optimizing o = {.command = &args};
     struct error why = {0};
-    const char *wrong = wrong_usage(&args, count);
+    /* --input SWEEP, alone, is the same as SWEEP. */
+    const char *sweep = count                         ? words[0]
+                        : args.data.inputs.count == 1 ? args.data.inputs.items[0]
+                                                      : NULL;
+    sweep = sweep && sweep_points_is(sweep) ? sweep : NULL;
+    const char *wrong = wrong_usage(&args, count, sweep);
     if (wrong)
         return complain_usage(wrong);
     set_goal(&o);
-    enum err err = count           ? choose_modeled(&o, words[0], &why)
+    enum err err = sweep           ? choose_swept(&o, sweep, &why)
+                   : count         ? choose_modeled(&o, words[0], &why)
                    : args.settings ? choose_setting(&o, &why)
-                                   : choose_measured(&o, &why);
+                                   : choose_measured(&o, NULL, &why);
     if (!err && o.count == 0)
         err = err_set(&why, ERR_NOT_FOUND, "no application '%.60s'",
                       args.application ? args.application : "");
-    if (!err && !args.settings)
+    if (!err && !args.settings && !o.apply.length)
         o.policy_count = clock_policies_of(o.choices, o.count, &o.goal, o.policies);
     int code =
         err ? complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text) : report(&o);
@@ -280,6 +355,8 @@ static int optimize_main(const char **words, size_t count)
     freq_model_release(&o.model);
     clock_list_release(&o.clocks);
     freq_data_release(&o.data);
+    sweep_points_release(&o.sweep);
+    text_release(&o.apply);
     return code;
 }
 
@@ -330,12 +407,14 @@ static const struct option_row ROWS[] = {
 const struct command command_optimize = {
     .name = "optimize",
     .summary = "find the setting that uses the least energy",
-    .usage = "[MODEL.json] [--input FILE] [OPTIONS]",
+    .usage = "[SWEEP | MODEL.json] [--input FILE] [OPTIONS]",
     .details =
         "Chooses the clock with the least energy, EDP or ED2P within the limits, for every\n"
-        "application of the measurements or of a model of `ipw power fit`, and one clock for all.\n"
-        "Savings are against the fit at the highest clock, never against its measured row.  It\n"
-        "prints the command that sets the clock, and never runs it.",
+        "application of the measurements or of a model of `ipw power fit`, and one clock for all;\n"
+        "or the best setting of a sweep (`ipw sweep`), whatever its knobs are, with the accuracy\n"
+        "of its answers as quality.  Savings are against the fit at the highest clock, never\n"
+        "against its measured row; of other knobs, against --baseline.  It prints the command\n"
+        "that makes the setting, and never runs it.",
     .rows = ROWS,
     .words = WORDS_ANY,
     .run = optimize_main,

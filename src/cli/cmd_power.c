@@ -136,15 +136,16 @@ static struct fit_command fit_args = {.model = "roofline", .seed = 1};
 
 static int fit_main(const char **words, size_t count)
 {
-    (void)words, (void)count;
     struct fit_command *o = &fit_args;
-    struct freq_data data;
+    struct freq_data data = {0};
     struct freq_model model = {0};
     struct error why = {0};
     o->options.seed = o->seed;
     if (is_dash(o->output))
         return complain(EXIT_USAGE, "-o: the model needs a file, stdout has the report");
-    enum err err = power_options_read(&o->data, &data, &why);
+    enum err err = power_options_add(&o->data, words, count, &why);
+    if (!err)
+        err = power_options_read(&o->data, &data, &why);
     if (!err)
         err = freq_model_fit(&model, o->model, &data.curves, &o->options, &why);
     if (!err)
@@ -180,12 +181,14 @@ static const struct option_row FIT_ROWS[] = {
 static const struct command command_power_fit = {
     .name = FIT,
     .summary = "fit power, time and energy against the clock",
-    .usage = "--input FILE [-o MODEL.json] [OPTIONS]",
+    .usage = "INPUT... [-o MODEL.json] [OPTIONS]",
     .details =
-        "Checks the measurements, fits a model of every application in them, and writes it.\n"
+        "Checks the measurements (a CSV file, or the directory of a sweep over clocks), fits a\n"
+        "model of every application in them, and writes it.\n"
         "Columns of public data sets are recognized (freq_mhz, power_w, time_s, energy_j, gpu,\n"
         "application, run, seq, activities); --columns maps others.",
     .rows = FIT_ROWS,
+    .words = WORDS_ANY,
     .run = fit_main,
 };
 
@@ -318,7 +321,6 @@ static struct validate_command validate_args = {
 
 static int validate_main(const char **words, size_t count)
 {
-    (void)words, (void)count;
     struct validate_command *o = &validate_args;
     static struct validating v;
     struct freq_data data = {0};
@@ -334,7 +336,9 @@ static int validate_main(const char **words, size_t count)
                          take_protocol, &v, "--leave-out: nothing");
     if (code > 0)
         return code;
-    enum err err = power_options_read(&o->data, &data, &why);
+    enum err err = power_options_add(&o->data, words, count, &why);
+    if (!err)
+        err = power_options_read(&o->data, &data, &why);
     if (!err)
         err = validate_all(&v, &why);
     code = err ? fail(err, &why) : report_validation(&v);
@@ -382,13 +386,14 @@ static const struct option_row VALIDATE_ROWS[] = {
 static const struct command command_power_validate = {
     .name = VALIDATE,
     .summary = "score models on what they were not fitted to",
-    .usage = "--input FILE [--model NAMES] [OPTIONS]",
+    .usage = "INPUT... [--model NAMES] [OPTIONS]",
     .details =
         "Leaves out random rows, clocks, applications or GPUs in turn, predicts them from a model "
         "of\n"
         "the rest, and reports the errors, how many measurements the intervals cover, and what\n"
         "picking a clock by the predictions would cost.",
     .rows = VALIDATE_ROWS,
+    .words = WORDS_ANY,
     .run = validate_main,
 };
 

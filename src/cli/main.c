@@ -10,6 +10,7 @@
 #include "core/registry.h"
 #include "core/secret.h"
 #include "core/text.h"
+#include "port/fs.h"
 #include "port/proc.h"
 #include "port/thread.h"
 
@@ -127,6 +128,7 @@ int main(int argc, char **argv)
 {
     proc_hold_standard_files();
     secret_add_environment(environ);
+    fs_set_root(getenv("IPW_SYSROOT"));
     log_to(log_to_stderr, wanted_level(getenv("IPW_LOG")));
     proc_ignore_write_signals(); /* a failed write is reported as one */
     if (argc < 2) {

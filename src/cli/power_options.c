@@ -23,6 +23,17 @@ enum err power_options_pairs(const struct power_options *options, struct params 
     return err ? err : pairs("where", &options->where, where, why);
 }
 
+enum err power_options_add(struct power_options *options, const char **words, size_t count,
+                           struct error *why)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (options->inputs.count == OPTION_LIST_MAX)
+            return err_set(why, ERR_USAGE, "more than %d inputs", OPTION_LIST_MAX);
+        options->inputs.items[options->inputs.count++] = words[i];
+    }
+    return ERR_OK;
+}
+
 enum err power_options_read(const struct power_options *options, struct freq_data *out,
                             struct error *why)
 {
@@ -30,7 +41,8 @@ enum err power_options_read(const struct power_options *options, struct freq_dat
     struct freq_source sources[OPTION_LIST_MAX];
     *out = (struct freq_data){0};
     if (options->inputs.count == 0)
-        return err_set(why, ERR_USAGE, "missing measurements: give --input FILE");
+        return err_set(why, ERR_USAGE,
+                       "missing measurements: give --input FILE or the directory of a sweep");
     enum err err = power_options_pairs(options, &columns, &where, why);
     for (size_t i = 0; i < options->inputs.count; i++)
         sources[i] = (struct freq_source){options->inputs.items[i], &columns, &where, options->gpu};

@@ -16,7 +16,7 @@ struct power_options {
 /* clang-format off */
 #define POWER_OPTION_ROWS(o)                                                                       \
     {.name = "input", .type = OPTION_LIST, .target = &(o).inputs, .value = "FILE",                 \
-     .help = "CSV of measurements; may be repeated"},                                              \
+     .help = "CSV, GPU logs (file or directory), or a sweep; may be repeated"},                    \
     {.name = "columns", .type = OPTION_LIST, .target = &(o).columns, .value = "OURS=THEIRS",       \
      .help = "names of columns that are not recognized, with commas"},                             \
     {.name = "where", .type = OPTION_LIST, .target = &(o).where, .value = "COLUMN=VALUE",          \
@@ -30,6 +30,9 @@ struct power_options {
 /* Reads and checks them; release *out with freq_data_release, also after an error. */
 enum err power_options_read(const struct power_options *options, struct freq_data *out,
                             struct error *why) MUST_USE;
+/* Arguments that are no options are inputs, too.  ERR_USAGE: too many. */
+enum err power_options_add(struct power_options *options, const char **words, size_t count,
+                           struct error *why) MUST_USE;
 /* --columns and --where alone, into empty params. */
 enum err power_options_pairs(const struct power_options *options, struct params *columns,
                              struct params *where, struct error *why) MUST_USE;

@@ -369,6 +369,23 @@ void text_add_plain(struct text *text, const char *string)
     add_shown(text, string, strlen(string), false, false);
 }
 
+void text_add_shell(struct text *text, const char *word)
+{
+    static const char PLAIN[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._/:=+@%,";
+    if (word[0] && strspn(word, PLAIN) == strlen(word)) {
+        text_add(text, word);
+        return;
+    }
+    text_add(text, "'");
+    for (; *word; word++)
+        if (*word == '\'')
+            text_add(text, "'\\''");
+        else
+            text_add_bytes(text, word, 1);
+    text_add(text, "'");
+}
+
 void text_add_lines(struct text *text, const char *bytes, size_t length, bool styled)
 {
     add_shown(text, bytes, length, true, styled);

@@ -80,6 +80,9 @@ struct plain_text {
 struct plain_text plain_text(const char *string);
 void text_add_plain(struct text *text, const char *string);
 
+/* A word as a shell takes it: in single quotes where it must be. */
+void text_add_shell(struct text *text, const char *word);
+
 /* Lines for a terminal, whatever they quote: of what is not plain, line ends stay, and with `styled` the few colors
  * that the program uses. */
 void text_add_lines(struct text *text, const char *bytes, size_t length, bool styled);

@@ -11,12 +11,8 @@ enum {
 };
 #define BALANCED_BAND 1.1 /* within which the two largest times count as balanced */
 
-const char *estimate_bound_name(enum estimate_bound bound)
-{
-    static const char *const NAMES[BOUND_COUNT] = {"compute", "memory", "launch", "link",
-                                                   "balanced"};
-    return NAMES[bound];
-}
+const char *const ESTIMATE_BOUNDS[BOUND_COUNT] = {"compute", "memory", "launch", "link",
+                                                  "balanced"};
 
 void estimate_joules_add(struct estimate_joules *sum, const struct estimate_joules *more,
                          double times)

@@ -51,7 +51,11 @@ enum estimate_bound {
     BOUND_BALANCED,
     BOUND_COUNT
 };
-const char *estimate_bound_name(enum estimate_bound bound);
+extern const char *const ESTIMATE_BOUNDS[BOUND_COUNT]; /* their names */
+static inline const char *estimate_bound_name(enum estimate_bound bound)
+{
+    return ESTIMATE_BOUNDS[bound];
+}
 
 struct estimate_joules {
     double compute, memory, idle; /* idle is "static" in files */

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -163,9 +164,19 @@ static _Noreturn void become_command(int go, int failure, char *const argv[])
     _exit(n == (ssize_t)sizeof number ? 127 : 126);
 }
 
+/* False when the parent is gone already, whose end would not be signaled. */
+static bool become_helper(int output, pid_t parent)
+{
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent && nothing >= 0 &&
+           dup2(nothing, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
+           dup2(output, STDERR_FILENO) >= 0;
+}
+
 /* ---- the parent's side ---- */
 
-enum err child_prepare(struct child *child, char *const argv[], struct error *why)
+/* output: of a helper; -1 for another child. */
+static enum err prepare(struct child *child, char *const argv[], int output, struct error *why)
 {
     int go[2], failure[2];
     if (pipe2(go, O_CLOEXEC) < 0)
@@ -175,10 +186,12 @@ enum err child_prepare(struct child *child, char *const argv[], struct error *wh
         close(go[1]);
         return err_set(why, err_from_errno(errno), "cannot create a pipe: %s", strerror(errno));
     }
-    pid_t pid = fork();
+    pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
         close(go[1]);
         close(failure[0]);
+        if (output >= 0 && !become_helper(output, parent))
+            _exit(126);
         become_command(go[0], failure[1], argv);
     }
     int fork_errno = errno;
@@ -192,6 +205,17 @@ enum err child_prepare(struct child *child, char *const argv[], struct error *wh
     }
     *child = (struct child){pid, go[1], failure[0]};
     return ERR_OK;
+}
+
+enum err child_prepare(struct child *child, char *const argv[], struct error *why)
+{
+    return prepare(child, argv, -1, why);
+}
+
+enum err child_prepare_helper(struct child *child, char *const argv[], int output,
+                              struct error *why)
+{
+    return prepare(child, argv, output, why);
 }
 
 static void close_pipes(struct child *child)
@@ -306,6 +330,89 @@ int proc_await_orphans(void)
     while (!number && proc_orphans() > 0)
         number = proc_poll_signal(20 * NS_PER_MS);
     return number;
+}
+
+/* ---- the watchdog ---- */
+
+/* Closes what we inherited, `first` and above: a pipe of another child's must not be kept open here. */
+static void close_from(unsigned first)
+{
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, first, ~0U, 0) == 0)
+        return;
+#endif
+    long most = sysconf(_SC_OPEN_MAX);
+    for (long fd = (long)first; fd < (most > 0 && most < 65536 ? most : 65536); fd++)
+        close((int)fd);
+}
+
+/* In a fork of a process that may have threads: system calls only. */
+static _Noreturn void watch(int alive, int hold, char *const argv[])
+{
+    enum { ALIVE = 3, HOLD = 4, HIGH = 16 }; /* descriptors */
+    static const int IGNORED[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP};
+    sigset_t none;
+    char byte;
+    ssize_t n;
+    alive = fcntl(alive, F_DUPFD, HIGH);
+    hold = fcntl(hold, F_DUPFD, HIGH);
+    int nothing = open("/dev/null", O_RDWR);
+    dup2(nothing, STDIN_FILENO);
+    dup2(nothing, STDOUT_FILENO);
+    dup2(alive, ALIVE);
+    dup2(hold, HOLD);
+    fcntl(ALIVE, F_SETFD, FD_CLOEXEC);
+    fcntl(HOLD, F_SETFD, FD_CLOEXEC);
+    close_from(HOLD + 1);
+    for (size_t i = 0; i < sizeof IGNORED / sizeof *IGNORED; i++)
+        signal(IGNORED[i], SIG_IGN);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_NAME, "ipw-watchdog", 0, 0, 0);
+    do
+        n = read(ALIVE, &byte, 1);
+    while (n < 0 && errno == EINTR);
+    if (n == 0)
+        execv(argv[0], argv);
+    _exit(n == 1 ? 0 : 127);
+}
+
+enum err watchdog_start(struct watchdog *watchdog, int hold, char *const argv[], struct error *why)
+{
+    int ends[2], status = 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_set(why, err_from_errno(errno), "cannot create a pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[1]);
+        setsid();
+        pid = fork(); /* so that nobody here waits for it */
+        if (pid == 0)
+            watch(ends[0], hold, argv);
+        _exit(pid < 0);
+    }
+    int number = errno;
+    close(ends[0]);
+    if (pid > 0)
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    if (pid < 0 || status != 0) {
+        close(ends[1]);
+        return err_set(why, ERR_BUSY, "cannot start a watchdog process: %s",
+                       pid < 0 ? strerror(number) : "too many processes");
+    }
+    watchdog->alive = ends[1];
+    return ERR_OK;
+}
+
+void watchdog_end(struct watchdog *watchdog, bool run_command)
+{
+    if (watchdog->alive < 0)
+        return;
+    if (!run_command && write(watchdog->alive, "e", 1) != 1)
+        errno = 0; /* it is gone */
+    close(watchdog->alive);
+    watchdog->alive = -1;
 }
 
 /* ---- another program as a filter ---- */

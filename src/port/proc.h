@@ -29,6 +29,10 @@ struct child_end {
 /* Forks; the child waits for child_go. */
 enum err child_prepare(struct child *child, char *const argv[], struct error *why) MUST_USE;
 
+/* The same for a child that works for us: it writes to `output`, reads nothing, and gets SIGTERM when we are killed. */
+enum err child_prepare_helper(struct child *child, char *const argv[], int output,
+                              struct error *why) MUST_USE;
+
 /* Lets it run and waits until it has executed the command.  When that fails, the error says why, the child is gone,
  * and *exit_code is 127 (not found) or 126. */
 enum err child_go(struct child *child, int *exit_code, struct error *why) MUST_USE;
@@ -74,6 +78,20 @@ void proc_ignore_write_signals(void);
 
 /* One of those signals if it is pending or comes within `patience`; 0 otherwise. */
 int proc_poll_signal(nanos patience);
+
+/* A process that outlives this one, however it ends, SIGKILL included, and then runs a command: for what must be undone
+ * in any case.  It is no child of ours and ignores the signals of a terminal; call before proc_adopt_orphans, which
+ * would make it one. */
+struct watchdog {
+    int alive; /* write end: its closing by our end is the signal */
+};
+
+/* argv[0] is a path.  The command's standard error is ours, its input and output are /dev/null.  `hold` is a descriptor
+ * that stays open until the command runs: a lock. */
+enum err watchdog_start(struct watchdog *watchdog, int hold, char *const argv[], struct error *why)
+    MUST_USE;
+/* Ends it; `run_command`: after it has run its command. */
+void watchdog_end(struct watchdog *watchdog, bool run_command);
 
 struct text;
 

@@ -1,6 +1,9 @@
 /* Both ends of a saving come from one fit, so that what they share cancels: its ± is how much the saving at the chosen
  * clock moves when the model is fitted again without every fifth clock (a jackknife), and the clocks that those fits
- * would have picked give the regret.  Without refits it is the scatter of measurements about the fit at both ends. */
+ * would have picked give the regret.  Without refits it is the scatter of measurements about the fit at both ends.
+ *
+ * What is not fitted has the scatter of its repeats, of all settings together: a few repeats say little each.  The best
+ * of many noisy settings looks better than it is, so that the ± holds for all of them at once (Bonferroni). */
 #include "power/clock_choice.h"
 
 #include <math.h>
@@ -10,6 +13,7 @@
 #include "core/text.h"
 #include "power/curve_fit.h"
 #include "power/freq_calibrate.h"
+#include "stats/distribution.h"
 #include "stats/quantile.h"
 
 enum { REFITS = 5 };
@@ -31,13 +35,14 @@ void clock_choice_flags(const struct clock_choice *choice,
                  {CHOICE_MEASURED, "measured_not_fitted"},
                  {CHOICE_NO_INTERVAL, "no_interval"},
                  {CHOICE_LOWEST, "lowest_clock"},
-                 {CHOICE_STAY, "highest_clock_is_best"},
                  {CHOICE_FAR_BASELINE, "baseline_extrapolated"},
                  {CHOICE_SLOW_BASELINE, "slow_baseline"},
                  {CHOICE_UNCHECKED, "measurements_not_at_hand"}};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (choice->flags & NAMES[i].flag)
             take(context, NAMES[i].name);
+    if (choice->flags & CHOICE_STAY)
+        take(context, choice->baseline.setting[0] ? "baseline_is_best" : "highest_clock_is_best");
     for (unsigned check = 0; check < DATA_CHECKS; check++)
         if (choice->checks & 1u << check)
             take(context, data_check_name((enum data_check)check));
@@ -178,6 +183,9 @@ static enum err measured_points(const struct clock_question *q, struct clock_cho
         point->figures[FREQ_POWER_W].value = sample->power_w;
         point->figures[FREQ_TIME_S].value = sample->time_s;
         point->figures[FREQ_ENERGY_J].value = sample->energy_j;
+        point->runs = sample->runs;
+        point->scatter[FREQ_ENERGY_J] = sample->energy_scatter;
+        point->scatter[FREQ_TIME_S] = sample->time_scatter;
     }
     if (out->count)
         out->baseline = out->points[out->count - 1];
@@ -270,6 +278,41 @@ static void judge_by_intervals(struct clock_choice *out)
     }
 }
 
+/* Relative, of one run, over all points with repeats. */
+static double pooled_scatter(const struct clock_choice *choice, enum freq_figure figure,
+                             double *freedom)
+{
+    double squares = 0;
+    *freedom = 0;
+    for (size_t i = 0; i < choice->count; i++) {
+        const struct optimize_point *point = &choice->points[i];
+        if (point->runs < 2 || !is_known(point->scatter[figure]))
+            continue;
+        squares += (point->runs - 1) * point->scatter[figure] * point->scatter[figure];
+        *freedom += point->runs - 1;
+    }
+    return *freedom > 0 ? sqrt(squares / *freedom) : UNKNOWN;
+}
+
+/* Sets the saving's ±; returns that of the objective relative to the baseline's, UNKNOWN without repeats. */
+static double judge_by_repeats(const struct optimize_goal *goal, struct clock_choice *out)
+{
+    double freedom, unused;
+    double energy = pooled_scatter(out, FREQ_ENERGY_J, &freedom);
+    double time = pooled_scatter(out, FREQ_TIME_S, &unused);
+    const struct optimize_point *best = &out->points[out->optimum.best];
+    if (!(freedom > 0) || !best->runs || !out->baseline.runs)
+        return UNKNOWN;
+    double others = out->optimum.usable > 2 ? (double)(out->optimum.usable - 1) : 1;
+    double apart = student_quantile((1 - FREQ_LEVEL) / others, freedom) *
+                   sqrt(1.0 / best->runs + 1.0 / out->baseline.runs);
+    out->saving_error = (1 - out->saving) * apart * energy;
+    out->error_method = "repeats, for all settings at once";
+    out->flags &= ~(unsigned)CHOICE_NO_INTERVAL;
+    /* A slow run uses more energy as well: the two do not cancel. */
+    return apart * (energy + goal->time_exponent * (is_known(time) ? time : 0));
+}
+
 /* ---- the answer ---- */
 
 static void name_limits(struct clock_choice *out)
@@ -298,6 +341,23 @@ static const char *void_finding(const struct clock_question *q, struct clock_cho
     return text;
 }
 
+static bool is_baseline(const struct clock_choice *choice, const struct optimize_point *point)
+{
+    return strcmp(point->setting, choice->baseline.setting) == 0 &&
+           (point->setting[0] || point->freq_mhz == choice->baseline.freq_mhz);
+}
+
+static bool is_lowest(const struct clock_choice *choice, const struct optimize_point *point)
+{
+    bool is_clock = false; /* one of several */
+    for (size_t i = 0; i < choice->count; i++) {
+        if (choice->points[i].freq_mhz < point->freq_mhz)
+            return false;
+        is_clock |= choice->points[i].freq_mhz > point->freq_mhz;
+    }
+    return is_clock;
+}
+
 /* Of the pick; the saving's ± is still unknown. */
 static void settle(const struct optimize_goal *goal, struct clock_choice *out)
 {
@@ -315,9 +375,9 @@ static void settle(const struct optimize_goal *goal, struct clock_choice *out)
     out->is_recommended = true;
     out->saving = saving_of(best, &out->baseline);
     out->slowdown = best->figures[FREQ_TIME_S].value / out->baseline.figures[FREQ_TIME_S].value - 1;
-    if (best->freq_mhz == out->baseline.freq_mhz)
+    if (is_baseline(out, best))
         out->flags |= CHOICE_STAY;
-    else if (out->optimum.best == 0 && is_known(best->freq_mhz))
+    else if (is_lowest(out, best))
         out->flags |= CHOICE_LOWEST;
 }
 
@@ -380,15 +440,31 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
         q->curve->count >= REFIT_LEAST && q->model->kind->has_probes && !q->model->kind->is_slow;
     if (is_refitted)
         err = judge_by_refits(q, out, why);
+    if (!is_fitted)
+        (void)judge_by_repeats(&q->goal, out);
     if (!is_known(out->saving_error))
         judge_by_intervals(out);
     doubt(&q->goal, out);
     return err;
 }
 
+/* A setting may be worth its energy by being faster: what counts is the objective. */
+static void doubt_setting(const struct optimize_goal *goal, double error, struct clock_choice *out)
+{
+    char reason[sizeof out->reason];
+    double left = out->optimum.objective / optimize_objective(goal, &out->baseline);
+    if (!is_known(error) || optimize_broken(goal, &out->baseline, &out->baseline) ||
+        1 - left > left * error)
+        return;
+    (void)str_format(reason, sizeof reason,
+                     "%.100s would lower the objective by %.1f ± %.1f %%: perhaps not at all",
+                     out->points[out->optimum.best].setting, 100 * (1 - left), 100 * left * error);
+    refuse(out, CHOICE_NO_OPTIMUM, reason);
+}
+
 enum err clock_choice_of_settings(struct optimize_point *points, size_t count, size_t baseline,
-                                  const struct optimize_goal *goal, struct clock_choice *out,
-                                  struct error *why)
+                                  const struct optimize_goal *goal, const char *void_because,
+                                  struct clock_choice *out, struct error *why)
 {
     start(out);
     out->points = points;
@@ -398,6 +474,10 @@ enum err clock_choice_of_settings(struct optimize_point *points, size_t count, s
     out->baseline = points[baseline];
     out->flags = CHOICE_MEASURED | CHOICE_NO_INTERVAL;
     settle(goal, out);
+    if (void_because)
+        refuse(out, CHOICE_NO_OPTIMUM, void_because);
+    if (out->is_recommended && !(out->flags & CHOICE_STAY))
+        doubt_setting(goal, judge_by_repeats(goal, out), out);
     return ERR_OK;
 }
 

@@ -15,7 +15,7 @@ enum choice_flag {
     CHOICE_MEASURED = 4,      /* medians as measured, the baseline too: nothing was fitted */
     CHOICE_NO_INTERVAL = 8,   /* the saving has no ± */
     CHOICE_LOWEST = 16,       /* the best is the lowest setting known: a lower one may be better */
-    CHOICE_STAY = 32,         /* the highest clock is the best */
+    CHOICE_STAY = 32,         /* the baseline is the best: the highest clock, or its setting */
     CHOICE_FAR_BASELINE = 64, /* fmax itself was not usable: the fit is extrapolated to it */
     CHOICE_SLOW_BASELINE = 128, /* measured slower than a lower clock: cold, or another setting */
     CHOICE_UNCHECKED = 256,     /* a model read from a file: its measurements are not at hand */
@@ -60,10 +60,12 @@ struct clock_choice {
 
 enum err clock_choice_of(const struct clock_question *question, struct clock_choice *out,
                          struct error *why) MUST_USE;
-/* Of settings that are not clocks alone: points (which the choice takes over) as measured, the baseline among them. */
+/* Of settings that are not clocks alone: points (which the choice takes over) as measured, the baseline among them.
+ * void_because: no optimum is meaningful; NULL: not known.
+ * Repeats give the ±; a best setting whose objective they cannot tell from the baseline's is not recommended. */
 enum err clock_choice_of_settings(struct optimize_point *points, size_t count, size_t baseline,
-                                  const struct optimize_goal *goal, struct clock_choice *out,
-                                  struct error *why) MUST_USE;
+                                  const struct optimize_goal *goal, const char *void_because,
+                                  struct clock_choice *out, struct error *why) MUST_USE;
 void clock_choice_release(struct clock_choice *choice);
 
 /* What a choice's points say of a clock. */

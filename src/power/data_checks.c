@@ -13,6 +13,7 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "power/curve_fit.h"
+#include "power/sweep_points.h"
 #include "stats/quantile.h"
 
 #define CLOCK_TOLERANCE_MHZ 20.0 /* more than one step of any driver's list */
@@ -65,11 +66,28 @@ struct checking {
     enum err err;
 };
 
+static enum err append(struct data_findings *out, const struct data_finding *finding)
+{
+    struct data_finding *items = grow(out->items, &out->capacity, out->count, sizeof *items);
+    if (!items)
+        return ERR_NO_MEMORY;
+    out->items = items;
+    items[out->count++] = *finding;
+    return ERR_OK;
+}
+
+enum err data_findings_add(struct data_findings *findings, enum data_check check, size_t rows,
+                           const char *text)
+{
+    struct data_finding finding = {.check = check, .rows = rows};
+    (void)str_copy(finding.text, sizeof finding.text, text);
+    return append(findings, &finding);
+}
+
 PRINTF_LIKE(5, 6)
 static void add_finding(struct checking *c, enum data_check check, const struct freq_point *of,
                         size_t rows, const char *format, ...)
 {
-    struct data_findings *out = c->out;
     struct data_finding finding = {.check = check, .rows = rows};
     va_list arguments;
     if (of) {
@@ -79,13 +97,8 @@ static void add_finding(struct checking *c, enum data_check check, const struct 
     va_start(arguments, format);
     vsnprintf(finding.text, sizeof finding.text, format, arguments);
     va_end(arguments);
-    struct data_finding *items = grow(out->items, &out->capacity, out->count, sizeof *items);
-    if (!items) {
+    if (append(c->out, &finding))
         c->err = ERR_NO_MEMORY;
-        return;
-    }
-    out->items = items;
-    items[out->count++] = finding;
 }
 
 void data_findings_release(struct data_findings *findings)
@@ -136,11 +149,15 @@ static bool is_invalid(const struct freq_point *p)
 static void check_values(struct checking *c, size_t first, size_t end)
 {
     struct freq_point *items = c->points->items;
-    size_t invalid = 0, illegal = 0, off = 0, failed = 0, example = 0;
+    size_t invalid = 0, illegal = 0, off = 0, failed = 0, throttled = 0, missed = 0, example = 0;
     bool is_listed = c->clocks && clock_list_has(c->clocks, items[first].gpu);
     for (size_t i = first; i < end; i++) {
         struct freq_point *p = &items[i];
         failed += (p->flags & FREQ_FAILED) != 0;
+        throttled += (p->flags & FREQ_THROTTLED) != 0;
+        missed += (p->flags & FREQ_OFF_CLOCK) != 0;
+        if (p->flags & (FREQ_FAILED | FREQ_THROTTLED | FREQ_OFF_CLOCK) && p->freq_mhz > 0)
+            continue; /* left out already, perhaps without figures */
         if (is_invalid(p)) {
             p->flags |= FREQ_INVALID;
             invalid++;
@@ -164,6 +181,12 @@ static void check_values(struct checking *c, size_t first, size_t end)
         add_finding(c, CHECK_CLOCK_MISMATCH, &items[first], off,
                     "%zu rows ran at another clock, such as %g MHz instead of %g", off,
                     items[example].achieved_mhz, items[example].freq_mhz);
+    if (missed)
+        add_finding(c, CHECK_CLOCK_MISMATCH, &items[first], missed,
+                    "%zu runs did not reach their clock", missed);
+    if (throttled)
+        add_finding(c, CHECK_THROTTLED_RUNS, &items[first], throttled, "%zu runs were throttled",
+                    throttled);
     if (failed)
         add_finding(c, CHECK_FAILED_RUNS, &items[first], failed, "%zu runs failed", failed);
 }
@@ -178,6 +201,29 @@ static bool is_in_catalog(const char *gpu)
             str_contains_nocase(gpu, hardware_at(i)->id))
             return true;
     return false;
+}
+
+/* What the reader of logs noticed. */
+static void check_logs(struct checking *c, size_t first, size_t end)
+{
+    static const struct {
+        unsigned flag;
+        enum data_check check;
+        const char *text;
+    } NOTICED[] = {
+        {FREQ_LOG_DAMAGED, CHECK_DAMAGED_LOG, "logs with rows that cannot be read"},
+        {FREQ_LOG_UNORDERED, CHECK_UNORDERED_TIMESTAMPS, "logs with timestamps that fall"},
+        {FREQ_LOG_IDLE_PARTS, CHECK_IDLE_PARTS, "logs that begin or end with an idle GPU"},
+        {FREQ_GPU_MISMATCH, CHECK_GPU_MISMATCH, "logs of another GPU than their name says"},
+    };
+    for (size_t k = 0; k < sizeof NOTICED / sizeof *NOTICED; k++) {
+        size_t logs = 0;
+        for (size_t i = first; i < end; i++)
+            logs += (c->points->items[i].flags & NOTICED[k].flag) != 0;
+        if (logs)
+            add_finding(c, NOTICED[k].check, &c->points->items[first], logs, "%s: %zu",
+                        NOTICED[k].text, logs);
+    }
 }
 
 static void check_gpus(struct checking *c)
@@ -542,6 +588,7 @@ enum err data_checks_run(struct freq_points *points, const struct clock_list *cl
     for (size_t i = 0, end; !c.err && i < points->count; i = end) {
         end = freq_points_group(points, i);
         check_values(&c, i, end);
+        check_logs(&c, i, end);
         check_duplicates(&c, i, end);
         check_timestamps(&c, i, end);
         if (!c.err)
@@ -576,7 +623,10 @@ enum err freq_data_read(struct freq_data *data, const struct freq_source *source
 {
     enum err err = clocks_path ? clock_list_read(&data->clocks, clocks_path, why) : ERR_OK;
     for (size_t i = 0; !err && i < count; i++)
-        err = freq_points_read(&data->points, &sources[i], why);
+        err = sweep_points_is(sources[i].path) ? sweep_points_read(&data->points, &sources[i], why)
+              : freq_points_is_log(sources[i].path)
+                  ? freq_points_import(&data->points, &sources[i], why)
+                  : freq_points_read(&data->points, &sources[i], why);
     if (!err)
         err = data_checks_run(&data->points, data->clocks.count ? &data->clocks : NULL,
                               &data->curves, &data->findings, why);

@@ -44,6 +44,8 @@ struct data_findings {
 enum err data_checks_run(struct freq_points *points, const struct clock_list *clocks,
                          struct freq_curves *curves, struct data_findings *out, struct error *why)
     MUST_USE;
+enum err data_findings_add(struct data_findings *findings, enum data_check check, size_t rows,
+                           const char *text) MUST_USE; /* of all of the data */
 void data_findings_release(struct data_findings *findings);
 
 /* Whether a check found something about a curve, or about all of the data. */

@@ -459,6 +459,38 @@ static double median_of(const struct freq_point *points, size_t count, size_t wh
     return known ? select_median(scratch, known) : UNKNOWN;
 }
 
+#define MEDIAN_ERROR 1.2533 /* standard error of a median over that of a mean */
+
+double relative_scatter(const double *values, size_t count)
+{
+    double sum = 0, squares = 0;
+    size_t known = 0;
+    for (size_t i = 0; i < count; i++)
+        if (is_known(values[i])) {
+            sum += values[i];
+            known++;
+        }
+    double mean = ratio(sum, (double)known);
+    for (size_t i = 0; i < count; i++)
+        if (is_known(values[i]))
+            squares += (values[i] - mean) * (values[i] - mean);
+    if (known < 2 || !(mean > 0))
+        return UNKNOWN;
+    double scatter = sqrt(squares / (double)(known - 1)) / mean;
+    return known > 2 ? MEDIAN_ERROR * scatter : scatter; /* the median of two is their mean */
+}
+
+static double scatter_of(const struct freq_point *points, size_t count, bool is_energy,
+                         double *scratch)
+{
+    for (size_t i = 0; i < count; i++) {
+        double time = figure_of(&points[i], 1),
+               energy = power_of(&points[i]) * figure_of(&points[i], 2);
+        scratch[i] = !is_usable(&points[i]) ? UNKNOWN : is_energy ? energy : time;
+    }
+    return relative_scatter(scratch, count);
+}
+
 static struct freq_sample sample_of(const struct freq_point *points, size_t count, double *scratch)
 {
     struct freq_sample sample = {.freq_mhz = points[0].freq_mhz};
@@ -468,6 +500,8 @@ static struct freq_sample sample_of(const struct freq_point *points, size_t coun
     sample.time_s = median_of(points, count, 1, scratch);
     sample.window_s = median_of(points, count, 2, scratch);
     sample.energy_j = sample.power_w * sample.window_s;
+    sample.energy_scatter = scatter_of(points, count, true, scratch);
+    sample.time_scatter = scatter_of(points, count, false, scratch);
     for (size_t i = 0; i < FREQ_ACTIVITIES; i++)
         sample.activity[i] = median_of(points, count, 3 + i, scratch);
     return sample;

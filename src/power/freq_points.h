@@ -1,13 +1,14 @@
 /* Measurements of one piece of work at several GPU clocks: points as they were measured (one per run), and curves (one
  * per GPU and application) with one sample per frequency, the median of the runs that are fit for use.
  *
- * A point is read from a CSV file or added by who measured it.  power/data_checks.h marks those that must not be used;
+ * A point is read from a CSV file or from the log of a GPU profiler, or added by who measured it.  power/data_checks.h marks those that must not be used;
  * freq_curves_of leaves them out.  Unknown figures are UNKNOWN, never 0.
  *
  * Ownership: a zeroed struct freq_points or freq_curves is empty; the release functions free them. */
 #ifndef IPW_POWER_FREQ_POINTS_H
 #define IPW_POWER_FREQ_POINTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,11 @@ enum freq_flag {
     FREQ_TIME_REPLACED = 64,  /* its time was interpolated by whoever made the file: usable */
     FREQ_POWER_SUSPECT = 128, /* its power was marked as an outlier by the file: usable */
     FREQ_TIME_COPIED = 256,   /* its time is another application's: power alone is usable */
+    /* Of points from logs; all are usable. */
+    FREQ_LOG_DAMAGED = 512,     /* rows of the log could not be read */
+    FREQ_LOG_UNORDERED = 1024,  /* timestamps of the log fall */
+    FREQ_LOG_IDLE_PARTS = 2048, /* rows before or after the work were left out */
+    FREQ_GPU_MISMATCH = 4096,   /* the log is of another GPU than its name says */
     FREQ_UNUSABLE =
         FREQ_COLD | FREQ_OFF_CLOCK | FREQ_ILLEGAL | FREQ_THROTTLED | FREQ_INVALID | FREQ_FAILED,
 };
@@ -84,6 +90,20 @@ struct freq_source {
 enum err freq_points_read(struct freq_points *points, const struct freq_source *source,
                           struct error *why) MUST_USE;
 
+/* ---- logs of GPU profilers (freq_logs.c) ---- */
+
+/* Whether a path is a log of `dcgmi dmon` or of `nvidia-smi --query-gpu`, or a directory of them. */
+bool freq_points_is_log(const char *path);
+/* Appends a point per log and GPU.  source->columns is not used; `where` knows gpu, application, run and freq_mhz. */
+enum err freq_points_import(struct freq_points *points, const struct freq_source *source,
+                            struct error *why) MUST_USE;
+
+/* ---- the points ---- */
+
+/* Relative standard deviation of values (which may be UNKNOWN), made so that / sqrt(count) gives the standard error of
+ * their median.  UNKNOWN under two. */
+double relative_scatter(const double *values, size_t count);
+
 /* By GPU, application, frequency and run; the end of the group of one GPU and application that begins at `first`. */
 void freq_points_sort(struct freq_points *points);
 size_t freq_points_group(const struct freq_points *points, size_t first);
@@ -98,6 +118,7 @@ struct freq_sample {
     double energy_j; /* power x window */
     double activity[FREQ_ACTIVITIES];
     unsigned runs;
+    double energy_scatter, time_scatter; /* relative_scatter of the runs */
 };
 
 struct freq_curve {

@@ -11,11 +11,14 @@
 #include "power/freq_model.h"
 
 struct optimize_point {
-    char setting[64]; /* "": the clock is all there is to say */
-    double freq_mhz;  /* UNKNOWN: not a clock */
+    char setting[200]; /* "": the clock is all there is to say */
+    double freq_mhz;   /* UNKNOWN: not a clock */
     struct freq_value figures[FREQ_FIGURES];
     double quality; /* in any unit */
     double temperature_c;
+    unsigned runs; /* measurements; 0: a fit */
+    double scatter
+        [FREQ_FIGURES]; /* relative, of one run: / sqrt(runs) is the standard error; UNKNOWN */
     bool is_extrapolated;
     bool is_front; /* set by optimize_front */
 };
@@ -23,8 +26,10 @@ static inline struct optimize_point optimize_point_unknown(void)
 {
     struct optimize_point point = {
         .freq_mhz = UNKNOWN, .quality = UNKNOWN, .temperature_c = UNKNOWN};
-    for (size_t k = 0; k < FREQ_FIGURES; k++)
+    for (size_t k = 0; k < FREQ_FIGURES; k++) {
         point.figures[k] = (struct freq_value){UNKNOWN, UNKNOWN, UNKNOWN};
+        point.scatter[k] = UNKNOWN;
+    }
     return point;
 }
 
@@ -83,5 +88,28 @@ struct optimum optimize_pick(const struct optimize_goal *goal,
 /* Marks the points that no other beats in energy, time and, where every point has one, quality.  Returns how many. */
 size_t optimize_front(const struct optimize_goal *goal, struct optimize_point *points,
                       size_t count);
+
+/* ---- settings other than clocks alone (setting_points.c) ---- */
+
+struct params;
+
+/* Measurements of settings (batch, precision, model file ...) from a CSV file: one point per setting, the median of its
+ * rows, with its quality where a column has one. */
+struct setting_source {
+    const char *path;
+    const char *settings;                 /* columns that name a setting, with commas */
+    const char *quality;                  /* column; NULL: none */
+    const struct params *columns, *where; /* as of struct freq_source */
+};
+
+struct setting_points {
+    struct optimize_point *items; /* in the order of the file; the caller frees them */
+    size_t count;
+    size_t left_out; /* rows without a positive energy and time */
+};
+
+/* ERR_BAD_VALUE names file, line and column; ERR_NO_DATA where no row is usable. */
+enum err setting_points_read(const struct setting_source *source, struct setting_points *out,
+                             struct error *why) MUST_USE;
 
 #endif

@@ -1,4 +1,4 @@
-#include "power/setting_points.h"
+#include "power/optimize.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "port/file.h"
+#include "power/freq_points.h"
 #include "stats/quantile.h"
 
 #define FILE_LIMIT ((size_t)64 << 20)
@@ -152,6 +153,9 @@ static void summarize(const struct reading *r, size_t index, double *room,
         for (size_t row = 0; row < r->grid.rows; row++)
             if (r->settings_of[row] == index && is_known(r->values[row * COLUMNS + c]))
                 room[count++] = r->values[row * COLUMNS + c];
+        if (c == TIME || c == ENERGY)
+            point->scatter[c == TIME ? FREQ_TIME_S : FREQ_ENERGY_J] = relative_scatter(room, count);
+        point->runs = c == ENERGY ? (unsigned)count : point->runs;
         *to[c] = count ? select_median(room, count) : UNKNOWN;
     }
 }

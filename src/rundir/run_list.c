@@ -13,6 +13,7 @@
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
+#include "rundir/sweep.h"
 
 static double written_at(const char *directory)
 {
@@ -125,6 +126,36 @@ static bool is_run(const char *directory)
     return run_dir_look(directory, &state, NULL) == ERR_OK && state == RUN_DIR_HAS_RUN;
 }
 
+/* The runs of a sweep that succeeded, in the order of their points. */
+static enum err add_points(struct run_inputs *inputs, const char *directory, size_t *added)
+{
+    struct sweep sweep;
+    if (sweep_load(directory, &sweep, NULL))
+        return ERR_OK;
+    enum err err = ERR_OK;
+    for (size_t point = 0; point < sweep.point_count; point++)
+        for (size_t i = 0; !err && i < sweep.count; i++) {
+            const struct sweep_attempt *attempt = &sweep.attempts[i];
+            if (attempt->point != point || attempt->exit_code || !attempt->path)
+                continue;
+            err = add_input(inputs, directory, attempt->path);
+            (*added)++;
+        }
+    sweep_release(&sweep);
+    return err;
+}
+
+static enum err add_entry_input(struct run_inputs *inputs, const char *parent,
+                                const struct run_list_entry *entry)
+{
+    char directory[FILE_PATH_MAX];
+    size_t added = 0;
+    if (entry->kind == RUN_KIND_SWEEP &&
+        str_format(directory, sizeof directory, "%s/%s", parent, entry->name))
+        return add_points(inputs, directory, &added);
+    return add_input(inputs, parent, entry->name);
+}
+
 /* *added counts those found.  A folder that cannot be read is left to the command, which reports it. */
 static enum err add_children(struct run_inputs *inputs, const char *folder, size_t *added)
 {
@@ -136,7 +167,7 @@ static enum err add_children(struct run_inputs *inputs, const char *folder, size
         parent[--length] = '\0';
     if (!err && run_list_load(parent, &list, NULL) == ERR_OK) {
         for (size_t i = 0; !err && i < list.count; i++)
-            err = add_input(inputs, parent, list.entries[i].name);
+            err = add_entry_input(inputs, parent, &list.entries[i]);
         *added = list.count;
         run_list_release(&list);
     }
@@ -162,6 +193,8 @@ static enum err add_word(struct run_inputs *inputs, const char *word)
     enum err err = ERR_OK;
     if (file_is_directory(word) && !is_run(word))
         err = add_children(inputs, word, &added);
+    else if (sweep_is(word))
+        err = add_points(inputs, word, &added);
     return err || added ? err : add_input(inputs, word, NULL);
 }
 

@@ -28,7 +28,8 @@ struct run_list {
 enum err run_list_load(const char *parent, struct run_list *out, struct error *why) MUST_USE;
 void run_list_release(struct run_list *list);
 
-/* What the arguments of a command name: a folder that is no run stands for the runs in it, and what commands leave
+/* What the arguments of a command name: a folder that is no run stands for the runs in it, a sweep for
+ * those of its points that succeeded, and what commands leave
  * among runs (the run index, plots, reports) is left out of several arguments, since a wildcard names it too.
  * run_inputs_release frees it. */
 struct run_inputs {

@@ -222,6 +222,7 @@ static const struct {
     [RUN_KIND_PROFILE] = {"profile", "query", "queries"},
     [RUN_KIND_RUN] = {"run", "run", "runs"},
     [RUN_KIND_LAYERS] = {"layers", "window", "windows"},
+    [RUN_KIND_SWEEP] = {"sweep", "point", "points"},
 };
 
 const char *run_kind_name(enum run_kind kind)
@@ -253,7 +254,8 @@ void run_path_name(enum run_kind kind, const char *hardware, const char *subject
     model_slug(subject, slug, sizeof slug);
     if (gmtime_r(&seconds, &utc))
         strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &utc);
-    str_format(name, sizeof name, "%s_%s_%s_%s", KINDS[kind].name, hardware, slug, when);
+    str_format(name, sizeof name, "%s_%s%s%s_%s", KINDS[kind].name, hardware ? hardware : "",
+               hardware ? "_" : "", slug, when);
     for (char *slash = name; (slash = strchr(slash, '/'));)
         *slash = '_';
     str_copy(to, size, name);

@@ -50,15 +50,17 @@ static enum err open_journal(const struct run_writer *writer, enum run_file file
     return journal_open(out, path, why);
 }
 
-enum err run_writer_open(struct run_writer *writer, const char *parent, const char *subject,
-                         const struct journal_header *header, struct error *why)
+static void init(struct run_writer *writer, const char *subject)
 {
-    struct text line = {0};
     *writer = (struct run_writer){.lock_fd = -1, .records = {.fd = -1}, .spans = {.fd = -1}};
     str_copy(writer->subject, sizeof writer->subject, subject);
-    enum err err = make_directory(writer, parent ? parent : "runs", header, why);
-    if (!err)
-        err = run_dir_lock(writer->directory, &writer->lock_fd, why);
+}
+
+static enum err start(struct run_writer *writer, const struct journal_header *header,
+                      struct error *why)
+{
+    struct text line = {0};
+    enum err err = run_dir_lock(writer->directory, &writer->lock_fd, why);
     if (!err)
         err = open_journal(writer, RUN_FILE_RECORDS, &writer->records, why);
     if (!err)
@@ -70,6 +72,24 @@ enum err run_writer_open(struct run_writer *writer, const char *parent, const ch
     if (err)
         run_writer_close(writer);
     return err;
+}
+
+enum err run_writer_open(struct run_writer *writer, const char *parent, const char *subject,
+                         const struct journal_header *header, struct error *why)
+{
+    init(writer, subject);
+    enum err err = make_directory(writer, parent ? parent : "runs", header, why);
+    return err ? err : start(writer, header, why);
+}
+
+enum err run_writer_reopen(struct run_writer *writer, const char *directory, const char *subject,
+                           const struct journal_header *header, struct error *why)
+{
+    init(writer, subject);
+    if (!str_copy(writer->directory, sizeof writer->directory, directory))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    enum err err = run_dir_check_links(directory, why);
+    return err ? err : start(writer, header, why);
 }
 
 enum err run_writer_add(struct run_writer *writer, const struct record *record, struct error *why)

@@ -1,4 +1,4 @@
-/* Writing the directory of a measurement that is made in one go: `ipw run`, `ipw layers`.  (`ipw profile` writes
+/* Writing the directory of a measurement: `ipw run`, `ipw layers`, and `ipw sweep`, which may be resumed.  (`ipw profile` writes
  * its own, as the run goes.)  It needs no optional library.
  *
  * Ownership: the caller owns the struct; run_writer_close frees what it holds.  A directory that was not finished
@@ -24,6 +24,10 @@ struct run_writer {
 /* Creates DIR/<kind>_<hardware>_<subject>_<UTC time>; `parent` NULL: runs. */
 enum err run_writer_open(struct run_writer *writer, const char *parent, const char *subject,
                          const struct journal_header *header, struct error *why) MUST_USE;
+
+/* Continues the run in a directory: a new start, whose header has its number. */
+enum err run_writer_reopen(struct run_writer *writer, const char *directory, const char *subject,
+                           const struct journal_header *header, struct error *why) MUST_USE;
 
 /* record->key names it; the record stands below the subject as others do below their model. */
 enum err run_writer_add(struct run_writer *writer, const struct record *record, struct error *why)

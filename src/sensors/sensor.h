@@ -160,6 +160,36 @@ struct sensor_process {
     double busy_pct; /* mean utilization since the last call, UNKNOWN where it is not reported */
 };
 
+/* ---- clock and power-limit control ---- */
+
+enum sensor_knob { KNOB_GRAPHICS_CLOCK, KNOB_MEMORY_CLOCK, KNOB_POWER_LIMIT, KNOB_COUNT };
+
+/* What holds a device back now, and between which limits it can be set; UNKNOWN where it is not reported. */
+struct sensor_limits {
+    double graphics_mhz, memory_mhz;         /* current clocks; of graphics, the SM clock */
+    double graphics_max_mhz, memory_max_mhz; /* highest clocks of the device */
+    double limit_w, limit_default_w;         /* power limit as set, and as the device starts with */
+    double limit_min_w, limit_max_w;         /* what may be set */
+    double limit_enforced_w;                 /* the lowest of all limits in force */
+    double throttle;                         /* enum throttle_bit */
+    bool idle;                               /* clocks are low for lack of work */
+    bool partitioned;                        /* MIG: settings would affect several tenants */
+};
+
+/* Controls an open sensor's device.  Queries need no privilege; set and reset do (ERR_DENIED, with what they need in
+ * why).  Success means that the driver accepted a request, not that the clock was reached: limits shows that, under
+ * load.  A setting outlives the process that made it. */
+struct sensor_control {
+    /* Supported clocks in MHz, highest first: of memory, or of graphics at a memory clock.  The caller frees *out. */
+    enum err (*clocks)(struct sensor *sensor, enum sensor_knob knob, double memory_mhz,
+                       double **out, size_t *count, struct error *why);
+    enum err (*limits)(struct sensor *sensor, struct sensor_limits *out, struct error *why);
+    /* Locks a clock to `value` MHz, or sets the power limit to `value` W. */
+    enum err (*set)(struct sensor *sensor, enum sensor_knob knob, double value, struct error *why);
+    /* Unlocks a clock, or sets the default power limit. */
+    enum err (*reset)(struct sensor *sensor, enum sensor_knob knob, struct error *why);
+};
+
 /* ---- the driver ---- */
 
 struct sensor_driver {
@@ -185,6 +215,9 @@ struct sensor_driver {
      * measurement.  May take milliseconds: it is called every few seconds, never per tick. */
     enum err (*processes)(struct sensor *sensor, struct sensor_process out[SENSOR_PROCESSES_MAX],
                           size_t *count);
+
+    /* Optional, NULL in a driver that cannot: clock and power-limit control. */
+    const struct sensor_control *control;
 };
 
 /* Adds a channel with the defaults that suit most (location -1, no secondary); NULL when full. */

@@ -234,8 +234,7 @@ class Places(LayersTest):
 
 class NotMeasuredYet(LayersTest):
     def test_it_is_said(self):
-        for command, option, name, words in (("analyze", "--analysis", "sweep", "does not run sweeps"),
-                                             ("analyze", "--analysis", "agent", "does not run agents"),
+        for command, option, name, words in (("analyze", "--analysis", "agent", "does not run agents"),
                                              ("plot", "--plot", "agent", "does not run agents")):
             done = ipw(None, command, self.root, option, name)
             self.assertEqual((done.returncode, done.stdout), (2, ""))

@@ -5,6 +5,8 @@ the source)."""
 import csv
 import io
 import json
+import math
+import random
 import statistics
 import sys
 import tempfile
@@ -14,6 +16,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from program import ipw  # noqa: E402
+from sweeps import made_sweep  # noqa: E402
 from test_power import AI, CLOCKS, V100, made_rows, needs_data, write_csv  # noqa: E402
 
 KEYS = {"objective", "recommended", "baseline", "savings_pct", "slowdown_pct", "edp", "ed2p", "pareto", "flags", "models"}
@@ -198,6 +201,138 @@ class Made(OptimizeTest):
         self.assertIn("need --setting", self.fails(2, "--input", self.sweep(), "--min-quality", "90"))
         self.assertIn("no column 'zz'", self.fails(1, "--input", self.sweep(), "--setting", "zz"))
         self.assertIn("no setting 'no'", self.fails(2, "--input", self.sweep(), "--setting", "freq_mhz", "--baseline", "no"))
+
+
+# ---- sweeps ----
+
+def student(outside, freedom):
+    """The t beyond which, on both sides, lies this share: by Simpson's rule and bisection."""
+    scale = math.gamma((freedom + 1) / 2) / math.sqrt(freedom * math.pi) / math.gamma(freedom / 2)
+
+    def beyond(t, steps=2000):
+        density = [scale * (1 + (t * i / steps) ** 2 / freedom) ** (-(freedom + 1) / 2) for i in range(steps + 1)]
+        return 1 - 2 * t / steps / 3 * (density[0] + density[-1] + 4 * sum(density[1:-1:2]) + 2 * sum(density[2:-1:2]))
+    low, high = 0.0, 100.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if beyond(middle) > outside else (low, middle)
+    return low
+
+
+class Sweeps(OptimizeTest):
+    KNOBS = ("threads", "batch")
+    WORK = {(1, 1): (100, 10, 0.80), (1, 8): (60, 5, 0.81), (4, 1): (70, 4, 0.80), (4, 8): (50, 3, 0.60)}
+
+    def knobs(self, more=(), scatter=(0.99, 1.0, 1.02)):
+        attempts = [(values, {"joules": e * f, "seconds": t * (2 - f), "accuracy": q})
+                    for f in scatter for values, (e, t, q) in self.WORK.items()]
+        return made_sweep(self.path / f"knobs{len(attempts) + len(more)}", self.KNOBS, [*attempts, *more],
+                          command=("bench", "-t", "{threads}", "-b{batch}", "it's"))
+
+    def test_the_best_setting_and_what_repeats_say_of_it(self):
+        scatter = (0.99, 1.0, 1.02)
+        report = self.json(self.knobs(scatter=scatter))
+        self.assertEqual(report["recommended"]["setting"], "threads=4, batch=8")
+        self.assertEqual(report["baseline"]["setting"], "threads=1, batch=1")
+        self.assertAlmostEqual(report["savings_pct"]["energy"], 50, places=9)
+        self.assertAlmostEqual(report["recommended"]["energy_j"]["value"], 50 * statistics.mean(scatter), places=9)
+        # Four settings, three runs each: eight degrees of freedom, and three settings beside the baseline.
+        relative = statistics.stdev(scatter) / statistics.mean(scatter)
+        wanted = 50 * student(0.1 / 3, 8) * relative * math.sqrt(2 / 3)
+        self.assertAlmostEqual(report["savings_pct"]["plus_minus"], wanted, places=5)
+        self.assertEqual(report["recommended"]["command"], "bench -t 4 -b8 'it'\\''s'")
+        self.assertLessEqual(KEYS, report.keys())
+        first = ipw(None, "optimize", self.path / "knobs12").stdout.splitlines()[0]
+        self.assertRegex(first, r"threads=4, batch=8 saves 50 ± \d % energy against threads=1, batch=1, 70\.\d % less time")
+
+    def test_quality_is_the_accuracy_of_the_points(self):
+        report = self.json(self.knobs(), "--min-quality", "95")
+        self.assertEqual(report["recommended"]["setting"], "threads=4, batch=1")
+        self.assertAlmostEqual(report["recommended"]["quality"], 0.8)
+        self.assertIn("threads=1, batch=8", {row["setting"] for row in report["pareto"]})  # of the best quality
+        other = self.json(self.knobs(more=[((1, 1), {"joules": 100, "seconds": 10, "accuracy": 0.8})]),
+                          "--baseline", "threads=4, batch=1", "--where", "threads=4")
+        self.assertEqual(other["baseline"]["setting"], "threads=4, batch=1")
+        self.assertAlmostEqual(other["savings_pct"]["energy"], 100 * (1 - 50 / 70), places=9)
+
+    def test_bad_attempts_are_left_out_and_said(self):
+        bad = [((1, 1), {"joules": 1, "seconds": 1, **why}) for why in
+               ({"exit_code": 3}, {"flags": "background_cpu,throttled"}, {"flags": "off_target_clock"}, {"flags": "gpu_lost"})]
+        report = self.json(self.knobs(more=bad))
+        self.assertAlmostEqual(report["baseline"]["energy_j"]["value"], 100 * statistics.mean((0.99, 1.0, 1.02)), places=9)
+        self.assertLessEqual({"failed_runs", "throttled_runs", "clock_mismatch"}, set(report["flags"]))
+        self.assertEqual({row["check"]: row["rows"] for row in report["findings"]},
+                         {"failed_runs": 1, "throttled_runs": 1, "clock_mismatch": 2})
+        all_bad = made_sweep(self.path / "bad", ("a",), [((1,), {"joules": 5, "seconds": 1, "exit_code": 1})])
+        self.assertIn("1 failed", self.fails(1, all_bad))
+
+    def test_noise_is_no_optimum(self):
+        rng = random.Random(7)
+        attempts = [((n,), {"joules": rng.gauss(100, 3), "seconds": rng.gauss(10, 0.3)}) for _ in range(3) for n in range(9)]
+        report = self.json(made_sweep(self.path / "noise", ("n",), attempts))
+        self.assertIsNone(report["recommended"])
+        self.assertIn("no_meaningful_optimum", report["flags"])
+        self.assertIn("perhaps not at all", report["reason"])
+        idle = [((mhz,), {"joules": mhz, "seconds": 1, "flags": "gpu_idle"}) for mhz in (600, 900, 1200)]
+        report = self.json(made_sweep(self.path / "idle", ("gpu-clock",), idle))
+        self.assertIn("no_meaningful_optimum", report["flags"])
+        self.assertIn("nothing to do", report["reason"])
+
+    def test_clocks_are_fitted_as_from_a_file(self):
+        rows = list(made_rows(noise=0.01))
+        sweep = made_sweep(self.path / "clocks", ("gpu-clock",),
+                           [((mhz,), {"joules": p * t, "seconds": t}) for mhz, p, t in rows] +
+                           [((mhz,), {"joules": 1, "seconds": 1, "flags": "throttled"}) for mhz, _, _ in rows[:3]])
+        ours, theirs = self.json(sweep), self.json("--input", self.sweep(noise=0.01))
+        self.assertEqual(ours["recommended"]["freq_mhz"], theirs["recommended"]["freq_mhz"])
+        self.assertAlmostEqual(ours["savings_pct"]["energy"], theirs["savings_pct"]["energy"], places=6)
+        self.assertAlmostEqual(ours["savings_pct"]["plus_minus"], theirs["savings_pct"]["plus_minus"], places=6)
+        self.assertEqual(ours["flags"], ["throttled_runs"])
+        self.assertTrue(ours["baseline"]["fitted"])
+        done = ipw(None, "power", "fit", sweep, "-o", self.path / "m.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        clocks = self.file("c.csv", ("gpu", "graphics_mhz"), [("NVIDIA H100", row[0]) for row in rows])
+        self.assertEqual(self.json(self.path / "m.json", "--clocks", clocks)["recommended"]["freq_mhz"],
+                         ours["recommended"]["freq_mhz"])
+
+    def test_a_few_clocks_against_the_default(self):
+        attempts = [((mhz,), {"joules": e * f, "seconds": t}) for f in (0.995, 1.005)
+                    for mhz, e, t in (("default", 140, 0.8), (1000, 100, 0.9), (1200, 120, 0.85))]
+        report = self.json(made_sweep(self.path / "few", ("gpu-clock",), attempts), "--objective", "energy")
+        self.assertEqual(report["recommended"]["freq_mhz"], 1000)
+        self.assertEqual(report["baseline"]["setting"], "gpu-clock=default")
+        self.assertAlmostEqual(report["savings_pct"]["energy"], 100 * (1 - 100 / 140), places=9)
+        self.assertEqual(report["recommended"]["command"], "sudo nvidia-smi -lgc 1000,1000")
+        self.assertEqual(report["recommended"]["undo"], "sudo nvidia-smi -rgc")
+        both = [((w, n), {"joules": e, "seconds": 1}) for w, n, e in (("default", 1, 9), (300, 1, 8), (300, 4, 5), (350, 4, 6))]
+        report = self.json(made_sweep(self.path / "both", ("power-limit", "n"), both, command=("work", "{n}")))
+        self.assertEqual(report["recommended"]["command"], "sudo nvidia-smi -pl 300 && work 4")
+        self.assertEqual(report["baseline"]["setting"], "power-limit=default, n=1")
+        self.assertIn("no_interval", report["flags"])
+
+    def test_profiles_are_per_query(self):
+        attempts = [((n,), {"joules": e, "seconds": 40 / n, "queries": 20, "latency": t, "accuracy": 0.5})
+                    for n, e, t in ((1, 200, 2.0), (8, 100, 5.0))]
+        sweep = made_sweep(self.path / "serve", ("n",), attempts, profile=True, command=("--concurrency", "{n}"))
+        report = self.json(sweep, "--objective", "energy")
+        self.assertEqual(report["recommended"]["setting"], "n=8")
+        self.assertAlmostEqual(report["recommended"]["energy_j"]["value"], 5)
+        self.assertAlmostEqual(report["recommended"]["time_s"]["value"], 5)
+        self.assertAlmostEqual(report["recommended"]["power_w"]["value"], 20)
+        self.assertEqual(report["recommended"]["command"], "ipw profile --concurrency 8")
+        self.assertEqual(self.json(sweep, "--max-time", "3", "--objective", "energy")["recommended"]["setting"], "n=1")
+
+    def test_what_is_refused(self):
+        sweep = self.knobs()
+        self.assertIn("drop --setting", self.fails(2, sweep, "--setting", "threads"))
+        self.assertIn("no setting 'x' was measured", self.fails(2, sweep, "--baseline", "x"))
+        self.assertIn("no knob 'x'", self.fails(2, sweep, "--where", "x=1"))
+        self.assertIn("no knob 'x'", self.fails(2, sweep, "--columns", "freq_mhz=x"))
+        done = ipw(None, "power", "fit", sweep)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("freq_mhz=KNOB", done.stderr)
+        estimated = made_sweep(self.path / "e", ("n",), [((n,), {"joules": n, "seconds": 1, "method": "estimated"}) for n in (2, 1)])
+        self.assertIn("estimated, not measured", ipw(None, "optimize", estimated).stderr)
 
 
 # ---- public measurements ----

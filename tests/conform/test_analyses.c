@@ -36,7 +36,7 @@ static void hold_result(const struct analysis_driver *driver, const struct run_t
     struct error why = {0};
     struct result once, twice;
     struct jv *result;
-    const struct analysis_input input = {table, NULL};
+    const struct analysis_input input = {.table = table};
     enum err err = analysis_run(driver, &input, &none, &once);
     HOLD(err == ERR_OK || err == ERR_NO_DATA, driver->name);
     HOLD(analysis_run(driver, &input, &none, &twice) == err, driver->name);
@@ -95,7 +95,7 @@ static void test_all_at_once(void **state)
     while (ANALYSIS_DRIVERS[count])
         count++;
     assert_true(count <= MOST);
-    const struct analysis_input input = {&table, NULL};
+    const struct analysis_input input = {.table = &table};
     analysis_run_all(ANALYSIS_DRIVERS, count, &input, &none, results);
     for (size_t i = 0; i < count; i++) {
         struct text alone = {0}, together = {0};
@@ -120,7 +120,7 @@ static void test_names(void **state)
         struct error why = {0};
         const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
         HOLD(driver->summary && driver->summary[0], driver->name);
-        HOLD(driver->of_layers || driver->needs.numbers, driver->name);
+        HOLD(driver->of_layers || driver->of_sweep || driver->needs.numbers, driver->name);
         HOLD(driver->finding && driver->finding->path, driver->name);
         for (const struct result_phrase *phrase = driver->finding; phrase->path; phrase++)
             HOLD(phrase->before && phrase->after, driver->name);

@@ -459,12 +459,171 @@ int nvmlDeviceGetSamples(void *handle, int type, unsigned long long last, int *v
     return end(0);
 }
 
-/* ---- the rest of the readings ---- */
+/* ---- clocks and power limit: queries and settings ---- */
+
+static int give_limit(const char *function, void *handle, unsigned *mw)
+{
+    struct gpu *gpu;
+    int code = begin_on(function, handle, &gpu);
+    if (code)
+        return code;
+    settings_load();
+    unsigned set = settings[gpu - script.gpus].limit_mw;
+    *mw = set ? set : as_uint(gpu->value[KEY_LIMIT_MW]);
+    return end(0);
+}
 
 int nvmlDeviceGetEnforcedPowerLimit(void *handle, unsigned *mw)
 {
-    return give("nvmlDeviceGetEnforcedPowerLimit", handle, KEY_LIMIT_MW, mw);
+    return give_limit("nvmlDeviceGetEnforcedPowerLimit", handle, mw);
 }
+
+int nvmlDeviceGetPowerManagementLimit(void *handle, unsigned *mw)
+{
+    return give_limit("nvmlDeviceGetPowerManagementLimit", handle, mw);
+}
+
+int nvmlDeviceGetPowerManagementDefaultLimit(void *handle, unsigned *mw)
+{
+    return give("nvmlDeviceGetPowerManagementDefaultLimit", handle, KEY_LIMIT_DEFAULT_MW, mw);
+}
+
+int nvmlDeviceGetClockInfo(void *handle, int type, unsigned *mhz)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetClockInfo", handle, &gpu);
+    if (code)
+        return code;
+    settings_load();
+    const struct settings *set = &settings[gpu - script.gpus];
+    const unsigned *range = type == 2 ? set->memory : set->graphics;
+    *mhz = as_uint(gpu->value[type == 2 ? KEY_CLOCK_MEMORY : KEY_CLOCK_SM]);
+    if (range[1] && *mhz > range[1])
+        *mhz = range[1];
+    if (range[0] && *mhz < range[0])
+        *mhz = range[0];
+    return end(0);
+}
+
+int nvmlDeviceGetMaxClockInfo(void *handle, int type, unsigned *mhz)
+{
+    return give("nvmlDeviceGetMaxClockInfo", handle,
+                type == 2 ? KEY_CLOCK_MEMORY_MAX : KEY_CLOCK_SM_MAX, mhz);
+}
+
+/* Fills what fits; too small a buffer gets the number that there are. */
+static int give_clocks(const unsigned *clocks, unsigned there, unsigned *count, unsigned *out)
+{
+    unsigned room = *count;
+    *count = there;
+    if (!there)
+        return end(NOT_SUPPORTED);
+    if (room < there)
+        return end(INSUFFICIENT_SIZE);
+    memcpy(out, clocks, there * sizeof *out);
+    return end(0);
+}
+
+int nvmlDeviceGetSupportedMemoryClocks(void *handle, unsigned *count, unsigned *out)
+{
+    struct gpu *gpu;
+    unsigned clocks[CLOCK_SETS_MAX];
+    int code = begin_on("nvmlDeviceGetSupportedMemoryClocks", handle, &gpu);
+    if (code)
+        return code;
+    for (unsigned i = 0; i < gpu->clock_sets; i++)
+        clocks[i] = gpu->clocks[i].memory_mhz;
+    return give_clocks(clocks, gpu->clock_sets, count, out);
+}
+
+int nvmlDeviceGetSupportedGraphicsClocks(void *handle, unsigned memory_mhz, unsigned *count,
+                                         unsigned *out)
+{
+    struct gpu *gpu;
+    static unsigned clocks[4096]; /* under the script's lock */
+    unsigned there = 0;
+    int code = begin_on("nvmlDeviceGetSupportedGraphicsClocks", handle, &gpu);
+    if (code)
+        return code;
+    const struct clock_set *set = gpu->clocks;
+    while (set < gpu->clocks + gpu->clock_sets && set->memory_mhz != memory_mhz)
+        set++;
+    if (set == gpu->clocks + gpu->clock_sets)
+        return end(gpu->clock_sets ? NOT_FOUND : NOT_SUPPORTED);
+    if (set->count)
+        return give_clocks(set->list, set->count, count, out);
+    long steps = (long)floor((set->high - set->low) / set->step + 1e-6);
+    for (long k = steps; k >= 0 && there < 4096; k--)
+        clocks[there++] = (unsigned)floor(set->low + (double)k * set->step + 1e-6);
+    return give_clocks(clocks, there, count, out);
+}
+
+/* Begins a call that sets something: with what was set before; `finish` keeps it. */
+static int begin_set(const char *function, void *handle, struct gpu **gpu, struct settings **set)
+{
+    int code = begin_on(function, handle, gpu);
+    if (code)
+        return code;
+    settings_load();
+    *set = &settings[*gpu - script.gpus];
+    return 0;
+}
+
+static int finish(void)
+{
+    settings_save();
+    return end(0);
+}
+
+static int lock_range(const char *function, void *handle, bool memory, unsigned low, unsigned high)
+{
+    struct gpu *gpu;
+    struct settings *set;
+    int code = begin_set(function, handle, &gpu, &set);
+    if (code)
+        return code;
+    if (low > high)
+        return end(INVALID_ARGUMENT);
+    unsigned *range = memory ? set->memory : set->graphics;
+    range[0] = low;
+    range[1] = high;
+    return finish();
+}
+
+int nvmlDeviceSetGpuLockedClocks(void *handle, unsigned low, unsigned high)
+{
+    return lock_range("nvmlDeviceSetGpuLockedClocks", handle, false, low, high);
+}
+
+int nvmlDeviceResetGpuLockedClocks(void *handle)
+{
+    return lock_range("nvmlDeviceResetGpuLockedClocks", handle, false, 0, 0);
+}
+
+int nvmlDeviceSetMemoryLockedClocks(void *handle, unsigned low, unsigned high)
+{
+    return lock_range("nvmlDeviceSetMemoryLockedClocks", handle, true, low, high);
+}
+
+int nvmlDeviceResetMemoryLockedClocks(void *handle)
+{
+    return lock_range("nvmlDeviceResetMemoryLockedClocks", handle, true, 0, 0);
+}
+
+int nvmlDeviceSetPowerManagementLimit(void *handle, unsigned mw)
+{
+    struct gpu *gpu;
+    struct settings *set;
+    int code = begin_set("nvmlDeviceSetPowerManagementLimit", handle, &gpu, &set);
+    if (code)
+        return code;
+    if (mw < gpu->value[KEY_LIMIT_MIN_MW] || mw > gpu->value[KEY_LIMIT_MAX_MW])
+        return end(INVALID_ARGUMENT);
+    set->limit_mw = mw;
+    return finish();
+}
+
+/* ---- the rest of the readings ---- */
 
 int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned *celsius)
 {
@@ -510,11 +669,6 @@ int nvmlDeviceGetUtilizationRates(void *handle, unsigned *gpu_memory)
     gpu_memory[0] = as_uint(gpu->value[KEY_UTILISATION]);
     gpu_memory[1] = as_uint(gpu->value[KEY_UTILISATION_MEMORY]);
     return end(0);
-}
-
-int nvmlDeviceGetClockInfo(void *handle, int type, unsigned *mhz)
-{
-    return give("nvmlDeviceGetClockInfo", handle, type == 2 ? KEY_CLOCK_MEMORY : KEY_CLOCK_SM, mhz);
 }
 
 static int give_reasons(const char *function, void *handle, unsigned long long *reasons)

@@ -23,11 +23,14 @@
  *   value KEY D X                  a raw value, nan and inf allowed; KEY is one of: energy_mj
  *                                  power_mw memory_power_mw samples_mw temperature utilisation
  *                                  utilisation_memory clock_sm clock_memory limit_mw limit_min_mw
- *                                  limit_max_mw memory_used memory_reserved memory_total throttle
+ *                                  limit_max_mw limit_default_mw clock_sm_max clock_memory_max memory_used memory_reserved memory_total throttle
  *                                  tensor persistence architecture compute
  *   type fields|samples T          value type: double uint ulong ulonglong longlong int ushort
  *   process D PID MEMORY [PCT]     has the card open, with MEMORY bytes (nan: not available) and,
  *                                  lately, PCT utilization; without PCT it is not among the busy
+ *   clocks D MEM HIGH:LOW:STEP     supported graphics clocks at memory clock MEM, rounded down; one line for
+ *                                  each memory clock
+ *   clocks D MEM A,B,C ...         the same as a list
  *   mig D N                        MIG on, with N instances
  *   gpm D yes|no                   GPM is supported (yes)
  *   fail F D CODE [after K] [for K] [from S] [to S]
@@ -39,6 +42,9 @@
  *   time S                         the time is S and stands still (default: it runs)
  *   wall S                         wall clock at time 0 (default: the machine's)
  *   wall_step X S                  stamps of samples taken after S are X seconds off
+ *
+ * What setters set outlives the process, as in a card, when IPW_FAKE_NVML_STATE names a file: a line a device,
+ * "D graphics MIN MAX memory MIN MAX limit MW", with 0 for what is not set.  A locked clock is reached.
  */
 #ifndef TESTS_FAKES_NVML_SCRIPT_H
 #define TESTS_FAKES_NVML_SCRIPT_H
@@ -59,7 +65,9 @@ enum {
     STEPS_MAX = 32,
     SCRIPT_MAX = 16384,
     MIG_MAX = 7,
-    PROCESSES_MAX = 80
+    PROCESSES_MAX = 80,
+    CLOCK_SETS_MAX = 4,
+    CLOCKS_MAX = 256
 };
 
 enum key {
@@ -75,6 +83,9 @@ enum key {
     KEY_LIMIT_MW,
     KEY_LIMIT_MIN_MW,
     KEY_LIMIT_MAX_MW,
+    KEY_LIMIT_DEFAULT_MW,
+    KEY_CLOCK_SM_MAX,
+    KEY_CLOCK_MEMORY_MAX,
     KEY_MEMORY_USED,
     KEY_MEMORY_RESERVED,
     KEY_MEMORY_TOTAL,
@@ -103,6 +114,9 @@ static const struct {
     {"limit_mw", 700000},
     {"limit_min_mw", 200000},
     {"limit_max_mw", 700000},
+    {"limit_default_mw", 700000},
+    {"clock_sm_max", 1980},
+    {"clock_memory_max", 3201},
     {"memory_used", 2e9},
     {"memory_reserved", 5e8},
     {"memory_total", 150e9},
@@ -116,6 +130,18 @@ static const struct {
 struct fake_process {
     unsigned pid;
     double memory, pct; /* pct < 0: none */
+};
+
+/* Supported graphics clocks at one memory clock. */
+struct clock_set {
+    unsigned memory_mhz;
+    double high, low, step;
+    unsigned list[CLOCKS_MAX], count; /* in place of a range */
+};
+
+/* What setters set; 0 is not set. */
+struct settings {
+    unsigned graphics[2], memory[2], limit_mw;
 };
 
 enum profile { CONSTANT, SQUARE, STEPS };
@@ -133,6 +159,8 @@ struct gpu {
     bool is_set[KEY_COUNT];
     struct fake_process processes[PROCESSES_MAX];
     unsigned process_count;
+    struct clock_set clocks[CLOCK_SETS_MAX];
+    unsigned clock_sets;
 };
 
 struct rule {
@@ -279,6 +307,24 @@ static void parse_process(struct gpu *gpu, const char *rest, const char *line)
     gpu->processes[gpu->process_count++] = process;
 }
 
+static void parse_clocks(struct gpu *gpu, const char *rest, const char *line)
+{
+    struct clock_set set = {0};
+    int used = 0;
+    if (gpu->clock_sets < CLOCK_SETS_MAX && sscanf(rest, "%u %n", &set.memory_mhz, &used) == 1 &&
+        strchr(rest, ',')) {
+        for (char *at = (char *)rest + used; *at && set.count < CLOCKS_MAX; at += *at == ',')
+            set.list[set.count++] = (unsigned)strtoul(at, &at, 10);
+        gpu->clocks[gpu->clock_sets++] = set;
+        return;
+    }
+    if (gpu->clock_sets == CLOCK_SETS_MAX ||
+        sscanf(rest, "%u %lf:%lf:%lf", &set.memory_mhz, &set.high, &set.low, &set.step) != 4 ||
+        !(set.step > 0 && set.low <= set.high))
+        bad_line(line);
+    gpu->clocks[gpu->clock_sets++] = set;
+}
+
 /* A directive about one device; rest is what follows the device. */
 static void parse_device(struct gpu *gpu, const char *verb, const char *rest, const char *line)
 {
@@ -310,6 +356,8 @@ static void parse_device(struct gpu *gpu, const char *verb, const char *rest, co
         gpu->pad = (int)number;
     else if (!strcmp(verb, "process"))
         parse_process(gpu, rest, line);
+    else if (!strcmp(verb, "clocks"))
+        parse_clocks(gpu, rest, line);
     else if (!strcmp(verb, "mig"))
         gpu->mig = number < MIG_MAX ? (int)number : MIG_MAX;
     else
@@ -397,6 +445,46 @@ static void script_refresh(void)
         parse_line(line);
         line = end ? end + 1 : NULL;
     }
+}
+
+/* ---- settings ---- */
+
+static struct settings settings[DEVICES_MAX];
+
+/* Reads what an earlier call, here or in another process, has set. */
+static void settings_load(void)
+{
+    const char *path = getenv("IPW_FAKE_NVML_STATE");
+    FILE *file = path ? fopen(path, "re") : NULL;
+    if (!path)
+        return;
+    memset(settings, 0, sizeof settings);
+    unsigned device;
+    struct settings one;
+    while (file &&
+           fscanf(file, "%u graphics %u %u memory %u %u limit %u\n", &device, &one.graphics[0],
+                  &one.graphics[1], &one.memory[0], &one.memory[1], &one.limit_mw) == 6)
+        if (device < DEVICES_MAX)
+            settings[device] = one;
+    if (file)
+        fclose(file);
+}
+
+/* A new file under the same name: no reader sees half of it. */
+static void settings_save(void)
+{
+    const char *path = getenv("IPW_FAKE_NVML_STATE");
+    char temporary[600];
+    if (!path)
+        return;
+    snprintf(temporary, sizeof temporary, "%.500s.%ld", path, (long)getpid());
+    FILE *file = fopen(temporary, "we");
+    for (int d = 0; file && d < script.devices; d++)
+        fprintf(file, "%d graphics %u %u memory %u %u limit %u\n", d, settings[d].graphics[0],
+                settings[d].graphics[1], settings[d].memory[0], settings[d].memory[1],
+                settings[d].limit_mw);
+    if (!file || fclose(file) || rename(temporary, path))
+        bad_line(path);
 }
 
 /* ---- time and physics ---- */

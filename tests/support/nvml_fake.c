@@ -14,7 +14,7 @@ static const nanos MONOTONIC_ZERO = 1000 * NS_PER_S;
 static const nanos WALL_ZERO = 1700000000 * NS_PER_S;
 
 static struct {
-    char folder[256], path[300];
+    char folder[256], path[300], settings[300];
     char text[8192];
     double now_s, wall_set_s, drivers_step_s, drivers_step_at;
     bool free_running;
@@ -69,6 +69,8 @@ int nvml_fake_start(void **state)
     snprintf(fake.path, sizeof fake.path, "%s/script", fake.folder);
     setenv("IPW_NVML", IPW_FAKES "/libfake_nvml.so", 1);
     setenv("IPW_FAKE_NVML", fake.path, 1);
+    snprintf(fake.settings, sizeof fake.settings, "%s/settings", fake.folder);
+    setenv("IPW_FAKE_NVML_STATE", fake.settings, 1);
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("CUDA_DEVICE_ORDER");
     clock_replace(&CLOCK);
@@ -82,9 +84,11 @@ int nvml_fake_stop(void **state)
     (void)state;
     sensing_release(&fake.sensing);
     remove(fake.path);
+    remove(fake.settings);
     rmdir(fake.folder);
     unsetenv("IPW_NVML");
     unsetenv("IPW_FAKE_NVML");
+    unsetenv("IPW_FAKE_NVML_STATE");
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("CUDA_DEVICE_ORDER");
     clock_replace(NULL);
@@ -99,6 +103,19 @@ void nvml_fake_script(const char *format, ...)
     va_end(args);
     must(length >= 0 && (size_t)length < sizeof fake.text, "script too long");
     write_script();
+}
+
+const char *nvml_fake_settings(void)
+{
+    static char line[200];
+    FILE *file = fopen(fake.settings, "r");
+    line[0] = '\0';
+    if (file && !fgets(line, sizeof line, file))
+        line[0] = '\0';
+    if (file)
+        fclose(file);
+    line[strcspn(line, "\n")] = '\0';
+    return line;
 }
 
 void nvml_fake_time(double s)

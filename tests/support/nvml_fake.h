@@ -17,6 +17,10 @@ int nvml_fake_stop(void **state);
 /* Replaces the script; the time directives are added to it. */
 void nvml_fake_script(const char *format, ...) PRINTF_LIKE(1, 2);
 
+/* What has been set on card 0, by this process or another: "0 graphics MIN MAX memory MIN MAX limit MW" with 0 for what
+ * is not; "" as long as nothing was. */
+const char *nvml_fake_settings(void);
+
 /* Moves the machine's clocks and the fake's to s seconds. */
 void nvml_fake_time(double s);
 

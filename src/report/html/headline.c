@@ -35,9 +35,9 @@ enum err results_of(const struct run_table *table, struct results *out, struct e
     *out = (struct results){0};
     for (size_t i = 0; !err && ANALYSIS_DRIVERS[i] && out->count < RESULTS_MOST; i++) {
         struct result *result = &out->items[out->count];
-        if (ANALYSIS_DRIVERS[i]->of_layers)
+        if (ANALYSIS_DRIVERS[i]->of_layers || ANALYSIS_DRIVERS[i]->of_sweep)
             continue; /* the page draws those itself */
-        err = analysis_run(ANALYSIS_DRIVERS[i], &(struct analysis_input){&without_texts, NULL},
+        err = analysis_run(ANALYSIS_DRIVERS[i], &(struct analysis_input){.table = &without_texts},
                            &none, result);
         out->count++;
         if (err == ERR_NO_DATA)

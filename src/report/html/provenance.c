@@ -118,28 +118,10 @@ void files_put(struct json *json, const char *directory, const char *page)
 
 /* ---- the command ---- */
 
-/* As a shell takes it: in single quotes where it must be. */
-static void add_word(struct text *out, const char *word)
-{
-    static const char PLAIN[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._/:=+@%,";
-    if (word[0] && strspn(word, PLAIN) == strlen(word)) {
-        text_add(out, word);
-        return;
-    }
-    text_add(out, "'");
-    for (; *word; word++)
-        if (*word == '\'')
-            text_add(out, "'\\''");
-        else
-            text_add_bytes(out, word, 1);
-    text_add(out, "'");
-}
-
 static void add_option(struct text *out, const char *option, const char *value)
 {
     text_addf(out, " %s ", option);
-    add_word(out, value);
+    text_add_shell(out, value);
 }
 
 /* Texts, numbers and flags; anything else is no parameter that an option takes. */

@@ -2,6 +2,7 @@
 #include "report/text/analysis_report.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "analysis/result.h"
@@ -194,21 +195,26 @@ static void write_named(const struct result *result, const struct result_item *r
     }
 }
 
-static void write_table(const struct result *result, const struct result_item *rows, bool color,
-                        struct text *out)
+/* Of more rows than `most`, the first. */
+static void write_table(const struct result *result, const struct result_item *rows, size_t most,
+                        bool color, struct text *out)
 {
     struct columns columns;
     struct table table;
+    size_t count = 0;
     find_columns(result, rows, &columns);
     table_init(&table, columns.items, columns.count);
     RESULT_EACH (row, result, rows)
-        add_row(&table, result, row, &columns);
+        if (count++ < most)
+            add_row(&table, result, row, &columns);
     table_print(&table, "     ", color, out);
+    if (count > most)
+        text_addf(out, "     ... %zu more: --json has all\n", count - most);
     write_named(result, rows, "     ", out);
 }
 
-static void write_data(const struct result *result, const struct result_item *data, bool color,
-                       struct text *out)
+static void write_data(const struct result *result, const struct result_item *data, size_t most,
+                       bool color, struct text *out)
 {
     char label[CELL_MAX];
     RESULT_EACH (child, result, data) {
@@ -217,24 +223,24 @@ static void write_data(const struct result *result, const struct result_item *da
         label_text(label, result_key(result, child));
         if (is_table(result, child)) {
             text_addf(out, "\n   %s\n", label);
-            write_table(result, child, color, out);
+            write_table(result, child, most, color, out);
         } else if (child->kind == RESULT_GROUP) {
             text_addf(out, "\n   %s\n", label);
             write_list(result, child, "     ", out);
-            write_data(result, child, color, out);
+            write_data(result, child, most, color, out);
         }
     }
 }
 
 /* A group whose items are rows already, as the outliers', is one table. */
-static void write_all_data(const struct result *result, bool color, struct text *out)
+static void write_all_data(const struct result *result, size_t most, bool color, struct text *out)
 {
     const struct result_item *data = result_find(result, "data");
     if (is_table(result, data)) {
         text_add(out, "\n");
-        write_table(result, data, color, out);
+        write_table(result, data, most, color, out);
     } else {
-        write_data(result, data, color, out);
+        write_data(result, data, most, color, out);
     }
 }
 
@@ -360,6 +366,20 @@ void analysis_findings(const struct result *results, size_t count, size_t lines,
     put_warnings(results, count, lines > used ? lines - used : 0, out);
 }
 
+void analysis_brief(const struct result *result, size_t rows, bool color, struct text *out)
+{
+    struct text words = {0};
+    if (result->err == ERR_NO_DATA)
+        text_addf(&words, "not enough data: %s", result->why.text);
+    for (const struct result_phrase *phrase = result->finding; phrase && phrase->path; phrase++)
+        add_phrase(result, phrase, &words);
+    analysis_wrap(out, "", 1, 4, text_get(&words));
+    if (!result->err)
+        write_all_data(result, rows, color, out);
+    put_warnings(result, 1, FINDING_LINES, out);
+    text_release(&words);
+}
+
 void analysis_text(const struct result *result, bool color, struct text *out)
 {
     text_addf(out, "%s%s%s\n", color ? "\033[1m " : " ", result->name, color ? "\033[0m" : "");
@@ -367,7 +387,7 @@ void analysis_text(const struct result *result, bool color, struct text *out)
         text_addf(out, "   not enough data: %s\n", result->why.text);
     } else {
         write_list(result, result_find(result, "summary"), "   ", out);
-        write_all_data(result, color, out);
+        write_all_data(result, SIZE_MAX, color, out);
     }
     for (const char *line = NULL; (line = result_line(&result->warnings, line));)
         text_addf(out, "   warning: %s\n", plain_text(line).text);

@@ -11,6 +11,9 @@ struct text;
 /* The finding of each, and the warnings of all, within about so many lines. */
 void analysis_findings(const struct result *results, size_t count, size_t lines, struct text *out);
 
+/* The finding in full, then its tables, of long ones `rows` rows and how many more there are, then the warnings. */
+void analysis_brief(const struct result *result, size_t rows, bool color, struct text *out);
+
 /* One in full: a summary as a list, a list or group of like groups as a table. */
 void analysis_text(const struct result *result, bool color, struct text *out);
 

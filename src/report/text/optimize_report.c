@@ -2,6 +2,7 @@
 #include "report/text/optimize_report.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "core/json.h"
 #include "core/text.h"
@@ -72,21 +73,44 @@ static void answer_to_text(const struct optimize_report *report, const struct cl
     }
     text_add(out, setting_of(best, setting));
     if (choice->flags & CHOICE_STAY) {
-        text_addf(out, ", the highest clock, is the best (%s)\n", objective_title(report, title));
+        text_addf(out, ", %s, is the best (%s)\n",
+                  best->setting[0] ? "the baseline" : "the highest clock",
+                  objective_title(report, title));
         return;
     }
     text_addf(out, choice->saving >= 0 ? " saves %.*f" : " costs %.*f",
               choice->saving_error >= 0.01 ? 0 : 1, 100 * fabs(choice->saving));
     if (is_known(choice->saving_error))
         text_addf(out, " ± %.*f", choice->saving_error >= 0.01 ? 0 : 1, 100 * choice->saving_error);
-    text_addf(out, " %% energy, %.1f %% %s (%s)\n", 100 * fabs(choice->slowdown),
-              choice->slowdown < 0 ? "faster" : "slower", objective_title(report, title));
+    text_add(out, " % energy");
+    if (choice->baseline.setting[0])
+        text_addf(out, " against %s", choice->baseline.setting);
+    text_addf(out, ", %.1f %% %s (%s)\n", 100 * fabs(choice->slowdown),
+              choice->slowdown < 0 ? "less time" : "slower", objective_title(report, title));
 }
 
 static void add_flag(void *context, const char *name)
 {
     struct text *names = context;
     text_addf(names, "%s%s", names->length ? " " : "", name);
+}
+
+/* "" where there is nothing to run. */
+static const char *apply_of(const struct optimize_report *report, const struct optimize_point *best,
+                            char *to)
+{
+    const char *command = !best           ? NULL
+                          : report->apply ? report->apply
+                                          : command_of(best->freq_mhz, to);
+    return command ? command : "";
+}
+
+/* How to take it back; "" where it is no setting of the GPU. */
+static const char *undo_of(const char *apply)
+{
+    return strstr(apply, "nvidia-smi -lgc")   ? "sudo nvidia-smi -rgc"
+           : strstr(apply, "nvidia-smi -lmc") ? "sudo nvidia-smi -rmc"
+                                              : "";
 }
 
 static void choice_to_table(const struct clock_choice *choice, struct table *table)
@@ -143,7 +167,7 @@ void optimize_text(const struct optimize_report *report, bool color, struct text
 {
     static const struct table_column COLUMNS[] = {
         {"", false},        {"setting", true}, {"energy", true}, {"time", true},
-        {"at fmax", true},  {"", true},        {"EDP", true},    {"within 1 %", true},
+        {"baseline", true}, {"", true},        {"EDP", true},    {"within 1 %", true},
         {"regret %", true}, {"model", false},  {"flags", false},
     };
     struct table table = TABLE(COLUMNS);
@@ -164,10 +188,11 @@ void optimize_text(const struct optimize_report *report, bool color, struct text
             100 * FREQ_LEVEL);
     for (size_t i = 0; i < report->policy_count; i++)
         policy_to_text(report, &report->policies[i], out);
-    const struct optimize_point *best = report->count == 1 ? best_of(report->choices) : NULL;
-    if (best && is_known(best->freq_mhz))
-        text_addf(out, "\napply: %s    undo: sudo nvidia-smi -rgc\n",
-                  command_of(best->freq_mhz, command));
+    const char *apply =
+        apply_of(report, report->count == 1 ? best_of(report->choices) : NULL, command);
+    if (apply[0])
+        text_addf(out, "\napply: %s%s%s\n", apply, undo_of(apply)[0] ? "    undo: " : "",
+                  undo_of(apply));
     if (report->findings)
         power_findings_text(report->findings, color, out);
 }
@@ -191,7 +216,8 @@ static void point_to_json(const struct optimize_point *point, struct json *json)
     json_bool(json, "extrapolated", point->is_extrapolated);
 }
 
-static void recommended_to_json(const struct clock_choice *choice, struct json *json)
+static void recommended_to_json(const struct optimize_report *report,
+                                const struct clock_choice *choice, struct json *json)
 {
     char command[COMMAND_MAX];
     const struct optimize_point *best = best_of(choice);
@@ -201,8 +227,9 @@ static void recommended_to_json(const struct clock_choice *choice, struct json *
     }
     json_object(json, "recommended");
     point_to_json(best, json);
-    json_string(json, "command", command_of(best->freq_mhz, command));
-    json_string(json, "undo", is_known(best->freq_mhz) ? "sudo nvidia-smi -rgc" : NULL);
+    const char *apply = apply_of(report, best, command);
+    json_string(json, "command", str_or_null(apply));
+    json_string(json, "undo", str_or_null(undo_of(apply)));
     json_object_end(json);
 }
 
@@ -263,7 +290,7 @@ static void choice_to_json(const struct optimize_report *report, const struct cl
     json_string(json, "objective", report->objective);
     json_string(json, "gpu", str_or_null(choice->gpu));
     json_string(json, "application", str_or_null(choice->application));
-    recommended_to_json(choice, json);
+    recommended_to_json(report, choice, json);
     json_string(json, "reason", str_or_null(choice->reason));
     json_object(json, "baseline");
     point_to_json(&choice->baseline, json);

@@ -20,6 +20,7 @@ struct optimize_report {
     size_t policy_count;
     const struct data_findings *findings; /* NULL: none at hand */
     const char *source;                   /* the model's file; NULL: measurements */
+    const char *apply; /* the command that makes the recommended setting; NULL: that of its clock */
 };
 void optimize_text(const struct optimize_report *report, bool color, struct text *out);
 void optimize_json(const struct optimize_report *report, struct text *out);

@@ -176,7 +176,7 @@ static int read_limit(struct gpu *gpu, double *value)
     return code;
 }
 
-static int read_throttle(struct gpu *gpu, double *value)
+int nvml_card_throttle(const struct nvml_api *api, nvml_device handle, unsigned *out, bool *idle)
 {
     static const struct {
         unsigned long long theirs;
@@ -193,10 +193,11 @@ static int read_throttle(struct gpu *gpu, double *value)
         {1U << 8, THROTTLE_LIMIT}, /* the display's clock setting */
     };
     unsigned long long reasons = 0;
-    int code = NVML_CALL(gpu->api, clock_events, gpu->handle, &reasons);
+    int code = NVML_CALL(api, clock_events, handle, &reasons);
     if (code == NVML_FUNCTION_NOT_FOUND)
-        code = NVML_CALL(gpu->api, clock_throttle, gpu->handle, &reasons);
+        code = NVML_CALL(api, clock_throttle, handle, &reasons);
     unsigned bits = 0;
+    *idle = reasons & 1U;
     for (size_t i = 0; i < sizeof MAP / sizeof *MAP; i++) {
         if (reasons & MAP[i].theirs)
             bits |= MAP[i].ours;
@@ -205,7 +206,16 @@ static int read_throttle(struct gpu *gpu, double *value)
     /* The general slowdown bit accompanies the thermal and brake bits; alone it says nothing. */
     if (bits & (THROTTLE_THERMAL | THROTTLE_BRAKE))
         bits &= ~(unsigned)THROTTLE_OTHER;
-    *value = reasons ? bits | THROTTLE_OTHER : bits;
+    *out = reasons ? bits | THROTTLE_OTHER : bits;
+    return code;
+}
+
+static int read_throttle(struct gpu *gpu, double *value)
+{
+    unsigned bits;
+    bool idle;
+    int code = nvml_card_throttle(gpu->api, gpu->handle, &bits, &idle);
+    *value = bits;
     return code;
 }
 
@@ -486,6 +496,13 @@ void nvml_card_close(struct sensor *sensor)
     gpu_release(&state->gpu);
     free(state);
     sensor->state = NULL;
+}
+
+const struct nvml_api *nvml_card_api(const struct sensor *sensor, nvml_device *handle)
+{
+    const struct state *state = sensor->state;
+    *handle = state->gpu.handle;
+    return state->gpu.api;
 }
 
 enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card, unsigned number,

@@ -35,4 +35,13 @@ enum err nvml_card_processes(struct sensor *sensor, struct sensor_process out[SE
 
 void nvml_card_close(struct sensor *sensor);
 
+/* The library and the handle of an open card. */
+const struct nvml_api *nvml_card_api(const struct sensor *sensor, nvml_device *handle);
+
+/* What holds the clocks back, as enum throttle_bit; *idle: they are low for lack of work.  Returns the driver's code. */
+int nvml_card_throttle(const struct nvml_api *api, nvml_device handle, unsigned *bits, bool *idle);
+
+/* The control operations of the sensor contract. */
+extern const struct sensor_control nvml_control;
+
 #endif

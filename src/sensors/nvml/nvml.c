@@ -446,4 +446,5 @@ const struct sensor_driver sensor_nvml = {
     .read = nvml_card_read,
     .close = nvml_close,
     .processes = nvml_card_processes,
+    .control = &nvml_control,
 };

@@ -252,7 +252,8 @@ static void one_clock_for_two_applications(void **state)
         assert_non_null(points);
         for (size_t i = 0; i < 3; i++)
             points[i] = made(1000 + 200 * (double)i, JOULES[a][i], 1);
-        assert_int_equal(clock_choice_of_settings(points, 3, 2, &goal, &choices[a], &why), ERR_OK);
+        assert_int_equal(clock_choice_of_settings(points, 3, 2, &goal, NULL, &choices[a], &why),
+                         ERR_OK);
     }
     assert_int_equal(clock_policies_of(choices, 2, &goal, policies), 1);
     assert_near(policies[0].freq_mhz, 1200, 0);

@@ -1,0 +1,290 @@
+/* The settings of a sweep: what the best one saves, in a sentence; the best by each objective, with the number of those
+ * that the repeats cannot tell from it; and energy, time and their products at each, the least energy first. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "analysis/across.h"
+#include "analysis/analysis.h"
+#include "core/text.h"
+#include "metrics/edp.h"
+#include "power/clock_choice.h"
+#include "power/sweep_points.h"
+#include "stats/pareto.h"
+
+/* What is minimized: E T^n, or the time alone. */
+static const struct objective {
+    const char *name, *unit;
+    double energy, time; /* exponents */
+} OBJECTIVES[] = {
+    {"least energy", "J", 1, 0},
+    {"least EDP", "J·s", 1, 1},
+    {"least ED2P", "J·s²", 1, 2},
+    {"least time", "s", 0, 1},
+};
+
+/* The value at a point, and its standard uncertainty without what is common to all points. */
+static double value_of(const struct objective *objective, const struct sweep_figures *figures,
+                       double *error)
+{
+    double value = objective->energy > 0
+                       ? energy_delay_product(figures->joules, figures->seconds, objective->time)
+                       : figures->seconds;
+    if (objective->energy > 0 && objective->time == 0)
+        value = figures->joules;
+    double energy = objective->energy * figures->independent / figures->joules;
+    double time = objective->time * figures->seconds_error / figures->seconds;
+    *error = value * hypot(objective->energy > 0 ? energy : 0, objective->time > 0 ? time : 0);
+    return value;
+}
+
+static void put_setting(struct result *result, const struct sweep *sweep, size_t point)
+{
+    struct text setting = {0};
+    sweep_setting(sweep, point, &setting);
+    result_text(result, "setting", text_get(&setting));
+    text_release(&setting);
+}
+
+/* Of the points whose value is known, the least one; how many others are no worse for all that is known. */
+static void put_best(struct result *result, const struct sweep *sweep,
+                     const struct sweep_figures *figures, const struct objective *objective)
+{
+    size_t best = sweep->point_count, like = 0;
+    double least = INFINITY, least_error = UNKNOWN, error;
+    for (size_t p = 0; p < sweep->point_count; p++) {
+        double value = value_of(objective, &figures[p], &error);
+        if (value < least) {
+            best = p;
+            least = value;
+            least_error = error;
+        }
+    }
+    bool found = best < sweep->point_count;
+    for (size_t p = 0; found && p < sweep->point_count; p++) {
+        double value = value_of(objective, &figures[p], &error);
+        double apart = NORMAL_95 * hypot(error, least_error);
+        like += p != best && is_known(value) && !(value - least > apart);
+    }
+    result_group(result, NULL);
+    result_text(result, "objective", objective->name);
+    if (found)
+        put_setting(result, sweep, best);
+    else
+        result_text(result, "setting", NULL);
+    result_figure(result, "value", found ? least : UNKNOWN, least_error, objective->unit);
+    result_count(result, "not_distinguishable", like);
+    result_end(result);
+}
+
+/* What is known of the points, by their number. */
+struct settings {
+    struct sweep_points points;
+    struct sweep_figures *figures;
+    double *quality, *cost, *worth; /* cost and worth: energy and minus time, for pareto_mark */
+    bool *optimal;
+    size_t *order; /* by energy, unknown ones last */
+};
+
+static void put_point(struct result *result, const struct settings *all, size_t point)
+{
+    const struct sweep *sweep = &all->points.sweep;
+    const struct sweep_figures *figures = &all->figures[point];
+    result_group(result, NULL);
+    put_setting(result, sweep, point);
+    result_group(result, "values");
+    for (size_t k = 0; k < sweep->knob_count; k++)
+        result_text(result, sweep->knobs[k], sweep->values[point * sweep->knob_count + k]);
+    result_end(result);
+    result_figure(result, "joules", figures->joules, figures->plus_minus, "J");
+    result_figure(result, "seconds", figures->seconds, figures->seconds_error, "s");
+    result_number(result, "watts", ratio(figures->joules, figures->seconds), "W");
+    result_number(result, "edp", energy_delay_product(figures->joules, figures->seconds, 1), "J·s");
+    result_number(result, "ed2p", energy_delay_product(figures->joules, figures->seconds, 2),
+                  "J·s²");
+    result_number(result, "accuracy", all->quality[point], "");
+    result_flag(result, "pareto_optimal", all->optimal[point]);
+    result_count(result, "repeats", figures->measured);
+    result_count(result, "failed", figures->failed);
+    result_end(result);
+}
+
+/* ---- the answer ---- */
+
+/* "threads=4 saves 50 ± 1 % energy against threads=1, in 70 % less time." */
+static void add_answer(const struct settings *all, const struct clock_choice *choice,
+                       struct text *out)
+{
+    const struct optimize_point *best = &choice->points[choice->optimum.best];
+    const char *per = all->points.is_per_query ? "query" : "run";
+    char at[64], base[64] = "the highest clock";
+    (void)str_format(at, sizeof at, "%g MHz", best->freq_mhz);
+    const char *setting = best->setting[0] ? best->setting : at;
+    if (choice->flags & CHOICE_STAY) {
+        text_addf(out, "%s uses the least energy per %s: no other setting saves any.", setting,
+                  per);
+        return;
+    }
+    text_addf(out, "%s uses %.1f", setting, 100 * choice->saving);
+    if (is_known(choice->saving_error))
+        text_addf(out, " ± %.1f", 100 * choice->saving_error);
+    text_addf(out, " %% less energy per %s than %s, in %.1f %% %s time", per,
+              choice->baseline.setting[0] ? choice->baseline.setting : base,
+              100 * fabs(choice->slowdown), choice->slowdown < 0 ? "less" : "more");
+    text_add(out, is_known(choice->saving_error) ? "." : " (± unknown: no repeats).");
+}
+
+static enum err put_answer(struct result *result, const struct settings *all, const char *directory,
+                           struct error *why)
+{
+    struct optimize_goal goal = optimize_goal_edp();
+    struct clock_choice choice;
+    struct text answer = {0};
+    goal.time_exponent = 0;
+    enum err err = sweep_choice_of(&all->points, directory, &goal, &choice, why);
+    if (!err && choice.is_recommended)
+        add_answer(all, &choice, &answer);
+    else if (!err)
+        text_addf(&answer, "No setting is shown to save energy: %s.", choice.reason);
+    if (sweep_points_is_estimated(&all->points))
+        text_add(&answer, " Energies are estimated, not measured.");
+    result_text(result, "conclusion", text_get(&answer));
+    result_number(result, "saving_pct", err ? UNKNOWN : 100 * choice.saving, "%");
+    result_number(result, "saving_plus_minus_pct", err ? UNKNOWN : 100 * choice.saving_error, "%");
+    result_text(result, "baseline",
+                err || !choice.baseline.setting[0] ? NULL : choice.baseline.setting);
+    text_release(&answer);
+    clock_choice_release(&choice);
+    return err;
+}
+
+static enum err put_summary(struct result *result, const struct settings *all,
+                            const char *directory, struct error *why)
+{
+    const struct sweep *sweep = &all->points.sweep;
+    size_t settings = 0;
+    char left_out[160];
+    for (size_t p = 0; p < sweep->point_count; p++)
+        settings += all->figures[p].measured > 0;
+    result_group(result, "summary");
+    enum err err = put_answer(result, all, directory, why);
+    result_count(result, "settings", settings);
+    result_count(result, "attempts", sweep->count);
+    result_count(result, "failed", sweep_points_excluded(&all->points, SWEEP_FAILED));
+    result_count(result, "left_out",
+                 sweep->count - sweep_points_excluded(&all->points, SWEEP_USED));
+    result_text(result, "per", all->points.is_per_query ? "query" : "run");
+    result_flag(result, "estimated", sweep_points_is_estimated(&all->points));
+    result_number(result, "seed", sweep->seed, "");
+    result_flag(result, "complete", sweep->ended);
+    result_end(result);
+    sweep_points_exclusions(&all->points, left_out, sizeof left_out);
+    if (left_out[0])
+        result_warn(result, "attempts left out: %s", left_out);
+    if (!sweep->ended)
+        result_warn(result, "the sweep is not complete: `ipw sweep --resume` continues it");
+    return err;
+}
+
+static void warn_of_flags(struct result *result, const struct sweep_points *points)
+{
+    size_t flagged = 0;
+    for (size_t i = 0; i < points->sweep.count; i++)
+        flagged += !points->items[i].exclusion && points->sweep.attempts[i].flags[0];
+    if (flagged)
+        result_warn(result, "%zu of %zu attempts have warnings of their conditions: see their runs",
+                    flagged, points->sweep.count);
+}
+
+/* ---- all of it ---- */
+
+static enum err put_all(struct result *result, const struct settings *all, const char *directory,
+                        struct error *why)
+{
+    const struct sweep *sweep = &all->points.sweep;
+    enum err err = pareto_mark(all->cost, all->worth, sweep->point_count, all->optimal);
+    if (!err)
+        err = put_summary(result, all, directory, why);
+    if (err)
+        return err;
+    result_group(result, "data");
+    result_list(result, "best");
+    for (size_t i = 0; i < sizeof OBJECTIVES / sizeof *OBJECTIVES; i++)
+        put_best(result, sweep, all->figures, &OBJECTIVES[i]);
+    result_end(result);
+    result_list(result, "settings");
+    for (size_t i = 0; i < sweep->point_count; i++)
+        put_point(result, all, all->order[i]);
+    result_end(result);
+    result_end(result);
+    warn_of_flags(result, &all->points);
+    return ERR_OK;
+}
+
+/* Insertion keeps the order of equal ones; a sweep has hundreds of settings at most. */
+static void order_by_energy(struct settings *all)
+{
+    for (size_t p = 0; p < all->points.sweep.point_count; p++) {
+        size_t at = p;
+        for (; at && !(all->cost[all->order[at - 1]] <= all->cost[p]) && is_known(all->cost[p]);
+             at--)
+            all->order[at] = all->order[at - 1];
+        all->order[at] = p;
+    }
+}
+
+static enum err fill(struct settings *all, struct error *why)
+{
+    size_t count = all->points.sweep.point_count, measured = 0;
+    all->figures = calloc(count, sizeof *all->figures);
+    all->quality = calloc(count, sizeof *all->quality);
+    all->cost = calloc(count, sizeof *all->cost);
+    all->worth = calloc(count, sizeof *all->worth);
+    all->optimal = calloc(count, sizeof *all->optimal);
+    all->order = calloc(count, sizeof *all->order);
+    if (!all->figures || !all->quality || !all->cost || !all->worth || !all->optimal || !all->order)
+        return err_no_memory(why);
+    for (size_t p = 0; p < count; p++) {
+        all->figures[p] = sweep_points_figures(&all->points, p, &all->quality[p]);
+        all->cost[p] = all->figures[p].joules;
+        all->worth[p] = -all->figures[p].seconds;
+        measured += all->figures[p].measured > 0;
+    }
+    order_by_energy(all);
+    char reasons[160];
+    sweep_points_exclusions(&all->points, reasons, sizeof reasons);
+    return measured ? ERR_OK
+                    : err_set(why, ERR_NO_DATA, "no setting was measured: %s",
+                              reasons[0] ? reasons : "no attempt has ended yet");
+}
+
+static enum err sweep_run(struct analysis *analysis, struct error *why)
+{
+    struct settings all = {0};
+    enum err err = sweep_points_load(analysis->sweep, &all.points, why);
+    if (err)
+        return err;
+    err = fill(&all, why);
+    if (!err)
+        err = put_all(analysis->result, &all, analysis->sweep, why);
+    free(all.figures);
+    free(all.quality);
+    free(all.cost);
+    free(all.worth);
+    free(all.optimal);
+    free(all.order);
+    sweep_points_release(&all.points);
+    return err;
+}
+
+static const struct result_phrase FINDING[] = {
+    {"", "summary.conclusion", ""},
+    {0},
+};
+
+const struct analysis_driver analysis_sweep = {
+    .name = "sweep",
+    .summary = "settings of a sweep: energy, time, EDP, Pareto-optimal ones, the best by each",
+    .of_sweep = true,
+    .finding = FINDING,
+    .run = sweep_run,
+};

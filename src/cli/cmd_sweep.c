@@ -1,0 +1,560 @@
+/* ipw sweep: a command or a profile at every setting of its knobs.
+ *
+ *   $ ipw sweep --knob threads=1,2,4,8 --repeat 3 -- llama-bench -t {threads}
+ *
+ * Progress goes to stderr, the settings that were measured to stdout. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/analysis.h"
+#include "cli/common.h"
+#include "core/clock.h"
+#include "core/json.h"
+#include "core/secret.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/proc.h"
+#include "report/text/analysis_report.h"
+#include "report/text/format.h"
+#include "runner/sweep.h"
+#include "runner/sweep_control.h"
+
+struct sweep_options {
+    struct measure_options measure;
+    struct option_list knobs;
+    bool paired, profile, control, restore, dry_run, json, quiet;
+    unsigned repeats, most_repeats, warmups;
+    double until_pct, cooldown_s, seed, least_mhz;
+    const char *output_dir, *resume, *list, *mode, *objective;
+    unsigned probes;
+};
+
+static struct sweep_options args = {.repeats = 1,
+                                    .most_repeats = 10,
+                                    .until_pct = UNKNOWN,
+                                    .cooldown_s = UNKNOWN,
+                                    .seed = UNKNOWN,
+                                    .least_mhz = 510,
+                                    .probes = 4,
+                                    .mode = "custom",
+                                    .objective = "edp"};
+
+/* The n of E T^n. */
+static const struct {
+    const char *name;
+    double exponent;
+} OBJECTIVES[] = {{"energy", 0}, {"edp", 1}, {"ed2p", 2}};
+static const char *const OBJECTIVE_NAMES[] = {"energy", "edp", "ed2p", NULL};
+static const char *const MODES[] = {"custom", "baseline", "dvfs", "probe", NULL};
+
+/* ---- what is asked for ---- */
+
+static enum err add_option(struct sweep *sweep, const char *name, const char *value)
+{
+    enum err err = sweep_word(&sweep->options, &sweep->option_count, name);
+    return err || !value ? err : sweep_word(&sweep->options, &sweep->option_count, value);
+}
+
+/* For the program that measures a point, as its own options. */
+static enum err add_options(struct sweep *sweep)
+{
+    const struct measure_options *measure = &args.measure;
+    char number[32];
+    enum err err = ERR_OK;
+    if (measure->devices)
+        err = add_option(sweep, "--devices", measure->devices);
+    if (!err && measure->sensors)
+        err = add_option(sweep, "--sensors", measure->sensors);
+    if (!err && measure->rate_hz > 0) {
+        str_format(number, sizeof number, "%.10g", measure->rate_hz);
+        err = add_option(sweep, args.profile ? "--sample-rate" : "--rate", number);
+    }
+    if (!err && measure->require_energy)
+        err = add_option(sweep, "--require-energy", NULL);
+    if (!err && measure->idle_s > 0) {
+        str_format(number, sizeof number, "%.10g", measure->idle_s);
+        err = add_option(sweep, "--idle", number);
+    }
+    if (!err && args.warmups) {
+        str_format(number, sizeof number, "%u", args.warmups);
+        err = add_option(sweep, "--warmup", number);
+    }
+    return err;
+}
+
+static enum err set_command(struct sweep *sweep, const char **words, size_t count)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < sweep->word_count; i++)
+        free(sweep->command[i]);
+    sweep->word_count = 0;
+    for (size_t i = 0; !err && i < count; i++)
+        err = sweep_word(&sweep->command, &sweep->word_count, words[i]);
+    return err;
+}
+
+static bool mode_is(const char *mode)
+{
+    return strcmp(args.mode, mode) == 0;
+}
+
+/* The --knob gpu-clock of the mode.  Without a GPU that can be asked, its default alone, with the reason. */
+static enum err clock_knob(struct sweep *sweep, struct text *out, struct error *why)
+{
+    double *clocks = NULL;
+    size_t count;
+    struct error reason = {0};
+    enum err err =
+        sweep_control_clocks(NULL, args.measure.devices, args.least_mhz, &clocks, &count, &reason);
+    if (err && !sweep_control_is_refused(err))
+        err = err_set(why, err, "%s", reason.text);
+    else if (err) {
+        tell("ipw sweep: --control is not possible: %s\n", reason.text);
+        tell("ipw sweep: MEASURES ONLY: clocks and power limit stay as they are\n");
+        text_add(out, "gpu-clock=default");
+        sweep->uncontrolled = strdup(reason.text);
+        err = sweep->uncontrolled ? ERR_OK : err_no_memory(why);
+    } else if (mode_is("probe")) {
+        sweep_probe_knob(clocks, count, args.probes, out);
+    } else {
+        text_add(out, "gpu-clock=");
+        for (size_t i = 0; i < count; i++)
+            text_addf(out, "%s%.10g", i ? "," : "", clocks[i]);
+    }
+    free(clocks);
+    return err;
+}
+
+static enum err mode_knob(struct sweep *sweep, struct text *out, struct error *why)
+{
+    if (!mode_is("baseline"))
+        return clock_knob(sweep, out, why);
+    text_add(out, "gpu-clock=default");
+    sweep->control = true;
+    sweep->uncontrolled = strdup("baseline: the GPU's own clocks");
+    return sweep->uncontrolled ? ERR_OK : err_no_memory(why);
+}
+
+static enum err find_points(struct sweep *sweep, struct error *why)
+{
+    struct text knob = {0};
+    enum err err = ERR_OK;
+    if (args.list)
+        return sweep_read_list(args.list, sweep, why);
+    if (!mode_is("custom")) {
+        err = mode_knob(sweep, &knob, why);
+        if (!err && args.knobs.count == OPTION_LIST_MAX)
+            err = err_set(why, ERR_USAGE, "too many knobs");
+        if (!err)
+            args.knobs.items[args.knobs.count++] = text_get(&knob);
+    }
+    if (!err)
+        err = sweep_expand(args.knobs.items, args.knobs.count, args.paired, sweep, why);
+    text_release(&knob);
+    return err;
+}
+
+static enum err set_how(struct sweep *sweep)
+{
+    bool until = is_known(args.until_pct);
+    unsigned least = until && args.repeats < 2 ? 2 : args.repeats; /* one has no standard error */
+    sweep->profile = args.profile;
+    sweep->control = args.control;
+    sweep->repeats = least;
+    sweep->most_repeats = until && args.most_repeats > least ? args.most_repeats : least;
+    sweep->until_pct = args.until_pct;
+    sweep->cooldown_s = args.cooldown_s;
+    sweep->started_at = seconds(clock_wall());
+    sweep->starts = 1;
+    sweep->seed = is_known(args.seed) ? (unsigned)args.seed : (unsigned)sweep->started_at;
+    sweep->least_mhz = mode_is("dvfs") || mode_is("probe") ? args.least_mhz : UNKNOWN;
+    sweep->time_exponent = UNKNOWN;
+    for (size_t i = 0; i < sizeof OBJECTIVES / sizeof *OBJECTIVES; i++)
+        if (mode_is("probe") && strcmp(OBJECTIVES[i].name, args.objective) == 0)
+            sweep->time_exponent = OBJECTIVES[i].exponent;
+    sweep->mode = strdup(args.mode);
+    return sweep->mode ? ERR_OK : ERR_NO_MEMORY;
+}
+
+static enum err plan(struct sweep *sweep, const char **words, size_t count, struct error *why)
+{
+    enum err err = err_explain(why, set_how(sweep));
+    if (!err)
+        err = find_points(sweep, why);
+    if (!err)
+        err = err_explain(why, set_command(sweep, words, count));
+    if (!err)
+        err = err_explain(why, add_options(sweep));
+    if (!err && sweep->control)
+        err = sweep_control_check(sweep, why);
+    return err ? err : sweep_check_command(sweep, why);
+}
+
+/* A secret of the command is not in the journal: it must be given again. */
+static enum err check_secrets(const struct sweep *sweep, struct error *why)
+{
+    for (size_t i = 0; i < sweep->word_count; i++)
+        if (strstr(sweep->command[i], SECRET_MARK))
+            return err_set(why, ERR_USAGE,
+                           "the command has a secret, which was not recorded: repeat it after --");
+    return ERR_OK;
+}
+
+/* ---- --dry-run ---- */
+
+/* As a shell would need it. */
+static void add_quoted(struct text *out, const char *word)
+{
+    static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./=:,+@%";
+    if (*word && strspn(word, PLAIN) == strlen(word)) {
+        text_add(out, word);
+        return;
+    }
+    text_add(out, "'");
+    for (; *word; word++)
+        *word == '\'' ? text_add(out, "'\\''") : text_add_bytes(out, word, 1);
+    text_add(out, "'");
+}
+
+static void add_step(const struct sweep *sweep, const struct sweep_step *step, struct text *out)
+{
+    char **words = sweep_words(sweep, step->point);
+    text_addf(out, " %2u  ", step->repeat);
+    sweep_setting(sweep, step->point, out);
+    text_add(out, ":");
+    for (size_t i = 0; words && words[i]; i++) {
+        text_add(out, " ");
+        add_quoted(out, words[i]);
+    }
+    text_add(out, "\n");
+    out->failed = out->failed || !words;
+    sweep_free_words(words);
+}
+
+/* Marks each step as made in a copy of the list of attempts, so that the next one comes. */
+static int show_plan(struct sweep *sweep)
+{
+    struct text out = {0};
+    struct sweep_step step;
+    double left_s;
+    size_t left = sweep_left(sweep, &left_s);
+    char cell[FORMAT_MAX];
+    enum err err = ERR_OK;
+    text_addf(&out, "%zu settings, %zu attempts to make, seed %u\n", sweep->point_count, left,
+              sweep->seed);
+    if (sweep->control && !sweep->uncontrolled)
+        text_add(&out, "sets clocks or the power limit of the GPU, which needs root\n");
+    sweep->until_pct = UNKNOWN; /* how many more repeats there will be is not known */
+    while (!err && !out.failed && sweep_next(sweep, &step)) {
+        struct sweep_attempt *attempts =
+            realloc(sweep->attempts, (sweep->count + 1) * sizeof *attempts);
+        err = attempts ? ERR_OK : ERR_NO_MEMORY;
+        if (err)
+            break;
+        sweep->attempts = attempts;
+        attempts[sweep->count++] =
+            (struct sweep_attempt){.point = step.point, .repeat = step.repeat};
+        add_step(sweep, &step, &out);
+    }
+    if (is_known(left_s))
+        text_addf(&out, "expected time: %s\n", format_duration(cell, left_s));
+    else
+        text_add(&out, "expected time: unknown until a setting has been measured\n");
+    int code = err || out.failed ? complain(EXIT_FAILED, "out of memory") : put_output(&out);
+    text_release(&out);
+    return code;
+}
+
+/* ---- progress ---- */
+
+static void show_begin(void *context, const struct sweep *sweep, const struct sweep_step *step)
+{
+    struct text setting = {0};
+    double left_s;
+    char cell[FORMAT_MAX];
+    size_t left = sweep_left(sweep, &left_s);
+    (void)context;
+    if (args.quiet)
+        return;
+    sweep_setting(sweep, step->point, &setting);
+    tell("ipw sweep: %s, repeat %u; %zu left%s%s\n", text_get(&setting), step->repeat, left,
+         is_known(left_s) && left ? ", about " : "",
+         is_known(left_s) && left ? format_duration(cell, left_s) : "");
+    text_release(&setting);
+}
+
+static void show_end(void *context, const struct sweep *sweep, const struct sweep_attempt *attempt)
+{
+    const char *directory = context;
+    char folder[1024], log[1100];
+    (void)sweep;
+    if (attempt->exit_code &&
+        sweep_folder(directory, attempt->point, attempt->repeat, folder, sizeof folder) &&
+        sweep_log(folder, log, sizeof log))
+        tell("ipw sweep: failed with exit status %d; see %s\n", attempt->exit_code, log);
+}
+
+/* ---- results ---- */
+
+enum { SETTINGS_SHOWN = 8 };
+
+static int show_result(const char *directory)
+{
+    struct error why = {0};
+    struct result result;
+    struct text out = {0};
+    struct json json;
+    const struct analysis_input input = {.sweep = directory};
+    const struct params none = {0};
+    enum err err = analysis_run(analysis_driver_find("sweep", &why), &input, &none, &result);
+    int code = EXIT_DONE;
+    if (err && err != ERR_NO_DATA)
+        code = complain(EXIT_FAILED, "%s", result.why.text);
+    else if (args.json) {
+        json_init(&json, &out, true);
+        json_object(&json, NULL);
+        json_string(&json, "directory", directory);
+        result_to_json(&result, "sweep", &json);
+        json_object_end(&json);
+        text_add(&out, "\n");
+    } else
+        analysis_brief(&result, SETTINGS_SHOWN, wants_color(STDOUT_FILENO), &out);
+    if (!code)
+        code = put_output(&out);
+    text_release(&out);
+    result_release(&result);
+    return code;
+}
+
+static int usage_or_failure(enum err err, const struct error *why)
+{
+    return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+}
+
+/* ---- control ---- */
+
+/* A new sweep that may not set clocks measures without; one that has begun does not change its points. */
+static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_control **out,
+                             struct error *why)
+{
+    *out = NULL;
+    if (!sweep->control || sweep->uncontrolled)
+        return ERR_OK;
+    enum err err = sweep_control_begin(sweep, out, why);
+    if (err && is_new && sweep_control_is_refused(err)) {
+        tell("ipw sweep: --control is not possible: %s\n", why->text);
+        tell("ipw sweep: MEASURES ONLY: clocks and power limit stay as they are\n");
+        return err_explain(why, sweep_control_forgo(sweep, why));
+    }
+    if (!err && !args.quiet)
+        tell("ipw sweep: sets clocks or the power limit of %s as root, and restores them at the "
+             "end; after a crash: `ipw sweep --restore`\n",
+             sweep_control_device(*out));
+    return err;
+}
+
+static int restore(void)
+{
+    unsigned restored, held;
+    struct error why = {0};
+    enum err err = sweep_control_restore(&restored, &held, &why);
+    if (restored)
+        tell("ipw sweep: restored %u GPU%s\n", restored, restored == 1 ? "" : "s");
+    if (held)
+        tell("ipw sweep: %u GPU%s left alone: a running process controls %s\n", held,
+             held == 1 ? "" : "s", held == 1 ? "it" : "them");
+    if (err)
+        return complain(EXIT_FAILED, "%s", why.text);
+    if (!restored && !held)
+        tell("ipw sweep: nothing to restore\n");
+    return EXIT_DONE;
+}
+
+/* ---- the sweep ---- */
+
+static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_control *control)
+{
+    const struct sweep_progress progress = {show_begin, show_end, writer->directory};
+    struct error why = {0}, later = {0};
+    int number, code = EXIT_DONE;
+    if (!args.quiet)
+        tell("ipw sweep: %zu settings into %s, seed %u\n", sweep->point_count, writer->directory,
+             sweep->seed);
+    enum err err = sweep_execute(sweep, writer, control, &progress, &number, &why);
+    enum err restored = sweep_control_end(control, &later);
+    if (restored)
+        code = complain(EXIT_FAILED, "%s; `ipw sweep --restore` tries again", later.text);
+    if (err)
+        return complain(EXIT_FAILED, "%s", why.text);
+    if (number) {
+        tell("ipw sweep: interrupted; `ipw sweep --resume %s` continues it\n", writer->directory);
+        return 128 + number;
+    }
+    for (size_t i = 0; i < sweep->count; i++)
+        if (sweep->attempts[i].exit_code)
+            code = EXIT_FAILED;
+    int shown = show_result(writer->directory);
+    return shown ? shown : code;
+}
+
+static int resume(const char **words, size_t count)
+{
+    struct sweep sweep;
+    struct run_writer writer;
+    struct sweep_control *control = NULL;
+    struct error why = {0};
+    if (args.knobs.count || args.control)
+        return complain(EXIT_USAGE, "--resume continues with the knobs of the sweep: drop %s",
+                        args.knobs.count ? "--knob" : "--control");
+    enum err err = args.dry_run ? sweep_load(args.resume, &sweep, &why)
+                                : sweep_reopen(&sweep, args.resume, &writer, &why);
+    if (err)
+        return usage_or_failure(err, &why);
+    if (count)
+        err = err_explain(&why, set_command(&sweep, words, count));
+    if (!err)
+        err = check_secrets(&sweep, &why);
+    if (!err)
+        err = sweep_check_command(&sweep, &why);
+    if (!err && !args.dry_run)
+        err = take_control(&sweep, false, &control, &why);
+    int code = err            ? usage_or_failure(err, &why)
+               : args.dry_run ? show_plan(&sweep)
+                              : execute(&sweep, &writer, control);
+    if (!args.dry_run)
+        run_writer_close(&writer);
+    sweep_release(&sweep);
+    return code;
+}
+
+static int begin(const char **words, size_t count)
+{
+    struct sweep sweep = {0};
+    struct run_writer writer;
+    struct sweep_control *control = NULL;
+    struct error why = {0};
+    enum err err = plan(&sweep, words, count, &why);
+    int code;
+    if (!err && !args.dry_run)
+        err = take_control(&sweep, true, &control, &why);
+    if (err) {
+        code = usage_or_failure(err, &why);
+    } else if (args.dry_run) {
+        code = show_plan(&sweep);
+    } else if ((err = sweep_create(&sweep, args.output_dir, &writer, &why))) {
+        code = usage_or_failure(err, &why);
+        (void)!sweep_control_end(control, &why); /* nothing was set */
+    } else {
+        code = execute(&sweep, &writer, control);
+        run_writer_close(&writer);
+    }
+    sweep_release(&sweep);
+    return code;
+}
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.name = "knob", .type = OPTION_LIST, .target = &args.knobs, .value = "NAME=VALUES",
+     .help = "values of {NAME}: 1,2,4 or 600-1200:150; may be repeated"},
+    {.name = "paired", .type = OPTION_FLAG, .target = &args.paired,
+     .help = "first values together, then second ones (default: all combinations)"},
+    {.name = "list", .type = OPTION_TEXT, .target = &args.list, .value = "FILE",
+     .help = "points from a CSV file: names of knobs, then a setting a line"},
+    {.name = "mode", .type = OPTION_CHOICE, .target = &args.mode, .value = "MODE", .choices = MODES,
+     .help = "custom (--knob, --list), baseline, dvfs (all clocks) or probe"},
+    {.name = "min-clock", .type = OPTION_NUMBER, .target = &args.least_mhz, .value = "MHZ",
+     .help = "lowest clock of modes dvfs and probe (default: 510)", .least = 0, .most = 1e5},
+    {.name = "probes", .type = OPTION_COUNT, .target = &args.probes, .value = "PROBES",
+     .help = "clocks that mode probe begins with, 3 to 5 (default: 4)", .least = SWEEP_PROBES_LEAST, .most = SWEEP_PROBES_MOST},
+    {.name = "objective", .type = OPTION_CHOICE, .target = &args.objective, .value = "OBJECTIVE", .choices = OBJECTIVE_NAMES,
+     .help = "what mode probe minimizes: energy, edp (default) or ed2p"},
+    {.name = "profile", .type = OPTION_FLAG, .target = &args.profile,
+     .help = "what follows -- are options of `ipw profile`, not a command"},
+    {.name = "control", .type = OPTION_FLAG, .target = &args.control,
+     .help = "set knobs gpu-clock, mem-clock, power-limit on the GPU; needs root"},
+    {.name = "restore", .type = OPTION_FLAG, .target = &args.restore,
+     .help = "put back the GPU settings that a killed sweep left, and stop"},
+    {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.repeats, .value = "N",
+     .help = "measure each setting N times (default: 1)", .least = 1, .most = 10000},
+    {.name = "until-pct", .type = OPTION_NUMBER, .target = &args.until_pct, .value = "P",
+     .help = "repeat a setting until its standard error is P % of its energy", .least = 0.01, .most = 100},
+    {.name = "max-repeats", .type = OPTION_COUNT, .target = &args.most_repeats, .value = "N",
+     .help = "at most N times, with --until-pct (default: 10)", .least = 2, .most = 10000},
+    {.name = "warmup", .type = OPTION_COUNT, .target = &args.warmups, .value = "N",
+     .help = "run the command N times first, unmeasured, each time", .most = 100000},
+    {.name = "cooldown-s", .type = OPTION_NUMBER, .target = &args.cooldown_s, .value = "S",
+     .help = "wait S seconds between attempts", .least = 0, .most = 86400},
+    IDLE_OPTION_ROW(args.measure, "measure idle power first, S seconds, each time", 0.05),
+    {.name = "seed", .type = OPTION_NUMBER, .target = &args.seed, .value = "N",
+     .help = "random seed of the order (default: from the clock)", .least = 0, .most = 4294967295.0},
+    {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
+     .help = "parent of the sweep's directory (default: runs)"},
+    {.name = "resume", .type = OPTION_TEXT, .target = &args.resume, .value = "SWEEP",
+     .help = "continue the sweep in that directory"},
+    {.name = "dry-run", .type = OPTION_FLAG, .target = &args.dry_run,
+     .help = "print the attempts in their order, with their expected time, and stop"},
+    {.name = "json", .type = OPTION_FLAG, .target = &args.json,
+     .help = "print one JSON object to stdout at the end"},
+    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
+     .help = "no progress lines"},
+    MEASURE_OPTION_ROWS(args.measure, "rate"),
+    {0},
+};
+/* clang-format on */
+
+static const char *conflict_of_modes(void)
+{
+    bool clocks = mode_is("dvfs") || mode_is("probe");
+    if (args.list && (args.knobs.count || args.paired || !mode_is("custom")))
+        return "--list has all knobs and points: drop --knob, --paired and --mode";
+    if (clocks && !args.control && !args.resume)
+        return "modes dvfs and probe set the GPU's clock: give --control, which needs root";
+    if (mode_is("baseline") && args.control)
+        return "mode baseline leaves the GPU as it is: drop --control";
+    return NULL;
+}
+
+static int sweep_main(const char **words, size_t count)
+{
+    if (args.restore)
+        return count ? complain_usage("--restore takes no command") : restore();
+    secret_add_words((char *const *)words);
+    if (!count && !args.resume)
+        return complain_usage(args.profile ? "missing options of `ipw profile`"
+                                           : "missing command");
+    if (is_known(args.seed) && args.seed != floor(args.seed))
+        return complain(EXIT_USAGE, "--seed takes a whole number");
+    const char *conflict = conflict_of_modes();
+    if (conflict)
+        return complain(EXIT_USAGE, "%s", conflict);
+    if (args.profile && args.warmups)
+        return complain(EXIT_USAGE, "--warmup is for commands: use --warmup-queries after --");
+    proc_block_signals();
+    return args.resume ? resume(words, count) : begin(words, count);
+}
+
+const struct command command_sweep = {
+    .name = "sweep",
+    .summary = "measure a command or a profile at every setting of its knobs",
+    .usage = "[OPTIONS] -- COMMAND [ARGUMENTS]",
+    .details =
+        "Each {NAME} in the command is replaced by a value of --knob NAME; no shell is involved.\n"
+        "Every setting is measured by `ipw run` or, with --profile, by `ipw profile`, in random\n"
+        "order. A command that fails is recorded with its exit status, and the sweep goes on:\n"
+        "the exit status is then 1.\n\n"
+        "The sweep is a directory with a run for each attempt. `ipw analyze`, `compare`, `plot`\n"
+        "and `report` read it. After an interruption or a kill, --resume SWEEP makes the attempts\n"
+        "that are left.\n\n"
+        "With --control the knobs gpu-clock, mem-clock and power-limit are set on the GPU for "
+        "each\n"
+        "setting, through its driver: that needs root, and a GPU whose clocks and power limit are\n"
+        "at their defaults. The value `default` leaves a knob as it is. They are restored at the\n"
+        "end, after a signal and, by a watchdog process, after a kill. Where control is not\n"
+        "permitted the sweep measures at the GPU's own clocks, and says so.",
+    .rows = ROWS,
+    .words = WORDS_FOLLOW,
+    .run = sweep_main,
+};

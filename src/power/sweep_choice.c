@@ -1,0 +1,104 @@
+/* The best setting of a sweep (power/clock_choice.h): clocks by a fit, anything else as measured, and what was left out. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "power/clock_choice.h"
+#include "power/sweep_points.h"
+
+/* What was left out, as the checks of a file would say it. */
+static enum err note_exclusions(const struct sweep_points *points, struct clock_choice *out,
+                                struct data_findings *findings)
+{
+    static const enum data_check CHECKS[SWEEP_EXCLUSIONS] = {
+        [SWEEP_FAILED] = CHECK_FAILED_RUNS,
+        [SWEEP_THROTTLED] = CHECK_THROTTLED_RUNS,
+        [SWEEP_OFF_TARGET] = CHECK_CLOCK_MISMATCH,
+        [SWEEP_UNMEASURED] = CHECK_INVALID_VALUE};
+    enum err err = ERR_OK;
+    for (enum sweep_exclusion e = SWEEP_USED + 1; !err && e < SWEEP_EXCLUSIONS; e++) {
+        char text[80];
+        size_t rows = sweep_points_excluded(points, e);
+        if (!rows)
+            continue;
+        (void)str_format(text, sizeof text, "%zu of %zu attempts: %s", rows, points->sweep.count,
+                         sweep_exclusion_name(e));
+        out->checks |= 1u << CHECKS[e];
+        if (findings)
+            err = data_findings_add(findings, CHECKS[e], rows, text);
+    }
+    return err;
+}
+
+static size_t find_setting(const struct setting_points *settings, const char *name)
+{
+    size_t at = 0;
+    while (at < settings->count && strcmp(settings->items[at].setting, name) != 0)
+        at++;
+    return at;
+}
+
+enum err sweep_choice_of_settings(const struct sweep_question *q, struct clock_choice *out,
+                                  struct data_findings *findings, struct error *why)
+{
+    struct setting_points settings;
+    *out = (struct clock_choice){0};
+    enum err err = sweep_points_settings(q->points, q->where, &settings, why);
+    if (err)
+        return err;
+    size_t baseline = q->baseline ? find_setting(&settings, q->baseline)
+                                  : sweep_points_baseline(q->points, &settings);
+    if (baseline == settings.count) {
+        err = err_set(why, ERR_USAGE, "--baseline: no setting '%.60s' was measured: '%.100s' was",
+                      q->baseline, settings.items[0].setting);
+        free(settings.items);
+        return err;
+    }
+    err = clock_choice_of_settings(settings.items, settings.count, baseline, q->goal,
+                                   sweep_points_void(q->points), out, why);
+    for (size_t i = 0; i < q->points->sweep.count && !out->gpu[0]; i++) {
+        (void)str_copy(out->gpu, sizeof out->gpu, q->points->items[i].gpu);
+        (void)str_copy(out->application, sizeof out->application, q->points->items[i].application);
+    }
+    return err ? err : err_explain(why, note_exclusions(q->points, out, findings));
+}
+
+static enum err choose_clock(const struct sweep_points *points, const struct freq_data *data,
+                             const struct optimize_goal *goal, struct clock_choice *out,
+                             struct error *why)
+{
+    struct freq_model model = {0};
+    const struct freq_curve *curve = &data->curves.items[0];
+    for (size_t i = 1; i < data->curves.count; i++)
+        if (data->curves.items[i].count > curve->count)
+            curve = &data->curves.items[i];
+    enum err err = freq_model_fit(&model, "roofline", &data->curves,
+                                  &(struct freq_model_options){.seed = 1}, why);
+    const struct clock_question question = {.curve = curve,
+                                            .model = &model,
+                                            .data = data,
+                                            .lowest_mhz =
+                                                curve->count ? curve->samples[0].freq_mhz : UNKNOWN,
+                                            .void_because = sweep_points_void(points),
+                                            .goal = *goal};
+    if (!err)
+        err = clock_choice_of(&question, out, why);
+    freq_model_release(&model);
+    return err;
+}
+
+enum err sweep_choice_of(const struct sweep_points *points, const char *directory,
+                         const struct optimize_goal *goal, struct clock_choice *out,
+                         struct error *why)
+{
+    struct freq_data data = {0};
+    *out = (struct clock_choice){0};
+    if (!sweep_points_is_fitted(points))
+        return sweep_choice_of_settings(&(struct sweep_question){.points = points, .goal = goal},
+                                        out, NULL, why);
+    enum err err = freq_data_read(&data, &(struct freq_source){.path = directory}, 1, NULL, why);
+    if (!err)
+        err = choose_clock(points, &data, goal, out, why);
+    freq_data_release(&data);
+    return err;
+}

@@ -1,0 +1,506 @@
+#include "power/sweep_points.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hash.h"
+#include "core/params.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/file.h"
+#include "power/curve_fit.h"
+#include "power/freq_points.h"
+#include "rundir/json_field.h"
+#include "rundir/summary.h"
+
+const char *sweep_exclusion_name(enum sweep_exclusion exclusion)
+{
+    static const char *const NAMES[SWEEP_EXCLUSIONS] = {"used", "failed", "throttled", "off target",
+                                                        "without energy or time"};
+    return NAMES[exclusion];
+}
+
+/* ---- knobs ---- */
+
+/* With '-' for '_' as well; letter case does not matter. */
+static bool is_named(const char *knob, const char *name)
+{
+    char plain[40];
+    (void)str_copy(plain, sizeof plain, knob);
+    for (char *at = plain; (at = strchr(at, '-'));)
+        *at = '_';
+    return str_equal_nocase(plain, name);
+}
+
+static bool is_clock_name(const char *name)
+{
+    static const char *const NAMES[] = {
+        "gpu_clock",    "gpu_clock_mhz", "clock",    "clock_mhz", "graphics_clock",
+        "graphics_mhz", "freq",          "freq_mhz", "frequency", "frequency_mhz",
+        "sm_clock",     "sm_clock_mhz",  "core_mhz"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (is_named(name, NAMES[i]))
+            return true;
+    return false;
+}
+
+static const char *value_of(const struct sweep *sweep, size_t point, size_t knob)
+{
+    return sweep->values[point * sweep->knob_count + knob];
+}
+
+static long knob_named(const struct sweep *sweep, const char *name)
+{
+    for (size_t k = 0; k < sweep->knob_count; k++)
+        if (str_equal_nocase(sweep->knobs[k], name))
+            return (long)k;
+    return -1;
+}
+
+static bool is_default(const char *value)
+{
+    return str_equal_nocase(value, "default");
+}
+
+/* A knob whose values are not numbers is no clock; one of them may be the default. */
+static bool has_numbers(const struct sweep *sweep, size_t knob)
+{
+    size_t numbers = 0;
+    for (size_t p = 0; p < sweep->point_count; p++) {
+        double value = UNKNOWN;
+        if (!is_default(value_of(sweep, p, knob)) &&
+            (parse_double(value_of(sweep, p, knob), &value) || !(value > 0)))
+            return false;
+        numbers += is_known(value);
+    }
+    return numbers > 0;
+}
+
+static long find_clock(const struct sweep *sweep)
+{
+    for (size_t k = 0; k < sweep->knob_count; k++)
+        if (is_clock_name(sweep->knobs[k]) && has_numbers(sweep, k))
+            return (long)k;
+    return -1;
+}
+
+/* The GPU clock at a setting; UNKNOWN without such a knob, and where it was left at its default. */
+static double clock_at(const struct sweep_points *points, size_t point)
+{
+    double mhz = UNKNOWN;
+    if (points->clock >= 0 &&
+        parse_double(value_of(&points->sweep, point, (size_t)points->clock), &mhz))
+        return UNKNOWN;
+    return mhz;
+}
+
+const char *sweep_points_gpu_option(const struct sweep_points *points, size_t knob)
+{
+    const char *name = points->sweep.knobs[knob];
+    return (long)knob == points->clock                                        ? "-lgc"
+           : is_named(name, "mem_clock") || is_named(name, "memory_clock")    ? "-lmc"
+           : is_named(name, "power_limit") || is_named(name, "power_limit_w") ? "-pl"
+                                                                              : NULL;
+}
+
+/* ---- loading ---- */
+
+static bool has_flag(const char *flags, const char *flag)
+{
+    size_t length = strlen(flag);
+    for (const char *at = flags; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, flag, length) == 0 && (at[length] == ',' || !at[length]))
+            return true;
+    return false;
+}
+
+static enum sweep_exclusion exclusion_of(const struct sweep_attempt *attempt)
+{
+    if (attempt->exit_code)
+        return SWEEP_FAILED;
+    if (has_flag(attempt->flags, "throttled"))
+        return SWEEP_THROTTLED;
+    if (has_flag(attempt->flags, "off_target_clock") || has_flag(attempt->flags, "gpu_lost"))
+        return SWEEP_OFF_TARGET;
+    return attempt->joules > 0 && attempt->seconds > 0 ? SWEEP_USED : SWEEP_UNMEASURED;
+}
+
+/* What a profile cost is divided by its answers, with the same relative ±. */
+static void scale_to_query(const struct summary *summary, struct sweep_attempt *attempt)
+{
+    const struct summary_statistic *latency = &summary->statistics[STATISTIC_LATENCY];
+    double whole = attempt->joules;
+    double queries = (double)summary->completed;
+    double joules = is_known(summary->joules_per_query) ? summary->joules_per_query
+                                                        : ratio(attempt->joules, queries);
+    attempt->seconds = latency->count > 0 ? latency->avg : ratio(attempt->seconds, queries);
+    attempt->joules = joules;
+    attempt->plus_minus *= ratio(joules, whole);
+    attempt->statistical *= ratio(joules, whole);
+}
+
+static void take_summary(const struct summary *summary, const struct sweep *sweep,
+                         struct sweep_attempt *attempt, struct sweep_measurement *out)
+{
+    const struct summary_conditions *conditions = &summary->conditions;
+    const char *work = sweep->profile ? summary->model : sweep->command[0];
+    const char *slash = work && !sweep->profile ? strrchr(work, '/') : NULL;
+    (void)str_copy(out->gpu, sizeof out->gpu,
+                   text_or_empty(summary->gpu_name ? summary->gpu_name : summary->hardware_label));
+    (void)str_copy(out->application, sizeof out->application,
+                   slash && slash[1] ? slash + 1 : text_or_empty(work));
+    (void)str_copy(out->method, sizeof out->method, text_or_empty(summary->energy.method));
+    str_plain(out->gpu, sizeof out->gpu);
+    str_plain(out->application, sizeof out->application);
+    out->watts = ratio(summary->energy.joules, summary->seconds);
+    out->quality = summary->accuracy;
+    out->idle_w = conditions->idle_w;
+    out->queries = summary->completed >= 0 ? (double)summary->completed : UNKNOWN;
+    for (size_t i = 0; i < conditions->device_count; i++)
+        out->temperature_c = fmax(out->temperature_c, conditions->devices[i].temperature_end_c);
+    if (sweep->profile)
+        scale_to_query(summary, attempt);
+}
+
+static void load_attempt(const char *directory, const struct sweep *sweep,
+                         struct sweep_attempt *attempt, struct sweep_measurement *out)
+{
+    char path[FILE_PATH_MAX];
+    struct summary summary;
+    *out = (struct sweep_measurement){.watts = ratio(attempt->joules, attempt->seconds),
+                                      .quality = UNKNOWN,
+                                      .idle_w = UNKNOWN,
+                                      .temperature_c = UNKNOWN,
+                                      .queries = UNKNOWN};
+    summary_init(&summary);
+    bool found = attempt->path && str_format(path, sizeof path, "%s/%s", directory, attempt->path);
+    found = found && summary_load(path, &summary, NULL) == ERR_OK;
+    if (found)
+        take_summary(&summary, sweep, attempt, out);
+    else if (sweep->profile) /* per query is not known */
+        attempt->joules = attempt->seconds = UNKNOWN;
+    out->exclusion = exclusion_of(attempt);
+    if (out->exclusion)
+        attempt->joules = attempt->seconds = attempt->plus_minus = attempt->statistical = UNKNOWN;
+    summary_release(&summary);
+}
+
+bool sweep_points_is(const char *directory)
+{
+    return sweep_is(directory);
+}
+
+enum err sweep_points_load(const char *directory, struct sweep_points *out, struct error *why)
+{
+    *out = (struct sweep_points){.clock = -1};
+    enum err err = sweep_load(directory, &out->sweep, why);
+    if (err)
+        return err;
+    struct sweep *sweep = &out->sweep;
+    out->is_per_query = sweep->profile;
+    out->clock = find_clock(sweep);
+    out->items = calloc(sweep->count + 1, sizeof *out->items);
+    if (!out->items) {
+        sweep_points_release(out);
+        return err_no_memory(why);
+    }
+    for (size_t i = 0; i < sweep->count; i++) {
+        load_attempt(directory, sweep, &sweep->attempts[i], &out->items[i]);
+        out->idled += !out->items[i].exclusion && has_flag(sweep->attempts[i].flags, "gpu_idle");
+    }
+    return ERR_OK;
+}
+
+void sweep_points_release(struct sweep_points *points)
+{
+    sweep_release(&points->sweep);
+    free(points->items);
+    *points = (struct sweep_points){.clock = -1};
+}
+
+/* ---- figures ---- */
+
+struct sweep_figures sweep_points_figures(const struct sweep_points *points, size_t point,
+                                          double *quality)
+{
+    struct sweep_figures figures = sweep_figures(&points->sweep, point);
+    double sum = UNKNOWN, graded = 0;
+    figures.measured = 0;
+    for (size_t i = 0; i < points->sweep.count; i++) {
+        if (points->sweep.attempts[i].point != point || points->items[i].exclusion)
+            continue;
+        figures.measured++;
+        add_known(&sum, points->items[i].quality);
+        graded += is_known(points->items[i].quality);
+    }
+    if (quality)
+        *quality = ratio(sum, graded);
+    return figures;
+}
+
+size_t sweep_points_excluded(const struct sweep_points *points, enum sweep_exclusion exclusion)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < points->sweep.count; i++)
+        count += points->items[i].exclusion == exclusion;
+    return count;
+}
+
+void sweep_points_exclusions(const struct sweep_points *points, char *to, size_t size)
+{
+    struct text text = {0};
+    for (enum sweep_exclusion e = SWEEP_USED + 1; e < SWEEP_EXCLUSIONS; e++) {
+        size_t count = sweep_points_excluded(points, e);
+        if (count)
+            text_addf(&text, "%s%zu %s", text.length ? ", " : "", count, sweep_exclusion_name(e));
+    }
+    (void)str_copy(to, size, text_get(&text));
+    text_release(&text);
+}
+
+bool sweep_points_is_estimated(const struct sweep_points *points)
+{
+    for (size_t i = 0; i < points->sweep.count; i++)
+        if (!points->items[i].exclusion && !strcmp(points->items[i].method, "estimated"))
+            return true;
+    return false;
+}
+
+size_t sweep_points_find(const struct sweep_points *points, const char *setting)
+{
+    size_t at = 0;
+    struct text text = {0};
+    for (; at < points->sweep.point_count; at++) {
+        text_clear(&text);
+        sweep_setting(&points->sweep, at, &text);
+        if (str_starts(text_get(&text), setting))
+            break;
+    }
+    text_release(&text);
+    return at;
+}
+
+/* ---- settings to choose from ---- */
+
+static enum err is_wanted(const struct sweep_points *points, size_t point,
+                          const struct params *where, bool *out, struct error *why)
+{
+    *out = true;
+    for (size_t i = 0; where && i < where->count; i++) {
+        long knob = knob_named(&points->sweep, where->items[i].key);
+        if (knob < 0)
+            return err_set(why, ERR_USAGE, "--where: the sweep has no knob '%.40s'",
+                           plain_text(where->items[i].key).text);
+        *out &=
+            str_equal_nocase(value_of(&points->sweep, point, (size_t)knob), where->items[i].value);
+    }
+    return ERR_OK;
+}
+
+/* Means over the attempts that are used of what is no part of sweep_figures. */
+static void mean_conditions(const struct sweep_points *points, size_t point,
+                            struct optimize_point *out)
+{
+    double watts = UNKNOWN, known = 0;
+    for (size_t i = 0; i < points->sweep.count; i++)
+        if (points->sweep.attempts[i].point == point && !points->items[i].exclusion) {
+            add_known(&watts, points->items[i].watts);
+            known += is_known(points->items[i].watts);
+            out->temperature_c = fmax(out->temperature_c, points->items[i].temperature_c);
+        }
+    out->figures[FREQ_POWER_W].value = ratio(watts, known);
+}
+
+static struct optimize_point setting_at(const struct sweep_points *points, size_t point)
+{
+    struct optimize_point out = optimize_point_unknown();
+    struct text setting = {0};
+    struct sweep_figures figures = sweep_points_figures(points, point, &out.quality);
+    double runs = sqrt((double)figures.measured);
+    sweep_setting(&points->sweep, point, &setting);
+    (void)str_copy(out.setting, sizeof out.setting, text_get(&setting));
+    str_plain(out.setting, sizeof out.setting);
+    text_release(&setting);
+    mean_conditions(points, point, &out);
+    out.freq_mhz = clock_at(points, point);
+    out.runs = (unsigned)figures.measured;
+    out.figures[FREQ_ENERGY_J].value = figures.joules;
+    out.figures[FREQ_TIME_S].value = figures.seconds;
+    out.scatter[FREQ_TIME_S] = ratio(figures.seconds_error * runs, figures.seconds);
+    out.scatter[FREQ_ENERGY_J] = figures.error_pct / 100 * runs;
+    return out;
+}
+
+enum err sweep_points_settings(const struct sweep_points *points, const struct params *where,
+                               struct setting_points *out, struct error *why)
+{
+    const struct sweep *sweep = &points->sweep;
+    *out = (struct setting_points){.items = calloc(sweep->point_count + 1, sizeof *out->items)};
+    enum err err = out->items ? ERR_OK : err_no_memory(why);
+    for (size_t p = 0; !err && p < sweep->point_count; p++) {
+        bool wanted = false;
+        err = is_wanted(points, p, where, &wanted, why);
+        struct optimize_point point = setting_at(points, p);
+        if (!err && wanted && point.runs)
+            out->items[out->count++] = point;
+    }
+    if (!err && !out->count) {
+        char reasons[160];
+        sweep_points_exclusions(points, reasons, sizeof reasons);
+        err = err_set(why, ERR_NO_DATA, "no setting was measured: %s",
+                      reasons[0]     ? reasons
+                      : sweep->count ? "--where selects none"
+                                     : "the sweep has made no attempt yet");
+    }
+    if (err) {
+        free(out->items);
+        *out = (struct setting_points){0};
+    }
+    return err;
+}
+
+/* How many of the GPU's own knobs a setting leaves at their default. */
+static size_t defaults_at(const struct sweep_points *points, const char *setting)
+{
+    size_t count = 0;
+    for (size_t k = 0; k < points->sweep.knob_count; k++) {
+        char part[80];
+        (void)str_format(part, sizeof part, "%.60s=default", points->sweep.knobs[k]);
+        count += sweep_points_gpu_option(points, k) && strstr(setting, part);
+    }
+    return count;
+}
+
+size_t sweep_points_baseline(const struct sweep_points *points,
+                             const struct setting_points *settings)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < settings->count; i++) {
+        const struct optimize_point *one = &settings->items[i], *other = &settings->items[best];
+        size_t mine = defaults_at(points, one->setting), its = defaults_at(points, other->setting);
+        if (mine > its || (mine == its && one->freq_mhz > other->freq_mhz))
+            best = i;
+    }
+    return best;
+}
+
+bool sweep_points_is_fitted(const struct sweep_points *points)
+{
+    const struct sweep *sweep = &points->sweep;
+    size_t clocks = 0;
+    for (size_t p = 0; p < sweep->point_count; p++)
+        clocks += is_known(clock_at(points, p));
+    return sweep->knob_count == 1 && clocks > 0 &&
+           (clocks == sweep->point_count || clocks >= POWER_SWEEP_LEAST);
+}
+
+const char *sweep_points_void(const struct sweep_points *points)
+{
+    return 2 * points->idled > sweep_points_excluded(points, SWEEP_USED)
+               ? "the GPU had nothing to do"
+               : NULL;
+}
+
+/* ---- measurements at clocks ---- */
+
+/* The knob that --columns freq_mhz=KNOB names, or the one that is known as the clock. */
+static enum err choose_clock(const struct freq_source *source, struct sweep_points *points,
+                             struct error *why)
+{
+    const struct params *columns = source->columns;
+    for (size_t i = 0; columns && i < columns->count; i++) {
+        if (!str_equal_nocase(columns->items[i].key, "freq_mhz"))
+            return err_set(why, ERR_USAGE, "--columns: of a sweep, freq_mhz=KNOB alone");
+        points->clock = knob_named(&points->sweep, columns->items[i].value);
+        if (points->clock < 0 || !has_numbers(&points->sweep, (size_t)points->clock))
+            return err_set(why, ERR_USAGE, "--columns: the sweep has no knob '%.40s' with numbers",
+                           plain_text(columns->items[i].value).text);
+    }
+    if (points->clock >= 0)
+        return ERR_OK;
+    return err_set(why, ERR_BAD_VALUE,
+                   "%.160s: no knob of this sweep is a GPU clock: name it with --columns "
+                   "freq_mhz=KNOB, or use `ipw optimize SWEEP`",
+                   source->path);
+}
+
+/* "llama batch=8": other knobs are other work. */
+static void name_application(const struct sweep_points *points, size_t point, const char *work,
+                             char *to, size_t size)
+{
+    struct text name = {0};
+    text_add(&name, work);
+    for (size_t k = 0; k < points->sweep.knob_count; k++)
+        if ((long)k != points->clock)
+            text_addf(&name, "%s%s=%s", name.length ? " " : "", points->sweep.knobs[k],
+                      value_of(&points->sweep, point, k));
+    (void)str_copy(to, size, text_get(&name));
+    str_plain(to, size);
+    text_release(&name);
+}
+
+static struct freq_point freq_point_of(const struct sweep_points *points, size_t index,
+                                       const char *gpu)
+{
+    static const unsigned FLAGS[SWEEP_EXCLUSIONS] = {0, FREQ_FAILED, FREQ_THROTTLED, FREQ_OFF_CLOCK,
+                                                     FREQ_INVALID};
+    const struct sweep_attempt *attempt = &points->sweep.attempts[index];
+    const struct sweep_measurement *m = &points->items[index];
+    struct freq_point point = freq_point_unknown();
+    (void)str_copy(point.gpu, sizeof point.gpu, gpu ? gpu : m->gpu);
+    name_application(points, attempt->point, m->application, point.application,
+                     sizeof point.application);
+    point.run = attempt->repeat + 1; /* none is a first run: all start alike, in random order */
+    point.seq = (double)index;
+    point.freq_mhz = clock_at(points, attempt->point);
+    point.time_s = attempt->seconds;
+    point.energy_j = attempt->joules;
+    point.power_w = is_known(attempt->joules) ? m->watts : UNKNOWN;
+    point.idle_w = m->idle_w;
+    point.temperature_c = m->temperature_c;
+    point.flags = FLAGS[m->exclusion];
+    point.line = index + 1;
+    return point;
+}
+
+static enum err add_attempts(struct freq_points *out, const struct freq_source *source,
+                             const struct sweep_points *points, struct error *why)
+{
+    enum err err = ERR_OK;
+    uint64_t hash = out->hash ? out->hash : HASH_START;
+    for (size_t i = 0; !err && i < points->sweep.count; i++) {
+        bool wanted = false;
+        struct freq_point point = freq_point_of(points, i, source->gpu);
+        err = is_wanted(points, points->sweep.attempts[i].point, source->where, &wanted, why);
+        if (err || !wanted || !is_known(point.freq_mhz)) { /* the default is no clock */
+            out->other_rows += !err;
+            continue;
+        }
+        const double figures[] = {point.freq_mhz, point.time_s, point.energy_j};
+        hash = hash_bytes(hash, figures, sizeof figures);
+        if (freq_points_add(out, &point))
+            err = err_no_memory(why);
+    }
+    out->hash = hash;
+    return err;
+}
+
+enum err sweep_points_read(struct freq_points *points, const struct freq_source *source,
+                           struct error *why)
+{
+    struct sweep_points sweep;
+    size_t before = points->count;
+    enum err err = sweep_points_load(source->path, &sweep, why);
+    if (err)
+        return err;
+    err = choose_clock(source, &sweep, why);
+    if (!err)
+        err = add_attempts(points, source, &sweep, why);
+    if (!err && points->count == before)
+        err = err_set(why, ERR_NO_DATA, "%.200s: no attempt%s", source->path,
+                      points->other_rows ? " (--where selects none)" : " has ended yet");
+    (void)str_copy(points->time_column, sizeof points->time_column, "time_s");
+    sweep_points_release(&sweep);
+    return err;
+}

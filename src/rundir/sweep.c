@@ -1,0 +1,497 @@
+#include "rundir/sweep.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/grow.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/file.h"
+#include "port/json_read.h"
+#include "rundir/run_dir.h"
+#include "rundir/run_path.h"
+#include "rundir/summary.h"
+#include "stats/online.h"
+
+/* A header with more is not ours: a sweep of so many points would take years. */
+enum { POINTS_MOST = 100000 };
+
+/* ---- words ---- */
+
+enum err sweep_word(char ***words, size_t *count, const char *word)
+{
+    char **longer = realloc(*words, (*count + 2) * sizeof *longer);
+    if (longer)
+        *words = longer;
+    char *copy = longer ? strdup(word) : NULL;
+    if (!copy)
+        return ERR_NO_MEMORY;
+    longer[(*count)++] = copy;
+    longer[*count] = NULL;
+    return ERR_OK;
+}
+
+static void release_words(char **words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(words[i]);
+    free(words);
+}
+
+static void release_attempt(struct sweep_attempt *attempt)
+{
+    free(attempt->path);
+    free(attempt->flags);
+}
+
+void sweep_release(struct sweep *sweep)
+{
+    release_words(sweep->knobs, sweep->knob_count);
+    release_words(sweep->values, sweep->point_count * sweep->knob_count);
+    release_words(sweep->command, sweep->word_count);
+    release_words(sweep->options, sweep->option_count);
+    for (size_t i = 0; i < sweep->count; i++)
+        release_attempt(&sweep->attempts[i]);
+    free(sweep->attempts);
+    free(sweep->uncontrolled);
+    free(sweep->mode);
+    *sweep = (struct sweep){0};
+}
+
+/* Takes the attempt's texts over. */
+static enum err keep_attempt(struct sweep *sweep, const struct sweep_attempt *attempt)
+{
+    struct sweep_attempt mine = *attempt;
+    struct sweep_attempt *attempts =
+        grow(sweep->attempts, &sweep->capacity, sweep->count, sizeof *attempts);
+    if (!attempts) {
+        release_attempt(&mine);
+        return ERR_NO_MEMORY;
+    }
+    sweep->attempts = attempts;
+    attempts[sweep->count++] = mine;
+    return ERR_OK;
+}
+
+/* ---- paths ---- */
+
+bool sweep_is(const char *directory)
+{
+    char path[FILE_PATH_MAX];
+    enum run_dir_state state;
+    return file_is_directory(directory) && run_dir_look(directory, &state, NULL) == ERR_OK &&
+           state == RUN_DIR_HAS_RUN &&
+           run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) &&
+           file_is_regular(path) && /* a pipe would be waited for */
+           journal_kind(path) == RUN_KIND_SWEEP;
+}
+
+bool sweep_folder(const char *directory, size_t point, unsigned repeat, char *to, size_t size)
+{
+    return str_format(to, size, "%s/points/p%03zu_r%u", directory, point + 1, repeat);
+}
+
+bool sweep_log(const char *folder, char *to, size_t size)
+{
+    return str_format(to, size, "%s/output.log", folder);
+}
+
+void sweep_setting(const struct sweep *sweep, size_t point, struct text *out)
+{
+    for (size_t k = 0; k < sweep->knob_count; k++)
+        text_addf(out, "%s%s=%s", k ? ", " : "", sweep->knobs[k],
+                  sweep->values[point * sweep->knob_count + k]);
+}
+
+bool sweep_knob_is_gpu(const char *name)
+{
+    return strcmp(name, "gpu-clock") == 0 || strcmp(name, "mem-clock") == 0 ||
+           strcmp(name, "power-limit") == 0;
+}
+
+bool sweep_same_point(const struct sweep *sweep, size_t a, size_t b)
+{
+    for (size_t k = 0; k < sweep->knob_count; k++)
+        if (strcmp(sweep->values[a * sweep->knob_count + k],
+                   sweep->values[b * sweep->knob_count + k]) != 0)
+            return false;
+    return true;
+}
+
+/* ---- writing ---- */
+
+static void put_words(struct json *json, const char *key, char *const *words, size_t count)
+{
+    json_array(json, key);
+    for (size_t i = 0; i < count; i++)
+        json_string(json, NULL, words[i]);
+    json_array_end(json);
+}
+
+static void put_settings(const struct sweep *sweep, struct text *out)
+{
+    struct json json;
+    json_init(&json, out, false);
+    json_object(&json, NULL);
+    put_words(&json, "knobs", sweep->knobs, sweep->knob_count);
+    json_array(&json, "points");
+    for (size_t p = 0; p < sweep->point_count; p++)
+        put_words(&json, NULL, sweep->values + p * sweep->knob_count, sweep->knob_count);
+    json_array_end(&json);
+    json_string(&json, "points_are", sweep->profile ? "profile" : "run");
+    json_string(&json, "mode", sweep->mode);
+    json_number(&json, "time_exponent", sweep->time_exponent);
+    json_number(&json, "least_mhz", sweep->least_mhz);
+    json_bool(&json, "control", sweep->control);
+    json_string(&json, "uncontrolled", sweep->uncontrolled);
+    put_words(&json, "options", sweep->options, sweep->option_count);
+    put_words(&json, "command", sweep->command, sweep->word_count);
+    json_string(&json, "order", "random");
+    json_integer(&json, "seed", sweep->seed);
+    json_integer(&json, "repeats", sweep->repeats);
+    json_integer(&json, "most_repeats", sweep->most_repeats);
+    json_number(&json, "until_pct", sweep->until_pct);
+    json_number(&json, "cooldown_s", sweep->cooldown_s);
+    json_object_end(&json);
+}
+
+static void subject_of(const struct sweep *sweep, struct text *out)
+{
+    text_add(out, sweep->profile ? "profile" : sweep->command[0]);
+    for (size_t k = 0; k < sweep->knob_count; k++)
+        text_addf(out, " %s", sweep->knobs[k]);
+}
+
+enum err sweep_create(const struct sweep *sweep, const char *parent, struct run_writer *writer,
+                      struct error *why)
+{
+    struct text settings = {0}, subject = {0};
+    enum err err = jv_available(why); /* without, neither its runs nor itself could be read */
+    if (err)
+        return err;
+    put_settings(sweep, &settings);
+    subject_of(sweep, &subject);
+    const struct journal_header header = {.kind = RUN_KIND_SWEEP,
+                                          .start = 1,
+                                          .started_at = sweep->started_at,
+                                          .settings = text_get(&settings)};
+    err = settings.failed || subject.failed
+              ? err_no_memory(why)
+              : run_writer_open(writer, parent, text_get(&subject), &header, why);
+    if (!err && journal_sync(&writer->records, why)) {
+        run_writer_close(writer);
+        err = ERR_IO;
+    }
+    text_release(&settings);
+    text_release(&subject);
+    return err;
+}
+
+static void put_attempt(const struct sweep *sweep, const struct sweep_attempt *attempt,
+                        struct text *out)
+{
+    struct json json;
+    json_init(&json, out, false);
+    json_object(&json, NULL);
+    json_string(&json, "kind", "point");
+    json_integer(&json, "point", (int64_t)attempt->point + 1);
+    json_integer(&json, "repeat", attempt->repeat);
+    json_object(&json, "settings");
+    for (size_t k = 0; k < sweep->knob_count; k++)
+        json_string(&json, sweep->knobs[k], sweep->values[attempt->point * sweep->knob_count + k]);
+    json_object_end(&json);
+    json_string(&json, "run", attempt->path);
+    json_integer(&json, "exit_code", attempt->exit_code);
+    json_string(&json, "flags", attempt->flags);
+    json_number(&json, "wall_s", attempt->wall_s);
+    json_number(&json, "seconds", attempt->seconds);
+    json_number(&json, "joules", attempt->joules);
+    json_number(&json, "plus_minus", attempt->plus_minus);
+    json_number(&json, "plus_minus_statistical", attempt->statistical);
+    json_object_end(&json);
+}
+
+enum err sweep_add(struct sweep *sweep, struct run_writer *writer,
+                   const struct sweep_attempt *attempt, struct error *why)
+{
+    struct text line = {0};
+    put_attempt(sweep, attempt, &line);
+    enum err err = keep_attempt(sweep, attempt) ? err_no_memory(why) : ERR_OK;
+    if (!err)
+        err = journal_append(&writer->records, &line, why);
+    if (!err)
+        err = journal_sync(&writer->records, why);
+    text_release(&line);
+    return err;
+}
+
+/* One more point, with copies of the words. */
+static enum err keep_point(struct sweep *sweep, char *const *values)
+{
+    size_t count = sweep->point_count * sweep->knob_count;
+    enum err err = sweep->point_count < POINTS_MOST ? ERR_OK : ERR_BAD_VALUE;
+    for (size_t k = 0; !err && k < sweep->knob_count; k++)
+        err = sweep_word(&sweep->values, &count, values[k]);
+    for (size_t i = sweep->point_count * sweep->knob_count; err && i < count; i++)
+        free(sweep->values[i]);
+    sweep->point_count += !err;
+    return err;
+}
+
+enum err sweep_extend(struct sweep *sweep, struct run_writer *writer, char *const *values,
+                      struct error *why)
+{
+    struct text line = {0};
+    struct json json;
+    enum err err = err_explain(why, keep_point(sweep, values));
+    if (err)
+        return err;
+    json_init(&json, &line, false);
+    json_object(&json, NULL);
+    json_string(&json, "kind", "added");
+    put_words(&json, "values", sweep->values + (sweep->point_count - 1) * sweep->knob_count,
+              sweep->knob_count);
+    json_object_end(&json);
+    err = journal_append(&writer->records, &line, why);
+    if (!err)
+        err = journal_sync(&writer->records, why);
+    text_release(&line);
+    return err;
+}
+
+static void fill_summary(const struct sweep *sweep, const struct run_writer *writer,
+                         struct summary *out)
+{
+    summary_init(out);
+    out->run_kind = run_kind_name(RUN_KIND_SWEEP);
+    out->model = writer->subject;
+    out->output_dir = out->directory = writer->directory;
+    out->version = IPW_VERSION;
+    out->started_at = sweep->started_at;
+    out->generated_at = seconds(clock_wall());
+    out->starts = sweep->starts;
+    out->interrupted = 0;
+    out->queries = out->total_queries = (int64_t)sweep->count;
+    out->completed = out->failed = 0;
+    for (size_t i = 0; i < sweep->count; i++) {
+        const struct sweep_attempt *attempt = &sweep->attempts[i];
+        *(attempt->exit_code ? &out->failed : &out->completed) += 1;
+        add_known(&out->energy.joules, attempt->joules);
+        add_known(&out->energy.plus_minus, attempt->plus_minus); /* sensors err alike */
+        add_known(&out->seconds, attempt->seconds);
+    }
+}
+
+enum err sweep_finish(struct sweep *sweep, struct run_writer *writer, struct error *why)
+{
+    struct text line = {0};
+    struct summary summary;
+    text_add(&line, "{\"kind\":\"end\",\"state\":\"completed\"}");
+    enum err err = journal_append(&writer->records, &line, why);
+    text_release(&line);
+    sweep->ended = !err;
+    fill_summary(sweep, writer, &summary);
+    if (!err)
+        err = run_writer_finish(writer, &summary, why);
+    summary_release(&summary);
+    return err;
+}
+
+/* ---- reading ---- */
+
+static enum err take_words(const struct jv *list, char ***words, size_t *count)
+{
+    enum err err = jv_is_array(list) ? ERR_OK : ERR_BAD_VALUE;
+    for (const struct jv *item = jv_first(list); !err && item; item = jv_next(item)) {
+        const char *word = jv_text(item);
+        err = word ? sweep_word(words, count, word) : ERR_BAD_VALUE;
+    }
+    return err;
+}
+
+static unsigned count_in(const struct jv *settings, const char *key)
+{
+    double value = jv_number(jv_get(settings, key));
+    return value >= 0 && value <= 4294967295.0 ? (unsigned)value : 0;
+}
+
+static enum err take_points(const struct jv *points, struct sweep *sweep)
+{
+    size_t found = 0, wanted = jv_count(points) * sweep->knob_count;
+    enum err err = jv_is_array(points) && jv_count(points) <= POINTS_MOST ? ERR_OK : ERR_BAD_VALUE;
+    for (const struct jv *point = jv_first(points); !err && point; point = jv_next(point))
+        err = jv_count(point) == sweep->knob_count ? take_words(point, &sweep->values, &found)
+                                                   : ERR_BAD_VALUE;
+    if (err || found != wanted) {
+        release_words(sweep->values, found);
+        sweep->values = NULL;
+        return err ? err : ERR_BAD_VALUE;
+    }
+    sweep->point_count = jv_count(points);
+    return ERR_OK;
+}
+
+static enum err take_header(const struct jv *line, struct sweep *sweep)
+{
+    const struct jv *settings = jv_get(line, "settings");
+    const char *kind = jv_text(jv_get(settings, "points_are"));
+    sweep->starts++;
+    if (sweep->starts > 1) /* a resumed sweep has the settings of its first start */
+        return ERR_OK;
+    sweep->started_at = jv_number(jv_get(line, "started_at"));
+    sweep->profile = kind && strcmp(kind, "profile") == 0;
+    const char *reason = jv_text(jv_get(settings, "uncontrolled"));
+    const char *mode = jv_text(jv_get(settings, "mode"));
+    sweep->control = jv_bool(jv_get(settings, "control"), false);
+    sweep->time_exponent = jv_number(jv_get(settings, "time_exponent"));
+    sweep->least_mhz = jv_number(jv_get(settings, "least_mhz"));
+    sweep->mode = strdup(mode ? mode : "custom");
+    if (!sweep->mode || (reason && !(sweep->uncontrolled = strdup(reason))))
+        return ERR_NO_MEMORY;
+    sweep->seed = count_in(settings, "seed");
+    sweep->repeats = count_in(settings, "repeats");
+    sweep->most_repeats = count_in(settings, "most_repeats");
+    sweep->until_pct = jv_number(jv_get(settings, "until_pct"));
+    sweep->cooldown_s = jv_number(jv_get(settings, "cooldown_s"));
+    enum err err = take_words(jv_get(settings, "knobs"), &sweep->knobs, &sweep->knob_count);
+    if (!err)
+        err = take_points(jv_get(settings, "points"), sweep);
+    if (!err)
+        err = take_words(jv_get(settings, "options"), &sweep->options, &sweep->option_count);
+    if (!err)
+        err = take_words(jv_get(settings, "command"), &sweep->command, &sweep->word_count);
+    return err;
+}
+
+/* What is no attempt at a point of this sweep is left out. */
+static enum err take_attempt(const struct jv *line, struct sweep *sweep)
+{
+    double point = jv_number(jv_get(line, "point")), repeat = jv_number(jv_get(line, "repeat"));
+    const char *path = jv_text(jv_get(line, "run")), *flags = jv_text(jv_get(line, "flags"));
+    int64_t exit_code;
+    if (!(point >= 1 && point <= (double)sweep->point_count && repeat >= 1 && repeat < 1e6) ||
+        !jv_integer(jv_get(line, "exit_code"), &exit_code))
+        return ERR_OK;
+    struct sweep_attempt attempt = {
+        .point = (size_t)point - 1,
+        .repeat = (unsigned)repeat,
+        .path = path ? strdup(path) : NULL,
+        .exit_code = (int)exit_code,
+        .flags = strdup(flags ? flags : ""),
+        .wall_s = jv_number(jv_get(line, "wall_s")),
+        .seconds = jv_number(jv_get(line, "seconds")),
+        .joules = jv_number(jv_get(line, "joules")),
+        .plus_minus = jv_number(jv_get(line, "plus_minus")),
+        .statistical = jv_number(jv_get(line, "plus_minus_statistical")),
+    };
+    if ((path && !attempt.path) || !attempt.flags) {
+        release_attempt(&attempt);
+        return ERR_NO_MEMORY;
+    }
+    return keep_attempt(sweep, &attempt);
+}
+
+static enum err take_added(const struct jv *line, struct sweep *sweep)
+{
+    char **words = NULL;
+    size_t count = 0;
+    enum err err = take_words(jv_get(line, "values"), &words, &count);
+    if (!err)
+        err = count == sweep->knob_count ? keep_point(sweep, words) : ERR_BAD_VALUE;
+    release_words(words, count);
+    return err;
+}
+
+static enum err take_line(void *context, const struct jv *line)
+{
+    struct sweep *sweep = context;
+    const char *kind = jv_text(jv_get(line, "kind"));
+    if (kind && strcmp(kind, "run") == 0)
+        return take_header(line, sweep);
+    if (kind && strcmp(kind, "point") == 0)
+        return take_attempt(line, sweep);
+    if (kind && strcmp(kind, "added") == 0)
+        return take_added(line, sweep);
+    if (kind && strcmp(kind, "end") == 0)
+        sweep->ended = true;
+    return ERR_OK;
+}
+
+enum err sweep_load(const char *directory, struct sweep *out, struct error *why)
+{
+    char path[FILE_PATH_MAX];
+    uint64_t damaged;
+    *out = (struct sweep){0};
+    enum err err = jv_available(why);
+    if (err)
+        return err;
+    if (!sweep_is(directory) || !run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
+        return err_set(why, ERR_NOT_FOUND, "%s holds no sweep", directory);
+    err = journal_read(path, take_line, out, &damaged, why);
+    if (!err && (!out->point_count || !out->knob_count || !out->word_count))
+        err = ERR_BAD_VALUE;
+    if (err == ERR_BAD_VALUE)
+        err_set(why, err, "%s: the header of the sweep cannot be read", path);
+    if (err)
+        sweep_release(out);
+    return err;
+}
+
+enum err sweep_reopen(struct sweep *sweep, const char *directory, struct run_writer *writer,
+                      struct error *why)
+{
+    struct text subject = {0};
+    enum err err = sweep_load(directory, sweep, why);
+    if (err)
+        return err;
+    subject_of(sweep, &subject);
+    const struct journal_header header = {
+        .kind = RUN_KIND_SWEEP, .start = ++sweep->starts, .started_at = seconds(clock_wall())};
+    err = run_writer_reopen(writer, directory, text_get(&subject), &header, why);
+    text_release(&subject);
+    if (err)
+        sweep_release(sweep);
+    return err;
+}
+
+/* ---- figures ---- */
+
+/* The gain error of a sensor is the same at every point: repeats do not reduce it, and differences cancel it. */
+static double common_part(const struct sweep_attempt *attempt)
+{
+    double square = attempt->plus_minus * attempt->plus_minus;
+    if (!is_known(attempt->statistical))
+        return attempt->plus_minus;
+    return sqrt(fmax(square - attempt->statistical * attempt->statistical, 0));
+}
+
+struct sweep_figures sweep_figures(const struct sweep *sweep, size_t point)
+{
+    struct sweep_figures figures = {0};
+    struct online joules = {0}, time = {0}, common = {0}, own = {0};
+    for (size_t i = 0; i < sweep->count; i++) {
+        const struct sweep_attempt *attempt = &sweep->attempts[i];
+        if (attempt->point != point)
+            continue;
+        figures.failed += attempt->exit_code != 0;
+        if (attempt->exit_code)
+            continue;
+        figures.measured++;
+        online_add(&joules, attempt->joules);
+        online_add(&time, attempt->seconds);
+        online_add(&common, common_part(attempt));
+        online_add(&own, attempt->statistical);
+    }
+    double error = online_standard_error(&joules);
+    figures.joules = online_mean(&joules);
+    figures.independent = is_known(error) ? error : online_mean(&own);
+    figures.plus_minus =
+        hypot(online_mean(&common), is_known(figures.independent) ? figures.independent : 0);
+    figures.seconds = online_mean(&time);
+    figures.seconds_error = online_standard_error(&time);
+    figures.error_pct = figures.joules > 0 ? 100 * error / figures.joules : UNKNOWN;
+    return figures;
+}

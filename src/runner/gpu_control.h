@@ -1,0 +1,86 @@
+/* Exclusive control of one GPU's clocks and power limit, which are put back whatever happens.
+ *
+ *     static char *const RESTORE[] = {"/proc/self/exe", "sweep", "--restore", NULL};
+ *     err = gpu_control_begin("0", 1U << KNOB_GRAPHICS_CLOCK, RESTORE, &control, &why);
+ *     for each point:
+ *         err = gpu_control_set(control, KNOB_GRAPHICS_CLOCK, mhz, &why);
+ *         ... start the load ...
+ *         err = gpu_control_reached(control, 2 * NS_PER_S, &clock, &why);
+ *     err = gpu_control_end(control, &why);
+ *
+ * Settings outlive the process that makes them, so that ending it is not enough.  The previous state is saved in a file
+ * before the first change.  gpu_control_end restores it: call it on every way out, a signal that child_wait or
+ * proc_poll_signal reports included.  After any other end (exit, a fatal signal, SIGKILL) a watchdog process runs the
+ * restore command, which must call gpu_control_restore.  Where even that is killed, as by a cgroup, the file remains,
+ * and the same command by hand restores the GPU.
+ *
+ * The files are in /run/ipw, else $XDG_RUNTIME_DIR/ipw, else /tmp/ipw-UID, under the root prefix: UUID.lock, locked while
+ * a GPU is controlled, and UUID.state. */
+#ifndef IPW_RUNNER_GPU_CONTROL_H
+#define IPW_RUNNER_GPU_CONTROL_H
+
+#include "core/err.h"
+#include "core/units.h"
+#include "sensors/sensor.h"
+
+struct gpu_control;
+
+/* Opens the device without control, for queries alone: driver->control->clocks, limits.  sensor_close closes it. */
+enum err gpu_control_query(const char *device, struct sensor *out, struct error *why) MUST_USE;
+
+/* Takes control of the knobs (bits 1U << enum sensor_knob) of the device that --devices would select ("": the only
+ * one); changes nothing.
+ * The errors that mean "measure only":
+ *   ERR_DENIED       needs root, or is refused in this container
+ *   ERR_UNSUPPORTED  the device or its driver has no such knob, or it is in MIG mode
+ *   ERR_ABSENT       no such device, or none that can be controlled
+ * and those that mean "do not start":
+ *   ERR_BUSY         another process controls it, its clocks or power limit are already constrained, or a killed run left
+ *                    its state behind (restore it first)
+ * why->text says which and what to do.  restore_command must stay valid; its first entry is a path.  Call before
+ * proc_adopt_orphans. */
+enum err gpu_control_begin(const char *device, unsigned knobs, char *const restore_command[],
+                           struct gpu_control **out, struct error *why) MUST_USE;
+
+/* Requests a clock (MHz) or power limit (W). */
+enum err gpu_control_set(struct gpu_control *control, enum sensor_knob knob, double value,
+                         struct error *why) MUST_USE;
+/* Puts one knob back as it was found. */
+enum err gpu_control_reset(struct gpu_control *control, enum sensor_knob knob, struct error *why)
+    MUST_USE;
+
+enum gpu_clock_state {
+    GPU_CLOCK_REACHED,
+    GPU_CLOCK_IDLE,      /* no load: the clock shows nothing */
+    GPU_CLOCK_THROTTLED, /* held back by heat, power or the system */
+    GPU_CLOCK_OFF_TARGET,
+};
+
+struct gpu_clock {
+    enum gpu_clock_state state;
+    double graphics_mhz, memory_mhz, limit_w; /* as last read; UNKNOWN where not reported */
+    double throttle; /* enum throttle_bit, without the limits that were set here */
+};
+
+/* Reads clocks and limits until all that was set is reached, at most for `patience`; call under load.  An error means
+ * that nothing could be read. */
+enum err gpu_control_reached(struct gpu_control *control, nanos patience, struct gpu_clock *out,
+                             struct error *why) MUST_USE;
+
+/* The sensor that the control uses, for its queries (driver->control->clocks, limits) in this thread. */
+struct sensor *gpu_control_sensor(struct gpu_control *control);
+
+/* Restores the previous state and frees *control (NULL does nothing).  After an error the state file remains, and the
+ * watchdog tries once more. */
+enum err gpu_control_end(struct gpu_control *control, struct error *why) MUST_USE;
+
+struct gpu_restored {
+    unsigned restored; /* GPUs whose saved state was put back */
+    unsigned held;     /* those that a running process controls: left alone */
+    unsigned failed;   /* their files remain */
+};
+
+/* Puts back every saved state that no running process holds.  Returns the first failure; nothing to restore is none. */
+enum err gpu_control_restore(struct gpu_restored *out, struct error *why) MUST_USE;
+
+#endif

@@ -1,0 +1,316 @@
+#include "runner/sweep.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/random.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/file.h"
+#include "port/proc.h"
+#include "rundir/run_dir.h"
+#include "rundir/run_list.h"
+#include "runner/sweep_control.h"
+
+static const nanos LOG_PATIENCE = 30 * NS_PER_S, LOG_PAUSE = 20 * NS_PER_MS;
+
+/* ---- the order ---- */
+
+static bool is_made(const struct sweep *sweep, size_t point, unsigned repeat)
+{
+    for (size_t i = 0; i < sweep->count; i++)
+        if (sweep->attempts[i].point == point && sweep->attempts[i].repeat == repeat)
+            return true;
+    return false;
+}
+
+/* Is this repeat beyond those that all points get worth making? */
+static bool is_uncertain(const struct sweep *sweep, size_t point)
+{
+    struct sweep_figures figures = sweep_figures(sweep, point);
+    if (!is_known(sweep->until_pct) || !figures.measured || !is_known(figures.joules))
+        return false;
+    return !is_known(figures.error_pct) || figures.error_pct > sweep->until_pct;
+}
+
+bool sweep_next(const struct sweep *sweep, struct sweep_step *out)
+{
+    size_t order[SWEEP_POINTS_MOST];
+    size_t count = sweep->point_count < SWEEP_POINTS_MOST ? sweep->point_count : SWEEP_POINTS_MOST;
+    for (unsigned round = 1; round <= sweep->most_repeats; round++) {
+        struct random random = random_from(sweep->seed, round);
+        for (size_t i = 0; i < count; i++)
+            order[i] = i;
+        random_shuffle(&random, order, count, sizeof *order);
+        for (size_t i = 0; i < count; i++) {
+            *out = (struct sweep_step){order[i], round};
+            if (!is_made(sweep, order[i], round) &&
+                (round <= sweep->repeats || is_uncertain(sweep, order[i])))
+                return true;
+        }
+    }
+    return false;
+}
+
+size_t sweep_left(const struct sweep *sweep, double *seconds_left)
+{
+    size_t made = 0, all = sweep->point_count * sweep->repeats;
+    double wall = UNKNOWN, cooldown = is_known(sweep->cooldown_s) ? sweep->cooldown_s : 0;
+    for (size_t i = 0; i < sweep->count; i++) {
+        made += sweep->attempts[i].repeat <= sweep->repeats;
+        add_known(&wall, sweep->attempts[i].wall_s);
+    }
+    size_t left = made < all ? all - made : 0;
+    *seconds_left = (ratio(wall, (double)sweep->count) + cooldown) * (double)left;
+    return left;
+}
+
+/* ---- an attempt ---- */
+
+/* What an attempt that was killed left there would pass for this one's. */
+static enum err clear_folder(const char *folder, struct error *why)
+{
+    struct run_list list;
+    enum err err = run_list_load(folder, &list, why);
+    if (err)
+        return err;
+    for (size_t i = 0; !err && i < list.count; i++) {
+        char path[FILE_PATH_MAX];
+        if (str_format(path, sizeof path, "%s/%s", folder, list.entries[i].name))
+            err = run_dir_clear(path, why);
+    }
+    run_list_release(&list);
+    return err;
+}
+
+/* The options of the sweep go before those of a profile, which may change them, and its place behind. */
+static char **build_argv(const struct sweep *sweep, size_t point, const char *folder)
+{
+    char **argv = NULL, **words = sweep_words(sweep, point);
+    const char *const first[] = {"/proc/self/exe", sweep->profile ? "profile" : "run", "--quiet"};
+    const char *const place[] = {"--output-dir", folder};
+    size_t count = 0;
+    enum err err = words ? ERR_OK : ERR_NO_MEMORY;
+    for (size_t i = 0; !err && i < sizeof first / sizeof *first; i++)
+        err = sweep_word(&argv, &count, first[i]);
+    for (size_t i = 0; !err && i < sweep->option_count; i++)
+        err = sweep_word(&argv, &count, sweep->options[i]);
+    for (size_t i = 0; !err && sweep->profile && words[i]; i++)
+        err = sweep_word(&argv, &count, words[i]);
+    for (size_t i = 0; !err && i < sizeof place / sizeof *place; i++)
+        err = sweep_word(&argv, &count, place[i]);
+    if (!err && !sweep->profile)
+        err = sweep_word(&argv, &count, "--");
+    for (size_t i = 0; !err && !sweep->profile && words[i]; i++)
+        err = sweep_word(&argv, &count, words[i]);
+    sweep_free_words(words);
+    if (err) {
+        sweep_free_words(argv);
+        argv = NULL;
+    }
+    return argv;
+}
+
+/* A signal to us ends the child too, which ends its command; a second one kills it. */
+static void wait_for(struct child *child, struct child_end *end, int *signal_number)
+{
+    pid_t pid = child->pid;
+    bool from_terminal = false;
+    for (int number; (number = child_wait(child, end, &from_terminal));) {
+        if (*signal_number)
+            kill(pid, SIGKILL);
+        else if (!from_terminal)
+            kill(pid, number);
+        *signal_number = number;
+    }
+}
+
+/* Whatever an attempt starts writes to its log, and holds its lock for as long as it runs: after a sweep was killed,
+ * its last attempt may still be about to end, and would be measured with the next one. */
+static enum err open_log(const char *folder, int *log, int *signal_number, struct error *why)
+{
+    char path[FILE_PATH_MAX];
+    nanos until = clock_now() + LOG_PATIENCE;
+    bool held;
+    if (!sweep_log(folder, path, sizeof path))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", folder);
+    enum err err = file_open_own(path, O_WRONLY | O_CREAT, log, why);
+    if (err)
+        return err;
+    while (!(held = flock(*log, LOCK_EX | LOCK_NB) == 0) && !*signal_number && clock_now() < until)
+        *signal_number = proc_poll_signal(LOG_PAUSE);
+    if (!held && !*signal_number)
+        err = err_set(why, ERR_BUSY, "a command of this sweep is still running; it writes to %s",
+                      path);
+    else if (held && ftruncate(*log, 0))
+        err = err_set(why, ERR_IO, "cannot write %s", path);
+    if (err || *signal_number)
+        close(*log);
+    return err;
+}
+
+static enum err run_child(char *const *argv, int log, int *exit_code, int *signal_number,
+                          struct error *why)
+{
+    struct child child;
+    struct child_end end;
+    enum err err = child_prepare_helper(&child, argv, log, why);
+    if (!err)
+        err = child_go(&child, exit_code, why);
+    if (!err) {
+        wait_for(&child, &end, signal_number);
+        *exit_code = end.exit_code;
+    }
+    return err;
+}
+
+/* The codes of the run's warnings, after what was seen of the GPU that was controlled. */
+static void add_flags(const struct summary *summary, const char *seen, struct text *out)
+{
+    if (seen)
+        text_add(out, seen);
+    for (size_t i = 0; summary && i < summary->conditions.finding_count; i++) {
+        const struct summary_finding *finding = &summary->conditions.findings[i];
+        if (finding->severity >= FINDING_WARNING && !(seen && !strcmp(finding->code, seen)))
+            text_addf(out, "%s%s", out->length ? "," : "", finding->code);
+    }
+}
+
+/* What its run says; an attempt that failed early left none. */
+static enum err take_run(const char *directory, const char *folder, const char *seen,
+                         struct sweep_attempt *attempt, struct error *why)
+{
+    struct run_list list;
+    struct text path = {0}, flags = {0};
+    enum err err = run_list_load(folder, &list, why);
+    if (err)
+        return err;
+    bool found = list.count && list.entries[0].has_summary;
+    const struct summary *summary = found ? &list.entries[0].summary : NULL;
+    attempt->joules = found ? summary->energy.joules : UNKNOWN;
+    attempt->plus_minus = found ? summary->energy.plus_minus : UNKNOWN;
+    attempt->statistical = found ? summary->energy.statistical : UNKNOWN;
+    attempt->seconds = found ? summary->seconds : UNKNOWN;
+    add_flags(summary, seen, &flags);
+    if (found)
+        text_addf(&path, "%s/%s", folder + strlen(directory) + 1, list.entries[0].name);
+    bool failed = path.failed || flags.failed;
+    attempt->path = found && !failed ? strdup(text_get(&path)) : NULL;
+    attempt->flags = failed ? NULL : strdup(text_get(&flags));
+    if ((found && !attempt->path) || !attempt->flags)
+        err = err_no_memory(why);
+    text_release(&path);
+    text_release(&flags);
+    run_list_release(&list);
+    return err;
+}
+
+/* With the GPU set as the point wants it; *seen is what sweep_control_unwatch says. */
+static enum err run_controlled(const struct sweep *sweep, size_t point,
+                               struct sweep_control *control, char *const *argv, int log,
+                               int *exit_code, int *signal_number, const char **seen,
+                               struct error *why)
+{
+    enum err err = control ? sweep_control_set(control, sweep, point, why) : ERR_OK;
+    if (!err && control)
+        err = sweep_control_watch(control, why);
+    if (err)
+        return err;
+    err = run_child(argv, log, exit_code, signal_number, why);
+    *seen = control ? sweep_control_unwatch(control) : NULL;
+    return err;
+}
+
+static enum err make_attempt(const struct sweep *sweep, const char *directory,
+                             struct sweep_control *control, const struct sweep_step *step,
+                             struct sweep_attempt *out, int *signal_number, struct error *why)
+{
+    char folder[FILE_PATH_MAX];
+    const char *seen = NULL;
+    *out = (struct sweep_attempt){.point = step->point, .repeat = step->repeat};
+    if (!sweep_folder(directory, step->point, step->repeat, folder, sizeof folder))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    int log;
+    enum err err = run_dir_make(folder, why);
+    if (!err)
+        err = open_log(folder, &log, signal_number, why);
+    if (err || *signal_number)
+        return err;
+    char **argv = build_argv(sweep, step->point, folder);
+    err = argv ? clear_folder(folder, why) : err_no_memory(why);
+    nanos began = clock_now();
+    if (!err)
+        err = run_controlled(sweep, step->point, control, argv, log, &out->exit_code, signal_number,
+                             &seen, why);
+    out->wall_s = seconds(clock_now() - began);
+    close(log);
+    sweep_free_words(argv);
+    return err || *signal_number ? err : take_run(directory, folder, seen, out, why);
+}
+
+/* All that are left, of the points that are there. */
+static enum err make_all(struct sweep *sweep, struct run_writer *writer,
+                         struct sweep_control *control, const struct sweep_progress *progress,
+                         int *signal, struct error *why)
+{
+    struct sweep_step step;
+    bool first = true;
+    enum err err = ERR_OK;
+    while (!err && !*signal && sweep_next(sweep, &step)) {
+        struct sweep_attempt attempt;
+        if (!first && sweep->cooldown_s > 0)
+            *signal = proc_poll_signal(from_seconds(sweep->cooldown_s));
+        first = false;
+        if (*signal)
+            break;
+        progress->begin(progress->context, sweep, &step);
+        err = make_attempt(sweep, writer->directory, control, &step, &attempt, signal, why);
+        if (err || *signal) {
+            free(attempt.path);
+            free(attempt.flags);
+            break;
+        }
+        err = sweep_add(sweep, writer, &attempt, why);
+        if (!err)
+            progress->end(progress->context, sweep, &sweep->attempts[sweep->count - 1]);
+    }
+    return err;
+}
+
+/* Without control there are no other clocks. */
+static enum err refine(struct sweep *sweep, struct run_writer *writer,
+                       struct sweep_control *control, bool *added, struct error *why)
+{
+    double *clocks;
+    size_t count;
+    *added = false;
+    if (!control || strcmp(sweep->mode, "probe") != 0)
+        return ERR_OK;
+    enum err err = sweep_control_clocks(control, NULL, sweep->least_mhz, &clocks, &count, why);
+    if (!err)
+        err = sweep_refine(sweep, writer, clocks, count, added, why);
+    free(clocks);
+    return err;
+}
+
+enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
+                       struct sweep_control *control, const struct sweep_progress *progress,
+                       int *signal, struct error *why)
+{
+    enum err err = ERR_OK;
+    *signal = 0;
+    for (bool more = true; !err && !*signal && more;) {
+        err = make_all(sweep, writer, control, progress, signal, why);
+        more = false;
+        if (!err && !*signal)
+            err = refine(sweep, writer, control, &more, why);
+    }
+    if (!err && !*signal)
+        err = sweep_finish(sweep, writer, why);
+    return err;
+}

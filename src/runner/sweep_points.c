@@ -1,0 +1,295 @@
+/* The points of a sweep: from knobs or from a list, and the command's words at each. */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/csv.h"
+#include "core/text.h"
+#include "port/file.h"
+#include "runner/sweep.h"
+
+enum {
+    POINTS_MOST = SWEEP_POINTS_MOST,
+    VALUE_MAX = 1024,
+    NAME_MAX_BYTES = 64,
+    LIST_MOST = 1 << 24
+};
+
+/* ---- knobs ---- */
+
+struct values {
+    char **items;
+    size_t count;
+};
+
+static void release_values(struct values *values)
+{
+    for (size_t i = 0; i < values->count; i++)
+        free(values->items[i]);
+    free(values->items);
+    *values = (struct values){0};
+}
+
+static enum err add_value(struct values *values, const char *knob, const char *value,
+                          struct error *why)
+{
+    for (size_t i = 0; i < values->count; i++)
+        if (strcmp(values->items[i], value) == 0)
+            return err_set(why, ERR_USAGE, "--knob %s has the value '%.80s' twice", knob, value);
+    if (values->count >= POINTS_MOST)
+        return err_set(why, ERR_USAGE, "--knob %s has more than %d values", knob, POINTS_MOST);
+    return sweep_word(&values->items, &values->count, value) ? err_no_memory(why) : ERR_OK;
+}
+
+/* "600-1200:150" into its numbers; false for anything else, which is a value as it is. */
+static bool parse_range(const char *item, double *low, double *high, double *step)
+{
+    char copy[VALUE_MAX];
+    str_copy(copy, sizeof copy, item);
+    char *colon = strchr(copy, ':');
+    char *dash = copy[0] ? strchr(copy + 1, '-') : NULL;
+    if (!colon || !dash || dash > colon)
+        return false;
+    *colon = *dash = '\0';
+    return parse_double(copy, low) == ERR_OK && parse_double(dash + 1, high) == ERR_OK &&
+           parse_double(colon + 1, step) == ERR_OK;
+}
+
+static enum err add_range(struct values *values, const char *knob, const char *item, double low,
+                          double high, double step, struct error *why)
+{
+    if (!(step > 0) || high < low)
+        return err_set(why, ERR_USAGE, "--knob %s: '%s' is no range LOW-HIGH:STEP", knob, item);
+    double count = floor((high - low) / step * (1 + 1e-12) + 1e-9) + 1;
+    if (count > POINTS_MOST)
+        return err_set(why, ERR_USAGE, "--knob %s: '%s' has more than %d values", knob, item,
+                       POINTS_MOST);
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < (size_t)count; i++) {
+        char value[32];
+        str_format(value, sizeof value, "%.10g", low + (double)i * step);
+        err = add_value(values, knob, value, why);
+    }
+    return err;
+}
+
+static bool is_name(const char *name, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)name[i]) && name[i] != '_' && name[i] != '-')
+            return false;
+    return length > 0 && length < NAME_MAX_BYTES && !isdigit((unsigned char)name[0]) &&
+           name[0] != '-';
+}
+
+static enum err add_knob(struct sweep *sweep, const char *name, struct error *why)
+{
+    for (size_t i = 0; i < sweep->knob_count; i++)
+        if (strcmp(sweep->knobs[i], name) == 0)
+            return err_set(why, ERR_USAGE, "knob '%s' given more than once", name);
+    return sweep_word(&sweep->knobs, &sweep->knob_count, name) ? err_no_memory(why) : ERR_OK;
+}
+
+/* Adds the knob's name to the sweep, and its values to `values`. */
+static enum err parse_knob(const char *word, struct sweep *sweep, struct values *values,
+                           struct error *why)
+{
+    char name[NAME_MAX_BYTES] = "", item[VALUE_MAX];
+    const char *equals = strchr(word, '=');
+    size_t length = equals ? (size_t)(equals - word) : 0;
+    if (!is_name(word, length))
+        return err_set(why, ERR_USAGE,
+                       "--knob takes NAME=VALUES, with letters, digits and _ in the name, not "
+                       "'%.80s'",
+                       word);
+    memcpy(name, word, length);
+    enum err err = add_knob(sweep, name, why);
+    for (const char *list = equals + 1; !err && list;) {
+        double low, high, step;
+        if (!str_next_item(&list, item, sizeof item))
+            err = err_set(why, ERR_USAGE, "--knob %s has an empty or too long value", name);
+        else if (parse_range(item, &low, &high, &step))
+            err = add_range(values, name, item, low, high, step, why);
+        else
+            err = add_value(values, name, item, why);
+    }
+    return err;
+}
+
+/* How many points there are; 0, and why, when that is not possible. */
+static size_t count_points(const struct values *values, const struct sweep *sweep, bool paired,
+                           struct error *why)
+{
+    size_t points = paired ? values[0].count : 1;
+    for (size_t k = 0; k < sweep->knob_count; k++) {
+        if (paired && values[k].count != points) {
+            err_set(why, ERR_USAGE, "--paired: %s has %zu values and %s %zu", sweep->knobs[0],
+                    points, sweep->knobs[k], values[k].count);
+            return 0;
+        }
+        points *= paired ? 1 : values[k].count;
+        if (points > POINTS_MOST) {
+            err_set(why, ERR_USAGE, "the knobs have more than %d combinations", POINTS_MOST);
+            return 0;
+        }
+    }
+    return points;
+}
+
+/* The last knob changes fastest. */
+static enum err combine(const struct values *values, struct sweep *sweep, size_t points,
+                        bool paired)
+{
+    size_t added = 0;
+    enum err err = ERR_OK;
+    for (size_t p = 0; !err && p < points; p++) {
+        size_t below = points;
+        for (size_t k = 0; !err && k < sweep->knob_count; k++) {
+            below /= paired ? 1 : values[k].count;
+            size_t index = paired ? p : p / below % values[k].count;
+            err = sweep_word(&sweep->values, &added, values[k].items[index]);
+        }
+        if (!err)
+            sweep->point_count++;
+    }
+    for (size_t i = sweep->point_count * sweep->knob_count; i < added; i++)
+        free(sweep->values[i]); /* of a point that was not completed */
+    return err;
+}
+
+enum err sweep_expand(const char *const *knobs, size_t count, bool paired, struct sweep *sweep,
+                      struct error *why)
+{
+    if (!count)
+        return err_set(why, ERR_USAGE, "missing --knob NAME=VALUES");
+    struct values *values = calloc(count, sizeof *values);
+    enum err err = values ? ERR_OK : err_no_memory(why);
+    for (size_t k = 0; !err && k < count; k++)
+        err = parse_knob(knobs[k], sweep, &values[k], why);
+    if (!err) {
+        size_t points = count_points(values, sweep, paired, why);
+        err = points ? err_explain(why, combine(values, sweep, points, paired)) : ERR_USAGE;
+    }
+    for (size_t k = 0; values && k < count; k++)
+        release_values(&values[k]);
+    free(values);
+    return err;
+}
+
+/* ---- a list ---- */
+
+static enum err take_list(const struct csv_grid *grid, const char *path, struct sweep *sweep,
+                          struct error *why)
+{
+    size_t added = 0;
+    enum err err = ERR_OK;
+    if (!grid->rows || grid->rows > POINTS_MOST)
+        return err_set(why, ERR_USAGE, "%s has %zu points; it must have 1 to %d", path, grid->rows,
+                       POINTS_MOST);
+    for (size_t k = 0; !err && k < grid->columns; k++) {
+        const char *name = grid->cells[k];
+        err = is_name(name, strlen(name))
+                  ? add_knob(sweep, name, why)
+                  : err_set(why, ERR_USAGE, "%s: '%.80s' is no name of a knob", path, name);
+    }
+    for (size_t p = 0; !err && p < grid->rows; p++) {
+        for (size_t k = 0; !err && k < grid->columns; k++)
+            err = sweep_word(&sweep->values, &added, csv_grid_cell(grid, p, (long)k));
+        sweep->point_count += !err;
+        err = err_explain(why, err);
+        for (size_t q = 0; !err && q < p; q++)
+            if (sweep_same_point(sweep, q, p))
+                err = err_set(why, ERR_USAGE, "%s: lines %zu and %zu are the same point", path,
+                              grid->lines[q], grid->lines[p]);
+    }
+    for (size_t i = sweep->point_count * sweep->knob_count; i < added; i++)
+        free(sweep->values[i]);
+    return err;
+}
+
+enum err sweep_read_list(const char *path, struct sweep *sweep, struct error *why)
+{
+    struct text text = {0};
+    struct csv_grid grid = {0};
+    struct error detail = {0};
+    enum err err = file_read(path, LIST_MOST, &text, why);
+    if (!err && !text.length)
+        err = err_set(why, ERR_USAGE, "%s is empty: its first line must name the knobs", path);
+    if (!err && csv_grid_read(text.bytes, text.length, &grid, &detail))
+        err = err_set(why, ERR_USAGE, "%s: %s", path, detail.text);
+    if (!err)
+        err = take_list(&grid, path, sweep, why);
+    csv_grid_release(&grid);
+    text_release(&text);
+    return err;
+}
+
+/* ---- the command ---- */
+
+/* The knob whose placeholder is here, and its length; knob_count for none. */
+static size_t placeholder_at(const struct sweep *sweep, const char *at, size_t *length)
+{
+    for (size_t k = 0; *at == '{' && k < sweep->knob_count; k++) {
+        size_t name = strlen(sweep->knobs[k]);
+        if (strncmp(at + 1, sweep->knobs[k], name) == 0 && at[name + 1] == '}') {
+            *length = name + 2;
+            return k;
+        }
+    }
+    return sweep->knob_count;
+}
+
+enum err sweep_check_command(const struct sweep *sweep, struct error *why)
+{
+    for (size_t k = 0; k < sweep->knob_count; k++) {
+        bool used = sweep->control && sweep_knob_is_gpu(sweep->knobs[k]);
+        for (size_t i = 0; !used && i < sweep->word_count; i++)
+            for (const char *at = sweep->command[i]; !used && (at = strchr(at, '{')); at++) {
+                size_t length;
+                used = placeholder_at(sweep, at, &length) == k;
+            }
+        if (!used)
+            return err_set(
+                why, ERR_USAGE, "knob '%s' is not used: the command has no {%s}%s", sweep->knobs[k],
+                sweep->knobs[k],
+                sweep_knob_is_gpu(sweep->knobs[k]) ? "; --control would set it on the GPU" : "");
+    }
+    return ERR_OK;
+}
+
+static char *fill_word(const struct sweep *sweep, size_t point, const char *word)
+{
+    struct text text = {0};
+    for (const char *at = word; *at;) {
+        size_t length = 0, knob = placeholder_at(sweep, at, &length);
+        if (knob < sweep->knob_count)
+            text_add(&text, sweep->values[point * sweep->knob_count + knob]);
+        else
+            text_add_bytes(&text, at, length = 1);
+        at += length;
+    }
+    char *filled = text.failed ? NULL : strdup(text_get(&text));
+    text_release(&text);
+    return filled;
+}
+
+void sweep_free_words(char **words)
+{
+    for (size_t i = 0; words && words[i]; i++)
+        free(words[i]);
+    free(words);
+}
+
+char **sweep_words(const struct sweep *sweep, size_t point)
+{
+    char **words = calloc(sweep->word_count + 1, sizeof *words);
+    for (size_t i = 0; words && i < sweep->word_count; i++) {
+        words[i] = fill_word(sweep, point, sweep->command[i]);
+        if (!words[i]) {
+            sweep_free_words(words);
+            return NULL;
+        }
+    }
+    return words;
+}

@@ -1,0 +1,54 @@
+"""Sweeps as `ipw sweep` writes them, made without measuring: records.jsonl with a line for each attempt, and the summary
+of each attempt's run."""
+
+import json
+from pathlib import Path
+
+
+def made_sweep(path, knobs, attempts, command=("work", "{a}"), profile=False):
+    """knobs: their names; attempts: of each (values, {figure: ...}), with joules, seconds, and what else differs: exit_code,
+    flags, accuracy, queries, latency, method, gpu, plus_minus, idle_w, temperature_c.  Repeats of a setting follow each
+    other in its number of repeat."""
+    path = Path(path)
+    points = list(dict.fromkeys(values for values, _ in attempts))
+    header = {"kind": "run", "format": 1, "run_kind": "sweep", "ipw": "0.1.0", "start": 1, "started_at": 1.7e9,
+              "settings": {"knobs": list(knobs), "points": [list(map(str, values)) for values in points],
+                           "points_are": "profile" if profile else "run", "options": [], "command": list(command),
+                           "order": "random", "seed": 1, "repeats": 1, "most_repeats": 1, "until_pct": None,
+                           "cooldown_s": None}}
+    lines, made = [header], {}
+    for values, figures in attempts:
+        point = points.index(values) + 1
+        repeat = made[values] = made.get(values, 0) + 1
+        name = f"points/p{point:03d}_r{repeat}/{'profile' if profile else 'run'}_x"
+        write_run(path / name, figures, profile)
+        lines.append({"kind": "point", "point": point, "repeat": repeat, "settings": dict(zip(knobs, map(str, values))),
+                      "run": name, "exit_code": figures.get("exit_code", 0), "flags": figures.get("flags", ""),
+                      "wall_s": 1.0, "seconds": figures["seconds"], "joules": figures["joules"],
+                      "plus_minus": figures.get("plus_minus"), "plus_minus_statistical": None})
+    lines.append({"kind": "end", "state": "completed"})
+    (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    summary = {"model": "made", "run_kind": "sweep", "total_queries": len(attempts),
+               "ipw": {"output_dir": str(path), "queries": len(attempts), "started_at": 1.7e9}}
+    (path / "summary.json").write_text(json.dumps(summary))
+    return path
+
+
+def write_run(path, figures, profile):
+    path.mkdir(parents=True)
+    queries = figures.get("queries", 1)
+    header = {"kind": "run", "format": 1, "run_kind": "profile" if profile else "run", "start": 1, "started_at": 1.7e9}
+    (path / "records.jsonl").write_text(json.dumps(header) + "\n")
+    ipw = {"queries": queries, "completed": queries, "failed": 0, "accuracy": figures.get("accuracy"),
+           "seconds": figures["seconds"], "started_at": 1.7e9,
+           "energy": {"joules": figures["joules"], "plus_minus": figures.get("plus_minus"),
+                      "method": figures.get("method", "counter")},
+           "joules_per_query": figures["joules"] / queries if figures["joules"] and profile else None,
+           "conditions": {"idle_w": figures.get("idle_w"),
+                          "devices": [{"id": "gpu0", "temperature_end_c": figures.get("temperature_c")}]},
+           "statistics": {}}
+    if "latency" in figures:
+        ipw["statistics"]["latency_s"] = {"avg": figures["latency"], "median": figures["latency"], "count": queries}
+    summary = {"model": figures.get("model", "made"), "run_kind": "profile" if profile else "run", "hardware_label": "made",
+               "gpu_info": {"name": figures.get("gpu", "NVIDIA H100")}, "ipw": ipw}
+    (path / "summary.json").write_text(json.dumps(summary))

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Logs of GPU profilers as measurements of `ipw power` and `ipw optimize`, against a reader of their own: cells are cut
+where two spaces or a comma are, and figures are made with plain Python.  On logs made for every quirk
+(tests/fixtures/gpu_logs), and on public ones where they are ($IPW_SHARED, or shared/ beside the source)."""
+
+import json
+import os
+import re
+import statistics
+import sys
+import tempfile
+import unittest
+from datetime import datetime
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from program import ipw  # noqa: E402
+
+SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
+LOGS = SOURCE / "tests/fixtures/gpu_logs"
+LLAMA = LOGS / "results_a100_llama_job_7"
+RAW = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / "data/dvfs/raw"
+needs_raw = unittest.skipUnless(RAW.exists(), f"no public logs at {RAW}")
+STUDY = ("timestamp,index,name,power.draw,power.limit,temperature.gpu,utilization.gpu,utilization.memory,memory.total,"
+         "memory.free,memory.used,clocks.sm,clocks.mem,clocks.gr,clocks.applications.graphics,"
+         "clocks.applications.memory,pstate").split(",")
+
+
+def number(cell):
+    found = re.fullmatch(r"([0-9.]+)( \S+)?", cell or "")
+    return float(found[1]) if found else None
+
+
+def read(path):
+    """Rows as {column: text}; complete lines alone."""
+    rows, names = [], None
+    for line in path.read_text().split("\n")[:-1]:
+        if line.lstrip().startswith("#"):
+            names = line.lstrip("# ").split()[1:]
+        elif re.match(r"\s*GPU \d", line):
+            cells = re.split(r"\s{2,}", line.strip().replace("GPU ", "GPU", 1))
+            if len(cells) == len(names) + 1:
+                rows.append(dict(zip(names, cells[1:])))
+        elif "," in line:
+            cells = [cell.strip() for cell in line.split(",")]
+            if "power.draw" in line:
+                names = [re.sub(r" \[.*", "", cell) for cell in cells]
+            elif len(cells) == len(names or STUDY):
+                rows.append(dict(zip(names or STUDY, cells)))
+    return rows
+
+
+def column(rows, *names):
+    for name in names:
+        if rows and name in rows[0]:
+            return [number(row[name]) for row in rows]
+    return [None] * len(rows)
+
+
+def spans_of(rows, power):
+    """Seconds that each row stands for."""
+    if "timestamp" in rows[0]:
+        times = [datetime.strptime(row["timestamp"], "%Y/%m/%d %H:%M:%S.%f").timestamp() for row in rows]
+        steps = [b - a for a, b in zip(times, times[1:])]
+        usual = statistics.median(step for step in steps if step > 0)
+        return [usual] + [step if 0 < step < 10 * usual else usual for step in steps]
+    counter = column(rows, "TOTEC")
+    return [(counter[-1] - counter[0]) / 1e3 / statistics.mean(power[1:]) / (len(rows) - 1)] * len(rows)
+
+
+def point(path):
+    """What a log says of the work: from the first to the last row in which the GPU was active."""
+    rows = read(path)
+    power = column(rows, "POWER", "power.draw")
+    active = [max((x for x in pair if x is not None), default=None)
+              for pair in zip(column(rows, "GRACT"), column(rows, "SMACT"))]
+    if "GRACT" not in rows[0]:
+        active = column(rows, "GPUTL", "utilization.gpu")
+    busy = [i for i, value in enumerate(active) if value]
+    work = range(busy[0], busy[-1] + 1)
+    spans = spans_of(rows, power)
+    known = [i for i in work if power[i] is not None]
+    watts = sum(power[i] * spans[i] for i in known) / sum(spans[i] for i in known)
+    seconds = sum(spans[i] for i in work)
+    counter = column(rows, "TOTEC")
+    joules = (counter[work[-1]] - counter[work[0] - 1]) / 1e3 if counter[0] else watts * seconds
+    idle = [value for value in power[:work[0] - 1] if value is not None]
+    clocks = column(rows, "SMCLK", "clocks.sm", "clocks.current.sm", "SACLK")
+    return {"power_w": watts, "time_s": seconds, "energy_j": joules, "idle_w": statistics.median(idle),
+            "achieved": statistics.median(clocks[i] for i in busy), "rows": len(rows)}
+
+
+class LogTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = Path(self.folder.name)
+
+    def fit(self, *inputs, options=()):
+        words = [word for path in inputs for word in ("--input", path)]
+        done = ipw(None, "power", "fit", *words, *options, "--json", "-o", self.path / "model.json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout), json.loads((self.path / "model.json").read_text())["state"]["applications"]
+
+    def found(self, report):
+        return {(row["check"], row["gpu"], row["application"]) for row in report["findings"]}
+
+    def same_as_read_here(self, path, gpu, application, mhz):
+        report, states = self.fit(path)
+        wanted, curve, state = point(path), report["curves"][0], states[0]
+        self.assertEqual((curve["gpu"], curve["application"], curve["at_fmax"]["freq_mhz"]), (gpu, application, mhz))
+        for name in ("power_w", "time_s", "energy_j"):
+            self.assertAlmostEqual(curve["at_fmax"][name]["value"] / wanted[name], 1, places=6, msg=name)
+        self.assertAlmostEqual(state["idle_w"], wanted["idle_w"], places=6)
+        return report
+
+    def off_clock(self, path, mhz):
+        """Its message has the clock of the log."""
+        done = ipw(None, "power", "fit", "--input", path)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn(f"ran at another clock, such as {point(path)['achieved']:g} MHz instead of {mhz}", done.stderr)
+
+
+class Made(LogTest):
+    def test_a_table_with_names_that_have_spaces(self):
+        self.same_as_read_here(LLAMA / "run_3_03_freq_1410_profile.csv", "A100", "llama", 1410)
+
+    def test_samples_without_activities(self):
+        report = self.same_as_read_here(LLAMA / "run_11_02_freq_960_profile.csv", "A100", "llama", 960)
+        self.assertIn(("idle_parts", "A100", "llama"), self.found(report))
+
+    def test_a_row_that_is_damaged_and_one_that_is_cut(self):
+        report = self.same_as_read_here(LLAMA / "run_8_02_freq_1110_profile.csv", "A100", "llama", 1110)
+        self.assertIn(("damaged_log", "A100", "llama"), self.found(report))
+        report = self.same_as_read_here(LLAMA / "run_21_03_freq_510_profile.csv", "A100", "llama", 510)
+        self.assertNotIn(("damaged_log", "A100", "llama"), self.found(report))
+
+    def test_csv_without_a_header(self):
+        self.same_as_read_here(LOGS / "results_h100_vit/run_baseline_01_freq_1785_profile.csv", "H100", "vit", 1785)
+
+    def test_csv_with_units_and_a_clock_that_was_set_back(self):
+        text = (LOGS / "sort_1380MHz.csv").read_text()
+        copy = self.path / "sort_1230MHz.csv"
+        copy.write_text(text)
+        report = self.same_as_read_here(copy, "Tesla V100-PCIE-32GB", "sort", 1230)
+        self.assertIn(("unordered_timestamps", "Tesla V100-PCIE-32GB", "sort"), self.found(report))
+        self.off_clock(LOGS / "sort_1380MHz.csv", 1380)
+        copy.write_text(text.replace("\n", "\r\n"))
+        self.same_as_read_here(copy, "Tesla V100-PCIE-32GB", "sort", 1230)
+
+    def test_an_older_table_and_its_name(self):
+        self.same_as_read_here(LOGS / "GV100-dvfs-LSTM-1380-0.45d9bf4", "V100", "LSTM", 1380)
+        self.off_clock(LOGS / "GV100-dvfs-LSTM-1380-1.45d9bf4", 1380)
+
+    def test_times_that_were_recorded_beside_logs_without_any(self):
+        lines = [re.sub(r"\d{12}", "N/A", line) for line in
+                 (LOGS / "GV100-dvfs-LSTM-1380-0.45d9bf4").read_text().splitlines()]
+        (self.path / "GV100-dvfs-LSTM-1380-1").write_text("\n".join(lines) + "\n")
+        (self.path / "GV100-dvfs-lstm-perf.csv").write_text("1380,1.62\n1380,9.0\n")
+        report, _ = self.fit(self.path / "GV100-dvfs-LSTM-1380-1")
+        # 9 s of 45 rows, 30 of which are the work
+        self.assertAlmostEqual(report["curves"][0]["at_fmax"]["time_s"]["value"], 6, places=6)
+        (self.path / "GV100-dvfs-lstm-perf.csv.older").write_text("1380,1\n1380,2\n")
+        report, _ = self.fit(self.path / "GV100-dvfs-LSTM-1380-1")
+        self.assertIsNone(report["curves"][0]["at_fmax"]["time_s"]["value"])
+
+    def test_the_gpu_of_the_log_and_that_of_the_name(self):
+        wrong = self.path / "GV100-dvfs-LSTM-1410-0"
+        wrong.write_text((LLAMA / "run_3_03_freq_1410_profile.csv").read_text())
+        report, _ = self.fit(wrong)
+        self.assertEqual(report["curves"][0]["gpu"], "NVIDIA A100-PCIE-40GB")
+        self.assertIn(("gpu_mismatch", "NVIDIA A100-PCIE-40GB", "LSTM"), self.found(report))
+        report, _ = self.fit(wrong, options=["--gpu", "A100"])
+        self.assertEqual(report["curves"][0]["gpu"], "A100")
+
+    def test_several_gpus_in_one_log(self):
+        lines = (LOGS / "sort_1380MHz.csv").read_text().splitlines()[:30]
+        other = [re.sub(r", 0, ", ", 1, ", line) for line in lines]
+        idle = [re.sub(r", \d+ %", ", 0 %", re.sub(r", 0, ", ", 2, ", line)) for line in lines]
+        (self.path / "sort_1230MHz.csv").write_text("\n".join(lines[:1] + [
+            line for rows in zip(lines[1:], other[1:], idle[1:]) for line in rows]) + "\n")
+        report, _ = self.fit(self.path / "sort_1230MHz.csv")
+        self.assertEqual([curve["gpu"] for curve in report["curves"]],
+                         ["Tesla V100-PCIE-32GB:0", "Tesla V100-PCIE-32GB:1"])
+
+    def test_a_stray_reading_long_before_the_work(self):
+        lines = (LOGS / "sort_1380MHz.csv").read_text().splitlines()
+        idle, busy = lines[3], lines[1:30]
+        start = [idle] * 5 + [idle.replace(", 0 %", ", 1 %")] + [idle] * 60
+        (self.path / "sort_1230MHz.csv").write_text("\n".join(lines[:1] + start + busy) + "\n")
+        _, states = self.fit(self.path / "sort_1230MHz.csv")
+        self.assertAlmostEqual(states[0]["time"]["t0_s"], 0.1 * (len(busy) - 13), places=2)
+
+    def test_a_directory_of_results(self):
+        report, states = self.fit(LOGS)
+        found = self.found(report)
+        self.assertEqual(report["rows"], 25)
+        for finding in (("clock_mismatch", "A100", "llama"), ("failed_runs", "A100", "llama"),
+                        ("cold_runs", "A100", "llama"), ("clock_mismatch", "V100", "LSTM")):
+            self.assertIn(finding, found)
+        llama = next(state for state in states if state["application"] == "llama")
+        self.assertEqual((llama["lowest_mhz"], llama["highest_mhz"]), (510, 1410))
+        done = ipw(None, "optimize", "--input", LOGS, "--where", "gpu=A100", "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        best = json.loads(done.stdout)
+        points = {mhz: statistics.median(one["energy_j"] * one["time_s"] for one in ones)
+                  for mhz, ones in self.usable().items()}
+        self.assertEqual(best["recommended"]["freq_mhz"], min(points, key=points.get))
+        self.assertIn("idle_parts", best["flags"])
+
+    def usable(self):
+        """Points that the checks leave: not the first runs, not the failed one, not the one at another clock."""
+        out = {}
+        for path in sorted(LLAMA.glob("*_profile.csv")):
+            _, seq, run, _, mhz, _ = path.name.split("_")
+            if (int(run) == 1 and mhz not in ("660", "810")) or (mhz, run) in (("810", "03"), ("660", "02")):
+                continue
+            out.setdefault(int(mhz), []).append(point(path))
+        return out
+
+    def test_validate_and_selected_logs(self):
+        done = ipw(None, "power", "validate", "--input", LLAMA, "--where", "run=3", "--leave-out", "frequency",
+                   "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = ipw(None, "power", "fit", "--input", LOGS, "--where", "gpu=A100,application=llama,freq_mhz=960", "--json")
+        self.assertEqual(json.loads(done.stdout)["rows"], 3)
+
+    def test_bad_input_is_named(self):
+        def fails(*words):
+            done = ipw(None, "power", "fit", "--input", *words)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            return done.stderr
+        (self.path / "notes.txt").write_text("nothing\n")
+        self.assertIn("no logs of `dcgmi dmon`", fails(self.path))
+        self.assertIn("--where selects none", fails(LLAMA, "--where", "gpu=H100"))
+        self.assertIn("no column 'seed'", fails(LLAMA, "--where", "seed=1"))
+        (self.path / "run_01_freq_510_profile.csv").write_text("# Entity  POWER  SMACT\n      Id  W\n")
+        self.assertIn("none of 1 rows is usable", fails(self.path))
+
+    def test_a_table_of_results_is_no_log(self):
+        table = self.path / "power.csv"
+        table.write_text("timestamp,index,name,freq,power,time_s,saclk\n" +
+                         "".join(f"{i},0,work,{500 + 100 * i},{100 + i},{9 - i},{500 + 100 * i}\n" for i in range(6)))
+        report, _ = self.fit(table)
+        self.assertEqual((report["rows"], report["curves"][0]["clocks"]), (6, 6))
+
+
+@needs_raw
+class Public(LogTest):
+    def test_tables_and_csv(self):
+        for name, gpu, application, mhz in (("GA100-baseline-LSTM-1410-1", "A100", "LSTM", 1410),
+                                            ("GV100-baseline-LSTM-1380-2", "V100", "LSTM", 1380),
+                                            ("GV100-baseline-LSTM-1380-1.45d9bf4", "V100", "LSTM", 1380)):
+            self.same_as_read_here(next(RAW.glob(name + "*")), gpu, application, mhz)
+
+    def test_almost_half_of_the_samples_are_missing(self):
+        report = self.same_as_read_here(next(RAW.glob("GH100-baseline-StableDiffusion*")), "H100", "StableDiffusion",
+                                        1785)
+        self.assertNotIn(("idle_gpu", "H100", "StableDiffusion"), self.found(report))
+
+    def test_the_directory(self):
+        report, _ = self.fit(RAW)
+        found = self.found(report)
+        self.assertEqual((report["rows"], report["rows_used"]), (6, 5))
+        self.assertIn(("clock_mismatch", "V100", "LSTM"), found)  # 1230 MHz under a name of 1380
+        self.assertIn(("idle_gpu", "H100", "LSTM"), found)
+        work = next(curve for curve in report["curves"] if curve["gpu"] == "V100")["at_fmax"]["time_s"]["value"]
+        self.assertAlmostEqual(work, 22.2, delta=0.5)  # as its files of times have it: 22.1 to 22.6 s when warm
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,427 @@
+#!/usr/bin/env python3
+"""`ipw sweep`: every setting once, the values as they were given, in an order that the seed repeats; failures are
+recorded; a killed sweep goes on where it was."""
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+from machines import Nvidia  # noqa: E402
+from program import IPW, PATIENCE_S, ipw, python  # noqa: E402
+
+SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
+CLOCKS = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / "data/dvfs/supported_clocks.csv"
+
+# Appends its arguments as a line of JSON: what arrived, and when.
+NOTE = "import json, sys; open(sys.argv[1], 'a').write(json.dumps(sys.argv[2:]) + '\\n')"
+
+
+class SweepTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="ipw-sweep-")
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+        self.notes = self.root / "notes"
+
+    def sweep(self, *arguments, command=None, code=0, machine=None):
+        command = command or python(NOTE, self.notes, "{a}")
+        done = ipw(machine, "sweep", "--output-dir", self.root / "runs", *arguments, "--", *command)
+        if done.returncode == 1 and "JSON" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def noted(self):
+        return [json.loads(line) for line in self.notes.read_text().splitlines()]
+
+    def directory(self):
+        found = list((self.root / "runs").glob("sweep_*"))
+        self.assertEqual(len(found), 1)
+        return found[0]
+
+    def attempts(self):
+        lines = [json.loads(line) for line in (self.directory() / "records.jsonl").read_text().splitlines()]
+        return [line for line in lines if line["kind"] == "point"]
+
+
+class Points(SweepTest):
+    def test_a_grid_has_every_combination_once(self):
+        self.sweep("--knob", "a=1,2,5-9:2", "--knob", "b=x,y", "-q", command=python(NOTE, self.notes, "{a}", "{b}"))
+        self.assertEqual(sorted(self.noted()), sorted([a, b] for a in "12579" for b in "xy"))
+
+    def test_paired_knobs_go_together(self):
+        self.sweep("--knob", "a=1,2", "--knob", "b=x,y", "--paired", command=python(NOTE, self.notes, "{a}{b}"))
+        self.assertEqual(sorted(self.noted()), [["1x"], ["2y"]])
+        done = self.sweep("--knob", "a=1,2", "--knob", "b=x", "--paired", code=2)
+        self.assertIn("a has 2 values and b 1", done.stderr)
+
+    def test_values_reach_the_command_as_they_are(self):
+        values = ["two words", "it's", '"$(touch oops)"', "*", "{b}", "-x", "a\\b"]
+        self.sweep("--knob", "a=" + ",".join(values), command=python(NOTE, self.notes, "<{a}>", "{b} {a", "{}"))
+        self.assertEqual(sorted(self.noted()), sorted([f"<{value}>", "{b} {a", "{}"] for value in values))
+
+    def test_the_order_is_that_of_the_seed(self):
+        shown = [self.sweep("--knob", "a=1-20:1", "--seed", seed, "--dry-run").stdout for seed in (5, 5, 6)]
+        self.assertEqual(shown[0], shown[1])
+        self.assertNotEqual(shown[0].splitlines()[1:], shown[2].splitlines()[1:])
+        self.assertFalse((self.root / "runs").exists())  # nothing was run
+        done = self.sweep("--knob", "a=1-20:1", "--seed", 5)
+        self.assertEqual([attempt["settings"]["a"] for attempt in self.attempts()],
+                         [line.split("a=")[1].split(":")[0] for line in shown[0].splitlines()[1:-1]])
+        self.assertNotEqual(self.noted(), sorted(self.noted(), key=lambda words: int(words[0])))
+        self.assertIn("seed 5", done.stderr)
+
+    def test_repeats_are_rounds(self):
+        self.sweep("--knob", "a=1,2,3", "--repeat", 2)
+        self.assertEqual([attempt["repeat"] for attempt in self.attempts()], [1, 1, 1, 2, 2, 2])
+
+    def test_a_list_of_points(self):
+        points = self.root / "points.csv"
+        points.write_text('a,b\n1,"x, y"\n2,z\n')
+        self.sweep("--list", points, command=python(NOTE, self.notes, "{a}", "{b}"))
+        self.assertEqual(sorted(self.noted()), [["1", "x, y"], ["2", "z"]])
+        for text, said in (("", "empty"), ("a\n", "0 points"), ("a,b\n1,2\n1,2\n", "lines 2 and 3 are the same point"),
+                           ("a,a\n1,2\n", "more than once"), ("a b\n1\n", "no name"), ("a,b\n1\n", "line 2")):
+            points.write_text(text)
+            self.assertIn(said, self.sweep("--list", points, code=2).stderr)
+        self.assertIn("drop --knob", self.sweep("--list", points, "--knob", "a=1", code=2).stderr)
+        self.sweep("--list", self.root / "none.csv", code=1)
+
+    def test_what_is_refused(self):
+        for words, said in ((["--knob", "a=1"], "no {a}"), (["--knob", "a"], "NAME=VALUES"),
+                            (["--knob", "a=1,1"], "twice"), (["--knob", "a=9-1:1"], "LOW-HIGH:STEP"),
+                            (["--knob", "a=1,,2"], "empty"), ([], "missing --knob"),
+                            (["--knob", "a=1", "--knob", "a=2"], "more than once"),
+                            (["--knob", "a=1-9999999:1"], "more than")):
+            self.assertIn(said, self.sweep(*words, command=["true"], code=2).stderr)
+        self.assertEqual(ipw(None, "sweep", "--knob", "a=1").returncode, 2)
+        self.assertEqual(ipw(None, "sweep", "--resume", self.root).returncode, 1)
+
+
+class Results(SweepTest):
+    def test_a_failure_is_recorded_and_the_sweep_goes_on(self):
+        done = self.sweep("--knob", "a=0,7,0.5", "--json", command=["sh", "-c", "echo here {a}; exit {a}"], code=1)
+        codes = {attempt["settings"]["a"]: attempt["exit_code"] for attempt in self.attempts()}
+        self.assertEqual((codes["0"], codes["7"]), (0, 7))
+        self.assertNotEqual(codes["0.5"], 0)
+        result = json.loads(done.stdout)
+        self.assertEqual(result["directory"], str(self.directory()))
+        self.assertEqual((result["sweep"]["summary"]["attempts"], result["sweep"]["summary"]["failed"]), (3, 2))
+        logs = [path.read_text() for path in self.directory().glob("points/*/output.log")]
+        self.assertEqual(len([text for text in logs if "here 7" in text]), 1)
+
+    def test_the_table_is_what_the_runs_say(self):
+        self.sweep("--knob", "a=0.02,0.1", "--repeat", 2, command=["sleep", "{a}"])
+        done = ipw(None, "analyze", self.directory(), "--analysis", "sweep", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)[str(self.directory())]["sweep"]
+        for setting in result["data"]["settings"]:
+            mine = [a for a in self.attempts() if a["settings"] == setting["values"]]
+            runs = [json.loads((self.directory() / a["run"] / "summary.json").read_text())["ipw"] for a in mine]
+            self.assertEqual(setting["repeats"], 2)
+            times = [a["seconds"] for a in mine]
+            self.assertAlmostEqual(setting["seconds"], sum(times) / 2)
+            self.assertAlmostEqual(setting["seconds_error"], abs(times[0] - times[1]) / 2)
+            if runs[0]["energy"]["joules"] is not None:
+                joules = sum(run["energy"]["joules"] for run in runs) / 2
+                self.assertAlmostEqual(setting["joules"], joules)
+                self.assertAlmostEqual(setting["edp"], joules * setting["seconds"])
+        best = {row["objective"]: row["setting"] for row in result["data"]["best"]}
+        self.assertEqual(best["least time"], "a=0.02")
+        self.assertTrue((self.directory() / "analysis" / "sweep.json").exists())
+
+    def test_commands_read_its_runs(self):
+        self.sweep("--knob", "a=0,1", command=["sh", "-c", "exit {a}"], code=1)
+        done = ipw(None, "export", self.directory(), "--to", "csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("exit 0", done.stdout)
+        self.assertNotIn("exit 1", done.stdout)  # it failed
+        listed = json.loads(ipw(None, "list", "runs", self.root / "runs", "--json").stdout)["runs"]
+        self.assertEqual([(run["kind"], run["queries"], run["failed"]) for run in listed], [("sweep", 2, 1)])
+        done = ipw(None, "analyze", self.root / "runs", "--json")  # a folder with a sweep in it
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len([key for key in json.loads(done.stdout) if "/points/" in key]), 1)
+
+    def test_a_run_named_twice_is_analyzed_once(self):
+        self.sweep("--knob", "a=0,00", command=["sh", "-c", "exit {a}"])
+        first, second = sorted(self.directory().glob("points/*/run_*"))
+        done = ipw(None, "analyze", first, first, second, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([key for key in json.loads(done.stdout) if key != "across"], [str(first), str(second)])
+
+    def test_points_may_be_profiles(self):
+        self.sweep("--profile", "--knob", "a=1,2", command=["--client", "null", "--model", "m", "--dataset", "builtin",
+                                                            "--max-queries", "3", "--concurrency", "{a}"])
+        self.assertEqual([attempt["exit_code"] for attempt in self.attempts()], [0, 0])
+        for attempt in self.attempts():
+            summary = json.loads((self.directory() / attempt["run"] / "summary.json").read_text())
+            self.assertEqual(str(summary["profiler_config"]["max_concurrency"]), attempt["settings"]["a"])
+            self.assertEqual(summary["run_kind"], "profile")
+
+
+class Controlled(Nvidia):
+    """A GPU whose settings outlive processes; `settings` are what is set now."""
+
+    FREE = "0 graphics 0 0 memory 0 0 limit 0"
+
+    def __init__(self, script="value throttle 0 0"):
+        super().__init__("clocks 0 2619 1785:345:15\nvalue clock_memory_max 0 2619\n" + script)
+        (self.root / "run").mkdir()
+
+    def environment(self):
+        return {**super().environment(), "IPW_FAKE_NVML_STATE": str(self.root / "settings")}
+
+    def settings(self):
+        file = self.root / "settings"
+        return file.read_text().strip() if file.exists() else self.FREE
+
+
+class ControlTest(SweepTest):
+    # Notes what the card is set to while the command runs.
+    SEE = python("import os, sys; open(sys.argv[1], 'a').write(open(os.environ['IPW_FAKE_NVML_STATE']).read())")
+
+    def machine(self, *script):
+        machine = Controlled(*script)
+        self.addCleanup(machine.close)
+        return machine
+
+    def seen(self):
+        return sorted(self.notes.read_text().splitlines())
+
+
+class Control(ControlTest):
+    def test_each_point_has_its_settings_and_the_card_goes_back(self):
+        machine = self.machine()
+        done = self.sweep("--control", "--knob", "gpu-clock=default,510,1005", "--knob", "power-limit=300",
+                          command=[*self.SEE, self.notes], machine=machine)
+        self.assertEqual(self.seen(), [f"0 graphics {mhz} {mhz} memory 0 0 limit 300000" for mhz in (0, 1005, 510)])
+        self.assertEqual(machine.settings(), "0 graphics 0 0 memory 0 0 limit 700000")
+        self.assertIn("as root", done.stderr)
+        self.assertFalse(list((machine.root / "run/ipw").glob("*.state")))
+        self.assertEqual([attempt["exit_code"] for attempt in self.attempts()], [0, 0, 0])
+
+    def test_without_permission_it_measures_only(self):
+        for code, said in ((4, "needs root"), (3, "does not have it")):
+            with self.subTest(code):
+                machine = self.machine(f"fail nvmlDeviceResetGpuLockedClocks 0 {code}")
+                done = self.sweep("--control", "--knob", "gpu-clock=510,1005", "--knob", "a=1,2",
+                                  command=python(NOTE, self.notes, "{a}"), machine=machine)
+                self.assertIn(said, done.stderr)
+                self.assertIn("MEASURES ONLY", done.stderr)
+                self.assertEqual(sorted(self.noted()), [["1"], ["2"]])
+                self.assertEqual({attempt["settings"]["gpu-clock"] for attempt in self.attempts()}, {"default"})
+                self.assertEqual(machine.settings(), Controlled.FREE)
+                header = json.loads((self.directory() / "records.jsonl").read_text().splitlines()[0])
+                self.assertIn(said, header["settings"]["uncontrolled"])
+            self.setUp()
+
+    def test_what_is_refused(self):
+        for script, words, code, said in (
+                ("value throttle 0 2", ["gpu-clock=510"], 1, "already limited by a setting"),
+                ("value limit_mw 0 500000", ["gpu-clock=510"], 1, "not its default"),
+                ("fail nvmlDeviceGetCurrentClocksEventReasons 0 15", ["gpu-clock=510"], 1, "fell off the bus"),
+                ("devices 2", ["gpu-clock=510"], 2, "--devices"),
+                ("", ["gpu-clock=1000"], 2, "1000 MHz is not a clock of nvml:0 (nearest: 990, 1005)"),
+                ("", ["power-limit=800"], 2, "outside of 200 to 700 W"),
+                ("", ["gpu-clock=fast"], 2, "'fast' is no number of MHz"),
+                ("", ["a=1"], 2, "gpu-clock, mem-clock or power-limit")):
+            with self.subTest(said):
+                machine = self.machine(script)
+                done = self.sweep("--control", "--knob", *words, command=["true", "{a}"], code=code, machine=machine)
+                self.assertIn(said, done.stderr)
+                self.assertIn(machine.settings(), (Controlled.FREE, "0 graphics 0 0 memory 0 0 limit 700000"))
+                self.assertFalse((self.root / "runs").exists())
+        done = self.sweep("--knob", "gpu-clock=510", command=["true"], code=2)
+        self.assertIn("--control would set it", done.stderr)
+
+    def test_mig_is_measured_only(self):
+        done = self.sweep("--control", "--knob", "gpu-clock=510", command=["true"], machine=self.machine("mig 0 2"))
+        self.assertIn("MIG mode", done.stderr)
+        self.assertIn("MEASURES ONLY", done.stderr)
+
+    def test_a_plan_touches_nothing(self):
+        machine = self.machine()
+        done = self.sweep("--control", "--knob", "gpu-clock=510", "--dry-run", command=["true"], machine=machine)
+        self.assertIn("needs root", done.stdout)
+        self.assertFalse((machine.root / "settings").exists())
+        self.assertFalse((machine.root / "run/ipw").exists())
+
+
+class Modes(ControlTest):
+    def test_dvfs_is_every_clock_of_the_driver_s_list(self):
+        if not CLOCKS.exists():
+            self.skipTest(f"{CLOCKS} is not there")
+        lists = {}
+        for row in csv.DictReader(CLOCKS.read_text().splitlines()):
+            lists.setdefault(row["gpu"], {}).setdefault(row["mem_mhz"], []).append(row["graphics_mhz"])
+        for gpu, used in (("V100", 117), ("A100", 61), ("H100", 86)):
+            machine = self.machine()
+            machine.script("\n".join(f"clocks 0 {memory} {','.join(clocks)}" for memory, clocks in lists[gpu].items()))
+            plan = self.sweep("--control", "--mode", "dvfs", "--dry-run", command=["true"], machine=machine).stdout
+            shown = [line.split("gpu-clock=")[1].split(":")[0] for line in plan.splitlines() if "gpu-clock=" in line]
+            usable = {mhz for clocks in lists[gpu].values() for mhz in clocks if int(mhz) >= 510}
+            self.assertEqual((set(shown), len(shown)), (usable, used))
+            plan = self.sweep("--control", "--mode", "dvfs", "--min-clock", 0, "--dry-run", command=["true"], machine=machine)
+            self.assertIn(f"{len(set().union(*lists[gpu].values()))} settings", plan.stdout)
+
+    def test_baseline_sets_nothing(self):
+        machine = self.machine()
+        self.sweep("--mode", "baseline", command=["true"], machine=machine)
+        self.assertEqual([attempt["settings"] for attempt in self.attempts()], [{"gpu-clock": "default"}])
+        self.assertFalse((machine.root / "settings").exists())
+        self.assertIn("drop --control", self.sweep("--mode", "baseline", "--control", command=["true"], code=2).stderr)
+
+    def test_clocks_need_control(self):
+        for mode in ("dvfs", "probe"):
+            self.assertIn("give --control", self.sweep("--mode", mode, command=["true"], code=2).stderr)
+        done = self.sweep("--mode", "dvfs", "--control", command=["true"], machine=self.machine("devices 0"))
+        self.assertIn("MEASURES ONLY", done.stderr)
+        self.assertEqual([attempt["settings"] for attempt in self.attempts()], [{"gpu-clock": "default"}])
+
+    def test_probe_goes_on_near_the_optimum(self):
+        # At a constant power the least energy is at the highest clock, and so are the clocks that are added.
+        machine = self.machine("value throttle 0 0\npower 0 constant 300")
+        self.sweep("--mode", "probe", "--probes", 3, "--control", machine=machine,
+                   command=python("import sys, time; time.sleep(0.4 * 1785 / float(sys.argv[1]))", "{gpu-clock}"))
+        clocks = [int(attempt["settings"]["gpu-clock"]) for attempt in self.attempts()]
+        self.assertEqual(sorted(clocks[:3]), [810, 1290, 1785])
+        self.assertTrue(1 <= len(clocks[3:]) <= 8, clocks)
+        self.assertGreater(max(clocks[3:]), 1600)
+        self.assertEqual(machine.settings(), Controlled.FREE)
+
+
+class ControlEnds(SweepTest):
+    """Whatever ends a sweep, the card goes back to its state."""
+
+    HELD = "0 graphics 510 510 memory 0 0 limit 0"
+
+    def setUp(self):
+        super().setUp()
+        self.machine = Controlled()
+        self.addCleanup(self.machine.close)
+
+    def await_settings(self, wanted):
+        deadline = time.monotonic() + PATIENCE_S
+        while self.machine.settings() != wanted or (wanted != self.HELD and self.states()):
+            self.assertLess(time.monotonic(), deadline, self.machine.settings())
+            time.sleep(0.01)
+
+    def states(self):
+        return list((self.machine.root / "run/ipw").glob("*.state"))
+
+    def start(self):
+        process = subprocess.Popen([IPW, "sweep", "-q", "--output-dir", self.root / "runs", "--control", "--knob",
+                                    "gpu-clock=510", "--", "sleep", str(PATIENCE_S)], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   env=self.machine.environment())
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.await_settings(self.HELD)
+        return process
+
+    def test_signals(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            process = self.start()
+            process.send_signal(number)
+            self.assertEqual(process.wait(PATIENCE_S), 128 + number)
+            self.assertEqual(self.machine.settings(), Controlled.FREE)  # before it ended, not by the watchdog
+            self.assertEqual(self.states(), [])
+
+    def test_the_watchdog_restores_after_what_cannot_be_caught(self):
+        for number in (signal.SIGKILL, signal.SIGQUIT, signal.SIGSEGV):
+            process = self.start()
+            process.send_signal(number)
+            process.wait(PATIENCE_S)
+            self.await_settings(Controlled.FREE)
+
+    def test_another_sweep_is_refused_meanwhile(self):
+        self.start()
+        done = self.sweep("--control", "--knob", "gpu-clock=1005", command=["true"], machine=self.machine, code=1)
+        self.assertIn("another process controls GPU-00000000", done.stderr)
+        self.assertEqual(self.machine.settings(), self.HELD)
+        done = ipw(self.machine, "sweep", "--restore")
+        self.assertEqual((done.returncode, self.machine.settings()), (0, self.HELD))
+        self.assertIn("left alone", done.stderr)
+
+    def test_restore_by_hand(self):
+        self.machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4 after 1\n" + (self.machine.root / "nvml.txt").read_text())
+        process = self.start()
+        process.kill()
+        process.wait(PATIENCE_S)
+        self.assertTrue(self.states())
+        self.machine.script("")
+        done = ipw(self.machine, "sweep", "--restore")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.await_settings(Controlled.FREE)
+        done = ipw(self.machine, "sweep", "--restore")
+        self.assertIn("nothing to restore", done.stderr)
+
+
+class Kills(SweepTest):
+    # The third attempt waits for the test, which kills the sweep meanwhile.
+    WAIT = NOTE + """
+import os, time
+while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '.wait'): time.sleep(0.01)"""
+
+    def start(self):
+        (self.root / "notes.wait").touch()
+        process = subprocess.Popen([IPW, "sweep", "-q", "--output-dir", self.root / "runs", "--knob", "a=1-5:1", "--",
+                                    *map(str, python(self.WAIT, self.notes, "{a}"))], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.notes.exists() or len(self.noted()) < 3:
+            if process.poll() is not None:
+                self.skipTest(process.stderr.read())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        return process
+
+    def check_resumed(self, under_way):
+        finished = [attempt["settings"]["a"] for attempt in self.attempts()]
+        self.assertEqual(len(finished), 2)
+        plan = ipw(None, "sweep", "--resume", self.directory(), "--dry-run").stdout
+        self.assertRegex(plan, r"3 attempts to make.*(?s:.)*expected time: \d")
+        (self.root / "notes.wait").unlink()
+        done = ipw(None, "sweep", "--resume", self.directory())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(attempt["settings"]["a"] for attempt in self.attempts()), list("12345"))
+        made = [words[0] for words in self.noted()]
+        for value in "12345":  # only the one that was killed was made again
+            self.assertEqual(made.count(value), 2 if value == under_way else 1, made)
+        self.assertEqual(len(list(self.directory().glob("points/*/run_*"))), 5)
+
+    def test_kill_9(self):
+        process = self.start()
+        under_way = self.noted()[2][0]
+        process.kill()
+        self.assertEqual(process.wait(PATIENCE_S), -signal.SIGKILL)
+        self.check_resumed(under_way)
+
+    def test_an_interruption(self):
+        process = self.start()
+        under_way = self.noted()[2][0]
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(PATIENCE_S), 130)
+        self.assertIn("--resume", process.stderr.read())
+        self.check_resumed(under_way)
+
+    def test_two_do_not_write_one_sweep(self):
+        process = self.start()
+        done = ipw(None, "sweep", "--resume", self.directory())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(str(process.pid), done.stderr)
+        os.kill(process.pid, signal.SIGTERM)
+        self.assertEqual(process.wait(PATIENCE_S), 143)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,69 @@
+/* The figures of an imported log that no command shows: activities, the clock, flags. */
+#include "support/unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "power/freq_points.h"
+
+/* Five rows before the work, ten of it: FP32 0.4 in every other row, FP64 0.1, DRAM 0.5 and one row without values. */
+static const char *write_log(const char *folder, const char *name)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("#Entity   SMCLK  TMPTR  POWER  TOTEC  GRACT  SMACT  DRAMA  FP64A  FP32A  GPUTL\n", file);
+    fputs("ID               C      W      mJ\n", file);
+    for (int i = 0; i < 16; i++) {
+        bool busy = i >= 5 && i < 15;
+        const char *fp32 = i % 2 ? "0.400" : "0.000";
+        if (i == 8)
+            fprintf(file, "GPU 0     1305   60     100    %d   N/A  N/A  N/A  N/A  N/A  80\n",
+                    1000 + 100 * i);
+        else
+            fprintf(file, "GPU 0     %d    %d     %d    %d   0.000  %s  %s  %s  %s  %s\n",
+                    busy ? 1305 : 210, 50 + i, busy ? 100 : 30, 1000 + 100 * i,
+                    busy ? "0.600" : "0.000", busy ? "0.500" : "0.000", busy ? "0.100" : "0.000",
+                    busy ? fp32 : "0.000", busy ? "80" : "0");
+    }
+    assert_int_equal(fclose(file), 0);
+    return path;
+}
+
+static void test_activities_and_clock(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/ipw-freq-logs-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    struct freq_points points = {0};
+    struct error why = {0};
+    const char *path = write_log(folder, "run_4_02_freq_1410_profile.csv");
+    assert_true(freq_points_is_log(path));
+    assert_int_equal(freq_points_import(&points, &(struct freq_source){.path = path}, &why),
+                     ERR_OK);
+    assert_int_equal(points.count, 1);
+    const struct freq_point *p = &points.items[0];
+    assert_true(p->freq_mhz == 1410 && p->achieved_mhz == 1305);
+    assert_true(p->run == 2 && p->seq == 4 && p->temperature_c == 64);
+    assert_true(fabs(p->activity[FREQ_FP] - (0.4 / 2 + 0.1)) < 1e-9);
+    assert_true(fabs(p->activity[FREQ_DRAM] - 0.5) < 1e-9);
+    assert_true(fabs(p->activity[FREQ_SM] - 0.6) < 1e-9); /* the engine's is stuck at 0 */
+    assert_true(fabs(p->activity[FREQ_UTIL] - 0.8) < 1e-9);
+    assert_true(p->idle_w == 30);
+    assert_int_equal(p->flags, FREQ_LOG_IDLE_PARTS);
+    freq_points_release(&points);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_activities_and_clock),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,190 @@
+/* Mode probe on GPUs whose curves are known: the best clock that it measured against the best of all clocks. */
+#include "support/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "runner/sweep.h"
+#include "support/tree.h"
+
+/* T = t0 + t1 max(0, fmax / f - knee), P = idle + rise (f / fmax)^steep */
+static const struct gpu {
+    double high, low, step, t0, t1, knee, idle, rise, steep;
+} GPUS[] = {
+    {1410, 510, 15, 20, 20, 1, 60, 180, 2.6},    /* bound by compute */
+    {1410, 510, 15, 47, 40, 2.04, 70, 170, 2.2}, /* by memory: a knee at 690 MHz */
+    {1785, 510, 15, 10, 10, 1.35, 90, 300, 2.9}, /* between */
+    {1380, 510, 7.5, 30, 30, 1.39, 40, 190, 1.8},
+    {1785, 510, 15, 10, 10, 1, 350, 40, 2}, /* idle power prevails: the highest is the best */
+};
+
+static double time_at(const struct gpu *gpu, double mhz)
+{
+    return gpu->t0 + gpu->t1 * fmax(0, gpu->high / mhz - gpu->knee);
+}
+
+static double objective_at(const struct gpu *gpu, double mhz, double exponent)
+{
+    double watts = gpu->idle + gpu->rise * pow(mhz / gpu->high, gpu->steep);
+    return watts * pow(time_at(gpu, mhz), exponent + 1);
+}
+
+static size_t list_clocks(const struct gpu *gpu, double *out)
+{
+    size_t count = 0;
+    for (double mhz = gpu->high; mhz >= gpu->low; mhz -= gpu->step)
+        out[count++] = floor(mhz);
+    return count;
+}
+
+/* What a command would have measured, with noise of half a percent. */
+static void measure(struct sweep *sweep, struct run_writer *writer, const struct gpu *gpu)
+{
+    struct sweep_step step;
+    struct error why = {0};
+    while (sweep_next(sweep, &step)) {
+        double mhz;
+        assert_int_equal(parse_double(sweep->values[step.point], &mhz), ERR_OK);
+        double noise = 1 + 0.005 * sin((double)step.point * 7 + 1), time = time_at(gpu, mhz);
+        struct sweep_attempt attempt = {.point = step.point,
+                                        .repeat = step.repeat,
+                                        .flags = strdup(""),
+                                        .wall_s = time,
+                                        .seconds = time,
+                                        .joules = objective_at(gpu, mhz, 0) * noise,
+                                        .plus_minus = UNKNOWN,
+                                        .statistical = UNKNOWN};
+        assert_int_equal(sweep_add(sweep, writer, &attempt, &why), ERR_OK);
+    }
+}
+
+/* Returns the regret of the best clock that was measured. */
+static double probe(const struct gpu *gpu, double exponent, const char *parent, size_t *points)
+{
+    double clocks[200], best = INFINITY, found = INFINITY;
+    size_t count = list_clocks(gpu, clocks);
+    struct sweep sweep = {.repeats = 1,
+                          .most_repeats = 1,
+                          .until_pct = UNKNOWN,
+                          .cooldown_s = UNKNOWN,
+                          .time_exponent = exponent,
+                          .least_mhz = 510,
+                          .control = true};
+    struct sweep again;
+    struct run_writer writer;
+    struct text knob = {0};
+    struct error why = {0};
+    bool more = true;
+    sweep.mode = strdup("probe");
+    sweep_probe_knob(clocks, count, 4, &knob);
+    const char *words[] = {text_get(&knob)};
+    assert_int_equal(sweep_expand(words, 1, false, &sweep, &why), ERR_OK);
+    assert_int_equal(sweep.point_count, 4);
+    assert_int_equal(sweep_word(&sweep.command, &sweep.word_count, "load"), ERR_OK);
+    assert_int_equal(sweep_create(&sweep, parent, &writer, &why), ERR_OK);
+    while (more) {
+        measure(&sweep, &writer, gpu);
+        assert_int_equal(sweep_refine(&sweep, &writer, clocks, count, &more, &why), ERR_OK);
+    }
+    for (size_t i = 0; i < count; i++)
+        best = fmin(best, objective_at(gpu, clocks[i], exponent));
+    for (size_t p = 0; p < sweep.point_count; p++)
+        found = fmin(found, objective_at(gpu, strtod(sweep.values[p], NULL), exponent));
+    /* What was added is there when the sweep is read again. */
+    assert_int_equal(sweep_load(writer.directory, &again, &why), ERR_OK);
+    assert_int_equal(again.point_count, sweep.point_count);
+    for (size_t p = 0; p < sweep.point_count; p++)
+        assert_string_equal(again.values[p], sweep.values[p]);
+    assert_int_equal(again.count, sweep.point_count);
+    *points = sweep.point_count;
+    run_writer_close(&writer);
+    sweep_release(&again);
+    sweep_release(&sweep);
+    text_release(&knob);
+    return found / best - 1;
+}
+
+static void the_best_clock_is_found_by_few(void **state)
+{
+    (void)state;
+    struct tree tree;
+    tree_new(&tree);
+    for (size_t g = 0; g < sizeof GPUS / sizeof *GPUS; g++)
+        for (double exponent = 0; exponent <= 2; exponent++) {
+            char parent[200];
+            size_t points;
+            snprintf(parent, sizeof parent, "%s/%zu-%g", tree.root, g, exponent);
+            double regret = probe(&GPUS[g], exponent, parent, &points);
+            if (regret > 0.01 || points > 11)
+                print_error("GPU %zu, n = %g: regret %g, %zu points\n", g, exponent, regret,
+                            points);
+            assert_true(regret <= 0.01);
+            assert_true(points <= 11);
+        }
+    tree_free(&tree);
+}
+
+/* Batch 1 is bound by compute, 8 by memory. */
+static void measure_batches(struct sweep *sweep, struct run_writer *writer)
+{
+    struct sweep_step step;
+    struct error why = {0};
+    while (sweep_next(sweep, &step)) {
+        char **values = sweep->values + 2 * step.point;
+        double x = strtod(values[1], NULL) / 1410, time = *values[0] == '1' ? 10 / x : 10;
+        struct sweep_attempt attempt = {.point = step.point,
+                                        .repeat = 1,
+                                        .flags = strdup(""),
+                                        .seconds = time,
+                                        .joules = (60 + 200 * x * x * x) * time};
+        assert_int_equal(sweep_add(sweep, writer, &attempt, &why), ERR_OK);
+    }
+}
+
+/* Each setting of the other knobs has its own optimum. */
+static void other_knobs_have_curves_of_their_own(void **state)
+{
+    (void)state;
+    static const double CLOCKS[] = {1410, 1305, 1200, 1095, 1005, 900, 810, 735, 660, 585, 510};
+    struct tree tree;
+    struct sweep sweep = {.repeats = 1, .most_repeats = 1, .control = true};
+    struct run_writer writer;
+    struct error why = {0};
+    const char *const words[] = {"batch=1,8", "gpu-clock=1410,1005,660"};
+    size_t best[2];
+    tree_new(&tree);
+    sweep.mode = strdup("probe");
+    sweep.until_pct = sweep.cooldown_s = sweep.least_mhz = UNKNOWN;
+    assert_int_equal(sweep_expand(words, 2, false, &sweep, &why), ERR_OK);
+    assert_int_equal(sweep_word(&sweep.command, &sweep.word_count, "load"), ERR_OK);
+    assert_int_equal(sweep_create(&sweep, tree.root, &writer, &why), ERR_OK);
+    for (bool more = true; more;) {
+        measure_batches(&sweep, &writer);
+        assert_int_equal(sweep_refine(&sweep, &writer, CLOCKS, 11, &more, &why), ERR_OK);
+    }
+    for (size_t i = 0; i < 6; i++) /* one of each, to begin with */
+        best[*sweep.values[2 * sweep.attempts[i].point] == '8'] = i;
+    for (size_t i = 0; i < sweep.count; i++) {
+        size_t curve = *sweep.values[2 * sweep.attempts[i].point] == '8';
+        if (sweep.attempts[i].joules < sweep.attempts[best[curve]].joules)
+            best[curve] = i;
+    }
+    /* 60 / x + 200 x^2 is least at x = 0.53, 60 + 200 x^3 at the lowest clock. */
+    assert_string_equal(sweep.values[2 * sweep.attempts[best[0]].point + 1], "735");
+    assert_string_equal(sweep.values[2 * sweep.attempts[best[1]].point + 1], "510");
+    assert_true(sweep.point_count < 22);
+    run_writer_close(&writer);
+    sweep_release(&sweep);
+    tree_free(&tree);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_best_clock_is_found_by_few),
+        cmocka_unit_test(other_knobs_have_curves_of_their_own),
+    };
+    return RUN_TESTS(tests);
+}
