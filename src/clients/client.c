@@ -1,4 +1,4 @@
-/* What the client drivers share: lists of models, windows of a text, and the warm-up. */
+/* What the client drivers share: lists of models, and the warm-up. */
 #include "clients/client.h"
 
 #include <stdlib.h>
@@ -26,14 +26,6 @@ void client_models_release(struct client_models *models)
         free(models->names[i]);
     free(models->names);
     *models = (struct client_models){0};
-}
-
-void client_windows_release(struct client_windows *windows)
-{
-    free(windows->tokens);
-    free(windows->text_at);
-    text_release(&windows->text);
-    *windows = (struct client_windows){0};
 }
 
 /* ---- warm-up ---- */

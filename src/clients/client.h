@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "core/err.h"
 #include "core/params.h"
@@ -57,7 +58,13 @@ struct client_windows {
     struct text text;
     size_t *text_at;
 };
-void client_windows_release(struct client_windows *windows);
+static inline void client_windows_release(struct client_windows *windows)
+{
+    free(windows->tokens);
+    free(windows->text_at);
+    text_release(&windows->text);
+    *windows = (struct client_windows){0};
+}
 
 struct client_driver {
     const char *name;

@@ -236,17 +236,19 @@ static enum err read_text(struct profile *profile, struct preparation *work, str
     const struct profile_options *options = profile->options;
     const char *path = params_get(&options->dataset_params, "path");
     uint64_t window;
-    struct item item;
+    struct query query;
     bool end;
     enum err err = check_perplexity(profile, why);
     if (!err)
         err = dataset_text_window(&options->dataset_params, &window, why);
     if (!err)
-        err = dataset_next(&profile->supply.dataset, &item, &end, why);
+        err = supply_next(&profile->supply, &query, &end, why);
+    if (!err && end)
+        err = err_set(why, ERR_NO_DATA, "the text has no passage");
     if (err)
         return err;
-    text_add(&work->passage, item.problem);
-    item_release(&item);
+    text_add(&work->passage, query.item.problem);
+    query_release(&query);
     work->params = &options->request_params;
     work->window = (size_t)window;
     if (profile->client_driver->split)

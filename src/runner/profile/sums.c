@@ -166,7 +166,7 @@ static void add_energy(struct sums *sums, const struct record *record)
     add_per_token(&sums->decode, record->decode_joules, output);
 }
 
-static void add_to_ratio(struct ratio_sums *sums, double x, double y)
+static void add_to_ratio(struct window_sums *sums, double x, double y)
 {
     if (!is_known(x) || !(y > 0))
         return;
@@ -283,7 +283,7 @@ enum err sums_add(struct sums *sums, const struct record *record)
 
 /* ---- results ---- */
 
-double sums_ratio(const struct ratio_sums *sums, double *error)
+double sums_ratio(const struct window_sums *sums, double *error)
 {
     double value = ratio(sums->x, sums->y), count = (double)sums->count;
     /* Of the residuals x - value y; rounding may leave less than none. */
