@@ -151,6 +151,10 @@ static void check_same(const struct pair *pair, struct comparison *out)
     }
     warn_untold(out, "the baseline", &of_a);
     warn_untold(out, pair->side_b, &of_b);
+    const char *gpus_a = a->summary.gpu_uuids, *gpus_b = b->summary.gpu_uuids;
+    if (gpus_a && gpus_b && strcmp(gpus_a, gpus_b) != 0)
+        warn(out, "other GPUs, which differ also where they are of one kind: %.60s against %.60s",
+             gpus_b, gpus_a);
 }
 
 static void check_questions(const struct run_table *a, const struct run_table *b,

@@ -2,6 +2,7 @@
  * that the repeats cannot tell from it; and energy, time and their products at each, the least energy first. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/across.h"
 #include "analysis/analysis.h"
@@ -76,6 +77,17 @@ static void put_best(struct result *result, const struct sweep *sweep,
     result_end(result);
 }
 
+/* Where it was measured first: repeats of one process are measured at one place. */
+static void put_place(struct result *result, const struct sweep *sweep, size_t point)
+{
+    const struct sweep_attempt *found = NULL;
+    for (size_t i = 0; !found && i < sweep->count; i++)
+        if (sweep->attempts[i].point == point && !sweep->attempts[i].exit_code)
+            found = &sweep->attempts[i];
+    result_text(result, "node", found ? found->node : NULL);
+    result_text(result, "gpu_uuids", found ? found->gpus : NULL);
+}
+
 /* What is known of the points, by their number. */
 struct settings {
     struct sweep_points points;
@@ -105,6 +117,7 @@ static void put_point(struct result *result, const struct settings *all, size_t 
     result_flag(result, "pareto_optimal", all->optimal[point]);
     result_count(result, "repeats", figures->measured);
     result_count(result, "failed", figures->failed);
+    put_place(result, sweep, point);
     result_end(result);
 }
 
@@ -195,6 +208,42 @@ static void warn_of_flags(struct result *result, const struct sweep_points *poin
                     flagged, points->sweep.count);
 }
 
+/* Whether another attempt before this one has the same text. */
+static bool is_known_place(const struct sweep *sweep, size_t i, bool gpus)
+{
+    const char *mine = gpus ? sweep->attempts[i].gpus : sweep->attempts[i].node;
+    for (size_t j = 0; mine && j < i; j++) {
+        const char *other = gpus ? sweep->attempts[j].gpus : sweep->attempts[j].node;
+        if (!sweep->attempts[j].exit_code && other && strcmp(mine, other) == 0)
+            return true;
+    }
+    return !mine;
+}
+
+static size_t count_places(const struct sweep *sweep, bool gpus)
+{
+    size_t places = 0;
+    for (size_t i = 0; i < sweep->count; i++)
+        places += !sweep->attempts[i].exit_code && !is_known_place(sweep, i, gpus);
+    return places;
+}
+
+/* Two GPUs of one kind differ by some percent in power at the same clock, more than many settings do. */
+static void warn_of_places(struct result *result, const struct sweep *sweep)
+{
+    size_t gpus = count_places(sweep, true), nodes = count_places(sweep, false);
+    if (gpus > 1)
+        result_warn(result,
+                    "the settings were measured on %zu sets of GPUs, and what differs between them "
+                    "is in the differences between settings: see gpu_uuids of the settings",
+                    gpus);
+    else if (nodes > 1)
+        result_warn(result,
+                    "the settings were measured on %zu nodes, and what differs between them is in "
+                    "the differences between settings: see node of the settings",
+                    nodes);
+}
+
 /* ---- all of it ---- */
 
 static enum err put_all(struct result *result, const struct settings *all, const char *directory,
@@ -217,6 +266,7 @@ static enum err put_all(struct result *result, const struct settings *all, const
     result_end(result);
     result_end(result);
     warn_of_flags(result, &all->points);
+    warn_of_places(result, sweep);
     return ERR_OK;
 }
 

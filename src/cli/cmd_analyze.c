@@ -431,7 +431,7 @@ static enum err find_inputs(struct analyzing *work, const char **words, size_t c
             work->sweeps[work->sweep_count++] = words[i];
     if (work->sweep_count == count && work->driver_count == 1)
         return ERR_OK;
-    return run_inputs_find(words, count, out, why);
+    return run_inputs_find(words, count, false, out, why);
 }
 
 /* A directory that cannot be read is reported, and the others are analyzed all the same. */

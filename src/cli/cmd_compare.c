@@ -12,6 +12,8 @@
 #include "core/text.h"
 #include "report/text/compare_report.h"
 #include "report/html/html.h"
+#include "rundir/run_list.h"
+#include "rundir/sweep.h"
 
 struct compare_command {
     struct option_list fail_if;
@@ -155,7 +157,7 @@ static const struct option_row ROWS[] = {
 };
 /* clang-format on */
 
-static int compare_main(const char **words, size_t count)
+static int compare_runs(const char **words, size_t count)
 {
     struct compare_groups groups;
     struct error why = {0};
@@ -173,6 +175,28 @@ static int compare_main(const char **words, size_t count)
     return code;
 }
 
+/* The settings of one sweep are sides, the first the baseline; of several it is not known which belong together. */
+static int compare_main(const char **words, size_t count)
+{
+    struct run_inputs runs;
+    struct error why = {0};
+    const char *sweep = NULL;
+    for (size_t i = 0; i < count && !sweep; i++)
+        sweep = sweep_is(words[i]) ? words[i] : NULL;
+    if (!sweep)
+        return compare_runs(words, count);
+    if (count > 1)
+        return complain(EXIT_USAGE,
+                        "a sweep is compared by itself: name the runs of two settings instead, "
+                        "`ipw compare %.200s/points/p001_r* -- OTHER/points/p001_r*`",
+                        sweep);
+    if (run_inputs_settings(sweep, &runs, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    int code = compare_runs((const char **)runs.paths, runs.count);
+    run_inputs_release(&runs);
+    return code;
+}
+
 const struct command command_compare = {
     .name = "compare",
     .summary = "compare runs with a baseline: differences, confidence intervals, verdicts",
@@ -183,6 +207,7 @@ const struct command command_compare = {
         "pairwise, others as two samples. Each metric has its value in both runs, the difference\n"
         "with its 95 % CI, the p-value (Holm-corrected for the number of metrics), and a verdict.\n"
         "Whatever makes the comparison unfair is reported first.\n\n"
+        "Of a sweep, its settings are compared with the first one.\n\n"
         "Repeats of one setting (ipw profile or run --repeat-runs N) form one side: `ipw compare "
         "c1 "
         "c8`\n"
@@ -196,5 +221,6 @@ const struct command command_compare = {
     .rows = ROWS,
     .words = WORDS_SIDES,
     .takes_runs = true,
+    .takes_sweeps = true,
     .run = compare_main,
 };

@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "report/export/export.h"
 #include "rundir/journal.h"
+#include "rundir/sweep.h"
 
 struct export_options {
     const char *to, *output, *directory, *model, *name;
@@ -53,6 +54,19 @@ static int export_with(const struct export_options *options, const char *directo
     return EXIT_DONE;
 }
 
+static int export_points(const struct export_options *options, const char *sweep)
+{
+    struct error why = {0};
+    struct text out = {0};
+    if (!export_driver_find(options->to, &why))
+        return complain(EXIT_USAGE, "%s", why.text);
+    enum err err = export_sweep(sweep, options->to, options->raw, &out, &why);
+    int code = err ? complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text)
+                   : deliver(options->output, &out);
+    text_release(&out);
+    return code;
+}
+
 static struct export_options args;
 
 /* clang-format off */
@@ -79,6 +93,8 @@ static int export_main(const char **words, size_t count)
         return complain_usage(count ? "more than one run directory" : "missing run directory");
     if (!args.to)
         return complain(EXIT_USAGE, "missing --to FORMAT; see `ipw list exports`");
+    if (sweep_is(words[0]))
+        return export_points(&args, words[0]);
     start_reading_bar(wants_color(STDERR_FILENO) && (args.output || !isatty(STDOUT_FILENO)));
     return export_with(&args, words[0]);
 }
@@ -91,9 +107,11 @@ const struct command command_export = {
         "Writes the records of a run directory (also of the Python IPW) in another format, to\n"
         "stdout or to the FILE of -o; sqlite needs -o, and hf, a Hugging Face dataset, needs\n"
         "--output-dir. Uses constant memory. `ipw list exports` shows the formats:\n"
-        "jsonl, csv, hf, sqlite, prom, perfetto, otlp-json, otlp-metrics.",
+        "jsonl, csv, hf, sqlite, prom, perfetto, otlp-json, otlp-metrics. Of a sweep, csv and\n"
+        "jsonl have one row per attempt, with a column for every knob.",
     .rows = ROWS,
     .words = WORDS_ANY,
     .takes_runs = true,
+    .takes_sweeps = true,
     .run = export_main,
 };

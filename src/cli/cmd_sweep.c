@@ -10,6 +10,7 @@
 
 #include "analysis/analysis.h"
 #include "cli/common.h"
+#include "cli/slurm_options.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/secret.h"
@@ -18,6 +19,7 @@
 #include "port/proc.h"
 #include "report/text/analysis_report.h"
 #include "report/text/format.h"
+#include "runner/slurm.h"
 #include "runner/sweep.h"
 #include "runner/sweep_control.h"
 
@@ -25,15 +27,20 @@ struct sweep_options {
     struct measure_options measure;
     struct option_list knobs;
     bool paired, profile, control, restore, dry_run, json, quiet;
-    unsigned repeats, most_repeats, warmups;
-    double until_pct, cooldown_s, seed, least_mhz;
+    unsigned repeats, most_repeats, warmups, reruns;
+    double until_pct, cooldown_s, cooldown_c, seed, least_mhz;
     const char *output_dir, *resume, *list, *mode, *objective;
     unsigned probes;
+    bool retry_failed;
+    unsigned point;
+    struct slurm_command slurm;
 };
 
 static struct sweep_options args = {.repeats = 1,
                                     .most_repeats = 10,
                                     .until_pct = UNKNOWN,
+                                    .reruns = 2,
+                                    .cooldown_c = UNKNOWN,
                                     .cooldown_s = UNKNOWN,
                                     .seed = UNKNOWN,
                                     .least_mhz = 510,
@@ -93,6 +100,18 @@ static enum err set_command(struct sweep *sweep, const char **words, size_t coun
     for (size_t i = 0; !err && i < count; i++)
         err = sweep_word(&sweep->command, &sweep->word_count, words[i]);
     return err;
+}
+
+/* Elements read the command from the journal, which has no secrets. */
+static enum err check_no_secrets(const struct sweep *sweep, struct error *why)
+{
+    for (size_t i = 0; i < sweep->word_count; i++)
+        for (const char *at = sweep->command[i]; *at; at++)
+            if (secret_at(at, strlen(at)))
+                return err_set(why, ERR_USAGE,
+                               "the command has a secret, which is not recorded: with --slurm pass "
+                               "it in the environment");
+    return ERR_OK;
 }
 
 static bool mode_is(const char *mode)
@@ -165,7 +184,10 @@ static enum err set_how(struct sweep *sweep)
     sweep->repeats = least;
     sweep->most_repeats = until && args.most_repeats > least ? args.most_repeats : least;
     sweep->until_pct = args.until_pct;
+    sweep->reruns = args.reruns;
     sweep->cooldown_s = args.cooldown_s;
+    sweep->cooldown_c = args.cooldown_c;
+    sweep->slurm = args.slurm.on;
     sweep->started_at = seconds(clock_wall());
     sweep->starts = 1;
     sweep->seed = is_known(args.seed) ? (unsigned)args.seed : (unsigned)sweep->started_at;
@@ -187,6 +209,8 @@ static enum err plan(struct sweep *sweep, const char **words, size_t count, stru
         err = err_explain(why, set_command(sweep, words, count));
     if (!err)
         err = err_explain(why, add_options(sweep));
+    if (!err && sweep->slurm)
+        err = check_no_secrets(sweep, why);
     if (!err && sweep->control)
         err = sweep_control_check(sweep, why);
     return err ? err : sweep_check_command(sweep, why);
@@ -204,34 +228,40 @@ static enum err check_secrets(const struct sweep *sweep, struct error *why)
 
 /* ---- --dry-run ---- */
 
-/* As a shell would need it. */
-static void add_quoted(struct text *out, const char *word)
-{
-    static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-./=:,+@%";
-    if (*word && strspn(word, PLAIN) == strlen(word)) {
-        text_add(out, word);
-        return;
-    }
-    text_add(out, "'");
-    for (; *word; word++)
-        *word == '\'' ? text_add(out, "'\\''") : text_add_bytes(out, word, 1);
-    text_add(out, "'");
-}
-
 static void add_step(const struct sweep *sweep, const struct sweep_step *step, struct text *out)
 {
     char **words = sweep_words(sweep, step->point);
+    char cell[FORMAT_MAX];
+    double wall_s = sweep_expected(sweep, step->point);
     text_addf(out, " %2u  ", step->repeat);
+    if (is_known(wall_s))
+        text_addf(out, "%8s  ", format_duration(cell, wall_s));
     sweep_setting(sweep, step->point, out);
     text_add(out, ":");
     for (size_t i = 0; words && words[i]; i++) {
         text_add(out, " ");
-        add_quoted(out, words[i]);
+        text_add_shell(out, words[i]);
     }
     text_add(out, "\n");
     out->failed = out->failed || !words;
     sweep_free_words(words);
+}
+
+/* Of a sweep that has measured nothing yet, only the pauses are known. */
+static void add_expected(const struct sweep *sweep, size_t left, double left_s, struct text *out)
+{
+    char cell[FORMAT_MAX];
+    double pause_s = args.measure.idle_s + (sweep->cooldown_s > 0 ? sweep->cooldown_s : 0);
+    text_add(out, "expected time: ");
+    if (is_known(left_s))
+        text_addf(out, "%s\n", format_duration(cell, left_s));
+    else if (pause_s > 0)
+        text_addf(out,
+                  "%s of idle power and cool-down; the rest is known once a setting has been "
+                  "measured\n",
+                  format_duration(cell, pause_s * (double)left));
+    else
+        text_add(out, "unknown until a setting has been measured\n");
 }
 
 /* Marks each step as made in a copy of the list of attempts, so that the next one comes. */
@@ -241,7 +271,6 @@ static int show_plan(struct sweep *sweep)
     struct sweep_step step;
     double left_s;
     size_t left = sweep_left(sweep, &left_s);
-    char cell[FORMAT_MAX];
     enum err err = ERR_OK;
     text_addf(&out, "%zu settings, %zu attempts to make, seed %u\n", sweep->point_count, left,
               sweep->seed);
@@ -259,10 +288,7 @@ static int show_plan(struct sweep *sweep)
             (struct sweep_attempt){.point = step.point, .repeat = step.repeat};
         add_step(sweep, &step, &out);
     }
-    if (is_known(left_s))
-        text_addf(&out, "expected time: %s\n", format_duration(cell, left_s));
-    else
-        text_add(&out, "expected time: unknown until a setting has been measured\n");
+    add_expected(sweep, left, left_s, &out);
     int code = err || out.failed ? complain(EXIT_FAILED, "out of memory") : put_output(&out);
     text_release(&out);
     return code;
@@ -297,6 +323,11 @@ static void show_end(void *context, const struct sweep *sweep, const struct swee
         tell("ipw sweep: failed with exit status %d; see %s\n", attempt->exit_code, log);
 }
 
+static int usage_or_failure(enum err err, const struct error *why)
+{
+    return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+}
+
 /* ---- results ---- */
 
 enum { SETTINGS_SHOWN = 8 };
@@ -327,11 +358,6 @@ static int show_result(const char *directory)
     text_release(&out);
     result_release(&result);
     return code;
-}
-
-static int usage_or_failure(enum err err, const struct error *why)
-{
-    return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
 }
 
 /* ---- control ---- */
@@ -375,12 +401,21 @@ static int restore(void)
 
 /* ---- the sweep ---- */
 
+static bool has_failures(const struct sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->count; i++)
+        if (sweep->attempts[i].exit_code &&
+            (!sweep->only || sweep->only == sweep->attempts[i].point + 1))
+            return true;
+    return false;
+}
+
 static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_control *control)
 {
     const struct sweep_progress progress = {show_begin, show_end, writer->directory};
     struct error why = {0}, later = {0};
     int number, code = EXIT_DONE;
-    if (!args.quiet)
+    if (!args.quiet && !sweep->only)
         tell("ipw sweep: %zu settings into %s, seed %u\n", sweep->point_count, writer->directory,
              sweep->seed);
     enum err err = sweep_execute(sweep, writer, control, &progress, &number, &why);
@@ -393,11 +428,68 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
         tell("ipw sweep: interrupted; `ipw sweep --resume %s` continues it\n", writer->directory);
         return 128 + number;
     }
-    for (size_t i = 0; i < sweep->count; i++)
-        if (sweep->attempts[i].exit_code)
-            code = EXIT_FAILED;
+    if (has_failures(sweep))
+        code = EXIT_FAILED;
+    if (sweep->only)
+        return code;
+    if (has_failures(sweep))
+        tell("ipw sweep: `ipw sweep --resume %s --retry-failed` makes what failed again\n",
+             writer->directory);
     int shown = show_result(writer->directory);
     return shown ? shown : code;
+}
+
+/* ---- Slurm ---- */
+
+static void tell_script(const char *script, const char *job)
+{
+    struct text line = {0};
+    text_addf(&line, "%s\n", script);
+    if (!job)
+        (void)put_output(&line);
+    else if (!args.quiet)
+        tell("ipw sweep: submitted job %s: %s\n", job, script);
+    text_release(&line);
+}
+
+static int follow(struct sweep *sweep, struct run_writer *writer)
+{
+    const struct slurm_follow view = slurm_command_view("settings", args.quiet);
+    struct error why = {0};
+    size_t left;
+    int number;
+    if (sweep_array_follow(sweep, writer, &view, &left, &number, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    if (number) {
+        tell("ipw sweep: no longer followed; the job goes on, and `ipw sweep --resume %s` collects "
+             "its results\n",
+             writer->directory);
+        return 128 + number;
+    }
+    if (left)
+        return complain(EXIT_FAILED,
+                        "%zu of %zu settings were not measured: see the logs in %s/slurm; `ipw "
+                        "sweep --resume %s --slurm` submits them again",
+                        left, sweep->point_count, writer->directory, writer->directory);
+    int shown = show_result(writer->directory);
+    return shown ? shown : has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* Without --slurm, what was submitted is collected, and nothing is measured here. */
+static int execute_on_slurm(struct sweep *sweep, struct run_writer *writer)
+{
+    struct error why = {0};
+    size_t count;
+    if (args.slurm.on) {
+        enum err err = sweep_array_submit(sweep, writer, &args.slurm.options,
+                                          !args.slurm.script_only, tell_script, &count, &why);
+        if (err)
+            return usage_or_failure(err, &why);
+        if (!args.quiet)
+            tell("ipw sweep: %zu of %zu settings %s, into %s\n", count, sweep->point_count,
+                 args.slurm.script_only ? "to be submitted" : "submitted", writer->directory);
+    }
+    return args.slurm.script_only ? EXIT_DONE : follow(sweep, writer);
 }
 
 static int resume(const char **words, size_t count)
@@ -410,19 +502,33 @@ static int resume(const char **words, size_t count)
         return complain(EXIT_USAGE, "--resume continues with the knobs of the sweep: drop %s",
                         args.knobs.count ? "--knob" : "--control");
     enum err err = args.dry_run ? sweep_load(args.resume, &sweep, &why)
-                                : sweep_reopen(&sweep, args.resume, &writer, &why);
+                   : args.point
+                       ? sweep_array_open_point(&sweep, args.resume, args.point - 1, &writer, &why)
+                       : sweep_reopen(&sweep, args.resume, &writer, &why);
     if (err)
         return usage_or_failure(err, &why);
-    if (count)
+    bool arrays = (sweep.slurm || sweep.job_count || args.slurm.on) && !args.point;
+    if (arrays && count)
+        err = err_set(&why, ERR_USAGE, "the command of a sweep on Slurm cannot be changed");
+    if (!err && (args.point || arrays) && is_known(sweep.time_exponent))
+        err = err_set(&why, ERR_USAGE,
+                      "a sweep of mode probe chooses its points one after the other: "
+                      "not with --slurm or --point");
+    if (!err && !args.point && !args.dry_run)
+        err = sweep_collect(&sweep, &writer, &why);
+    if (!err && args.retry_failed && !args.dry_run)
+        err = sweep_retry_failed(&sweep, &writer, &why);
+    if (!err && count)
         err = err_explain(&why, set_command(&sweep, words, count));
     if (!err)
         err = check_secrets(&sweep, &why);
     if (!err)
         err = sweep_check_command(&sweep, &why);
-    if (!err && !args.dry_run)
+    if (!err && !args.dry_run && !arrays)
         err = take_control(&sweep, false, &control, &why);
     int code = err            ? usage_or_failure(err, &why)
                : args.dry_run ? show_plan(&sweep)
+               : arrays       ? execute_on_slurm(&sweep, &writer)
                               : execute(&sweep, &writer, control);
     if (!args.dry_run)
         run_writer_close(&writer);
@@ -438,7 +544,7 @@ static int begin(const char **words, size_t count)
     struct error why = {0};
     enum err err = plan(&sweep, words, count, &why);
     int code;
-    if (!err && !args.dry_run)
+    if (!err && !args.dry_run && !sweep.slurm)
         err = take_control(&sweep, true, &control, &why);
     if (err) {
         code = usage_or_failure(err, &why);
@@ -448,7 +554,7 @@ static int begin(const char **words, size_t count)
         code = usage_or_failure(err, &why);
         (void)!sweep_control_end(control, &why); /* nothing was set */
     } else {
-        code = execute(&sweep, &writer, control);
+        code = sweep.slurm ? execute_on_slurm(&sweep, &writer) : execute(&sweep, &writer, control);
         run_writer_close(&writer);
     }
     sweep_release(&sweep);
@@ -485,6 +591,10 @@ static const struct option_row ROWS[] = {
      .help = "at most N times, with --until-pct (default: 10)", .least = 2, .most = 10000},
     {.name = "warmup", .type = OPTION_COUNT, .target = &args.warmups, .value = "N",
      .help = "run the command N times first, unmeasured, each time", .most = 100000},
+    {.name = "reruns", .type = OPTION_COUNT, .target = &args.reruns, .value = "N",
+     .help = "repeat a throttled or off-target attempt at most N times (default: 2)", .most = 1000},
+    {.name = "cooldown-c", .type = OPTION_NUMBER, .target = &args.cooldown_c, .value = "C",
+     .help = "before each attempt wait until the GPU is at C degrees or less", .least = 0, .most = 150},
     {.name = "cooldown-s", .type = OPTION_NUMBER, .target = &args.cooldown_s, .value = "S",
      .help = "wait S seconds between attempts", .least = 0, .most = 86400},
     IDLE_OPTION_ROW(args.measure, "measure idle power first, S seconds, each time", 0.05),
@@ -494,6 +604,11 @@ static const struct option_row ROWS[] = {
      .help = "parent of the sweep's directory (default: runs)"},
     {.name = "resume", .type = OPTION_TEXT, .target = &args.resume, .value = "SWEEP",
      .help = "continue the sweep in that directory"},
+    {.name = "retry-failed", .type = OPTION_FLAG, .target = &args.retry_failed,
+     .help = "with --resume: make the attempts that failed again"},
+    {.name = "point", .type = OPTION_COUNT, .target = &args.point, .value = "K",
+     .help = "with --resume: measure setting K alone, as elements of --slurm do", .least = 1, .most = 100000},
+    SLURM_OPTION_ROWS(args.slurm, "measure the settings"),
     {.name = "dry-run", .type = OPTION_FLAG, .target = &args.dry_run,
      .help = "print the attempts in their order, with their expected time, and stop"},
     {.name = "json", .type = OPTION_FLAG, .target = &args.json,
@@ -512,6 +627,10 @@ static const char *conflict_of_modes(void)
         return "--list has all knobs and points: drop --knob, --paired and --mode";
     if (clocks && !args.control && !args.resume)
         return "modes dvfs and probe set the GPU's clock: give --control, which needs root";
+    if (clocks && args.slurm.on && !args.resume)
+        return "modes dvfs and probe ask the GPU of this machine, and --slurm measures on others: "
+               "give "
+               "the clocks with --knob gpu-clock";
     if (mode_is("baseline") && args.control)
         return "mode baseline leaves the GPU as it is: drop --control";
     return NULL;
@@ -532,6 +651,17 @@ static int sweep_main(const char **words, size_t count)
         return complain(EXIT_USAGE, "%s", conflict);
     if (args.profile && args.warmups)
         return complain(EXIT_USAGE, "--warmup is for commands: use --warmup-queries after --");
+    if (!args.resume && (args.point || args.retry_failed))
+        return complain(EXIT_USAGE, "--%s needs --resume SWEEP",
+                        args.point ? "point" : "retry-failed");
+    if (args.point && (args.retry_failed || args.slurm.on || args.dry_run))
+        return complain(EXIT_USAGE, "--point measures one setting: drop --%s",
+                        args.slurm.on  ? "slurm"
+                        : args.dry_run ? "dry-run"
+                                       : "retry-failed");
+    int code = slurm_command_check(&args.slurm);
+    if (code)
+        return code;
     proc_block_signals();
     return args.resume ? resume(words, count) : begin(words, count);
 }
@@ -553,7 +683,12 @@ const struct command command_sweep = {
         "setting, through its driver: that needs root, and a GPU whose clocks and power limit are\n"
         "at their defaults. The value `default` leaves a knob as it is. They are restored at the\n"
         "end, after a signal and, by a watchdog process, after a kill. Where control is not\n"
-        "permitted the sweep measures at the GPU's own clocks, and says so.",
+        "permitted the sweep measures at the GPU's own clocks, and says so.\n\n"
+        "With --slurm each setting is an element of a Slurm job array (docs/slurm.md). A signal "
+        "ends\n"
+        "the waiting, not the job: --resume SWEEP collects its results, and with --slurm submits "
+        "what\n"
+        "was not measured.",
     .rows = ROWS,
     .words = WORDS_FOLLOW,
     .run = sweep_main,

@@ -318,7 +318,7 @@ static int call_with_runs(const struct command *command, const char **words, siz
 {
     struct run_inputs inputs;
     struct error why = {0};
-    if (run_inputs_find(words, count, &inputs, &why))
+    if (run_inputs_find(words, count, command->takes_sweeps, &inputs, &why))
         return complain(EXIT_FAILED, "%s", why.text);
     int code = command->run((const char **)inputs.paths, inputs.count);
     run_inputs_release(&inputs);

@@ -55,6 +55,7 @@ struct command {
         WORDS_SIDES,  /* as WORDS_ANY, and "--" is an argument that separates others */
     } words;
     bool takes_runs;      /* arguments are runs: a folder of runs stands for those in it */
+    bool takes_sweeps;    /* ... and a sweep for itself, not for its runs */
     const char *required; /* the complaint without any argument; NULL: none */
     const struct command *const *tools; /* commands below it, "NAME TOOL", ended by NULL; or NULL */
 

@@ -13,10 +13,10 @@ uint32_t char_lower(uint32_t c)
     static const struct {
         uint32_t first, last, distance;
     } SHIFTS[] = {
-        {'A', 'Z', 32},     {0xC0, 0xD6, 32},     {0xD8, 0xDE, 32},   {0x391, 0x3A1, 32},
-        {0x3A3, 0x3AB, 32}, {0x386, 0x386, 38},   {0x388, 0x38A, 37}, {0x38C, 0x38C, 64},
-        {0x38E, 0x38F, 63}, {0x400, 0x40F, 80},   {0x410, 0x42F, 32}, {0x4C0, 0x4C0, 15},
-        {0x531, 0x556, 48}, {0xFF21, 0xFF3A, 32},
+        {0xC0, 0xD6, 32},     {0xD8, 0xDE, 32},   {0x391, 0x3A1, 32}, {0x3A3, 0x3AB, 32},
+        {0x386, 0x386, 38},   {0x388, 0x38A, 37}, {0x38C, 0x38C, 64}, {0x38E, 0x38F, 63},
+        {0x400, 0x40F, 80},   {0x410, 0x42F, 32}, {0x4C0, 0x4C0, 15}, {0x531, 0x556, 48},
+        {0xFF21, 0xFF3A, 32},
     };
     /* Blocks of alternating upper-case and lower-case letters; `parity` is that of the upper-case ones. */
     static const struct {
@@ -31,6 +31,8 @@ uint32_t char_lower(uint32_t c)
     /* dotted I, Y with diaeresis, sharp s, kelvin, angstrom */
     static const uint32_t LONE[][2] = {
         {0x130, 'i'}, {0x178, 0xFF}, {0x1E9E, 0xDF}, {0x212A, 'k'}, {0x212B, 0xE5}};
+    if (c < 0x80) /* most of any text */
+        return c >= 'A' && c <= 'Z' ? c + 32 : c;
     for (size_t i = 0; i < sizeof LONE / sizeof *LONE; i++)
         if (c == LONE[i][0])
             return LONE[i][1];
@@ -45,9 +47,10 @@ uint32_t char_lower(uint32_t c)
 
 bool char_is_space(uint32_t c)
 {
-    return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F) || c == 0x85 ||
-           c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
-           c == 0x202F || c == 0x205F || c == 0x3000;
+    if (c < 0x80)
+        return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F);
+    return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+           c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
 bool char_is_punctuation(uint32_t c)

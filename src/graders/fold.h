@@ -19,6 +19,10 @@ struct text;
 /* The first character of a slice that is not empty, and its length in bytes. */
 static inline uint32_t char_at(struct slice text, size_t *length)
 {
+    if (text.length && (unsigned char)text.start[0] < 0x80) { /* most of any text */
+        *length = 1;
+        return (unsigned char)text.start[0];
+    }
     return utf8_decode(text.start, text.length, length);
 }
 

@@ -1,10 +1,11 @@
-/* The letter that an answer to a multiple-choice question chooses.  Plain data; nothing to release. */
+/* The letter that an answer to a multiple-choice question chooses: letters.c decides, by what mentions.c reads. */
 #ifndef IPW_GRADERS_LETTERS_H
 #define IPW_GRADERS_LETTERS_H
 
 #include "core/err.h"
-#include "core/slice.h"
+#include "graders/tokens.h"
 
+/* Plain data; nothing to release. */
 struct letters {
     char first;  /* 'A'..'Z'; '\0' when none was found */
     char second; /* another one with equal evidence; '\0' when there is none */
@@ -15,5 +16,81 @@ enum err letters_find(struct slice answer, unsigned options, struct letters *out
 
 /* The letter of an expected answer: "B", "(b)", "B. text"; '\0' when it is not one. */
 enum err letters_expected(struct slice expected, unsigned options, char *out) MUST_USE;
+
+/* ---- the letters of an answer that may name an option: mentions.c ---- */
+
+/* A token of the answer, and the option that it may name. */
+struct mention {
+    struct token token;
+    char letter;   /* 'A'..'Z'; '\0' for anything else */
+    bool enclosed; /* in brackets, bold or quotes */
+    bool bare_lower;
+    bool ends;       /* a sentence */
+    size_t sentence; /* the first token of its sentence or line */
+};
+
+struct mentions {
+    struct mention *at;
+    size_t count, capacity;
+    size_t first_word,
+        last_word; /* outside them are only marks, such as those of a block of code */
+    struct slice text;
+};
+
+/* How far the words around a letter are read, in tokens. */
+enum { MENTIONS_REACH = 24 };
+
+/* `options` is their number: the letters are those from A.  ERR_NO_MEMORY only. */
+enum err mentions_read(struct mentions *mentions, struct slice text, unsigned options) MUST_USE;
+void mentions_release(struct mentions *mentions);
+
+/* ---- the tokens around a letter ---- */
+
+/* The end of a line before the first and after the last. */
+const struct token *mentions_token(const struct mentions *mentions, size_t i);
+
+static inline const struct token *mentions_before(const struct mentions *mentions, size_t i)
+{
+    return mentions_token(mentions, i ? i - 1 : mentions->count);
+}
+
+static inline bool mentions_letter(const struct mentions *mentions, size_t i)
+{
+    return i < mentions->count && mentions->at[i].letter;
+}
+
+bool mentions_mark(const struct mentions *mentions, size_t i, const char *set);
+bool mentions_opens(const struct mentions *mentions, size_t i);
+
+/* Past the marks that close a letter. */
+size_t mentions_skip_closing(const struct mentions *mentions, size_t i);
+
+/* The first token of the sentence or line that `i` is in; a bounded way. */
+size_t mentions_sentence_first(const struct mentions *mentions, size_t i);
+
+/* "option", "choice", "ending". */
+bool mention_is_noun(const struct token *token);
+
+/* "fits", "explains": said of an option that is right. */
+bool mention_is_praise(const struct token *token);
+
+/* "and", "or", a comma: between letters that stand together. */
+bool mention_is_link(const struct token *token);
+
+/* ---- what is said of a letter ---- */
+
+enum verdict { SAID_NOTHING, SAID_RIGHT, SAID_WRONG };
+
+/* "A) Incorrect", "B: yes", "| C | right |", "✅ C", "Is it D? No." */
+enum verdict mention_verdict(const struct mentions *mentions, size_t i);
+
+/* "not B", "B is wrong", "B is a common mistake", "at first B", "second best: B". */
+bool mention_is_denied(const struct mentions *mentions, size_t i);
+
+/* Neither denied nor doubted: "is it B?", "although B", "if x were 0, it would be B". */
+bool mention_is_affirmed(const struct mentions *mentions, size_t i);
+
+/* "Note that B ...": said beside the answer. */
+bool mention_is_aside(const struct mentions *mentions, size_t i);
 
 #endif

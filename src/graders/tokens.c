@@ -11,6 +11,8 @@
 /* Arrows, check marks, emoji and mathematical signs are marks. */
 static bool is_word_character(uint32_t c)
 {
+    if (c < 0x80)
+        return isalnum((int)c) != 0;
     bool symbol = (c >= 0x2190 && c <= 0x2BFF) || (c >= 0x1F000 && c <= 0x1FAFF) || c == 0xD7 ||
                   c == 0xF7 || c == 0xB0 || c == 0xB1 || c == 0xFE0F;
     return char_is_word(c) && !symbol;
@@ -88,11 +90,37 @@ bool token_is(const struct token *token, const char *wanted)
     return token_equals(token, slice_of(wanted));
 }
 
+/* The token in lower case between two spaces, as lists have their words; false when it is too long for a word of one,
+ * or not ASCII. */
+static bool token_needle(const struct token *token, char needle[64])
+{
+    size_t length = token->text.length;
+    if (length > 60)
+        return false;
+    needle[0] = ' ';
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)token->text.start[i];
+        if (c >= 0x80 || c == '\0')
+            return false;
+        needle[i + 1] = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+    }
+    needle[length + 1] = ' ';
+    needle[length + 2] = '\0';
+    return true;
+}
+
 int token_index(const struct token *token, const char *words)
 {
     int index = 0;
+    char needle[64];
     if (!token->text.length || token->kind == TOKEN_LINE)
         return -1;
+    if (token_needle(token, needle)) {
+        const char *found = strstr(words, needle);
+        for (const char *c = words; found && c < found; c++)
+            index += *c == ' ';
+        return found ? index : -1;
+    }
     int first = tolower((unsigned char)token->text.start[0]);
     for (const char *word = words + 1, *end; *word; word = end + 1, index++) {
         end = strchr(word, ' ');

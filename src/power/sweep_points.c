@@ -181,6 +181,9 @@ static void load_attempt(const char *directory, const struct sweep *sweep,
     else if (sweep->profile) /* per query is not known */
         attempt->joules = attempt->seconds = UNKNOWN;
     out->exclusion = exclusion_of(attempt);
+    out->joules = attempt->joules;
+    out->plus_minus = attempt->plus_minus;
+    out->seconds = attempt->seconds;
     if (out->exclusion)
         attempt->joules = attempt->seconds = attempt->plus_minus = attempt->statistical = UNKNOWN;
     summary_release(&summary);

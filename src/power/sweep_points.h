@@ -33,11 +33,12 @@ const char *sweep_exclusion_name(enum sweep_exclusion exclusion); /* "off target
 /* What the summary of an attempt's run says. */
 struct sweep_measurement {
     enum sweep_exclusion exclusion;
-    char gpu[40];         /* its name, or the hardware of the run where it has none */
-    char application[64]; /* the model of a profile, or the command */
-    char method[24];      /* of the energy: "estimated" ...; "": not known */
-    double watts;         /* mean power of the run */
-    double quality;       /* accuracy, 0..1; UNKNOWN: not graded */
+    char gpu[40];                       /* its name, or the hardware of the run where it has none */
+    char application[64];               /* the model of a profile, or the command */
+    char method[24];                    /* of the energy: "estimated" ...; "": not known */
+    double joules, plus_minus, seconds; /* as measured, also where the attempt is left out */
+    double watts;                       /* mean power of the run */
+    double quality;                     /* accuracy, 0..1; UNKNOWN: not graded */
     double idle_w, temperature_c;
     double queries; /* that were answered */
 };

@@ -57,6 +57,19 @@ static enum err add_entry(struct run_list *list, const char *parent, const char 
     return ERR_OK;
 }
 
+static enum err add_attempts(struct run_list *list, const char *directory)
+{
+    struct sweep sweep;
+    enum err err = ERR_OK;
+    if (sweep_load(directory, &sweep, NULL))
+        return ERR_OK;
+    for (size_t i = 0; !err && i < sweep.count; i++)
+        if (sweep.attempts[i].path)
+            err = add_entry(list, directory, sweep.attempts[i].path);
+    sweep_release(&sweep);
+    return err;
+}
+
 static int by_time(const void *left, const void *right)
 {
     const struct run_list_entry *a = left, *b = right;
@@ -83,6 +96,8 @@ enum err run_list_load(const char *parent, struct run_list *out, struct error *w
         if (file->d_name[0] != '.')
             err = add_entry(out, parent, file->d_name);
     closedir(dir);
+    if (!err && !out->count && sweep_is(parent))
+        err = add_attempts(out, parent);
     if (out->count)
         qsort(out->entries, out->count, sizeof *out->entries, by_time);
     if (err) {
@@ -127,37 +142,44 @@ static bool is_run(const char *directory)
 }
 
 /* The runs of a sweep that succeeded, in the order of their points. */
-static enum err add_points(struct run_inputs *inputs, const char *directory, size_t *added)
+static enum err add_points(struct run_inputs *inputs, const char *directory, bool separated,
+                           size_t *added)
 {
     struct sweep sweep;
     if (sweep_load(directory, &sweep, NULL))
         return ERR_OK;
     enum err err = ERR_OK;
+    size_t last = sweep.point_count;
     for (size_t point = 0; point < sweep.point_count; point++)
         for (size_t i = 0; !err && i < sweep.count; i++) {
             const struct sweep_attempt *attempt = &sweep.attempts[i];
             if (attempt->point != point || attempt->exit_code || !attempt->path)
                 continue;
-            err = add_input(inputs, directory, attempt->path);
+            if (separated && *added && last != point)
+                err = add_input(inputs, "--", NULL);
+            if (!err)
+                err = add_input(inputs, directory, attempt->path);
             (*added)++;
+            last = point;
         }
     sweep_release(&sweep);
     return err;
 }
 
 static enum err add_entry_input(struct run_inputs *inputs, const char *parent,
-                                const struct run_list_entry *entry)
+                                const struct run_list_entry *entry, bool whole_sweeps)
 {
     char directory[FILE_PATH_MAX];
     size_t added = 0;
-    if (entry->kind == RUN_KIND_SWEEP &&
+    if (entry->kind == RUN_KIND_SWEEP && !whole_sweeps &&
         str_format(directory, sizeof directory, "%s/%s", parent, entry->name))
-        return add_points(inputs, directory, &added);
+        return add_points(inputs, directory, false, &added);
     return add_input(inputs, parent, entry->name);
 }
 
 /* *added counts those found.  A folder that cannot be read is left to the command, which reports it. */
-static enum err add_children(struct run_inputs *inputs, const char *folder, size_t *added)
+static enum err add_children(struct run_inputs *inputs, const char *folder, bool whole_sweeps,
+                             size_t *added)
 {
     struct run_list list;
     size_t length = strlen(folder);
@@ -167,7 +189,7 @@ static enum err add_children(struct run_inputs *inputs, const char *folder, size
         parent[--length] = '\0';
     if (!err && run_list_load(parent, &list, NULL) == ERR_OK) {
         for (size_t i = 0; !err && i < list.count; i++)
-            err = add_entry_input(inputs, parent, &list.entries[i]);
+            err = add_entry_input(inputs, parent, &list.entries[i], whole_sweeps);
         *added = list.count;
         run_list_release(&list);
     }
@@ -187,25 +209,37 @@ static bool is_by_product(const char *word)
 }
 
 /* What cannot be read is added as well: the command reports why. */
-static enum err add_word(struct run_inputs *inputs, const char *word)
+static enum err add_word(struct run_inputs *inputs, const char *word, bool whole_sweeps)
 {
     size_t added = 0;
     enum err err = ERR_OK;
     if (file_is_directory(word) && !is_run(word))
-        err = add_children(inputs, word, &added);
-    else if (sweep_is(word))
-        err = add_points(inputs, word, &added);
+        err = add_children(inputs, word, whole_sweeps, &added);
+    else if (!whole_sweeps && sweep_is(word))
+        err = add_points(inputs, word, false, &added);
     return err || added ? err : add_input(inputs, word, NULL);
 }
 
-enum err run_inputs_find(const char *const *words, size_t count, struct run_inputs *out,
-                         struct error *why)
+enum err run_inputs_find(const char *const *words, size_t count, bool whole_sweeps,
+                         struct run_inputs *out, struct error *why)
 {
     enum err err = ERR_OK;
     *out = (struct run_inputs){0};
     for (size_t i = 0; !err && i < count; i++)
         if (count == 1 || !is_by_product(words[i]))
-            err = add_word(out, words[i]);
+            err = add_word(out, words[i], whole_sweeps);
+    if (err) {
+        run_inputs_release(out);
+        err_explain(why, err);
+    }
+    return err;
+}
+
+enum err run_inputs_settings(const char *sweep, struct run_inputs *out, struct error *why)
+{
+    size_t added = 0;
+    *out = (struct run_inputs){0};
+    enum err err = add_points(out, sweep, true, &added);
     if (err) {
         run_inputs_release(out);
         err_explain(why, err);

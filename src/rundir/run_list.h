@@ -24,21 +24,22 @@ struct run_list {
     size_t count, capacity;
 };
 
-/* ERR_NOT_FOUND without the folder; one without runs gives an empty list. */
+/* ERR_NOT_FOUND without the folder; one without runs gives an empty list.  Of a sweep, the runs of its attempts. */
 enum err run_list_load(const char *parent, struct run_list *out, struct error *why) MUST_USE;
 void run_list_release(struct run_list *list);
 
-/* What the arguments of a command name: a folder that is no run stands for the runs in it, a sweep for
- * those of its points that succeeded, and what commands leave
- * among runs (the run index, plots, reports) is left out of several arguments, since a wildcard names it too.
- * run_inputs_release frees it. */
+/* What the arguments of a command name: a folder that is no run stands for the runs in it, a sweep for those of its
+ * attempts that succeeded (or, with whole_sweeps, for itself), and what commands leave among runs (the run index, plots,
+ * reports) is left out of several arguments, since a wildcard names it too.  run_inputs_release frees it. */
 struct run_inputs {
     char **paths; /* count of them, then NULL */
     size_t count, capacity;
 };
 
-enum err run_inputs_find(const char *const *words, size_t count, struct run_inputs *out,
-                         struct error *why) MUST_USE;
+enum err run_inputs_find(const char *const *words, size_t count, bool whole_sweeps,
+                         struct run_inputs *out, struct error *why) MUST_USE;
+/* The runs of a sweep that succeeded, with "--" between those of one setting and the next. */
+enum err run_inputs_settings(const char *sweep, struct run_inputs *out, struct error *why) MUST_USE;
 void run_inputs_release(struct run_inputs *inputs);
 
 #endif

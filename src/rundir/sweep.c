@@ -1,8 +1,10 @@
+#define _DEFAULT_SOURCE /* realpath */
 #include "rundir/sweep.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/clock.h"
 #include "core/grow.h"
@@ -41,10 +43,12 @@ static void release_words(char **words, size_t count)
     free(words);
 }
 
-static void release_attempt(struct sweep_attempt *attempt)
+void sweep_attempt_release(struct sweep_attempt *attempt)
 {
     free(attempt->path);
     free(attempt->flags);
+    free(attempt->node);
+    free(attempt->gpus);
 }
 
 void sweep_release(struct sweep *sweep)
@@ -54,8 +58,13 @@ void sweep_release(struct sweep *sweep)
     release_words(sweep->command, sweep->word_count);
     release_words(sweep->options, sweep->option_count);
     for (size_t i = 0; i < sweep->count; i++)
-        release_attempt(&sweep->attempts[i]);
+        sweep_attempt_release(&sweep->attempts[i]);
     free(sweep->attempts);
+    for (size_t i = 0; i < sweep->job_count; i++) {
+        free(sweep->jobs[i].id);
+        free(sweep->jobs[i].points);
+    }
+    free(sweep->jobs);
     free(sweep->uncontrolled);
     free(sweep->mode);
     *sweep = (struct sweep){0};
@@ -65,15 +74,37 @@ void sweep_release(struct sweep *sweep)
 static enum err keep_attempt(struct sweep *sweep, const struct sweep_attempt *attempt)
 {
     struct sweep_attempt mine = *attempt;
+    mine.tries = 1;
+    for (size_t i = 0; i < sweep->count; i++) {
+        struct sweep_attempt *before = &sweep->attempts[i];
+        if (before->point != mine.point || before->repeat != mine.repeat)
+            continue;
+        mine.tries = before->tries + 1;
+        sweep_attempt_release(before);
+        *before = mine;
+        return ERR_OK;
+    }
     struct sweep_attempt *attempts =
         grow(sweep->attempts, &sweep->capacity, sweep->count, sizeof *attempts);
     if (!attempts) {
-        release_attempt(&mine);
+        sweep_attempt_release(&mine);
         return ERR_NO_MEMORY;
     }
     sweep->attempts = attempts;
     attempts[sweep->count++] = mine;
     return ERR_OK;
+}
+
+bool sweep_is_spoiled(const struct sweep_attempt *attempt)
+{
+    static const char *const FLAGS[] = {"throttled", "off_target_clock", "gpu_lost"};
+    const char *rest = attempt->flags;
+    char flag[64];
+    while (rest && *rest && str_next_item(&rest, flag, sizeof flag))
+        for (size_t i = 0; i < sizeof FLAGS / sizeof *FLAGS; i++)
+            if (strcmp(flag, FLAGS[i]) == 0)
+                return true;
+    return false;
 }
 
 /* ---- paths ---- */
@@ -154,7 +185,10 @@ static void put_settings(const struct sweep *sweep, struct text *out)
     json_integer(&json, "repeats", sweep->repeats);
     json_integer(&json, "most_repeats", sweep->most_repeats);
     json_number(&json, "until_pct", sweep->until_pct);
+    json_integer(&json, "reruns", sweep->reruns);
     json_number(&json, "cooldown_s", sweep->cooldown_s);
+    json_number(&json, "cooldown_c", sweep->cooldown_c);
+    json_bool(&json, "slurm", sweep->slurm);
     json_object_end(&json);
 }
 
@@ -206,6 +240,8 @@ static void put_attempt(const struct sweep *sweep, const struct sweep_attempt *a
     json_string(&json, "run", attempt->path);
     json_integer(&json, "exit_code", attempt->exit_code);
     json_string(&json, "flags", attempt->flags);
+    json_string(&json, "node", attempt->node);
+    json_string(&json, "gpu_uuids", attempt->gpus);
     json_number(&json, "wall_s", attempt->wall_s);
     json_number(&json, "seconds", attempt->seconds);
     json_number(&json, "joules", attempt->joules);
@@ -214,16 +250,35 @@ static void put_attempt(const struct sweep *sweep, const struct sweep_attempt *a
     json_object_end(&json);
 }
 
+static enum err append_line(struct run_writer *writer, const struct text *line, struct error *why)
+{
+    enum err err = line->failed ? err_no_memory(why) : journal_append(&writer->records, line, why);
+    return err ? err : journal_sync(&writer->records, why);
+}
+
+/* In the folder of the attempt, until sweep_collect has it in the journal. */
+static const char STATE_FILE[] = "attempt.json";
+
+static enum err put_state(const char *directory, size_t point, unsigned repeat,
+                          const struct text *line, struct error *why)
+{
+    char folder[FILE_PATH_MAX];
+    return sweep_folder(directory, point, repeat, folder, sizeof folder)
+               ? run_dir_put(folder, STATE_FILE, line, why)
+               : err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+}
+
 enum err sweep_add(struct sweep *sweep, struct run_writer *writer,
                    const struct sweep_attempt *attempt, struct error *why)
 {
     struct text line = {0};
+    size_t point = attempt->point;
+    unsigned repeat = attempt->repeat;
     put_attempt(sweep, attempt, &line);
     enum err err = keep_attempt(sweep, attempt) ? err_no_memory(why) : ERR_OK;
     if (!err)
-        err = journal_append(&writer->records, &line, why);
-    if (!err)
-        err = journal_sync(&writer->records, why);
+        err = sweep->only ? put_state(writer->directory, point, repeat, &line, why)
+                          : append_line(writer, &line, why);
     text_release(&line);
     return err;
 }
@@ -289,6 +344,8 @@ enum err sweep_finish(struct sweep *sweep, struct run_writer *writer, struct err
 {
     struct text line = {0};
     struct summary summary;
+    if (sweep->only) /* others measure the rest */
+        return ERR_OK;
     text_add(&line, "{\"kind\":\"end\",\"state\":\"completed\"}");
     enum err err = journal_append(&writer->records, &line, why);
     text_release(&line);
@@ -355,7 +412,10 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
     sweep->repeats = count_in(settings, "repeats");
     sweep->most_repeats = count_in(settings, "most_repeats");
     sweep->until_pct = jv_number(jv_get(settings, "until_pct"));
+    sweep->reruns = count_in(settings, "reruns");
     sweep->cooldown_s = jv_number(jv_get(settings, "cooldown_s"));
+    sweep->cooldown_c = jv_number(jv_get(settings, "cooldown_c"));
+    sweep->slurm = jv_bool(jv_get(settings, "slurm"), false);
     enum err err = take_words(jv_get(settings, "knobs"), &sweep->knobs, &sweep->knob_count);
     if (!err)
         err = take_points(jv_get(settings, "points"), sweep);
@@ -371,6 +431,7 @@ static enum err take_attempt(const struct jv *line, struct sweep *sweep)
 {
     double point = jv_number(jv_get(line, "point")), repeat = jv_number(jv_get(line, "repeat"));
     const char *path = jv_text(jv_get(line, "run")), *flags = jv_text(jv_get(line, "flags"));
+    const char *node = jv_text(jv_get(line, "node")), *gpus = jv_text(jv_get(line, "gpu_uuids"));
     int64_t exit_code;
     if (!(point >= 1 && point <= (double)sweep->point_count && repeat >= 1 && repeat < 1e6) ||
         !jv_integer(jv_get(line, "exit_code"), &exit_code))
@@ -381,17 +442,70 @@ static enum err take_attempt(const struct jv *line, struct sweep *sweep)
         .path = path ? strdup(path) : NULL,
         .exit_code = (int)exit_code,
         .flags = strdup(flags ? flags : ""),
+        .node = node ? strdup(node) : NULL,
+        .gpus = gpus ? strdup(gpus) : NULL,
         .wall_s = jv_number(jv_get(line, "wall_s")),
         .seconds = jv_number(jv_get(line, "seconds")),
         .joules = jv_number(jv_get(line, "joules")),
         .plus_minus = jv_number(jv_get(line, "plus_minus")),
         .statistical = jv_number(jv_get(line, "plus_minus_statistical")),
     };
-    if ((path && !attempt.path) || !attempt.flags) {
-        release_attempt(&attempt);
+    if ((path && !attempt.path) || !attempt.flags || (node && !attempt.node) ||
+        (gpus && !attempt.gpus)) {
+        sweep_attempt_release(&attempt);
         return ERR_NO_MEMORY;
     }
     return keep_attempt(sweep, &attempt);
+}
+
+static void forget_attempt(struct sweep *sweep, size_t i)
+{
+    sweep_attempt_release(&sweep->attempts[i]);
+    sweep->count--;
+    memmove(&sweep->attempts[i], &sweep->attempts[i + 1],
+            (sweep->count - i) * sizeof *sweep->attempts);
+}
+
+static void take_retry(const struct jv *line, struct sweep *sweep)
+{
+    double point = jv_number(jv_get(line, "point")), repeat = jv_number(jv_get(line, "repeat"));
+    for (size_t i = sweep->count; i-- > 0;)
+        if ((double)sweep->attempts[i].point + 1 == point && sweep->attempts[i].repeat == repeat)
+            forget_attempt(sweep, i);
+    sweep->ended = false;
+}
+
+/* Takes the points over. */
+static enum err keep_job(struct sweep *sweep, const char *id, size_t *points, size_t count)
+{
+    struct sweep_job *jobs = realloc(sweep->jobs, (sweep->job_count + 1) * sizeof *jobs);
+    if (jobs)
+        sweep->jobs = jobs;
+    char *copy = jobs ? strdup(id) : NULL;
+    if (!copy || !points) {
+        free(copy);
+        free(points);
+        return ERR_NO_MEMORY;
+    }
+    jobs[sweep->job_count++] = (struct sweep_job){copy, points, count};
+    return ERR_OK;
+}
+
+static enum err take_job(const struct jv *line, struct sweep *sweep)
+{
+    const char *id = jv_text(jv_get(line, "job"));
+    const struct jv *list = jv_get(line, "points");
+    size_t count = 0, *points = calloc(jv_count(list) + 1, sizeof *points);
+    if (!id || strspn(id, "0123456789") != strlen(id) || !*id) {
+        free(points);
+        return ERR_OK;
+    }
+    for (const struct jv *item = jv_first(list); points && item; item = jv_next(item)) {
+        double point = jv_number(item);
+        points[count++] = point >= 1 && point <= (double)sweep->point_count ? (size_t)point - 1
+                                                                            : sweep->point_count;
+    }
+    return keep_job(sweep, id, points, count);
 }
 
 static enum err take_added(const struct jv *line, struct sweep *sweep)
@@ -409,6 +523,10 @@ static enum err take_line(void *context, const struct jv *line)
 {
     struct sweep *sweep = context;
     const char *kind = jv_text(jv_get(line, "kind"));
+    if (kind && strcmp(kind, "retry") == 0)
+        take_retry(line, sweep);
+    if (kind && strcmp(kind, "job") == 0)
+        return take_job(line, sweep);
     if (kind && strcmp(kind, "run") == 0)
         return take_header(line, sweep);
     if (kind && strcmp(kind, "point") == 0)
@@ -455,6 +573,186 @@ enum err sweep_reopen(struct sweep *sweep, const char *directory, struct run_wri
     if (err)
         sweep_release(sweep);
     return err;
+}
+
+/* ---- one process for each point ---- */
+
+/* Whether the attempt has ended: its state file is then read as a line of the journal. */
+static enum err take_state(struct sweep *sweep, const char *directory, size_t point,
+                           unsigned repeat, bool *found, struct error *why)
+{
+    char path[FILE_PATH_MAX];
+    struct text content = {0};
+    struct jv *line = NULL;
+    size_t before = sweep->count, length = 0;
+    *found = false;
+    if (sweep_folder(directory, point, repeat, path, sizeof path))
+        length = strlen(path);
+    if (!length || !str_format(path + length, sizeof path - length, "/%s", STATE_FILE))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    if (!file_is_regular(path))
+        return ERR_OK;
+    enum err err = file_read(path, FILE_SMALL, &content, why);
+    if (!err)
+        err = jv_parse(content.bytes, content.length, &line, why);
+    if (!err)
+        err = err_explain(why, take_attempt(line, sweep));
+    if (!err && sweep->count > before) {
+        const struct sweep_attempt *read = &sweep->attempts[before];
+        *found = read->point == point && read->repeat == repeat;
+        if (!*found)
+            forget_attempt(sweep, before);
+    }
+    if (!err && !*found)
+        err = err_set(why, ERR_BAD_VALUE, "%s is not of this attempt: delete it", path);
+    jv_free(line);
+    text_release(&content);
+    return err;
+}
+
+static enum err take_states(struct sweep *sweep, const char *directory, size_t point,
+                            unsigned first, struct error *why)
+{
+    bool found = true;
+    enum err err = ERR_OK;
+    for (unsigned repeat = first; !err && found && repeat <= sweep->most_repeats; repeat++)
+        err = take_state(sweep, directory, point, repeat, &found, why);
+    return err;
+}
+
+/* Of each point the first repeat that has no attempt; NULL when out of memory. */
+static unsigned *next_repeats(const struct sweep *sweep)
+{
+    unsigned *next = calloc(sweep->point_count, sizeof *next);
+    for (size_t i = 0; next && i < sweep->count; i++) {
+        const struct sweep_attempt *attempt = &sweep->attempts[i];
+        if (attempt->repeat > next[attempt->point])
+            next[attempt->point] = attempt->repeat;
+    }
+    for (size_t p = 0; next && p < sweep->point_count; p++)
+        next[p]++;
+    return next;
+}
+
+enum err sweep_collect(struct sweep *sweep, struct run_writer *writer, struct error *why)
+{
+    size_t before = sweep->count;
+    unsigned *next = next_repeats(sweep);
+    enum err err = next ? ERR_OK : err_no_memory(why);
+    for (size_t p = 0; !err && p < sweep->point_count; p++)
+        err = take_states(sweep, writer->directory, p, next[p], why);
+    for (size_t i = before; !err && i < sweep->count; i++) {
+        struct text line = {0};
+        put_attempt(sweep, &sweep->attempts[i], &line);
+        err = append_line(writer, &line, why);
+        text_release(&line);
+    }
+    free(next);
+    return err;
+}
+
+enum err sweep_open_point(struct sweep *sweep, const char *directory, size_t point,
+                          struct run_writer *writer, struct error *why)
+{
+    char folder[FILE_PATH_MAX];
+    enum err err = sweep_load(directory, sweep, why);
+    if (err)
+        return err;
+    *writer = (struct run_writer){.lock_fd = -1, .records = {.fd = -1}, .spans = {.fd = -1}};
+    if (point >= sweep->point_count)
+        err = err_set(why, ERR_USAGE, "--point %zu: the sweep has %zu", point + 1,
+                      sweep->point_count);
+    else if (!str_copy(writer->directory, sizeof writer->directory, directory) ||
+             !sweep_folder(directory, point, 1, folder, sizeof folder))
+        err = err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    if (!err)
+        err = run_dir_make(folder, why);
+    if (!err)
+        err = run_dir_lock(folder, &writer->lock_fd, why);
+    if (!err) {
+        unsigned *next = next_repeats(sweep); /* after the lock: another may have just ended */
+        sweep->only = point + 1;
+        err = next ? take_states(sweep, directory, point, next[point], why) : err_no_memory(why);
+        free(next);
+    }
+    if (err) {
+        run_writer_close(writer);
+        sweep_release(sweep);
+    }
+    return err;
+}
+
+enum err sweep_retry_failed(struct sweep *sweep, struct run_writer *writer, struct error *why)
+{
+    enum err err = ERR_OK;
+    for (size_t i = sweep->count; !err && i-- > 0;) {
+        const struct sweep_attempt *attempt = &sweep->attempts[i];
+        char folder[FILE_PATH_MAX], path[FILE_PATH_MAX];
+        struct text line = {0};
+        if (!attempt->exit_code)
+            continue;
+        text_addf(&line, "{\"kind\":\"retry\",\"point\":%zu,\"repeat\":%u}", attempt->point + 1,
+                  attempt->repeat);
+        err = append_line(writer, &line, why);
+        if (!err &&
+            sweep_folder(writer->directory, attempt->point, attempt->repeat, folder,
+                         sizeof folder) &&
+            str_format(path, sizeof path, "%s/%s", folder, STATE_FILE))
+            unlink(path);
+        if (!err)
+            forget_attempt(sweep, i);
+        text_release(&line);
+    }
+    return err;
+}
+
+/* ---- job arrays ---- */
+
+enum err sweep_add_job(struct sweep *sweep, struct run_writer *writer, const char *id,
+                       const size_t *points, size_t count, struct error *why)
+{
+    struct text line = {0};
+    struct json json;
+    size_t *copy = malloc((count + 1) * sizeof *copy);
+    if (copy)
+        memcpy(copy, points, count * sizeof *copy);
+    json_init(&json, &line, false);
+    json_object(&json, NULL);
+    json_string(&json, "kind", "job");
+    json_string(&json, "job", id);
+    json_array(&json, "points");
+    for (size_t i = 0; i < count; i++)
+        json_integer(&json, NULL, (int64_t)points[i] + 1);
+    json_array_end(&json);
+    json_object_end(&json);
+    enum err err = err_explain(why, keep_job(sweep, id, copy, count));
+    if (!err)
+        err = append_line(writer, &line, why);
+    text_release(&line);
+    return err;
+}
+
+enum err sweep_script_place(const char *directory, struct sweep_script *out, struct error *why)
+{
+    char *whole = realpath(directory, NULL);
+    bool fits = whole && str_copy(out->directory, sizeof out->directory, whole) &&
+                str_format(out->folder, sizeof out->folder, "%s/slurm", whole);
+    enum err err = fits ? run_dir_make(out->folder, why)
+                        : err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    free(whole);
+    for (unsigned number = 1; !err; number++) {
+        if (!str_format(out->path, sizeof out->path, "%s/array-%u.sh", out->folder, number))
+            err = err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+        else if (!file_exists(out->path))
+            break;
+    }
+    return err;
+}
+
+enum err sweep_script_write(const struct sweep_script *script, const struct text *content,
+                            struct error *why)
+{
+    return run_dir_put(script->folder, script->path + strlen(script->folder) + 1, content, why);
 }
 
 /* ---- figures ---- */

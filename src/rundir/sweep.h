@@ -18,11 +18,13 @@ struct text;
 /* A setting (one value of each knob), measured once. */
 struct sweep_attempt {
     size_t point;
-    unsigned repeat; /* from 1 */
-    char *path;      /* of its run, below the sweep's directory; NULL: it left none */
-    int exit_code;   /* of the command, or 128 + signal */
-    char *flags;     /* codes of the warnings of its run, separated by commas; "" for none */
-    double wall_s;   /* with start, idle power and warm-up */
+    unsigned repeat;   /* from 1 */
+    unsigned tries;    /* at this repeat so far: a later one takes the place of an earlier */
+    char *path;        /* of its run, below the sweep's directory; NULL: it left none */
+    int exit_code;     /* of the command, or 128 + signal */
+    char *flags;       /* codes of the warnings of its run, separated by commas; "" for none */
+    char *node, *gpus; /* host and UUIDs of the GPUs of its run; NULL when unknown */
+    double wall_s;     /* with start, idle power and warm-up */
     double seconds, joules, plus_minus, statistical; /* as its summary has them */
 };
 
@@ -44,12 +46,22 @@ struct sweep {
     unsigned seed, repeats, most_repeats;
     double
         until_pct; /* repeat until the standard error is so small; UNKNOWN: `repeats` are enough */
+    unsigned reruns;   /* of an attempt that was spoiled, at most */
     double cooldown_s; /* before each attempt but the first */
+    double cooldown_c; /* and until the GPU is not hotter; UNKNOWN: not waited for */
     double started_at;
     struct sweep_attempt *attempts; /* in the order of their ends */
     size_t count, capacity;
     unsigned starts;
     bool ended; /* all were made */
+    bool slurm; /* its points are elements of job arrays */
+    struct sweep_job {
+        char *id;       /* as Slurm numbers it */
+        size_t *points; /* by index in the array */
+        size_t count;
+    } *jobs; /* submitted for it */
+    size_t job_count;
+    size_t only; /* 1 + the point that this process measures; 0: all of them */
 };
 
 /* What the attempts at one point come to.  ± are standard uncertainties. */
@@ -75,9 +87,38 @@ enum err sweep_create(const struct sweep *sweep, const char *parent, struct run_
 enum err sweep_reopen(struct sweep *sweep, const char *directory, struct run_writer *writer,
                       struct error *why) MUST_USE;
 
+/* Opens one point of a sweep, for a process that measures nothing else: many may do so, each with the lock of its
+ * point.  sweep_add then keeps an attempt in its folder, from where sweep_collect takes it. */
+enum err sweep_open_point(struct sweep *sweep, const char *directory, size_t point,
+                          struct run_writer *writer, struct error *why) MUST_USE;
+enum err sweep_collect(struct sweep *sweep, struct run_writer *writer, struct error *why) MUST_USE;
+
+/* Forgets the attempts that failed, so that they are made again. */
+enum err sweep_retry_failed(struct sweep *sweep, struct run_writer *writer, struct error *why)
+    MUST_USE;
+
+/* Records a job array for these points, whose list the sweep copies. */
+enum err sweep_add_job(struct sweep *sweep, struct run_writer *writer, const char *id,
+                       const size_t *points, size_t count, struct error *why) MUST_USE;
+
+/* Where the next script of a job array goes: into a folder of the sweep that also has the logs of elements.  All paths
+ * are absolute, for other nodes. */
+struct sweep_script {
+    char directory[1024], folder[1040], path[1100];
+};
+enum err sweep_script_place(const char *directory, struct sweep_script *out, struct error *why)
+    MUST_USE;
+enum err sweep_script_write(const struct sweep_script *script, const struct text *content,
+                            struct error *why) MUST_USE;
+
+void sweep_attempt_release(struct sweep_attempt *attempt);
+
 /* Records an attempt, whose texts the sweep takes over, also when that fails; synced before it returns. */
 enum err sweep_add(struct sweep *sweep, struct run_writer *writer,
                    const struct sweep_attempt *attempt, struct error *why) MUST_USE;
+
+/* Whether the GPU was held back or not at its clock, so that the attempt does not show what its setting is worth. */
+bool sweep_is_spoiled(const struct sweep_attempt *attempt);
 
 /* Adds a point, values[knob_count], to a sweep under way. */
 enum err sweep_extend(struct sweep *sweep, struct run_writer *writer, char *const *values,

@@ -1,8 +1,11 @@
 #include "runner/host_report.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "attribute/ledger.h"
 #include "rundir/run_path.h"
+#include "rundir/summary.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -29,6 +32,23 @@ static void name_gpus(const struct sensor_findings *findings, char *to, size_t s
         str_format(to, size, "%s x%u", first, count);
     else if (count)
         str_format(to, size, "%.*s (%u GPUs)", (int)strcspn(first, " "), first, count);
+}
+
+static void list_uuids(const struct sensor_findings *findings, char *to, size_t size)
+{
+    size_t length = 0;
+    bool known = true;
+    to[0] = '\0';
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct sensor_finding *finding = &findings->items[i];
+        if (finding->kind != SENSOR_GPU || finding->status != SENSOR_OK)
+            continue;
+        known = known && finding->uuid[0] &&
+                str_format(to + length, size - length, "%s%s", length ? "," : "", finding->uuid);
+        length = strlen(to);
+    }
+    if (!known)
+        to[0] = '\0';
 }
 
 /* NVML knows nothing of a Jetson's GPU.  As there, the board's name stands for it. */
@@ -59,6 +79,7 @@ void host_report_take(const struct sensor_findings *findings, struct host_report
 {
     host_info_read(&out->info);
     describe_gpus(findings, out);
+    list_uuids(findings, out->gpu_uuids, sizeof out->gpu_uuids);
     hardware_label(out->gpu, out->info.cpu_brand, out->label, sizeof out->label);
 }
 
@@ -100,4 +121,64 @@ void host_to_json(struct json *json, const char *key, const struct host_report *
     json_string(json, "gpu", str_or_null(host->gpu));
     json_bool(json, "virtualised", info->virtualized);
     json_object_end(json);
+}
+
+/* ---- summaries and records ---- */
+
+/* Summaries and records have the same members for the machine. */
+#define FILL_HOST(host, out)                                                                       \
+    do {                                                                                           \
+        const struct host_info *info = &(host)->info;                                              \
+        (out)->os_name = str_or_null(info->os_name);                                               \
+        (out)->os_version = str_or_null(info->os_version);                                         \
+        (out)->kernel_version = str_or_null(info->kernel);                                         \
+        (out)->host_name = str_or_null(info->host_name);                                           \
+        (out)->cpu_brand = str_or_null(info->cpu_brand);                                           \
+        (out)->cpu_count = info->cpu_count ? (int64_t)info->cpu_count : INTEGER_UNKNOWN;           \
+        if ((host)->gpu[0]) {                                                                      \
+            (out)->gpu_name = (host)->gpu;                                                         \
+            (out)->gpu_vendor = (host)->gpu_vendor;                                                \
+            (out)->gpu_device_id = 0;                                                              \
+            (out)->gpu_device_type = (host)->gpu_type;                                             \
+            (out)->gpu_backend = (host)->gpu_backend;                                              \
+        }                                                                                          \
+    } while (0)
+
+void run_summary_host(const struct host_report *host, struct summary *out)
+{
+    out->hardware_label = host->label;
+    out->gpu_uuids = str_or_null(host->gpu_uuids);
+    FILL_HOST(host, out);
+}
+
+void run_record_host(const struct host_report *host, struct record *out)
+{
+    FILL_HOST(host, out);
+}
+
+enum err run_summary_devices(const struct baseline *idle, const struct ledger *ledger,
+                             struct summary *out)
+{
+    size_t rows = idle ? idle->count : 0, count = ledger ? ledger->count : 0;
+    out->idle = (struct summary_idle){.known = idle != NULL, .seconds = idle ? idle->seconds : 0};
+    out->idle.devices = calloc(rows + 1, sizeof *out->idle.devices);
+    out->devices = calloc(count + 1, sizeof *out->devices);
+    if (!out->idle.devices || !out->devices)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < rows; i++)
+        out->idle.devices[out->idle.count++] = (struct summary_idle_device){
+            idle->rows[i].device, idle->rows[i].watts, idle->rows[i].sigma};
+    for (size_t i = 0; i < count; i++) {
+        const struct ledger_device *device = &ledger->devices[i];
+        if (device->has_energy)
+            out->devices[out->device_count++] = (struct summary_device){
+                .id = device->id,
+                .in_total = device->counted,
+                .energy = record_energy_of(&device->energy),
+                .power_mean_w = device->power_mean,
+                .power_max_w = device->power_max,
+                .residual = device->residual,
+            };
+    }
+    return ERR_OK;
 }

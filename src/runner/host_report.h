@@ -5,12 +5,18 @@
 #include "sensors/system/host_info.h"
 #include "sensors/sensor.h"
 
+struct baseline;
 struct hardware;
 struct json;
+struct ledger;
+struct record;
+struct summary;
 
 struct host_report {
     struct host_info info;
     char gpu[128]; /* "NVIDIA H200 x8"; of a Jetson its board; "" without one */
+    char gpu_uuids
+        [512]; /* separated by commas, in their order; "" when one is unknown or they do not fit */
     const char *gpu_vendor, *gpu_type,
         *gpu_backend; /* as the Python IPW calls them; NULL without one */
     char label[64];   /* short hardware name for run directories */
@@ -22,5 +28,14 @@ enum err host_find_hardware(struct hardware *out, struct error *why) MUST_USE;
 
 void host_report_take(const struct sensor_findings *findings, struct host_report *out);
 void host_to_json(struct json *json, const char *key, const struct host_report *host);
+
+/* What the summary of a run, and the records of its stores, say of the machine.  The texts stay those of the host, the
+ * baseline and the ledger, which must outlive the summary. */
+void run_summary_host(const struct host_report *host, struct summary *out);
+void run_record_host(const struct host_report *host, struct record *out);
+
+/* Idle power and the energy of each device; either may be NULL.  ERR_NO_MEMORY is the only error. */
+enum err run_summary_devices(const struct baseline *idle, const struct ledger *ledger,
+                             struct summary *out) MUST_USE;
 
 #endif

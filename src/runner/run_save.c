@@ -16,7 +16,6 @@
 #include "runner/exec.h"
 #include "runner/host_report.h"
 #include "runner/layers/layers.h"
-#include "runner/run_summary.h"
 #include "runner/samples_log.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"

@@ -18,16 +18,9 @@
 #include "runner/sweep_control.h"
 
 static const nanos LOG_PATIENCE = 30 * NS_PER_S, LOG_PAUSE = 20 * NS_PER_MS;
+static const nanos COOL_PATIENCE = 600 * NS_PER_S, COOL_PAUSE = 200 * NS_PER_MS;
 
 /* ---- the order ---- */
-
-static bool is_made(const struct sweep *sweep, size_t point, unsigned repeat)
-{
-    for (size_t i = 0; i < sweep->count; i++)
-        if (sweep->attempts[i].point == point && sweep->attempts[i].repeat == repeat)
-            return true;
-    return false;
-}
 
 /* Is this repeat beyond those that all points get worth making? */
 static bool is_uncertain(const struct sweep *sweep, size_t point)
@@ -38,35 +31,123 @@ static bool is_uncertain(const struct sweep *sweep, size_t point)
     return !is_known(figures.error_pct) || figures.error_pct > sweep->until_pct;
 }
 
-bool sweep_next(const struct sweep *sweep, struct sweep_step *out)
+/* The order of a round; returns how many points it has. */
+static size_t shuffle(const struct sweep *sweep, unsigned round,
+                      size_t order[static SWEEP_POINTS_MOST])
 {
-    size_t order[SWEEP_POINTS_MOST];
     size_t count = sweep->point_count < SWEEP_POINTS_MOST ? sweep->point_count : SWEEP_POINTS_MOST;
-    for (unsigned round = 1; round <= sweep->most_repeats; round++) {
-        struct random random = random_from(sweep->seed, round);
-        for (size_t i = 0; i < count; i++)
-            order[i] = i;
-        random_shuffle(&random, order, count, sizeof *order);
-        for (size_t i = 0; i < count; i++) {
-            *out = (struct sweep_step){order[i], round};
-            if (!is_made(sweep, order[i], round) &&
-                (round <= sweep->repeats || is_uncertain(sweep, order[i])))
-                return true;
-        }
+    struct random random = random_from(sweep->seed, round);
+    for (size_t i = 0; i < count; i++)
+        order[i] = i;
+    random_shuffle(&random, order, count, sizeof *order);
+    return count;
+}
+
+/* Whether it is to be made at all, or again after all others: by then a hot GPU has had time to cool. */
+static bool is_wanted(const struct sweep *sweep, const struct sweep_step *step,
+                      const struct sweep_attempt *made, bool again)
+{
+    if (sweep->only && sweep->only != step->point + 1)
+        return false;
+    if (made)
+        return again && sweep_is_spoiled(made) && made->tries <= sweep->reruns;
+    return !again && (step->repeat <= sweep->repeats || is_uncertain(sweep, step->point));
+}
+
+static bool next_of_round(const struct sweep *sweep, unsigned round, bool again,
+                          struct sweep_step *out)
+{
+    size_t order[SWEEP_POINTS_MOST], made[SWEEP_POINTS_MOST] = {0}; /* made: index + 1 */
+    size_t count = shuffle(sweep, round, order);
+    for (size_t i = 0; i < sweep->count; i++)
+        if (sweep->attempts[i].repeat == round && sweep->attempts[i].point < count)
+            made[sweep->attempts[i].point] = i + 1;
+    for (size_t i = 0; i < count; i++) {
+        size_t index = made[order[i]];
+        *out = (struct sweep_step){order[i], round};
+        if (is_wanted(sweep, out, index ? &sweep->attempts[index - 1] : NULL, again))
+            return true;
     }
     return false;
 }
 
+bool sweep_next(const struct sweep *sweep, struct sweep_step *out)
+{
+    for (int again = 0; again < 2; again++)
+        for (unsigned round = 1; round <= sweep->most_repeats; round++)
+            if (next_of_round(sweep, round, again, out))
+                return true;
+    return false;
+}
+
+static const struct sweep_attempt *find_made(const struct sweep *sweep, size_t point,
+                                             unsigned repeat)
+{
+    for (size_t i = 0; i < sweep->count; i++)
+        if (sweep->attempts[i].point == point && sweep->attempts[i].repeat == repeat)
+            return &sweep->attempts[i];
+    return NULL;
+}
+
+static bool is_unfinished(const struct sweep *sweep, size_t point)
+{
+    for (unsigned repeat = 1; repeat <= sweep->most_repeats; repeat++) {
+        const struct sweep_step step = {point, repeat};
+        if (is_wanted(sweep, &step, find_made(sweep, point, repeat), false))
+            return true;
+    }
+    return false;
+}
+
+size_t sweep_unfinished(const struct sweep *sweep, size_t *points)
+{
+    size_t order[SWEEP_POINTS_MOST], found = 0, count = shuffle(sweep, 1, order);
+    for (size_t i = 0; i < count; i++)
+        if (is_unfinished(sweep, order[i])) {
+            if (points)
+                points[found] = order[i];
+            found++;
+        }
+    return found;
+}
+
+double sweep_expected(const struct sweep *sweep, size_t point)
+{
+    double all = UNKNOWN, own = UNKNOWN;
+    size_t all_count = 0, own_count = 0;
+    for (size_t i = 0; i < sweep->count; i++) {
+        const struct sweep_attempt *attempt = &sweep->attempts[i];
+        if (!(attempt->wall_s > 0))
+            continue;
+        add_known(&all, attempt->wall_s);
+        all_count++;
+        if (attempt->point == point) {
+            add_known(&own, attempt->wall_s);
+            own_count++;
+        }
+    }
+    return (own_count ? own / (double)own_count : ratio(all, (double)all_count)) +
+           (is_known(sweep->cooldown_s) ? sweep->cooldown_s : 0);
+}
+
 size_t sweep_left(const struct sweep *sweep, double *seconds_left)
 {
-    size_t made = 0, all = sweep->point_count * sweep->repeats;
-    double wall = UNKNOWN, cooldown = is_known(sweep->cooldown_s) ? sweep->cooldown_s : 0;
-    for (size_t i = 0; i < sweep->count; i++) {
-        made += sweep->attempts[i].repeat <= sweep->repeats;
-        add_known(&wall, sweep->attempts[i].wall_s);
+    size_t left = 0, count = sweep->point_count;
+    unsigned *made = calloc(count + 1, sizeof *made);
+    *seconds_left = made ? 0 : UNKNOWN;
+    for (size_t i = 0; made && i < sweep->count; i++) {
+        const struct sweep_attempt *attempt = &sweep->attempts[i];
+        if (attempt->repeat > sweep->repeats)
+            continue;
+        made[attempt->point] +=
+            !(sweep_is_spoiled(attempt) && attempt->tries <= sweep->reruns); /* comes again */
     }
-    size_t left = made < all ? all - made : 0;
-    *seconds_left = (ratio(wall, (double)sweep->count) + cooldown) * (double)left;
+    for (size_t p = 0; made && p < count; p++)
+        if (made[p] < sweep->repeats && (!sweep->only || sweep->only == p + 1)) {
+            left += sweep->repeats - made[p];
+            *seconds_left += (sweep->repeats - made[p]) * sweep_expected(sweep, p);
+        }
+    free(made);
     return left;
 }
 
@@ -196,6 +277,8 @@ static enum err take_run(const char *directory, const char *folder, const char *
     attempt->plus_minus = found ? summary->energy.plus_minus : UNKNOWN;
     attempt->statistical = found ? summary->energy.statistical : UNKNOWN;
     attempt->seconds = found ? summary->seconds : UNKNOWN;
+    attempt->node = found && summary->host_name ? strdup(summary->host_name) : NULL;
+    attempt->gpus = found && summary->gpu_uuids ? strdup(summary->gpu_uuids) : NULL;
     add_flags(summary, seen, &flags);
     if (found)
         text_addf(&path, "%s/%s", folder + strlen(directory) + 1, list.entries[0].name);
@@ -228,7 +311,8 @@ static enum err run_controlled(const struct sweep *sweep, size_t point,
 
 static enum err make_attempt(const struct sweep *sweep, const char *directory,
                              struct sweep_control *control, const struct sweep_step *step,
-                             struct sweep_attempt *out, int *signal_number, struct error *why)
+                             bool is_hot, struct sweep_attempt *out, int *signal_number,
+                             struct error *why)
 {
     char folder[FILE_PATH_MAX];
     const char *seen = NULL;
@@ -250,7 +334,46 @@ static enum err make_attempt(const struct sweep *sweep, const char *directory,
     out->wall_s = seconds(clock_now() - began);
     close(log);
     sweep_free_words(argv);
-    return err || *signal_number ? err : take_run(directory, folder, seen, out, why);
+    return err || *signal_number ? err
+                                 : take_run(directory, folder,
+                                            seen     ? seen
+                                            : is_hot ? "not_cooled"
+                                                     : NULL,
+                                            out, why);
+}
+
+/* Before every attempt but the first.  A GPU that does not get as cool as wanted is measured nevertheless. */
+static enum err cool_down(const struct sweep *sweep, struct sweep_control *control, bool first,
+                          bool *is_hot, int *signal, struct error *why)
+{
+    enum err err = ERR_OK;
+    nanos until = clock_now() + COOL_PATIENCE;
+    *is_hot = false;
+    if (!first && sweep->cooldown_s > 0)
+        *signal = proc_poll_signal(from_seconds(sweep->cooldown_s));
+    while (is_known(sweep->cooldown_c) && !err && !*signal) {
+        double celsius;
+        err = sweep_control_temperature(control, sweep, &celsius, why);
+        if (!err && !is_known(celsius))
+            err = err_set(why, ERR_UNSUPPORTED, "--cooldown-c: the GPU reports no temperature");
+        *is_hot = !err && celsius > sweep->cooldown_c;
+        if (!*is_hot || clock_now() >= until)
+            break;
+        *signal = proc_poll_signal(COOL_PAUSE);
+    }
+    return err;
+}
+
+static enum err record(struct sweep *sweep, struct run_writer *writer,
+                       struct sweep_attempt *attempt, const struct sweep_progress *progress,
+                       struct error *why)
+{
+    size_t point = attempt->point;
+    unsigned repeat = attempt->repeat;
+    enum err err = sweep_add(sweep, writer, attempt, why);
+    if (!err)
+        progress->end(progress->context, sweep, find_made(sweep, point, repeat));
+    return err;
 }
 
 /* All that are left, of the points that are there. */
@@ -259,25 +382,20 @@ static enum err make_all(struct sweep *sweep, struct run_writer *writer,
                          int *signal, struct error *why)
 {
     struct sweep_step step;
-    bool first = true;
     enum err err = ERR_OK;
-    while (!err && !*signal && sweep_next(sweep, &step)) {
-        struct sweep_attempt attempt;
-        if (!first && sweep->cooldown_s > 0)
-            *signal = proc_poll_signal(from_seconds(sweep->cooldown_s));
-        first = false;
-        if (*signal)
+    for (bool first = true; !err && !*signal && sweep_next(sweep, &step); first = false) {
+        struct sweep_attempt attempt = {0};
+        bool is_hot;
+        err = cool_down(sweep, control, first, &is_hot, signal, why);
+        if (err || *signal)
             break;
         progress->begin(progress->context, sweep, &step);
-        err = make_attempt(sweep, writer->directory, control, &step, &attempt, signal, why);
-        if (err || *signal) {
-            free(attempt.path);
-            free(attempt.flags);
-            break;
+        err = make_attempt(sweep, writer->directory, control, &step, is_hot, &attempt, signal, why);
+        if (!err && !*signal) {
+            err = record(sweep, writer, &attempt, progress, why);
+        } else {
+            sweep_attempt_release(&attempt);
         }
-        err = sweep_add(sweep, writer, &attempt, why);
-        if (!err)
-            progress->end(progress->context, sweep, &sweep->attempts[sweep->count - 1]);
     }
     return err;
 }

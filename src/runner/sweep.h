@@ -11,6 +11,8 @@
 #include "core/err.h"
 #include "rundir/sweep.h"
 
+struct slurm_follow;
+struct slurm_options;
 struct sweep_control;
 struct text;
 
@@ -41,16 +43,22 @@ enum err sweep_check_command(const struct sweep *sweep, struct error *why) MUST_
 char **sweep_words(const struct sweep *sweep, size_t point);
 void sweep_free_words(char **words);
 
-/* The next attempt that was not made yet; false after the last.  Each round has every point once, in a random order
- * that the seed and the round determine, so that drift does not favor some points. */
+/* The next attempt that was not made yet, then those that were spoiled, `reruns` times; false after the last.  Each round
+ * has every point once, in a random order that the seed and the round determine, so that drift does not favor some
+ * points. */
 struct sweep_step {
     size_t point;
     unsigned repeat;
 };
 bool sweep_next(const struct sweep *sweep, struct sweep_step *out);
 
-/* Attempts still to be made, those of `until_pct` not counted; and the seconds that they will take, by those made so
- * far, UNKNOWN without any. */
+/* The points with attempts that were not made yet, in the order of the first round; returns how many.  points: NULL, or
+ * space for all. */
+size_t sweep_unfinished(const struct sweep *sweep, size_t *points);
+
+/* The seconds that an attempt at a point will take, cool-down included, by those made there so far, or else anywhere;
+ * UNKNOWN without any.  And the attempts still to be made, those of `until_pct` not counted, with their seconds. */
+double sweep_expected(const struct sweep *sweep, size_t point);
 size_t sweep_left(const struct sweep *sweep, double *seconds_left);
 
 /* Makes all attempts that are left, with the GPU's settings of each unless control is NULL.  A command that fails is recorded with its exit code, and the sweep goes on.
@@ -63,5 +71,26 @@ struct sweep_progress {
 enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
                        struct sweep_control *control, const struct sweep_progress *progress,
                        int *signal, struct error *why) MUST_USE;
+
+/* ---- sweep_array.c: a sweep on Slurm.  Each point is an element of a job array, which measures it as `ipw sweep
+ * --resume SWEEP --point K` and keeps the result in the point's folder; whoever follows the array collects the results
+ * into the sweep. ---- */
+
+/* Writes a script for the points that are left and in no queue, or several where they are many, and submits them
+ * unless told not to.  *count: points.  `wrote`: is told of each script, with the job's number or NULL. */
+enum err sweep_array_submit(struct sweep *sweep, struct run_writer *writer,
+                            const struct slurm_options *options, bool submit,
+                            void (*wrote)(const char *script, const char *job), size_t *count,
+                            struct error *why) MUST_USE;
+
+/* Collects results until all points are measured or no element is queued; *left is how many points are not.  collect
+ * and context of `view` are not used. */
+enum err sweep_array_follow(struct sweep *sweep, struct run_writer *writer,
+                            const struct slurm_follow *view, size_t *left, int *signal,
+                            struct error *why) MUST_USE;
+
+/* sweep_open_point for an element: one that was requeued waits for its predecessor to end. */
+enum err sweep_array_open_point(struct sweep *sweep, const char *directory, size_t point,
+                                struct run_writer *writer, struct error *why) MUST_USE;
 
 #endif

@@ -356,3 +356,20 @@ enum err sweep_control_restore(unsigned *restored, unsigned *held, struct error 
     *held = done.held;
     return err;
 }
+
+enum err sweep_control_temperature(struct sweep_control *control, const struct sweep *sweep,
+                                   double *celsius, struct error *why)
+{
+    struct sensor opened = {0}, *sensor = control ? gpu_control_sensor(control->gpu) : &opened;
+    struct sensor_limits limits;
+    *celsius = UNKNOWN;
+    enum err err = control ? ERR_OK : gpu_control_query(devices_of(sweep), &opened, why);
+    if (err)
+        return err;
+    err = sensor->driver->control->limits(sensor, &limits, why);
+    if (!err)
+        *celsius = limits.temperature_c;
+    if (!control)
+        sensor_close(&opened);
+    return err;
+}

@@ -24,6 +24,10 @@ enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **o
 enum err sweep_control_clocks(struct sweep_control *control, const char *devices, double least,
                               double **out, size_t *count, struct error *why) MUST_USE;
 
+/* Degrees Celsius of that GPU, UNKNOWN where it does not report them. */
+enum err sweep_control_temperature(struct sweep_control *control, const struct sweep *sweep,
+                                   double *celsius, struct error *why) MUST_USE;
+
 /* Whether that error leaves measuring without control, which sweep_control_forgo prepares: the knobs keep the one value
  * "default", and points that then are the same are dropped. */
 bool sweep_control_is_refused(enum err err);

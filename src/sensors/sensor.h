@@ -51,6 +51,7 @@ struct sensor_finding {
     char reason[200];          /* why not ok; "" when ok */
     char fix[240];             /* how to fix it: the exact command or file; "" when unknown */
     char measures[200];        /* comma-separated quantities: "energy,power,temperature" */
+    char uuid[72];             /* of a GPU; "" when unknown */
     unsigned key;              /* the driver's own: index, socket ... passed back to open */
 };
 
@@ -172,8 +173,9 @@ struct sensor_limits {
     double limit_min_w, limit_max_w;         /* what may be set */
     double limit_enforced_w;                 /* the lowest of all limits in force */
     double throttle;                         /* enum throttle_bit */
-    bool idle;                               /* clocks are low for lack of work */
-    bool partitioned;                        /* MIG: settings would affect several tenants */
+    double temperature_c;
+    bool idle;        /* clocks are low for lack of work */
+    bool partitioned; /* MIG: settings would affect several tenants */
 };
 
 /* Controls an open sensor's device.  Queries need no privilege; set and reset do (ERR_DENIED, with what they need in

@@ -2,8 +2,11 @@
 """`ipw sweep`: every setting once, the values as they were given, in an order that the seed repeats; failures are
 recorded; a killed sweep goes on where it was."""
 import csv
+import fcntl
+import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -141,8 +144,9 @@ class Results(SweepTest):
         self.sweep("--knob", "a=0,1", command=["sh", "-c", "exit {a}"], code=1)
         done = ipw(None, "export", self.directory(), "--to", "csv")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("exit 0", done.stdout)
-        self.assertNotIn("exit 1", done.stdout)  # it failed
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual(sorted((row["a"], row["exit_code"], row["left_out"] == "failed") for row in rows),
+                         [("0", "0", False), ("1", "1", True)])
         listed = json.loads(ipw(None, "list", "runs", self.root / "runs", "--json").stdout)["runs"]
         self.assertEqual([(run["kind"], run["queries"], run["failed"]) for run in listed], [("sweep", 2, 1)])
         done = ipw(None, "analyze", self.root / "runs", "--json")  # a folder with a sweep in it
@@ -254,6 +258,58 @@ class Control(ControlTest):
         self.assertFalse((machine.root / "run/ipw").exists())
 
 
+class Spoiled(ControlTest):
+    """Attempts that do not show what a setting is worth are made again."""
+
+    def flags(self):
+        return [(attempt["settings"]["gpu-clock"], attempt["flags"]) for attempt in self.attempts()]
+
+    def test_a_throttled_gpu(self):
+        machine = self.machine("value throttle 0 32")
+        cooler = "import os, sys, time; time.sleep(0.5); os.replace(sys.argv[1], os.environ['IPW_FAKE_NVML'])"
+        text = (machine.root / "nvml.txt").read_text()
+        machine.put("/cool", text.replace("throttle 0 32", "throttle 0 0"))
+        # It cools down after the first attempt, which is made again after the second one.
+        self.sweep("--control", "--knob", "gpu-clock=510,1005", machine=machine,
+                   command=["sh", "-c", f"{shlex.join(python(cooler, machine.root / 'cool'))} 2>/dev/null || sleep 0.3"])
+        clocks = [clock for clock, _ in self.flags()]
+        self.assertEqual([flag for _, flag in self.flags()], ["throttled", "", ""])
+        self.assertEqual(clocks[0], clocks[2])
+        self.assertNotEqual(clocks[0], clocks[1])
+        done = ipw(None, "analyze", self.directory(), "--analysis", "sweep", "--json")
+        result = json.loads(done.stdout)[str(self.directory())]["sweep"]
+        self.assertEqual([row["repeats"] for row in result["data"]["settings"]], [1, 1])  # not both of one setting
+
+    def test_reruns_are_bounded(self):
+        for number in (0, 1):
+            self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", number, command=["sleep", "0.5"],
+                       machine=self.machine("value throttle 0 32"))
+            self.assertEqual(self.flags(), [("510", "throttled")] * (number + 1))
+            self.setUp()
+
+    def test_a_clock_that_something_else_changed(self):
+        machine = self.machine()
+        unlock = "import os, sys, time; open(sys.argv[1], 'w').write('0 graphics 0 0 memory 0 0 limit 0'); time.sleep(0.5)"
+        self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", 0, machine=machine,
+                   command=python(unlock, machine.root / "settings"))
+        self.assertEqual(self.flags(), [("510", "off_target_clock")])
+
+    def test_it_waits_for_a_cool_gpu(self):
+        machine = self.machine("value temperature 0 80")
+        command = python("import os, sys; open(sys.argv[1], 'a').write(open(os.environ['IPW_FAKE_NVML']).read())", self.notes)
+        process = subprocess.Popen([IPW, "sweep", "--cooldown-c", "50", "--output-dir", self.root / "runs", "--knob",
+                                    "a=1,2", "--", *command, "{a}"], env=machine.environment(), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.assertIn("2 settings", process.stderr.readline())
+        time.sleep(0.5)
+        machine.script("value temperature 0 50")
+        self.assertEqual(process.wait(PATIENCE_S), 0)
+        self.assertEqual(self.notes.read_text(), "value temperature 0 50\n" * 2)
+        done = self.sweep("--cooldown-c", 50, "--knob", "a=1", machine=self.machine("fail nvmlDeviceGetTemperature 0 3"), code=1)
+        self.assertIn("no temperature", done.stderr)
+
+
 class Modes(ControlTest):
     def test_dvfs_is_every_clock_of_the_driver_s_list(self):
         if not CLOCKS.exists():
@@ -352,8 +408,8 @@ class ControlEnds(SweepTest):
         self.assertIn("left alone", done.stderr)
 
     def test_restore_by_hand(self):
-        self.machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4 after 1\n" + (self.machine.root / "nvml.txt").read_text())
         process = self.start()
+        self.machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4")  # the watchdog fails
         process.kill()
         process.wait(PATIENCE_S)
         self.assertTrue(self.states())
@@ -363,6 +419,88 @@ class ControlEnds(SweepTest):
         self.await_settings(Controlled.FREE)
         done = ipw(self.machine, "sweep", "--restore")
         self.assertIn("nothing to restore", done.stderr)
+
+
+class Parts(SweepTest):
+    """Settings that processes of their own measure, as the elements of a job array do, without Slurm."""
+
+    def setUp(self):
+        super().setUp()
+        self.sweep("--slurm", "--slurm-script-only", "-q", "--knob", "a=1,2")
+        self.assertFalse(self.notes.exists())
+
+    def point(self, number, machine=None, code=0):
+        done = ipw(machine, "sweep", "--resume", self.directory(), "--point", number)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_a_setting_is_measured_once_and_collected(self):
+        self.point(2)
+        self.point(2)
+        self.assertEqual((self.noted(), self.attempts()), ([["2"]], []))
+        done = ipw(None, "sweep", "--resume", self.directory())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("1 of 2 settings were not measured", done.stderr)
+        self.point(2)
+        self.point(1)
+        self.assertEqual(ipw(None, "sweep", "--resume", self.directory()).returncode, 0)
+        self.assertEqual(sorted(self.noted()), [["1"], ["2"]])
+        self.assertEqual(sorted(attempt["point"] for attempt in self.attempts()), [1, 2])
+
+    def test_one_after_the_other(self):
+        """A requeued element waits for the process that it replaces, and finds what that one measured."""
+        held = self.directory() / "points" / "p001_r1"
+        held.mkdir(parents=True)
+        with open(held / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = subprocess.Popen([IPW, "sweep", "--resume", self.directory(), "--point", "1"],
+                                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                process.wait(0.3)
+            self.assertFalse(self.notes.exists())
+        self.assertEqual(process.wait(PATIENCE_S), 0)
+        self.assertEqual(self.noted(), [["1"]])
+
+    def test_settings_of_two_gpus_are_not_comparable(self):
+        for number, uuid in ((1, "GPU-aaaa"), (2, "GPU-bbbb")):
+            machine = Nvidia(f"devices 1\nuuid 0 {uuid}")
+            self.addCleanup(machine.close)
+            self.point(number, machine)
+        done = ipw(None, "sweep", "--resume", self.directory(), "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({attempt["point"]: attempt["gpu_uuids"] for attempt in self.attempts()},
+                         {1: "GPU-aaaa", 2: "GPU-bbbb"})
+        result = json.loads(done.stdout)["sweep"]
+        self.assertIn("2 sets of GPUs", "".join(result["warnings"]))
+        self.assertEqual([setting["gpu_uuids"] for setting in result["data"]["settings"]], ["GPU-aaaa", "GPU-bbbb"])
+        runs = sorted(self.directory().glob("points/*/run_*"))
+        done = ipw(None, "compare", *runs, "--json")
+        self.assertIn("other GPUs", "".join(json.loads(done.stdout)["comparisons"][0]["warnings"]))
+
+    def test_what_is_refused(self):
+        for words, said in ((["--point", 3, "--resume", self.directory()], "the sweep has 2"),
+                            (["--point", 1], "needs --resume"), (["--retry-failed"], "needs --resume"),
+                            (["--point", 1, "--slurm", "--resume", self.directory()], "drop --slurm"),
+                            (["--resume", self.directory(), "--gres", "gpu:1"], "need --slurm"),
+                            (["--resume", self.directory(), "--", "true", "{a}"], "cannot be changed")):
+            done = ipw(None, "sweep", *words, *(["--", "true"] if "--resume" not in words else []))
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(said, done.stderr)
+        done = self.sweep("--slurm", "--slurm-script-only", "--knob", "a=1", command=["x", "--api-key", "sk-123456", "{a}"],
+                          code=2)
+        self.assertIn("secret", done.stderr)
+
+
+class Retries(SweepTest):
+    def test_what_failed_is_made_again(self):
+        command = ["sh", "-c", f"echo {{a}} >> {self.root}/made; exit {{a}}"]
+        self.sweep("--knob", "a=0,1", command=command, code=1)
+        self.assertEqual(ipw(None, "sweep", "--resume", self.directory()).returncode, 1)  # it makes none
+        self.assertEqual(ipw(None, "sweep", "--resume", self.directory(), "--retry-failed").returncode, 1)
+        self.assertEqual(sorted((self.root / "made").read_text().split()), ["0", "1", "1"])
+        done = ipw(None, "analyze", self.directory(), "--analysis", "sweep", "--json")
+        result = json.loads(done.stdout)[str(self.directory())]["sweep"]
+        self.assertEqual((result["summary"]["attempts"], result["summary"]["failed"]), (2, 1))
 
 
 class Kills(SweepTest):
@@ -389,7 +527,7 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
         finished = [attempt["settings"]["a"] for attempt in self.attempts()]
         self.assertEqual(len(finished), 2)
         plan = ipw(None, "sweep", "--resume", self.directory(), "--dry-run").stdout
-        self.assertRegex(plan, r"3 attempts to make.*(?s:.)*expected time: \d")
+        self.assertRegex(plan, r"3 attempts to make.*(?s:.)*\n  1 +[0-9.]+ m?s +a=\d: (?s:.)*expected time: \d")
         (self.root / "notes.wait").unlink()
         done = ipw(None, "sweep", "--resume", self.directory())
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -413,6 +551,18 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
         self.assertEqual(process.wait(PATIENCE_S), 130)
         self.assertIn("--resume", process.stderr.read())
         self.check_resumed(under_way)
+
+    def test_failures_are_made_again(self):
+        command = ["sh", "-c", f"test {{a}} != 2 || test -e {self.root}/mended"]
+        self.sweep("--knob", "a=1-3:1", command=command, code=1)
+        (self.root / "mended").touch()
+        done = ipw(None, "sweep", "--resume", self.directory(), "--retry-failed", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["sweep"]["summary"]["failed"], 0)
+        codes = [(attempt["settings"]["a"], attempt["exit_code"] != 0) for attempt in self.attempts()]
+        self.assertEqual(sorted(codes), [("1", False), ("2", False), ("2", True), ("3", False)])
+        listed = json.loads(ipw(None, "list", "runs", self.root / "runs", "--json").stdout)["runs"]
+        self.assertEqual([(run["queries"], run["failed"]) for run in listed], [(3, 0)])
 
     def test_two_do_not_write_one_sweep(self):
         process = self.start()

@@ -2,7 +2,10 @@
 """Commands that read a sweep: analyze, export, compare, plot, the catalogue.  The sweeps are made here, so that every
 figure in them is known."""
 
+import csv
+import io
 import json
+import shutil
 import sys
 import tempfile
 import unittest
@@ -11,6 +14,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from program import ipw  # noqa: E402
+from rundirs import query, write_run  # noqa: E402
 from sweeps import made_sweep  # noqa: E402
 
 
@@ -66,6 +70,60 @@ class Analyze(Reading):
         self.assertEqual((result["summary"]["per"], result["summary"]["estimated"]), ("query", True))
         self.assertIn("estimated, not measured", result["summary"]["conclusion"])
         self.assertIn("± unknown", result["summary"]["conclusion"])
+
+
+class Others(Reading):
+    def test_export_has_a_row_per_attempt(self):
+        sweep = made_sweep(self.path / "s", ("n", "point"), [
+            ((1, "=x"), {"joules": 10, "seconds": 2, "accuracy": 0.5, "plus_minus": 0.25, "temperature_c": 61, "idle_w": 3}),
+            ((4, "y"), {"joules": 6, "seconds": 3, "flags": "throttled"}), ((4, "y"), {"joules": None, "seconds": 1})])
+        rows = list(csv.DictReader(io.StringIO(self.run_ok("export", sweep, "--to", "csv"))))
+        self.assertEqual([(row["n"], row["point"], row["repeat"], row["left_out"]) for row in rows],
+                         [("1", "1", "1", "no"), ("4", "2", "1", "throttled"), ("4", "2", "2", "without energy or time")])
+        self.assertEqual(rows[0]["knob_point"], "'=x")  # no formula of a spreadsheet
+        self.assertEqual([float(rows[0][key]) for key in ("energy_j", "energy_plus_minus_j", "time_s", "power_w", "edp_js",
+                                                          "ed2p_js2", "accuracy", "temperature_c", "idle_w")],
+                         [10, 0.25, 2, 5, 20, 40, 0.5, 61, 3])
+        self.assertEqual((rows[1]["energy_j"], rows[2]["energy_j"]), ("6", ""))  # as measured, and unknown
+        lines = [json.loads(line) for line in self.run_ok("export", sweep, "--to", "jsonl").splitlines()]
+        self.assertEqual((lines[0]["n"], lines[0]["edp_js"], lines[2]["energy_j"]), ("1", 20, None))
+        self.assertTrue((sweep / lines[0]["directory"]).is_dir())
+        done = ipw(None, "export", sweep, "--to", "prom")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("csv or jsonl", done.stderr)
+
+    def test_an_exported_sweep_has_the_same_optimum(self):
+        sweep = self.knobs()
+        table = self.path / "table.csv"
+        self.run_ok("export", sweep, "--to", "csv", "-o", table)
+        ours = json.loads(self.run_ok("optimize", sweep, "--objective", "energy", "--json"))
+        theirs = json.loads(self.run_ok("optimize", "--input", table, "--setting", "n", "--where", "left_out=no",
+                                        "--objective", "energy", "--json"))
+        self.assertEqual((ours["recommended"]["setting"], theirs["recommended"]["setting"]), ("n=12", "12"))
+        self.assertAlmostEqual(ours["savings_pct"]["energy"], theirs["savings_pct"]["energy"])
+
+    def test_the_catalogue_lists_the_sweep_and_its_points(self):
+        sweep = self.knobs(2)
+        listed = json.loads(self.run_ok("list", "runs", self.path, "--json"))["runs"]
+        self.assertEqual([(run["directory"], run["kind"]) for run in listed], [(sweep.name, "sweep")])
+        points = json.loads(self.run_ok("list", "runs", sweep, "--json"))["runs"]
+        self.assertEqual(sorted(run["directory"].split("/")[1] for run in points),
+                         ["p001_r1", "p001_r2", "p001_r3", "p002_r1", "p002_r2", "p002_r3"])
+        self.assertEqual({run["kind"] for run in points}, {"run"})
+
+    def test_settings_of_one_sweep_are_compared(self):
+        sweep = self.path / "sweep"
+        made_sweep(sweep, ("n",), [((n,), {"joules": 1, "seconds": 1}) for _ in range(2) for n in (1, 2)])
+        for run in sweep.glob("points/*/run_x"):
+            shutil.rmtree(run)
+            joules = 10.0 if "p001" in str(run) else 5.0
+            write_run(run, [query(i, joules=joules + 0.01 * i) for i in range(20)])
+        report = json.loads(self.run_ok("compare", sweep, "--json"))
+        side, = report["comparisons"]
+        self.assertEqual(side["runs"], {"baseline": 2, "run": 2})  # repeats are one side
+        done = ipw(None, "compare", sweep, sweep)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"{sweep}/points/p001_r* --", done.stderr)
 
 
 if __name__ == "__main__":

@@ -89,6 +89,10 @@ struct export_done {
 enum err export_run(const struct export_driver *driver, const struct export_request *request,
                     struct export_done *done, struct error *why) MUST_USE;
 
+/* A sweep, one row per attempt with a column for every knob: "csv" or "jsonl", ERR_USAGE for others. */
+enum err export_sweep(const char *directory, const char *format, bool raw, struct text *out,
+                      struct error *why) MUST_USE;
+
 /* For an exporter that writes much at once: what has gathered goes out when it is enough. */
 enum err export_pass_on(struct export *export, struct error *why) MUST_USE;
 

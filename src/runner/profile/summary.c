@@ -20,7 +20,7 @@
 #include "runner/profile/settle.h"
 #include "runner/profile/state.h"
 #include "runner/profile/sums.h"
-#include "runner/run_summary.h"
+#include "runner/host_report.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 

@@ -145,6 +145,8 @@ static void read_numbers(const struct nvml_api *api, nvml_device card, struct se
     out->limit_default_w = known(code, number, 1e-3);
     code = NVML_CALL(api, limit, card, &number);
     out->limit_enforced_w = known(code, number, 1e-3);
+    code = NVML_CALL(api, temperature, card, 0, &number);
+    out->temperature_c = known(code, number, 1);
     code = NVML_CALL(api, limit_range, card, &number, &most);
     out->limit_min_w = known(code, number, 1e-3);
     out->limit_max_w = known(code, most, 1e-3);

@@ -370,6 +370,7 @@ static void probe_card(const struct nvml_api *api, const struct nvml_card *card,
     if (!last || strcmp(last->id, id) != 0)
         return; /* out of memory */
     str_copy(last->name, sizeof last->name, card->name);
+    str_copy(last->uuid, sizeof last->uuid, card->uuid);
     last->key = card->key;
 }
 

@@ -1,0 +1,43 @@
+/* The options of commands that submit their work to Slurm, and what they show while it is queued. */
+#ifndef IPW_CLI_SLURM_OPTIONS_H
+#define IPW_CLI_SLURM_OPTIONS_H
+
+#include "cli/options.h"
+#include "runner/slurm.h"
+
+struct slurm_command {
+    bool on, script_only;
+    struct option_list more;
+    struct slurm_options options;
+};
+
+/* clang-format off */
+#define SLURM_OPTION_ROWS(o, what)                                                                 \
+    {.name = "slurm", .type = OPTION_FLAG, .target = &(o).on,                                      \
+     .help = what " in a Slurm job array, and collect the results"},                               \
+    {.name = "partition", .type = OPTION_TEXT, .target = &(o).options.partition, .value = "NAME",  \
+     .help = "Slurm partition"},                                                                   \
+    {.name = "gres", .type = OPTION_TEXT, .target = &(o).options.gres, .value = "LIST",            \
+     .help = "Slurm resources of each element: gpu:1"},                                            \
+    {.name = "time", .type = OPTION_TEXT, .target = &(o).options.time, .value = "LIMIT",           \
+     .help = "Slurm time limit of each element: 30, 1:00:00"},                                     \
+    {.name = "account", .type = OPTION_TEXT, .target = &(o).options.account, .value = "NAME",      \
+     .help = "Slurm account"},                                                                     \
+    {.name = "nodes", .type = OPTION_COUNT, .target = &(o).options.nodes, .value = "N",            \
+     .help = "nodes of each element; the first one is measured", .least = 1, .most = 100000},      \
+    {.name = "array-limit", .type = OPTION_COUNT, .target = &(o).options.array_limit,              \
+     .value = "N", .help = "elements that run at the same time, at most", .least = 1,              \
+     .most = 100000},                                                                              \
+    {.name = "sbatch", .type = OPTION_LIST, .target = &(o).more, .value = "OPTION",                \
+     .help = "another option of sbatch: qos=high; may be repeated"},                               \
+    {.name = "slurm-script-only", .type = OPTION_FLAG, .target = &(o).script_only,                 \
+     .help = "write the script for sbatch, print its path, and submit nothing"}
+/* clang-format on */
+
+/* Checks them and completes `options`; 0, or the exit code after complaining. */
+int slurm_command_check(struct slurm_command *command);
+
+/* Shows what is queued, as it changes, unless quiet.  unit: "settings". */
+struct slurm_follow slurm_command_view(const char *unit, bool quiet);
+
+#endif

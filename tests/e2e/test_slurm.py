@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""`ipw sweep --slurm` and `ipw profile --slurm` on a real Slurm of one node: what is submitted is measured once, and
+collected; elements that fail, are requeued or whose node daemon is killed lose and double nothing."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+from program import IPW, PATIENCE_S, python  # noqa: E402
+from slurm import Slurm, wait_until  # noqa: E402
+
+# Appends its last argument to a file, as one write; then waits while that file has a neighbor with its name.
+NOTE = """
+import os, sys, time
+with open(sys.argv[1], 'ab', 0) as file: file.write((sys.argv[2] + '\\n').encode())
+while os.path.exists(sys.argv[1] + '.' + sys.argv[2]): time.sleep(0.02)
+"""
+cluster = None
+
+
+def setUpModule():
+    global cluster
+    cluster = Slurm()
+
+
+def tearDownModule():
+    cluster.stop()
+
+
+class SlurmTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="ipw-on-slurm-")
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+        self.notes = self.root / "notes"
+        self.notes.touch()
+
+    def ipw(self, *words, code=0):
+        done = subprocess.run([IPW, *map(str, words)], env=cluster.environment, text=True, capture_output=True,
+                              stdin=subprocess.DEVNULL, timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr + self.logs())
+        return done
+
+    def start(self, *words):
+        return subprocess.Popen([IPW, *map(str, words)], env=cluster.environment, text=True, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def end(self, process, code=0):
+        out, said = process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, code, out + said + self.logs())
+        return said
+
+    def logs(self):
+        return "".join(path.read_text() for path in self.root.glob("runs/*/slurm/*.log"))
+
+    def sweep(self, *options, command=None):
+        return ["sweep", "--output-dir", self.root / "runs", "--slurm", "--partition", "debug", *options, "--",
+                *(command or python(NOTE, self.notes, "{a}"))]
+
+    def directory(self):
+        found = list((self.root / "runs").glob("sweep_*"))
+        self.assertEqual(len(found), 1)
+        return found[0]
+
+    def lines(self, kind):
+        lines = [json.loads(line) for line in (self.directory() / "records.jsonl").read_text().splitlines()]
+        return [line for line in lines if line["kind"] == kind]
+
+    def noted(self):
+        return self.notes.read_text().split()
+
+    def hold(self, value):
+        """The command of this setting waits until the file is deleted."""
+        (self.root / f"notes.{value}").touch()
+        return self.root / f"notes.{value}"
+
+    def wait_for(self, value):
+        wait_until(lambda: value in self.noted(), f"setting {value}; {self.logs()}")
+
+
+class Sweeps(SlurmTest):
+    def test_every_setting_once(self):
+        done = self.ipw(*self.sweep("--knob", "a=1-6:1", "--repeat", 2, "--json", "--array-limit", 3, "--gres", "gpu:1",
+                                    "--time", 5, "--nodes", 1, "--sbatch", "comment=ipw"))
+        self.assertEqual(sorted(self.noted()), sorted(list("123456") * 2))
+        self.assertEqual(sorted((point["settings"]["a"], point["repeat"]) for point in self.lines("point")),
+                         sorted((a, repeat) for a in "123456" for repeat in (1, 2)))
+        result = json.loads(done.stdout)["sweep"]
+        self.assertEqual((result["summary"]["settings"], result["summary"]["complete"]), (6, True))
+        self.assertEqual(len(self.lines("job")), 1)
+
+    def test_a_failed_element_is_resumed_alone(self):
+        fails = self.root / "fails"
+        fails.touch()
+        command = ["sh", "-c", 'echo {a} >> "$1"; test {a} != 2 || test ! -e "$2"', "-", self.notes, fails]
+        self.ipw(*self.sweep("--knob", "a=1,2,3", command=command), code=1)
+        self.assertEqual({point["settings"]["a"]: point["exit_code"] for point in self.lines("point")},
+                         {"1": 0, "2": 1, "3": 0})
+        fails.unlink()
+        self.ipw("sweep", "--resume", self.directory(), code=1)  # it has nothing left to do
+        self.assertEqual(len(self.noted()), 3)
+        self.ipw("sweep", "--resume", self.directory(), "--slurm", "--retry-failed")
+        self.assertEqual(sorted(self.noted()), ["1", "2", "2", "3"])
+        self.assertEqual([len(job["points"]) for job in self.lines("job")], [3, 1])
+        done = self.ipw("analyze", self.directory(), "--analysis", "sweep", "--json")
+        summary = json.loads(done.stdout)[str(self.directory())]["sweep"]["summary"]
+        self.assertEqual((summary["settings"], summary["attempts"], summary["failed"]), (3, 3, 0))
+
+    def test_an_element_that_dies_is_submitted_again(self):
+        held = self.hold("2")
+        process = self.start(*self.sweep("--knob", "a=1,2,3"))
+        self.wait_for("2")
+        job = self.lines("job")[0]
+        cluster.ask("scancel", f"{job['job']}_{self.index(job, '2')}")
+        said = self.end(process, code=1)
+        self.assertIn("1 of 3 settings were not measured", said)
+        held.unlink()
+        self.ipw("sweep", "--resume", self.directory(), "--slurm")
+        self.assertEqual(sorted(self.noted()), ["1", "2", "2", "3"])
+        self.assertEqual(sorted(point["settings"]["a"] for point in self.lines("point")), ["1", "2", "3"])
+
+    def index(self, job, value):
+        """Of the element that measures this value of a=1,2,3 ..., which are points 1, 2, 3 ..."""
+        return job["points"].index(int(value))
+
+    def test_a_requeued_element_doubles_nothing(self):
+        held = self.hold("2")
+        process = self.start(*self.sweep("--knob", "a=1,2"))
+        self.wait_for("1")
+        self.wait_for("2")
+        job = self.lines("job")[0]
+        wait_until(lambda: len(self.lines("point")) == 1, "the result of the first")
+        # One has ended: it runs again and finds that.  The other is killed, and measured by its second run.
+        for value in "12":
+            cluster.ask("scontrol", "requeue", f"{job['job']}_{self.index(job, value)}")
+        wait_until(lambda: self.noted().count("2") == 2, "the requeued element")
+        held.unlink()
+        self.end(process)
+        wait_until(lambda: not cluster.states(job["job"]), "the end of the job")
+        self.assertEqual(sorted(self.noted()), ["1", "2", "2"])
+        self.assertEqual(sorted(point["settings"]["a"] for point in self.lines("point")), ["1", "2"])
+        self.assertEqual(len(list(self.directory().glob("points/*/run_*"))), 2)
+
+    def test_the_node_daemon_is_killed(self):
+        held = self.hold("1")
+        process = self.start(*self.sweep("--knob", "a=1,2,3", "--array-limit", 1))
+        self.wait_for("1")
+        cluster.kill("slurmd")
+        held.unlink()  # the element ends while there is no daemon
+        wait_until(lambda: any(point["settings"]["a"] == "1" for point in self.lines("point")), "its result")
+        cluster.start("slurmd", "-D", "-N", cluster.host)
+        self.end(process)
+        self.assertEqual(sorted(self.noted()), ["1", "2", "3"])
+        self.assertEqual(sorted(point["settings"]["a"] for point in self.lines("point")), ["1", "2", "3"])
+
+    def test_the_job_goes_on_without_us(self):
+        held = self.hold("1")
+        process = self.start(*self.sweep("--knob", "a=1,2"))
+        self.wait_for("1")
+        process.send_signal(signal.SIGINT)
+        self.assertIn("--resume", self.end(process, code=130))
+        done = self.start("sweep", "--resume", self.directory(), "--slurm")
+        held.unlink()
+        self.end(done)
+        self.assertEqual(len(self.lines("job")), 1)  # nothing was submitted twice
+        self.assertEqual(sorted(self.noted()), ["1", "2"])
+
+    def test_a_script_to_submit_by_hand(self):
+        done = self.ipw(*self.sweep("--knob", "a=it's,2 $(x)", "--slurm-script-only", "--sbatch", "exclusive"))
+        script = done.stdout.strip()
+        self.assertEqual(subprocess.run(["bash", "-n", script]).returncode, 0)
+        tested = subprocess.run(["sbatch", "--test-only", script], env=cluster.environment, text=True,
+                                capture_output=True)
+        self.assertEqual(tested.returncode, 0, tested.stderr)
+        self.assertEqual(self.noted(), [])
+        cluster.ask("sbatch", "--wait", script)
+        self.ipw("sweep", "--resume", self.directory())
+        self.assertEqual(sorted(point["settings"]["a"] for point in self.lines("point")), ["2 $(x)", "it's"])
+        self.assertEqual(sorted(self.notes.read_text().splitlines()), ["2 $(x)", "it's"])
+
+    def test_what_is_refused(self):
+        for words, said, code in ((["--partition", "none"], "invalid partition", 1), (["--gres", "a b"], "--gres", 2),
+                                  (["--sbatch", "array=1"], "--sbatch", 2)):
+            self.assertIn(said, self.ipw(*self.sweep("--knob", "a=1", *words), code=code).stderr)
+        done = subprocess.run([IPW, *map(str, self.sweep("--knob", "a=1"))], env={**os.environ, "PATH": "/nonexistent"},
+                              text=True, capture_output=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("sbatch", done.stderr)
+        self.assertIn("--slurm", self.ipw("sweep", "--knob", "a=1", "--gres", "gpu:1", "--", "echo", "{a}", code=2).stderr)
+        self.assertEqual(self.noted(), [])
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False).result
+    sys.exit(77 if result.skipped and not result.testsRun else not result.wasSuccessful())
