@@ -53,7 +53,7 @@ static const struct option_row ROWS[] = {
     {.name = "dataset", .type = OPTION_TEXT, .target = &command.profile.dataset, .value = "NAME",
      .help = "questions: one of `ipw list datasets`, or a file (default: builtin)"},
     {.name = "task", .type = OPTION_CHOICE, .target = &command.task, .value = "TASK",
-     .help = "answer: send the questions; perplexity: score a text (default: answer)",
+     .help = "answer: send the questions (default); perplexity: score a text file",
      .choices = TASKS},
     {.name = "client-base-url", .type = OPTION_TEXT, .target = &command.profile.base_url,
      .value = "URL",
