@@ -213,6 +213,8 @@ static struct summary_condition *condition_of(struct conditions *c, const char *
                                          .temperature_end_c = UNKNOWN,
                                          .clock_mhz = UNKNOWN,
                                          .throttled_share = UNKNOWN};
+    for (size_t i = 0; i < SUMMARY_ACTIVITIES; i++)
+        device->activity[i] = UNKNOWN;
     str_copy(device->id, sizeof device->id, id);
     return device;
 }
@@ -278,6 +280,25 @@ static double temperature_before(struct conditions *c, const char *device, nanos
     return values.avg;
 }
 
+static void take_activity(const struct ledger_device *device, struct summary_condition *row)
+{
+    static const enum quantity QUANTITIES[SUMMARY_ACTIVITIES] = {
+        [SUMMARY_SM_ACTIVE] = QTY_SM_ACTIVE,     [SUMMARY_SM_OCCUPANCY] = QTY_SM_OCCUPANCY,
+        [SUMMARY_DRAM_ACTIVE] = QTY_DRAM_ACTIVE, [SUMMARY_TENSOR_ACTIVE] = QTY_TENSOR_UTILISATION,
+        [SUMMARY_FP64_ACTIVE] = QTY_FP64_ACTIVE, [SUMMARY_FP32_ACTIVE] = QTY_FP32_ACTIVE,
+        [SUMMARY_FP16_ACTIVE] = QTY_FP16_ACTIVE, [SUMMARY_UTILIZATION] = QTY_UTILISATION,
+    };
+    const char *source = ledger_activity_source(device);
+    if (!source)
+        return;
+    str_copy(row->activity_source, sizeof row->activity_source, source);
+    for (size_t i = 0; i < SUMMARY_ACTIVITIES; i++) {
+        const struct ledger_gauge *gauge = &device->gauges[QUANTITIES[i]];
+        if (gauge->present)
+            row->activity[i] = gauge->mean / 100;
+    }
+}
+
 static void take_device(struct conditions *c, const struct ledger *ledger,
                         const struct ledger_device *device)
 {
@@ -292,6 +313,7 @@ static void take_device(struct conditions *c, const struct ledger *ledger,
     const struct ledger_gauge *clock = &device->gauges[QTY_CLOCK];
     if (clock->present)
         row->clock_mhz = clock->mean;
+    take_activity(device, row);
     double throttled = throttled_share(c, device->id, ledger->from, ledger->to);
     if (is_known(throttled))
         row->throttled_share =
@@ -631,7 +653,8 @@ static void drop_empty_devices(struct summary_conditions *figures)
         const struct summary_condition *device = &figures->devices[i];
         if (is_known(device->idle_w) || is_known(device->idle_after_w) ||
             is_known(device->temperature_begin_c) || is_known(device->temperature_end_c) ||
-            is_known(device->clock_mhz) || is_known(device->throttled_share))
+            is_known(device->clock_mhz) || is_known(device->throttled_share) ||
+            device->activity_source[0])
             figures->devices[kept++] = *device;
     }
     figures->device_count = kept;

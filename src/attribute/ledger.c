@@ -49,6 +49,20 @@ static void read_gauge(struct sampler *sampler, size_t source, size_t channel,
         gauge->max = gauge->last;
 }
 
+const char *ledger_activity_source(const struct ledger_device *device)
+{
+    const struct sensor *sensor = device->sensor;
+    const struct ledger_gauge *active = &device->gauges[QTY_SM_ACTIVE];
+    if (sensor->kind != SENSOR_GPU)
+        return NULL;
+    for (size_t i = 0; active->present && is_known(active->mean) && i < sensor->channel_count; i++)
+        if (sensor->channels[i].quantity == QTY_SM_ACTIVE)
+            return str_starts(sensor->channels[i].name, "gpm.") ? "gpm" : "dcgmi";
+    return device->gauges[QTY_UTILISATION].present && is_known(device->gauges[QTY_UTILISATION].mean)
+               ? "utilization"
+               : NULL;
+}
+
 /* ---- one device: which of its channels gives its energy ---- */
 
 struct candidates {

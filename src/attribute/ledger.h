@@ -70,6 +70,9 @@ enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct
                      struct ledger *out) MUST_USE;
 void ledger_release(struct ledger *ledger);
 
+/* Where the figures of a GPU's activity are from: "gpm", "dcgmi", "utilization"; NULL without any. */
+const char *ledger_activity_source(const struct ledger_device *device);
+
 /* The mean of several ledgers of the same work, with the uncertainty that repeating leaves.  All come
  * from one sampler, so their devices are the same in the same order.  Figures that some runs lack are
  * means over those that have them, and say so; the total is that of the runs that add up the same

@@ -20,6 +20,12 @@ static const struct {
     {QTY_CLOCK, "clock_mhz", 1},
     {QTY_MEMORY_CLOCK, "memory_clock_mhz", 1},
     {QTY_POWER_LIMIT, "power_limit_w", 1},
+    {QTY_SM_ACTIVE, "sm_active_pct", 1},
+    {QTY_SM_OCCUPANCY, "sm_occupancy_pct", 1},
+    {QTY_DRAM_ACTIVE, "dram_active_pct", 1},
+    {QTY_FP64_ACTIVE, "fp64_active_pct", 1},
+    {QTY_FP32_ACTIVE, "fp32_active_pct", 1},
+    {QTY_FP16_ACTIVE, "fp16_active_pct", 1},
 };
 
 static void gauges_to_json(struct json *json, const struct ledger_device *device)
@@ -40,6 +46,8 @@ static void gauges_to_json(struct json *json, const struct ledger_device *device
         throttle_words((unsigned)throttle->last, words, sizeof words);
         json_string(json, "throttle", words[0] ? words : "none");
     }
+    if (device->sensor->kind == SENSOR_GPU)
+        json_string(json, "activity_source", ledger_activity_source(device));
 }
 
 static void facts_to_json(struct json *json, const struct sensor *sensor)

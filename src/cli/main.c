@@ -49,6 +49,7 @@ static int show_help(void)
         "             130 interrupted; `ipw run` exits with the status of its command\n\n"
         "environment: IPW_SYSROOT=DIR  read /sys, /proc and /dev under DIR\n"
         "             IPW_NVML=FILE    NVML library to load\n"
+        "             IPW_DCGMI=FILE   dcgmi to run; empty: none\n"
         "             IPW_AMDSMI=FILE, IPW_ROCMSMI=FILE   same for AMD\n"
         "             IPW_LOG=debug|note|warning|error    log level on stderr\n"
         "             IPW_API_KEY=KEY, OPENAI_API_KEY=KEY  for services that require one\n"

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #ifdef __GLIBC__
@@ -299,8 +301,28 @@ void proc_adopt_orphans(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
+/* Helpers that may still run; they are children of ours, but no orphans. */
+enum { HELPERS_MAX = 64 };
+static pthread_mutex_t helpers_lock = PTHREAD_MUTEX_INITIALIZER;
+static pid_t helpers[HELPERS_MAX]; /* under the lock; 0: free */
+
+/* Call with the lock held: whether it is a helper, which with `forget` it is no more. */
+static bool is_helper(pid_t pid, bool forget)
+{
+    for (size_t i = 0; i < HELPERS_MAX; i++)
+        if (pid && helpers[i] == pid) {
+            helpers[i] = forget ? 0 : pid;
+            return true;
+        }
+    return false;
+}
+
+/* Call with the lock held.  Children that a thread started are not in this list. */
 static unsigned count_children(void)
 {
+    bool has_helpers = false;
+    for (size_t i = 0; i < HELPERS_MAX; i++)
+        has_helpers |= helpers[i] != 0;
     char path[64], list[4096];
     str_format(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
     /* Of the real machine, whatever root prefix the sensors are read under. */
@@ -310,18 +332,23 @@ static unsigned count_children(void)
     ssize_t n = read(fd, list, sizeof list - 1);
     close(fd);
     unsigned count = 0;
-    for (ssize_t i = 0; i < n; i++)
-        count += list[i] == ' ';
-    return count ? count : 1;
+    list[n > 0 ? n : 0] = '\0';
+    for (char *rest = list, *word; (word = strtok_r(rest, " ", &rest));) {
+        int64_t pid = 0;
+        count += parse_i64(word, &pid) == ERR_OK && !is_helper((pid_t)pid, false);
+    }
+    return count || has_helpers ? count : 1;
 }
 
 unsigned proc_orphans(void)
 {
     pid_t pid;
-    do
-        pid = waitpid(-1, NULL, WNOHANG);
-    while (pid > 0);
-    return pid < 0 ? 0 : count_children();
+    pthread_mutex_lock(&helpers_lock);
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+        (void)is_helper(pid, true);
+    unsigned count = pid < 0 ? 0 : count_children();
+    pthread_mutex_unlock(&helpers_lock);
+    return count;
 }
 
 int proc_await_orphans(void)
@@ -437,19 +464,27 @@ enum err proc_find(const char *name, char *to, size_t size)
     return ERR_NOT_FOUND;
 }
 
-/* The program gets default handling of the signals that we block or ignore. */
-static void reset_signals(posix_spawnattr_t *attributes)
+/* The program gets default handling of the signals that we block or ignore; `apart`: also the priority of an ordinary
+ * program, and no signals of our terminal. */
+static void reset_signals(posix_spawnattr_t *attributes, bool apart)
 {
     sigset_t none, all;
+    struct sched_param ordinary = {0};
+    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
     sigemptyset(&none);
     sigemptyset(&all);
     sigaddset(&all, SIGPIPE);
     posix_spawnattr_setsigmask(attributes, &none);
     posix_spawnattr_setsigdefault(attributes, &all);
-    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setschedpolicy(attributes, SCHED_OTHER);
+    posix_spawnattr_setschedparam(attributes, &ordinary);
+    if (apart)
+        flags |= POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSCHEDULER;
+    posix_spawnattr_setflags(attributes, flags);
 }
 
-static int spawn(const char *const argv[], int input, int output, int messages, pid_t *process)
+static int spawn(const char *const argv[], int input, int output, int messages, bool apart,
+                 pid_t *process)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -458,7 +493,7 @@ static int spawn(const char *const argv[], int input, int output, int messages, 
         return failed;
     failed = posix_spawnattr_init(&attributes);
     if (!failed) {
-        reset_signals(&attributes);
+        reset_signals(&attributes, apart);
         failed = posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
         if (!failed)
             failed = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
@@ -490,7 +525,7 @@ static enum err run_filter(const char *const argv[], int input, int output, int 
     pid_t process;
     int status = 0;
     char line[200];
-    int failed = spawn(argv, input, output, messages, &process);
+    int failed = spawn(argv, input, output, messages, false, &process);
     if (failed)
         return err_set(why, err_from_errno(failed), "cannot run %s: %s", argv[0], strerror(failed));
     while (waitpid(process, &status, 0) < 0)
@@ -525,6 +560,70 @@ enum err proc_filter(const char *const argv[], const struct text *input, int out
     }
     close(in);
     return err;
+}
+
+/* ---- helpers ---- */
+
+static pid_t helpers_owner;
+
+/* A program that ends without closing its sensors leaves none behind. */
+static void kill_helpers(void)
+{
+    for (size_t i = 0; i < HELPERS_MAX && helpers_owner == getpid(); i++)
+        if (helpers[i])
+            kill(helpers[i], SIGKILL);
+}
+
+enum err helper_start(struct helper *helper, const char *const argv[], struct error *why)
+{
+    int ends[2], failure = 0;
+    size_t at = 0;
+    *helper = (struct helper){0, -1};
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (nothing < 0 || pipe2(ends, O_CLOEXEC) < 0) {
+        failure = errno;
+        if (nothing >= 0)
+            close(nothing);
+        return err_set(why, err_from_errno(failure), "cannot create a pipe: %s", strerror(failure));
+    }
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    pthread_mutex_lock(&helpers_lock);
+    while (at < HELPERS_MAX && helpers[at])
+        at++;
+    failure =
+        at < HELPERS_MAX ? spawn(argv, nothing, ends[1], nothing, true, &helper->pid) : EAGAIN;
+    if (!failure) {
+        helpers[at] = helper->pid;
+        if (!helpers_owner)
+            (void)atexit(kill_helpers);
+        helpers_owner = getpid();
+    }
+    pthread_mutex_unlock(&helpers_lock);
+    close(ends[1]);
+    close(nothing);
+    if (!failure) {
+        helper->output = ends[0];
+        return ERR_OK;
+    }
+    close(ends[0]);
+    *helper = (struct helper){0, -1};
+    return err_set(why, err_from_errno(failure), "cannot run %s: %s", argv[0], strerror(failure));
+}
+
+void helper_end(struct helper *helper)
+{
+    if (!helper->pid)
+        return;
+    close(helper->output);
+    pthread_mutex_lock(&helpers_lock);
+    /* One that was waited for is gone, and its number may be another's. */
+    if (is_helper(helper->pid, true)) {
+        kill(helper->pid, SIGKILL);
+        while (waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    pthread_mutex_unlock(&helpers_lock);
+    *helper = (struct helper){0, -1};
 }
 
 /* ---- this process ---- */

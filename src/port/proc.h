@@ -93,6 +93,17 @@ enum err watchdog_start(struct watchdog *watchdog, int hold, char *const argv[],
 /* Ends it; `run_command`: after it has run its command. */
 void watchdog_end(struct watchdog *watchdog, bool run_command);
 
+/* A program that runs beside us while its output is read, and that is neither an orphan nor what is measured. */
+struct helper {
+    pid_t pid;  /* 0: none */
+    int output; /* read end of its standard output; reads do not wait */
+};
+
+/* argv[0] is a path.  Its standard input and error are /dev/null; signals of a terminal do not reach it. */
+enum err helper_start(struct helper *helper, const char *const argv[], struct error *why) MUST_USE;
+/* Ends it, if it has not ended by itself. */
+void helper_end(struct helper *helper);
+
 struct text;
 
 /* The file that PATH has for this program; ERR_NOT_FOUND when it has none that may be run. */

@@ -227,6 +227,31 @@ static const char *severity_name(enum finding_severity severity)
     return NAMES[severity];
 }
 
+static const char *const ACTIVITIES[SUMMARY_ACTIVITIES] = {
+    "sm_active",   "sm_occupancy", "dram_active", "tensor_active",
+    "fp64_active", "fp32_active",  "fp16_active", "utilization"};
+
+static void put_activity(struct json *json, const struct summary_condition *device)
+{
+    if (!device->activity_source[0]) {
+        json_null(json, "activity");
+        return;
+    }
+    json_object(json, "activity");
+    json_string(json, "source", device->activity_source);
+    for (size_t i = 0; i < SUMMARY_ACTIVITIES; i++)
+        json_number(json, ACTIVITIES[i], device->activity[i]);
+    json_object_end(json);
+}
+
+static void read_activity(const struct jv *value, struct summary_condition *out)
+{
+    str_copy(out->activity_source, sizeof out->activity_source,
+             text_or_empty(jv_text(jv_get(value, "source"))));
+    for (size_t i = 0; i < SUMMARY_ACTIVITIES; i++)
+        out->activity[i] = jv_number(jv_get(value, ACTIVITIES[i]));
+}
+
 static void put_condition_devices(struct json *json, const char *key, const struct summary *summary)
 {
     const struct summary_conditions *conditions = &summary->conditions;
@@ -241,6 +266,7 @@ static void put_condition_devices(struct json *json, const char *key, const stru
         json_number(json, "temperature_end_c", device->temperature_end_c);
         json_number(json, "clock_mhz", device->clock_mhz);
         json_number(json, "throttled_share", device->throttled_share);
+        put_activity(json, device);
         json_object_end(json);
     }
     json_array_end(json);
@@ -291,6 +317,7 @@ static void read_condition_devices(const struct jv *value, struct summary *out)
         device->temperature_end_c = jv_number(jv_get(item, "temperature_end_c"));
         device->clock_mhz = jv_number(jv_get(item, "clock_mhz"));
         device->throttled_share = jv_number(jv_get(item, "throttled_share"));
+        read_activity(jv_get(item, "activity"), device);
     }
 }
 

@@ -54,12 +54,27 @@ struct summary_finding {
     char text[240]; /* one sentence */
 };
 
+/* Shares of time in which units of a GPU were active. */
+enum summary_activity {
+    SUMMARY_SM_ACTIVE,
+    SUMMARY_SM_OCCUPANCY,
+    SUMMARY_DRAM_ACTIVE,
+    SUMMARY_TENSOR_ACTIVE,
+    SUMMARY_FP64_ACTIVE,
+    SUMMARY_FP32_ACTIVE,
+    SUMMARY_FP16_ACTIVE,
+    SUMMARY_UTILIZATION, /* as nvidia-smi has it */
+    SUMMARY_ACTIVITIES
+};
+
 struct summary_condition { /* of one device; UNKNOWN where it has no such sensor */
     char id[24];
     double idle_w, idle_after_w;
     double temperature_begin_c, temperature_end_c;
-    double clock_mhz;       /* mean */
-    double throttled_share; /* of the time */
+    double clock_mhz;         /* mean */
+    double throttled_share;   /* of the time */
+    char activity_source[16]; /* "gpm", "dcgmi", "utilization"; "": no GPU, or nothing known */
+    double activity[SUMMARY_ACTIVITIES];
 };
 
 struct summary_gpu_process { /* of others than what was measured */

@@ -775,7 +775,7 @@ struct sweep_figures sweep_figures(const struct sweep *sweep, size_t point)
         if (attempt->point != point)
             continue;
         figures.failed += attempt->exit_code != 0;
-        if (attempt->exit_code)
+        if (attempt->exit_code || sweep_is_spoiled(attempt))
             continue;
         figures.measured++;
         online_add(&joules, attempt->joules);

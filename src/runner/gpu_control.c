@@ -40,6 +40,7 @@ struct gpu_control {
     int lock;
     struct watchdog watchdog;
     bool is_saved;
+    bool in_use; /* others work on it: that its power limit holds it back is no reason to refuse */
     double set[KNOB_COUNT]; /* UNKNOWN: not set */
 };
 
@@ -242,7 +243,7 @@ static enum err check_free(struct gpu_control *control, struct sensor_limits *li
             "the clocks of %s are already limited by a setting (nvidia-smi -rgc and -rac "
             "reset it)",
             id);
-    if (bits & THROTTLE_POWER)
+    if (bits & THROTTLE_POWER && !control->in_use)
         return err_set(why, ERR_BUSY,
                        "%s is held back by its power limit before the sweep starts: it is in use, "
                        "or the limit is too low",
@@ -344,26 +345,41 @@ static void release(struct gpu_control *control, bool run_command)
     free(control);
 }
 
-enum err gpu_control_begin(const char *device, unsigned knobs, char *const restore_command[],
-                           struct gpu_control **out, struct error *why)
+enum err gpu_control_look(const char *device, struct gpu_control **out, struct error *why)
 {
-    *out = NULL;
     struct gpu_control *control = calloc(1, sizeof *control);
+    *out = NULL;
     if (!control)
         return err_no_memory(why);
     control->lock = control->watchdog.alive = -1;
-    control->saved = (struct saved){.knobs = knobs, .limit_w = UNKNOWN};
+    control->saved.limit_w = UNKNOWN;
     for (enum sensor_knob knob = 0; knob < KNOB_COUNT; knob++)
         control->set[knob] = UNKNOWN;
     enum err err = open_device(device, &control->sensor, why);
-    if (err == ERR_OK) {
-        control->operations = control->sensor.driver->control;
-        str_copy(control->saved.uuid, sizeof control->saved.uuid, fact(&control->sensor, "uuid"));
-        /* It becomes a file's name. */
-        if (!control->saved.uuid[0] || strchr(control->saved.uuid, '/'))
-            err = err_set(why, ERR_UNSUPPORTED, "%s has no UUID: it cannot be locked",
-                          control->sensor.id);
+    if (err != ERR_OK) {
+        release(control, false);
+        return err;
     }
+    control->operations = control->sensor.driver->control;
+    *out = control;
+    return ERR_OK;
+}
+
+enum err gpu_control_begin(const char *device, unsigned knobs, char *const restore_command[],
+                           struct gpu_control **out, struct error *why)
+{
+    struct gpu_control *control;
+    enum err err = gpu_control_look(device, &control, why);
+    *out = NULL;
+    if (err != ERR_OK)
+        return err;
+    control->in_use = knobs & GPU_CONTROL_IN_USE;
+    control->saved.knobs = knobs & ~GPU_CONTROL_IN_USE;
+    str_copy(control->saved.uuid, sizeof control->saved.uuid, fact(&control->sensor, "uuid"));
+    /* It becomes a file's name. */
+    if (!control->saved.uuid[0] || strchr(control->saved.uuid, '/'))
+        err = err_set(why, ERR_UNSUPPORTED, "%s has no UUID: it cannot be locked",
+                      control->sensor.id);
     if (err == ERR_OK)
         err = take_lock(control, why);
     if (err == ERR_OK)

@@ -42,6 +42,12 @@ enum err gpu_control_query(const char *device, struct sensor *out, struct error 
 enum err gpu_control_begin(const char *device, unsigned knobs, char *const restore_command[],
                            struct gpu_control **out, struct error *why) MUST_USE;
 
+/* Among the knobs: others are at work on the device, which may be held back by its power limit. */
+#define GPU_CONTROL_IN_USE (1U << KNOB_COUNT)
+
+/* The device of gpu_control_begin for its queries alone: it is neither locked nor may anything be set. */
+enum err gpu_control_look(const char *device, struct gpu_control **out, struct error *why) MUST_USE;
+
 /* Requests a clock (MHz) or power limit (W). */
 enum err gpu_control_set(struct gpu_control *control, enum sensor_knob knob, double value,
                          struct error *why) MUST_USE;

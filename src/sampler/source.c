@@ -47,7 +47,7 @@ static int find_guide(const struct sensor *sensor, unsigned group)
 
 static nanos group_period(const struct sensor_group *group, nanos wanted)
 {
-    nanos period = wanted > 0 ? wanted : group->period_default;
+    nanos period = wanted > 0 && !group->fixed_period ? wanted : group->period_default;
     return period < group->period_min ? group->period_min : period;
 }
 

@@ -22,7 +22,7 @@
 
 enum {
     SENSOR_CHANNELS_MAX = 24,
-    SENSOR_GROUPS_MAX = 3,
+    SENSOR_GROUPS_MAX = 4,
     SENSOR_FACTS_MAX = 12,
 };
 
@@ -50,7 +50,7 @@ struct sensor_finding {
     enum sensor_status status; /* OK and ESTIMATED may be opened */
     char reason[200];          /* why not ok; "" when ok */
     char fix[240];             /* how to fix it: the exact command or file; "" when unknown */
-    char measures[200];        /* comma-separated quantities: "energy,power,temperature" */
+    char measures[256];        /* comma-separated quantities: "energy,power,temperature" */
     char uuid[72];             /* of a GPU; "" when unknown */
     unsigned key;              /* the driver's own: index, socket ... passed back to open */
 };
@@ -101,6 +101,7 @@ struct sensor_group {
     nanos period_default; /* between reads when the user requests none */
     nanos period_min;     /* never read faster than this, whatever is requested; only finding a
                              counter's ticks takes a short burst of denser reads */
+    bool fixed_period;    /* period_default holds whatever is requested; period_min is for windows */
     bool follow_ticks;    /* phase-lock reads to the first energy or power channel's updates */
 };
 

@@ -84,6 +84,23 @@ class Nvidia(Machine):
                 "IPW_FAKE_NVML": str(self.root / "nvml.txt")}
 
 
+class Controlled(Nvidia):
+    """A GPU whose settings outlive processes; `settings` are what is set now."""
+
+    FREE = "0 graphics 0 0 memory 0 0 limit 0"
+
+    def __init__(self, script="value throttle 0 0"):
+        super().__init__("clocks 0 2619 1785:345:15\nvalue clock_memory_max 0 2619\n" + script)
+        (self.root / "run").mkdir()
+
+    def environment(self):
+        return {**super().environment(), "IPW_FAKE_NVML_STATE": str(self.root / "settings")}
+
+    def settings(self):
+        file = self.root / "settings"
+        return file.read_text().strip() if file.exists() else self.FREE
+
+
 class Ticking(Machine):
     """A machine that a thread keeps up to date: subclasses say how in advance(elapsed seconds)."""
 

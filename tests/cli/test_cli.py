@@ -24,7 +24,7 @@ VALUES = {"N": "2", "S": "0.5", "HZ": "10", "LIST": "rapl", "FILE": "/dev/null",
           "PHASE": "decode", "NAME=N": "batch=8", "MS": "5", "J": "5", "N|P%": "5%", "GB": "8",
           "LANGUAGE": "dot", "OURS=THEIRS": "freq_mhz=f", "COLUMN=VALUE": "gpu=A100", "OBJECTIVE": "ed2p", "TASK": "answer",
           "WORKLOAD": "llama", "PERCENT": "5", "SECONDS": "5", "WATTS": "5", "C": "80", "COLUMNS": "batch",
-          "COLUMN": "accuracy", "SETTING": "8",
+          "COLUMN": "accuracy", "SETTING": "8", "KNOB": "clock",
           "NAME=VALUES": "threads=1,2", "P": "5", "SWEEP": "/tmp", "MODE": "custom", "MHZ": "510", "PROBES": "3",
           "K": "2", "LIMIT": "30", "OPTION": "qos=high", "I/N": "1/2"}
 

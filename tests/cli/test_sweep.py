@@ -16,7 +16,7 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from machines import Nvidia  # noqa: E402
+from machines import Controlled, Nvidia  # noqa: E402
 from program import IPW, PATIENCE_S, ipw, python  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
@@ -170,23 +170,6 @@ class Results(SweepTest):
             self.assertEqual(summary["run_kind"], "profile")
 
 
-class Controlled(Nvidia):
-    """A GPU whose settings outlive processes; `settings` are what is set now."""
-
-    FREE = "0 graphics 0 0 memory 0 0 limit 0"
-
-    def __init__(self, script="value throttle 0 0"):
-        super().__init__("clocks 0 2619 1785:345:15\nvalue clock_memory_max 0 2619\n" + script)
-        (self.root / "run").mkdir()
-
-    def environment(self):
-        return {**super().environment(), "IPW_FAKE_NVML_STATE": str(self.root / "settings")}
-
-    def settings(self):
-        file = self.root / "settings"
-        return file.read_text().strip() if file.exists() else self.FREE
-
-
 class ControlTest(SweepTest):
     # Notes what the card is set to while the command runs.
     SEE = python("import os, sys; open(sys.argv[1], 'a').write(open(os.environ['IPW_FAKE_NVML_STATE']).read())")
@@ -244,6 +227,36 @@ class Control(ControlTest):
                 self.assertFalse((self.root / "runs").exists())
         done = self.sweep("--knob", "gpu-clock=510", command=["true"], code=2)
         self.assertIn("--control would set it", done.stderr)
+
+    def test_a_card_that_refuses_or_is_lost_meanwhile(self):
+        for code, said in ((4, "needs root"), (15, "fell off the bus"), (27, "")):
+            with self.subTest(code):
+                machine = self.machine(f"value throttle 0 0\nfail nvmlDeviceSetGpuLockedClocks 0 {code} after 1")
+                done = self.sweep("--control", "--knob", "gpu-clock=510,1005,1500", command=["true"], machine=machine, code=1)
+                self.assertIn(said, done.stderr)
+                self.assertIn("cannot lock the graphics clock", done.stderr)
+                self.assertEqual(len(self.attempts()), 1)
+                self.assertEqual(machine.settings(), Controlled.FREE)
+                self.assertFalse(list((machine.root / "run/ipw").glob("*.state")))
+                # A sweep that has begun with control does not go on without.
+                machine.script("fail nvmlDeviceResetGpuLockedClocks 0 4")
+                done = ipw(machine, "sweep", "--resume", self.directory())
+                self.assertEqual((done.returncode, len(self.attempts())), (1, 1), done.stderr)
+                machine.script("clocks 0 2619 1785:345:15\nvalue throttle 0 0")
+                done = ipw(machine, "sweep", "--resume", self.directory())
+                self.assertEqual((done.returncode, len(self.attempts())), (0, 3), done.stderr)
+                self.assertEqual(machine.settings(), Controlled.FREE)
+            self.setUp()
+
+    def test_a_restore_that_fails_is_said(self):
+        machine = self.machine("value throttle 0 0")
+        lose = python("import os, sys; open(os.environ['IPW_FAKE_NVML'], 'a').write('fail nvmlDeviceResetGpuLockedClocks 0 15\\n')")
+        done = self.sweep("--control", "--knob", "gpu-clock=510", command=lose, machine=machine, code=1)
+        self.assertIn("--restore` tries again", done.stderr)
+        self.assertEqual(len(list((machine.root / "run/ipw").glob("*.state"))), 1)
+        machine.script("value throttle 0 0")
+        self.assertEqual(ipw(machine, "sweep", "--restore").returncode, 0)
+        self.assertEqual(machine.settings(), Controlled.FREE)
 
     def test_mig_is_measured_only(self):
         done = self.sweep("--control", "--knob", "gpu-clock=510", command=["true"], machine=self.machine("mig 0 2"))

@@ -791,8 +791,17 @@ int nvmlGpmMetricsGet(gpm_get_t *get)
         return end(INVALID_ARGUMENT);
     for (unsigned i = 0; i < get->num_metrics; i++) {
         gpm_metric_t *metric = &get->metrics[i];
-        metric->nvml_return = metric->id == 5 ? 0 : NOT_SUPPORTED;
-        metric->value = script.gpus[first->device - 1].value[KEY_TENSOR];
+        static const enum key METRICS[16] = {
+            [2] = KEY_SM_UTIL,         [3] = KEY_SM_OCCUPANCY, [5] = KEY_TENSOR,
+            [10] = KEY_DRAM_BANDWIDTH, [11] = KEY_FP64_UTIL,   [12] = KEY_FP32_UTIL,
+            [13] = KEY_FP16_UTIL};
+        bool known = metric->id < 16 && METRICS[metric->id];
+        metric->nvml_return = known ? 0 : NOT_SUPPORTED;
+        /* Of samples that are too close to each other the library makes what it likes. */
+        metric->value = !known ? 0
+                        : second->t - first->t < 0.1
+                            ? NAN
+                            : script.gpus[first->device - 1].value[METRICS[metric->id]];
     }
     return end(0);
 }

@@ -24,7 +24,8 @@
  *                                  power_mw memory_power_mw samples_mw temperature utilisation
  *                                  utilisation_memory clock_sm clock_memory limit_mw limit_min_mw
  *                                  limit_max_mw limit_default_mw clock_sm_max clock_memory_max memory_used memory_reserved memory_total throttle
- *                                  tensor persistence architecture compute
+ *                                  tensor persistence architecture compute sm_util sm_occupancy
+ *                                  dram_bandwidth fp64_util fp32_util fp16_util
  *   type fields|samples T          value type: double uint ulong ulonglong longlong int ushort
  *   process D PID MEMORY [PCT]     has the card open, with MEMORY bytes (nan: not available) and,
  *                                  lately, PCT utilization; without PCT it is not among the busy
@@ -94,6 +95,12 @@ enum key {
     KEY_PERSISTENCE,
     KEY_ARCHITECTURE,
     KEY_COMPUTE,
+    KEY_SM_UTIL,
+    KEY_SM_OCCUPANCY,
+    KEY_DRAM_BANDWIDTH,
+    KEY_FP64_UTIL,
+    KEY_FP32_UTIL,
+    KEY_FP16_UTIL,
     KEY_COUNT
 };
 
@@ -125,6 +132,12 @@ static const struct {
     {"persistence", 1},
     {"architecture", 9},
     {"compute", 9.0},
+    {"sm_util", 60},
+    {"sm_occupancy", 40},
+    {"dram_bandwidth", 25},
+    {"fp64_util", 0},
+    {"fp32_util", 12},
+    {"fp16_util", 6},
 };
 
 struct fake_process {

@@ -271,6 +271,25 @@ char *format_time(char *to, nanos wall)
     return to;
 }
 
+void format_activities(const struct summary_conditions *conditions, struct text *out)
+{
+    static const char *const LABELS[SUMMARY_ACTIVITIES] = {
+        "SM", "occupancy", "DRAM", "tensor", "FP64", "FP32", "FP16", "utilization"};
+    for (size_t i = 0; i < conditions->device_count; i++) {
+        const struct summary_condition *device = &conditions->devices[i];
+        const char *between = "";
+        if (!device->activity_source[0])
+            continue;
+        text_addf(out, "   %s activity: ", device->id);
+        for (size_t k = 0; k < SUMMARY_ACTIVITIES; k++)
+            if (is_known(device->activity[k])) {
+                text_addf(out, "%s%s %.0f %%", between, LABELS[k], 100 * device->activity[k]);
+                between = ", ";
+            }
+        text_addf(out, " (%s)\n", device->activity_source);
+    }
+}
+
 void format_findings(const struct summary_conditions *conditions, bool color, struct text *out)
 {
     for (int severity = FINDING_BREAKS; severity >= FINDING_NOTE; severity--)

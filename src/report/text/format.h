@@ -61,6 +61,9 @@ char *format_time(char *to, nanos wall);
 
 /* A line for each finding on the conditions of a measurement, the gravest first; nothing without any.  With color,
  * those that break figures are red. */
+/* A line for each GPU: what of it was active, and who says so. */
+void format_activities(const struct summary_conditions *conditions, struct text *out);
+
 void format_findings(const struct summary_conditions *conditions, bool color, struct text *out);
 
 #endif

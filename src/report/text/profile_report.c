@@ -347,6 +347,7 @@ void profile_text(const struct summary *run, bool color, struct text *out)
     format_findings(&run->conditions, color, out);
     write_statistics(run, color, out);
     write_energy(run, out);
+    format_activities(&run->conditions, out);
     write_tokens(run, out);
     write_tokens_unknown(run, out);
     write_score(run, out);

@@ -274,6 +274,7 @@ void run_text(const struct run_report *report, bool color, struct text *out)
     write_table(&result->mean, color, out);
     text_add(out, "\n");
     write_device_notes(&result->mean, out);
+    format_activities(&result->conditions.figures, out);
     write_times(report, out);
     unsigned left = most_left_running(result);
     if (left)

@@ -143,6 +143,21 @@ enum err nvml_err(int code)
     }
 }
 
+bool nvml_is_final(int code)
+{
+    switch (code) {
+    case NVML_NOT_SUPPORTED:
+    case NVML_NO_PERMISSION:
+    case NVML_FUNCTION_NOT_FOUND:
+    case NVML_INVALID_ARGUMENT: /* a field or sample type this driver does not know */
+    case NVML_ARGUMENT_VERSION_MISMATCH:
+    case NVML_DEPRECATED:
+        return true;
+    default:
+        return nvml_err(code) == ERR_LOST;
+    }
+}
+
 const char *nvml_code_text(int code)
 {
     switch (code) {

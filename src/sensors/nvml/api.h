@@ -7,6 +7,7 @@
 #ifndef IPW_SENSORS_NVML_API_H
 #define IPW_SENSORS_NVML_API_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/err.h"
@@ -44,7 +45,7 @@ enum { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
 enum { NVML_SAMPLES_TOTAL_POWER = 0, NVML_SAMPLES_MODULE_POWER = 7 };
 enum { NVML_FIELD_POWER_AVERAGE = 185, NVML_FIELD_POWER_INSTANT = 186 };
 enum { NVML_POWER_OF_GPU = 0, NVML_POWER_OF_MODULE = 1, NVML_POWER_OF_MEMORY = 2 };
-enum { NVML_GPM_VERSION = 1, NVML_GPM_TENSOR_ACTIVE = 5 };
+enum { NVML_GPM_VERSION = 1 };
 
 enum nvml_value_type {
     NVML_DOUBLE,
@@ -159,6 +160,9 @@ void nvml_release_kept(void);
 /* Our error for a return code.  ERR_LOST: the device or the whole driver went away, and only a new
  * start can show whether it came back. */
 enum err nvml_err(int code);
+
+/* Whether a call that returned this will never work here.  A busy or slow driver, on the other hand, recovers. */
+bool nvml_is_final(int code);
 
 /* "GPU is lost" ...: for messages. */
 const char *nvml_code_text(int code);

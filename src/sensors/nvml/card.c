@@ -1,12 +1,13 @@
 /* One NVIDIA card as an open sensor: which channels it has, and reading them.
  *
- * Three cadences, by what a call costs and how often its value changes.  The energy counter's
+ * Cadences, by what a call costs and how often its value changes.  The energy counter's
  * call burns milliseconds of CPU (5 ms on an H200), so it is read just after one of its updates
  * (every 100 ms on Hopper): each of them without anything finer, one per second when the driver
  * keeps a buffer of 20 ms power samples, which then show how the counter's joules are distributed
  * in between.
  * Power fields are cached by the driver and cost tens of microseconds.  Everything
- * else, including that buffer, is read twice a second: the buffer holds over two seconds.
+ * else, including that buffer, is read twice a second: the buffer holds over two seconds; activities
+ * of the card's units once.
  *
  * Of the channels that measure the same scope one is primary and the others are cross-checks, in
  * this order: energy counter, sample buffer, instant power, average power. */
@@ -20,7 +21,7 @@
 #include "sensors/nvml/samples.h"
 
 /* Kinds of read group; an open sensor has those that have channels, numbered from 0. */
-enum cadence { COUNTER, POWER, SLOW, CADENCES };
+enum cadence { COUNTER, POWER, SLOW, ACTIVITY, CADENCES };
 
 static const struct sensor_group PACE[CADENCES] = {
     [COUNTER] = {.period_default = 100 * NS_PER_MS,
@@ -44,9 +45,6 @@ static const double ACCURACY = 0.028867513;   /* NVIDIA's +-5 %, taken as unifor
 struct gpu {
     const struct nvml_api *api;
     nvml_device handle;
-    nvml_gpm_sample gpm[2]; /* taken in turn; [gpm_last] is the newer */
-    unsigned gpm_last;
-    struct nvml_gpm_metrics gpm_metrics;
 };
 
 /* ---- quantities that one call returns as one number ---- */
@@ -110,44 +108,6 @@ static int read_memory_utilization(struct gpu *gpu, double *value)
     int code = NVML_CALL(gpu->api, utilization, gpu->handle, &percent);
     *value = percent.memory;
     return code;
-}
-
-/* The first call, at open, allocates and takes the sample that the next is compared with. */
-static int start_tensor(struct gpu *gpu)
-{
-    const struct nvml_api *api = gpu->api;
-    struct nvml_gpm_support support = {.version = NVML_GPM_VERSION};
-    int code = NVML_CALL(api, gpm_support, gpu->handle, &support);
-    if (code != NVML_OK)
-        return code;
-    if (!support.supported || !api->gpm_free || !api->gpm_get || !api->gpm_metrics)
-        return NVML_NOT_SUPPORTED;
-    for (int i = 0; i < 2 && code == NVML_OK; i++)
-        code = NVML_CALL(api, gpm_alloc, &gpu->gpm[i]);
-    if (code == NVML_OK)
-        code = api->gpm_get(gpu->handle, gpu->gpm[0]);
-    return code;
-}
-
-static int read_tensor(struct gpu *gpu, double *value)
-{
-    *value = 0;
-    if (!gpu->gpm[1])
-        return start_tensor(gpu);
-    unsigned next = 1 - gpu->gpm_last;
-    int code = gpu->api->gpm_get(gpu->handle, gpu->gpm[next]);
-    if (code != NVML_OK)
-        return code;
-    struct nvml_gpm_metrics *metrics = &gpu->gpm_metrics;
-    metrics->version = NVML_GPM_VERSION;
-    metrics->count = 1;
-    metrics->first = gpu->gpm[gpu->gpm_last];
-    metrics->second = gpu->gpm[next];
-    metrics->metrics[0].id = NVML_GPM_TENSOR_ACTIVE;
-    gpu->gpm_last = next;
-    code = gpu->api->gpm_metrics(metrics);
-    *value = metrics->metrics[0].value;
-    return code == NVML_OK ? metrics->metrics[0].code : code;
 }
 
 static int read_clock(struct gpu *gpu, double *value)
@@ -233,7 +193,6 @@ static const struct scalar SCALARS[] = {
     {"memory.total", QTY_MEMORY_TOTAL, 1e15, read_memory_total},
     {"utilisation", QTY_UTILISATION, 100, read_utilization},
     {"utilisation.memory", QTY_MEMORY_UTILISATION, 100, read_memory_utilization},
-    {"utilisation.tensor", QTY_TENSOR_UTILISATION, 100, read_tensor},
     {"clock", QTY_CLOCK, 20e3, read_clock},
     {"clock.memory", QTY_MEMORY_CLOCK, 100e3, read_memory_clock},
     {"power_limit", QTY_POWER_LIMIT, WATTS_ABSURD, read_limit},
@@ -243,14 +202,6 @@ enum { SCALAR_COUNT = sizeof SCALARS / sizeof *SCALARS };
 
 /* For drivers that know neither power field.  What it averages over depends on card and driver. */
 static const struct scalar POWER_USAGE = {"power.average", QTY_POWER, WATTS_ABSURD, read_usage};
-
-static void gpu_release(struct gpu *gpu)
-{
-    for (int i = 0; i < 2; i++)
-        if (gpu->gpm[i])
-            gpu->api->gpm_free(gpu->gpm[i]);
-    gpu->gpm[0] = gpu->gpm[1] = NULL;
-}
 
 /* ---- an open card ---- */
 
@@ -262,6 +213,7 @@ struct state {
     enum cadence cadences[SENSOR_GROUPS_MAX]; /* of each group */
     int energy_channel, samples_channel;      /* -1: none */
     struct nvml_samples samples;
+    struct nvml_activity *activity;       /* NULL: none */
     struct nvml_field fields[FIELDS_MAX]; /* read in one call */
     unsigned field_channels[FIELDS_MAX];
     int field_count;
@@ -275,22 +227,6 @@ struct state {
 };
 
 /* ---- opening ---- */
-
-/* Whether this call will never work here.  A busy or slow driver, on the other hand, recovers. */
-static bool is_final(int code)
-{
-    switch (code) {
-    case NVML_NOT_SUPPORTED:
-    case NVML_NO_PERMISSION:
-    case NVML_FUNCTION_NOT_FOUND:
-    case NVML_INVALID_ARGUMENT: /* a field or sample type this driver does not know */
-    case NVML_ARGUMENT_VERSION_MISMATCH:
-    case NVML_DEPRECATED:
-        return true;
-    default:
-        return nvml_err(code) == ERR_LOST;
-    }
-}
 
 static struct sensor_channel *add_channel(struct sensor *sensor, const char *name,
                                           enum quantity quantity, enum cadence cadence)
@@ -335,7 +271,7 @@ static int open_energy(struct sensor *sensor)
     struct state *state = sensor->state;
     unsigned long long mj;
     int code = NVML_CALL(state->gpu.api, energy, state->gpu.handle, &mj);
-    if (is_final(code))
+    if (nvml_is_final(code))
         return code;
     state->energy_channel = (int)add_power(sensor, "energy", QTY_ENERGY, SCOPE_GPU, COUNTER);
     sensor->channels[state->energy_channel].joules_per_count = 1e-3;
@@ -381,13 +317,13 @@ static int open_field(struct sensor *sensor, const char *name, unsigned id)
 {
     struct nvml_field field = {.id = id, .scope = NVML_POWER_OF_GPU};
     int code = read_field(sensor->state, &field);
-    if (!is_final(code)) {
+    if (!nvml_is_final(code)) {
         add_field(sensor, name, &field, SCOPE_GPU);
         return code;
     }
     field = (struct nvml_field){.id = id, .scope = NVML_POWER_OF_MODULE};
     int module_code = read_field(sensor->state, &field);
-    if (is_final(module_code))
+    if (nvml_is_final(module_code))
         return code;
     add_field(sensor, name, &field, SCOPE_MODULE);
     return module_code;
@@ -452,7 +388,7 @@ static enum err open_power(struct sensor *sensor, struct error *why)
     codes[2] = open_field(sensor, "power.average", NVML_FIELD_POWER_AVERAGE);
     double watts;
     codes[3] = POWER_USAGE.read(&state->gpu, &watts);
-    if (state->field_count == 0 && !is_final(codes[3]))
+    if (state->field_count == 0 && !nvml_is_final(codes[3]))
         add_scalar(sensor, &POWER_USAGE, POWER);
     if (samples_scope != SCOPE_NONE && state->samples.empty)
         add_samples(sensor, samples_scope);
@@ -478,7 +414,8 @@ static void number_groups(struct sensor *sensor)
             continue;
         number_of[cadence] = (unsigned)sensor->group_count;
         state->cadences[sensor->group_count] = cadence;
-        sensor->groups[sensor->group_count] = PACE[cadence];
+        sensor->groups[sensor->group_count] =
+            cadence == ACTIVITY ? nvml_activity_pace(state->activity) : PACE[cadence];
         if (cadence == POWER && is_figure)
             sensor->groups[sensor->group_count].follow_ticks = true;
         if (cadence == COUNTER && state->samples_channel >= 0 && !state->samples.empty)
@@ -493,7 +430,7 @@ void nvml_card_close(struct sensor *sensor)
 {
     struct state *state = sensor->state;
     nvml_samples_release(&state->samples);
-    gpu_release(&state->gpu);
+    nvml_activity_close(state->activity);
     free(state);
     sensor->state = NULL;
 }
@@ -532,9 +469,10 @@ enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card
     }
     for (size_t i = 0; i < SCALAR_COUNT; i++) {
         double value;
-        if (!is_final(SCALARS[i].read(&state->gpu, &value)))
+        if (!nvml_is_final(SCALARS[i].read(&state->gpu, &value)))
             add_scalar(out, &SCALARS[i], SLOW);
     }
+    state->activity = nvml_activity_open(api, card->handle, card->index, out, ACTIVITY);
     number_groups(out);
     return ERR_OK;
 }
@@ -639,6 +577,8 @@ enum err nvml_card_read(struct sensor *sensor, unsigned group, struct observatio
     case POWER:
         err = read_fields(state, out);
         return err == ERR_OK ? read_scalars(state, POWER, out) : err;
+    case ACTIVITY:
+        return nvml_activity_read(state->activity, out);
     default:
         err = read_scalars(state, SLOW, out);
         return err == ERR_OK ? read_samples(state, out) : err;

@@ -35,6 +35,24 @@ enum err nvml_card_processes(struct sensor *sensor, struct sensor_process out[SE
 
 void nvml_card_close(struct sensor *sensor);
 
+/* ---- activities of the card's units (activity.c) ---- */
+
+/* SMs, their occupancy, DRAM, tensor cores and FP pipes, as means between two reads: from the card's own counters (GPM)
+ * where it has them, else from a running `dcgmi dmon`; a card with neither has only utilization.  $IPW_DCGMI names
+ * another program than the one in PATH; "" stands for none. */
+struct nvml_activity;
+
+/* Adds the channels, all in `group`; starts no program.  index: the driver's.  NULL where the card has neither. */
+struct nvml_activity *nvml_activity_open(const struct nvml_api *api, nvml_device card,
+                                         unsigned index, struct sensor *sensor, unsigned group);
+void nvml_activity_close(struct nvml_activity *activity); /* NULL: nothing */
+
+/* How often to read. */
+struct sensor_group nvml_activity_pace(const struct nvml_activity *activity);
+
+/* Appends what is new; never waits for dcgmi.  ERR_LOST: the card is gone. */
+enum err nvml_activity_read(struct nvml_activity *activity, struct observations *out);
+
 /* The library and the handle of an open card. */
 const struct nvml_api *nvml_card_api(const struct sensor *sensor, nvml_device *handle);
 

@@ -218,6 +218,35 @@ static void test_orphans_are_noticed_and_waited_for(void **state)
     assert_int_equal(proc_orphans(), 0);
 }
 
+static void test_a_helper_is_read_and_is_no_orphan(void **state)
+{
+    (void)state;
+    static const char *const LONG[] = {"/bin/sh", "-c", "echo one; exec sleep 100", NULL};
+    static const char *const MISSING[] = {"/nonexistent/program", NULL};
+    static const char *const SHORT[] = {"/bin/sh", "-c", "echo two", NULL};
+    struct helper helper, ended;
+    struct error why = {0};
+    char bytes[16];
+    assert_int_equal(helper_start(&helper, LONG, &why), ERR_OK);
+    assert_int_equal(helper_start(&ended, SHORT, &why), ERR_OK);
+    while (read(helper.output, bytes, sizeof bytes) != 4)
+        assert_int_equal(errno, EAGAIN); /* it never waits */
+    assert_memory_equal(bytes, "one\n", 4);
+    pid_t pid = helper.pid;
+    assert_int_equal(proc_orphans(), 0);
+    assert_int_equal(proc_await_orphans(), 0);
+    assert_int_equal(kill(pid, 0), 0);
+    ssize_t n;
+    while ((n = read(ended.output, bytes, sizeof bytes)) != 0) /* to its end */
+        assert_true(n == 4 || errno == EAGAIN);
+    helper_end(&ended);
+    helper_end(&helper);
+    assert_int_equal(kill(pid, 0), -1);
+    assert_int_equal(helper_start(&helper, MISSING, &why), ERR_NOT_FOUND);
+    assert_int_equal(helper.pid, 0);
+    helper_end(&helper); /* of none: nothing */
+}
+
 static void test_a_signal_ends_the_wait_for_orphans(void **state)
 {
     (void)state;
@@ -352,6 +381,7 @@ int main(void)
         cmocka_unit_test(test_signals_interrupt_the_wait),
         cmocka_unit_test(test_poll_takes_a_signal_or_the_time),
         cmocka_unit_test(test_orphans_are_noticed_and_waited_for),
+        cmocka_unit_test(test_a_helper_is_read_and_is_no_orphan),
         cmocka_unit_test(test_a_signal_ends_the_wait_for_orphans),
         cmocka_unit_test(test_ignored_signals_stay_ignored),
         cmocka_unit_test(test_own_cost_grows),

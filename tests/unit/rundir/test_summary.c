@@ -30,7 +30,9 @@ static void fill(struct summary *summary)
     summary->conditions.background_cpus = 1.9;
     summary->conditions.cpus = 2;
     summary->conditions.devices[summary->conditions.device_count++] =
-        (struct summary_condition){"gpu0", 20.5, UNKNOWN, 40, 61, 1410, 0.25};
+        (struct summary_condition){"gpu0", 20.5,  UNKNOWN,
+                                   40,     61,    1410,
+                                   0.25,   "gpm", {0.5, 0.25, UNKNOWN, 0.125, 0, 0.0625, 0.75, 1}};
     summary->conditions.findings[summary->conditions.finding_count++] = (struct summary_finding){
         "background_cpu", FINDING_BREAKS, "other processes used 1.9 of 2 CPUs"};
     summary->idle.known = true;
@@ -82,6 +84,10 @@ static void test_what_is_written_is_read(void **state)
     assert_int_equal(again.conditions.device_count, 1);
     assert_true(again.conditions.devices[0].clock_mhz == 1410 &&
                 !is_known(again.conditions.devices[0].idle_after_w));
+    assert_string_equal(again.conditions.devices[0].activity_source, "gpm");
+    assert_true(again.conditions.devices[0].activity[SUMMARY_SM_ACTIVE] == 0.5 &&
+                again.conditions.devices[0].activity[SUMMARY_UTILIZATION] == 1 &&
+                !is_known(again.conditions.devices[0].activity[SUMMARY_DRAM_ACTIVE]));
     assert_int_equal(again.conditions.finding_count, 1);
     assert_int_equal(again.conditions.findings[0].severity, FINDING_BREAKS);
     assert_string_equal(again.conditions.findings[0].text, "other processes used 1.9 of 2 CPUs");

@@ -38,8 +38,9 @@ static void each_gpu_is_a_finding(void **state)
     assert_string_equal(first->reason, "");
     assert_string_equal(first->measures,
                         "energy,power,temperature,memory_used,memory_total,utilisation,"
-                        "memory_utilisation,tensor_utilisation,clock,memory_clock,power_limit,"
-                        "throttle");
+                        "memory_utilisation,clock,memory_clock,power_limit,throttle,"
+                        "tensor_utilisation,sm_active,sm_occupancy,dram_active,fp64_active,"
+                        "fp32_active,fp16_active");
     assert_string_equal(nvml_fake_finding("nvml:1")->name, "NVIDIA L4");
     assert_int_not_equal(first->key, nvml_fake_finding("nvml:1")->key);
 }
@@ -64,7 +65,13 @@ static void a_full_card_has_every_channel(void **state)
         {"memory.total", QTY_MEMORY_TOTAL, SCOPE_NONE, 2, false},
         {"utilisation", QTY_UTILISATION, SCOPE_NONE, 2, false},
         {"utilisation.memory", QTY_MEMORY_UTILISATION, SCOPE_NONE, 2, false},
-        {"utilisation.tensor", QTY_TENSOR_UTILISATION, SCOPE_NONE, 2, false},
+        {"utilisation.tensor", QTY_TENSOR_UTILISATION, SCOPE_NONE, 3, false},
+        {"gpm.sm", QTY_SM_ACTIVE, SCOPE_NONE, 3, false},
+        {"gpm.occupancy", QTY_SM_OCCUPANCY, SCOPE_NONE, 3, false},
+        {"gpm.dram", QTY_DRAM_ACTIVE, SCOPE_NONE, 3, false},
+        {"gpm.fp64", QTY_FP64_ACTIVE, SCOPE_NONE, 3, false},
+        {"gpm.fp32", QTY_FP32_ACTIVE, SCOPE_NONE, 3, false},
+        {"gpm.fp16", QTY_FP16_ACTIVE, SCOPE_NONE, 3, false},
         {"clock", QTY_CLOCK, SCOPE_NONE, 2, false},
         {"clock.memory", QTY_MEMORY_CLOCK, SCOPE_NONE, 2, false},
         {"power_limit", QTY_POWER_LIMIT, SCOPE_NONE, 2, false},
@@ -98,7 +105,7 @@ static void groups_follow_the_cost_of_their_calls(void **state)
     (void)state;
     struct sensor sensor;
     open_card(&sensor);
-    assert_int_equal(sensor.group_count, 3);
+    assert_int_equal(sensor.group_count, 4);
     /* The buffer of samples gives the shape, so the dear counter is read once a second. */
     assert_int_equal(sensor.groups[0].period_default, NS_PER_S);
     assert_int_equal(sensor.groups[0].period_min, 50 * NS_PER_MS);
@@ -110,7 +117,7 @@ static void groups_follow_the_cost_of_their_calls(void **state)
     assert_int_equal(sensor.groups[2].period_min, 40 * NS_PER_MS);
     struct observation items[4];
     struct observations out = {.items = items, .capacity = 4};
-    assert_int_equal(sensor.driver->read(&sensor, 3, &out), ERR_USAGE);
+    assert_int_equal(sensor.driver->read(&sensor, 4, &out), ERR_USAGE);
     assert_int_equal(out.count, 0);
     sensor_close(&sensor);
 }
@@ -185,26 +192,19 @@ static void slow_readings_are_in_base_units(void **state)
     (void)state;
     nvml_fake_script("value temperature 0 61\nvalue memory_used 0 123456789\n"
                      "value memory_total 0 150000000000\nvalue utilisation 0 97\n"
-                     "value utilisation_memory 0 33\nvalue tensor 0 41.5\nvalue clock_sm 0 1785\n"
+                     "value utilisation_memory 0 33\nvalue clock_sm 0 1785\n"
                      "value clock_memory 0 3201\nvalue limit_mw 0 600000\nvalue throttle 0 4\n");
     static const struct {
         const char *name;
         double value;
     } EXPECTED[] = {
-        {"temperature", 61},
-        {"memory.used", 123456789},
-        {"memory.total", 150e9},
-        {"utilisation", 97},
-        {"utilisation.memory", 33},
-        {"utilisation.tensor", 41.5},
-        {"clock", 1785},
-        {"clock.memory", 3201},
-        {"power_limit", 600},
-        {"throttle", THROTTLE_POWER},
+        {"temperature", 61},    {"memory.used", 123456789}, {"memory.total", 150e9},
+        {"utilisation", 97},    {"utilisation.memory", 33}, {"clock", 1785},
+        {"clock.memory", 3201}, {"power_limit", 600},       {"throttle", THROTTLE_POWER},
     };
     struct sensor sensor;
     open_card(&sensor);
-    for (int round = 1; round <= 3; round++) { /* GPM samples change places each time */
+    for (int round = 1; round <= 3; round++) {
         nvml_fake_time(10 + round);
         assert_int_equal(nvml_fake_read(&sensor, "temperature"), ERR_OK);
         for (size_t i = 0; i < sizeof EXPECTED / sizeof *EXPECTED; i++) {
@@ -215,6 +215,54 @@ static void slow_readings_are_in_base_units(void **state)
             assert_int_equal(o->t, nvml_fake_nanos(10 + round));
         }
     }
+    sensor_close(&sensor);
+}
+
+static void activities_are_means_between_samples(void **state)
+{
+    (void)state;
+    nvml_fake_script("value tensor 0 41.5\nvalue sm_util 0 80\nvalue sm_occupancy 0 33\n"
+                     "value dram_bandwidth 0 27.5\nvalue fp64_util 0 1\nvalue fp32_util 0 12\n"
+                     "value fp16_util 0 100.5\n");
+    static const struct {
+        const char *name;
+        double value;
+    } EXPECTED[] = {
+        {"utilisation.tensor", 41.5},
+        {"gpm.sm", 80},
+        {"gpm.occupancy", 33},
+        {"gpm.dram", 27.5},
+        {"gpm.fp64", 1},
+        {"gpm.fp32", 12},
+        {"gpm.fp16", 100},
+    };
+    struct sensor sensor;
+    open_card(&sensor);
+    /* Too early: nothing but where the first mean begins, once. */
+    for (int again = 0; again < 2; again++) {
+        nvml_fake_time(0.05);
+        assert_int_equal(nvml_fake_read(&sensor, "gpm.sm"), ERR_OK);
+        assert_int_equal(nvml_fake_count(&sensor, "gpm.sm"), again == 0);
+        if (!again)
+            assert_int_equal(nvml_fake_get(&sensor, "gpm.sm", 0)->missing, ERR_NO_DATA);
+    }
+    for (int round = 1; round <= 3; round++) { /* samples change places each time */
+        nvml_fake_time(10 + round);
+        assert_int_equal(nvml_fake_read(&sensor, "gpm.sm"), ERR_OK);
+        for (size_t i = 0; i < sizeof EXPECTED / sizeof *EXPECTED; i++) {
+            assert_int_equal(nvml_fake_count(&sensor, EXPECTED[i].name), 1);
+            const struct observation *o = nvml_fake_get(&sensor, EXPECTED[i].name, 0);
+            assert_int_equal(o->missing, ERR_OK);
+            assert_near(o->value, EXPECTED[i].value, 1e-6);
+            assert_int_equal(o->t, nvml_fake_nanos(10 + round));
+            assert_true(channel_named(&sensor, EXPECTED[i].name)->interval_mean);
+        }
+    }
+    /* Once a second, whatever is asked for; windows may ask for one between. */
+    const struct sensor_group *group = &sensor.groups[channel_named(&sensor, "gpm.sm")->group];
+    assert_true(group->fixed_period);
+    assert_int_equal(group->period_default, NS_PER_S);
+    assert_int_equal(group->period_min, 100 * NS_PER_MS);
     sensor_close(&sensor);
 }
 
@@ -258,12 +306,12 @@ static void one_channel_is_the_figure(void **state)
         size_t groups;
         unsigned group;
     } CASES[] = {
-        {"", "energy", 3, 0},
-        {NO_ENERGY, "power.samples", 2, 1},
-        {NO_ENERGY NO_SAMPLES, "power.instant", 2, 0},
-        {NO_ENERGY NO_SAMPLES "fail field:186 * 3\n", "power.average", 2, 0},
-        {NO_ENERGY NO_SAMPLES "fail nvmlDeviceGetFieldValues * 13\n", "power.average", 2, 0},
-        {NO_ENERGY "fail nvmlDeviceGetSamples * 6\n", "power.instant", 2, 0}, /* an empty buffer */
+        {"", "energy", 4, 0},
+        {NO_ENERGY, "power.samples", 3, 1},
+        {NO_ENERGY NO_SAMPLES, "power.instant", 3, 0},
+        {NO_ENERGY NO_SAMPLES "fail field:186 * 3\n", "power.average", 3, 0},
+        {NO_ENERGY NO_SAMPLES "fail nvmlDeviceGetFieldValues * 13\n", "power.average", 3, 0},
+        {NO_ENERGY "fail nvmlDeviceGetSamples * 6\n", "power.instant", 3, 0}, /* an empty buffer */
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         nvml_fake_script("power 0 constant 80\n%s", CASES[i].script);
@@ -353,6 +401,7 @@ static void what_a_card_lacks_is_no_channel(void **state)
         const char *script, *channel;
     } CASES[] = {
         {"gpm 0 no\n", "utilisation.tensor"},
+        {"gpm 0 no\n", "gpm.sm"},
         {"fail nvmlGpmQueryDeviceSupport 0 13\n", "utilisation.tensor"},
         {"fail nvmlGpmSampleGet 0 4\n", "utilisation.tensor"},
         {"fail nvmlDeviceGetTemperature 0 3\n", "temperature"},
@@ -502,6 +551,7 @@ int main(void)
         NVML_TEST(power_fields_are_told_apart),
         NVML_TEST(values_of_every_type_are_understood),
         NVML_TEST(slow_readings_are_in_base_units),
+        NVML_TEST(activities_are_means_between_samples),
         NVML_TEST(throttle_reasons_become_our_words),
         NVML_TEST(one_channel_is_the_figure),
         NVML_TEST(a_module_is_not_a_gpu),

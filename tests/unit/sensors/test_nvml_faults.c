@@ -44,6 +44,7 @@ static void every_error_code_has_a_meaning(void **state)
         for (size_t i = 0; i < sizeof CODES / sizeof *CODES; i++) {
             const char *channel = CALLS[c].channel;
             nvml_fake_script("fail %s 0 %d\n", CALLS[c].function, CODES[i].code);
+            nvml_fake_time(20 + 100 * (double)c + (double)i); /* activities need time to pass */
             enum err err = nvml_fake_read(&sensor, channel);
             if (CODES[i].expected == ERR_LOST) {
                 assert_int_equal(err, ERR_LOST);
@@ -175,6 +176,7 @@ static void absurd_values_are_missing(void **state)
     assert_int_equal(nvml_fake_open("nvml:0", &sensor), ERR_OK);
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         nvml_fake_script("%s", CASES[i].script);
+        nvml_fake_time(20 + (double)i);
         assert_int_equal(nvml_fake_read(&sensor, CASES[i].channel), ERR_OK);
         const struct observation *o = nvml_fake_get(&sensor, CASES[i].channel, 0);
         assert_non_null(o);
@@ -365,7 +367,8 @@ static void *open_read_close(void *argument)
             worker->failures += sensor.driver->read(&sensor, group, &out) != ERR_OK;
             worker->failures += group < 2 && out.count == 0;
             for (size_t k = 0; k < out.count; k++)
-                worker->failures += items[k].missing != ERR_OK;
+                worker->failures += /* ERR_NO_DATA: where a mean begins */
+                    items[k].missing != (group == 3 ? ERR_NO_DATA : ERR_OK);
         }
         sensor_close(&sensor);
     }

@@ -1,4 +1,5 @@
-/* Mode probe on GPUs whose curves are known: the best clock that it measured against the best of all clocks. */
+/* Which points a sweep measures, and how often.  Mode probe on GPUs whose curves are known: the best clock that it
+ * measured against the best of all clocks. */
 #include "support/unit.h"
 
 #include <math.h>
@@ -180,10 +181,38 @@ static void other_knobs_have_curves_of_their_own(void **state)
     tree_free(&tree);
 }
 
+/* Repeats until the ± is met: one of a throttled GPU tells nothing of it. */
+static void a_spoiled_repeat_is_not_a_spread(void **state)
+{
+    (void)state;
+    static char clean[] = "", throttled[] = "background_cpu,throttled";
+    struct sweep_attempt attempts[] = {
+        {.repeat = 1, .tries = 1, .flags = clean, .seconds = 1, .joules = 100},
+        {.repeat = 2, .tries = 1, .flags = clean, .seconds = 1, .joules = 100.1},
+        {.repeat = 3, .tries = 3, .flags = throttled, .seconds = 1, .joules = 150},
+    };
+    struct sweep sweep = {.point_count = 1,
+                          .repeats = 2,
+                          .most_repeats = 10,
+                          .reruns = 2,
+                          .until_pct = 1,
+                          .attempts = attempts,
+                          .count = 3};
+    struct sweep_step step;
+    assert_false(sweep_next(&sweep, &step));
+    attempts[2].tries = 2; /* one more is allowed */
+    assert_true(sweep_next(&sweep, &step));
+    assert_int_equal(step.repeat, 3);
+    attempts[2].flags = clean; /* a real spread */
+    assert_true(sweep_next(&sweep, &step));
+    assert_int_equal(step.repeat, 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_clock_is_found_by_few),
+        cmocka_unit_test(a_spoiled_repeat_is_not_a_spread),
         cmocka_unit_test(other_knobs_have_curves_of_their_own),
     };
     return RUN_TESTS(tests);

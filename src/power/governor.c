@@ -1,0 +1,470 @@
+/* Levels are logarithms of latency / SLO, so that noise, bounds and steps are sums.  A step down aims at AIM below the
+ * SLO, a step up begins at RAISE below it; both are widened by the noise. */
+#include "power/governor.h"
+
+#include <math.h>
+
+#include "core/units.h"
+
+enum {
+    FIRST = 2,         /* readings before the first step */
+    HELD = 6,          /* readings before a step once it has settled */
+    SKIP = 1,          /* readings after a change that mix two settings */
+    REST = 3,          /* readings at the default after a violation, doubled each time ... */
+    REST_MOST = 48,    /* ... up to this */
+    BARRED = 30,       /* readings for which a setting is barred, doubled each time ... */
+    BARRED_MOST = 960, /* ... up to this */
+    COST_BARRED = 120, /* likewise, for its energy: a property of card and model */
+    MISSING_MOST = 2,  /* readings that may be missing in a row */
+    MEAN_OVER = 8,     /* readings */
+};
+static const double AIM = 0.06, AIM_NOISE = 2.6;     /* below the SLO, in ln; at least that noise */
+static const double RAISE = 0.02, RAISE_NOISE = 1.0; /* likewise */
+static const double STEP_LEAST = 0.03, STEP_HELD = 0.06; /* smaller ones are not worth a change */
+static const double STEP_MOST = 0.29;                    /* ln(4/3): at most a quarter lower */
+static const double NOISE_FIRST = 0.02, NOISE_LEAST = 0.005;
+static const double ELASTICITY_MOST = 4, FADE = 0.998; /* per reading */
+/* With a queue each step costs more than the one before. */
+static const double STEEPER = 1.25;
+static const double SEEN = 0.3; /* an elasticity below this may be a response that is late */
+/* ln of energy per token, whose noise is that of what is asked for. */
+static const double COSTLIER = 0.04, COST_NOISE = 3, COST_NOISE_FIRST = 0.05;
+static const double POWER_AIM = 0.03, POWER_EXPONENT = 3, POWER_UP_MOST = 0.14;
+
+const char *governor_action_name(enum governor_action action)
+{
+    static const char *const NAMES[] = {"learn",  "hold",     "lower",    "raise", "cap",
+                                        "costly", "violated", "overload", "stale"};
+    return NAMES[action];
+}
+
+/* ---- state ---- */
+
+static const struct governor_level NO_LEVEL = {.mean = UNKNOWN, .cost = UNKNOWN, .watts = UNKNOWN};
+
+static size_t top(const struct governor *g)
+{
+    return g->options.count - 1;
+}
+
+static double value(const struct governor *g, size_t index)
+{
+    return g->options.settings[index];
+}
+
+static size_t lowest(const struct governor *g)
+{
+    size_t index = 0;
+    while (index < top(g) && value(g, index) < g->options.lowest - 1e-9)
+        index++;
+    return index;
+}
+
+void governor_init(struct governor *governor, const struct governor_options *options)
+{
+    *governor = (struct governor){
+        .options = *options,
+        .now = NO_LEVEL,
+        .before = NO_LEVEL,
+        .last = UNKNOWN,
+        .best_cost = UNKNOWN,
+        .noise = NOISE_FIRST,
+        .cost_noise = COST_NOISE_FIRST,
+        .cost_last = UNKNOWN,
+        .elasticity = options->elasticity > 0 ? options->elasticity : 1,
+        .model_factor = options->slowdown ? 1 : UNKNOWN,
+        .floor_span = BARRED,
+        .over_span = BARRED,
+        .rest_span = REST,
+        .t_s = -INFINITY,
+    };
+    governor->options.elasticity = governor->elasticity;
+    governor->at = governor->ceiling = top(governor);
+    governor->over = options->count;
+    governor->from = value(governor, governor->at);
+}
+
+static unsigned doubled(unsigned span, unsigned most)
+{
+    return span * 2 < most ? span * 2 : most;
+}
+
+static struct governor_decision stay(const struct governor *g, enum governor_action action)
+{
+    return (struct governor_decision){action, g->at, g->at == top(g), false};
+}
+
+static struct governor_decision move(struct governor *g, size_t to, enum governor_action action)
+{
+    if (to == g->at)
+        return stay(g, action);
+    struct governor_decision decision = {action, to, to == top(g), true};
+    if (g->options.is_advice)
+        return decision;
+    g->before = g->now;
+    g->from = value(g, g->at);
+    g->now = NO_LEVEL;
+    g->last = g->cost_last = UNKNOWN;
+    g->at = to;
+    g->skip = SKIP;
+    g->is_learned = false;
+    if (action != GOVERNOR_LOWER)
+        g->best_cost = UNKNOWN;
+    return decision;
+}
+
+/* Settings below this one are barred, for a while. */
+static void bar_below(struct governor *g, size_t floor)
+{
+    if (g->options.is_advice)
+        return;
+    g->floor = floor;
+    g->floor_left = g->floor_span;
+    g->floor_span = doubled(g->floor_span, BARRED_MOST);
+    g->calm = 0;
+}
+
+static void age(struct governor *g)
+{
+    if (g->floor_left && !--g->floor_left)
+        g->floor = 0;
+    if (g->over_left && !--g->over_left)
+        g->over = g->options.count;
+    if (g->rest)
+        g->rest--;
+    /* A plant that changed long ago is another one. */
+    if (++g->calm > 4 * g->floor_span) {
+        g->floor_span = g->floor_span / 2 > BARRED ? g->floor_span / 2 : BARRED;
+        g->rest_span = REST;
+        g->calm = 0;
+    }
+    g->elasticity = fmax(g->options.elasticity, g->elasticity * FADE);
+}
+
+/* ---- levels ---- */
+
+/* The mean of the first MEAN_OVER, then one that forgets. */
+static void add_to(double *mean, unsigned count, double found)
+{
+    double weight = 1.0 / (count < MEAN_OVER ? count : MEAN_OVER);
+    if (is_known(found))
+        *mean = is_known(*mean) ? *mean + weight * (found - *mean) : found;
+}
+
+/* Updates the standard deviation of readings by two in a row.  A change of the load is not noise, so that one of them
+ * counts for so much at most; quick to grow and slow to fall, it is rather too large, by a quarter. */
+static void learn_noise(double *noise, double *last, double reading)
+{
+    double variance = *noise * *noise;
+    if (is_known(*last) && is_known(reading)) {
+        double found = fmin((reading - *last) * (reading - *last) / 2, 9 * variance);
+        double weight = found > variance ? 0.1 : 0.03;
+        *noise = fmax(NOISE_LEAST, sqrt(variance * (1 - weight) + weight * found));
+    }
+    *last = reading;
+}
+
+static void learn_level(struct governor *g, const struct governor_reading *reading)
+{
+    struct governor_level *now = &g->now;
+    double level = log(reading->latency), cost = ratio(reading->power_w, reading->work_per_s);
+    now->count++;
+    add_to(&now->watts, now->count, reading->power_w);
+    add_to(&now->cost, now->count, cost);
+    learn_noise(&g->cost_noise, &g->cost_last, log(cost));
+    if (!g->options.has_slo)
+        return;
+    learn_noise(&g->noise, &g->last, level);
+    if (level > now->mean + 3 * g->noise + 0.02) /* a late response, or more load */
+        *now = (struct governor_level){1, level, now->cost, now->watts};
+    else
+        add_to(&now->mean, now->count, level);
+}
+
+/* Standard error of the difference of the two levels. */
+static double difference_error(const struct governor *g)
+{
+    double counts = 1.0 / fmax(1, g->now.count) + 1.0 / fmax(1, g->before.count);
+    return g->noise * sqrt(counts);
+}
+
+static double aim(const struct governor *g)
+{
+    return -fmax(AIM, AIM_NOISE * g->noise);
+}
+
+static double raise_at(const struct governor *g)
+{
+    return -fmax(RAISE, RAISE_NOISE * g->noise);
+}
+
+/* What the last step did to latency, per ln of the setting; UNKNOWN without two levels. */
+static double observed_elasticity(const struct governor *g)
+{
+    double step = log(g->from / value(g, g->at));
+    return fabs(step) > 1e-9 ? (g->now.mean - g->before.mean) / step : UNKNOWN;
+}
+
+static double model_step(const struct governor *g, double from, size_t to)
+{
+    size_t at = g->at;
+    for (size_t i = 0; i < g->options.count; i++)
+        if (value(g, i) == from)
+            at = i;
+    return log(g->options.slowdown[to] / g->options.slowdown[at]);
+}
+
+/* Holds the last step against the bound and against the model. */
+static void learn_step(struct governor *g)
+{
+    double seen = observed_elasticity(g), error = difference_error(g);
+    double step = log(g->from / value(g, g->at));
+    if (!is_known(seen) || !(step > 0))
+        return;
+    double certain = seen - error / step;
+    g->is_flat = seen + error / step < SEEN;
+    if (certain > g->elasticity)
+        g->elasticity = fmin(certain * STEEPER, ELASTICITY_MOST);
+    if (!is_known(g->model_factor))
+        return;
+    double expected = model_step(g, g->from, g->at) * g->model_factor;
+    double found = g->now.mean - g->before.mean;
+    g->is_model_proven = found <= expected + error + 0.02;
+    if (g->is_model_proven)
+        return;
+    if (expected > 0.05 && found / expected < 2)
+        g->model_factor *= found / expected;
+    else
+        g->model_factor = UNKNOWN;
+}
+
+/* ---- where to ---- */
+
+/* ln of the latency at a setting relative to now, at worst. */
+static double worst_change(const struct governor *g, double now, size_t to)
+{
+    double bound = g->elasticity * log(now / value(g, to));
+    double still_held = bound + aim(g) + g->noise; /* the bound takes it up to the SLO */
+    if (!is_known(g->model_factor) || !is_known(g->options.slowdown[to]))
+        return g->is_flat ? still_held : bound;
+    double model = model_step(g, value(g, g->at), to) * g->model_factor;
+    /* Until a step went as the model said, one that it is wrong about must still hold the SLO. */
+    return g->is_model_proven ? model : fmax(model, still_held);
+}
+
+/* The model's least energy: below it there is nothing to gain. */
+static size_t model_floor(const struct governor *g)
+{
+    size_t best = 0;
+    double least = INFINITY;
+    for (size_t i = 0; g->options.energy && i < g->options.count; i++)
+        if (g->options.energy[i] < least) {
+            least = g->options.energy[i];
+            best = i;
+        }
+    return best;
+}
+
+static size_t floor_of(const struct governor *g)
+{
+    size_t floor = lowest(g), model = is_known(g->model_factor) ? model_floor(g) : 0;
+    floor = g->floor > floor ? g->floor : floor;
+    floor = model > floor ? model : floor;
+    return floor < g->ceiling ? floor : g->ceiling;
+}
+
+/* The clock that the readings are of: the default is a range, and power or heat may hold the card below it. */
+static double running_at(const struct governor *g, const struct governor_reading *reading)
+{
+    double set = value(g, g->at);
+    bool lower = is_known(reading->setting) && reading->setting > 0 && reading->setting < set &&
+                 !(reading->utilization < 0.05);
+    return lower ? reading->setting : set;
+}
+
+/* A setting is left for a lower one after a few readings that happened to be low: their error is against us. */
+static double level_at_most(const struct governor *g)
+{
+    return g->now.mean + g->noise / sqrt(g->now.count < MEAN_OVER ? g->now.count : MEAN_OVER);
+}
+
+/* The lowest setting that holds the SLO at worst; the present one when none is worth it. */
+static size_t lower_by_latency(const struct governor *g, const struct governor_reading *reading,
+                               double least)
+{
+    double now = running_at(g, reading), slack = aim(g) - level_at_most(g);
+    size_t best = g->at;
+    for (size_t to = g->at; to-- > floor_of(g);) {
+        double step = log(now / value(g, to));
+        if (step > STEP_MOST || worst_change(g, now, to) > slack)
+            break;
+        if (step >= least)
+            best = to;
+    }
+    return best;
+}
+
+/* A latency that hardly depends on the clock needs a larger step: assume half of the bound. */
+static size_t raise_by_latency(const struct governor *g)
+{
+    double wanted = log(value(g, g->at)) + 2 * fmax(g->now.mean - aim(g), STEP_LEAST);
+    size_t to = g->at;
+    while (to < g->ceiling && log(value(g, to)) < wanted)
+        to++;
+    return to;
+}
+
+/* ---- objectives ---- */
+
+/* The next setting that is worth a step up. */
+static size_t step_up(const struct governor *g)
+{
+    size_t to = g->at;
+    while (to < top(g) && log(value(g, to) / value(g, g->at)) < STEP_LEAST)
+        to++;
+    return to;
+}
+
+static struct governor_decision violated(struct governor *g, double latency)
+{
+    if (g->at >= g->ceiling) {
+        g->now = NO_LEVEL;
+        return stay(g, GOVERNOR_OVERLOAD);
+    }
+    double step = log(g->from / value(g, g->at));
+    double seen = (log(latency) - g->before.mean) / step;
+    if (step > 0 && g->now.count == 0 && seen > g->elasticity) /* not UNKNOWN */
+        g->elasticity = fmin(seen, ELASTICITY_MOST);
+    bar_below(g, step_up(g));
+    g->rest = g->rest_span;
+    g->rest_span = doubled(g->rest_span, REST_MOST);
+    return move(g, g->ceiling, GOVERNOR_VIOLATED);
+}
+
+/* Whether the steps down have passed the least energy per token; keeps the cheapest setting of them. */
+static bool is_costlier(struct governor *g)
+{
+    if (g->now.count > HELD || g->best == g->at || !(g->best_cost < g->now.cost)) {
+        g->best_cost = g->now.cost;
+        g->best_count = g->now.count;
+        g->best = g->at;
+    }
+    double error = g->cost_noise * sqrt(1.0 / g->now.count + 1.0 / g->best_count);
+    return g->best > g->at && log(g->now.cost / g->best_cost) > COSTLIER + COST_NOISE * error;
+}
+
+static struct governor_decision hold_latency(struct governor *g,
+                                             const struct governor_reading *reading)
+{
+    /* An unchanged latency may be one that has not responded yet. */
+    unsigned wait = g->is_flat || fabs(observed_elasticity(g)) >= SEEN ? 1 : FIRST;
+    bool is_fresh = !g->is_learned;
+    if (is_fresh && g->now.count < wait)
+        return stay(g, GOVERNOR_LEARN);
+    if (is_fresh)
+        learn_step(g);
+    g->is_learned = true;
+    if (is_costlier(g)) {
+        size_t back = g->best < g->ceiling ? g->best : g->ceiling;
+        g->floor_span = g->floor_span > COST_BARRED ? g->floor_span : COST_BARRED;
+        bar_below(g, back);
+        return move(g, back, GOVERNOR_COSTLY);
+    }
+    if (g->now.mean > raise_at(g) && g->now.count >= 3 && g->at < g->ceiling) {
+        bar_below(g, step_up(g));
+        return move(g, raise_by_latency(g), GOVERNOR_RAISE);
+    }
+    if (g->rest || (!is_fresh && g->now.count < HELD))
+        return stay(g, GOVERNOR_HOLD);
+    size_t to = lower_by_latency(g, reading, is_fresh ? STEP_LEAST : STEP_HELD);
+    return to < g->at ? move(g, to, GOVERNOR_LOWER) : stay(g, GOVERNOR_HOLD);
+}
+
+/* Moves the ceiling below the cap.  How much of the power is idle power is unknown: several steps may follow. */
+static struct governor_decision lower_ceiling(struct governor *g, double watts)
+{
+    double over = log(watts / g->options.max_power_w) + POWER_AIM;
+    double wanted = log(value(g, g->at)) - fmin(2 * STEP_MOST, fmax(over, STEP_LEAST));
+    size_t to = g->at;
+    while (to > lowest(g) && log(value(g, to)) > wanted)
+        to--;
+    if (!g->options.is_advice && to < g->at) {
+        g->over = g->at;
+        g->over_left = g->over_span;
+        g->over_span = doubled(g->over_span, BARRED_MOST);
+        g->ceiling = to;
+    }
+    return move(g, to, GOVERNOR_CAP);
+}
+
+/* Power grows with the cube of the clock at worst. */
+static void raise_ceiling(struct governor *g)
+{
+    double room = log(g->options.max_power_w / g->now.watts) - POWER_AIM;
+    double most = log(value(g, g->at)) + fmin(POWER_UP_MOST, room / POWER_EXPONENT);
+    size_t to = g->at;
+    if (g->ceiling == top(g) || g->at < g->ceiling || g->now.count < FIRST)
+        return;
+    while (to < top(g) && to + 1 < g->over && log(value(g, to + 1)) <= most)
+        to++;
+    if (log(value(g, to) / value(g, g->at)) >= STEP_LEAST || to == top(g))
+        g->ceiling = to;
+}
+
+/* Without an SLO: the ceiling, or what the model says costs less. */
+static struct governor_decision follow_ceiling(struct governor *g)
+{
+    size_t to = g->ceiling, best = model_floor(g);
+    if (g->options.energy && best < to)
+        to = best > lowest(g) ? best : lowest(g);
+    if (to == g->at || g->now.count < FIRST)
+        return stay(g, to == g->at ? GOVERNOR_HOLD : GOVERNOR_LEARN);
+    return move(g, to, to > g->at ? GOVERNOR_RAISE : GOVERNOR_LOWER);
+}
+
+/* ---- a reading ---- */
+
+static bool is_usable(const struct governor *g, const struct governor_reading *reading)
+{
+    bool has_latency = is_known(reading->latency) && reading->latency > 0;
+    bool has_power = is_known(reading->power_w) && reading->power_w > 0;
+    return reading->t_s > g->t_s && (has_latency || !g->options.has_slo) &&
+           (has_power || !is_known(g->options.max_power_w));
+}
+
+static struct governor_decision without_reading(struct governor *g)
+{
+    g->last = UNKNOWN;
+    if (g->unknown < MISSING_MOST && ++g->unknown < MISSING_MOST)
+        return stay(g, GOVERNOR_HOLD);
+    struct governor_decision decision = move(g, top(g), GOVERNOR_STALE);
+    g->ceiling = top(g);
+    g->now = g->before = NO_LEVEL;
+    return decision;
+}
+
+struct governor_decision governor_step(struct governor *governor,
+                                       const struct governor_reading *reading)
+{
+    struct governor *g = governor;
+    if (reading->is_waiting)
+        return stay(g, g->unknown ? GOVERNOR_STALE : GOVERNOR_LEARN);
+    if (!is_usable(g, reading))
+        return without_reading(g);
+    g->unknown = 0;
+    g->t_s = reading->t_s;
+    age(g);
+    bool is_above = value(g, g->at) > g->from; /* a late reading may be of the lower setting */
+    if (g->options.has_slo && reading->latency > 1 && !(g->skip && is_above))
+        return violated(g, reading->latency);
+    if (g->skip) {
+        g->skip--;
+        return stay(g, GOVERNOR_LEARN);
+    }
+    learn_level(g, reading);
+    if (reading->power_w > g->options.max_power_w)
+        return lower_ceiling(g, reading->power_w);
+    if (is_known(g->options.max_power_w))
+        raise_ceiling(g);
+    return g->options.has_slo ? hold_latency(g, reading) : follow_ceiling(g);
+}

@@ -1,0 +1,104 @@
+/* The control law of `ipw govern`: which clock, or power limit, is next.
+ *
+ * Pure: one reading in, one decision out.  Of the settings that hold the objectives (a latency below its SLO, a power
+ * below its cap) it looks for the one with the least energy: the lowest that the latency allows, unless a model or the
+ * measured energy per token says that a higher one costs less.  It relies on two bounds: at worst latency is inversely
+ * proportional to the clock, and power proportional to its cube.  A step that holds the objective by the bound holds it
+ * whatever part of the work is memory-bound.  Where a step shows that the bound was too optimistic, as with a queue, it
+ * is tightened.
+ *
+ * It does not oscillate: a setting that was too slow is barred for a time that doubles each time, a step down is taken
+ * only if it lands below the level at which a step up would be taken, and both levels follow the measured noise.
+ * A violated SLO, and readings that stop, bring the default back at once.
+ *
+ * Ownership: governor_init copies the options but not their arrays, which must stay. */
+#ifndef IPW_POWER_GOVERNOR_H
+#define IPW_POWER_GOVERNOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct governor_options {
+    const double *settings; /* MHz or W, ascending; the last is the default */
+    size_t count;
+    double lowest;      /* that may be set */
+    bool has_slo;       /* readings have a latency */
+    double max_power_w; /* UNKNOWN: no cap */
+    double elasticity;  /* at worst latency ~ setting^-elasticity: 1 for a clock, 2 for a limit */
+    const double *slowdown; /* by a model, of each setting, relative to the default; NULL: none */
+    const double *energy;   /* likewise */
+    bool is_advice;         /* nothing is set: what would be the next step from the default */
+};
+
+/* Means over the time since the last reading; UNKNOWN where there is none. */
+struct governor_reading {
+    double t_s;         /* since any beginning; ascending */
+    double latency;     /* relative to its SLO, the largest of several */
+    double power_w;     /* of the device */
+    double setting;     /* the clock that it ran at, MHz; it may be below the one that was set */
+    double utilization; /* 0..1 */
+    double work_per_s;  /* tokens */
+    bool is_waiting;    /* too few observations yet: no reading, and none is missing */
+};
+
+enum governor_action {
+    GOVERNOR_LEARN,    /* the first readings, or those right after a change */
+    GOVERNOR_HOLD,     /* within the dead band, or nothing better is known */
+    GOVERNOR_LOWER,    /* there is slack */
+    GOVERNOR_RAISE,    /* close to the SLO, or the power cap leaves room */
+    GOVERNOR_CAP,      /* above the power cap */
+    GOVERNOR_COSTLY,   /* the lower setting used more energy per token: back */
+    GOVERNOR_VIOLATED, /* SLO violated: default */
+    GOVERNOR_OVERLOAD, /* SLO violated at the default: nothing to do */
+    GOVERNOR_STALE,    /* readings have stopped: default */
+};
+const char *governor_action_name(enum governor_action action);
+
+struct governor_decision {
+    enum governor_action action;
+    size_t index;    /* of the setting */
+    bool is_default; /* the last one: nothing is to be set */
+    bool is_change;
+};
+
+/* One setting's readings since it was set. */
+struct governor_level {
+    unsigned count;
+    double mean;  /* of ln latency; the newest weigh more */
+    double cost;  /* mean energy per unit of work; UNKNOWN */
+    double watts; /* mean power; UNKNOWN */
+};
+
+struct governor {
+    struct governor_options options;
+    size_t at;
+    struct governor_level now, before; /* before: at the setting `from` */
+    double from;
+    double last;                  /* ln latency of the last reading; UNKNOWN */
+    double noise;                 /* standard deviation of ln latency */
+    double cost_last, cost_noise; /* likewise, of ln energy per unit of work */
+    double elasticity;            /* of latency, at worst, as measured */
+    double model_factor;   /* by how much the model was too optimistic; UNKNOWN: it was wrong */
+    bool is_model_proven;  /* a step went as it said */
+    bool is_flat;          /* latency did not respond to the last step */
+    bool is_learned;       /* the last step has been held against bound and model */
+    size_t floor, ceiling; /* the lowest and highest setting for now */
+    size_t over;           /* settings from here on were above the power cap */
+    unsigned floor_left, floor_span, over_left, over_span; /* readings for which these hold */
+    double best_cost;         /* the least energy per unit of work of these steps down ... */
+    unsigned best_count;      /* readings of it */
+    size_t best;              /* ... and its setting */
+    unsigned calm;            /* readings since a setting was barred */
+    unsigned rest, rest_span; /* readings at the default after a violation */
+    unsigned skip;            /* readings that still belong to the previous setting */
+    unsigned unknown;         /* readings in a row */
+    double t_s;               /* of the last one */
+};
+
+/* settings: at least one. */
+void governor_init(struct governor *governor, const struct governor_options *options);
+
+struct governor_decision governor_step(struct governor *governor,
+                                       const struct governor_reading *reading);
+
+#endif

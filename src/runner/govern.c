@@ -1,0 +1,620 @@
+/* One loop, in the thread of the command: wait for the end of an interval, read, decide, set.  Requests in flight at a
+ * change belong to both settings; the control law leaves the first reading after one out. */
+#include "runner/govern.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/ledger.h"
+#include "core/clock.h"
+#include "core/text.h"
+#include "port/http.h"
+#include "port/proc.h"
+#include "power/freq_model.h"
+#include "runner/gpu_control.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+#include "wire/prometheus.h"
+
+enum { BODY_MOST = 32 << 20, OBSERVATIONS_LEAST = 10, WINDOW_MOST = 6, LIMIT_STEPS = 40 };
+static const double QUANTILE = 0.95;
+static char *const RESTORE[] = {"/proc/self/exe", "sweep", "--restore", NULL};
+
+/* ---- names of metrics ---- */
+
+/* Histograms or summaries in seconds, or else two counters whose ratio is a mean. */
+struct metric_name {
+    const char *name, *seconds_total, *count_total;
+};
+
+static const struct metric_name NAMES[GOVERN_METRICS][10] = {
+    [GOVERN_TTFT] = {{.name = "vllm:time_to_first_token_seconds"},
+                     {.name = "sglang:time_to_first_token_seconds"},
+                     {.name = "trtllm_time_to_first_token_seconds"},
+                     {.name = "dynamo_frontend_time_to_first_token_seconds"},
+                     {.name = "time_to_first_token_seconds"},
+                     {.name = "ipw_time_to_first_token_seconds"}},
+    [GOVERN_ITL] = {{.name = "vllm:inter_token_latency_seconds"},
+                    {.name = "vllm:time_per_output_token_seconds"},
+                    {.name = "sglang:inter_token_latency_seconds"},
+                    {.name = "sglang:time_per_output_token_seconds"},
+                    {.name = "tgi_request_mean_time_per_token_duration"},
+                    {.name = "trtllm_time_per_output_token_seconds"},
+                    {.name = "dynamo_frontend_inter_token_latency_seconds"},
+                    {.name = "time_per_output_token_seconds"},
+                    {.name = "ipw_inter_token_latency_seconds"},
+                    {.name = "llamacpp:tokens_predicted_seconds_total",
+                     .seconds_total = "llamacpp:tokens_predicted_seconds_total",
+                     .count_total = "llamacpp:tokens_predicted_total"}},
+};
+static const char *const TOKENS[] = {"vllm:generation_tokens_total",
+                                     "sglang:generation_tokens_total",
+                                     "tgi_request_generated_tokens_sum",
+                                     "llamacpp:tokens_predicted_total", "ipw_output_tokens_total"};
+static const char *const METRIC_WORDS[GOVERN_METRICS] = {"time to first token",
+                                                         "inter-token latency"};
+
+/* ---- state ---- */
+
+struct loop {
+    const struct govern_options *options;
+    struct gpu_control *control;
+    const char *id; /* of the GPU */
+    struct session session;
+    struct http *http;
+    char url[1024];
+    struct prometheus older, newer;
+    bool has_older;
+    unsigned window; /* intervals since `older` */
+    const struct metric_name *names[GOVERN_METRICS];
+    char problem[160];
+    double *settings, *slowdown, *energy;
+    size_t count;
+    struct governor governor;
+    nanos start, from;
+    nanos older_at;      /* when `older` was read */
+    double power_sum[2]; /* default, governed */
+    size_t power_count[2];
+};
+
+static bool wants_latency(const struct govern_options *options)
+{
+    return is_known(options->slo_s[GOVERN_TTFT]) || is_known(options->slo_s[GOVERN_ITL]);
+}
+
+/* ---- settings ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static enum err list_clocks(struct loop *loop, struct sensor *sensor,
+                            const struct sensor_limits *limits, struct error *why)
+{
+    double memory_mhz =
+        is_known(limits->memory_max_mhz) ? limits->memory_max_mhz : limits->memory_mhz;
+    enum err err = sensor->driver->control->clocks(sensor, KNOB_GRAPHICS_CLOCK,
+                                                   is_known(memory_mhz) ? memory_mhz : 0,
+                                                   &loop->settings, &loop->count, why);
+    if (!err)
+        qsort(loop->settings, loop->count, sizeof *loop->settings, ascending);
+    return err;
+}
+
+static enum err list_limits(struct loop *loop, const struct sensor *sensor,
+                            const struct sensor_limits *limits, struct error *why)
+{
+    double low = limits->limit_min_w, high = limits->limit_default_w;
+    if (!(low > 0 && high >= low))
+        return err_set(why, ERR_UNSUPPORTED,
+                       "%s does not report between which power limits it can "
+                       "be set",
+                       sensor->id);
+    loop->settings = calloc(LIMIT_STEPS + 1, sizeof *loop->settings);
+    if (!loop->settings)
+        return err_no_memory(why);
+    for (size_t i = 0; i < LIMIT_STEPS; i++) {
+        double watts = ceil(low + (high - low) * (double)i / LIMIT_STEPS);
+        if (watts < high && (!loop->count || watts > loop->settings[loop->count - 1]))
+            loop->settings[loop->count++] = watts;
+    }
+    loop->settings[loop->count++] = high;
+    return ERR_OK;
+}
+
+static enum err check_lowest(const struct loop *loop, const struct sensor *sensor,
+                             struct error *why)
+{
+    double lowest = loop->options->lowest, most = loop->settings[loop->count - 1];
+    if (lowest > most)
+        return err_set(why, ERR_USAGE, "--lowest %g is above the highest setting of %s, %g", lowest,
+                       sensor->id, most);
+    return ERR_OK;
+}
+
+/* ---- the model ---- */
+
+/* The application that is asked for, or the only one. */
+static enum err find_application(const struct govern_options *options,
+                                 const struct freq_model *model, struct freq_curve *out,
+                                 double *lowest_mhz, struct error *why)
+{
+    struct freq_curve curve;
+    double lowest;
+    size_t found = 0;
+    if (!model->kind->application)
+        return err_set(why, ERR_BAD_VALUE,
+                       "%.160s: a model of kind %s keeps no applications: fit "
+                       "roofline",
+                       options->model, model->kind->name);
+    for (size_t i = 0; model->kind->application(model->state, i, &curve, &lowest); i++)
+        if (!options->application || str_equal_nocase(options->application, curve.application)) {
+            *out = curve;
+            *lowest_mhz = lowest;
+            found++;
+        }
+    if (found == 1)
+        return ERR_OK;
+    return err_set(why, ERR_USAGE,
+                   found ? "%.160s has several applications or GPUs: select one with "
+                           "--application"
+                         : "%.160s has no application '%.60s'",
+                   options->model, options->application ? options->application : "");
+}
+
+/* Time and energy of every setting, relative to the default; nothing is known of clocks that were not measured. */
+static enum err predict(struct loop *loop, const struct freq_model *model, struct error *why)
+{
+    struct freq_curve curve = {0};
+    double lowest = 0;
+    struct freq_prediction *at = calloc(loop->count, sizeof *at);
+    loop->slowdown = calloc(loop->count, sizeof *loop->slowdown);
+    loop->energy = calloc(loop->count, sizeof *loop->energy);
+    enum err err = at && loop->slowdown && loop->energy ? ERR_OK : err_no_memory(why);
+    if (!err)
+        err = find_application(loop->options, model, &curve, &lowest, why);
+    struct freq_target target = {.gpu = curve.gpu,
+                                 .application = curve.application,
+                                 .fmax_mhz = curve.fmax_mhz,
+                                 .idle_w = curve.idle_w};
+    if (!err)
+        err = freq_model_predict(model, &target, loop->settings, loop->count, at, why);
+    for (size_t i = 0; !err && i < loop->count; i++) {
+        const struct freq_value *last = at[loop->count - 1].figures;
+        bool is_known_clock = loop->settings[i] >= lowest - 1;
+        loop->slowdown[i] = ratio(at[i].figures[FREQ_TIME_S].value, last[FREQ_TIME_S].value);
+        loop->energy[i] = is_known_clock
+                              ? ratio(at[i].figures[FREQ_ENERGY_J].value, last[FREQ_ENERGY_J].value)
+                              : UNKNOWN;
+    }
+    if (!err && !is_known(loop->slowdown[0]))
+        err = err_set(why, ERR_BAD_VALUE, "%.160s does not predict time", loop->options->model);
+    free(at);
+    return err;
+}
+
+static enum err load_model(struct loop *loop, struct error *why)
+{
+    struct freq_model model;
+    if (!loop->options->model)
+        return ERR_OK;
+    enum err err = freq_model_load(&model, loop->options->model, why);
+    if (err)
+        return err;
+    err = predict(loop, &model, why);
+    freq_model_release(&model);
+    return err;
+}
+
+/* ---- the server's metrics ---- */
+
+/* A URL without a path is that of the server. */
+static enum err set_url(struct loop *loop, struct error *why)
+{
+    const char *given = loop->options->metrics_url, *host = strstr(given, "://");
+    const char *path = host && strchr(host + 3, '/') ? "" : "/metrics";
+    return str_join(loop->url, sizeof loop->url, given, path, "")
+               ? ERR_OK
+               : err_set(why, ERR_USAGE, "--metrics-url is too long");
+}
+
+static enum err fetch(struct loop *loop, struct prometheus *out, struct error *why)
+{
+    struct text body = {0};
+    struct http_response response = {0};
+    nanos timeout = loop->options->interval < 2 * NS_PER_S ? loop->options->interval : 2 * NS_PER_S;
+    timeout = timeout > NS_PER_S / 2 ? timeout : NS_PER_S / 2;
+    enum err err =
+        http_fetch(loop->http, loop->url, NULL, timeout, BODY_MOST, &body, &response, why);
+    if (!err && response.status / 100 != 2)
+        err = err_set(why, ERR_IO, "the metrics endpoint answered with HTTP status %d",
+                      response.status);
+    if (!err) {
+        err = prometheus_parse(out, text_get(&body), body.length, why);
+        if (err == ERR_BAD_VALUE)
+            (void)err_set(why, err,
+                          "the metrics endpoint did not answer in Prometheus' text format");
+    }
+    http_response_release(&response);
+    text_release(&body);
+    return err;
+}
+
+static bool has_metric(const struct prometheus *metrics, const struct metric_name *name)
+{
+    return name->count_total ? is_known(prometheus_increase(metrics, metrics, name->count_total))
+                             : prometheus_has(metrics, name->name);
+}
+
+/* A server may create its series with the first request: what is not there yet is looked for again. */
+static void find_names(struct loop *loop, const struct prometheus *metrics)
+{
+    for (int m = 0; m < GOVERN_METRICS; m++)
+        for (size_t i = 0; is_known(loop->options->slo_s[m]) && !loop->names[m] &&
+                           i < sizeof NAMES[m] / sizeof *NAMES[m] && NAMES[m][i].name;
+             i++)
+            if (has_metric(metrics, &NAMES[m][i]))
+                loop->names[m] = &NAMES[m][i];
+}
+
+/* Whether the metrics are those of an inference server that could have the metric later. */
+static bool is_server(const struct prometheus *metrics)
+{
+    static const char *const PREFIXES[] = {"vllm:",   "sglang:", "tgi_",
+                                           "trtllm_", "ipw_",    "dynamo_"};
+    for (size_t i = 0; i < metrics->count; i++)
+        for (size_t k = 0; k < sizeof PREFIXES / sizeof *PREFIXES; k++)
+            if (str_starts(metrics->items[i].name, PREFIXES[k]))
+                return true;
+    return false;
+}
+
+static enum err begin_metrics(struct loop *loop, struct error *why)
+{
+    if (!wants_latency(loop->options))
+        return ERR_OK;
+    enum err err = set_url(loop, why);
+    if (!err)
+        err = http_open(&loop->http, why);
+    if (!err)
+        err = fetch(loop, &loop->older, why);
+    if (err)
+        return err;
+    loop->has_older = true;
+    find_names(loop, &loop->older);
+    for (int m = 0; m < GOVERN_METRICS; m++)
+        if (is_known(loop->options->slo_s[m]) && !loop->names[m] && !is_server(&loop->older))
+            return err_set(why, ERR_NOT_FOUND,
+                           "the metrics endpoint has no metric of %s that is known (see "
+                           "ipw-govern(1))",
+                           METRIC_WORDS[m]);
+    return ERR_OK;
+}
+
+static void read_metric(struct loop *loop, enum govern_metric metric, struct govern_step *step)
+{
+    const struct metric_name *name = loop->names[metric];
+    struct prometheus_window window = {.mean = UNKNOWN, .quantile = UNKNOWN};
+    if (!name)
+        return;
+    if (name->count_total) {
+        double seconds = prometheus_increase(&loop->older, &loop->newer, name->seconds_total);
+        window.count = prometheus_increase(&loop->older, &loop->newer, name->count_total);
+        window.mean = ratio(seconds, window.count);
+    } else if (prometheus_between(&loop->older, &loop->newer, name->name, QUANTILE, &window)) {
+        return;
+    }
+    double slo_s = loop->options->slo_s[metric];
+    step->is_mean[metric] = !is_known(window.quantile) && is_known(window.mean);
+    step->latency_s[metric] = step->is_mean[metric] ? window.mean : window.quantile;
+    if (window.is_at_least && window.quantile <= slo_s) /* somewhere above the last bound */
+        step->latency_s[metric] = 2 * slo_s;
+    if (!(step->observations <= window.count))
+        step->observations = window.count;
+}
+
+static double tokens_between(const struct loop *loop)
+{
+    for (size_t i = 0; i < sizeof TOKENS / sizeof *TOKENS; i++) {
+        double tokens = prometheus_increase(&loop->older, &loop->newer, TOKENS[i]);
+        if (is_known(tokens))
+            return tokens;
+    }
+    return UNKNOWN;
+}
+
+/* The largest of latency / SLO; UNKNOWN unless every metric has a figure. */
+static double relative_latency(const struct loop *loop, const struct govern_step *step)
+{
+    double largest = 0;
+    for (int m = 0; m < GOVERN_METRICS; m++)
+        if (is_known(loop->options->slo_s[m])) {
+            double one = step->latency_s[m] / loop->options->slo_s[m];
+            largest = is_known(one) && is_known(largest) ? fmax(largest, one) : UNKNOWN;
+        }
+    return largest > 0 ? largest : UNKNOWN;
+}
+
+static void take_newer(struct loop *loop, nanos now)
+{
+    struct prometheus older = loop->older;
+    loop->older = loop->newer;
+    loop->newer = older;
+    loop->older_at = now;
+    loop->window = 0;
+}
+
+/* Reads the metrics of the time since `older`.  A few observations are no distribution: they wait for more. */
+static void read_metrics(struct loop *loop, nanos now, struct govern_step *step,
+                         struct governor_reading *reading)
+{
+    struct error why = {0};
+    if (!wants_latency(loop->options))
+        return;
+    loop->window++;
+    if (fetch(loop, &loop->newer, &why)) {
+        (void)str_copy(loop->problem, sizeof loop->problem, why.text);
+        step->problem = loop->problem;
+        loop->has_older = false;
+        return;
+    }
+    find_names(loop, &loop->newer);
+    if (!loop->has_older) { /* after an outage: what happened since the last reading is not of this interval */
+        step->problem = "first reading";
+        loop->has_older = true;
+        take_newer(loop, now);
+        return;
+    }
+    for (int m = 0; m < GOVERN_METRICS; m++)
+        if (is_known(loop->options->slo_s[m]))
+            read_metric(loop, m, step);
+    reading->latency = relative_latency(loop, step);
+    step->tokens_per_s = ratio(tokens_between(loop), seconds(now - loop->older_at));
+    reading->work_per_s = step->tokens_per_s > 0 ? step->tokens_per_s : UNKNOWN;
+    bool is_few = step->observations < OBSERVATIONS_LEAST && !(reading->latency > 1);
+    if (is_few && step->observations > 0 && loop->window < WINDOW_MOST) {
+        reading->is_waiting = true;
+        step->problem = "too few requests yet";
+        return;
+    }
+    if (!is_known(reading->latency))
+        step->problem = "no requests";
+    take_newer(loop, now);
+}
+
+/* ---- the GPU ---- */
+
+static const struct ledger_device *find_device(const struct loop *loop, const struct ledger *ledger)
+{
+    for (size_t i = 0; i < ledger->count; i++)
+        if (ledger->devices[i].has_energy && !strcmp(ledger->devices[i].sensor->id, loop->id))
+            return &ledger->devices[i];
+    return NULL;
+}
+
+static double gauge(const struct ledger_device *device, enum quantity quantity)
+{
+    return device->gauges[quantity].present ? device->gauges[quantity].mean : UNKNOWN;
+}
+
+static void read_device(struct loop *loop, nanos to, struct govern_step *step)
+{
+    struct ledger ledger;
+    sampler_settle(loop->session.sampler, to);
+    if (ledger_take(loop->session.sampler, loop->from, to, NULL, &ledger))
+        return;
+    const struct ledger_device *device = find_device(loop, &ledger);
+    if (device) {
+        if (device->energy.coverage > 0.5)
+            step->power_w = device->power_mean;
+        step->clock_mhz = gauge(device, QTY_CLOCK);
+        step->utilization = gauge(device, QTY_UTILISATION) / 100;
+    }
+    ledger_release(&ledger);
+}
+
+static enum err open_gpu(struct loop *loop, struct govern_result *out, struct error *why)
+{
+    const struct govern_options *options = loop->options;
+    struct sensor_limits limits;
+    unsigned knobs = 1U << options->knob | GPU_CONTROL_IN_USE;
+    enum err err = options->dry_run
+                       ? gpu_control_look(options->devices, &loop->control, why)
+                       : gpu_control_begin(options->devices, knobs, RESTORE, &loop->control, why);
+    if (err)
+        return err;
+    struct sensor *sensor = gpu_control_sensor(loop->control);
+    (void)str_copy(out->device, sizeof out->device, sensor->id);
+    loop->id = out->device;
+    (void)str_copy(out->name, sizeof out->name, sensor->name);
+    err = sensor->driver->control->limits(sensor, &limits, why);
+    if (!err)
+        err = options->knob == KNOB_POWER_LIMIT ? list_limits(loop, sensor, &limits, why)
+                                                : list_clocks(loop, sensor, &limits, why);
+    if (!err)
+        err = check_lowest(loop, sensor, why);
+    if (err)
+        return err;
+    struct session_options session = {
+        .sensors = {.devices = options->devices[0] ? options->devices : NULL},
+        .drivers = sensor->driver->name};
+    err = session_open(&loop->session, &session, why);
+    if (!err)
+        sampler_ready(loop->session.sampler);
+    return err;
+}
+
+/* ---- the loop ---- */
+
+static enum err set_decided(struct loop *loop, const struct govern_step *step, struct error *why)
+{
+    enum sensor_knob knob = loop->options->knob;
+    if (!step->decision.is_change || loop->options->dry_run)
+        return ERR_OK;
+    return step->decision.is_default ? gpu_control_reset(loop->control, knob, why)
+                                     : gpu_control_set(loop->control, knob, step->decided, why);
+}
+
+/* A limit is no clock: what the GPU ran at says nothing of it. */
+static double running_setting(const struct loop *loop, const struct govern_step *step)
+{
+    return loop->options->knob == KNOB_GRAPHICS_CLOCK ? step->clock_mhz : UNKNOWN;
+}
+
+static void count_step(struct loop *loop, const struct govern_step *step, bool was_default,
+                       struct govern_result *out)
+{
+    bool has_reading = wants_latency(loop->options) ? !step->problem : is_known(step->power_w);
+    out->steps++;
+    out->readings += has_reading;
+    out->violations += step->is_violated;
+    out->changes += step->decision.is_change && !loop->options->dry_run;
+    if (has_reading && is_known(step->power_w)) {
+        loop->power_sum[!was_default] += step->power_w;
+        loop->power_count[!was_default]++;
+    }
+}
+
+static enum err take_step(struct loop *loop, nanos to, const struct govern_watch *watch,
+                          struct govern_result *out, struct error *why)
+{
+    struct govern_step step = {.t_s = seconds(to - loop->start),
+                               .latency_s = {UNKNOWN, UNKNOWN},
+                               .observations = UNKNOWN,
+                               .power_w = UNKNOWN,
+                               .clock_mhz = UNKNOWN,
+                               .utilization = UNKNOWN,
+                               .tokens_per_s = UNKNOWN,
+                               .setting = UNKNOWN,
+                               .decided = UNKNOWN};
+    struct governor_reading reading = {.t_s = step.t_s, .latency = UNKNOWN, .work_per_s = UNKNOWN};
+    bool was_default = loop->governor.at + 1 == loop->count;
+    read_device(loop, to, &step);
+    read_metrics(loop, to, &step, &reading);
+    reading.power_w = step.power_w;
+    reading.utilization = step.utilization;
+    reading.setting = running_setting(loop, &step);
+    step.is_violated = reading.latency > 1 || step.power_w > loop->options->max_power_w;
+    step.decision = governor_step(&loop->governor, &reading);
+    if (!step.decision.is_default)
+        step.decided = loop->settings[step.decision.index];
+    enum err err = set_decided(loop, &step, why);
+    if (err)
+        return err;
+    if (!loop->options->dry_run)
+        step.setting = step.decided;
+    count_step(loop, &step, was_default, out);
+    loop->from = to;
+    return watch->step(watch->context, &step, why);
+}
+
+static enum err run_loop(struct loop *loop, const struct govern_watch *watch,
+                         struct govern_result *out, struct error *why)
+{
+    const struct govern_options *options = loop->options;
+    enum err err = ERR_OK;
+    loop->start = loop->from = loop->older_at = clock_now();
+    while (!err && !out->signal) {
+        nanos to = loop->from + options->interval, now;
+        nanos end = options->duration ? loop->start + options->duration : INT64_MAX;
+        while (!out->signal && (now = clock_now()) < (to < end ? to : end))
+            out->signal = proc_poll_signal((to < end ? to : end) - now);
+        if (out->signal || (now >= end && end < to))
+            break;
+        err = take_step(loop, now, watch, out, why);
+        if (!out->signal)
+            out->signal = proc_poll_signal(0);
+    }
+    return err;
+}
+
+static void name_metrics(const struct loop *loop, struct govern_result *out)
+{
+    for (int m = 0; m < GOVERN_METRICS; m++)
+        out->metric_name[m] = loop->names[m] ? loop->names[m]->name : NULL;
+}
+
+static void take_result(struct loop *loop, struct govern_result *out)
+{
+    nanos now = clock_now();
+    struct ledger ledger;
+    name_metrics(loop, out); /* some appear with the first request */
+    out->seconds = seconds(now - loop->start);
+    out->default_w = ratio(loop->power_sum[0], (double)loop->power_count[0]);
+    out->governed_w = ratio(loop->power_sum[1], (double)loop->power_count[1]);
+    sampler_settle(loop->session.sampler, now);
+    if (ledger_take(loop->session.sampler, loop->start, now, NULL, &ledger))
+        return;
+    const struct ledger_device *device = find_device(loop, &ledger);
+    if (device)
+        out->energy = device->energy;
+    ledger_release(&ledger);
+}
+
+static void release(struct loop *loop)
+{
+    if (loop->session.sampler)
+        session_close(&loop->session);
+    http_close(loop->http);
+    prometheus_release(&loop->older);
+    prometheus_release(&loop->newer);
+    free(loop->settings);
+    free(loop->slowdown);
+    free(loop->energy);
+}
+
+static void init_governor(struct loop *loop)
+{
+    const struct govern_options *options = loop->options;
+    bool is_clock = options->knob == KNOB_GRAPHICS_CLOCK;
+    double highest = loop->settings[loop->count - 1];
+    governor_init(&loop->governor, &(struct governor_options){
+                                       .settings = loop->settings,
+                                       .count = loop->count,
+                                       .lowest = is_known(options->lowest) ? options->lowest
+                                                 : is_clock                ? highest / 2
+                                                                           : loop->settings[0],
+                                       .has_slo = wants_latency(options),
+                                       .max_power_w = options->max_power_w,
+                                       .elasticity = is_clock ? 1 : 2,
+                                       .slowdown = loop->slowdown,
+                                       .energy = loop->energy,
+                                       .is_advice = options->dry_run,
+                                   });
+}
+
+enum err govern_execute(const struct govern_options *options, const struct govern_watch *watch,
+                        struct govern_result *out, struct error *why)
+{
+    struct loop loop = {.options = options};
+    struct error late = {0};
+    *out = (struct govern_result){.default_w = UNKNOWN,
+                                  .governed_w = UNKNOWN,
+                                  .energy = energy_unknown("no reading of the GPU")};
+    enum err err = begin_metrics(&loop, why);
+    if (!err)
+        err = open_gpu(&loop, out, why);
+    if (!err)
+        err = load_model(&loop, why);
+    if (!err) {
+        init_governor(&loop);
+        name_metrics(&loop, out);
+        watch->begin(watch->context, out);
+        err = run_loop(&loop, watch, out, why);
+    }
+    /* First of all: the rest takes a moment. */
+    enum err ended = gpu_control_end(loop.control, &late);
+    loop.control = NULL;
+    if (ended && !err) {
+        err = ended;
+        *why = late;
+    }
+    if (loop.start)
+        take_result(&loop, out);
+    out->was_set = out->changes > 0;
+    release(&loop);
+    return err;
+}

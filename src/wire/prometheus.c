@@ -1,0 +1,401 @@
+/* Lines are split by hand: a name, labels in braces with three escapes, a number, perhaps a time and, in OpenMetrics,
+ * an exemplar.  Samples are sorted, so that one of the older reading is found by bisection, and a histogram is a run of
+ * neighbors.  Sets of labels are told apart by a hash that does not depend on their order. */
+#include "wire/prometheus.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/grow.h"
+#include "core/hash.h"
+#include "core/text.h"
+#include "core/units.h"
+
+enum { SAMPLES_MOST = 1 << 18, LABEL_MAX = 256, NUMBER_MAX = 48 };
+
+/* ---- one line ---- */
+
+struct cursor {
+    const char *at, *end;
+};
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static void skip_space(struct cursor *c)
+{
+    while (c->at < c->end && is_space(*c->at))
+        c->at++;
+}
+
+static bool take_char(struct cursor *c, char wanted)
+{
+    skip_space(c);
+    if (c->at == c->end || *c->at != wanted)
+        return false;
+    c->at++;
+    return true;
+}
+
+/* Up to white space or one of the characters in `stops`; false when it is empty or too long. */
+static bool take_word(struct cursor *c, const char *stops, char *to, size_t size)
+{
+    const char *from = c->at;
+    while (c->at < c->end && !is_space(*c->at) && (!*c->at || !strchr(stops, *c->at)))
+        c->at++;
+    size_t length = (size_t)(c->at - from);
+    if (!length || length >= size || memchr(from, '\0', length))
+        return false;
+    memcpy(to, from, length);
+    to[length] = '\0';
+    return true;
+}
+
+/* What is between quotes; truncated to fit, but hashed whole by the caller through *hash. */
+static bool take_quoted(struct cursor *c, char *to, size_t size, uint64_t *hash)
+{
+    size_t length = 0;
+    if (!take_char(c, '"'))
+        return false;
+    while (c->at < c->end && *c->at != '"') {
+        char byte = *c->at++;
+        if (byte == '\\' && c->at < c->end) {
+            byte = *c->at++;
+            byte = byte == 'n' ? '\n' : byte;
+        }
+        *hash = hash_bytes(*hash, &byte, 1);
+        if (length + 1 < size)
+            to[length++] = byte;
+    }
+    to[length] = '\0';
+    return take_char(c, '"');
+}
+
+/* Numbers as Go and Python write them. */
+static bool read_number(const char *word, double *out)
+{
+    bool minus = *word == '-';
+    const char *digits = word + (minus || *word == '+');
+    if (str_equal_nocase(digits, "inf") || str_equal_nocase(digits, "infinity")) {
+        *out = minus ? -INFINITY : INFINITY;
+        return true;
+    }
+    if (str_equal_nocase(digits, "nan")) {
+        *out = NAN;
+        return true;
+    }
+    return parse_double(word, out) == ERR_OK;
+}
+
+/* One label, or the name in quotes that may be in its place. */
+static bool take_label(struct cursor *c, struct prometheus_sample *sample)
+{
+    char name[LABEL_MAX], value[LABEL_MAX];
+    uint64_t hash = HASH_START;
+    skip_space(c);
+    if (c->at < c->end && *c->at == '"') {
+        if (sample->name[0] || !take_quoted(c, value, sizeof value, &hash))
+            return false;
+        return str_copy(sample->name, sizeof sample->name, value);
+    }
+    if (!take_word(c, "=,}\"", name, sizeof name) || !take_char(c, '='))
+        return false;
+    hash = hash_bytes(hash, name, strlen(name) + 1);
+    if (!take_quoted(c, value, sizeof value, &hash))
+        return false;
+    if (!strcmp(name, "le"))
+        return read_number(value, &sample->le) && !isnan(sample->le);
+    if (!strcmp(name, "quantile"))
+        return read_number(value, &sample->quantile) && sample->quantile >= 0 &&
+               sample->quantile <= 1;
+    sample->series += hash_mix(hash);
+    return true;
+}
+
+static bool take_labels(struct cursor *c, struct prometheus_sample *sample)
+{
+    if (!take_char(c, '{'))
+        return true;
+    while (!take_char(c, '}'))
+        if (!take_label(c, sample) || (!take_char(c, ',') && (c->at == c->end || *c->at != '}')))
+            return false;
+    return true;
+}
+
+/* The time must be a number where there is one; after "#" is an exemplar. */
+static bool take_rest(struct cursor *c)
+{
+    char word[NUMBER_MAX];
+    double ignored;
+    skip_space(c);
+    if (c->at == c->end || *c->at == '#')
+        return true;
+    if (!take_word(c, "", word, sizeof word) || !read_number(word, &ignored))
+        return false;
+    skip_space(c);
+    return c->at == c->end || *c->at == '#';
+}
+
+static bool read_sample(const char *line, size_t length, struct prometheus_sample *out)
+{
+    struct cursor c = {line, line + length};
+    char word[NUMBER_MAX];
+    *out = (struct prometheus_sample){.le = UNKNOWN, .quantile = UNKNOWN};
+    skip_space(&c);
+    if (c.at < c.end && *c.at != '{' && !take_word(&c, "{\"", out->name, sizeof out->name))
+        return false;
+    if (!take_labels(&c, out) || !out->name[0])
+        return false;
+    skip_space(&c);
+    return take_word(&c, "", word, sizeof word) && read_number(word, &out->value) && take_rest(&c);
+}
+
+/* ---- a reading ---- */
+
+/* Unknown first, so that every order is total. */
+static int compare_numbers(double a, double b)
+{
+    if (isnan(a) || isnan(b))
+        return isnan(b) - isnan(a);
+    return (a > b) - (a < b);
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct prometheus_sample *a = left, *b = right;
+    int order = strcmp(a->name, b->name);
+    if (!order)
+        order = (a->series > b->series) - (a->series < b->series);
+    if (!order)
+        order = compare_numbers(a->le, b->le);
+    return order ? order : compare_numbers(a->quantile, b->quantile);
+}
+
+static enum err add_line(struct prometheus *out, const char *line, size_t length)
+{
+    struct prometheus_sample sample;
+    while (length && (is_space(line[length - 1]) || line[length - 1] == '\r'))
+        length--;
+    size_t blank = 0;
+    while (blank < length && is_space(line[blank]))
+        blank++;
+    if (blank == length || line[blank] == '#')
+        return ERR_OK;
+    if (out->count == SAMPLES_MOST || !read_sample(line, length, &sample)) {
+        out->skipped++;
+        return ERR_OK;
+    }
+    struct prometheus_sample *items =
+        grow(out->items, &out->capacity, out->count, sizeof *out->items);
+    if (!items)
+        return ERR_NO_MEMORY;
+    out->items = items;
+    items[out->count++] = sample;
+    return ERR_OK;
+}
+
+enum err prometheus_parse(struct prometheus *out, const char *text, size_t length,
+                          struct error *why)
+{
+    const char *end = text + length;
+    out->count = out->skipped = 0;
+    while (text < end) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        size_t line = (size_t)((stop ? stop : end) - text);
+        if (add_line(out, text, line))
+            return err_no_memory(why);
+        text += line + 1;
+    }
+    if (!out->count && out->skipped)
+        return err_set(why, ERR_BAD_VALUE, "not Prometheus' text format");
+    if (out->count)
+        qsort(out->items, out->count, sizeof *out->items, compare);
+    return ERR_OK;
+}
+
+void prometheus_release(struct prometheus *metrics)
+{
+    free(metrics->items);
+    *metrics = (struct prometheus){0};
+}
+
+/* The first sample of a name, or where it would be. */
+static size_t first_of(const struct prometheus *metrics, const char *name)
+{
+    size_t low = 0, high = metrics->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(metrics->items[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_named(const struct prometheus *metrics, size_t i, const char *name)
+{
+    return i < metrics->count && !strcmp(metrics->items[i].name, name);
+}
+
+static bool part_of(const char *name, const char *suffix, char *to, size_t size)
+{
+    return str_join(to, size, name, suffix, "");
+}
+
+bool prometheus_has(const struct prometheus *metrics, const char *name)
+{
+    char part[sizeof metrics->items->name];
+    return part_of(name, "_count", part, sizeof part) &&
+           is_named(metrics, first_of(metrics, part), part);
+}
+
+/* ---- between two readings ---- */
+
+/* The same sample of the older reading; 0 without one: it has appeared since. */
+static double value_before(const struct prometheus *older, const struct prometheus_sample *sample)
+{
+    const struct prometheus_sample *found =
+        older->count ? bsearch(sample, older->items, older->count, sizeof *sample, compare) : NULL;
+    return found && is_known(found->value) ? found->value : 0;
+}
+
+static double grown(const struct prometheus *older, const struct prometheus_sample *sample)
+{
+    double before = value_before(older, sample);
+    if (!is_known(sample->value))
+        return 0;
+    return sample->value >= before ? sample->value - before : sample->value;
+}
+
+double prometheus_increase(const struct prometheus *older, const struct prometheus *newer,
+                           const char *name)
+{
+    size_t i = first_of(newer, name);
+    double sum = is_named(newer, i, name) ? 0 : UNKNOWN;
+    for (; is_named(newer, i, name); i++)
+        sum += grown(older, &newer->items[i]);
+    return sum;
+}
+
+struct bucket {
+    double le, count;
+};
+
+static int compare_buckets(const void *left, const void *right)
+{
+    const struct bucket *a = left, *b = right;
+    return compare_numbers(a->le, b->le);
+}
+
+/* A whole histogram starts again when one of its buckets does: the others may have passed their old counts. */
+static bool was_reset(const struct prometheus *older, const struct prometheus_sample *series,
+                      size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (series[i].value < value_before(older, &series[i]))
+            return true;
+    return false;
+}
+
+/* What one series adds to each of its buckets alone; cumulative counts that fall are not believed. */
+static void add_series(const struct prometheus *older, const struct prometheus_sample *series,
+                       size_t count, struct bucket *out)
+{
+    static const struct prometheus NONE;
+    double below = 0;
+    if (was_reset(older, series, count))
+        older = &NONE;
+    for (size_t i = 0; i < count; i++) {
+        double up_to = is_known(series[i].value) ? grown(older, &series[i]) : below;
+        out[i] = (struct bucket){series[i].le, fmax(0, up_to - below)};
+        below = fmax(below, up_to);
+    }
+}
+
+/* The quantile of buckets that ascend, as Prometheus has it: linear in its bucket, the first of which begins at 0. */
+static void find_quantile(const struct bucket *buckets, size_t count, double p,
+                          struct prometheus_window *out)
+{
+    double total = 0, below = 0, bound = 0, previous = 0;
+    for (size_t i = 0; i < count; i++)
+        total += buckets[i].count;
+    for (size_t i = 0; i < count && total > 0; i++) {
+        double inside = 0;
+        for (bound = buckets[i].le; i + 1 < count && buckets[i + 1].le == bound; i++)
+            inside += buckets[i].count;
+        inside += buckets[i].count;
+        if (below + inside >= p * total && inside > 0) {
+            out->is_at_least = isinf(bound);
+            out->quantile = out->is_at_least
+                                ? previous
+                                : previous + (bound - previous) * (p * total - below) / inside;
+            return;
+        }
+        below += inside;
+        previous = bound > 0 ? bound : 0;
+    }
+}
+
+static enum err quantile_of_buckets(const struct prometheus *older, const struct prometheus *newer,
+                                    const char *name, double p, struct prometheus_window *out)
+{
+    size_t first = first_of(newer, name), count = 0;
+    while (is_named(newer, first + count, name))
+        count++;
+    struct bucket *buckets = calloc(count + 1, sizeof *buckets);
+    if (!buckets)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0, length; i < count; i += length) {
+        const struct prometheus_sample *series = &newer->items[first + i];
+        for (length = 1; i + length < count && series[length].series == series->series;)
+            length++;
+        add_series(older, series, length, &buckets[i]);
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!isnan(buckets[i].le))
+            buckets[kept++] = buckets[i];
+    qsort(buckets, kept, sizeof *buckets, compare_buckets);
+    find_quantile(buckets, kept, p, out);
+    free(buckets);
+    return ERR_OK;
+}
+
+/* The quantile that a summary has next above p, of the label set with the largest. */
+static void quantile_of_summary(const struct prometheus *newer, const char *name, double p,
+                                struct prometheus_window *out)
+{
+    double nearest = INFINITY;
+    for (size_t i = first_of(newer, name); is_named(newer, i, name); i++)
+        if (newer->items[i].quantile >= p - 1e-9)
+            nearest = fmin(nearest, newer->items[i].quantile);
+    for (size_t i = first_of(newer, name); is_named(newer, i, name); i++)
+        if (newer->items[i].quantile == nearest && is_known(newer->items[i].value)) {
+            out->quantile = fmax(out->quantile, newer->items[i].value); /* fmax skips UNKNOWN */
+            out->is_running = true;
+        }
+}
+
+enum err prometheus_between(const struct prometheus *older, const struct prometheus *newer,
+                            const char *name, double p, struct prometheus_window *out)
+{
+    char part[sizeof newer->items->name];
+    *out = (struct prometheus_window){.mean = UNKNOWN, .quantile = UNKNOWN};
+    if (!prometheus_has(newer, name) || !part_of(name, "_count", part, sizeof part))
+        return ERR_NOT_FOUND;
+    out->count = prometheus_increase(older, newer, part);
+    if (!(out->count > 0))
+        return ERR_OK;
+    if (part_of(name, "_sum", part, sizeof part))
+        out->mean = ratio(prometheus_increase(older, newer, part), out->count);
+    if (!part_of(name, "_bucket", part, sizeof part) ||
+        !is_named(newer, first_of(newer, part), part)) {
+        quantile_of_summary(newer, name, p, out);
+        return ERR_OK;
+    }
+    return quantile_of_buckets(older, newer, part, p, out);
+}

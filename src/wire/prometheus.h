@@ -1,0 +1,56 @@
+/* Prometheus' text format: the metrics of a server, and what they say of the time between two readings of them.
+ *
+ * A metric has a sample for each set of labels (model, engine, rank ...), which are added up here.  Counters and
+ * buckets only grow until the server restarts: one that fell is counted from 0 again.  A line that is not understood is
+ * left out.
+ *
+ * Ownership: a zeroed struct prometheus is empty; prometheus_parse fills it, prometheus_release frees it. */
+#ifndef IPW_WIRE_PROMETHEUS_H
+#define IPW_WIRE_PROMETHEUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+
+struct prometheus_sample {
+    char name[96];
+    uint64_t series; /* of its labels, without le and quantile */
+    double le;       /* upper bound of a bucket, INFINITY for the last; UNKNOWN: not a bucket */
+    double quantile; /* of a summary; UNKNOWN: not a quantile */
+    double value;    /* not a number too */
+};
+
+struct prometheus {
+    struct prometheus_sample *items; /* by name, series, le and quantile */
+    size_t count, capacity;
+    size_t skipped; /* lines that were not understood */
+};
+
+/* Replaces the samples.  ERR_BAD_VALUE: none, though there is text; it is no such format. */
+enum err prometheus_parse(struct prometheus *out, const char *text, size_t length,
+                          struct error *why) MUST_USE;
+void prometheus_release(struct prometheus *metrics);
+
+/* Whether there is a histogram or summary of that name. */
+bool prometheus_has(const struct prometheus *metrics, const char *name);
+
+/* What a histogram or summary has observed between two readings. */
+struct prometheus_window {
+    double count;     /* observations */
+    double mean;      /* UNKNOWN without any, or without a sum */
+    double quantile;  /* likewise */
+    bool is_at_least; /* the quantile is beyond the last bound, which is given */
+    bool is_running;  /* of a summary: over the server's own time, not this one */
+};
+/* The quantile p (0..1) is interpolated in its bucket, as Prometheus does.  ERR_NOT_FOUND: the newer reading has no
+ * such metric. */
+enum err prometheus_between(const struct prometheus *older, const struct prometheus *newer,
+                            const char *name, double p, struct prometheus_window *out) MUST_USE;
+
+/* By how much a counter has grown; UNKNOWN where the newer reading has none. */
+double prometheus_increase(const struct prometheus *older, const struct prometheus *newer,
+                           const char *name);
+
+#endif

@@ -1,0 +1,473 @@
+#!/usr/bin/env python3
+"""ipw govern against a GPU that is not there and a server that simulates one: latency and power follow the clock that
+is set in the fake NVML.  The official client library writes the metrics, and its parser is the oracle of what they say."""
+
+import json
+import math
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import oracle  # noqa: E402
+from machines import Controlled  # noqa: E402
+from program import IPW, PATIENCE_S, ipw, main_side_by_side  # noqa: E402
+
+oracle.use()
+try:
+    import prometheus_client
+    from prometheus_client.parser import text_string_to_metric_families
+except ImportError:
+    prometheus_client = None
+
+FMAX = 1785
+RESTORED = (Controlled.FREE, "0 graphics 0 0 memory 0 0 limit 700000")
+ITL, TTFT = "vllm:inter_token_latency_seconds", "vllm:time_to_first_token_seconds"
+
+
+class Endpoint:
+    """Serves what `text()` returns; `texts` are all that were served."""
+
+    def __init__(self, text, port=0):
+        self.texts, endpoint = [], self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                body = text(self.path)
+                status = 200 if isinstance(body, str) else body
+                body = body.encode() if isinstance(body, str) else b"no"
+                endpoint.texts.append(body.decode())
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_port
+        self.url = f"http://127.0.0.1:{self.port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Plant(Controlled):
+    """A server whose inter-token latency is `itl_ms` at the highest clock; `share` of it depends on the clock."""
+
+    BOUNDS = [0.001 * 1.03 ** i for i in range(200)]
+    SCRIPT = "value throttle 0 0\nvalue utilisation 0 90\nvalue clock_sm_max 0 1785\nvalue clock_sm 0 1785\n"
+
+    def __init__(self, itl_ms=30.0, share=1.0, watts=600.0):
+        self.millijoules, self.itl_ms, self.share, self.watts, self.load = 1e6, itl_ms, share, watts, 1.0
+        self.ready = False
+        super().__init__(self.SCRIPT)
+        self.registry = prometheus_client.CollectorRegistry()
+        self.itl = self.histogram(ITL)
+        self.ttft = self.histogram(TTFT)
+        self.tokens = prometheus_client.Counter("vllm:generation_tokens", "tokens", registry=self.registry)
+        self.lock, self.stop = threading.Lock(), threading.Event()
+        self.endpoint = Endpoint(self.text)
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def histogram(self, name):
+        return prometheus_client.Histogram(name, "seconds", ["model_name"], buckets=self.BOUNDS, registry=self.registry)
+
+    def text(self, path):
+        with self.lock:
+            return prometheus_client.generate_latest(self.registry).decode() if path == "/metrics" else 404
+
+    def clock(self):
+        return int(self.settings().split()[2]) or FMAX
+
+    def limit_w(self):
+        return int(self.settings().split()[8]) / 1e3 or 700
+
+    def power(self, mhz):
+        return min(self.limit_w(), 80 + (self.watts - 80) * (mhz / FMAX) ** 2.5)
+
+    def latency_s(self):
+        x = FMAX / self.clock()
+        return self.itl_ms * 1e-3 * self.load * (self.share * x + 1 - self.share)
+
+    def run(self):
+        before = time.monotonic()
+        while not self.stop.wait(0.02):
+            now = time.monotonic()
+            latency, watts = self.latency_s(), self.power(self.clock())
+            with self.lock:
+                for k in range(20):
+                    self.itl.labels("m").observe(latency * (0.95 + 0.005 * k))
+                for k in range(4):
+                    self.ttft.labels("m").observe(latency * (9 + k))
+                self.tokens.inc(1000 * (now - before))
+            self.millijoules += watts * 1e3 * (now - before)
+            before = now
+            self.script(f"clocks 0 2619 1785:345:15\nvalue clock_memory_max 0 2619\n{self.SCRIPT}"
+                        f"value energy_mj 0 {self.millijoules:.0f}\nvalue power_mw 0 {watts * 1e3:.0f}\n"
+                        f"value samples_mw 0 {watts * 1e3:.0f}\n")
+
+    def close(self):
+        self.stop.set()
+        self.thread.join()
+        self.endpoint.close()
+        super().close()
+
+
+def quantile(older, newer, name, p):
+    """Of the increase of a histogram between two texts, as Prometheus' histogram_quantile has it."""
+    def buckets(text):
+        return {float(sample.labels["le"]): sample.value for family in text_string_to_metric_families(text)
+                for sample in family.samples if sample.name == f"{name}_bucket"}
+    before, after = buckets(older), buckets(newer)
+    counts = [(le, count - before.get(le, 0)) for le, count in sorted(after.items())]
+    rank, below, low = p * counts[-1][1], 0, 0
+    for le, count in counts:
+        if count >= rank and count > below:
+            return low if math.isinf(le) else low + (le - low) * (rank - below) / (count - below)
+        below, low = count, le
+    return None
+
+
+@unittest.skipUnless(prometheus_client, "needs prometheus_client")
+class GovernTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.log = Path(folder.name) / "log.jsonl"
+
+    def plant(self, *arguments, **options):
+        plant = Plant(*arguments, **options)
+        self.addCleanup(plant.close)
+        return plant
+
+    def words(self, plant, *options, objective=("--slo-itl-ms", 60)):
+        url = ["--metrics-url", plant.endpoint.url] if "--max-power-w" not in objective else []
+        return [*map(str, ["govern", *objective, *url, "--interval", 0.25, "--log", self.log, *options])]
+
+    def start(self, plant, *options, **more):
+        process = subprocess.Popen([IPW, *self.words(plant, *options, **more)], env=plant.environment(), text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def steps(self):
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("}")]
+
+    def wait_for(self, condition, process=None):
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, self.steps()[-5:])
+            if process and process.poll() is not None:
+                self.fail(f"ended with {process.returncode}: {process.stderr.read()}")
+            time.sleep(0.02)
+
+    def states(self, plant):
+        return list((plant.root / "run/ipw").glob("*.state"))
+
+    def lowered(self, plant, *options, **more):
+        """A process that has lowered the clock."""
+        process = self.start(plant, *options, **more)
+        self.wait_for(lambda: plant.clock() < FMAX, process)
+        return process
+
+    def run_json(self, plant, *options, code=0, **more):
+        done = ipw(plant, *self.words(plant, "--json", *options, **more))
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(plant.settings(), RESTORED)
+        self.assertEqual(self.states(plant), [])
+        return json.loads(done.stdout)
+
+
+class Loop(GovernTest):
+    def test_it_settles_below_the_slo_and_saves_power(self):
+        plant = self.plant(itl_ms=30, share=1)
+        result = self.run_json(plant, "--duration", 7)
+        steps = self.steps()
+        self.assertGreater(len(steps), 12)
+        changes = [i for i, step in enumerate(steps) if step["change"]]
+        self.assertTrue(changes)
+        self.assertLessEqual(changes[-1], 10, steps)
+        self.assertEqual(result["violations"], 0)
+        # 30 ms at 1785 MHz with a 95th percentile 4 % above: 60 ms would be at 930 MHz.
+        self.assertGreaterEqual(steps[-1]["setting"], 930)
+        self.assertLessEqual(steps[-1]["setting"], 1065)
+        self.assertLess(steps[-1]["itl_ms"], 60)
+        self.assertAlmostEqual(steps[-1]["clock_mhz"], steps[-1]["setting"], delta=1)
+        power = result["mean_power_w"]
+        self.assertLess(power["governed"], 0.7 * power["default"])
+        self.assertEqual(result["metrics"], {"ttft": None, "itl": ITL})
+        self.assertEqual(result["energy"]["method"], "counter")
+
+    def test_what_the_metrics_say_is_what_the_official_parser_says(self):
+        plant = self.plant(itl_ms=20, share=0.3)
+        ipw(plant, *self.words(plant, "--duration", 4, objective=("--slo-itl-ms", 60, "--slo-ttft-ms", 900)))
+        texts, compared = plant.endpoint.texts, 0
+        for older, newer, step in zip(texts, texts[1:], self.steps()):
+            if step["problem"]:
+                break  # the window grows: it is no longer that of two readings in a row
+            for key, name in (("itl_ms", ITL), ("ttft_ms", TTFT)):
+                self.assertAlmostEqual(step[key], 1e3 * quantile(older, newer, name, 0.95), places=6)
+                compared += 1
+        self.assertGreater(compared, 8)
+
+    def test_a_violation_brings_the_default_back(self):
+        plant = self.plant(itl_ms=30)
+        process = self.lowered(plant, "--duration", 60)
+        self.wait_for(lambda: plant.clock() < 1200, process)
+        plant.load = 1.7
+        self.wait_for(lambda: plant.clock() == FMAX, process)
+        self.wait_for(lambda: any(step["action"] == "violated" for step in self.steps()), process)
+        step = next(step for step in self.steps() if step["action"] == "violated")
+        self.assertIsNone(step["setting"])
+        self.assertTrue(step["violated"])
+
+    def test_a_server_that_dies_brings_the_default_back(self):
+        plant = self.plant(itl_ms=30)
+        process = self.lowered(plant, "--duration", 120)
+        port = plant.endpoint.port
+        plant.endpoint.close()
+        self.wait_for(lambda: plant.clock() == FMAX, process)
+        self.wait_for(lambda: self.steps()[-1]["action"] == "stale", process)
+        self.assertIn("127.0.0.1", self.steps()[-1]["problem"])
+        plant.endpoint = Endpoint(plant.text, port)  # and it goes on when the server is back
+        self.wait_for(lambda: plant.clock() < FMAX, process)
+
+    def test_no_requests_bring_the_default_back(self):
+        plant = self.plant(itl_ms=30)
+        process = self.lowered(plant, "--duration", 60)
+        plant.stop.set()
+        self.wait_for(lambda: plant.clock() == FMAX, process)
+        self.assertEqual(self.steps()[-1]["problem"], "no requests")
+
+    def test_a_server_that_restarts_is_counted_from_0(self):
+        plant = self.plant(itl_ms=30)
+        process = self.lowered(plant, "--duration", 60)
+        before = len(self.steps())
+        with plant.lock:
+            plant.itl.clear()
+            plant.tokens.reset()
+        self.wait_for(lambda: len(self.steps()) > before + 4, process)
+        after = self.steps()[before:]
+        self.assertFalse(any(step["violated"] for step in after), after)
+        self.assertTrue(all(step["tokens_per_s"] is None or step["tokens_per_s"] >= 0 for step in after))
+
+    def test_a_power_cap(self):
+        plant = self.plant(watts=600)
+        result = self.run_json(plant, "--duration", 7, objective=("--max-power-w", 350))
+        last = self.steps()[-1]
+        self.assertLess(last["power_w"], 350)
+        self.assertGreater(last["power_w"], 280)
+        self.assertIsNone(last["itl_ms"])
+        self.assertLess(result["violations"], 5)
+        self.assertIsNone(result["metrics"]["itl"])
+
+    def test_power_limits(self):
+        plant = self.plant(itl_ms=20, share=0)  # latency does not depend on it at all
+        self.run_json(plant, "--duration", 6, "--set", "power-limit", "--lowest", 300)
+        last = self.steps()[-1]
+        self.assertLess(last["setting"], 500)
+        self.assertGreaterEqual(last["setting"], 300)
+
+    def test_a_model_has_the_least_energy(self):
+        plant = self.plant(itl_ms=10, share=1)  # the SLO would allow the lowest clock
+        rows = [f"{f},{200 + 400 * (f / 1785) ** 2.5},{10 * 1785 / f}" for f in range(600, 1786, 15)]
+        csv = self.log.parent / "clocks.csv"
+        csv.write_text("freq_mhz,power_w,time_s\n" + "\n".join(rows) + "\n")
+        model = self.log.parent / "model.json"
+        done = ipw(None, "power", "fit", "--input", csv, "--gpu", "H200", "-o", model)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        best = min(range(600, 1786, 15), key=lambda f: (200 + 400 * (f / 1785) ** 2.5) / f)
+        self.run_json(plant, "--duration", 6, "--model", model, "--lowest", 400)
+        self.assertAlmostEqual(self.steps()[-1]["setting"], best, delta=90)
+        for words, said in ((("--application", "x"), "no application 'x'"), ((), "")):
+            if said:
+                done = ipw(plant, *self.words(plant, "--model", model, *words))
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(said, done.stderr)
+
+
+class Ends(GovernTest):
+    def test_signals(self):
+        plant = self.plant()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            process = self.lowered(plant)
+            process.send_signal(number)
+            self.assertEqual(process.wait(PATIENCE_S), 128 + number)
+            self.assertEqual(plant.settings(), Controlled.FREE)  # before it ended, not by the watchdog
+            self.assertEqual(self.states(plant), [])
+
+    def test_the_watchdog_restores_after_what_cannot_be_caught(self):
+        plant = self.plant()
+        for number in (signal.SIGKILL, signal.SIGSEGV):
+            process = self.lowered(plant)
+            process.send_signal(number)
+            process.wait(PATIENCE_S)
+            self.wait_for(lambda: plant.settings() == Controlled.FREE and not self.states(plant))
+
+    def test_a_gpu_that_refuses_later(self):
+        plant = self.plant()
+        process = self.lowered(plant)
+        plant.SCRIPT += "fail nvmlDeviceSetGpuLockedClocks 0 4\n"
+        self.assertEqual(process.wait(PATIENCE_S), 1)
+        self.assertIn("cannot lock the graphics clock", process.stderr.read())
+        self.assertEqual(plant.settings(), Controlled.FREE)
+
+    def test_one_at_a_time(self):
+        plant = self.plant()
+        self.lowered(plant)
+        done = ipw(plant, "govern", "--max-power-w", 300, "--duration", 1)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("another process controls GPU-00000000", done.stderr)
+
+
+class DryRun(GovernTest):
+    def test_it_says_what_it_would_do_and_does_nothing(self):
+        plant = self.plant()
+        done = ipw(plant, *self.words(plant, "--dry-run", "--duration", 2))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"lower: would set \d+ MHz")
+        self.assertIn("nothing is set", done.stderr)
+        self.assertFalse((plant.root / "settings").exists())
+        self.assertFalse((plant.root / "run/ipw").exists())
+        self.assertTrue(all(step["setting"] is None for step in self.steps()))
+        self.assertTrue(any(step["decided"] for step in self.steps()))
+
+    def test_without_permission(self):
+        plant = self.plant()
+        plant.SCRIPT += "fail nvmlDeviceResetGpuLockedClocks 0 4\nfail nvmlDeviceSetGpuLockedClocks 0 4\n"
+        self.wait_for(lambda: "fail" in (plant.root / "nvml.txt").read_text())
+        done = ipw(plant, *self.words(plant, "--duration", 2))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("needs root", done.stderr)
+        self.assertIn("--dry-run shows what it would do", done.stderr)
+        self.assertEqual(self.steps(), [])
+        done = ipw(plant, *self.words(plant, "--dry-run", "--duration", 2))
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_gpu_at_its_power_limit_is_in_use(self):
+        plant = self.plant()
+        plant.SCRIPT = plant.SCRIPT.replace("throttle 0 0", "throttle 0 4")
+        self.wait_for(lambda: "throttle 0 4" in (plant.root / "nvml.txt").read_text())
+        self.run_json(plant, "--duration", 1)
+
+
+class Servers(unittest.TestCase):
+    """Names and kinds of metrics; what a server may answer."""
+
+    def setUp(self):
+        self.machine = Controlled("value throttle 0 0\npower 0 constant 200")
+        self.addCleanup(self.machine.close)
+
+    def govern(self, answer, *options):
+        endpoint = Endpoint(answer)
+        self.addCleanup(endpoint.close)
+        log = self.machine.root / "log"
+        done = ipw(self.machine, "govern", "--dry-run", "--metrics-url", endpoint.url, "--interval", 0.3, "--duration",
+                   1.4, "--log", log, *options)
+        steps = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        return done, steps
+
+    def growing(self, *lines):
+        """A text whose {n} grows by one with each reading."""
+        reading = iter(range(1, 1000))
+        return lambda _: "\n".join(lines).replace("{n}", "%d" % next(reading)) + "\n"
+
+    def test_names(self):
+        histogram = ('{name}_bucket{{le="0.01"}} 0', '{name}_bucket{{le="0.05"}} {n}00',
+                     '{name}_bucket{{le="+Inf"}} {n}00', "{name}_sum {n}", "{name}_count {n}00")
+        for option, key, names in (
+                ("--slo-itl-ms", "itl_ms", (ITL, "vllm:time_per_output_token_seconds",
+                                            "sglang:inter_token_latency_seconds", "sglang:time_per_output_token_seconds",
+                                            "tgi_request_mean_time_per_token_duration")),
+                ("--slo-ttft-ms", "ttft_ms", (TTFT, "sglang:time_to_first_token_seconds"))):
+            for name in names:
+                with self.subTest(name):
+                    lines = [line.replace("{name}", name).replace("{{", "{").replace("}}", "}") for line in histogram]
+                    done, steps = self.govern(self.growing(*lines), option, 80)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertIn(name, done.stderr)
+                    self.assertAlmostEqual(steps[0][key], 48, places=6)  # 0.95 of the way from 10 to 50
+
+    def test_counters_of_llama_cpp_have_a_mean(self):
+        done, steps = self.govern(self.growing("llamacpp:tokens_predicted_total {n}00",
+                                               "llamacpp:tokens_predicted_seconds_total {n}.5"), "--slo-itl-ms", 80)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertAlmostEqual(steps[0]["itl_ms"], 10)
+        self.assertTrue(steps[0]["itl_is_mean"])
+        self.assertGreater(steps[0]["tokens_per_s"], 100)
+
+    def test_summaries(self):
+        name = "tgi_request_mean_time_per_token_duration"
+        done, steps = self.govern(self.growing(f'{name}{{quantile="0.5"}} 0.02', f'{name}{{quantile="0.95"}} 0.03',
+                                               f"{name}_sum {{n}}", f"{name}_count {{n}}00"), "--slo-itl-ms", 80)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertAlmostEqual(steps[0]["itl_ms"], 30)
+
+    def test_beyond_the_last_bucket_is_a_violation(self):
+        done, steps = self.govern(self.growing(f'{ITL}_bucket{{le="0.05"}} 0', f'{ITL}_bucket{{le="+Inf"}} {{n}}00',
+                                               f"{ITL}_sum {{n}}", f"{ITL}_count {{n}}00"), "--slo-itl-ms", 80)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(steps[0]["violated"])
+
+    def test_a_series_that_appears_with_the_first_request(self):
+        texts = iter(["vllm:num_requests_running 0\n"] * 2 + [
+            f'{ITL}_bucket{{le="0.05"}} {n}00\n{ITL}_bucket{{le="+Inf"}} {n}00\n{ITL}_sum 1\n{ITL}_count {n}00\n'
+            for n in range(1, 50)])
+        done, steps = self.govern(lambda _: next(texts), "--slo-itl-ms", 80)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIsNone(steps[0]["itl_ms"])
+        self.assertAlmostEqual(steps[1]["itl_ms"], 47.5)
+
+    def test_few_observations_wait_for_more(self):
+        done, steps = self.govern(self.growing(f'{ITL}_bucket{{le="0.05"}} {{n}}', f'{ITL}_bucket{{le="+Inf"}} {{n}}',
+                                               f"{ITL}_sum {{n}}", f"{ITL}_count {{n}}"), "--slo-itl-ms", 80)
+        self.assertEqual({step["problem"] for step in steps}, {"too few requests yet"}, done.stderr)
+
+    def test_what_is_no_metrics(self):
+        for answer, said in ((lambda _: 404, "HTTP status 404"), (lambda _: "<html>\n<p>no\n", "Prometheus' text format"),
+                             (lambda _: "", "no metric of inter-token latency"),
+                             (lambda _: "go_goroutines 5\n", "no metric of inter-token latency")):
+            with self.subTest(said):
+                done, steps = self.govern(answer, "--slo-itl-ms", 80)
+                self.assertEqual((done.returncode, steps), (1, []), done.stderr)
+                self.assertIn(said, done.stderr)
+
+    def test_wrong_input(self):
+        url = ["--metrics-url", "http://127.0.0.1:9"]
+        for words, code, said in (
+                ([], 2, "missing objective"), (["--slo-itl-ms", 50], 2, "--metrics-url"),
+                (["--max-power-w", 100, *url], 2, "needs --slo-ttft-ms or --slo-itl-ms"),
+                (["--slo-itl-ms", -1, *url], 2, "--slo-itl-ms"), (["--slo-itl-ms", "x", *url], 2, "--slo-itl-ms"),
+                (["--slo-itl-ms", 50, *url], 1, "127.0.0.1"),
+                (["--slo-itl-ms", 50, "--metrics-url", "ftp://x"], 2, "http"),
+                (["--max-power-w", 300, "--lowest", 5000], 2, "above the highest setting"),
+                (["--max-power-w", 300, "--model", "/none", "--set", "power-limit"], 2, "--model is for clocks"),
+                (["--max-power-w", 300, "--set", "power-limit"], 2, "nvidia-smi -pl 300"),
+                (["--max-power-w", 300, "--application", "a"], 2, "needs --model"),
+                (["--max-power-w", 300, "--model", "/none"], 1, "/none"),
+                (["--max-power-w", 300, "--devices", "7"], 1, "7"),
+                (["--max-power-w", 300, "--log", "/none/log"], 1, "/none/log"),
+                (["--max-power-w", 300, "--set", "memory"], 2, "--set"), (["word"], 2, "word")):
+            with self.subTest(words):
+                done = ipw(self.machine, "govern", "--dry-run", "--duration", 0.5, *words)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(said, done.stderr)
+
+
+if __name__ == "__main__":
+    main_side_by_side()
