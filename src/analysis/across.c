@@ -345,6 +345,14 @@ static void terms_of_delay(const struct scatter *scatter, size_t row, double *te
     terms[UNDER] = 1;
 }
 
+static void terms_of_squared_delay(const struct scatter *scatter, size_t row, double *terms)
+{
+    terms[OVER] =
+        run_number(scatter->table, RUN_JOULES, row) * scatter->seconds * scatter->seconds +
+        2 * run_number(scatter->table, RUN_LATENCY, row) * scatter->joules * scatter->seconds;
+    terms[UNDER] = 1;
+}
+
 /* Of the ratio of two sums: by the spread of what each question adds beyond its due. */
 static double error_of(struct scatter *scatter, terms_fn *terms_of)
 {
@@ -394,10 +402,13 @@ static void put_errors(struct scatter *scatter, struct run_figures *out)
     scatter->seconds = out->seconds_per_query = online_mean(&seconds);
     scatter->joules = out->point.joules_per_query;
     out->edp = energy_delay_product(scatter->joules, scatter->seconds, 1);
+    out->ed2p = energy_delay_product(scatter->joules, scatter->seconds, 2);
+    out->is_command = scatter->table->kind == RUN_KIND_RUN;
     out->joules_per_query_error = NORMAL_95 * error_of(scatter, terms_of_query);
     out->joules_per_output_token_error = NORMAL_95 * error_of(scatter, terms_of_token);
     out->seconds_per_query_error = NORMAL_95 * error_of(scatter, terms_of_time);
     out->edp_error = NORMAL_95 * error_of(scatter, terms_of_delay);
+    out->ed2p_error = NORMAL_95 * error_of(scatter, terms_of_squared_delay);
 }
 
 static void settle(const struct run_figures *run, const struct uncertainty *all, double value,
@@ -416,6 +427,7 @@ struct uncertainty run_figures_settle(struct run_figures *runs, size_t count)
         settle(run, &all, run->point.joules_per_query, &run->joules_per_query_error);
         settle(run, &all, run->point.joules_per_output_token, &run->joules_per_output_token_error);
         settle(run, &all, run->edp, &run->edp_error);
+        settle(run, &all, run->ed2p, &run->ed2p_error);
     }
     return all;
 }

@@ -12,11 +12,13 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "port/output.h"
+#include "power/sweep_points.h"
 #include "report/plot/figure.h"
 #include "report/plot/gnuplot.h"
 #include "report/plot/plot.h"
 #include "rundir/layers_result.h"
 #include "rundir/run_dir.h"
+#include "rundir/run_list.h"
 #include "rundir/run_path.h"
 #include "rundir/run_table.h"
 
@@ -332,10 +334,28 @@ static size_t plot_layers(struct plotting *work, size_t source, bool is_file)
     return count;
 }
 
+static void plot_sweep(struct plotting *work, size_t source)
+{
+    char place[PATH_LONGEST];
+    struct sweep_points points;
+    struct error why = {0};
+    if (sweep_points_load(work->sources[source], &points, &why)) {
+        work->failed = true;
+        complain(EXIT_FAILED, "%s", why.text);
+        return;
+    }
+    plot_folder(work, source, false, place);
+    draw_source(work, PLOT_OF_SWEEP, &(struct plot_source){.sweep = &points}, place);
+    report_missed(work, source_name(work, source));
+    sweep_points_release(&points);
+}
+
 static void plot_one(struct plotting *work, size_t source)
 {
     const char *path = work->sources[source];
-    if (file_is_directory(path))
+    if (sweep_points_is(path))
+        plot_sweep(work, source);
+    else if (file_is_directory(path))
         plot_run_directory(work, source, plot_layers(work, source, false) > 0);
     else if (file_exists(path))
         plot_layers(work, source, true);
@@ -371,7 +391,7 @@ static void report_sourceless(struct plotting *work)
     memset(work->missed, 0, sizeof work->missed);
     for (size_t i = 0; i < work->driver_count; i++) {
         unsigned of = work->drivers[i]->of;
-        if (of == PLOT_OF_RUNS && work->run_count < 2)
+        if (of & PLOT_OF_RUNS && work->run_count < 2 && !work->drawn[i])
             err_set(&work->missed[i], ERR_NO_DATA, "needs two runs");
         else if ((of == PLOT_OF_LAYERS || of == PLOT_OF_ALL_LAYERS) && !work->layers.count)
             err_set(&work->missed[i], ERR_NO_DATA, "needs a result of `ipw layers`");
@@ -424,18 +444,35 @@ static const struct option_row ROWS[] = {
 };
 /* clang-format on */
 
+/* A sweep is drawn as such, and its runs where a plot is named that is of runs alone. */
+static int find_sources(struct plotting *work, const char **words, size_t count,
+                        struct run_inputs *inputs)
+{
+    struct error why = {0};
+    bool whole = true;
+    for (size_t i = 0; work->by_name && i < work->driver_count; i++)
+        whole = whole && work->drivers[i]->of & PLOT_OF_SWEEP;
+    if (run_inputs_find(words, count, whole, inputs, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    work->sources = (const char **)inputs->paths;
+    work->source_count = inputs->count;
+    work->runs = calloc(inputs->count + 1, sizeof *work->runs);
+    return work->runs ? -1 : complain(EXIT_FAILED, "out of memory");
+}
+
 static int plot_main(const char **words, size_t count)
 {
-    struct plotting work = {.options = &args,
-                            .sources = words,
-                            .source_count = count,
-                            .runs = malloc(count * sizeof *work.runs)};
-    int code = work.runs ? choose(&work) : complain(EXIT_FAILED, "out of memory");
+    struct plotting work = {.options = &args};
+    struct run_inputs inputs = {0};
+    int code = choose(&work);
+    if (code < 0)
+        code = find_sources(&work, words, count, &inputs);
     if (code < 0)
         code = check_parts();
     start_reading_bar(wants_color(STDERR_FILENO));
     if (code < 0)
         code = plot_all(&work);
+    run_inputs_release(&inputs);
     text_release(&work.paths);
     text_release(&work.notes);
     layers_results_release(&work.layers);
@@ -452,12 +489,11 @@ const struct command command_plot = {
         "FILE or as layers*.json in a DIR. Every plot that the data allow goes to\n"
         "DIR/plots/NAME.png, those of layers to DIR/plots/layers, and those of FILE.json to\n"
         "FILE-plots. Several runs are also plotted together, in the folder of the first, and\n"
-        "so are several results of `ipw layers`. Prints the paths, and the plots that were\n"
-        "skipped with the reason.\n\n"
+        "so are several results of `ipw layers`. Of a sweep, `frequency` is drawn from its\n"
+        "settings. Prints the paths, and the plots that were skipped with the reason.\n\n"
         "Needs gnuplot. `ipw list plots` shows the plots.",
     .rows = ROWS,
     .words = WORDS_ANY,
-    .takes_runs = true,
     .required = "missing run directory",
     .run = plot_main,
 };

@@ -362,6 +362,13 @@ static int show_result(const char *directory)
 
 /* ---- control ---- */
 
+/* Then only its result is shown, which needs no GPU. */
+static bool is_complete(const struct sweep *sweep)
+{
+    struct sweep_step step;
+    return sweep->ended && !sweep_next(sweep, &step);
+}
+
 /* A new sweep that may not set clocks measures without; one that has begun does not change its points. */
 static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_control **out,
                              struct error *why)
@@ -524,7 +531,7 @@ static int resume(const char **words, size_t count)
         err = check_secrets(&sweep, &why);
     if (!err)
         err = sweep_check_command(&sweep, &why);
-    if (!err && !args.dry_run && !arrays)
+    if (!err && !args.dry_run && !arrays && !is_complete(&sweep))
         err = take_control(&sweep, false, &control, &why);
     int code = err            ? usage_or_failure(err, &why)
                : args.dry_run ? show_plan(&sweep)

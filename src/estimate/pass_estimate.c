@@ -14,11 +14,7 @@
 #define NODE_UNKNOWN     1.0
 #define GRAPH_GUESSED    0.3
 
-const char *estimate_confidence_name(enum estimate_confidence confidence)
-{
-    static const char *const NAMES[] = {"calibrated", "interpolated", "theoretical"};
-    return NAMES[confidence];
-}
+const char *const ESTIMATE_CONFIDENCES[] = {"calibrated", "interpolated", "theoretical"};
 
 double estimate_model_error(const struct hardware *hardware)
 {

@@ -25,7 +25,11 @@ struct estimate_config {
 };
 
 enum estimate_confidence { CONFIDENCE_CALIBRATED, CONFIDENCE_INTERPOLATED, CONFIDENCE_THEORETICAL };
-const char *estimate_confidence_name(enum estimate_confidence confidence);
+extern const char *const ESTIMATE_CONFIDENCES[]; /* their names */
+static inline const char *estimate_confidence_name(enum estimate_confidence confidence)
+{
+    return ESTIMATE_CONFIDENCES[confidence];
+}
 
 /* Relative error of the model itself, beside those of the device's figures: smaller where it was fitted. */
 double estimate_model_error(const struct hardware *hardware);

@@ -17,7 +17,11 @@ struct json;
 struct text;
 
 /* ERR_UNSUPPORTED, with how to install it, when this build has no JSON reader. */
-enum err jv_available(struct error *why) MUST_USE;
+extern const char *const JV_MISSING; /* how to install it; NULL: it is there */
+MUST_USE static inline enum err jv_available(struct error *why)
+{
+    return JV_MISSING ? err_set(why, ERR_UNSUPPORTED, "%s", JV_MISSING) : ERR_OK;
+}
 
 /* Exactly one JSON value with white space around it; anything else is ERR_BAD_VALUE, and *why says where.  An escaped
  * NUL and half of an escaped surrogate pair become U+FFFD. */

@@ -4,11 +4,7 @@
 #include "core/text.h"
 #include "core/units.h"
 
-enum err jv_available(struct error *why)
-{
-    return err_set(why, ERR_UNSUPPORTED,
-                   "built without cJSON: install libcjson-dev and build again");
-}
+const char *const JV_MISSING = "built without cJSON: install libcjson-dev and build again";
 
 enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why)
 {

@@ -140,6 +140,25 @@ static void scale_to_query(const struct summary *summary, struct sweep_attempt *
     attempt->statistical *= ratio(joules, whole);
 }
 
+/* Of the GPU that did most of the work. */
+static void take_activities(const struct summary_conditions *conditions, double *out)
+{
+    double busiest = -1;
+    for (size_t i = 0; i < conditions->device_count; i++) {
+        const double *activity = conditions->devices[i].activity;
+        double busy = is_known(activity[SUMMARY_SM_ACTIVE]) ? activity[SUMMARY_SM_ACTIVE]
+                                                            : activity[SUMMARY_UTILIZATION];
+        if (!(busy > busiest))
+            continue;
+        busiest = busy;
+        out[FREQ_FP] = activity[SUMMARY_FP32_ACTIVE] / 2 + activity[SUMMARY_FP64_ACTIVE];
+        out[FREQ_DRAM] = activity[SUMMARY_DRAM_ACTIVE];
+        /* That anything ran, which a kernel on one SM does, too. */
+        out[FREQ_SM] = fmax(activity[SUMMARY_SM_ACTIVE], activity[SUMMARY_UTILIZATION]);
+        out[FREQ_UTIL] = activity[SUMMARY_UTILIZATION];
+    }
+}
+
 static void take_summary(const struct summary *summary, const struct sweep *sweep,
                          struct sweep_attempt *attempt, struct sweep_measurement *out)
 {
@@ -159,6 +178,7 @@ static void take_summary(const struct summary *summary, const struct sweep *swee
     out->queries = summary->completed >= 0 ? (double)summary->completed : UNKNOWN;
     for (size_t i = 0; i < conditions->device_count; i++)
         out->temperature_c = fmax(out->temperature_c, conditions->devices[i].temperature_end_c);
+    take_activities(conditions, out->activity);
     if (sweep->profile)
         scale_to_query(summary, attempt);
 }
@@ -173,6 +193,8 @@ static void load_attempt(const char *directory, const struct sweep *sweep,
                                       .idle_w = UNKNOWN,
                                       .temperature_c = UNKNOWN,
                                       .queries = UNKNOWN};
+    for (size_t i = 0; i < FREQ_ACTIVITIES; i++)
+        out->activity[i] = UNKNOWN;
     summary_init(&summary);
     bool found = attempt->path && str_format(path, sizeof path, "%s/%s", directory, attempt->path);
     found = found && summary_load(path, &summary, NULL) == ERR_OK;
@@ -463,6 +485,7 @@ static struct freq_point freq_point_of(const struct sweep_points *points, size_t
     point.idle_w = m->idle_w;
     point.temperature_c = m->temperature_c;
     point.flags = FLAGS[m->exclusion];
+    memcpy(point.activity, m->activity, sizeof point.activity);
     point.line = index + 1;
     return point;
 }

@@ -40,7 +40,8 @@ struct sweep_measurement {
     double watts;                       /* mean power of the run */
     double quality;                     /* accuracy, 0..1; UNKNOWN: not graded */
     double idle_w, temperature_c;
-    double queries; /* that were answered */
+    double queries;                   /* that were answered */
+    double activity[FREQ_ACTIVITIES]; /* of the busiest GPU */
 };
 
 struct sweep_points {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 def made_sweep(path, knobs, attempts, command=("work", "{a}"), profile=False):
     """knobs: their names; attempts: of each (values, {figure: ...}), with joules, seconds, and what else differs: exit_code,
-    flags, accuracy, queries, latency, method, gpu, plus_minus, idle_w, temperature_c.  Repeats of a setting follow each
+    flags, accuracy, queries, latency, method, gpu, plus_minus, idle_w, temperature_c, activity.  Repeats of a setting follow each
     other in its number of repeat."""
     path = Path(path)
     points = list(dict.fromkeys(values for values, _ in attempts))
@@ -45,7 +45,8 @@ def write_run(path, figures, profile):
                       "method": figures.get("method", "counter")},
            "joules_per_query": figures["joules"] / queries if figures["joules"] and profile else None,
            "conditions": {"idle_w": figures.get("idle_w"),
-                          "devices": [{"id": "gpu0", "temperature_end_c": figures.get("temperature_c")}]},
+                          "devices": [{"id": "gpu0", "temperature_end_c": figures.get("temperature_c"),
+                                       "activity": figures.get("activity")}]},
            "statistics": {}}
     if "latency" in figures:
         ipw["statistics"]["latency_s"] = {"avg": figures["latency"], "median": figures["latency"], "count": queries}

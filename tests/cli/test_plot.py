@@ -6,6 +6,7 @@ import math
 import os
 import re
 import shutil
+import statistics
 import sys
 import tempfile
 import unittest
@@ -15,6 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from pictures import Picture, add_gauge, layers_of, png_size, run_at, run_directory  # noqa: E402
 from program import PATIENCE_S, ipw  # noqa: E402
+from sweeps import made_sweep  # noqa: E402
 
 # What must stand on each: axes with their units, and what tells series apart.
 OF_RUN = {
@@ -36,7 +38,7 @@ OF_RUNS = {
     "models": ("J per query", "J per output token", "median latency (s)", "accuracy (%)"),
 }
 OF_CLOCKS = {  # of runs that differ in their clock alone
-    "frequency": ("energy (J per query)", "time (s per query)", "EDP (J·s per query)",
+    "frequency": ("energy (J per query)", "time (s per query)", "EDP (J·s per query)", "ED²P (J·s² per query)",
                   "mean GPU clock while requests ran (MHz)", "lowest energy", "lowest EDP"),
 }
 OF_LAYERS = {
@@ -428,13 +430,14 @@ class Frequency(PlotTest):
             mean = sum(values) / len(values)
             return 1.96 * math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1) / len(values))
 
-        expected = {0: [], 1: [], 2: []}
+        expected = {0: [], 1: [], 2: [], 3: []}
         for mhz in sorted(queries):
             joules, seconds = zip(*queries[mhz])
             j, s = sum(joules) / 4, sum(seconds) / 4
             for panel, value, off in (
                     (0, j, half(joules)), (1, s, half(seconds)),
-                    (2, j * s, half([a * s + b * j for a, b in queries[mhz]]))):
+                    (2, j * s, half([a * s + b * j for a, b in queries[mhz]])),
+                    (3, j * s * s, half([a * s * s + 2 * b * j * s for a, b in queries[mhz]]))):
                 expected[panel].append((mhz, value, value - off, value + off))
         for panel, rows in expected.items():
             for row, wanted in zip(blocks[panel, 1], rows, strict=True):
@@ -444,9 +447,11 @@ class Frequency(PlotTest):
         # By hand: 46 J x 1.05 s = 48.3 J s, 34.5 x 1.6 = 55.2, 37.5 x 3.15 = 118.
         self.assertEqual([row[0] for row in blocks[0, 2]], [1200])
         self.assertEqual([row[0] for row in blocks[2, 2]], [1980])
+        self.assertEqual([row[0] for row in blocks[3, 2]], [1980])
         self.assertNotIn((1, 2), blocks)
         self.assertRegex(said, r"title 'lowest energy: 34\.5 ± 5\.6 J at 1200 MHz'")
         self.assertRegex(said, r"title 'lowest EDP: 48 ± 13 J·s at 1980 MHz'")
+        self.assertRegex(said, r"title 'lowest ED²P: 51 ± 19 J·s² at 1980 MHz'")
         self.assertIn("'3 runs of sums on H100, 4 queries each; energies measured (counter), ±2.0 % common; bars and ±: 95 % CI'", said)
 
     def test_places_on_the_page(self):
@@ -456,7 +461,7 @@ class Frequency(PlotTest):
         self.plot(*runs, "--plot", "frequency", "--format", "svg", "-o", self.root / "out")
         picture = Picture(self.root / "out/frequency.svg")
         panels = [marks for marks in map(list, map(dict.fromkeys, picture.series())) if len(marks) == 3]
-        self.assertEqual(len(panels), 3)
+        self.assertEqual(len(panels), 4)
         for marks in panels:  # one below the other, at the same places from left to right
             self.assertEqual([x for x, _ in marks], [x for x, _ in panels[0]])
         (x0, y0), (x1, y1), (x2, y2) = panels[0]
@@ -561,6 +566,51 @@ class Frequency(PlotTest):
     def test_a_long_path(self):
         runs = [run_at(self.root / "/".join(["deep" * 20] * 5) / f"r{mhz}", mhz) for mhz in (900, 1500)]
         self.assertEqual(len(self.blocks(*runs)[0][0, 1]), 2)
+
+    def test_runs_of_a_command(self):
+        runs = [run_at(self.root / f"r{mhz}", mhz, [{"joules": j, "latency": 2.0}] * 3) for mhz, j in ((900, 30), (1500, 40))]
+        for run in runs:
+            for name in ("records.jsonl", "summary.json"):
+                text = (run / name).read_text()
+                (run / name).write_text(text.replace('"format": 1', '"format": 1, "run_kind": "run"')
+                                        .replace('{"model"', '{"run_kind": "run", "model"'))
+        blocks, said = self.blocks(*runs)
+        self.assertEqual([row[:2] for row in blocks[3, 1]], [(900, 120), (1500, 160)])
+        self.assertIn("ED²P (J·s² per run)", said)
+        self.assertIn("mean GPU clock while the command ran (MHz)", said)
+        self.assertIn("3 runs each", said)
+
+    def test_a_sweep(self):
+        true = {600: (33, 3.0), 1200: (30, 1.5), 1980: (46, 1.0)}
+        attempts = [((mhz,), {"joules": j * f, "seconds": s * f}) for f in (0.98, 1.02) for mhz, (j, s) in true.items()]
+        attempts += [((1980,), {"joules": 1, "seconds": 1, "flags": "throttled"}), (("default",), {"joules": 50, "seconds": 1})]
+        blocks, said = self.blocks(made_sweep(self.root / "sweep", ("gpu-clock",), attempts))
+        relative = statistics.stdev((0.98, 1.02)) / math.sqrt(2)  # standard error of a mean of two
+        for panel, (n, of_time) in enumerate(((0, False), (1, True), (1, False), (2, False))):
+            for (mhz, value, low, high), (wanted, (j, s)) in zip(blocks[panel, 1], true.items(), strict=True):
+                exact = s if of_time else j * s ** n
+                off = 1.96 * exact * (relative if of_time else relative * math.hypot(1, n))
+                self.assertEqual(mhz, wanted)
+                for got, hoped in ((value, exact), (low, exact - off), (high, exact + off)):
+                    self.assertAlmostEqual(got, hoped, delta=1e-6 * exact)
+        self.assertEqual([blocks[panel, 2][0][0] for panel in (0, 2, 3)], [1200, 1200, 1980])
+        self.assertIn("GPU clock, as set (MHz)", said)
+        self.assertIn("left out: 1 throttled", said)
+        self.assertIn("ED²P (J·s² per run)", said)
+
+    def test_a_sweep_of_another_knob(self):
+        attempts = [((n,), {"joules": 10 / n, "seconds": n, "queries": 5, "method": "estimated"}) for n in (4, 1, 2)]
+        sweep = made_sweep(self.root / "sweep", ("n",), attempts, profile=True)
+        blocks, said = self.blocks(sweep)
+        self.assertEqual([row[:2] for row in blocks[0, 1]], [(1, 2), (2, 1), (4, 0.5)])  # a fifth: per query
+        self.assertRegex(said, r"lowest energy: 500.* mJ at n = 4'")
+        self.assertIn("energies estimated", said)
+
+    def test_why_a_sweep_is_not_drawn(self):
+        other = made_sweep(self.root / "other", ("n", "m"), [((n, m), {"joules": n, "seconds": m}) for n in (1, 2) for m in (1, 2)])
+        self.assertIn("two knobs, n and m", self.why_not(other))
+        words = made_sweep(self.root / "words", ("n",), [((n,), {"joules": 1, "seconds": 1}) for n in ("a", "b")])
+        self.assertIn("not numbers", self.why_not(words))
 
     def test_other_words_for_it(self):
         for name in ("sweep", "frequency_sweep"):

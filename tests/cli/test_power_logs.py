@@ -4,6 +4,7 @@ where two spaces or a comma are, and figures are made with plain Python.  On log
 (tests/fixtures/gpu_logs), and on public ones where they are ($IPW_SHARED, or shared/ beside the source)."""
 
 import json
+import math
 import os
 import re
 import statistics
@@ -16,6 +17,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from program import ipw  # noqa: E402
+from sweeps import made_sweep  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
 LOGS = SOURCE / "tests/fixtures/gpu_logs"
@@ -101,7 +103,8 @@ class LogTest(unittest.TestCase):
         words = [word for path in inputs for word in ("--input", path)]
         done = ipw(None, "power", "fit", *words, *options, "--json", "-o", self.path / "model.json")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return json.loads(done.stdout), json.loads((self.path / "model.json").read_text())["state"]["applications"]
+        state = json.loads((self.path / "model.json").read_text())["state"]
+        return json.loads(done.stdout), state.get("applications")
 
     def found(self, report):
         return {(row["check"], row["gpu"], row["application"]) for row in report["findings"]}
@@ -173,6 +176,20 @@ class Made(LogTest):
         self.assertIn(("gpu_mismatch", "NVIDIA A100-PCIE-40GB", "LSTM"), self.found(report))
         report, _ = self.fit(wrong, options=["--gpu", "A100"])
         self.assertEqual(report["curves"][0]["gpu"], "A100")
+
+    def published(self, path, mhz, fp, dram):
+        """The published formula needs the activities alone."""
+        report, _ = self.fit(path, options=["--model", "fgcs", "--published"])
+        watts = math.exp(-1.0318354343254663 + 0.84864 * fp + 0.09749 * dram + 0.77006 * math.log(1 + mhz)) - 1
+        self.assertAlmostEqual(report["curves"][0]["at_fmax"]["power_w"]["value"] / watts, 1, places=6)
+
+    def test_activities_of_a_log_and_of_a_sweep_reach_the_models(self):
+        self.published(LOGS / "GV100-dvfs-LSTM-1380-0.45d9bf4", 1380, 0.3 / 2, 0.25)
+        activity = {"source": "gpm", "sm_active": 0.7, "dram_active": 0.15, "fp64_active": 0.1, "fp32_active": 0.4,
+                    "utilization": 0.9}
+        sweep = made_sweep(self.path / "sweep", ("gpu-clock",), [
+            ((510 + 60 * i,), {"joules": 100 + i, "seconds": 2, "activity": activity}) for i in range(12)])
+        self.published(sweep, 1170, 0.4 / 2 + 0.1, 0.15)
 
     def test_several_gpus_in_one_log(self):
         lines = (LOGS / "sort_1380MHz.csv").read_text().splitlines()[:30]

@@ -246,6 +246,8 @@ class Control(ControlTest):
                 done = ipw(machine, "sweep", "--resume", self.directory())
                 self.assertEqual((done.returncode, len(self.attempts())), (0, 3), done.stderr)
                 self.assertEqual(machine.settings(), Controlled.FREE)
+                done = ipw(None, "sweep", "--resume", self.directory())  # nothing is left: it shows the result
+                self.assertEqual(done.returncode, 0, done.stderr)
             self.setUp()
 
     def test_a_restore_that_fails_is_said(self):
@@ -389,7 +391,7 @@ class ControlEnds(SweepTest):
         process = subprocess.Popen([IPW, "sweep", "-q", "--output-dir", self.root / "runs", "--control", "--knob",
                                     "gpu-clock=510", "--", "sleep", str(PATIENCE_S)], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                   env=self.machine.environment())
+                                   env=self.machine.environment(), start_new_session=True)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -410,6 +412,10 @@ class ControlEnds(SweepTest):
             process.send_signal(number)
             process.wait(PATIENCE_S)
             self.await_settings(Controlled.FREE)
+        process = self.start()
+        os.killpg(process.pid, signal.SIGKILL)  # with all of its processes, as a terminal or a batch system does
+        process.wait(PATIENCE_S)
+        self.await_settings(Controlled.FREE)
 
     def test_another_sweep_is_refused_meanwhile(self):
         self.start()

@@ -1,5 +1,6 @@
-/* Energy, time and their product (EDP) per query against the clock frequency, over runs that differ in nothing
- * else.  The clock of a run is that of its busiest GPU, or of the CPU, while requests ran: out of its samples. */
+/* Energy, time and their products (EDP, ED2P) against the clock frequency: of runs that differ in nothing else, or of the
+ * settings of a sweep.  The clock of a run is that of its busiest GPU, or of the CPU, while requests ran: out of its
+ * samples.  That of a sweep is what was set; where another knob was swept, it takes the clock's place. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include "core/quantity.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "metrics/edp.h"
+#include "power/sweep_points.h"
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
 #include "report/text/format.h"
@@ -222,11 +225,14 @@ static enum err busy_clock_read(const char *directory, struct busy_clock *out, s
 /* Clocks that are no farther apart are the same setting: a mean of samples is never twice the same. */
 #define SAME_CLOCK 0.01
 
-/* A run at its clock. */
+enum { ENERGY, TIME, EDP, ED2P, MEASURE_COUNT };
+
+/* A run at its clock, or a setting of a sweep. */
 struct setting {
-    const struct run_figures *run;
-    double mhz;
+    const struct run_figures *run; /* NULL: of a sweep */
+    double x;                      /* the clock in MHz, or another knob of a sweep */
     bool is_cpu;
+    double values[MEASURE_COUNT], errors[MEASURE_COUNT]; /* errors: of 95 % */
 };
 
 /* Those that can be drawn, and of the others the first with its reason. */
@@ -235,6 +241,10 @@ struct settings {
     size_t count;
     const char *missing;
     struct error why;
+    const char *each; /* "query", "run" */
+    const char *knob; /* of a sweep, where it is no clock; NULL: the clock */
+    char label[120];  /* of the x axis */
+    double same;      /* settings that are no farther apart, relatively, are one */
 };
 
 /* ---- may they be compared ---- */
@@ -270,7 +280,7 @@ static enum err check_same(const struct plot_source *source, struct error *why)
 
 static int by_clock(const void *a, const void *b)
 {
-    double x = ((const struct setting *)a)->mhz, y = ((const struct setting *)b)->mhz;
+    double x = ((const struct setting *)a)->x, y = ((const struct setting *)b)->x;
     return (x > y) - (x < y);
 }
 
@@ -281,7 +291,13 @@ static enum err read_setting(const struct run_figures *run, struct settings *out
         return err_set(why, ERR_NO_DATA, "energy or time per query is unknown");
     enum err err = busy_clock_read(run->point.directory, &clock, why);
     if (!err)
-        out->items[out->count++] = (struct setting){run, clock.mhz, clock.is_cpu};
+        out->items[out->count++] = (struct setting){
+            run,
+            clock.mhz,
+            clock.is_cpu,
+            {run->point.joules_per_query, run->seconds_per_query, run->edp, run->ed2p},
+            {run->joules_per_query_error, run->seconds_per_query_error, run->edp_error,
+             run->ed2p_error}};
     return err;
 }
 
@@ -303,12 +319,17 @@ static enum err read_settings(const struct plot_source *source, struct settings 
                        "%zu of %zu runs have a clock, and energy and time per query; %s: %s",
                        out->count, source->run_count, out->why.text, out->missing);
     qsort(out->items, out->count, sizeof *out->items, by_clock);
+    out->same = SAME_CLOCK;
+    out->each = source->runs[0].is_command ? "run" : "query";
+    str_format(out->label, sizeof out->label, "mean %s clock while %s ran (MHz)",
+               out->items[0].is_cpu ? "CPU" : "GPU",
+               source->runs[0].is_command ? "the command" : "requests");
     return ERR_OK;
 }
 
 static enum err check_clocks(const struct settings *settings, struct error *why)
 {
-    double least = settings->items[0].mhz, most = settings->items[settings->count - 1].mhz;
+    double least = settings->items[0].x, most = settings->items[settings->count - 1].x;
     for (size_t i = 1; i < settings->count; i++)
         if (settings->items[i].is_cpu != settings->items[0].is_cpu)
             return err_set(
@@ -322,91 +343,155 @@ static enum err check_clocks(const struct settings *settings, struct error *why)
     return ERR_OK;
 }
 
-/* ---- drawing ---- */
+/* ---- of a sweep ---- */
 
-struct measure {
-    const char *label, *unit, *lowest; /* lowest: how the least of it is called; NULL: not marked */
-    enum figure_color color;
-    double weight;       /* of its panel: legend and numbers of the axis take room */
-    size_t value, error; /* in a struct run_figures */
-};
-
-#define AT(field) offsetof(struct run_figures, field)
-static const struct measure MEASURES[] = {
-    {"energy ({J} per query)", "J", "lowest energy", FIGURE_BLUE, 1.05, AT(point.joules_per_query),
-     AT(joules_per_query_error)},
-    {"time ({s} per query)", "s", NULL, FIGURE_ORANGE, 0.95, AT(seconds_per_query),
-     AT(seconds_per_query_error)},
-    {"EDP ({J·s} per query)", "J·s", "lowest EDP", FIGURE_PURPLE, 1.25, AT(edp), AT(edp_error)},
-};
-#undef AT
-enum { MEASURE_COUNT = sizeof MEASURES / sizeof *MEASURES };
-
-static double field(const struct setting *setting, size_t at)
+/* The knob to draw against: the clock, else the first whose values are numbers that differ.  Another that differs, too,
+ * would mix what does not belong together. */
+static enum err choose_knob(const struct sweep_points *points, size_t *out, struct error *why)
 {
-    double value;
-    memcpy(&value, (const char *)setting->run + at, sizeof value);
-    return value;
+    const struct sweep *sweep = &points->sweep;
+    size_t chosen = points->clock >= 0 ? (size_t)points->clock : sweep->knob_count;
+    for (size_t k = 0; k < sweep->knob_count; k++) {
+        double value;
+        bool differs = false, numbers = true;
+        for (size_t p = 0; p < sweep->point_count; p++) {
+            const char *text = sweep->values[p * sweep->knob_count + k];
+            differs |= strcmp(text, sweep->values[k]) != 0;
+            numbers &= parse_double(text, &value) == ERR_OK;
+        }
+        if (!differs || k == chosen)
+            continue;
+        if (chosen < sweep->knob_count)
+            return err_set(why, ERR_NO_DATA,
+                           "the sweep has two knobs, %.40s and %.40s: `ipw report` shows it",
+                           sweep->knobs[chosen], sweep->knobs[k]);
+        if (!numbers)
+            return err_set(why, ERR_NO_DATA,
+                           "the values of knob %.40s are not numbers: `ipw report` shows it",
+                           sweep->knobs[k]);
+        chosen = k;
+    }
+    *out = chosen;
+    return chosen < sweep->knob_count
+               ? ERR_OK
+               : err_set(why, ERR_NO_DATA, "no knob of the sweep has values that differ");
 }
 
-static void put_mark(struct figure_series *marks, const struct setting *setting,
-                     const struct measure *measure)
+/* Of the repeats; what a sensor is off is common to all settings, and in none. */
+static struct setting setting_of(const struct sweep_figures *figures, double x)
 {
-    double value = field(setting, measure->value), error = field(setting, measure->error);
+    struct setting setting = {.x = x};
+    double energy = ratio(figures->independent, figures->joules),
+           time = ratio(figures->seconds_error, figures->seconds);
+    for (int n = 0; n < 3; n++) {
+        size_t at = n == 0 ? ENERGY : n == 1 ? EDP : ED2P;
+        setting.values[at] = energy_delay_product(figures->joules, figures->seconds, n);
+        setting.errors[at] = NORMAL_95 * setting.values[at] * hypot(energy, n ? n * time : 0);
+    }
+    setting.values[TIME] = figures->seconds;
+    setting.errors[TIME] = NORMAL_95 * figures->seconds_error;
+    return setting;
+}
+
+static enum err read_sweep(const struct sweep_points *points, struct settings *out,
+                           struct error *why)
+{
+    const struct sweep *sweep = &points->sweep;
+    size_t knob = 0;
+    enum err err = choose_knob(points, &knob, why);
+    if (err)
+        return err;
+    for (size_t p = 0; p < sweep->point_count; p++) {
+        struct sweep_figures figures = sweep_points_figures(points, p, NULL);
+        double x; /* a clock at its default is not known */
+        if (!figures.measured || parse_double(sweep->values[p * sweep->knob_count + knob], &x))
+            continue;
+        out->items[out->count++] = setting_of(&figures, x);
+    }
+    if (out->count < 2)
+        return err_set(why, ERR_NO_DATA, "%zu of %zu settings of the sweep were measured",
+                       out->count, sweep->point_count);
+    qsort(out->items, out->count, sizeof *out->items, by_clock);
+    out->each = points->is_per_query ? "query" : "run";
+    out->knob = (long)knob == points->clock ? NULL : sweep->knobs[knob];
+    str_format(out->label, sizeof out->label, "%.80s",
+               out->knob ? out->knob : "GPU clock, as set (MHz)");
+    return ERR_OK;
+}
+
+/* ---- drawing ---- */
+
+/* lowest: how the least of it is called; NULL: not marked.  weight: of its panel, as legend and numbers take room. */
+static const struct measure {
+    const char *name, *unit, *lowest;
+    enum figure_color color;
+    double weight;
+} MEASURES[MEASURE_COUNT] = {
+    [ENERGY] = {"energy", "J", "lowest energy", FIGURE_BLUE, 1.05},
+    [TIME] = {"time", "s", NULL, FIGURE_ORANGE, 0.95},
+    [EDP] = {"EDP", "J·s", "lowest EDP", FIGURE_PURPLE, 1.05},
+    [ED2P] = {"ED²P", "J·s²", "lowest ED²P", FIGURE_VERMILION, 1.25},
+};
+
+static void put_mark(struct figure_series *marks, const struct setting *setting, size_t which)
+{
+    double value = setting->values[which], error = setting->errors[which];
     error = is_known(error) ? error : 0;
-    series_add4(marks, setting->mhz, value, fmax(value - error, 0), value + error);
+    series_add4(marks, setting->x, value, fmax(value - error, 0), value + error);
 }
 
 /* Several runs at one setting: the line goes through their mean. */
-static void put_line(struct figure_series *line, const struct settings *settings,
-                     const struct measure *measure)
+static void put_line(struct figure_series *line, const struct settings *settings, size_t which)
 {
     for (size_t from = 0, to; from < settings->count; from = to) {
-        double mhz = 0, value = 0;
+        double x = 0, value = 0;
         for (to = from; to < settings->count &&
-                        settings->items[to].mhz <= (1 + SAME_CLOCK) * settings->items[from].mhz;
+                        (to == from ||
+                         settings->items[to].x <= (1 + settings->same) * settings->items[from].x);
              to++) {
-            mhz += settings->items[to].mhz;
-            value += field(&settings->items[to], measure->value);
+            x += settings->items[to].x;
+            value += settings->items[to].values[which];
         }
-        series_add2(line, mhz / (double)(to - from), value / (double)(to - from));
+        series_add2(line, x / (double)(to - from), value / (double)(to - from));
     }
 }
 
 /* Named in the legend, where its figure covers no line. */
 static void put_lowest(struct figure *figure, struct figure_panel *panel,
-                       const struct settings *settings, const struct measure *measure)
+                       const struct settings *settings, size_t which)
 {
     const struct setting *lowest = &settings->items[0];
-    char value[FORMAT_MAX], name[FIGURE_TEXT_MAX];
+    char value[FORMAT_MAX], at[96], name[FIGURE_TEXT_MAX];
     for (size_t i = 1; i < settings->count; i++)
-        if (field(&settings->items[i], measure->value) < field(lowest, measure->value))
+        if (settings->items[i].values[which] < lowest->values[which])
             lowest = &settings->items[i];
-    format_with_error(value, field(lowest, measure->value), field(lowest, measure->error),
-                      measure->unit);
-    str_format(name, sizeof name, "%s: %s at %.0f MHz", measure->lowest, value, lowest->mhz);
-    put_mark(figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_GREEN, name), lowest, measure);
+    format_with_error(value, lowest->values[which], lowest->errors[which], MEASURES[which].unit);
+    if (settings->knob)
+        str_format(at, sizeof at, "%.60s = %g", settings->knob, lowest->x);
+    else
+        str_format(at, sizeof at, "%.0f MHz", lowest->x);
+    str_format(name, sizeof name, "%s: %s at %s", MEASURES[which].lowest, value, at);
+    put_mark(figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_GREEN, name), lowest, which);
 }
 
 static void put_measure(struct figure *figure, const struct settings *settings, size_t which)
 {
     const struct measure *measure = &MEASURES[which];
-    struct figure_panel *panel =
-        figure_panel(figure,
-                     settings->items[0].is_cpu ? "mean CPU clock while requests ran (MHz)"
-                                               : "mean GPU clock while requests ran (MHz)",
-                     measure->label);
+    char label[80];
+    str_format(label, sizeof label, "%s ({%s} per %s)", measure->name, measure->unit,
+               settings->each);
+    struct figure_panel *panel = figure_panel(figure, settings->label, label);
     panel->x.hidden = which < MEASURE_COUNT - 1;
     if (panel->x.hidden)
         panel->x.label[0] = '\0';
     panel->y.from_zero = true;
     panel->weight = measure->weight;
-    put_line(figure_series(figure, panel, FIGURE_LINE, measure->color, ""), settings, measure);
+    put_line(figure_series(figure, panel, FIGURE_LINE, measure->color, ""), settings, which);
     struct figure_series *marks = figure_series(figure, panel, FIGURE_ERRORS_Y, measure->color, "");
     for (size_t i = 0; i < settings->count; i++)
-        put_mark(marks, &settings->items[i], measure);
+        put_mark(marks, &settings->items[i], which);
     if (measure->lowest)
-        put_lowest(figure, panel, settings, measure);
+        put_lowest(figure, panel, settings, which);
 }
 
 /* "20 queries each", or "10 to 20": runs of more questions than others had are not quite the same. */
@@ -419,10 +504,14 @@ static void put_queries(const struct settings *settings, char *to, size_t size)
         least = completed < least ? completed : least;
         most = completed > most ? completed : most;
     }
+    bool runs = settings->items[0].run->is_command;
     if (least == most)
-        str_format(to, size, "%zu quer%s each", most, most == 1 ? "y" : "ies");
+        str_format(to, size, "%zu %s%s each", most, runs ? "run" : "quer",
+                   runs        ? (most == 1 ? "" : "s")
+                   : most == 1 ? "y"
+                               : "ies");
     else
-        str_format(to, size, "%zu to %zu queries each", least, most);
+        str_format(to, size, "%zu to %zu %s each", least, most, runs ? "runs" : "queries");
 }
 
 static void put_heading(struct figure *figure, const struct plot_source *source,
@@ -433,7 +522,7 @@ static void put_heading(struct figure *figure, const struct plot_source *source,
     char queries[64];
     put_queries(settings, queries, sizeof queries);
     str_format(figure->title, sizeof figure->title,
-               "Energy, time and EDP against the clock: %.100s", point->model);
+               "Energy, time, EDP and ED²P against the clock: %.100s", point->model);
     figure_note(figure, "%zu runs%s%.30s%s%.30s, %s", settings->count,
                 point->dataset[0] ? " of " : "", point->dataset, point->hardware[0] ? " on " : "",
                 point->hardware, queries);
@@ -444,20 +533,48 @@ static void put_heading(struct figure *figure, const struct plot_source *source,
                 source->common.sensors == UNCERTAINTY_MIXED ? ", sensors included" : "");
 }
 
+/* What was swept, how often, and what is left out. */
+static void put_sweep_heading(struct figure *figure, const struct sweep_points *points,
+                              const struct settings *settings)
+{
+    const struct sweep_measurement *first = &points->items[0];
+    size_t used = sweep_points_excluded(points, SWEEP_USED);
+    char left_out[160];
+    for (size_t i = 0; i < points->sweep.count && first->exclusion; i++)
+        first = &points->items[i];
+    sweep_points_exclusions(points, left_out, sizeof left_out);
+    str_format(figure->title, sizeof figure->title,
+               "Energy, time, EDP and ED²P against %s%.40s: %.80s",
+               settings->knob ? "" : "the clock", settings->knob ? settings->knob : "",
+               first->application);
+    figure_note(figure, "sweep of %zu settings%s%.40s, %zu attempts", settings->count,
+                first->gpu[0] ? " on " : "", first->gpu, used);
+    if (left_out[0])
+        figure_note(figure, "left out: %s", left_out);
+    figure_note_energy(figure, sweep_points_is_estimated(points) ? "estimated" : first->method,
+                       UNKNOWN);
+    figure_note(figure, "bars and ±: 95 %% CI of repeats");
+}
+
 static enum err draw_frequency(const struct plot_source *source, struct figure *figure,
                                struct error *why)
 {
-    struct settings settings = {.items = malloc(source->run_count * sizeof *settings.items)};
+    size_t most = source->sweep ? source->sweep->sweep.point_count : source->run_count;
+    struct settings settings = {.items = malloc((most + 1) * sizeof *settings.items)};
     if (!settings.items)
         return err_no_memory(why);
-    enum err err = check_same(source, why);
-    if (!err)
+    enum err err =
+        source->sweep ? read_sweep(source->sweep, &settings, why) : check_same(source, why);
+    if (!err && !source->sweep)
         err = read_settings(source, &settings, why);
-    if (!err)
+    if (!err && !source->sweep)
         err = check_clocks(&settings, why);
     if (!err) {
-        put_heading(figure, source, &settings);
-        figure->height = 760;
+        if (source->sweep)
+            put_sweep_heading(figure, source->sweep, &settings);
+        else
+            put_heading(figure, source, &settings);
+        figure->height = 960;
         for (size_t which = 0; which < MEASURE_COUNT; which++)
             put_measure(figure, &settings, which);
     }
@@ -467,7 +584,7 @@ static enum err draw_frequency(const struct plot_source *source, struct figure *
 
 const struct plot_driver plot_frequency = {
     .name = "frequency",
-    .summary = "several runs: energy, time and EDP per query against the clock",
-    .of = PLOT_OF_RUNS,
+    .summary = "several runs, or a sweep: energy, time, EDP and ED2P against the clock",
+    .of = PLOT_OF_RUNS | PLOT_OF_SWEEP,
     .draw = draw_frequency,
 };

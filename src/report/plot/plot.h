@@ -15,17 +15,25 @@
 
 struct layers_result;
 struct run_names;
+struct sweep_points;
 
 /* What a driver can draw: bits. */
-enum { PLOT_OF_RUN = 1, PLOT_OF_RUNS = 2, PLOT_OF_LAYERS = 4, PLOT_OF_ALL_LAYERS = 8 };
+enum {
+    PLOT_OF_RUN = 1,
+    PLOT_OF_RUNS = 2,
+    PLOT_OF_LAYERS = 4,
+    PLOT_OF_ALL_LAYERS = 8,
+    PLOT_OF_SWEEP = 16
+};
 
-/* One of the three is there, and the others are NULL. */
+/* One of the four is there, and the others are NULL. */
 struct plot_source {
     const struct run_table *table;
     const struct run_figures *runs; /* two at least */
     size_t run_count;
     const struct layers_result *layers; /* one, or all that were given */
     size_t layer_count;
+    const struct sweep_points *sweep;
     /* Set by plot_draw. */
     const struct plot_driver *driver;
     const struct run_names *names; /* of the runs */
