@@ -18,6 +18,8 @@
 #include "report/text/format.h"
 #include "runner/govern.h"
 
+#define COARSE 0.8 /* of the bounds of the bucket with the SLO, the ratio below which it is told */
+
 struct govern_command {
     double ttft_ms, itl_ms, max_power_w, lowest, interval_s, duration_s;
     const char *set, *metrics_url, *model, *application, *devices, *log;
@@ -130,9 +132,21 @@ static enum err take_step(void *context, const struct govern_step *step, struct 
     return err || args.json || args.quiet ? err : show_step(view, step, why);
 }
 
+/* A percentile inside a bucket says little about where in it. */
+static void warn_coarse(const struct govern_result *result)
+{
+    for (int m = 0; m < GOVERN_METRICS; m++) {
+        const double *bounds = result->bounds_s[m];
+        if (bounds[0] < COARSE * bounds[1])
+            complain(0, "%s has no bound between %g and %g ms: percentiles near the SLO are coarse",
+                     result->metric_name[m], bounds[0] * 1e3, bounds[1] * 1e3);
+    }
+}
+
 static void begin(void *context, const struct govern_result *result)
 {
     (void)context;
+    warn_coarse(result);
     if (args.quiet)
         return;
     tell("ipw govern: %s (%s)", result->device, result->name);

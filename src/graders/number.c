@@ -307,23 +307,24 @@ static bool take_scientific(struct cursor *c, double *value)
     return true;
 }
 
-/* %, percent, million, and attached k, M, bn */
+/* %, percent, million, dozen, and attached k, M, bn */
 static void take_scale(struct cursor *c, struct number *out)
 {
-    static const double WORDS[] = {0.01, 0.01, 0.01, 0.01, 1e3, 1e6, 1e9, 1e12, 100},
+    static const double WORDS[] = {0.01, 0.01, 0.01, 0.01, 1e3, 1e6, 1e9, 1e12, 100, 12},
                         LETTERS[] = {1e3, 1e3, 1e6, 1e9};
     struct cursor look = *c;
     double factor = take_valued(&look, " k K M bn ", LETTERS);
     if (factor == 0) {
         skip_blanks(&look);
-        factor = take_valued(&look, " % \\% ％ percent thousand million billion trillion hundred ",
-                             WORDS);
+        factor = take_valued(
+            &look, " % \\% ％ percent thousand million billion trillion hundred dozen ", WORDS);
     }
     if (factor == 0)
         return;
     out->value = out->plain * factor;
-    out->scaled = factor != 100;
-    out->plain = out->scaled ? out->plain : out->value;
+    out->scaled = factor < 1 || (factor > 100 && out->plain != floor(out->plain));
+    out->plain =
+        out->scaled ? out->plain : out->value; /* "1.5 million" may answer 1.5, "2 million" not 2 */
     *c = look;
 }
 

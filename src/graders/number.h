@@ -32,8 +32,8 @@ bool tolerance_holds(const struct tolerance *tolerance, double expected, double 
 
 struct number {
     double value; /* 50 % is 0.5, 3 million is 3000000 */
-    double plain; /* without the scale: 50, 3 */
-    bool scaled;  /* had a percent sign or such a word */
+    double plain; /* without the percent sign: 50 */
+    bool scaled;  /* had a percent sign */
     int digits;   /* significant ones of a decimal, "0.142857" has 6; 0 for what is exact: 5, 1/7 */
     struct slice where;
 };
@@ -51,7 +51,10 @@ bool number_next(struct numbers *numbers, struct number *out);
 /* The text is one number and nothing else. */
 bool number_whole(struct slice text, struct number *out);
 
-/* Where only one of the two has a percent sign or a word such as million, both readings of it count. */
+/* The last number in words: "forty-two", "minus seven", "three quarters"; not one that is denied. */
+bool number_in_words(struct slice text, struct number *out);
+
+/* Where only one of the two has a percent sign, both readings of it count. */
 bool number_equal(const struct tolerance *tolerance, const struct number *expected,
                   const struct number *value);
 

@@ -1,5 +1,14 @@
 /* The numeric grader: the number in the answer equals the expected one within a tolerance.  Most of it is a reading of
- * sentences that state a result, in digits or words: which of their numbers is it?  Linear in the text. */
+ * sentences that state a result, in digits or words: which of their numbers is it?  Linear in the text.
+ *
+ * In this order: a marked answer (final.h), its result after "=" or its first number; a number in bold in the last
+ * paragraph; one that the answer begins with; that of the last sentence that states one.  A sentence states what its
+ * last clause says ("so", "but", after a reason): the result of an equation, or a later number that a verb leads to;
+ * the number that was just computed; the last result; the last circumstance ("in 5 days").  Never
+ *   parts        "9 + 6", "7:15", "23rd", "sqrt(12)", "half of 12", "f(3)", "step 2"
+ *   bounds       "at least 7", "more than 7", "almost 7", "7 or more"
+ *   denials      "not 7", "7 is wrong"
+ * nor any number of a sentence that only speaks of it: a question, a doubt, the view of others, what is given. */
 #include "graders/number.h"
 
 #include <ctype.h>
@@ -9,127 +18,13 @@
 #include "graders/final.h"
 #include "graders/tokens.h"
 
-/* ---- numbers in words ---- */
-
-static const char UNITS[] = " zero one two three four five six seven eight nine ten eleven twelve "
-                            "thirteen fourteen fifteen sixteen seventeen eighteen nineteen ";
-static const char TENS[] = " twenty thirty forty fifty sixty seventy eighty ninety ";
-static const char SCALES[] = " hundred dozen thousand million billion trillion ";
-static const double SCALE_VALUES[] = {1e2, 12, 1e3, 1e6, 1e9, 1e12};
-static const char PARTS[] =
-    " half halves third thirds quarter quarters fourth fourths fifth fifths eighth "
-    "eighths tenth tenths ";
-static const double PART_VALUES[] = {2, 3, 4, 4, 5, 8, 10};
-
-/* The denominator that the word names; 0 when it does not. */
-static double part_of(const struct token *token)
-{
-    int index = token_index(token, PARTS);
-    return index < 0 ? 0 : PART_VALUES[index / 2];
-}
-
-/* What was read so far: "two hundred and fifty" is 250 in `group`, thousands and more are in `total`. */
-struct words {
-    double total, group;
-    bool any;
-};
-
-/* Adds one word.  False when it does not continue the number: "one two". */
-static bool add_word(struct words *words, const struct token *token)
-{
-    int unit = token_index(token, UNITS), ten = token_index(token, TENS),
-        scale = token_index(token, SCALES);
-    int last = (int)fmod(words->group, 100);
-    if (unit >= 0 || ten >= 0) {
-        bool fits = last == 0 || (unit > 0 && unit < 10 && last >= 20 && last % 10 == 0);
-        if (words->any && (!fits || unit == 0))
-            return false;
-        words->group += unit >= 0 ? unit : 10 * (ten + 2);
-    } else if (scale >= 0 && scale < 2) {
-        if (words->group >= 100)
-            return false;
-        words->group = (words->any ? words->group : 1) * SCALE_VALUES[scale];
-    } else if (scale >= 0) {
-        words->total += (words->any ? words->group : 1) * SCALE_VALUES[scale];
-        words->group = 0;
-    }
-    bool taken = unit >= 0 || ten >= 0 || scale >= 0;
-    words->any = words->any || taken;
-    return taken;
-}
-
-/* The number that begins with `first`; *tokens is then after it. */
-static bool take_words(struct tokens *tokens, const struct token *first, double *value)
-{
-    struct words words = {0};
-    struct token token = *first;
-    struct tokens at = *tokens;
-    double part = part_of(first);
-    if (part > 0) { /* "half"; "a quarter of" */
-        *value = 1 / part;
-        return part == 2 || part == 4;
-    }
-    for (bool more = true; more && add_word(&words, &token);) {
-        *tokens = at;
-        do
-            more = token_next(&at, &token);
-        while (more && (token_is(&token, "-") || token_is(&token, "and")));
-    }
-    *value = words.total + words.group;
-    struct tokens look = *tokens;
-    if (words.any && token_next(&look, &token) &&
-        (!token_is(&token, "-") || token_next(&look, &token)) &&
-        (part = part_of(&token)) > 0) { /* "three quarters" */
-        *value /= part;
-        *tokens = look;
-    }
-    look = *tokens;
-    if (words.any && token_next(&look, &token) && token_is(&token, "and") &&
-        token_next(&look, &token) && token_is(&token, "a") && token_next(&look, &token) &&
-        (part = part_of(&token)) > 0) {
-        *value += 1 / part; /* "two and a half" */
-        *tokens = look;
-    }
-    return words.any;
-}
-
-/* "One" in "one of them" and "the right one" is not a number. */
-static bool is_pronoun(const struct token *before, const struct token *token, struct tokens after)
-{
-    static const char BEFORE[] =
-        " the this that each every any another no which first last right correct other ";
-    struct token next;
-    return token_is(token, "one") && slice_end(token->text) == after.at &&
-           ((before->kind == TOKEN_WORD && before->text.length && token_in(before, BEFORE)) ||
-            (token_next(&after, &next) &&
-             token_in(&next, " of another who that can by could might ")));
-}
-
-/* The last number in words: "forty-two", "minus seven", "three quarters". */
-static bool number_in_words(struct slice text, struct number *out)
-{
-    struct tokens tokens = tokens_of(text);
-    struct token token, before = {0};
-    bool found = false;
-    for (; token_next(&tokens, &token); before = token) {
-        double value;
-        if (token.kind != TOKEN_WORD || !take_words(&tokens, &token, &value) ||
-            is_pronoun(&before, &token, tokens))
-            continue;
-        bool negative = before.text.length && token_in(&before, " minus negative ");
-        *out = (struct number){.value = negative ? -value : value};
-        out->plain = out->value;
-        out->where = slice_between(negative ? before.text.start : token.text.start, tokens.at);
-        found = true;
-    }
-    return found;
-}
-
 /* ---- one sentence ---- */
 
 /* Words whose number is a name. */
-static const char LABELS[] = " step part problem question case page chapter figure table section "
-                             "exercise equation item ";
+static const char LABELS[] =
+    " step part problem question case page chapter figure table section exercise equation item "
+    "room version january february march april may june july august september october "
+    "november december ";
 
 static const struct tolerance SAME = {.relative = 1e-9};
 
@@ -147,7 +42,7 @@ static bool stated_after_equals(struct slice line, struct number *out)
                 return false;
             tokens = tokens_of(slice_between(slice_end(out->where), slice_end(line)));
             return !token_next(&tokens, &next) ||
-                   !token_in(&next, " + - * / × ÷ · "); /* 17 = 8 + 9 */
+                   !token_in(&next, " + - * / × ÷ · minus plus times "); /* 17 = 8 + 9 */
         }
     return false;
 }
@@ -173,38 +68,120 @@ static bool is_remark(struct slice sentence, size_t i)
 static struct slice without_remark(struct slice sentence)
 {
     struct slice kept = sentence_without_reason(sentence);
-    struct number ignored;
+    struct number first, ignored;
+    bool digits = number_first(kept, &first); /* "ninety, or 90" has its digits later */
     for (size_t i = 1; i < kept.length; i++)
         if ((kept.start[i] == '(' && is_remark(kept, i)) ||
-            slice_starts((struct slice){kept.start + i, kept.length - i}, ", or "))
+            (slice_starts((struct slice){kept.start + i, kept.length - i}, ", or ") && digits &&
+             first.where.start < kept.start + i))
             kept.length = i;
     return number_first(kept, &ignored) || number_in_words(kept, &ignored) ? kept : sentence;
 }
 
 /* What a number is in its sentence, the likeliest answer last. */
 enum role {
-    ROLE_NONE,         /* "step 2", "not 7", a part of "9 + 6" */
-    ROLE_CIRCUMSTANCE, /* "in 5 days", "for the 16 glasses", "half of 12", "3 more than" */
+    ROLE_NONE,         /* "step 2", "not 7", "at least 7", "7:15", a part of "9 + 6" */
+    ROLE_CIRCUMSTANCE, /* "in 5 days", "for the 16 glasses", "3 more than" */
     ROLE_RESULT,       /* anything else */
 };
 
-/* The character next to the number, past blanks, is an operator with a number on its other side: "9 + 6". */
-static bool is_operand(struct slice sentence, struct slice number)
+/* The tokens next to a number. */
+struct neighbors {
+    struct token words[3]; /* before it, the nearest first; articles and Markdown do not count */
+    struct token next, second, mark; /* after it; the mark directly before it */
+    bool than;                       /* "than" since the last comma or verb */
+    bool who;                        /* "who" since the last comma */
+};
+
+static struct neighbors neighbors_of(struct slice sentence, struct slice number)
 {
-    static const char OPERATORS[] = " + - – − * × ÷ · ";
+    static const char SKIPPED[] =
+        " * the all his her their its our my your those these every about very $ ( away off back ";
     struct tokens before = {near_start(sentence, number.start), number.start},
                   after = {slice_end(number), slice_end(sentence)};
-    struct token token, last = {0}, second = {0};
+    struct token token;
+    struct neighbors found = {0};
     while (token_next(&before, &token)) {
-        second = last;
-        last = token;
+        found.mark = token;
+        if (token_in(&token, SKIPPED))
+            continue;
+        found.words[2] = found.words[1];
+        found.words[1] = found.words[0];
+        found.words[0] = token;
+        found.who =
+            (found.who || token_in(&token, " who whose ")) && !token_in(&token, " , ; = : ");
+        found.than = (found.than || token_is(&token, "than")) &&
+                     !token_in(&token, " , ; = : which is are gives makes equals leaves ");
     }
-    bool follows = last.kind == TOKEN_MARK && last.text.length && token_in(&last, OPERATORS) &&
-                   second.text.length && isdigit((unsigned char)slice_end(second.text)[-1]);
-    bool leads = token_next(&after, &token) && token.kind == TOKEN_MARK &&
-                 token_in(&token, OPERATORS) && token_next(&after, &last) &&
-                 isdigit((unsigned char)last.text.start[0]);
-    return follows || leads;
+    if (token_next(&after, &found.next) && token_next(&after, &found.second))
+        return found;
+    return found;
+}
+
+static bool begins_with_digit(const struct token *token)
+{
+    return token->text.length && isdigit((unsigned char)token->text.start[0]);
+}
+
+/* Part of an expression, a time, an ordinal: "9 + 6", "7:15", "sqrt(12)", "23rd", "20% of", "half of 12". */
+static bool is_fragment(const struct neighbors *near, struct slice number)
+{
+    static const char OPERATORS[] = " + - – − * × ÷ · minus plus times ";
+    const struct token *last = &near->words[0], *next = &near->next;
+    bool attached = next->text.length && !next->spaced;
+    bool operand = (token_in(last, OPERATORS) && begins_with_digit(&near->words[1])) ||
+                   (token_in(next, OPERATORS) &&
+                    (begins_with_digit(&near->second) || (attached && token_is(next, "+"))));
+    bool clock = (token_is(next, ":") && begins_with_digit(&near->second) && attached) ||
+                 (token_is(last, ":") && !last->spaced && begins_with_digit(&near->words[1]) &&
+                  slice_end(last->text) == number.start);
+    bool ordinal = attached && ((token_in(next, " st nd rd th ") && /* "he came 3rd" */
+                                 near->second.kind == TOKEN_WORD && near->second.text.length) ||
+                                token_in(next, " x y n i π √ \\pi \\sqrt "));
+    bool share = token_is(next, "of") && slice_end(number)[-1] == '%' &&
+                 (begins_with_digit(&near->second) || token_is(&near->second, "$"));
+    bool label = token_is(&near->mark, "#") && slice_end(near->mark.text) == number.start;
+    bool function =
+        token_in(last, " sqrt √ \\sqrt log ln sin cos tan exp root twice double triple ") ||
+        token_in(next, " squared cubed ") ||
+        (token_is(last, "of") &&
+         token_in(&near->words[1], " half third quarter root square cube out twice multiple "));
+    bool argument = token_is(&near->mark, "(") && !near->mark.spaced && /* f(17) */
+                    slice_end(near->mark.text) == number.start && last->kind == TOKEN_WORD &&
+                    last->text.length && slice_end(last->text) == near->mark.text.start;
+    return operand || clock || ordinal || share || label || function || argument;
+}
+
+/* "at least 7", "more than 7", "> 7", "almost 7": not the number itself, unless it is what is needed. */
+static bool is_bound(const struct neighbors *near)
+{
+    const struct token *last = &near->words[0], *before = &near->words[1];
+    static const char SIGNS[] = " < > ≤ ≥ \\le \\leq \\ge \\geq \\lt \\gt ";
+    if (near->than || near->who || (near->next.text.length && token_in(&near->next, SIGNS)) ||
+        token_in(last, " almost nearly exceeds exceeding beyond below above "))
+        return true;
+    if (token_in(last, SIGNS)) /* not that of a quotation */
+        return before->text.length && !token_in(before, SIGNS);
+    if (token_is(&near->next, "or") && token_in(&near->second, " more fewer less "))
+        return true;
+    if (token_in(last, " least most minimum maximum ") && token_is(before, "at"))
+        return !token_in(&near->words[2], " need needs needed require requires takes take buy be ");
+    if ((token_is(last, "to") && token_is(before, "close")) ||
+        (token_is(last, "as") && token_in(before, " many much long old ")))
+        return true;
+    if (token_is(last, "to") && token_is(before, "up"))
+        return !token_in(&near->words[2], " round rounds rounded rounding adds add sum comes ");
+    return token_in(last, " over under ") &&
+           (!before->text.length || token_in(before, " just well slightly little bit is are was "));
+}
+
+/* "not 7", "7 is wrong", "7 is too large" */
+static bool is_denied(const struct neighbors *near)
+{
+    return token_is_negation(&near->words[0]) || token_is_negation(&near->words[1]) ||
+           (token_in(&near->next, " is was ") &&
+            (token_in(&near->second, " wrong incorrect too false ") ||
+             token_is_negation(&near->second)));
 }
 
 /* What follows makes it a circumstance: "4 fewer than", "3 times as old", "11-year-old". */
@@ -223,38 +200,17 @@ static bool is_compared(struct slice sentence, struct slice number)
     return false;
 }
 
-/* The words before a number, the nearest first; articles and Markdown do not count. */
-struct lead {
-    struct token words[3];
-    bool than; /* "than" or "as" since the last comma */
-};
-
-static struct lead lead_of(struct slice sentence, struct slice number)
-{
-    struct tokens tokens = {near_start(sentence, number.start), number.start};
-    struct token token;
-    struct lead lead = {0};
-    while (token_next(&tokens, &token)) {
-        if (token_in(&token, " * the all his her their those these every about $ ( "))
-            continue;
-        lead.words[2] = lead.words[1];
-        lead.words[1] = lead.words[0];
-        lead.words[0] = token;
-        lead.than =
-            (lead.than || token_in(&token, " than who whose ")) && !token_in(&token, " , ; = : ");
-    }
-    return lead;
-}
-
-static bool is_circumstance(const struct lead *lead)
+static bool is_circumstance(const struct neighbors *near)
 {
     static const char LEADS[] =
         " in for per over after at each within during by on from than since until across "
         "among day week month year class grade room number if when twice double with who whose ";
     static const char TOTALS[] =
         " total sum amount average mean cost price profit result area volume length value "
-        "distance speed maximum minimum difference product remainder ";
-    const struct token *last = &lead->words[0], *before = &lead->words[1];
+        "distance speed maximum minimum difference product remainder increase decrease drop rise "
+        "gain "
+        "loss change gap score ";
+    const struct token *last = &near->words[0], *before = &near->words[1];
     bool of_number = token_is(last, "of") && !token_in(before, TOTALS); /* "out of 12" */
     bool after_verb =
         last->text.length > 4 &&
@@ -262,7 +218,7 @@ static bool is_circumstance(const struct lead *lead)
     bool adjective = token_in(last, " other original remaining next initial previous ");
     bool purpose = token_is(before, "to") && last->kind == TOKEN_WORD && /* "to fill 4 bags" */
                    !token_in(last, " get obtain find give make yield reach be ") &&
-                   !token_in(&lead->words[2], " needs need has have had able going wants get up ");
+                   !token_in(&near->words[2], " needs need has have had able going wants get up ");
     if (token_in(
             before,
             " results result resulting resulted arrive arrives arriving bring brings left up "))
@@ -273,13 +229,12 @@ static bool is_circumstance(const struct lead *lead)
 
 static enum role role_of(struct slice sentence, struct slice number)
 {
-    struct lead lead = lead_of(sentence, number);
-    const struct token *last = &lead.words[0];
-    bool label = last->kind == TOKEN_WORD && token_in(last, LABELS);
-    bool denied = token_is_negation(last) || token_is_negation(&lead.words[1]) || lead.than;
-    if (label || denied || is_operand(sentence, number))
+    struct neighbors near = neighbors_of(sentence, number);
+    const struct token *last = &near.words[0];
+    bool label = last->text.length && token_in(last, LABELS);
+    if (label || is_fragment(&near, number) || is_bound(&near) || is_denied(&near))
         return ROLE_NONE;
-    return is_circumstance(&lead) || is_compared(sentence, number) ? ROLE_CIRCUMSTANCE
+    return is_circumstance(&near) || is_compared(sentence, number) ? ROLE_CIRCUMSTANCE
                                                                    : ROLE_RESULT;
 }
 
@@ -307,39 +262,119 @@ static bool is_alternative(struct slice sentence, const struct number *number)
             else
                 apart = apart || !token_in(&token, " $ * = \\boxed { } ");
         }
-        if (joined && !apart)
+        if (!joined || apart)
+            continue;
+        struct neighbors near = neighbors_of(sentence, before ? number->where : other.where);
+        if (!token_in(&near.next, " are is were was remain ")) /* and 2 are left */
             return true;
     }
     return false;
 }
 
+static const char VERBS[] =
+    " is are was has have had gets get got now only be equals makes leaves leaving gives giving "
+    "remain remains totals = : ";
+
 /* A number in words that a verb leads to, after those in digits: "gave away 5 and now has seven left". */
-static bool in_words_after(struct slice sentence, const char *after, struct number *out)
+static bool in_words_after(struct slice sentence, const char *after, bool verb, struct number *out)
 {
     struct number number;
     if (!number_in_words(sentence, &number) || number.where.start < after)
         return false;
-    struct lead lead = lead_of(sentence, number.where);
-    bool total = token_is(&lead.words[0], "of") && token_is(&lead.words[1], "total");
-    if (!total &&
-        !token_in(&lead.words[0],
-                  " is are was has have had gets get got now only be equals makes leaves = : "))
+    struct neighbors near = neighbors_of(sentence, number.where);
+    bool total = token_is(&near.words[0], "of") && token_is(&near.words[1], "total");
+    if (verb && !total && !token_in(&near.words[0], VERBS))
         return false;
     *out = number;
-    return true;
+    return verb || role_of(sentence, number.where) == ROLE_RESULT;
 }
 
-/* What follows the last "so" or the like, if it has a number: "2^3 = 8, so the root of 8 is 2". */
+/* What follows the last "so" or the like, "but", or a reason that comes first, if it has a number: "2^3 = 8, so the
+ * root of 8 is 2", "since x > 0, x = 4". */
 static struct slice conclusion_of(struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
-    struct token token;
-    struct number ignored;
+    struct token token, before = {.kind = TOKEN_LINE};
+    struct number number;
+    const char *latest = number_last(sentence, &number) ? number.where.start : sentence.start;
+    if (number_in_words(sentence, &number) && number.where.start > latest)
+        latest = number.where.start;
     struct slice last = sentence;
-    while (token_next(&tokens, &token))
-        if (token_in(&token, " so therefore thus hence "))
+    for (bool reason = false; token_next(&tokens, &token) && tokens.at <= latest; before = token) {
+        if (token_in(&token, " since because as given ") && before.kind != TOKEN_WORD &&
+            !token_is(&before, ","))
+            reason = true;
+        if (token_in(&token, " so therefore thus hence but however ") ||
+            (reason && token_is(&token, ","))) {
             last = slice_between(tokens.at, tokens.end);
-    return number_first(last, &ignored) || number_in_words(last, &ignored) ? last : sentence;
+            reason = false;
+        }
+    }
+    return last;
+}
+
+/* Does the sentence only speak of a number: a question, a doubt, the view of others, what is given? */
+static bool is_noncommittal(struct slice sentence)
+{
+    static const char DOUBTS[] = " doubt mistaken mistake misconception wondering wrong depends ";
+    struct tokens tokens = tokens_of(sentence);
+    struct token token, before = {0}, first = {0};
+    for (bool others = false, asks = false; token_next(&tokens, &token); before = token) {
+        first = first.text.length ? first : token;
+        asks = asks || token_in(&token, " know tell say ask asks ");
+        others = others || token_in(&token, " people students others some ");
+        if (token_in(&token, DOUBTS) || (others && token_in(&token, " say says answer think ")) ||
+            (token_is(&token, "be") && token_in(&before, " could might may can't cannot ")) ||
+            (token_is_negation(&before) && token_in(&token, " think believe ")) ||
+            (token_in(&token, " believed thought ") && token_is(&before, "i")) ||
+            (token_in(&before, " problem question ") &&
+             token_in(&token, " says mentions states asks ")) ||
+            (token_is(&before, "how") && asks) ||
+            (token_in(&before, " we given ") && token_in(&token, " know that ")))
+            return true;
+    }
+    return token_is(&token, "?") &&
+           token_in(&first,
+                    " is are was could would should can does do did why what which how given ");
+}
+
+/* A later number of the sentence to which a verb leads: "2 × 3 = 6, and half of that is 3". */
+static bool restated_after(struct slice sentence, const char *after, struct number *out)
+{
+    static const char GIVING[] = " gives give giving leaves leaving makes making gets ";
+    struct numbers numbers = {.text = sentence};
+    struct number number;
+    bool found = false;
+    while (number_next(&numbers, &number)) {
+        if (number.where.start <= after)
+            continue;
+        struct neighbors near = neighbors_of(sentence, number.where);
+        if (role_of(sentence, number.where) != ROLE_RESULT ||
+            !(token_in(&near.words[0], VERBS) || token_in(&near.words[1], GIVING) ||
+              token_in(&near.words[2], GIVING)))
+            continue;
+        *out = number;
+        found = true;
+    }
+    return found;
+}
+
+static bool is_joined(struct slice sentence, struct slice number)
+{
+    struct neighbors near = neighbors_of(sentence, number);
+    return token_is(&near.words[0], "and");
+}
+
+/* "1729 = 9³ + 10³" */
+static bool is_left_side(struct slice sentence, struct number *out)
+{
+    struct number number;
+    if (!number_first(sentence, &number) || number.where.start > sentence.start + 1)
+        return false;
+    struct neighbors near = neighbors_of(sentence, number.where);
+    if (token_is(&near.next, "="))
+        *out = number;
+    return token_is(&near.next, "=");
 }
 
 /* The number that a sentence states: the result of its equation, the number that was just computed, or the
@@ -350,15 +385,22 @@ static enum stated in_sentence(struct slice sentence, const struct number *compu
     sentence = conclusion_of(sentence);
     struct slice whole = sentence;
     sentence = without_remark(sentence);
-    if (stated_after_equals(sentence, out))
+    if (is_noncommittal(sentence))
+        return STATED_NONE;
+    if (stated_after_equals(sentence, out)) {
+        restated_after(sentence, slice_end(out->where), out);
         return is_alternative(sentence, out) ? STATED_SEVERAL : STATED_ONE;
+    }
     struct numbers numbers = {.text = sentence};
     struct number number;
-    enum role best = ROLE_NONE;
+    enum role best = ROLE_NONE, previous = ROLE_NONE;
     const char *after = sentence.start;
     while (number_next(&numbers, &number)) {
         after = number.where.start;
         enum role role = role_of(whole, number.where);
+        if (role == ROLE_RESULT && previous == ROLE_CIRCUMSTANCE && is_joined(whole, number.where))
+            role = ROLE_CIRCUMSTANCE; /* "for 3 shirts and 1 hat" */
+        previous = role;
         if (role > ROLE_NONE && computed && number_equal(&SAME, computed, &number)) {
             *out = number;
             return STATED_ONE;
@@ -368,10 +410,13 @@ static enum stated in_sentence(struct slice sentence, const struct number *compu
             best = role;
         }
     }
-    if (in_words_after(sentence, after, out))
+    if (best == ROLE_NONE && is_left_side(sentence, out))
+        return STATED_ONE;
+    if (in_words_after(sentence, best == ROLE_RESULT ? after : sentence.start, best != ROLE_NONE,
+                       out))
         return STATED_ONE;
     if (best == ROLE_NONE)
-        return after == sentence.start && number_in_words(sentence, out) ? STATED_ONE : STATED_NONE;
+        return STATED_NONE;
     return is_alternative(sentence, out) ? STATED_SEVERAL : STATED_ONE;
 }
 
@@ -410,8 +455,10 @@ static struct slice last_paragraph(struct slice text)
 static bool leading(struct slice text, struct number *out)
 {
     struct slice sentence, rest = text;
-    if (!sentence_next(&rest, &sentence) || !number_first(sentence, out) ||
-        out->where.start - sentence.start > 2)
+    if (!sentence_next(&rest, &sentence) ||
+        !(number_first(sentence, out) || number_in_words(sentence, out)) ||
+        out->where.start - sentence.start > 2 || role_of(sentence, out->where) == ROLE_NONE ||
+        is_noncommittal(sentence))
         return false;
     struct slice unit = slice_between(slice_end(out->where), slice_end(sentence));
     struct tokens tokens = tokens_of(unit);
@@ -420,8 +467,8 @@ static bool leading(struct slice text, struct number *out)
     unsigned words = 0;
     while (words <= 3 && token_next(&tokens, &token))
         words += token.kind == TOKEN_WORD;
-    bool numbering =
-        words == 0 && rest.length && rest.start[0] != '\n' && !memchr(unit.start, '!', unit.length);
+    bool numbering = words == 0 && isdigit((unsigned char)*out->where.start) && rest.length &&
+                     rest.start[0] != '\n' && !memchr(unit.start, '!', unit.length);
     if (words > 3 || numbering || number_first(unit, &other))
         return false;
     tokens = tokens_of(rest);
@@ -431,10 +478,22 @@ static bool leading(struct slice text, struct number *out)
     return true;
 }
 
+/* Does the text end within its last sentence, which has no number, after others in the same line that were ended? */
+static bool breaks_off(struct slice text, struct slice last)
+{
+    struct number ignored;
+    const char *before = last.start;
+    while (before > text.start && before[-1] == ' ')
+        before--;
+    return last.length > 10 && isalpha((unsigned char)slice_end(last)[-1]) && before > text.start &&
+           before[-1] == '.' && before < last.start && !number_first(last, &ignored) &&
+           !number_in_words(last, &ignored);
+}
+
 /* Without a marker: a number in bold in the last paragraph, or what the last sentence with a number states. */
 bool stated_in_conclusion(struct slice answer, struct number *out)
 {
-    struct slice text = text_without_asides(answer), rest = text, sentence;
+    struct slice text = text_without_asides(answer), rest = text, sentence = text;
     if (text_is_cut(answer) || text_declines(final_sentence(text)))
         return false;
     if (in_bold(last_paragraph(text), out) || leading(text, out))
@@ -454,7 +513,7 @@ bool stated_in_conclusion(struct slice answer, struct number *out)
         }
         declined = text_declines(sentence);
     }
-    return stated == STATED_ONE && !declined;
+    return stated == STATED_ONE && !declined && !breaks_off(text, sentence);
 }
 
 /* A marker is followed by the number. */
@@ -467,8 +526,10 @@ bool stated_after_marker(struct slice line, struct number *out)
         return true;
     if (!number_first(sentence, out) && !number_first(line, out))
         return number_in_words(sentence, out);
-    return out->where.start >= slice_end(sentence) ||
-           !(is_alternative(sentence, out) || lead_of(sentence, out->where).than);
+    if (out->where.start >= slice_end(sentence))
+        return true;
+    struct neighbors near = neighbors_of(sentence, out->where);
+    return !is_alternative(sentence, out) && !is_bound(&near) && !is_fragment(&near, out->where);
 }
 
 /* ---- the grader ---- */

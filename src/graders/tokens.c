@@ -238,7 +238,7 @@ struct slice sentence_without_reason(struct slice sentence)
     struct tokens tokens = tokens_of(sentence);
     struct token token, before = {0};
     static const char WORDS[] =
-        " because since when where if while whereas assuming given attained "
+        " because since when where if while whereas though although verify assuming given attained "
         "achieved occurring about approximately roughly ≈ ";
     struct slice kept = sentence;
     while (token_next(&tokens, &token)) {

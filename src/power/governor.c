@@ -164,6 +164,15 @@ static void learn_noise(double *noise, double *last, double reading)
     *last = reading;
 }
 
+/* Latency rose some readings after a step down: from now on an unchanged one is waited for longer. */
+static void note_late(struct governor *g)
+{
+    if (value(g, g->at) < g->from && g->now.count >= 1 && g->now.count <= HELD) {
+        g->is_late = true;
+        g->is_flat = false;
+    }
+}
+
 static void learn_level(struct governor *g, const struct governor_reading *reading)
 {
     struct governor_level *now = &g->now;
@@ -175,10 +184,12 @@ static void learn_level(struct governor *g, const struct governor_reading *readi
     if (!g->options.has_slo)
         return;
     learn_noise(&g->noise, &g->last, level);
-    if (level > now->mean + 3 * g->noise + 0.02) /* a late response, or more load */
+    if (level > now->mean + 3 * g->noise + 0.02) { /* a late response, or more load */
+        note_late(g);
         *now = (struct governor_level){1, level, now->cost, now->watts};
-    else
+    } else {
         add_to(&now->mean, now->count, level);
+    }
 }
 
 /* Standard error of the difference of the two levels. */
@@ -331,9 +342,10 @@ static struct governor_decision violated(struct governor *g, double latency)
         g->now = NO_LEVEL;
         return stay(g, GOVERNOR_OVERLOAD);
     }
+    note_late(g);
     double step = log(g->from / value(g, g->at));
     double seen = (log(latency) - g->before.mean) / step;
-    if (step > 0 && g->now.count == 0 && seen > g->elasticity) /* not UNKNOWN */
+    if (step > 0 && !g->is_learned && seen > g->elasticity) /* not UNKNOWN */
         g->elasticity = fmin(seen, ELASTICITY_MOST);
     bar_below(g, step_up(g));
     g->rest = g->rest_span;
@@ -357,7 +369,9 @@ static struct governor_decision hold_latency(struct governor *g,
                                              const struct governor_reading *reading)
 {
     /* An unchanged latency may be one that has not responded yet. */
-    unsigned wait = g->is_flat || fabs(observed_elasticity(g)) >= SEEN ? 1 : FIRST;
+    unsigned wait = FIRST + g->is_late;
+    if ((g->is_flat && !g->is_late) || fabs(observed_elasticity(g)) >= SEEN)
+        wait = 1;
     bool is_fresh = !g->is_learned;
     if (is_fresh && g->now.count < wait)
         return stay(g, GOVERNOR_LEARN);

@@ -81,6 +81,7 @@ struct governor {
     double model_factor;   /* by how much the model was too optimistic; UNKNOWN: it was wrong */
     bool is_model_proven;  /* a step went as it said */
     bool is_flat;          /* latency did not respond to the last step */
+    bool is_late;          /* it once responded several readings after a step */
     bool is_learned;       /* the last step has been held against bound and model */
     size_t floor, ceiling; /* the lowest and highest setting for now */
     size_t over;           /* settings from here on were above the power cap */

@@ -33,8 +33,7 @@ static const struct metric_name NAMES[GOVERN_METRICS][10] = {
                      {.name = "sglang:time_to_first_token_seconds"},
                      {.name = "trtllm_time_to_first_token_seconds"},
                      {.name = "dynamo_frontend_time_to_first_token_seconds"},
-                     {.name = "time_to_first_token_seconds"},
-                     {.name = "ipw_time_to_first_token_seconds"}},
+                     {.name = "time_to_first_token_seconds"}},
     [GOVERN_ITL] = {{.name = "vllm:inter_token_latency_seconds"},
                     {.name = "vllm:time_per_output_token_seconds"},
                     {.name = "sglang:inter_token_latency_seconds"},
@@ -43,15 +42,13 @@ static const struct metric_name NAMES[GOVERN_METRICS][10] = {
                     {.name = "trtllm_time_per_output_token_seconds"},
                     {.name = "dynamo_frontend_inter_token_latency_seconds"},
                     {.name = "time_per_output_token_seconds"},
-                    {.name = "ipw_inter_token_latency_seconds"},
                     {.name = "llamacpp:tokens_predicted_seconds_total",
                      .seconds_total = "llamacpp:tokens_predicted_seconds_total",
                      .count_total = "llamacpp:tokens_predicted_total"}},
 };
-static const char *const TOKENS[] = {"vllm:generation_tokens_total",
-                                     "sglang:generation_tokens_total",
-                                     "tgi_request_generated_tokens_sum",
-                                     "llamacpp:tokens_predicted_total", "ipw_output_tokens_total"};
+static const char *const TOKENS[] = {
+    "vllm:generation_tokens_total", "sglang:generation_tokens_total",
+    "tgi_request_generated_tokens_sum", "llamacpp:tokens_predicted_total"};
 static const char *const METRIC_WORDS[GOVERN_METRICS] = {"time to first token",
                                                          "inter-token latency"};
 
@@ -263,8 +260,7 @@ static void find_names(struct loop *loop, const struct prometheus *metrics)
 /* Whether the metrics are those of an inference server that could have the metric later. */
 static bool is_server(const struct prometheus *metrics)
 {
-    static const char *const PREFIXES[] = {"vllm:",   "sglang:", "tgi_",
-                                           "trtllm_", "ipw_",    "dynamo_"};
+    static const char *const PREFIXES[] = {"vllm:", "sglang:", "tgi_", "trtllm_", "dynamo_"};
     for (size_t i = 0; i < metrics->count; i++)
         for (size_t k = 0; k < sizeof PREFIXES / sizeof *PREFIXES; k++)
             if (str_starts(metrics->items[i].name, PREFIXES[k]))
@@ -537,6 +533,19 @@ static void name_metrics(const struct loop *loop, struct govern_result *out)
         out->metric_name[m] = loop->names[m] ? loop->names[m]->name : NULL;
 }
 
+/* By the reading at the beginning. */
+static void find_bounds(const struct loop *loop, struct govern_result *out)
+{
+    for (int m = 0; m < GOVERN_METRICS; m++) {
+        double low = 0, high = INFINITY;
+        if (loop->names[m])
+            prometheus_bounds(&loop->older, loop->names[m]->name, loop->options->slo_s[m], &low,
+                              &high);
+        out->bounds_s[m][0] = is_known(high) ? low : UNKNOWN;
+        out->bounds_s[m][1] = is_known(high) ? high : UNKNOWN;
+    }
+}
+
 static void take_result(struct loop *loop, struct govern_result *out)
 {
     nanos now = clock_now();
@@ -602,6 +611,7 @@ enum err govern_execute(const struct govern_options *options, const struct gover
     if (!err) {
         init_governor(&loop);
         name_metrics(&loop, out);
+        find_bounds(&loop, out);
         watch->begin(watch->context, out);
         err = run_loop(&loop, watch, out, why);
     }

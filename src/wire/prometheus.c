@@ -253,6 +253,23 @@ bool prometheus_has(const struct prometheus *metrics, const char *name)
            is_named(metrics, first_of(metrics, part), part);
 }
 
+void prometheus_bounds(const struct prometheus *metrics, const char *name, double value,
+                       double *low, double *high)
+{
+    char part[sizeof metrics->items->name];
+    *low = 0;
+    *high = INFINITY;
+    if (!part_of(name, "_bucket", part, sizeof part))
+        return;
+    for (size_t i = first_of(metrics, part); is_named(metrics, i, part); i++) {
+        double le = metrics->items[i].le;
+        if (le < value && le > *low)
+            *low = le;
+        if (le >= value && le < *high)
+            *high = le;
+    }
+}
+
 /* ---- between two readings ---- */
 
 /* The same sample of the older reading; 0 without one: it has appeared since. */
@@ -266,7 +283,7 @@ static double value_before(const struct prometheus *older, const struct promethe
 static double grown(const struct prometheus *older, const struct prometheus_sample *sample)
 {
     double before = value_before(older, sample);
-    if (!is_known(sample->value))
+    if (!is_known(sample->value) || sample->value < 0)
         return 0;
     return sample->value >= before ? sample->value - before : sample->value;
 }
@@ -330,8 +347,9 @@ static void find_quantile(const struct bucket *buckets, size_t count, double p,
         inside += buckets[i].count;
         if (below + inside >= p * total && inside > 0) {
             out->is_at_least = isinf(bound);
-            out->quantile = out->is_at_least
-                                ? previous
+            out->quantile = out->is_at_least ? previous
+                            : bound <= 0
+                                ? bound
                                 : previous + (bound - previous) * (p * total - below) / inside;
             return;
         }

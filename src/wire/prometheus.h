@@ -49,6 +49,10 @@ struct prometheus_window {
 enum err prometheus_between(const struct prometheus *older, const struct prometheus *newer,
                             const char *name, double p, struct prometheus_window *out) MUST_USE;
 
+/* The bounds of a histogram around a value: low < value <= high; 0 and INFINITY where it has none. */
+void prometheus_bounds(const struct prometheus *metrics, const char *name, double value,
+                       double *low, double *high);
+
 /* By how much a counter has grown; UNKNOWN where the newer reading has none. */
 double prometheus_increase(const struct prometheus *older, const struct prometheus *newer,
                            const char *name);

@@ -401,6 +401,7 @@ class Servers(unittest.TestCase):
                     done, steps = self.govern(self.growing(*lines), option, 80)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertIn(name, done.stderr)
+                    self.assertNotIn("no bound between", done.stderr)  # 80 ms is above all of them
                     self.assertAlmostEqual(steps[0][key], 48, places=6)  # 0.95 of the way from 10 to 50
 
     def test_counters_of_llama_cpp_have_a_mean(self):
@@ -417,6 +418,11 @@ class Servers(unittest.TestCase):
                                                f"{name}_sum {{n}}", f"{name}_count {{n}}00"), "--slo-itl-ms", 80)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertAlmostEqual(steps[0]["itl_ms"], 30)
+
+    def test_wide_buckets_around_the_slo_are_told(self):
+        lines = [f'{ITL}_bucket{{le="{le}"}} {{n}}00' for le in ("0.025", "0.05", "+Inf")]
+        done, _ = self.govern(self.growing(*lines, f"{ITL}_sum {{n}}", f"{ITL}_count {{n}}00"), "--slo-itl-ms", 50, "-q")
+        self.assertIn(f"{ITL} has no bound between 25 and 50 ms", done.stderr)
 
     def test_beyond_the_last_bucket_is_a_violation(self):
         done, steps = self.govern(self.growing(f'{ITL}_bucket{{le="0.05"}} 0', f'{ITL}_bucket{{le="+Inf"}} {{n}}00',

@@ -72,8 +72,8 @@ static void percent_and_million_count_with_and_without(void **state)
         {"50", "50%", T},      {"0.5", "50%", T},
         {"50%", "0.5", T},     {"50%", "50 percent", T},
         {"50%", "5%", F},      {"5 million", "5,000,000", T},
-        {"5", "5 million", T}, {"5 million", "5 billion", F},
-        {"50\\%", "50", T},
+        {"5", "5 million", F}, {"5 million", "5 billion", F},
+        {"50\\%", "50", T},    {"1.5", "1.5 million", T},
     };
     GRADE_CASES("numeric", "", CASES);
 }

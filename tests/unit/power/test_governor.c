@@ -204,6 +204,51 @@ static void noise_does_not_make_it_oscillate(void **state)
     assert_true(violations < 0.005 * steps);
 }
 
+/* Plants that nobody chose. */
+static void random_plants(void **state)
+{
+    (void)state;
+    struct governor_options options = options_of(), fixed = options_of();
+    struct random random = random_seeded(5);
+    unsigned violations = 0, saved = 0, count = 0;
+    fixed.lowest = 1e9;
+    for (uint64_t i = 1; i <= 1000; i++) {
+        struct plant plant = {.base = 0.2 + 0.7 * random_unit(&random),
+                              .share = random_unit(&random),
+                              .knee = i % 3 ? 0 : 1 + 1.5 * random_unit(&random),
+                              .noise = i % 2 ? 0 : 0.08 * random_unit(&random),
+                              .queue = i % 5 ? 0 : 0.7 * random_unit(&random),
+                              .delay = (unsigned)random_index(&random, 2),
+                              .idle_w = 80};
+        if (simulate(&plant, &fixed, i).violations > 1)
+            continue; /* the default does not hold the SLO */
+        struct outcome out = simulate(&plant, &options, i);
+        assert_true(out.violations <= STEPS / 100);
+        assert_true(out.late_turns <= 2 * out.violations + 4);
+        violations += out.violations;
+        saved += out.joules < out.default_joules;
+        count++;
+    }
+    assert_true(count > 900);
+    assert_true(violations < 0.002 * count * STEPS);
+    assert_true(saved > 0.9 * count);
+}
+
+/* With a queue latency rises faster than 1 / f: the first step shows it, and the next ones are smaller. */
+static void a_queue_is_learned(void **state)
+{
+    (void)state;
+    struct governor_options options = options_of();
+    unsigned violations = 0, count = 0;
+    for (double base = 0.2; base < 0.75; base += 0.05)
+        for (double queue = 0.1; queue < 0.65; queue += 0.05) {
+            struct plant plant = {.base = base, .share = 1, .queue = queue, .idle_w = 80};
+            violations += simulate(&plant, &options, 1).violations;
+            count++;
+        }
+    assert_true(violations <= count / 2); /* of 600 readings each */
+}
+
 static void a_change_of_the_load_is_followed(void **state)
 {
     (void)state;
@@ -437,6 +482,8 @@ int main(void)
         cmocka_unit_test(it_settles_on_every_kind_of_work),
         cmocka_unit_test(no_slack_is_left_alone),
         cmocka_unit_test(noise_does_not_make_it_oscillate),
+        cmocka_unit_test(random_plants),
+        cmocka_unit_test(a_queue_is_learned),
         cmocka_unit_test(a_change_of_the_load_is_followed),
         cmocka_unit_test(energy_has_a_minimum_above_the_lowest_clock),
         cmocka_unit_test(a_model_gives_what_the_bound_cannot),
