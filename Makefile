@@ -53,16 +53,15 @@ test: ## set up, and every test in every configuration
 	@tools/setup packages
 	@tools/meanwhile $(MAKE) compile-gcc -- tools/setup test
 	@$(MAKE) compile-gcc
-	@tools/meanwhile $(MAKE) ONLY=patient compile-clang compile-asan compile-tsan run-gcc run-memcheck -- \
+	@tools/meanwhile $(MAKE) ONLY=patient compile-asan compile-tsan run-gcc run-memcheck -- \
 		$(MAKE) ONLY=clock run-gcc
-	@tools/meanwhile $(MAKE) ONLY=patient run-asan run-clang run-tsan -- \
-		$(MAKE) ONLY=clock run-clang run-asan run-tsan run-memcheck
+	@tools/meanwhile $(MAKE) ONLY=patient run-asan run-tsan -- \
+		$(MAKE) ONLY=clock run-asan run-tsan run-memcheck
 	@$(MAKE) ONLY=undisturbed run-gcc
-	$(call headline,all tests passed: gcc clang asan+ubsan tsan$$(test -e build-tsan/works || echo ' (SKIPPED)') valgrind)
+	$(call headline,all tests passed: gcc clang+asan+ubsan tsan$$(test -e build-tsan/works || echo ' (SKIPPED)') valgrind)
 
 test-gcc: test-setup compile-gcc run-gcc ## gcc: unit, conformance, command line, structure
-test-clang: test-setup compile-clang run-clang ## clang, warnings as errors: unit and conformance tests
-test-asan: test-setup compile-asan run-asan ## gcc with the address and undefined-behaviour sanitizers, asserts on
+test-asan: test-setup compile-asan run-asan ## clang, warnings as errors, address and undefined-behavior sanitizers
 test-tsan: test-setup compile-tsan run-tsan ## gcc with the thread sanitizer: tests of what has threads
 test-memcheck: test-setup compile-gcc run-memcheck ## valgrind over the unit and conformance tests
 
@@ -79,14 +78,9 @@ compile-gcc:
 	$(call configure,build,-DIPW_TESTS=ON -DIPW_MEMCHECK=ON)
 	$(call compile,build)
 
-compile-clang:
-	$(call headline,clang: build)
-	$(call configure,build-clang,$(CLANG))
-	$(call compile,build-clang)
-
 compile-asan:
-	$(call headline,asan+ubsan: build)
-	$(call configure,build-asan,$(QUICK) -DIPW_SANITIZE=address$(comma)undefined)
+	$(call headline,clang with asan+ubsan: build)
+	$(call configure,build-asan,$(CLANG) -DIPW_SANITIZE=address$(comma)undefined)
 	$(call compile,build-asan)
 
 compile-tsan:
@@ -100,12 +94,8 @@ run-gcc:
 	$(call headline,gcc: all tests$(only))
 	$(call ctest,build,-LE memcheck)
 
-run-clang:
-	$(call headline,clang: unit and conformance tests$(only))
-	$(call ctest,build-clang,-L 'unit|conform')
-
 run-asan:
-	$(call headline,asan+ubsan: tests$(only))
+	$(call headline,clang with asan+ubsan: tests$(only))
 	$(call ctest,build-asan,-LE 'structure|e2e|figures')
 
 run-tsan:

@@ -12,8 +12,8 @@
 struct repeats;
 struct result;
 
-/* A figure of a query: the ratio of two columns, or with RUN_NUMBERS for the second the first alone.  UNKNOWN over
- * nothing, and of a query that failed. */
+/* A per-query figure: the ratio of two columns, or the first alone with RUN_NUMBERS for the second.  UNKNOWN where
+ * the divisor is 0 or unknown, and for a failed query. */
 double row_value(const struct run_table *table, enum run_number numerator,
                  enum run_number denominator, size_t row);
 
@@ -46,7 +46,7 @@ struct spread spread_of(double *values, size_t count);
 /* A figure of queries and its key in a result. */
 struct ratio_row {
     const char *key;
-    enum run_number numerator, denominator; /* RUN_NUMBERS: of a query */
+    enum run_number numerator, denominator; /* RUN_NUMBERS: per query */
 };
 
 /* Their spreads, as the group `key` of a result; nothing of one without a value. */

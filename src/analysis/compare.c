@@ -192,7 +192,7 @@ static enum err match_runs(const struct compare_side *a, const struct compare_si
 
 /* ---- terms of the metrics ---- */
 
-/* Of a query; each is known or not. */
+/* Per query; each may be unknown. */
 enum quantity_of_query {
     QUERY_ONE,
     QUERY_JOULES,

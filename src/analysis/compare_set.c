@@ -126,6 +126,7 @@ enum err compare_groups_find(const char *const *words, size_t count, struct comp
         sides = number_repeats(runs, taken);
         for (size_t i = 0; i < taken; i++)
             summary_release(&runs[i].summary);
+        out->one_setting = sides == 1 && taken > 1;
         if (sides == 1)
             sides = number_each(runs, taken);
     }

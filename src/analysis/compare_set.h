@@ -12,6 +12,7 @@ struct compare_groups {
     const char **directories; /* of all sides, one side after the other; the caller's texts */
     size_t *runs;             /* how many each side has */
     size_t count;             /* of sides */
+    bool one_setting;         /* every run is a side, because all are repeats of one setting */
 };
 
 /* Runs of one repeat group (--repeat-runs) are one side, as are runs of equal settings whose paths differ only in _rN

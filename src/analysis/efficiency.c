@@ -168,7 +168,7 @@ static enum err put_groups(struct analysis *analysis)
 
 /* ---- all of it ---- */
 
-/* Of a query. */
+/* Per query. */
 static const struct ratio_row SPREADS[] = {
     {"joules", RUN_JOULES, RUN_NUMBERS},
     {"watts", RUN_WATTS, RUN_NUMBERS},

@@ -45,7 +45,8 @@ static int put_page(const struct compare_report *compared, const struct compare_
                                        .count = count,
                                        .model = options->compare.model,
                                        .page = options->output,
-                                       .comparison = text_get(&comparison)};
+                                       .comparison = text_get(&comparison),
+                                       .groups = compared->groups};
     enum err err = html_write(&report, &page, &why);
     int code = err ? complain(EXIT_FAILED, "%s", why.text) : deliver_page(options->output, &page);
     text_release(&comparison);

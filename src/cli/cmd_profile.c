@@ -127,7 +127,7 @@ static const struct option_row ROWS[] = {
      .help = "KV-cache bytes per token, for MBU", .most = 1e9},
     {.name = "decode-weight", .type = OPTION_NUMBER, .target = &command.profile.decode_weight,
      .value = "W",
-     .help = "weight of an output token against a prompt token (default: 64)", .least = 1e-6,
+     .help = "weight of an output token relative to a prompt token (default: 64)", .least = 1e-6,
      .most = 1e6},
     {.name = "output-dir", .type = OPTION_TEXT, .target = &command.profile.output_dir,
      .value = "DIR",

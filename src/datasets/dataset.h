@@ -26,6 +26,8 @@ struct item {
     char *subject;  /* "general" when the dataset does not say */
     char *metadata; /* one JSON object: the rest of the row */
     char *grader;   /* of this item, where items differ */
+    int64_t
+        output_length; /* tokens to be generated ("output_length" in the metadata); 0: not said */
 };
 void item_release(struct item *item);
 

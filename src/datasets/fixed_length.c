@@ -136,6 +136,7 @@ static enum err fixed_next(struct dataset *dataset, struct item *out, bool *end,
     str_format(id, sizeof id, "%" PRIu64, lengths->yielded);
     add_words(lengths, lengths->yielded++, &problem);
     add_metadata(lengths, &metadata);
+    out->output_length = (int64_t)lengths->output;
     enum err err = item_set(&out->id, id);
     if (!err)
         err = item_take(&out->problem, &problem);

@@ -575,7 +575,14 @@ static void add_shown_choices(const struct conversion *c, struct text *out)
     text_add(out, "]");
 }
 
-static void add_rest(const struct conversion *c, struct text *out)
+/* The length that a field of the metadata sets. */
+static void take_length(const struct jv *field, struct item *out)
+{
+    if (!jv_integer(field, &out->output_length))
+        out->output_length = 0;
+}
+
+static void add_rest(const struct conversion *c, struct text *out, struct item *item)
 {
     text_add(out, "{");
     for (const struct jv *child = jv_first(c->row); child; child = jv_next(child)) {
@@ -584,13 +591,15 @@ static void add_rest(const struct conversion *c, struct text *out)
             continue;
         add_key(out, jv_key(child));
         add_value(out, child);
+        if (strcmp(jv_key(child), "output_length") == 0)
+            take_length(child, item);
     }
     add_shown_choices(c, out);
     text_add(out, "}");
 }
 
 /* One field is the metadata: an object, an object as JSON text, or any other value under its own name. */
-static void add_field_as_metadata(const struct conversion *c, struct text *out)
+static void add_field_as_metadata(const struct conversion *c, struct text *out, struct item *item)
 {
     const struct jv *field = field_find(c->row, c->mapping->metadata);
     const char *string = jv_text(field);
@@ -599,6 +608,7 @@ static void add_field_as_metadata(const struct conversion *c, struct text *out)
         field = parsed;
     if (jv_is_object(field)) {
         add_value(out, field);
+        take_length(jv_get(field, "output_length"), item);
     } else {
         text_add(out, "{");
         if (!field_is_empty(field)) {
@@ -614,9 +624,9 @@ static enum err set_metadata(struct conversion *c, struct item *out)
 {
     struct text text = {0};
     if (c->mapping->metadata)
-        add_field_as_metadata(c, &text);
+        add_field_as_metadata(c, &text, out);
     else
-        add_rest(c, &text);
+        add_rest(c, &text, out);
     enum err err = item_take(&out->metadata, &text);
     text_release(&text);
     return err;

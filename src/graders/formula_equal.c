@@ -342,7 +342,8 @@ static bool same_value(const struct comparison *with, struct part a, const struc
         return near(first, second);
     int digits = decimal_digits(a), b_digits = decimal_digits(b);
     digits = digits && b_digits ? 0 : digits + b_digits;
-    if (tolerance_holds(with->tolerance, x, y, digits))
+    bool exact = !digits && !b_digits && !with->tolerance->given; /* 355/113 is not π */
+    if (exact ? near(first, second) : tolerance_holds(with->tolerance, x, y, digits))
         return true;
     if (a_suffix->degrees != b_suffix->degrees && /* 270° and 3π/2 */
         near(a_suffix->degrees ? x * RADIAN : x, b_suffix->degrees ? y * RADIAN : y))

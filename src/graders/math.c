@@ -141,8 +141,8 @@ static void add_tail(struct candidates *to, struct slice sentence)
     while (token_next(&tokens, &token))
         if (token.kind == TOKEN_WORD && token.text.length > 1 &&
             !isdigit((unsigned char)token.text.start[0]))
-            start = token_in(&token, " and or except than ") || token_is_negation(&token) ||
-                            *tokens.at != ' '
+            start = token_in(&token, " and or except than least most almost nearly ") ||
+                            token_is_negation(&token) || *tokens.at != ' '
                         ? NULL
                         : tokens.at;
     if (start)
@@ -176,7 +176,8 @@ static void add_suffixes(struct candidates *to, struct slice sentence)
 static bool is_result(struct slice text, struct slice formula)
 {
     struct token lead = last_word(slice_between(text.start, formula.start));
-    if (token_in(&lead, " except excluding than ") || token_is_negation(&lead))
+    if (token_in(&lead, " except excluding than least most almost nearly ") ||
+        token_is_negation(&lead))
         return false;
     struct slice rest = slice_between(slice_end(formula), slice_end(text));
     struct tokens tokens = tokens_of(rest);

@@ -20,7 +20,7 @@ static bool upstream_has(double value)
 }
 
 /* The Python analysis uses graded queries only: an energy of zero or less is replaced by power x time,
- * a missing one stays unknown, and the power of a query is energy / time, else the sampled mean. */
+ * a missing one stays unknown, and power per query is energy / time, else the sampled mean. */
 static void add_upstream_graded(struct intelligence_tally *tally,
                                 const struct intelligence_query *query)
 {

@@ -67,7 +67,7 @@ struct intelligence {
     double ipw_plus_minus;
     double failed_joules; /* energy of failed queries; UNKNOWN when none is known */
 
-    double upstream_ipj_mean_query; /* accuracy / mean GPU joules of a query: its analysis */
+    double upstream_ipj_mean_query; /* accuracy / mean GPU joules per query: its analysis */
     double upstream_ipj_total;      /* accuracy / GPU joules of all queries: exporter, panel */
     double upstream_ipw_mean_query; /* accuracy / mean of the queries' GPU powers: analysis */
     double upstream_ipw_total;      /* accuracy / (all GPU joules / all seconds): panel */

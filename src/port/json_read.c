@@ -117,6 +117,12 @@ enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct erro
     return parse(bytes, length, out, why);
 }
 
+enum err jv_object_new(struct jv **out)
+{
+    *out = as(cJSON_CreateObject());
+    return *out ? ERR_OK : ERR_NO_MEMORY;
+}
+
 void jv_free(struct jv *value)
 {
     cJSON_Delete((cJSON *)value);
@@ -263,7 +269,7 @@ static const struct jv *append(cJSON *object, const char *key, const struct jv *
     return NULL;
 }
 
-static enum err put(struct jv *object, const char *key, const struct jv *value)
+enum err jv_put(struct jv *object, const char *key, const struct jv *value)
 {
     cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)object, key);
     if (known)
@@ -342,7 +348,7 @@ enum err jv_merge(struct jv *into, const struct jv *from)
         cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)into, of(child)->string);
         enum err err = cJSON_IsObject(known) && jv_is_object(child)
                            ? jv_merge(as(known), child)
-                           : put(into, of(child)->string, child);
+                           : jv_put(into, of(child)->string, child);
         if (err)
             return err;
     }

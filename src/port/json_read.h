@@ -26,6 +26,8 @@ MUST_USE static inline enum err jv_available(struct error *why)
 /* Exactly one JSON value with white space around it; anything else is ERR_BAD_VALUE, and *why says where.  An escaped
  * NUL and half of an escaped surrogate pair become U+FFFD. */
 enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why) MUST_USE;
+/* An empty object, to be filled by those below; likewise. */
+enum err jv_object_new(struct jv **out) MUST_USE;
 void jv_free(struct jv *value);
 
 bool jv_is_null(const struct jv *value); /* null, or missing */
@@ -68,6 +70,9 @@ const struct jv *jv_index_get(const struct jv_index *index, const char *key); /*
 /* Sets the key to a copy of the value. */
 enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key,
                       const struct jv *value) MUST_USE;
+
+/* Sets the key to a copy of the value. */
+enum err jv_put(struct jv *object, const char *key, const struct jv *value) MUST_USE;
 
 /* Copies `from` into the object `into`: objects are merged key by key, anything else is replaced. */
 enum err jv_merge(struct jv *into, const struct jv *from) MUST_USE;

@@ -13,6 +13,12 @@ enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct erro
     return jv_available(why);
 }
 
+enum err jv_object_new(struct jv **out)
+{
+    *out = NULL;
+    return ERR_UNSUPPORTED;
+}
+
 void jv_free(struct jv *value)
 {
     (void)value;
@@ -130,6 +136,12 @@ const struct jv *jv_index_get(const struct jv_index *index, const char *key)
 {
     (void)index, (void)key;
     return NULL;
+}
+
+enum err jv_put(struct jv *object, const char *key, const struct jv *value)
+{
+    (void)object, (void)key, (void)value;
+    return ERR_UNSUPPORTED;
 }
 
 enum err jv_index_put(struct jv_index *index, struct jv *object, const char *key,

@@ -270,3 +270,15 @@ void record_from_json(const struct jv *tree, const char *model, struct record *o
     if (!jv_is_object(jv_get(tree, "ipw")))
         set_basis(out);
 }
+
+void record_evaluation(const struct record *record, struct evaluation *out)
+{
+    struct jv *tree = NULL;
+    *out = (struct evaluation){0};
+    if (!record->evaluation ||
+        jv_parse(record->evaluation, strlen(record->evaluation), &tree, NULL) != ERR_OK)
+        return;
+    str_copy(out->grader, sizeof out->grader, text_or_empty(jv_text(jv_get(tree, "grader"))));
+    str_copy(out->reason, sizeof out->reason, text_or_empty(jv_text(jv_get(tree, "reason"))));
+    jv_free(tree);
+}

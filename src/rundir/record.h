@@ -62,6 +62,13 @@ void record_line(const struct record *record, const char *model, const char *kin
 /* The members point into the tree.  energy_basis of a record of the Python IPW is what counts in it. */
 void record_from_json(const struct jv *tree, const char *model, struct record *out);
 
+/* What the field `evaluation`, JSON text by the format of the Python IPW, says of who graded and why there is no
+ * grade; "" where it says nothing. */
+struct evaluation {
+    char grader[64], reason[200];
+};
+void record_evaluation(const struct record *record, struct evaluation *out);
+
 /* The rule of the Python IPW: the board counts where the record says so, or an older one was read by what reads
  * boards; but where the board is not known, the GPUs do, for energy and power together. */
 bool record_counts_board(const char *basis, const char *backend, bool is_board_known);

@@ -96,7 +96,7 @@ struct run_shards {
 enum err run_shards_find(const char *directory, struct run_shards *out, struct error *why) MUST_USE;
 void run_shards_release(struct run_shards *shards);
 
-/* The key of a query: "q000012", and "q000012.r1" when it is asked again. */
+/* The key of a query: "q000012", and "q000012.r1" when it is repeated. */
 enum { QUERY_KEY_MAX = 48 };
 char *query_key(uint64_t index, unsigned repeat, char to[static QUERY_KEY_MAX]);
 /* Into its numbers; false for anything else. */

@@ -87,15 +87,32 @@ static void check_sensor(struct session *session, size_t index, nanos from, nano
     }
 }
 
+/* Whether an open sensor gives joules: without one there is nothing to put a load on for. */
+static bool has_energy(const struct session *session)
+{
+    for (size_t i = 0; i < session->findings.count; i++) {
+        if (session->source_of[i] < 0)
+            continue;
+        const struct sensor *sensor =
+            sampler_sensor(session->sampler, (size_t)session->source_of[i]);
+        for (size_t c = 0; c < sensor->channel_count; c++)
+            if (quantity_gives_joules(sensor->channels[c].quantity))
+                return true;
+    }
+    return false;
+}
+
 void check_run(struct session *session, struct check_row *rows)
 {
     for (size_t i = 0; i < session->findings.count; i++)
         rows[i] = (struct check_row){UNKNOWN, UNKNOWN, UNKNOWN, false};
     sampler_ready(session->sampler);
     nanos from = clock_now();
-    struct load *load = load_start(0);
-    thread_sleep(CHECK_TIME);
-    load_stop(load);
+    if (has_energy(session)) {
+        struct load *load = load_start(0);
+        thread_sleep(CHECK_TIME);
+        load_stop(load);
+    }
     nanos to = clock_now();
     sampler_settle(session->sampler, to);
     for (size_t i = 0; i < session->findings.count; i++)

@@ -20,7 +20,8 @@ struct check_row {
     bool counts;      /* its joules are measured and can enter the machine's total */
 };
 
-/* rows has one element for each finding of the session.  Takes about a second and a half. */
+/* rows has one element for each finding of the session.  Takes about a second and a half where a sensor
+ * gives joules; else it ends at once. */
 void check_run(struct session *session, struct check_row *rows);
 
 #endif

@@ -5,13 +5,12 @@ import json
 import os
 import subprocess
 import sys
-import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel, Machine, Nvidia, Shared  # noqa: E402
-from program import Led, MachineTest, ipw, while_it_moves  # noqa: E402
+from program import Led, MachineTest, ipw, main_side_by_side, while_it_moves  # noqa: E402
 
 
 def codes(conditions):
@@ -107,29 +106,40 @@ class Busy(Intel):
 
 
 class Baseline(MachineTest):
-    def test_one_that_was_demanded_and_refused_is_an_error(self):
-        """Without --require-energy, or without --idle, it is a finding."""
-        commands = {"run": ["--", "sleep", "0.3"],
-                    "profile": ["--client", "null", "--model", "test", "--max-queries", "3", "--warmup-queries", "0",
-                                "--client-param", "ttft_ms=100"]}
+    def refused(self, code, command, *rest):
+        """A baseline that was asked for and not idle: an error with --require-energy, else a finding."""
+        machine = self.machine(Busy)
+        options = ["--require-energy"] if code else []
+        done = while_it_moves(machine, lambda: ipw(
+            machine, command, "--idle", "0.2", *options, "--output-dir", machine.root / "runs", *rest))
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn("machine was not idle in 3 attempts", done.stdout + done.stderr)
+        self.assertEqual("--idle is required" in done.stderr, code == 3, done.stderr)
+
+    def refused_with_a_model(self, *arguments):
         clients = {row["name"]: row for row in json.loads(ipw(None, "list", "clients", "--json").stdout)["clients"]}
-        if clients["llama"]["available"]:
-            commands["demo"] = ["--model", "ipw-1m-f16", "--queries", "5"]
-            commands["layers"] = ["--model", "ipw-1m-f16", "--prompt-tokens", "16", "--gen", "4", "-r", "1",
-                                  "--max-seconds", "1", "--window", "0.25", "-t", "1", "--granularity", "layer"]
-        for command, rest in commands.items():
-            for options, code in ((["--require-energy"], 3), ([], 0)):
-                if not code and command in ("demo", "layers"):
-                    continue
-                machine = self.machine(Busy)
-                done = while_it_moves(machine, lambda: ipw(
-                    machine, command, "--idle", "0.2", *options, "--output-dir", machine.root / "runs", *rest))
-                self.assertEqual(done.returncode, code, done.stderr)
-                self.assertIn("machine was not idle in 3 attempts", done.stdout + done.stderr)
-                self.assertEqual("--idle is required" in done.stderr, code == 3, done.stderr)
+        if not clients["llama"]["available"]:
+            self.skipTest(clients["llama"]["missing"])
+        self.refused(3, *arguments)
+
+    def test_one_that_run_demanded_is_an_error(self):
+        for code in (3, 0):
+            self.refused(code, "run", "--", "sleep", "0.3")
         machine = self.machine(Busy)
         done = while_it_moves(machine, lambda: ipw(machine, "run", "--require-energy", "--", "true"))
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_one_that_profile_demanded_is_an_error(self):
+        for code in (3, 0):
+            self.refused(code, "profile", "--client", "null", "--model", "test", "--max-queries", "3",
+                         "--warmup-queries", "0", "--client-param", "ttft_ms=100")
+
+    def test_one_that_demo_demanded_is_an_error(self):
+        self.refused_with_a_model("demo", "--model", "ipw-1m-f16", "--queries", "5")
+
+    def test_one_that_layers_demanded_is_an_error(self):
+        self.refused_with_a_model("layers", "--model", "ipw-1m-f16", "--prompt-tokens", "16", "--gen", "4", "-r", "1",
+                                  "--max-seconds", "1", "--window", "0.25", "-t", "1", "--granularity", "layer")
 
     def test_idle_power_that_cannot_be_checked_at_the_end(self):
         machine = self.machine(Shared)
@@ -341,4 +351,4 @@ server.serve_forever()
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main_side_by_side(3)

@@ -19,6 +19,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel, Machine, Modelled  # noqa: E402
+from program import main_side_by_side  # noqa: E402
 
 IPW = os.environ.get("IPW", "build/ipw")
 FAKE_NVML = Path(os.environ.get("IPW_FAKES", "build/fakes"), "libfake_nvml.so").resolve()
@@ -503,4 +504,4 @@ class FullScreen(WithMachine):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main_side_by_side()

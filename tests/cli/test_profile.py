@@ -223,6 +223,16 @@ class WhatIsAsked(ProfileTest):
         self.assertNotIn("queue_s", self.run.records()["q000000"]["ipw"])
         self.assertNotIn("queue_s", report["statistics"])
 
+    def test_a_question_may_set_the_length_of_its_answer(self):
+        """--param max_tokens overrides it."""
+        rows = self.dataset({"problem": "a", "output_length": 7}, {"problem": "b"},
+                            {"problem": "c", "output_length": "long"})
+        for options, lengths in (((), [7, None, None]), (("--overwrite", "--param", "max_tokens=3"), [3, 3, 3])):
+            self.service.requests.clear()
+            self.profile(*options, dataset=rows)
+            asked = {body["messages"][-1]["content"]: body.get("max_tokens") for body in self.service.bodies()}
+            self.assertEqual([asked[problem] for problem in "abc"], lengths)
+
     def test_parameters_have_types(self):
         self.profile("--param", "max_tokens=2", "--param", "temperature=0.5", "--param", "echo=false",
                      "--param", "user=me", "--param", "stop=[\"x\", \"y\"]", "--max-queries", 1)

@@ -158,10 +158,14 @@ class Browser:
     def requests(self):
         return [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
 
+    def size(self):
+        """Of the whole page, in pixels of CSS."""
+        return self.call("Page.getLayoutMetrics")["cssContentSize"]
+
     def screenshot(self, path, whole=False):
         options = {}
         if whole:
-            size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+            size = self.size()
             options = {"captureBeyondViewport": True,
                        "clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
         with open(path, "wb") as file:

@@ -48,14 +48,20 @@ class Profiled:
         return ("--client-base-url", self.url) if self.url else ()
 
     def profile(self, concurrency, *options):
+        folder = tempfile.mkdtemp(dir=self.folder.name)
         done = ipw(self.machine, "profile", "--client", self.client, *self.address(),
                    "--model", self.url.model + self.suffix, "--dataset", "builtin",
                    "--max-queries", QUERIES, "--concurrency", concurrency, "--idle", "0.5",
                    "--param", f"max_tokens={ANSWER_TOKENS},temperature=0,seed=1",
-                   "--output-dir", Path(self.folder.name, f"c{concurrency}"), "--overwrite",
-                   "--json", "--quiet", *self.more, *options, timeout=PATIENCE_S)
+                   "--output-dir", folder, "--json", "--quiet", *self.more, *options, timeout=PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
+
+    def alone(self):
+        """The report of a plain run with one query at a time, which several tests look at."""
+        if "report" not in type(self).__dict__:
+            type(self).report = self.profile(1)
+        return self.report
 
     def records(self, report):
         """The journal's queries with their energies."""
@@ -98,7 +104,7 @@ class Profiled:
             self.assertEqual(energy["method"], "counter")
 
     def test_alone(self):
-        report = self.profile(1)
+        report = self.alone()
         self.check_counts(report)
         self.check_energy(report)
 
@@ -131,7 +137,7 @@ class Profiled:
     def test_a_model_it_does_not_have_is_told(self):
         done = ipw(self.machine, "profile", "--client", self.client, *self.address(),
                    "--model", "no-such-model", "--dataset", "builtin", "--max-queries", "1",
-                   "--idle", "0", "--output-dir", Path(self.folder.name, "none"), "--quiet",
+                   "--idle", "0", "--param", f"max_tokens={ANSWER_TOKENS}", "--output-dir", Path(self.folder.name, "none"), "--quiet",
                    timeout=PATIENCE_S)
         self.check_unknown_model(done)
 

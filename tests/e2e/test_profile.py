@@ -17,7 +17,7 @@ class LlamaTest(Profiled, unittest.TestCase):
 
     def test_its_counts_are_ours(self):
         """The server sends each token as an event of its own: pieces and tokens are as many."""
-        for query, _ in self.records(self.profile(1)):
+        for query, _ in self.records(self.alone()):
             self.assertEqual(query["ipw"]["pieces"], self.metrics(query)["token_metrics"]["output"])
             self.assertGreater(query["ipw"]["server_decode_s"], 0)
 
@@ -27,8 +27,8 @@ class LlamaTest(Profiled, unittest.TestCase):
 
     def test_the_same_seed_gives_the_same_answers(self):
         first, second = (
-            [self.metrics(query)["lm_response"] for query, _ in self.records(self.profile(1))]
-            for _ in range(2))
+            [self.metrics(query)["lm_response"] for query, _ in self.records(report)]
+            for report in (self.alone(), self.profile(1)))
         self.assertEqual(first, second)
         self.assertTrue(any(len(answer) >= ANSWER_TOKENS // 2 for answer in first), first)
 

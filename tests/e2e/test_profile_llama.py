@@ -35,12 +35,12 @@ class InProcessTest(Profiled, unittest.TestCase):
     # More than one thread would wait for each other on a busy machine.
     more = ("--client-param", "threads=1")
 
-    def answers(self, *options):
+    def answers(self, report):
         return [(query["problem"], self.metrics(query)["lm_response"], self.metrics(query)["token_metrics"])
-                for query, _ in self.records(self.profile(1, *options))]
+                for query, _ in self.records(report)]
 
     def test_its_counts_are_exact(self):
-        for query, _ in self.records(self.profile(1)):
+        for query, _ in self.records(self.alone()):
             tokens = self.metrics(query)["token_metrics"]["output"]
             self.assertEqual(tokens, ANSWER_TOKENS)  # random weights know no end
             self.assertEqual(query["ipw"]["pieces"], tokens)
@@ -49,20 +49,20 @@ class InProcessTest(Profiled, unittest.TestCase):
             self.assertEqual(query["ipw"]["finish_reason"], "length")
 
     def test_the_directory_is_called_after_the_file(self):
-        report = self.profile(1)
+        report = self.alone()
         self.assertIn("_random_builtin", Path(report["output_dir"]).name)
 
     def test_llama_cpps_server_says_the_same(self):
         """Token for token, of the prompt as it is and in the model's template."""
         with servers.llama_server(self.url.model) as url:
-            for problem, answer, tokens in self.answers("--client-param", "chat=off"):
+            for problem, answer, tokens in self.answers(self.profile(1, "--client-param", "chat=off")):
                 said = servers.post(f"{url}/completion", {
                     "prompt": problem, "n_predict": ANSWER_TOKENS, "temperature": 0,
                     "cache_prompt": False})
                 self.assertEqual(answer, said["content"])
                 self.assertEqual(tokens["input"], said["tokens_evaluated"])
                 self.assertEqual(tokens["output"], said["tokens_predicted"])
-            for problem, answer, tokens in self.answers():
+            for problem, answer, tokens in self.answers(self.alone()):
                 said = servers.post(f"{url}/v1/chat/completions", {
                     "messages": [{"role": "user", "content": problem}], "temperature": 0,
                     "max_tokens": ANSWER_TOKENS, "cache_prompt": False})

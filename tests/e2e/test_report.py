@@ -424,12 +424,10 @@ class Equal(Page):
 
 
 class Screens(Page):
-    """Kept in the build folder, for eyes: screenshots of a run and of several."""
+    """The whole page of a run and of several, on each kind of screen; $IPW_SCREENSHOTS keeps the pictures there."""
 
-    @unittest.skipUnless(os.environ.get("IPW_BUILD"), "no build folder is named")
-    def test_they_are_kept(self):
-        kept = Path(os.environ["IPW_BUILD"]) / "screenshots"
-        kept.mkdir(exist_ok=True)
+    def test_they_are_as_wide_as_the_screen(self):
+        kept = os.environ.get("IPW_SCREENSHOTS")
         runs = [self.folder / name for name in ("one", "two", "three")]
         for i, run in enumerate(runs):
             make_run(run, 200 + 40 * i, model=f"model-{i + 1}b-instruct", seed=20 + i)
@@ -437,13 +435,18 @@ class Screens(Page):
         for name, page in pages.items():
             for kind, options in (("desktop", DESKTOP), ("phone", PHONE), ("dark", {"dark": True})):
                 self.browser.open(page, **options)
+                size = self.browser.size()
+                self.assertEqual(size["width"], options.get("width", 1280))
+                self.assertGreater(size["height"], 3000)
+                # Painting such a page takes seconds: one is looked at in every test, all of them for eyes.
+                if not kept and (name, kind) != ("run", "phone"):
+                    continue
                 self.browser.run(EVERY_CHART)
                 self.browser.run("scrollTo(0, 0)")
-                file = kept / f"report-{name}-{kind}.png"
+                file = Path(kept or self.folder, f"report-{name}-{kind}.png")
                 self.browser.screenshot(file, whole=True)
-                width, height = png_size(file.read_bytes())
-                self.assertEqual(width, options.get("width", 1280))
-                self.assertGreater(height, 3000)
+                size = self.browser.size()
+                self.assertEqual(png_size(file.read_bytes()), (size["width"], size["height"]))
 
 
 class Measured(Page):
@@ -527,7 +530,7 @@ class Several(Page):
         for i, point in enumerate(points):
             beaten = any(o["accuracy"] >= point["accuracy"] and o["joules_per_query"] <= point["joules_per_query"] and
                          (o["accuracy"], o["joules_per_query"]) != (point["accuracy"], point["joules_per_query"]) for o in points)
-            self.assertEqual(data["frontier"][i], not beaten)
+            self.assertEqual(data["settings"][i]["pareto_optimal"], not beaten)
         # Every way in which a name is shown: choosing the run, its tables, its tooltips, its charts.
         self.browser.run("document.querySelector('#across tbody tr:nth-child(2) button').click()")
         self.assertEqual(self.browser.run("document.getElementById('run').selectedOptions[0].textContent"), HOSTILE)
@@ -586,7 +589,7 @@ class Several(Page):
         cheapest = min(range(3), key=lambda i: points[i]["joules_per_query"])
         self.assertIn(data["names"][cheapest], said)
         self.assertTrue(said.endswith("Energies measured, ±2.7 % common."), said)
-        ends = [one["joules_per_query"] for one in data["intervals"]]
+        ends = [one["intervals"]["joules_per_query"] for one in data["settings"]]
         self.assertEqual("Energies per query lie within their ± of each other." in said,
                          all(end[0] <= ends[cheapest][1] and end[1] >= ends[cheapest][0] for end in ends))
         self.assertEqual(self.browser.run("document.querySelectorAll('#obstacles').length"), 0)
@@ -618,12 +621,44 @@ class Several(Page):
         self.assertEqual(self.browser.run("document.querySelector('h1').textContent"), "2 runs of same-1b")
         self.assertEqual(self.browser.run("[...document.querySelectorAll('#across .chooser')].map(e => e.textContent)"), ["concurrency 1", "concurrency 4"])
 
+    def repeats(self, name, count):
+        """Runs of one setting, as --repeat-runs leaves them: their means of energy and accuracy."""
+        means = []
+        for i in range(count):
+            path = self.folder / f"{name}_r{i}"
+            told = make_run(path, 60, model=name, seed=30 + i)
+            told["ipw"]["repeat_group"] = name
+            (path / "summary.json").write_text(json.dumps(told))
+            means.append((told["ipw"]["joules_per_query"], told["ipw"]["accuracy"]))
+        return [self.folder / f"{name}_r{i}" for i in range(count)], means
+
+    def test_repeats_of_a_setting_are_one_row(self):
+        paths, means = self.repeats("again", 3)
+        joules = [mean[0] for mean in means]
+        half = 4.302653 * statistics.stdev(joules) / math.sqrt(3)  # Student's t, two degrees of freedom
+        rows = "[...document.querySelectorAll('#across tbody tr')].map(row => [...row.children].map(e => e.textContent))"
+        for others, names in (([self.folder / "c"], ["1 again (3 runs)", "2 third-7b-q4"]), ([], ["1 again (3 runs)"])):
+            with self.subTest(names):
+                self.browser.open(report(*paths, *others, output=self.folder / "again.html"), **DESKTOP)
+                table = self.browser.run(rows)
+                self.assertEqual([row[0] for row in table], names)
+                value, error = map(float, re.match(r"([\d.]+) ± ([\d.]+) J", table[0][2]).groups())
+                self.assertAlmostEqual(value, statistics.fmean(joules), delta=0.06 * error)
+                self.assertAlmostEqual(error, half, delta=0.06 * half)
+                accuracy = statistics.fmean(mean[1] for mean in means)
+                self.assertTrue(table[0][1].startswith(f"{100 * accuracy:.1f} % ("), table)
+                said = self.browser.run("document.querySelector('.answer').textContent")
+                self.assertTrue(others or said.startswith("again (3 runs): "), said)
+                # Each run can still be looked at.
+                self.assertEqual(self.browser.run("document.querySelectorAll('#one select option').length"), 3 + len(others))
+
     def test_figures_side_by_side_have_their_uncertainty(self):
         """What can differ between the runs: the error of the sensors, which is common, is in none."""
         data = self.several()
         heads = self.browser.run("[...document.querySelectorAll('#across thead th')].map(e => e.textContent)")
         rows = self.browser.run("[...document.querySelectorAll('#across tbody tr')].map(row => [...row.children].map(e => e.textContent))")
-        for run, ends, row in zip(data["across"]["data"]["runs"], data["intervals"], rows):
+        for run, setting, row in zip(data["across"]["data"]["runs"], data["settings"], rows):
+            ends = setting["intervals"]
             value, error = map(float, re.fullmatch(r"([\d.]+) ± ([\d.]+) J", row[heads.index("Per query")]).groups())
             self.assertAlmostEqual(value, run["joules_per_query"], delta=0.06 * error)
             low, high = ends["joules_per_query"]
@@ -681,7 +716,7 @@ class Several(Page):
         self.assertIn("Query power", heads)
         self.assertIn("Power while busy", heads)
         self.assertNotIn("Power", heads)
-        self.assertIn("energy of a query over its latency", self.browser.run("document.querySelector('#groups .note').textContent"))
+        self.assertIn("energy per query over latency", self.browser.run("document.querySelector('#groups .note').textContent"))
 
     def test_what_differs_between_two_uncertainties_is_said(self):
         self.several()

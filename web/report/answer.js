@@ -1,5 +1,5 @@
 // The first screen: what the runs say, in a sentence and a small table; then the chart, and what to know about the
-// figures, folded.  Several runs are also a matrix against the first.
+// figures, folded.  Repeats of one setting are one row.  Several settings are also a matrix against the first.
 
 const runName = run => DATA.names[DATA.runs.indexOf(run)];
 
@@ -27,10 +27,12 @@ function energiesText() {
 
 const FAILED_MOST = 0.05;
 
-function namesOf(runs, most = 3) {
-  if (runs.length === DATA.runs.length && runs.length > 1) return "all runs";
-  return runs.slice(0, most).map(runName).join(", ") + (runs.length > most ? " and " + (runs.length - most) + " more" : "");
-}
+const listOf = (names, most = 3) => names.slice(0, most).join(", ") + (names.length > most ? " and " + (names.length - most) + " more" : "");
+const namesOf = runs => runs.length === DATA.runs.length && runs.length > 1 ? "all runs" : listOf(runs.map(runName));
+
+// Repeats of one setting are one: "llama-8b (3 runs)".
+const withRuns = (name, count) => name + (count > 1 ? ` (${count} runs)` : "");
+const settingName = setting => withRuns(setting.name, setting.runs.length);
 
 // Conditions under which figures must not be compared, and failures: each text once, with its runs.
 function obstacles() {
@@ -44,34 +46,41 @@ function obstacles() {
   return [...found].map(([text, runs]) => (DATA.runs.length > 1 ? namesOf(runs) + ": " : "") + text);
 }
 
-const interval = (i, key) => DATA.intervals[i][key];
 const apartFrom = (a, b) => !a || !b || a[1] < b[0] || b[1] < a[0];
 
-// The run with the best figure, and those that its 95 % interval does not tell apart from it.
+// The setting with the best figure, and those that its 95 % interval does not tell apart from it.
 function bestOf(key, better) {
-  const figures = DATA.across.data.runs.map(run => run[key]);
+  const figures = DATA.settings.map(setting => setting[key]), interval = i => DATA.settings[i].intervals[key];
   const all = figures.map((_, i) => i).filter(i => known(figures[i]));
   if (!all.length) return null;
-  const joules = DATA.across.data.runs.map(run => run.joules_per_query); // of equals, the cheaper
+  const joules = DATA.settings.map(setting => setting.joules_per_query); // of equals, the cheaper
   const first = all.reduce((best, i) => better * (figures[i] - figures[best]) > 0 || (figures[i] === figures[best] && joules[i] < joules[best]) ? i : best);
-  return { first, value: figures[first], peers: all.filter(i => i !== first && !apartFrom(interval(i, key), interval(first, key))), all };
+  return { first, value: figures[first], peers: all.filter(i => i !== first && !apartFrom(interval(i), interval(first))), all };
+}
+
+// One setting, measured several times: its means, and how far runs differ.
+function repeatsText(setting) {
+  const joules = withInterval(setting.joules_per_query, setting.intervals.joules_per_query, "J");
+  const parts = [known(setting.accuracy) && withUnit(setting.accuracy, "%") + " correct", known(setting.joules_per_query) && joules + " per query"].filter(Boolean);
+  return [nameNode(setting), ": " + (parts.length ? parts.join(", ") + " (means; ±: 95 % CI between runs). " : "neither graded nor measured. ")];
 }
 
 function severalText() {
+  if (DATA.settings.length === 1) return repeatsText(DATA.settings[0]);
   const accurate = bestOf("accuracy", 1), cheap = bestOf("joules_per_query", -1), before = [], parts = [];
   const same = best => best && best.all.length > 1 && best.peers.length === best.all.length - 1;
-  const peersOf = best => best.peers.length && !same(best) ? " (" + namesOf(best.peers.map(i => DATA.runs[i])) + " within its CI)" : "";
-  const joules = i => withUnit(DATA.across.data.runs[i].joules_per_query, "J", 3);
+  const peersOf = best => best.peers.length && !same(best) ? " (" + listOf(best.peers.map(i => settingName(DATA.settings[i]))) + " within its CI)" : "";
+  const joules = i => withUnit(DATA.settings[i].joules_per_query, "J", 3), named = i => nameNode(DATA.settings[i]);
   if (same(cheap)) before.push("Energies per query lie within their ± of each other.");
   if (same(accurate)) before.push("Accuracies lie within their 95 % CI of each other.");
-  if (accurate) parts.push(nameNode(accurate.first), ": most accurate, " + withUnit(accurate.value, "%") + peersOf(accurate)
-    + (known(DATA.across.data.runs[accurate.first].joules_per_query) ? ", " + joules(accurate.first) + " per query" : ""), cheap ? "; " : ". ");
+  if (accurate) parts.push(named(accurate.first), ": most accurate, " + withUnit(accurate.value, "%") + peersOf(accurate)
+    + (known(DATA.settings[accurate.first].joules_per_query) ? ", " + joules(accurate.first) + " per query" : ""), cheap ? "; " : ". ");
   if (cheap) parts.push(accurate && accurate.first === cheap.first ? "also the cheapest" + peersOf(cheap) + ". "
-    : [nameNode(cheap.first), ": cheapest, " + joules(cheap.first) + " per query" + peersOf(cheap) + ". "]);
+    : [named(cheap.first), ": cheapest, " + joules(cheap.first) + " per query" + peersOf(cheap) + ". "]);
   return [before.map(text => text + " "), parts].flat(3);
 }
 
-const nameNode = i => make("b", { class: "name" }, DATA.names[i]);
+const nameNode = setting => make("b", { class: "name" }, settingName(setting));
 
 function oneText(run) {
   const text = key => at(run.headline.find(item => item.key === key), "text");
@@ -142,37 +151,38 @@ function withInterval(value, ends, unit) {
 }
 
 function answerTable() {
-  const runs = DATA.across.data.runs.map((run, i) => ({ ...run, i, on: DATA.frontier[i] ? "yes" : "" }));
-  const differs = key => new Set(runs.map(run => run[key])).size > 1;
-  const choose = i => make("button", { type: "button", class: "chooser", title: "Show this run below",
-    click: () => { chosen = i; drawRun(); document.getElementById("one").scrollIntoView(); } }, DATA.names[i]);
+  const rows = DATA.settings.map((setting, i) => ({ ...setting, i, on: setting.pareto_optimal ? "yes" : "" }));
+  const differs = key => new Set(rows.map(row => row[key])).size > 1;
+  const choose = row => make("button", { type: "button", class: "chooser", title: row.runs.length > 1 ? "Show the first of these runs below" : "Show this run below",
+    click: () => { chosen = row.runs[0]; drawRun(); document.getElementById("one").scrollIntoView(); } }, settingName(row));
   const percents = ends => ends ? " (" + ends.map(end => (100 * end).toFixed(0)).join("–") + ")" : "";
   return smallTable("Runs", [
-    { label: "Run", text: true, of: run => DATA.names[run.i], view: run => make("span", {}, make("small", { class: "dim" }, run.i + 1 + " "), choose(run.i)) },
-    { key: "accuracy", label: "Accuracy (95 % CI)", show: run => withUnit(run.accuracy, "%") + percents(interval(run.i, "accuracy")) },
-    { key: "joules_per_query", label: "Per query", show: run => withInterval(run.joules_per_query, interval(run.i, "joules_per_query"), "J") },
+    { label: "Run", text: true, of: settingName, view: row => make("span", {}, make("small", { class: "dim" }, row.i + 1 + " "), choose(row)) },
+    { key: "accuracy", label: "Accuracy (95 % CI)", show: row => withUnit(row.accuracy, "%") + percents(row.intervals.accuracy) },
+    { key: "joules_per_query", label: "Per query", show: row => withInterval(row.joules_per_query, row.intervals.joules_per_query, "J") },
     { key: "joules_per_output_token", label: "Per output token", show: run => withUnit(run.joules_per_output_token, "J", 3) },
     { key: "output_tokens_per_s", label: "Tokens/s", show: run => digits(run.output_tokens_per_s, 3) },
     { key: "watts", label: "Power while busy", show: run => withUnit(run.watts, "W", 3) },
     { key: "ipj", label: "IPJ", show: run => withUnit(run.ipj, "1/J", 3) },
     ...(differs("concurrency") ? [{ key: "concurrency", label: "Concurrency", unit: "" }] : []),
     { key: "queries", label: "n", unit: "" },
-    { key: "on", label: "Pareto-optimal", text: true },
-  ], runs);
+    ...(rows.length > 1 ? [{ key: "on", label: "Pareto-optimal", text: true }] : []),
+  ], rows);
 }
 
 function acrossSection() {
   if (!DATA.across) return null;
-  const runs = DATA.across.data.runs.map((run, i) => ({ ...run, name: DATA.names[i], intervals: DATA.intervals[i] })), on = DATA.frontier;
-  const drawn = runs.filter(run => known(run.accuracy) && known(run.joules_per_query)).length;
+  const settings = DATA.settings.map(setting => ({ ...setting, name: settingName(setting) }));
+  const drawn = settings.filter(setting => known(setting.accuracy) && known(setting.joules_per_query)).length;
   const legend = make("p", { class: "legend", id: "frontier-legend" });
-  const notes = [drawn < runs.length ? drawn + " of " + runs.length + " runs; the others without grades or energy." : null, energiesText(),
-    "Bars and ±: 95 % CI of what can differ between runs" + (DATA.mixed ? ", sensors included." : "."),
+  const repeated = settings.some(setting => setting.runs.length > 1);
+  const notes = [drawn < settings.length ? drawn + " of " + settings.length + " runs; the others without grades or energy." : null, energiesText(),
+    "Bars and ±: 95 % CI of what can differ between runs" + (DATA.mixed ? ", sensors included." : "."), repeated ? "Several runs of one setting: mean, with the CI between runs." : null,
     "Pareto-optimal: no other run is at least as accurate with at most as much energy, and better in one of the two."].filter(Boolean);
   return section("across", "Result", null, answerText(), answerTable(),
     drawn > 1 ? make("h3", {}, "Accuracy against energy per query") : null,
     drawn > 1 ? make("p", { class: "note", id: "frontier-note" }, notes.join(" ")) : null,
-    drawn > 1 ? chartElement("Accuracy against energy per query", () => frontierOption(runs, on, legend), { size: runs.length > 8 ? "tall" : "" }) : null, legend,
+    drawn > 1 ? chartElement("Accuracy against energy per query", () => frontierOption(settings, legend), { size: settings.length > 8 ? "tall" : "" }) : null, legend,
     warningsFold(DATA.runs, "warnings"));
 }
 
@@ -200,8 +210,7 @@ const intervalText = (name, metric) => {
   return ends ? ends.map(value => signed(value, show)).join(" to ") : "–";
 };
 
-// Repeats of one setting are one side.
-const sideName = side => side.name + (side.directories.length > 1 ? ` (${side.directories.length} runs)` : "");
+const sideName = side => withRuns(side.name, side.directories.length);
 
 // The others are among all differences, below.
 const MATRIX = ["accuracy", "energy_per_query", "energy_per_output_token", "latency", "ttft", "tokens_per_s", "ipj"];

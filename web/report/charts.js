@@ -254,11 +254,11 @@ function labelSeries(points, legend) {
   return { type: "custom", data: points.map(point => point.value), renderItem: draw, silent: true, tooltip: { show: false }, z: 5, encode: { x: 0, y: 1 } };
 }
 
-// runs: of DATA.across, each with its name and `intervals`.
-function frontierOption(runs, on, legend) {
+// runs: of DATA.settings.
+function frontierOption(runs, legend) {
   const short = name => name.length > 28 ? name.slice(0, 27) + "…" : name;
   const points = runs.map((run, i) => ({
-    value: [run.joules_per_query, run.accuracy, i], name: short(run.name), itemStyle: { color: color(on[i] ? "c1" : "c6") }, symbolSize: on[i] ? 13 : 10,
+    value: [run.joules_per_query, run.accuracy, i], name: short(run.name), itemStyle: { color: color(run.pareto_optimal ? "c1" : "c6") }, symbolSize: run.pareto_optimal ? 13 : 10,
   })).filter(point => known(point.value[0]) && known(point.value[1]));
   const costs = points.map(point => point.value[0]);
   const isLog = Math.min(...costs) > 0 && Math.max(...costs) / Math.min(...costs) > 20;
@@ -266,7 +266,7 @@ function frontierOption(runs, on, legend) {
     const [low, high] = runs[i].intervals.joules_per_query || [NaN, NaN];
     return [joules, accuracy, isLog && low <= 0 ? joules / 10 : low, high, ...(runs[i].intervals.accuracy || [NaN, NaN])];
   });
-  const edge = points.filter(point => on[point.value[2]]).map(point => point.value.slice(0, 2)).sort((a, b) => a[0] - b[0]);
+  const edge = points.filter(point => runs[point.value[2]].pareto_optimal).map(point => point.value.slice(0, 2)).sort((a, b) => a[0] - b[0]);
   const worths = bars.flatMap(bar => [bar[1], bar[4], bar[5]]).filter(known);
   return {
     ...baseOption(),
@@ -282,7 +282,7 @@ function frontierOption(runs, on, legend) {
         return tip(run.name, [["hardware", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")], ["95 % CI", between(run.intervals.accuracy, "%")],
           ["per query", withUnit(run.joules_per_query, "J")], ["95 % CI", between(run.intervals.joules_per_query, "J")],
           ["per output token", withUnit(run.joules_per_output_token, "J")],
-          ["IPJ", digits(run.ipj)], [on[value[2]] ? "Pareto-optimal" : "dominated", ""]]);
+          ["IPJ", digits(run.ipj)], [run.pareto_optimal ? "Pareto-optimal" : "dominated", ""]]);
       },
     },
     series: [

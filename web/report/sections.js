@@ -216,7 +216,7 @@ function groupSection(run) {
     ["By prompt length", "Prompt tokens", [["efficiency", "by_input_tokens", "length"], ["accuracy", "by_input_tokens", "length"], ["latency", "by_input_tokens", "input_tokens"]]],
   ].map(([title, label, sources]) => [title, label, joinGroups(run, sources)]).filter(([, , rows]) => rows.length);
   if (!tables.length) return null;
-  return section("groups", "By subject and length", "Means of completed queries; energy per token is total energy over total tokens. Query power is the energy of a query over its latency: concurrent requests share the power of the machine.",
+  return section("groups", "By subject and length", "Means of completed queries; energy per token is total energy over total tokens. Query power is energy per query over latency: concurrent requests share the power of the machine.",
     make("div", { class: "tables" }, tables.map(([title, label, rows]) => make("div", {}, make("h3", {}, title),
       smallTable(title, [{ key: "name", label, text: true, wide: true }, ...GROUP_COLUMNS], rows, { filter: rows.length > 1 })))));
 }

@@ -128,7 +128,7 @@ function excerptRow(excerpt) {
     make("dl", {}, part("Prompt", excerpt.problem), part("Expected", excerpt.expected), part("Answer", excerpt.answer))));
 }
 
-// The name of a query; it opens the excerpt if there is one.
+// A query name, which opens the excerpt if there is one.
 function excerptButton(name, excerpt, open, onToggle) {
   return make("button", { type: "button", class: "opener", "aria-expanded": open ? "true" : "false", title: "Prompt and answer",
     click: event => onToggle(event.currentTarget) }, name);

@@ -115,10 +115,11 @@ static enum err gather_metadata(struct exporting *work, struct error *why)
 {
     if (!work->driver->wants_metadata)
         return ERR_OK;
-    enum err err = jv_parse("{}", 2, &work->metadata, why);
+    enum err err = jv_object_new(&work->metadata);
     if (!err)
         err = jv_index_init(&work->metadata_keys, work->metadata);
-    return err ? err : run_records_give(&work->records, take_metadata, work, why);
+    return err ? err_set(why, err, "%s", err_text(err))
+               : run_records_give(&work->records, take_metadata, work, why);
 }
 
 /* ---- all of it ---- */

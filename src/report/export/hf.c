@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/json.h"
 #include "port/json_read.h"
 #include "report/export/export.h"
 #include "rundir/run_dir.h"
@@ -43,27 +42,20 @@ static enum err make_directory(const char *path, struct error *why)
 static enum err make_constants(const struct export_run *run, struct jv **out, struct error *why)
 {
     static const char *const KEYS[] = {"gpu_info", "system_info"};
-    struct text text = {0};
-    struct json json;
-    enum err err = ERR_OK;
-    json_init(&json, &text, false);
-    json_object(&json, NULL);
-    json_object(&json, "model_metrics");
-    json_object(&json, run->model);
+    struct jv *info = NULL, *metrics = NULL;
+    enum err err = jv_object_new(&info);
     for (size_t i = 0; !err && i < sizeof KEYS / sizeof *KEYS; i++) {
         const struct jv *told = jv_get(run->summary ? run->summary->tree : NULL, KEYS[i]);
         if (!jv_is_null(told))
-            err = jv_to_json(told, KEYS[i], &json);
+            err = jv_put(info, KEYS[i], told);
     }
-    json_object_end(&json);
-    json_object_end(&json);
-    json_object_end(&json);
-    if (!err)
-        err = jv_parse(text_get(&text), text.length, out, why);
-    else
-        err_set(why, err, "%s", err_text(err));
-    text_release(&text);
-    return err;
+    if (!err && !(err = jv_object_new(&metrics)))
+        err = jv_put(metrics, run->model, info);
+    if (!err && !(err = jv_object_new(out)))
+        err = jv_put(*out, "model_metrics", metrics);
+    jv_free(info);
+    jv_free(metrics);
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
 static enum err hf_begin(struct export *export, struct error *why)

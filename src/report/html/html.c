@@ -2,7 +2,6 @@
  * object: every run with its sections (sections.h), the layers of each model, and the comparison. */
 #include "report/html/html.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include "analysis/across.h"
 #include "analysis/columns.h"
 #include "analysis/compare_set.h"
-#include "analysis/run_names.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"
@@ -23,42 +21,36 @@
 #include "rundir/layers_result.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
-#include "stats/pareto.h"
 
 /* ---- comparison ---- */
 
 /* More make a table of verdicts that nobody reads. */
 enum { SIDES_COMPARED = 8 };
 
-static enum err write_comparison(const char *const *directories, size_t count, const char *model,
+static enum err write_comparison(const struct compare_groups *groups, const char *model,
                                  struct text *out, struct error *why)
 {
-    struct compare_groups groups;
     struct compare_set set;
     const struct compare_options options = {.model = model};
-    enum err err = compare_groups_find(directories, count, &groups, why);
-    if (err)
-        return err;
-    if (groups.count > SIDES_COMPARED)
-        err = err_set(why, ERR_NO_DATA,
-                      "more than %d settings are not compared here: use `ipw compare BASELINE RUN`",
-                      SIDES_COMPARED);
-    else
-        err = compare_set_load(&groups, &options, &set, why);
+    if (groups->count > SIDES_COMPARED)
+        return err_set(
+            why, ERR_NO_DATA,
+            "more than %d settings are not compared here: use `ipw compare BASELINE RUN`",
+            SIDES_COMPARED);
+    enum err err = compare_set_load(groups, &options, &set, why);
     if (!err) {
-        compare_json(&(struct compare_report){.groups = &groups, .set = &set}, out);
+        compare_json(&(struct compare_report){.groups = groups, .set = &set}, out);
         compare_set_release(&set);
     }
-    compare_groups_release(&groups);
     return err;
 }
 
-static enum err comparison_put(struct json *json, const char *const *directories, size_t count,
+static enum err comparison_put(struct json *json, const struct compare_groups *groups,
                                const char *model)
 {
     struct text text = {0};
     struct error why = {0};
-    enum err err = write_comparison(directories, count, model, &text, &why);
+    enum err err = write_comparison(groups, model, &text, &why);
     if (!err) {
         json_raw(json, "comparison", text_get(&text));
     } else if (err != ERR_NO_MEMORY) {
@@ -282,7 +274,9 @@ struct making {
     const struct html_report *report;
     struct json json;
     struct run_figures *figures;
+    const char **directories; /* of the runs; the caller's texts */
     size_t runs;
+    struct compare_groups groups;
     char title[400];
 };
 
@@ -295,33 +289,14 @@ static enum err put_runs(struct making *making, struct error *why)
         count += !is_file(report->inputs[i]);
     size_t listed = count ? LISTED_MOST / count : 0; /* of each */
     json_array(&making->json, "runs");
-    for (size_t i = 0; !err && i < report->count; i++)
-        if (!is_file(report->inputs[i]))
-            err = run_put(&making->json, report->inputs[i], report->model, report->page, listed,
-                          &making->figures[making->runs++], why);
-    json_array_end(&making->json);
-    return err;
-}
-
-/* "frontier": of each run whether no other is as accurate for as little energy and better in one. */
-static enum err put_frontier(struct making *making)
-{
-    size_t count = making->runs;
-    double *figures = malloc((2 * count + 1) * sizeof *figures);
-    bool *on = calloc(count + 1, sizeof *on);
-    enum err err = figures && on ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < count; i++) {
-        figures[i] = making->figures[i].point.joules_per_query;
-        figures[count + i] = making->figures[i].point.accuracy;
+    for (size_t i = 0; !err && i < report->count; i++) {
+        if (is_file(report->inputs[i]))
+            continue;
+        making->directories[making->runs] = report->inputs[i];
+        err = run_put(&making->json, report->inputs[i], report->model, report->page, listed,
+                      &making->figures[making->runs++], why);
     }
-    if (!err)
-        err = pareto_mark(figures, figures + count, count, on);
-    json_array(&making->json, "frontier");
-    for (size_t i = 0; !err && i < count; i++)
-        json_bool(&making->json, NULL, on[i]);
     json_array_end(&making->json);
-    free(figures);
-    free(on);
     return err;
 }
 
@@ -332,66 +307,25 @@ static enum err put_comparison(struct making *making, struct error *why)
         json_raw(&making->json, "comparison", report->comparison);
         return ERR_OK;
     }
-    const char **directories = malloc((report->count + 1) * sizeof *directories);
-    size_t count = 0;
-    for (size_t i = 0; directories && i < report->count; i++)
-        if (!is_file(report->inputs[i]))
-            directories[count++] = report->inputs[i];
-    enum err err = directories ? comparison_put(&making->json, directories, count, report->model)
-                               : ERR_NO_MEMORY;
-    free((void *)directories);
+    enum err err = comparison_put(&making->json, &making->groups, report->model);
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
-static void put_interval(struct json *json, const char *key, double low, double high)
+/* The settings of the page: those of the comparison, and repeats of one setting alone are one as well. */
+static enum err put_settings(struct making *making, struct error *why)
 {
-    if (!is_known(low) || !is_known(high)) {
-        json_null(json, key);
-        return;
-    }
-    json_array(json, key);
-    json_number(json, NULL, low);
-    json_number(json, NULL, high);
-    json_array_end(json);
-}
-
-/* "common": the relative error that all energies share, or null; "mixed": different sensors measured them;
- * "intervals": of 95 %, of what can differ between the runs, as `ipw plot` draws them. */
-static void put_intervals(struct making *making)
-{
-    struct uncertainty all = run_figures_settle(making->figures, making->runs);
-    struct json *json = &making->json;
-    json_number(json, "common", all.common);
-    json_bool(json, "mixed", all.sensors == UNCERTAINTY_MIXED);
-    json_array(json, "intervals");
-    for (size_t i = 0; i < making->runs; i++) {
-        const struct run_figures *run = &making->figures[i];
-        double joules = run->point.joules_per_query, error = run->joules_per_query_error;
-        json_object(json, NULL);
-        put_interval(json, "accuracy", run->accuracy_low, run->accuracy_high);
-        put_interval(json, "joules_per_query", fmax(0, joules - error), joules + error);
-        json_object_end(json);
-    }
-    json_array_end(json);
-}
-
-/* "names": by what differs between the runs; "family": what all models have in common. */
-static enum err put_names(struct making *making, const struct run_point **points)
-{
-    struct run_names names;
-    enum err err = run_names_of(points, making->runs, 0, &names);
-    if (err)
-        return err;
-    json_string(&making->json, "family", names.family);
-    json_array(&making->json, "names");
-    for (size_t i = 0; i < names.count; i++)
-        json_string(&making->json, NULL, names.names[i]);
-    json_array_end(&making->json);
-    if (making->runs > 1)
-        str_format(making->title, sizeof making->title, "%zu runs%s%s", making->runs,
-                   names.family[0] ? " of " : "", names.family);
-    run_names_release(&names);
-    return ERR_OK;
+    struct compare_groups one = {
+        .directories = making->directories, .runs = &making->runs, .count = 1};
+    const struct compare_groups *groups = making->report->groups;
+    enum err err =
+        groups ? ERR_OK
+               : compare_groups_find(making->directories, making->runs, &making->groups, why);
+    if (!groups)
+        groups = making->groups.one_setting ? &one : &making->groups;
+    if (!err && (err = settings_put(&making->json, groups, making->directories, making->figures,
+                                    making->runs)))
+        err_set(why, err, "%s", err_text(err));
+    return err;
 }
 
 static enum err put_across(struct making *making, struct error *why)
@@ -404,13 +338,12 @@ static enum err put_across(struct making *making, struct error *why)
         copies[i] = making->figures[i].point;
         points[i] = &copies[i];
     }
-    put_intervals(making);
     if (!err)
-        err = put_names(making, points);
-    if (!err)
-        err = put_frontier(making);
+        err = names_put(&making->json, points, making->runs, making->title, sizeof making->title);
     if (err)
         err_set(why, err, "%s", err_text(err));
+    if (!err)
+        err = put_settings(making, why);
     if (!err && making->runs > 1) {
         if (!(err = across_run(copies, making->runs, &across)))
             result_to_json(&across, "across", &making->json);
@@ -468,8 +401,12 @@ enum err html_write(const struct html_report *report, struct text *out, struct e
     if (err)
         return err;
     making.figures = calloc(report->count + 1, sizeof *making.figures);
-    if (!making.figures)
+    making.directories = calloc(report->count + 1, sizeof *making.directories);
+    if (!making.figures || !making.directories) {
+        free(making.figures);
+        free((void *)making.directories);
         return err_no_memory(why);
+    }
     json_init(&making.json, &data, false);
     json_object(&making.json, NULL);
     json_string(&making.json, "version", IPW_VERSION);
@@ -485,6 +422,8 @@ enum err html_write(const struct html_report *report, struct text *out, struct e
     if (!err)
         err = html_page(making.title, &data, out, why);
     text_release(&data);
+    compare_groups_release(&making.groups);
     free(making.figures);
+    free((void *)making.directories);
     return err;
 }

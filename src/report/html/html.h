@@ -7,6 +7,7 @@
 
 #include "core/err.h"
 
+struct compare_groups;
 struct text;
 
 struct html_report {
@@ -15,6 +16,8 @@ struct html_report {
     const char *model;      /* whose records, or NULL */
     const char *page;       /* the file that it will be: links to the raw files lead from there */
     const char *comparison; /* as compare_json writes it; NULL: of the inputs */
+    const struct compare_groups
+        *groups; /* its sides, of which the inputs are the directories; NULL: repeats */
 };
 
 /* ERR_UNSUPPORTED, with how to install it, when a part is missing from this build. */

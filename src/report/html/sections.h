@@ -9,7 +9,10 @@
 #include "core/err.h"
 #include "rundir/run_table.h"
 
+struct compare_groups;
 struct json;
+struct run_figures;
+struct run_point;
 struct spans;
 
 enum { RESULTS_MOST = 32 };
@@ -77,6 +80,18 @@ void predicted_put(struct json *json, const char *directory);
 
 /* "files": [{"name", "href", "bytes"}] of what is there; href leads from the page's folder. */
 void files_put(struct json *json, const char *directory, const char *page);
+
+/* "names": by what differs between the runs; "family": what all models have in common.  Several runs set the title. */
+enum err names_put(struct json *json, const struct run_point *const *points, size_t count,
+                   char *title, size_t size) MUST_USE;
+
+/* "common": the relative error that all energies share, or null; "mixed": different sensors measured them; and
+ * "settings": [{"name", "runs": [place among the runs], "hardware", "queries", "concurrency", figures of struct
+ * run_point, "intervals": {"accuracy", "joules_per_query"}, "pareto_optimal"}].  Intervals are of 95 %, of what can
+ * differ between runs.  Every text of `groups` is one of `directories`, by its address. */
+enum err settings_put(struct json *json, const struct compare_groups *groups,
+                      const char *const *directories, struct run_figures *runs, size_t count)
+    MUST_USE;
 
 /* "command": text, or null where the summary lacks the options. */
 void command_put(struct json *json, const struct run_table *table);

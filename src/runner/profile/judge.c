@@ -62,23 +62,18 @@ static void job_release(struct job *job)
 /* ---- which answers need a judge ---- */
 
 /* Did a judge come to no verdict?  Perhaps it could not be reached: ask again. */
-static bool has_no_verdict(const char *evaluation)
+static bool has_no_verdict(const struct record *record)
 {
-    struct jv *metadata;
-    if (jv_parse(evaluation, strlen(evaluation), &metadata, NULL) != ERR_OK)
-        return false;
-    const char *grader = jv_text(jv_get(metadata, "grader"));
-    bool judge = grader && graders_is_judge(grader);
-    jv_free(metadata);
-    return judge;
+    struct evaluation evaluation;
+    record_evaluation(record, &evaluation);
+    return evaluation.grader[0] && graders_is_judge(evaluation.grader);
 }
 
 /* The grader of a record is the user's or the dataset's: the only ones that can be a judge. */
 static bool needs_judge(const struct record *record)
 {
     bool completed = record->status && strcmp(record->status, "completed") == 0;
-    return completed && record->correct < 0 &&
-           (!record->evaluation || has_no_verdict(record->evaluation));
+    return completed && record->correct < 0 && (!record->evaluation || has_no_verdict(record));
 }
 
 struct job_count {

@@ -1,4 +1,4 @@
-/* What the runner knows of a query, as lines of the journal: struct record (rundir/record.h) is filled with what
+/* What the runner knows about a query, as lines of the journal: struct record (rundir/record.h) is filled with what
  * is known at that moment, and the journal merges the lines.  The caller owns the text of a line. */
 #ifndef IPW_RUNNER_PROFILE_RECORDS_H
 #define IPW_RUNNER_PROFILE_RECORDS_H

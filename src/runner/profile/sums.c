@@ -18,7 +18,7 @@ enum err sums_init(struct sums *sums)
                           .prefill_joules = UNKNOWN,
                           .decode_joules = UNKNOWN,
                           .cost = UNKNOWN};
-    enum err err = jv_parse("{}", 2, &sums->metadata, NULL);
+    enum err err = jv_object_new(&sums->metadata);
     return err ? err : jv_index_init(&sums->metadata_keys, sums->metadata);
 }
 
@@ -105,19 +105,16 @@ static void add_to_tally(struct sums *sums, const struct record *record, bool co
 /* Why a completed query has no grade, and how to get one. */
 static void add_ungraded(struct sums *sums, const struct record *record)
 {
-    struct jv *evaluation = NULL;
-    const char *reason = NULL;
+    struct evaluation evaluation;
     if (record->correct >= 0)
         return;
-    if (record->evaluation &&
-        jv_parse(record->evaluation, strlen(record->evaluation), &evaluation, NULL) == ERR_OK)
-        reason = jv_text(jv_get(evaluation, "reason"));
-    if (!reason && !(record->expected && record->expected[0]))
-        reason = "the dataset has no expected answers";
+    record_evaluation(record, &evaluation);
+    bool expected = record->expected && record->expected[0];
     add_reason(sums->ungraded,
-               reason ? reason
-                      : "the expected answers are long texts: pass --grader f1, rouge_l or judge");
-    jv_free(evaluation);
+               evaluation.reason[0] ? evaluation.reason
+               : expected
+                   ? "the expected answers are long texts: pass --grader f1, rouge_l or judge"
+                   : "the dataset has no expected answers");
 }
 
 static double failed_attempts(const struct record *record)

@@ -11,7 +11,6 @@
 #include "attribute/share.h"
 #include "core/clock.h"
 #include "core/text.h"
-#include "port/json_read.h"
 #include "port/proc.h"
 #include "port/thread.h"
 #include "runner/profile/grading.h"
@@ -113,22 +112,15 @@ static enum err end_request(struct profile *profile, struct pending *pending,
     return err;
 }
 
-/* An item may set the length of its answer ("output_length"); the user's own max_tokens overrides it.
+/* An item may set the length of its answer; the user's own max_tokens overrides it.
  * *own is the caller's to release. */
 static const struct params *params_for(const struct profile_options *options,
                                        const struct item *item, struct params *own)
 {
     char digits[24];
-    int64_t length;
-    struct jv *metadata;
     *own = (struct params){0};
-    if (!strstr(item->metadata, "\"output_length\"") ||
-        params_get(&options->request_params, "max_tokens") ||
-        jv_parse(item->metadata, strlen(item->metadata), &metadata, NULL) != ERR_OK)
-        return &options->request_params;
-    bool given = jv_integer(jv_get(metadata, "output_length"), &length) && length > 0;
-    jv_free(metadata);
-    if (!given || !str_format(digits, sizeof digits, "%" PRId64, length) ||
+    if (item->output_length <= 0 || params_get(&options->request_params, "max_tokens") ||
+        !str_format(digits, sizeof digits, "%" PRId64, item->output_length) ||
         params_copy(own, &options->request_params) || params_set(own, "max_tokens", digits))
         return &options->request_params;
     return own;

@@ -28,6 +28,7 @@ static void prompts_have_their_length_in_words(void **state)
         for (size_t j = 0; j < items.count; j++) {
             assert_int_equal(count_words(items.all[j].problem), LENGTHS[i]);
             assert_contains(items.all[j].metadata, expected);
+            assert_int_equal(items.all[j].output_length, 7);
             assert_string_equal(items.all[j].answer, "");
         }
         items_release(&items);

@@ -58,6 +58,17 @@ static void words_are_not_taken_for_letters(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
+        {"C", "The answer is vitamin C.", F},
+        {"D", "Driver D ran the red light.", F},
+        {"B", "She received a grade of B.", F},
+        {"E", "E. coli is the usual cause.", F},
+        {"C", "Best: A\nSecond best: C", F},
+        {"B", "D. Note that B would be the answer at night.", F},
+        {"C", "Option C says that prices rise.", F},
+        {"D", "D is true only if x = 0.", F},
+        {"C", "I don't think the answer is C.", F},
+        {"I", "Option I is correct.", T},
+        {"C", "Answer: C) False, True", T},
         {"A", "A dog is an animal.", F},
         {"A", "The answer is a dog.", F},
         {"A", "The answer is A dog.", F},

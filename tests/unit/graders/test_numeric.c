@@ -138,6 +138,14 @@ static void a_conclusion_is_told_from_what_is_around_it(void **state)
 {
     (void)state;
     static const struct grade_case CASES[] = {
+        {"35", "At least 35.", F},
+        {"15", "7:15", F},
+        {"12", "sqrt(12)", F},
+        {"42", "42 is too large.", F},
+        {"42", "I don't think it's 42.", F},
+        {"42", "6 x 7 = 42 seats, and twice that is 84 seats.", F},
+        {"84", "6 x 7 = 42 seats, and twice that is 84 seats.", T},
+        {"4", "The roots are 4 and -3; since a length is positive, x = 4.", T},
         {"36", "She had 36 marbles.\n\nVerification: 36/4 = 9", T},
         {"9", "She had 36 marbles.\n\nVerification: 36/4 = 9", F},
         {"36", "So x = 36. Check: 36/4 = 9", T},

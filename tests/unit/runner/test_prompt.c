@@ -33,7 +33,7 @@ static void a_template_is_filled(void **state)
         {"a\\nb\\tc\\d\\", "a\nb\tc\\d\\"},
         {"{id}\xc3\xb6{id}", "x7\xc3\xb6x7"},
     };
-    const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, METADATA, NOTHING};
+    const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, METADATA, NOTHING, 0};
     struct text out = {0};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         prompt_render(CASES[i].template_text, &item, &out); /* each time anew */
@@ -45,7 +45,7 @@ static void a_template_is_filled(void **state)
 static void an_item_without_metadata_has_its_own_fields(void **state)
 {
     (void)state;
-    const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, NOTHING, NOTHING};
+    const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, NOTHING, NOTHING, 0};
     struct text out = {0};
     prompt_render("{id} {level}", &item, &out);
     assert_string_equal(text_get(&out), "x7 {level}");

@@ -1,0 +1,207 @@
+/* The settings that a page compares: a run, or the repeats of one setting as one row, their figures averaged.  The
+ * interval of a mean is Student's over the runs, as in a comparison; of a single run it is that of its queries. */
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "analysis/across.h"
+#include "analysis/compare_set.h"
+#include "analysis/run_names.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "report/html/sections.h"
+#include "stats/distribution.h"
+#include "stats/online.h"
+#include "stats/pareto.h"
+
+/* Figures that are averaged over repeats, under their keys. */
+static const struct {
+    const char *key;
+    size_t offset;
+} FIGURES[] = {
+    {"joules_per_query", offsetof(struct run_point, joules_per_query)},
+    {"joules_per_output_token", offsetof(struct run_point, joules_per_output_token)},
+    {"output_tokens_per_s", offsetof(struct run_point, output_tokens_per_s)},
+    {"watts", offsetof(struct run_point, watts)},
+    {"accuracy", offsetof(struct run_point, accuracy)},
+    {"ipj", offsetof(struct run_point, ipj)},
+};
+enum { FIGURE_COUNT = sizeof FIGURES / sizeof *FIGURES };
+
+static double *figure(struct run_point *point, size_t i)
+{
+    return (double *)(void *)((char *)point + FIGURES[i].offset);
+}
+
+/* The half width of the 95 % interval of a mean; UNKNOWN under two runs. */
+static double half_width(const struct online *runs)
+{
+    return runs->count < 2
+               ? UNKNOWN
+               : student_quantile(0.05, (double)runs->count - 1) * online_standard_error(runs);
+}
+
+/* Where different sensors measured the runs, the error of a run has that of its sensors, which repeats share. */
+static void average(struct run_figures *runs, const size_t *of, size_t count, bool mixed,
+                    struct run_figures *out)
+{
+    struct online means[FIGURE_COUNT] = {0}, joules = {0}, accuracy = {0};
+    double error = 0;
+    *out = runs[of[0]];
+    if (count == 1)
+        return;
+    out->point.queries = 0;
+    for (size_t k = 0; k < count; k++) {
+        struct run_figures *run = &runs[of[k]];
+        for (size_t i = 0; i < FIGURE_COUNT; i++)
+            online_add(&means[i], *figure(&run->point, i));
+        online_add(&joules, run->point.joules_per_query);
+        online_add(&accuracy, run->point.accuracy);
+        error = fmax(error, mixed ? run->joules_per_query_error : 0);
+        out->point.queries += run->point.queries;
+    }
+    for (size_t i = 0; i < FIGURE_COUNT; i++)
+        *figure(&out->point, i) = online_mean(&means[i]);
+    double half = half_width(&joules);
+    out->joules_per_query_error = is_known(half) ? fmax(half, error) : UNKNOWN;
+    half = half_width(&accuracy);
+    out->accuracy_low = is_known(half) ? fmax(0, out->point.accuracy - half) : UNKNOWN;
+    out->accuracy_high = is_known(half) ? fmin(1, out->point.accuracy + half) : UNKNOWN;
+}
+
+enum err names_put(struct json *json, const struct run_point *const *points, size_t count,
+                   char *title, size_t size)
+{
+    struct run_names names;
+    enum err err = run_names_of(points, count, 0, &names);
+    if (err)
+        return err;
+    json_string(json, "family", names.family);
+    json_array(json, "names");
+    for (size_t i = 0; i < names.count; i++)
+        json_string(json, NULL, names.names[i]);
+    json_array_end(json);
+    if (count > 1)
+        str_format(title, size, "%zu runs%s%s", count, names.family[0] ? " of " : "", names.family);
+    run_names_release(&names);
+    return ERR_OK;
+}
+
+static void put_interval(struct json *json, const char *key, double low, double high)
+{
+    if (!is_known(low) || !is_known(high)) {
+        json_null(json, key);
+        return;
+    }
+    json_array(json, key);
+    json_number(json, NULL, low);
+    json_number(json, NULL, high);
+    json_array_end(json);
+}
+
+static void put_setting(struct json *json, const char *name, struct run_figures *means,
+                        const size_t *runs, size_t count, bool on_frontier)
+{
+    struct run_point *point = &means->point;
+    double joules = point->joules_per_query, error = means->joules_per_query_error;
+    json_object(json, NULL);
+    json_string(json, "name", name);
+    json_array(json, "runs");
+    for (size_t i = 0; i < count; i++)
+        json_integer(json, NULL, (int64_t)runs[i]);
+    json_array_end(json);
+    json_string(json, "hardware", point->hardware);
+    json_integer(json, "queries", (int64_t)point->queries);
+    json_number(json, "concurrency", point->concurrency);
+    for (size_t i = 0; i < FIGURE_COUNT; i++)
+        json_number(json, FIGURES[i].key, *figure(point, i));
+    json_object(json, "intervals");
+    put_interval(json, "accuracy", means->accuracy_low, means->accuracy_high);
+    put_interval(json, "joules_per_query", is_known(error) ? fmax(0, joules - error) : UNKNOWN,
+                 joules + error);
+    json_object_end(json);
+    json_bool(json, "pareto_optimal", on_frontier);
+    json_object_end(json);
+}
+
+/* Which runs each setting has, in the order of the page; returns how many settings there are. */
+static size_t assign(const struct compare_groups *groups, const char *const *directories,
+                     size_t count, size_t *order, size_t *sizes)
+{
+    size_t at = 0;
+    for (size_t s = 0; s < groups->count; s++) {
+        sizes[s] = groups->runs[s];
+        for (size_t k = 0; k < sizes[s]; k++, at++) {
+            order[at] = 0;
+            while (order[at] + 1 < count && directories[order[at]] != groups->directories[at])
+                order[at]++;
+        }
+    }
+    return groups->count;
+}
+
+/* Everything of the settings, while they are put. */
+struct settings {
+    struct run_figures *means;
+    const struct run_point **points;
+    size_t *order, *sizes;
+    double *figures; /* joules, then accuracies */
+    bool *on_frontier;
+};
+
+static enum err put_all(struct json *json, struct settings *settings, size_t count)
+{
+    struct run_names names;
+    enum err err = run_names_of(settings->points, count, 0, &names);
+    if (err)
+        return err;
+    for (size_t s = 0; s < count; s++) {
+        settings->figures[s] = settings->means[s].point.joules_per_query;
+        settings->figures[count + s] = settings->means[s].point.accuracy;
+    }
+    err = pareto_mark(settings->figures, settings->figures + count, count, settings->on_frontier);
+    json_array(json, "settings");
+    const size_t *runs = settings->order;
+    for (size_t s = 0; !err && s < count; runs += settings->sizes[s++]) /* alone, nothing differs */
+        put_setting(json, count == 1 ? settings->points[s]->model : names.names[s],
+                    &settings->means[s], runs, settings->sizes[s], settings->on_frontier[s]);
+    json_array_end(json);
+    run_names_release(&names);
+    return err;
+}
+
+enum err settings_put(struct json *json, const struct compare_groups *groups,
+                      const char *const *directories, struct run_figures *runs, size_t count)
+{
+    size_t room = count + 1;
+    struct settings settings = {.means = calloc(room, sizeof *settings.means),
+                                .points = calloc(room, sizeof *settings.points),
+                                .order = calloc(room, sizeof *settings.order),
+                                .sizes = calloc(room, sizeof *settings.sizes),
+                                .figures = calloc(2 * room, sizeof *settings.figures),
+                                .on_frontier = calloc(room, sizeof *settings.on_frontier)};
+    struct uncertainty all = run_figures_settle(runs, count);
+    bool mixed = all.sensors == UNCERTAINTY_MIXED;
+    enum err err = settings.means && settings.points && settings.order && settings.sizes &&
+                           settings.figures && settings.on_frontier
+                       ? ERR_OK
+                       : ERR_NO_MEMORY;
+    json_number(json, "common", all.common);
+    json_bool(json, "mixed", mixed);
+    if (!err) {
+        size_t at = 0, found = assign(groups, directories, count, settings.order, settings.sizes);
+        for (size_t s = 0; s < found; at += settings.sizes[s++]) {
+            average(runs, settings.order + at, settings.sizes[s], mixed, &settings.means[s]);
+            settings.points[s] = &settings.means[s].point;
+        }
+        err = put_all(json, &settings, found);
+    }
+    free(settings.means);
+    free((void *)settings.points);
+    free(settings.order);
+    free(settings.sizes);
+    free(settings.figures);
+    free(settings.on_frontier);
+    return err;
+}
