@@ -232,6 +232,22 @@ static void put_accuracy(const struct top *top)
                note[0] ? note : none_note(top, "no graded answers"));
 }
 
+/* Of a text that was scored; nothing otherwise. */
+static void put_perplexity(const struct top *top)
+{
+    char text[FORMAT_MAX], note[NOTE_MAX];
+    const struct summary *run = &top->table->summary;
+    if (!is_known(run->perplexity))
+        return;
+    str_format(note, sizeof note, "per token, over %.0f tokens",
+               integer_number(run->scored_tokens));
+    put_figure(top, "perplexity", "Perplexity", run->perplexity,
+               format_figure(text, run->perplexity, run->perplexity_plus_minus, ""), note);
+    str_format(note, sizeof note, "over %.0f bytes", integer_number(run->scored_bytes));
+    put_figure(top, "bits_per_byte", "Bits per byte", run->bits_per_byte,
+               format_figure(text, run->bits_per_byte, run->bits_per_byte_plus_minus, ""), note);
+}
+
 static void put_intelligence(const struct top *top, const char *key, const char *label,
                              double known, double error, const char *unit, const char *what)
 {
@@ -279,6 +295,7 @@ void headline_put(struct json *json, const struct run_table *table, const struct
     const struct top top = {json, table, results};
     const struct summary *summary = &table->summary;
     json_array(json, "headline");
+    put_perplexity(&top);
     put_accuracy(&top);
     put_per_query(&top);
     put_per_token(&top);
