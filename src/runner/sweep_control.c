@@ -21,7 +21,7 @@ static const struct {
 };
 
 static char *const RESTORE[] = {"/proc/self/exe", "sweep", "--restore", NULL};
-static const nanos WATCH_PERIOD = 100 * NS_PER_MS, WATCH_PATIENCE = 5 * NS_PER_S;
+static const nanos WATCH_PERIOD = 100 * NS_PER_MS, WATCH_PATIENCE = 3 * NS_PER_S;
 
 /* A point is flagged when this share of what was seen under load was not as set: a clock takes a moment to change. */
 static const double FLAG_SHARE = 0.1;
@@ -33,7 +33,16 @@ struct sweep_control {
     pthread_t watcher;
     unsigned seen[GPU_CLOCK_OFF_TARGET + 1];
     bool lost;
+    bool is_stuck; /* the watcher did not return from the driver: all that it uses must stay */
 };
+
+/* Nothing of the sensor may be used while another thread is in its driver. */
+static enum err check_answers(const struct sweep_control *control, struct error *why)
+{
+    return control->is_stuck ? err_set(why, ERR_LOST, "the driver of %s does not answer",
+                                       sweep_control_device(control))
+                             : ERR_OK;
+}
 
 /* ---- the knobs ---- */
 
@@ -137,15 +146,15 @@ static enum err usable_clocks(struct sensor *sensor, double least, double **out,
 enum err sweep_control_clocks(struct sweep_control *control, const char *devices, double least,
                               double **out, size_t *count, struct error *why)
 {
-    struct sensor sensor;
+    struct sensor opened = {0}, *sensor = control ? gpu_control_sensor(control->gpu) : &opened;
     *out = NULL;
-    if (control)
-        return usable_clocks(gpu_control_sensor(control->gpu), least, out, count, why);
-    enum err err = gpu_control_query(devices ? devices : "", &sensor, why);
+    enum err err = control ? check_answers(control, why)
+                           : gpu_control_query(devices ? devices : "", &opened, why);
     if (err)
         return err;
-    err = usable_clocks(&sensor, least, out, count, why);
-    sensor_close(&sensor);
+    err = usable_clocks(sensor, least, out, count, why);
+    if (!control)
+        sensor_close(&opened);
     return err;
 }
 
@@ -238,7 +247,11 @@ const char *sweep_control_device(const struct sweep_control *control)
 
 enum err sweep_control_end(struct sweep_control *control, struct error *why)
 {
-    enum err err = control ? gpu_control_end(control->gpu, why) : ERR_OK;
+    enum err err = control ? check_answers(control, why) : ERR_OK;
+    if (err) /* the watchdog restores it when this process ends */
+        return err;
+    if (control)
+        err = gpu_control_end(control->gpu, why);
     free(control);
     return err;
 }
@@ -298,7 +311,7 @@ enum err sweep_control_forgo(struct sweep *sweep, const struct error *reason)
 enum err sweep_control_set(struct sweep_control *control, const struct sweep *sweep, size_t point,
                            struct error *why)
 {
-    enum err err = ERR_OK;
+    enum err err = check_answers(control, why);
     for (size_t k = 0; !err && k < sweep->knob_count; k++) {
         enum sensor_knob knob = knob_of(sweep, k);
         double value = number_at(sweep, point, k);
@@ -335,8 +348,9 @@ enum err sweep_control_watch(struct sweep_control *control, struct error *why)
 const char *sweep_control_unwatch(struct sweep_control *control)
 {
     deadline_wake(&control->stop);
-    if (!thread_join(control->watcher, clock_now() + WATCH_PATIENCE))
-        return "gpu_lost"; /* the driver does not answer */
+    control->is_stuck = !thread_join(control->watcher, clock_now() + WATCH_PATIENCE);
+    if (control->is_stuck)
+        return "gpu_lost";
     const unsigned *seen = control->seen;
     double busy = seen[GPU_CLOCK_REACHED] + seen[GPU_CLOCK_THROTTLED] + seen[GPU_CLOCK_OFF_TARGET];
     if (control->lost)
@@ -363,7 +377,8 @@ enum err sweep_control_temperature(struct sweep_control *control, const struct s
     struct sensor opened = {0}, *sensor = control ? gpu_control_sensor(control->gpu) : &opened;
     struct sensor_limits limits;
     *celsius = UNKNOWN;
-    enum err err = control ? ERR_OK : gpu_control_query(devices_of(sweep), &opened, why);
+    enum err err =
+        control ? check_answers(control, why) : gpu_control_query(devices_of(sweep), &opened, why);
     if (err)
         return err;
     err = sensor->driver->control->limits(sensor, &limits, why);
