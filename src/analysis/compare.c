@@ -205,6 +205,10 @@ enum quantity_of_query {
     QUERY_GRADED,
     QUERY_BUSY_S, /* its part of the time in which any query was under way */
     QUERY_RUN_S,  /* its part of the time from the first sending to the last end */
+    QUERY_NATS,   /* -ln p of its tokens that were scored */
+    QUERY_BITS,
+    QUERY_SCORED,
+    QUERY_BYTES,
 };
 
 /* One entry a question, its repeats and its runs added up: they are not independent.  A query enters where its part
@@ -226,13 +230,15 @@ struct factor {
 #define FACTOR(n, d) {QUERY_##n, QUERY_##d}
 
 static const struct {
-    bool product;
+    bool product, exponential;
     struct factor factors[2];
 } FORMULAS[] = {
 #define METRIC(constant, name, unit, better, energy, label, of)                                    \
-    {false, {FACTOR of, {QUERY_ONE, QUERY_ONE}}},
+    {false, false, {FACTOR of, {QUERY_ONE, QUERY_ONE}}},
 #define PRODUCT(constant, name, unit, better, energy, label, of, times)                            \
-    {true, {FACTOR of, FACTOR times}},
+    {true, false, {FACTOR of, FACTOR times}},
+#define EXPONENTIAL(constant, name, unit, better, energy, label, of)                               \
+    {false, true, {FACTOR of, {QUERY_ONE, QUERY_ONE}}},
 #include "rundir/record.def"
 };
 
@@ -277,6 +283,14 @@ static double quantity(const struct terms_run *run, enum quantity_of_query what,
         return part_of_time(table, row) * run->busy_scale;
     case QUERY_RUN_S:
         return part_of_time(table, row) * run->run_scale;
+    case QUERY_NATS:
+        return run_number(table, RUN_NLL, row);
+    case QUERY_BITS:
+        return run_number(table, RUN_NLL, row) / log(2);
+    case QUERY_SCORED:
+        return run_number(table, RUN_SCORED_TOKENS, row);
+    case QUERY_BYTES:
+        return run_number(table, RUN_SCORED_BYTES, row);
     }
     return UNKNOWN;
 }
@@ -429,6 +443,8 @@ const struct compare_metric_info COMPARE_METRIC_INFO[COMPARE_METRICS] = {
 #define METRIC(constant, name, unit, better, energy, label, of) {name, unit, label, better, energy},
 #define PRODUCT(constant, name, unit, better, energy, label, of, times)                            \
     {name, unit, label, better, energy},
+#define EXPONENTIAL(constant, name, unit, better, energy, label, of)                               \
+    {name, unit, label, better, energy},
 #include "rundir/record.def"
 };
 
@@ -562,6 +578,19 @@ static enum err compare_values(const struct match *match, const struct terms *te
     return ERR_OK;
 }
 
+/* Of an exponent: intervals keep on which side of 0 they are. */
+static void exponentiate(struct contrast *found)
+{
+    const struct contrast_figure of = found->difference;
+    found->a = exp(found->a);
+    found->b = exp(found->b);
+    found->a_error *= found->a;
+    found->b_error *= found->b;
+    found->relative = (struct contrast_figure){expm1(of.value), expm1(of.low), expm1(of.high)};
+    found->difference = (struct contrast_figure){
+        found->b - found->a, found->a * found->relative.low, found->a * found->relative.high};
+}
+
 static enum err compare_metric(const struct match *match, const struct compare_sensors *sensors,
                                enum compare_metric metric, uint64_t seed, struct compared *out)
 {
@@ -574,6 +603,8 @@ static enum err compare_metric(const struct match *match, const struct compare_s
         err = compare_queries(match, &terms, metric, seed, out);
     if (!err && by_run)
         err = compare_values(match, &terms, metric, out);
+    if (!err && FORMULAS[metric].exponential)
+        exponentiate(&out->found);
     out->a_queries = terms.a.queries;
     out->b_queries = terms.b.queries;
     out->a_plus_minus = out->found.a_error;

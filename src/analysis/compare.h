@@ -23,6 +23,7 @@ enum compare_better { BETTER_LOWER = -1, BETTER_NEITHER, BETTER_HIGHER };
 enum compare_metric {
 #define METRIC(constant, name, unit, better, energy, label, of)         COMPARE_##constant,
 #define PRODUCT(constant, name, unit, better, energy, label, of, times) COMPARE_##constant,
+#define EXPONENTIAL(constant, name, unit, better, energy, label, of)    COMPARE_##constant,
 #include "rundir/record.def"
     COMPARE_METRICS
 };
@@ -106,7 +107,8 @@ struct comparison {
                              RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_LATENCY) |                 \
                              RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_ITL_MEDIAN) |                       \
                              RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_ACTIVE_JOULES) |                  \
-                             RUN_WANT(RUN_COVERAGE) | RUN_WANT(RUN_COMPANY),                       \
+                             RUN_WANT(RUN_COVERAGE) | RUN_WANT(RUN_COMPANY) | RUN_WANT(RUN_NLL) |  \
+                             RUN_WANT(RUN_SCORED_TOKENS) | RUN_WANT(RUN_SCORED_BYTES),             \
                          RUN_WANT(RUN_SOURCE) | RUN_WANT(RUN_METHOD)})
 
 /* `b` against the baseline `a`; the same seed gives the same.  Verdicts are open until compare_judge. */

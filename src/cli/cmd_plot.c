@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "cli/power_options.h"
 #include "core/text.h"
 #include "port/json_read.h"
 #include "port/output.h"
+#include "power/data_checks.h"
 #include "power/sweep_points.h"
 #include "report/plot/figure.h"
 #include "report/plot/gnuplot.h"
@@ -26,6 +28,7 @@ enum { PLOTS_MOST = 64, PATH_LONGEST = 1024 };
 
 struct plot_options {
     const char *plots, *output, *formats, *model;
+    struct power_options data;
     bool dark;
 };
 
@@ -350,6 +353,44 @@ static void plot_sweep(struct plotting *work, size_t source)
     sweep_points_release(&points);
 }
 
+/* Each GPU and application of --input, in a folder of its own where there are several. */
+static void plot_curves(struct plotting *work, const struct freq_curves *curves)
+{
+    const char *output = work->options->output, *path = work->options->data.inputs.items[0];
+    for (size_t i = 0; i < curves->count && !work->broken; i++) {
+        const struct freq_curve *curve = &curves->items[i];
+        char name[128], folder[160] = "", place[PATH_LONGEST];
+        (void)str_format(name, sizeof name, "%s %s", curve->gpu, curve->application);
+        if (curves->count > 1)
+            model_slug(name, folder, sizeof folder);
+        str_format(place, sizeof place, "%s%s%s%s", output ? output : path,
+                   output                    ? ""
+                   : file_is_directory(path) ? "/plots"
+                                             : "-plots",
+                   folder[0] ? "/" : "", folder);
+        draw_source(work, PLOT_OF_CURVE, &(struct plot_source){.curve = curve}, place);
+        report_missed(work, curves->count > 1 ? plain_text(name).text : NULL);
+    }
+}
+
+static void plot_inputs(struct plotting *work)
+{
+    struct freq_data data;
+    struct error why = {0};
+    if (!work->options->data.inputs.count)
+        return;
+    if (power_options_read(&work->options->data, &data, &why)) {
+        work->failed = true;
+        complain(EXIT_FAILED, "%s", why.text);
+    } else {
+        plot_curves(work, &data.curves);
+        for (size_t i = 0; i < data.findings.count; i++)
+            if (data_check_severity(data.findings.items[i].check) != DATA_NOTE)
+                tell_note(work, data.findings.items[i].text);
+    }
+    freq_data_release(&data);
+}
+
 static void plot_one(struct plotting *work, size_t source)
 {
     const char *path = work->sources[source];
@@ -408,6 +449,7 @@ static int plot_all(struct plotting *work)
     for (size_t i = 0; i < work->source_count && !work->broken; i++)
         plot_one(work, i);
     plot_together(work);
+    plot_inputs(work);
     if (!work->broken && (work->had_run || work->layers.count))
         report_sourceless(work);
     bool none = !work->paths.length, missing = false;
@@ -440,6 +482,7 @@ static const struct option_row ROWS[] = {
      .help = "comma-separated formats: png, svg, pdf (default: png)"},
     {.name = "dark", .type = OPTION_FLAG, .target = &args.dark, .help = "dark background"},
     MODEL_OPTION_ROW(args.model),
+    POWER_OPTION_ROWS(args.data),
     {0},
 };
 /* clang-format on */
@@ -460,11 +503,13 @@ static int find_sources(struct plotting *work, const char **words, size_t count,
     return work->runs ? -1 : complain(EXIT_FAILED, "out of memory");
 }
 
+#define MISSING "missing run directory, or --input FILE"
+
 static int plot_main(const char **words, size_t count)
 {
     struct plotting work = {.options = &args};
     struct run_inputs inputs = {0};
-    int code = choose(&work);
+    int code = count || args.data.inputs.count ? choose(&work) : complain_usage(MISSING);
     if (code < 0)
         code = find_sources(&work, words, count, &inputs);
     if (code < 0)
@@ -483,17 +528,17 @@ static int plot_main(const char **words, size_t count)
 const struct command command_plot = {
     .name = "plot",
     .summary = "plot runs: energy, power, latency, accuracy, layers",
-    .usage = "DIR|FILE... [OPTIONS]",
+    .usage = "[DIR|FILE...] [--input FILE] [OPTIONS]",
     .details =
         "Plots run directories (also of the Python IPW) and results of `ipw layers`, given as a\n"
         "FILE or as layers*.json in a DIR. Every plot that the data allow goes to\n"
         "DIR/plots/NAME.png, those of layers to DIR/plots/layers, and those of FILE.json to\n"
         "FILE-plots. Several runs are also plotted together, in the folder of the first, and\n"
         "so are several results of `ipw layers`. Of a sweep, `frequency` is drawn from its\n"
-        "settings. Prints the paths, and the plots that were skipped with the reason.\n\n"
+        "settings, and from measurements at several clocks that --input names: CSV, or logs of\n"
+        "GPU profilers. Prints the paths, and the plots that were skipped with the reason.\n\n"
         "Needs gnuplot. `ipw list plots` shows the plots.",
     .rows = ROWS,
     .words = WORDS_ANY,
-    .required = "missing run directory",
     .run = plot_main,
 };

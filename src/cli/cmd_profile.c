@@ -27,9 +27,10 @@ static struct profile_command {
     unsigned seed, runs;
     struct failed_limit max_failed;
     bool resume, overwrite, yes, json, quiet;
-    const char *output;
+    const char *output, *task;
 } command = {
     .runs = 1,
+    .task = "answer",
     .measure = {.idle_s = UNKNOWN},
     .profile = {.dataset = "builtin",
                 .repeat = 1,
@@ -41,6 +42,8 @@ static struct profile_command {
                 .judge_client = "openai"},
 };
 
+static const char *const TASKS[] = {"answer", "perplexity", NULL};
+
 /* clang-format off */
 static const struct option_row ROWS[] = {
     {.name = "client", .type = OPTION_TEXT, .target = &command.profile.client, .value = "NAME",
@@ -49,6 +52,9 @@ static const struct option_row ROWS[] = {
      .help = "model, as the service calls it"},
     {.name = "dataset", .type = OPTION_TEXT, .target = &command.profile.dataset, .value = "NAME",
      .help = "questions: one of `ipw list datasets`, or a file (default: builtin)"},
+    {.name = "task", .type = OPTION_CHOICE, .target = &command.task, .value = "TASK",
+     .help = "answer: send the questions (default); perplexity: score a text file",
+     .choices = TASKS},
     {.name = "client-base-url", .type = OPTION_TEXT, .target = &command.profile.base_url,
      .value = "URL",
      .help = "address of the service (default: the client's own)"},
@@ -190,6 +196,7 @@ static int complete_options(void)
     if (profile->concurrency == 0)
         profile->concurrency = profile->rate > 0 ? 64 : 1;
     profile->seed = command.seed;
+    profile->is_perplexity = strcmp(command.task, "perplexity") == 0;
     profile->progress = profile_view_show;
     profile->warn = profile_view_warn;
     return -1;

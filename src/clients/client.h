@@ -12,9 +12,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
 
 #include "core/err.h"
 #include "core/params.h"
+#include "core/text.h"
 #include "core/units.h"
 #include "wire/completion.h"
 
@@ -44,6 +47,24 @@ struct client_models {
     size_t capacity;
 };
 void client_models_release(struct client_models *models);
+
+/* A text cut into windows of the model's tokens, which are scored one by one.  All are of one length, of which the
+ * second half is scored: its tokens have at least half a window of context.  client_windows_release frees it. */
+struct client_windows {
+    int32_t *tokens; /* of all windows, one after another */
+    size_t length;   /* tokens per window */
+    size_t count;    /* of windows */
+    /* The bytes of window i begin at text.bytes + text_at[i]; text_at has count + 1 entries. */
+    struct text text;
+    size_t *text_at;
+};
+static inline void client_windows_release(struct client_windows *windows)
+{
+    free(windows->tokens);
+    free(windows->text_at);
+    text_release(&windows->text);
+    *windows = (struct client_windows){0};
+}
 
 struct client_driver {
     const char *name;
@@ -78,6 +99,15 @@ struct client_driver {
      * case. */
     enum err (*ask)(struct client *client, const struct client_request *request,
                     struct completion *out, struct error *why);
+
+    /* Optional: the log-likelihood of request->prompt under the model, as ask records it, with the score in *out.
+     * tokens[count]: a window of split, instead of the prompt; NULL where the service tokenizes it. */
+    enum err (*score)(struct client *client, const struct client_request *request,
+                      const int32_t *tokens, size_t count, struct completion *out,
+                      struct error *why);
+    /* Optional, of a client with the model's tokenizer: cuts a text into windows of `length` tokens. */
+    enum err (*split)(struct client *client, const char *model, const struct text *text,
+                      size_t length, struct client_windows *out, struct error *why);
 };
 
 struct client {

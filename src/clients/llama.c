@@ -559,6 +559,106 @@ static enum err llama_ask(struct client *client, const struct client_request *re
     return err;
 }
 
+/* ---- scoring ---- */
+
+/* The bytes of a window's tokens, before its first one is replaced. */
+static enum err add_window(const struct engine_model *model, const int32_t *tokens, size_t length,
+                           struct client_windows *out)
+{
+    enum err err = ERR_OK;
+    out->text_at[out->count++] = out->text.length;
+    for (size_t i = 0; i < length && !err; i++)
+        err = engine_detokenize(model, tokens[i], &out->text);
+    out->text_at[out->count] = out->text.length;
+    return err;
+}
+
+/* As llama.cpp's own perplexity program does: the whole text is tokenized once and cut without overlap, the first token
+ * of each window is replaced by the one that the model wants at the start, and what is left at the end is dropped. */
+static enum err llama_split(struct client *client, const char *name, const struct text *text,
+                            size_t length, struct client_windows *out, struct error *why)
+{
+    struct llama *llama = client->state;
+    struct engine_tokens tokens = {0};
+    double load_s;
+    *out = (struct client_windows){.length = length};
+    enum err err = use_model(llama, name, &load_s, why);
+    if (!err && length > engine_context_facts(llama->context)->context)
+        err = err_set(why, ERR_USAGE,
+                      "a window of %zu tokens exceeds the context of %u: make one smaller with "
+                      "--dataset-param window=TOKENS or the other larger with --client-param "
+                      "context=TOKENS",
+                      length, engine_context_facts(llama->context)->context);
+    if (!err)
+        err =
+            engine_tokenize(llama->model, text_get(text), text->length, true, false, &tokens, why);
+    out->tokens = tokens.ids;
+    if (!err && tokens.count < length)
+        err = err_set(why, ERR_NO_DATA,
+                      "the text has %zu tokens, fewer than one window of %zu: make it smaller with "
+                      "--dataset-param window=TOKENS",
+                      tokens.count, length);
+    size_t windows = tokens.count / length;
+    out->text_at = calloc(windows + 1, sizeof *out->text_at);
+    if (!err && !out->text_at)
+        err = err_no_memory(why);
+    int32_t begin = err ? -1 : engine_model_facts(llama->model)->begin;
+    for (size_t i = 0; i < windows && !err; i++) {
+        int32_t *window = tokens.ids + i * length;
+        err = err_explain(why, add_window(llama->model, window, length, out));
+        if (begin >= 0)
+            window[0] = begin;
+    }
+    if (err)
+        client_windows_release(out);
+    return err;
+}
+
+static enum err count_bytes(const struct engine_model *model, const int32_t *tokens, size_t count,
+                            int64_t *out)
+{
+    struct text bytes = {0};
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < count && !err; i++)
+        err = engine_detokenize(model, tokens[i], &bytes);
+    *out = (int64_t)bytes.length;
+    text_release(&bytes);
+    return err;
+}
+
+static enum err llama_score(struct client *client, const struct client_request *request,
+                            const int32_t *tokens, size_t count, struct completion *out,
+                            struct error *why)
+{
+    struct llama *llama = client->state;
+    size_t first = count / 2 + 1;
+    completion_init(out);
+    out->sent = clock_now();
+    enum err err = use_model(llama, request->model, &out->server_load_s, why);
+    if (!err && (!tokens || count < 4))
+        err = err_set(why, ERR_USAGE, "llama: no window of tokens to score");
+    if (!err) {
+        engine_clear(llama->context);
+        engine_set_abort(llama->context, request->cancel,
+                         request->timeout > 0 ? out->sent + request->timeout : 0);
+        nanos began = clock_now();
+        err =
+            engine_score(llama->context, tokens, count, first, &out->negative_log_likelihood, why);
+        out->server_prefill_s = seconds(clock_now() - began);
+    }
+    if (!err)
+        err = err_explain(
+            why, count_bytes(llama->model, tokens + first, count - first, &out->scored_bytes));
+    if (!err) {
+        out->prompt_tokens = (int64_t)count;
+        out->scored_tokens = (int64_t)(count - first);
+        out->output_tokens = out->cached_tokens = 0;
+    }
+    out->retryable = err == ERR_TIMEOUT;
+    out->done = clock_now();
+    return err;
+}
+
 const struct client_driver client_llama = {
     .name = "llama",
     .summary = "in-process inference of a GGUF model with llama.cpp; --model is the file or a name",
@@ -572,4 +672,6 @@ const struct client_driver client_llama = {
     .prepare = llama_prepare,
     .describe = llama_describe,
     .ask = llama_ask,
+    .score = llama_score,
+    .split = llama_split,
 };

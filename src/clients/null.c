@@ -1,5 +1,6 @@
 /* The null client: a completion generated at a fixed rate without a model.  It replaces a service in
  * tests, and shows the overhead of measuring when inference is free. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -245,6 +246,31 @@ static enum err null_ask(struct client *client, const struct client_request *req
     return err;
 }
 
+/* A model to which every byte is a token and all are equally likely: 8 bits per byte, a perplexity of 256. */
+static enum err null_score(struct client *client, const struct client_request *request,
+                           const int32_t *tokens, size_t count, struct completion *out,
+                           struct error *why)
+{
+    struct null *null = client->state;
+    int64_t bytes = (int64_t)strlen(request->prompt);
+    (void)tokens, (void)count;
+    completion_init(out);
+    out->sent = clock_now();
+    enum err err = wait_until(null, request, out->sent, out->sent + null->ttft, why);
+    if (!err && bytes < 4)
+        err = err_set(why, ERR_NO_DATA, "null: a text of %lld bytes is too short to score",
+                      (long long)bytes);
+    if (!err) {
+        out->prompt_tokens = bytes;
+        out->output_tokens = 0;
+        out->scored_tokens = out->scored_bytes = bytes - bytes / 2 - 1;
+        out->negative_log_likelihood = (double)out->scored_tokens * log(256);
+    }
+    out->retryable = err == ERR_TIMEOUT;
+    out->done = clock_now();
+    return err;
+}
+
 const struct client_driver client_null = {
     .name = "null",
     .summary = "fixed completions at a fixed rate, no model; for tests and measurement overhead",
@@ -256,4 +282,5 @@ const struct client_driver client_null = {
     .prepare = null_prepare,
     .describe = null_describe,
     .ask = null_ask,
+    .score = null_score,
 };

@@ -20,6 +20,7 @@
 struct openai {
     struct endpoint endpoint;
     bool is_completions;
+    bool is_scoring; /* the request under way */
     /* Learned from this server's errors. */
     bool rejects_usage_option;        /* no stream_options */
     bool wants_max_completion_tokens; /* instead of max_tokens */
@@ -196,6 +197,7 @@ static enum err ask_once(struct openai *openai, const struct client_request *req
     struct openai_response response;
     struct http_response http;
     struct completion_sink sink = endpoint_sink(endpoint, request, out, why);
+    sink.wants_score = openai->is_scoring;
     openai_response_init(&response, &sink);
     enum err err =
         endpoint_post(endpoint, openai->is_completions ? "/completions" : "/chat/completions",
@@ -231,6 +233,60 @@ static enum err openai_ask(struct client *client, const struct client_request *r
         out->retryable = false;
         out->retry_after_s = UNKNOWN;
     }
+    return err;
+}
+
+/* The parameters that make a server return the log-probabilities of the prompt.  One token is generated: to some, 0
+ * means no limit. */
+static enum err score_params(const struct params *given, struct params *out, struct error *why)
+{
+    static const char *const WORDS[][2] = {{"echo", "true"},
+                                           {"logprobs", "1"},
+                                           {"max_tokens", "1"},
+                                           {"temperature", "0"},
+                                           {"stream", "false"}};
+    *out = (struct params){0};
+    enum err err = params_copy(out, given);
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS && !err; i++)
+        err = params_set(out, WORDS[i][0], WORDS[i][1]);
+    return err_explain(why, err);
+}
+
+static enum err openai_score(struct client *client, const struct client_request *request,
+                             const int32_t *tokens, size_t count, struct completion *out,
+                             struct error *why)
+{
+    struct openai *openai = client->state;
+    bool is_completions = openai->is_completions;
+    struct params params;
+    struct client_request scoring = *request;
+    struct error cause = {0};
+    (void)tokens, (void)count;
+    completion_init(out);
+    out->sent = out->done = clock_now();
+    enum err err = score_params(request->params, &params, why);
+    scoring.params = &params;
+    openai->is_completions = openai->is_scoring = true;
+    if (!err)
+        err = openai_ask(client, &scoring, out, &cause);
+    openai->is_completions = is_completions;
+    openai->is_scoring = false;
+    params_release(&params);
+    if (err == ERR_BAD_VALUE && out->status >= 400) /* llama.cpp: "Only no echo is supported" */
+        err = err_set(why, ERR_UNSUPPORTED,
+                      "perplexity needs /completions with echo and logprobs: %.200s", cause.text);
+    else if (err && why && cause.text[0])
+        *why = cause;
+    if (!err && out->scored_tokens < 0)
+        err =
+            err_set(why, ERR_UNSUPPORTED,
+                    "%.100s returned no log-probabilities of the prompt: perplexity needs a server "
+                    "whose /completions support echo and logprobs, such as vLLM",
+                    openai->endpoint.shown);
+    text_clear(&out->content); /* the echo */
+    out->arrivals.count = 0;
+    out->first_token = out->last_token = 0;
+    out->finish_reason[0] = '\0'; /* of the one token */
     return err;
 }
 
@@ -440,4 +496,5 @@ const struct client_driver client_openai = {
     .prepare = openai_prepare,
     .describe = openai_describe,
     .ask = openai_ask,
+    .score = openai_score,
 };

@@ -91,6 +91,12 @@ void dataset_close(struct dataset *dataset);
  * from a file. */
 void dataset_hash(const char *name, const struct params *params, char *to, size_t size);
 
+/* Of the driver text: tokens per window (its parameter window, checked), and how many bytes of a passage stand for
+ * one. */
+enum { DATASET_TEXT_WINDOW = 512, DATASET_TEXT_TOKEN_BYTES = 4 };
+enum err dataset_text_window(const struct params *params, uint64_t *out, struct error *why)
+    MUST_USE;
+
 /* ---- for drivers: filling an item, which owns its strings ---- */
 
 /* Replaces *field by a copy; NULL counts as "". */

@@ -53,7 +53,7 @@ static const struct suffix {
     const char *driver; /* NULL: recognized, but not supported */
 } SUFFIXES[] = {
     {".jsonl", "jsonl"}, {".ndjson", "jsonl"}, {".json", "jsonl"}, {".csv", "csv"},
-    {".tsv", "csv"},     {".parquet", NULL},   {".arrow", NULL},
+    {".tsv", "csv"},     {".txt", "text"},     {".parquet", NULL}, {".arrow", NULL},
 };
 
 static const struct suffix *find_suffix(const char *path)

@@ -4,6 +4,7 @@
  * is reproduced for measuring.  Before a context is created, the memory it takes is compared with what
  * is available, because the kernel would kill the process, or another one, later. */
 #define _GNU_SOURCE
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -380,6 +381,66 @@ enum err engine_decode(struct engine_context *context, const engine_token *token
     engine_api()->llama_synchronize(context->llama);
     context->has_logits = true;
     return ERR_OK;
+}
+
+/* ---- likelihood ---- */
+
+/* -ln of the softmax of the logits at a token. */
+static double negative_log_softmax(const float *logits, int count, engine_token token)
+{
+    float most = logits[0];
+    double sum = 0;
+    for (int i = 1; i < count; i++)
+        most = logits[i] > most ? logits[i] : most;
+    for (int i = 0; i < count; i++)
+        sum += (double)expf(logits[i] - most);
+    return log(sum) - ((double)logits[token] - (double)most);
+}
+
+/* Of the part of the tokens that is in the batch, from `from`: those whose successor is scored. */
+static void want_logits(struct engine_context *context, size_t from, size_t first, size_t count)
+{
+    for (size_t i = 0; i < (size_t)context->batch.n_tokens; i++)
+        context->batch.logits[i] = from + i + 1 >= first && from + i + 1 < count;
+}
+
+static enum err add_scores(struct engine_context *context, const engine_token *tokens, size_t from,
+                           double *sum, struct error *why)
+{
+    const struct llama_api *api = engine_api();
+    int vocabulary = context->model->facts.vocabulary;
+    for (int32_t i = 0; i < context->batch.n_tokens; i++) {
+        if (!context->batch.logits[i])
+            continue;
+        const float *logits = api->llama_get_logits_ith(context->llama, i);
+        if (!logits)
+            return err_set(why, ERR_NO_DATA, "llama.cpp returned no logits");
+        *sum += negative_log_softmax(logits, vocabulary, tokens[from + (size_t)i + 1]);
+    }
+    return is_known(*sum) ? ERR_OK : err_set(why, ERR_BAD_VALUE, "a logit is not a number");
+}
+
+enum err engine_score(struct engine_context *context, const engine_token *tokens, size_t count,
+                      size_t first, double *negative_log_likelihood, struct error *why)
+{
+    enum err err = check_tokens(context, tokens, count, 1, why);
+    *negative_log_likelihood = 0;
+    context->sequences = 1;
+    context->has_logits = false;
+    for (size_t done = 0; !err && done < count;) {
+        size_t left = count - done,
+               part = left < context->facts.batch ? left : context->facts.batch;
+        fill_batch(context, tokens + done, part, false);
+        want_logits(context, done, first, count);
+        err = decode_batch(context, why);
+        if (err)
+            break;
+        engine_api()->llama_synchronize(context->llama);
+        err = add_scores(context, tokens, done, negative_log_likelihood, why);
+        context->position += (uint32_t)part;
+        done += part;
+    }
+    return err;
 }
 
 /* ---- sampling ---- */

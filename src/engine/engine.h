@@ -59,6 +59,7 @@ struct engine_model_facts {
     uint64_t parameters, tensor_bytes;
     int layers, embedding, heads, heads_kv, trained_context, vocabulary;
     bool has_chat_template;
+    engine_token begin; /* that the model wants at the start of a text (often <s>); -1: none */
 };
 
 /* ERR_NOT_FOUND, ERR_BAD_VALUE (not a GGUF file, truncated, corrupt), ERR_UNSUPPORTED (an unknown
@@ -152,6 +153,11 @@ void engine_set_abort(struct engine_context *context, const atomic_bool *cancel,
  * aborted, with the KV cache cleared. */
 enum err engine_decode(struct engine_context *context, const engine_token *tokens, size_t count,
                        uint32_t sequences, struct error *why) MUST_USE;
+
+/* Decodes tokens after the earlier ones, in one sequence, and adds up -ln p of the tokens first .. count - 1, each given
+ * those before it.  Errors as of engine_decode; ERR_BAD_VALUE where a logit is not a number. */
+enum err engine_score(struct engine_context *context, const engine_token *tokens, size_t count,
+                      size_t first, double *negative_log_likelihood, struct error *why) MUST_USE;
 
 /* ---- sampling ---- */
 

@@ -268,6 +268,9 @@ static void read_facts(const struct llama_api *api, struct engine_model *model)
     facts->trained_context = api->llama_model_n_ctx_train(llama);
     facts->vocabulary = api->llama_vocab_n_tokens(model->vocabulary);
     facts->has_chat_template = model->chat_template != NULL;
+    facts->begin = api->llama_vocab_get_add_bos(model->vocabulary)
+                       ? api->llama_vocab_bos(model->vocabulary)
+                       : -1;
 }
 
 /* Properties with which the library would abort the process later. */

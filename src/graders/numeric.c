@@ -161,7 +161,7 @@ static bool is_bound(const struct neighbors *near)
         token_in(last, " almost nearly exceeds exceeding beyond below above "))
         return true;
     if (token_in(last, SIGNS)) /* not that of a quotation */
-        return before->text.length && !token_in(before, SIGNS);
+        return !token_in(last, " > < ") || (before->text.length && !token_in(before, SIGNS));
     if (token_is(&near->next, "or") && token_in(&near->second, " more fewer less "))
         return true;
     if (token_in(last, " least most minimum maximum ") && token_is(before, "at"))
@@ -224,7 +224,8 @@ static bool is_circumstance(const struct neighbors *near)
             " results result resulting resulted arrive arrives arriving bring brings left up "))
         return false; /* "results in 17" */
     return of_number || purpose || token_in(last, LEADS) ||
-           ((after_verb || adjective) && token_in(before, LEADS));
+           ((after_verb || adjective) && token_in(before, LEADS)) ||
+           (token_in(last, " selling buying using making ") && before->kind == TOKEN_WORD);
 }
 
 static enum role role_of(struct slice sentence, struct slice number)

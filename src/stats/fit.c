@@ -234,9 +234,10 @@ static enum err finite_points(const double *x, const double *y, size_t count, st
 static void add_slope(const struct points *points, size_t i, size_t j, double *slopes,
                       size_t *count)
 {
-    double across = points->x[j] - points->x[i];
-    if (across != 0)
-        slopes[(*count)++] = (points->y[j] - points->y[i]) / across;
+    double across = points->x[j] - points->x[i], slope = (points->y[j] - points->y[i]) / across;
+    if (across != 0 &&
+        is_known(slope)) /* differences may overflow: selection never ends on a NaN */
+        slopes[(*count)++] = slope;
 }
 
 static size_t all_slopes(const struct points *points, double *slopes)

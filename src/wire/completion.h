@@ -33,6 +33,10 @@ struct completion {
     int64_t prompt_tokens, output_tokens, reasoning_tokens, cached_tokens;
     /* Durations reported by the server, in s; UNKNOWN when it did not report them. */
     double server_load_s, server_prefill_s, server_decode_s;
+    /* Of a text that was scored instead of answered: its tokens that were predicted, their bytes, and the sum of
+     * -ln p over them; -1 and UNKNOWN otherwise. */
+    int64_t scored_tokens, scored_bytes;
+    double negative_log_likelihood;
     int status;             /* HTTP status; 0 when there was none */
     char finish_reason[32]; /* "stop", "length" ...; "" unknown */
     char count_problem[96]; /* why a count that the server reported was dropped; "" for none */
@@ -62,6 +66,7 @@ struct completion_sink {
     completion_observer observer; /* may be NULL */
     void *context;
     struct error *why;
+    bool wants_score; /* the log-probabilities of an echoed prompt */
 };
 
 /* A piece; NULL and "" are ignored. */

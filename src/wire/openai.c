@@ -139,6 +139,43 @@ static enum err read_message(struct completion_sink *sink, const struct jv *mess
     return err;
 }
 
+/* The bytes that a token stands for.  One that is part of a character is shown in one of three ways. */
+static int64_t token_bytes(const char *token)
+{
+    static const char *const MARKS[] = {"\\x", "<0x", "\xEF\xBF\xBD"};
+    const char *text = str_starts(token, "bytes:") ? token + strlen("bytes:") : token;
+    for (size_t i = 0; i < sizeof MARKS / sizeof *MARKS; i++) {
+        int64_t count = 0;
+        if ((i == 0 && text == token) || !str_starts(text, MARKS[i]))
+            continue;
+        for (const char *at = text; (at = strstr(at, MARKS[i])); at += strlen(MARKS[i]))
+            count++;
+        return count;
+    }
+    return (int64_t)strlen(token);
+}
+
+/* {"tokens": [...], "token_logprobs": [null, -1.2, ...]} of the echoed prompt and what was generated after it.  The
+ * second half of the prompt is scored, as of a window of client_driver.split; without the figures nothing is. */
+static void read_score(struct completion *completion, const struct jv *logprobs)
+{
+    const struct jv *token = jv_first(jv_get(logprobs, "tokens")),
+                    *value = jv_first(jv_get(logprobs, "token_logprobs"));
+    int64_t count = completion->prompt_tokens, bytes = 0, first = count / 2 + 1, i = 0;
+    double sum = 0;
+    for (; i < count && token && value; i++, token = jv_next(token), value = jv_next(value)) {
+        if (i < first)
+            continue;
+        sum -= jv_number(value);
+        bytes += jv_text(token) ? token_bytes(jv_text(token)) : 0;
+    }
+    if (i < count || count - first < 1 || !(sum >= 0))
+        return;
+    completion->scored_tokens = count - first;
+    completion->scored_bytes = bytes;
+    completion->negative_log_likelihood = sum;
+}
+
 static enum err read_choice(struct completion_sink *sink, const struct jv *choice, nanos t)
 {
     int64_t index;
@@ -152,6 +189,8 @@ static enum err read_choice(struct completion_sink *sink, const struct jv *choic
         err = read_message(sink, jv_get(choice, "message"), t);
     if (!err)
         err = completion_sink_content(sink, jv_text(jv_get(choice, "text")), t);
+    if (sink->wants_score)
+        read_score(sink->completion, jv_get(choice, "logprobs"));
     const char *reason = jv_text(jv_get(choice, "finish_reason"));
     if (reason && *reason)
         message_one_line(sink->completion->finish_reason, sizeof sink->completion->finish_reason,

@@ -2,6 +2,7 @@
 """How busy the units of a GPU are: from the fake NVML's GPM, from a program in PATH that writes what `dcgmi dmon`
 writes, or from utilization alone."""
 
+import csv
 import json
 import os
 import sys
@@ -94,6 +95,16 @@ class Activity(unittest.TestCase):
 
     def test_a_command_shorter_than_their_period(self):
         self.check(self.activity(self.run_json(self.machine(), 0.4)), "gpm", .64, .42, .23, .31, .01, .17, .05)
+
+    def test_once_a_second_and_at_edges_whatever_is_asked_for(self):
+        machine = self.machine()
+        samples = machine.root / "samples.csv"
+        report = self.run_json(machine, 2, "--samples", samples, "--rate", "100")
+        with open(samples, newline="") as file:
+            times = [float(row["t_s"]) for row in csv.DictReader(file) if row["channel"] == "gpm.sm"]
+        self.assertGreaterEqual(len(times), 2)
+        self.assertLessEqual(len(times), 4 + times[-1] - times[0])
+        self.check(self.activity(report), "gpm", .64)
 
     def test_text(self):
         done = ipw(self.machine(), "run", "--", *python("import time; time.sleep(0.5)"))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
+import test_power_logs as logs  # noqa: E402
 from pictures import Picture, add_gauge, layers_of, png_size, run_at, run_directory  # noqa: E402
 from program import PATIENCE_S, ipw  # noqa: E402
 from sweeps import made_sweep  # noqa: E402
@@ -415,6 +416,26 @@ class Frequency(PlotTest):
         shutil.rmtree(other, ignore_errors=True)
         marks = self.blocks(run, run_at(other, 5000))[0][0, 1]
         return next(mark[0] for mark in marks if mark[0] != 5000)
+
+    def test_logs_of_a_gpu_profiler(self):
+        blocks, said = self.drawn("--input", logs.LOGS, "--where", "gpu=A100", plot="frequency")
+        points = logs.usable()
+        self.assertEqual([row[0] for row in blocks[0, 0]], sorted(points))
+        for row in blocks[0, 0]:
+            watts = statistics.median(one["power_w"] for one in points[row[0]])
+            window = statistics.median(one["energy_j"] / one["power_w"] for one in points[row[0]])
+            self.assertAlmostEqual(row[1] / (watts * window), 1, places=4)
+        for row in blocks[1, 0]:
+            self.assertAlmostEqual(row[1] / statistics.median(one["time_s"] for one in points[row[0]]), 1, places=4)
+        self.assertIn("llama", said)
+        self.assertIn("7 clocks on A100, medians of 14 runs", said)
+
+    def test_measurements_of_several_applications(self):
+        done = self.plot("--input", logs.LOGS, "--plot", "frequency", "-o", self.root / "out")
+        self.assertEqual(done.stdout, f"{self.root}/out/A100_llama/frequency.png\n")
+        self.assertIn("skipped for H100 vit: frequency: 1 usable clocks", done.stderr)
+        self.assertIn("missing run directory, or --input", self.plot(code=2).stderr)
+        self.assertIn("no logs", self.plot("--input", self.root / "out/A100_llama", code=1).stderr)
 
     def test_the_figures(self):
         # By clock: joules and seconds of a run's queries.

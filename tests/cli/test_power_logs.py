@@ -93,6 +93,17 @@ def point(path):
             "achieved": statistics.median(clocks[i] for i in busy), "rows": len(rows)}
 
 
+def usable():
+    """Points that the checks leave: not the first runs, not the failed one, not the one at another clock."""
+    out = {}
+    for path in sorted(LLAMA.glob("*_profile.csv")):
+        _, seq, run, _, mhz, _ = path.name.split("_")
+        if (int(run) == 1 and mhz not in ("660", "810")) or (mhz, run) in (("810", "03"), ("660", "02")):
+            continue
+        out.setdefault(int(mhz), []).append(point(path))
+    return out
+
+
 class LogTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -209,6 +220,15 @@ class Made(LogTest):
         _, states = self.fit(self.path / "sort_1230MHz.csv")
         self.assertAlmostEqual(states[0]["time"]["t0_s"], 0.1 * (len(busy) - 13), places=2)
 
+    def test_a_pause_inside_the_work_and_a_clock_that_was_set_forward(self):
+        lines = [f"2025/07/08 {15 + (i > 40)}:00:{i / 10:06.3f}, 0, Tesla V100, {90 if busy else 40} W, "
+                 f"{80 if busy else 0} %, {1230 if busy else 135} MHz"
+                 for i, busy in enumerate([0] * 10 + [1] * 8 + [0] * 30 + [1] * 8 + [0] * 4)]
+        log = self.path / "sort_1230MHz.csv"
+        log.write_text("\n".join(["timestamp, index, name, power.draw [W], utilization.gpu [%], clocks.sm [MHz]",
+                                  *lines]) + "\n")
+        self.same_as_read_here(log, "Tesla V100", "sort", 1230)
+
     def test_a_directory_of_results(self):
         report, states = self.fit(LOGS)
         found = self.found(report)
@@ -222,19 +242,9 @@ class Made(LogTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         best = json.loads(done.stdout)
         points = {mhz: statistics.median(one["energy_j"] * one["time_s"] for one in ones)
-                  for mhz, ones in self.usable().items()}
+                  for mhz, ones in usable().items()}
         self.assertEqual(best["recommended"]["freq_mhz"], min(points, key=points.get))
         self.assertIn("idle_parts", best["flags"])
-
-    def usable(self):
-        """Points that the checks leave: not the first runs, not the failed one, not the one at another clock."""
-        out = {}
-        for path in sorted(LLAMA.glob("*_profile.csv")):
-            _, seq, run, _, mhz, _ = path.name.split("_")
-            if (int(run) == 1 and mhz not in ("660", "810")) or (mhz, run) in (("810", "03"), ("660", "02")):
-                continue
-            out.setdefault(int(mhz), []).append(point(path))
-        return out
 
     def test_validate_and_selected_logs(self):
         done = ipw(None, "power", "validate", "--input", LLAMA, "--where", "run=3", "--leave-out", "frequency",

@@ -31,6 +31,7 @@ static const struct sample {
     {"builtin", "count=40", 0},
     {"jsonl", "path=%s/q.jsonl", 1},
     {"csv", "path=%s/q.csv", 1},
+    {"text", "path=%s/q.txt, window=16", 0},
     {"hf", "path=%s/saved", 1},
     {"hub", "dataset=o/n, config=c, split=s, base_url=http://127.0.0.1:1", 1},
     {"fixed_length", "prompt_length=10", 0},
@@ -45,6 +46,7 @@ static void build_files(void)
 {
     tree_write(&tree, "/q.jsonl", "%s", ROWS);
     tree_write(&tree, "/q.csv", "problem,answer\ncaf\xE9,\xFF\n1\nlast,\"a\nb\"\n");
+    tree_write(&tree, "/q.txt", "caf\xE9 %070d\xC3\xA9%070d last words", 1, 2);
     tree_write(&tree, "/saved/state.json", "{\"_data_files\":[{\"filename\":\"a.arrow\"}]}");
     tree_write(&tree, "/saved/a.arrow", "%s", ROWS);
 }

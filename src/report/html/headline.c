@@ -72,6 +72,29 @@ static double figure_at(const struct results *results, const char *analysis, con
     return result_value(item_at(results, analysis, path));
 }
 
+enum err sweep_put(struct json *json, const char *directory, struct error *why)
+{
+    const struct params none = {0};
+    const struct analysis_input input = {.sweep = directory};
+    struct result result;
+    const struct analysis_driver *driver = analysis_driver_find("sweep", why);
+    enum err err = driver ? analysis_run(driver, &input, &none, &result) : ERR_NOT_FOUND;
+    if (!driver)
+        return err;
+    if (err && err != ERR_NO_DATA) {
+        err_set(why, err, "%s", result.why.text);
+    } else {
+        err = ERR_OK;
+        json_object(json, NULL);
+        json_string(json, "name", str_last_part(directory));
+        json_string(json, "directory", directory);
+        result_to_json(&result, "result", json);
+        json_object_end(json);
+    }
+    result_release(&result);
+    return err;
+}
+
 void results_put(struct json *json, const struct results *results)
 {
     json_object(json, "analyses");
@@ -209,6 +232,22 @@ static void put_accuracy(const struct top *top)
                note[0] ? note : none_note(top, "no graded answers"));
 }
 
+/* Of a text that was scored; nothing otherwise. */
+static void put_perplexity(const struct top *top)
+{
+    char text[FORMAT_MAX], note[NOTE_MAX];
+    const struct summary *run = &top->table->summary;
+    if (!is_known(run->perplexity))
+        return;
+    str_format(note, sizeof note, "per token, over %.0f tokens",
+               integer_number(run->scored_tokens));
+    put_figure(top, "perplexity", "Perplexity", run->perplexity,
+               format_figure(text, run->perplexity, run->perplexity_plus_minus, ""), note);
+    str_format(note, sizeof note, "over %.0f bytes", integer_number(run->scored_bytes));
+    put_figure(top, "bits_per_byte", "Bits per byte", run->bits_per_byte,
+               format_figure(text, run->bits_per_byte, run->bits_per_byte_plus_minus, ""), note);
+}
+
 static void put_intelligence(const struct top *top, const char *key, const char *label,
                              double known, double error, const char *unit, const char *what)
 {
@@ -256,6 +295,7 @@ void headline_put(struct json *json, const struct run_table *table, const struct
     const struct top top = {json, table, results};
     const struct summary *summary = &table->summary;
     json_array(json, "headline");
+    put_perplexity(&top);
     put_accuracy(&top);
     put_per_query(&top);
     put_per_token(&top);

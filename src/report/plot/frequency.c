@@ -1,5 +1,5 @@
 /* Energy, time and their products (EDP, ED2P) against the clock frequency: of runs that differ in nothing else, or of the
- * settings of a sweep.  The clock of a run is that of its busiest GPU, or of the CPU, while requests ran: out of its
+ * settings of a sweep, or over measurements at clocks that were imported.  The clock of a run is that of its busiest GPU, or of the CPU, while requests ran: out of its
  * samples.  That of a sweep is what was set; where another knob was swept, it takes the clock's place. */
 #include <math.h>
 #include <stdint.h>
@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "metrics/edp.h"
+#include "power/freq_points.h"
 #include "power/sweep_points.h"
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
@@ -419,6 +420,29 @@ static enum err read_sweep(const struct sweep_points *points, struct settings *o
     return ERR_OK;
 }
 
+/* ---- of imported measurements ---- */
+
+/* Medians of the runs at a clock. */
+static enum err read_curve(const struct freq_curve *curve, struct settings *out, struct error *why)
+{
+    for (size_t i = 0; i < curve->count; i++) {
+        const struct freq_sample *sample = &curve->samples[i];
+        double runs = sqrt((double)sample->runs);
+        struct sweep_figures figures = {
+            .joules = sample->energy_j,
+            .seconds = sample->time_s,
+            .independent = sample->energy_j * sample->energy_scatter / runs,
+            .seconds_error = sample->time_s * sample->time_scatter / runs};
+        if (sample->energy_j > 0 && sample->time_s > 0)
+            out->items[out->count++] = setting_of(&figures, sample->freq_mhz);
+    }
+    if (out->count < 2)
+        return err_set(why, ERR_NO_DATA, "%zu usable clocks with energy and time", out->count);
+    out->each = "run";
+    str_format(out->label, sizeof out->label, "GPU clock (MHz)");
+    return ERR_OK;
+}
+
 /* ---- drawing ---- */
 
 /* lowest: how the least of it is called; NULL: not marked.  weight: of its panel, as legend and numbers take room. */
@@ -556,22 +580,48 @@ static void put_sweep_heading(struct figure *figure, const struct sweep_points *
     figure_note(figure, "bars and ±: 95 %% CI of repeats");
 }
 
+static void put_curve_heading(struct figure *figure, const struct freq_curve *curve,
+                              const struct settings *settings)
+{
+    size_t runs = 0;
+    for (size_t i = 0; i < curve->count; i++)
+        runs += curve->samples[i].runs;
+    str_format(figure->title, sizeof figure->title,
+               "Energy, time, EDP and ED²P against the clock%s%.60s",
+               curve->application[0] ? ": " : "", curve->application);
+    figure_note(figure, "%zu clocks%s%.40s, medians of %zu runs", settings->count,
+                curve->gpu[0] ? " on " : "", curve->gpu, runs);
+    figure_note(figure, "measured elsewhere; bars and ±: 95 %% CI of repeats");
+}
+
+/* By where they are from. */
+static enum err read_any(const struct plot_source *source, struct settings *out, struct error *why)
+{
+    if (source->sweep)
+        return read_sweep(source->sweep, out, why);
+    if (source->curve)
+        return read_curve(source->curve, out, why);
+    enum err err = check_same(source, why);
+    if (!err)
+        err = read_settings(source, out, why);
+    return err ? err : check_clocks(out, why);
+}
+
 static enum err draw_frequency(const struct plot_source *source, struct figure *figure,
                                struct error *why)
 {
-    size_t most = source->sweep ? source->sweep->sweep.point_count : source->run_count;
+    size_t most = source->sweep   ? source->sweep->sweep.point_count
+                  : source->curve ? source->curve->count
+                                  : source->run_count;
     struct settings settings = {.items = malloc((most + 1) * sizeof *settings.items)};
     if (!settings.items)
         return err_no_memory(why);
-    enum err err =
-        source->sweep ? read_sweep(source->sweep, &settings, why) : check_same(source, why);
-    if (!err && !source->sweep)
-        err = read_settings(source, &settings, why);
-    if (!err && !source->sweep)
-        err = check_clocks(&settings, why);
+    enum err err = read_any(source, &settings, why);
     if (!err) {
         if (source->sweep)
             put_sweep_heading(figure, source->sweep, &settings);
+        else if (source->curve)
+            put_curve_heading(figure, source->curve, &settings);
         else
             put_heading(figure, source, &settings);
         figure->height = 960;
@@ -584,7 +634,7 @@ static enum err draw_frequency(const struct plot_source *source, struct figure *
 
 const struct plot_driver plot_frequency = {
     .name = "frequency",
-    .summary = "several runs, or a sweep: energy, time, EDP and ED2P against the clock",
-    .of = PLOT_OF_RUNS | PLOT_OF_SWEEP,
+    .summary = "runs, a sweep or --input: energy, time, EDP and ED2P against the clock",
+    .of = PLOT_OF_RUNS | PLOT_OF_SWEEP | PLOT_OF_CURVE,
     .draw = draw_frequency,
 };

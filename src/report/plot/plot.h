@@ -13,6 +13,7 @@
 #include "core/err.h"
 #include "report/plot/figure.h"
 
+struct freq_curve;
 struct layers_result;
 struct run_names;
 struct sweep_points;
@@ -23,10 +24,11 @@ enum {
     PLOT_OF_RUNS = 2,
     PLOT_OF_LAYERS = 4,
     PLOT_OF_ALL_LAYERS = 8,
-    PLOT_OF_SWEEP = 16
+    PLOT_OF_SWEEP = 16,
+    PLOT_OF_CURVE = 32
 };
 
-/* One of the four is there, and the others are NULL. */
+/* One of the five is there, and the others are NULL. */
 struct plot_source {
     const struct run_table *table;
     const struct run_figures *runs; /* two at least */
@@ -34,6 +36,7 @@ struct plot_source {
     const struct layers_result *layers; /* one, or all that were given */
     size_t layer_count;
     const struct sweep_points *sweep;
+    const struct freq_curve *curve; /* measurements at several clocks, from elsewhere */
     /* Set by plot_draw. */
     const struct plot_driver *driver;
     const struct run_names *names; /* of the runs */

@@ -24,7 +24,8 @@ static const struct table_column COLUMNS[CELLS] = {
 /* What has no unit here is a share. */
 static void value_text(char *to, const struct compare_metric_info *info, double value, double error)
 {
-    format_figure(to, value, error, info->unit[0] ? info->unit : "%");
+    const char *unit = !info->unit[0] ? "%" : strcmp(info->unit, "1") == 0 ? "" : info->unit;
+    format_figure(to, value, error, unit);
 }
 
 /* With its sign, always; a share in points. */

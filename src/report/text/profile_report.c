@@ -172,7 +172,7 @@ static void write_tokens(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
     double joules = run->joules_per_output_token, rate = run->output_tokens_per_s;
-    if (!is_known(joules) && !is_known(rate))
+    if ((!is_known(joules) && !is_known(rate)) || is_known(run->perplexity))
         return;
     text_add(out, "   tokens        ");
     if (is_known(joules))
@@ -207,9 +207,28 @@ static void write_tokens_unknown(const struct summary *run, struct text *out)
     text_add(out, "\n");
 }
 
+static void write_perplexity(const struct summary *run, struct text *out)
+{
+    char cell[FORMAT_MAX];
+    text_addf(out, "   perplexity    %s",
+              format_figure(cell, run->perplexity, run->perplexity_plus_minus, ""));
+    text_addf(out, " per token, %s bits per byte",
+              format_figure(cell, run->bits_per_byte, run->bits_per_byte_plus_minus, ""));
+    text_addf(out, " (%" PRId64 " tokens, %" PRId64 " bytes scored)\n", run->scored_tokens,
+              run->scored_bytes);
+    if (is_known(run->joules_per_input_token))
+        text_addf(out, "   tokens        %s%s per token evaluated\n", mark_of(run),
+                  format_with_error(cell, run->joules_per_input_token,
+                                    run->joules_per_input_token * relative_error(run), "J"));
+}
+
 static void write_score(const struct summary *run, struct text *out)
 {
     char cell[FORMAT_MAX];
+    if (is_known(run->perplexity)) {
+        write_perplexity(run, out);
+        return;
+    }
     if (!is_known(run->accuracy)) {
         text_addf(out, "   accuracy      unknown: no answer was graded%s%s\n",
                   run->ungraded_reason ? "; " : "",

@@ -194,6 +194,7 @@ static void release_result(struct profile_result *result)
     baseline_release(&profile->idle);
     prices_free(profile->prices);
     text_release(&profile->client_info);
+    client_windows_release(&profile->windows);
     text_release(&profile->dataset_params);
     text_release(&profile->client_params);
     text_release(&profile->request_params);

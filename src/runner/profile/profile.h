@@ -40,6 +40,7 @@ struct profile_progress {
 };
 
 struct profile_options {
+    bool is_perplexity; /* the text of the dataset is scored, nothing is generated or graded */
     const char *client, *model, *dataset;
     const char *base_url; /* NULL for the client's default */
     struct params client_params, dataset_params;

@@ -73,6 +73,9 @@ static void fill_reply(const struct completion *reply, struct record *out)
     out->output_tokens = count_or_unknown(reply->output_tokens);
     if (reply->prompt_tokens >= 0 && reply->output_tokens >= 0)
         out->total_tokens = reply->prompt_tokens + reply->output_tokens;
+    out->scored_tokens = count_or_unknown(reply->scored_tokens);
+    out->scored_bytes = count_or_unknown(reply->scored_bytes);
+    out->negative_log_likelihood = reply->negative_log_likelihood;
     out->http_status = reply->status ? reply->status : INTEGER_UNKNOWN;
     out->finish_reason = str_or_null(reply->finish_reason);
     if (reply_has_phases(reply)) {

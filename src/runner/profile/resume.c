@@ -60,6 +60,7 @@ void resume_settings(const struct profile_options *options, const char *dataset_
     json_init(&json, out, false);
     json_object(&json, NULL);
     json_string(&json, "client", options->client);
+    json_string(&json, "task", options->is_perplexity ? "perplexity" : NULL);
     json_string(&json, "model", options->model);
     json_string(&json, "dataset", options->dataset);
     json_string(&json, DATASET_HASH, dataset_hash[0] ? dataset_hash : NULL);

@@ -85,6 +85,7 @@ static enum err open_supply(struct profile *profile, struct error *why)
     struct supply_options supply = {
         .dataset = options->dataset,
         .params = &options->dataset_params,
+        .windows = profile_windows(profile),
         .done = &profile->resume.done,
         .max_items = options->max_queries ? options->max_queries : UINT64_MAX,
         .repeats = options->repeat,
@@ -112,6 +113,11 @@ struct preparation {
     double timeout_s;
     char base_url[512];
     struct text info;
+    struct client_windows windows;
+    struct text passage;         /* to score first; empty: the model answers */
+    struct text text;            /* to be cut into windows of so many tokens */
+    const struct params *params; /* of requests */
+    size_t window;
     enum err err;
     struct error why;
     atomic_bool done;
@@ -129,6 +135,26 @@ static void describe_service(struct preparation *work, struct client *client)
     json_object_end(&json);
 }
 
+/* Scores the first window, so that a service without log-probabilities is refused before anything is written. */
+static enum err prepare_scoring(struct preparation *work, struct client *client)
+{
+    enum err err = ERR_OK;
+    struct completion reply;
+    const struct client_request request = {.model = work->model,
+                                           .prompt = text_get(&work->passage),
+                                           .params = work->params,
+                                           .timeout = from_seconds(work->timeout_s)};
+    if (work->text.length)
+        err = work->driver->split(client, work->model, &work->text, work->window, &work->windows,
+                                  &work->why);
+    if (err)
+        return err;
+    err = work->driver->score(client, &request, work->windows.tokens, work->windows.length, &reply,
+                              &work->why);
+    completion_release(&reply);
+    return err;
+}
+
 static void *prepare_main(void *argument)
 {
     struct preparation *work = argument;
@@ -136,7 +162,9 @@ static void *prepare_main(void *argument)
     work->err = client_open(work->driver, &work->config, &client, &work->why);
     if (!work->err) {
         work->err = work->driver->health(&client, &work->why);
-        if (!work->err)
+        if (!work->err && work->passage.length)
+            work->err = prepare_scoring(work, &client);
+        else if (!work->err)
             work->err = work->driver->prepare(&client, work->model, from_seconds(work->timeout_s),
                                               &work->why);
         if (!work->err)
@@ -171,7 +199,60 @@ static enum err wait_for_service(struct profile *profile, struct preparation *wo
     *why = work->why;
     str_copy(profile->base_url, sizeof profile->base_url, work->base_url);
     profile->client_info = work->info;
+    profile->windows = work->windows;
+    text_release(&work->passage);
+    text_release(&work->text);
     free(work);
+    return err;
+}
+
+/* ---- perplexity ---- */
+
+static enum err check_perplexity(const struct profile *profile, struct error *why)
+{
+    const struct profile_options *options = profile->options;
+    const struct dataset_driver *dataset = profile->supply.dataset.driver;
+    if (strcmp(dataset->name, "text") != 0)
+        return err_set(
+            why, ERR_USAGE,
+            "--task perplexity scores a text: give --dataset FILE.txt, or --dataset text "
+            "--dataset-param path=FILE");
+    if (options->system || options->template_text || options->grader || options->judge_model)
+        return err_set(why, ERR_USAGE,
+                       "--task perplexity: --system, --template, --grader and --eval-model do not "
+                       "apply, nothing is asked");
+    if (!profile->client_driver->score)
+        return err_set(why, ERR_USAGE,
+                       "client %s gives no log-probabilities: --task perplexity needs llama or "
+                       "openai",
+                       profile->client_driver->name);
+    return ERR_OK;
+}
+
+/* The first passage, and for a client that cuts windows itself the whole text. */
+static enum err read_text(struct profile *profile, struct preparation *work, struct error *why)
+{
+    enum { TEXT_LIMIT = 512 << 20 };
+    const struct profile_options *options = profile->options;
+    const char *path = params_get(&options->dataset_params, "path");
+    uint64_t window;
+    struct query query;
+    bool end;
+    enum err err = check_perplexity(profile, why);
+    if (!err)
+        err = dataset_text_window(&options->dataset_params, &window, why);
+    if (!err)
+        err = supply_next(&profile->supply, &query, &end, why);
+    if (!err && end)
+        err = err_set(why, ERR_NO_DATA, "the text has no passage");
+    if (err)
+        return err;
+    text_add(&work->passage, query.item.problem);
+    query_release(&query);
+    work->params = &options->request_params;
+    work->window = (size_t)window;
+    if (profile->client_driver->split)
+        err = file_read(path && *path ? path : options->dataset, TEXT_LIMIT, &work->text, why);
     return err;
 }
 
@@ -193,7 +274,13 @@ static enum err prepare_service(struct profile *profile, struct error *why)
     work->config = profile->client_config;
     work->model = options->model;
     work->timeout_s = options->timeout_s > PREPARE_MAX_S ? options->timeout_s : PREPARE_MAX_S;
-    return wait_for_service(profile, work, why);
+    enum err err = options->is_perplexity ? read_text(profile, work, why) : ERR_OK;
+    if (!err)
+        return wait_for_service(profile, work, why);
+    text_release(&work->passage);
+    text_release(&work->text);
+    free(work);
+    return err;
 }
 
 /* ---- the run directory: made or continued, and locked while the run writes ---- */

@@ -42,6 +42,7 @@ struct profile {
     char base_url[512];      /* as the client uses it */
     struct text client_info; /* what the service says of itself: one JSON object */
     char dataset_name[96];
+    struct client_windows windows; /* of a text that the client cuts itself; empty: none */
     struct conditions conditions;
     struct baseline idle;
     bool has_idle;
@@ -105,6 +106,12 @@ struct profile {
     char failure_reason[200], tokens_note[200], ungraded_reason[200];
     char dataset_hash[24]; /* "" where it has none */
 };
+
+/* The windows that replace the dataset's items; NULL: none do. */
+static inline const struct client_windows *profile_windows(const struct profile *profile)
+{
+    return profile->windows.count ? &profile->windows : NULL;
+}
 
 /* setup.c: everything before the first query.  After an error the state holds what was opened. */
 enum err profile_setup(struct profile *profile, struct error *why) MUST_USE;

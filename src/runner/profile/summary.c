@@ -41,6 +41,7 @@ static void fill_config(struct profile *profile, struct summary *out)
     out->model = out->config_model = options->model;
     out->dataset = out->config_dataset = options->dataset;
     out->dataset_name = profile->dataset_name;
+    out->config_task = options->is_perplexity ? "perplexity" : NULL;
     out->config_client = options->client;
     out->config_base_url = str_or_null(profile->base_url);
     out->config_dataset_params.text =
@@ -203,6 +204,20 @@ static void fill_work(struct profile *profile, const struct sums *sums, struct s
     }
 }
 
+static void fill_score(const struct sums *sums, struct summary *out)
+{
+    double error, bits_error, nats = sums_ratio(&sums->per_token, &error);
+    double per_byte = sums_ratio(&sums->per_byte, &bits_error);
+    if (!sums->per_token.count)
+        return;
+    out->perplexity = exp(nats);
+    out->perplexity_plus_minus = out->perplexity * error;
+    out->bits_per_byte = per_byte / log(2);
+    out->bits_per_byte_plus_minus = bits_error / log(2);
+    out->scored_tokens = (int64_t)sums->per_token.y;
+    out->scored_bytes = (int64_t)sums->per_byte.y;
+}
+
 static void fill_run(const struct profile *profile, struct summary *out)
 {
     struct own_cost own;
@@ -238,6 +253,7 @@ static enum err fill_summary(struct profile *profile, const struct sums *sums, s
     fill_intelligence(profile, sums, out);
     fill_energy(profile, sums, out);
     fill_work(profile, sums, out);
+    fill_score(sums, out);
     out->conditions = profile->conditions.figures;
     if (run_summary_devices(profile->has_idle ? &profile->idle : NULL,
                             profile->has_ledger ? &profile->ledger : NULL, out) != ERR_OK ||

@@ -163,6 +163,18 @@ static void add_energy(struct sums *sums, const struct record *record)
     add_per_token(&sums->decode, record->decode_joules, output);
 }
 
+static void add_to_ratio(struct window_sums *sums, double x, double y)
+{
+    if (!is_known(x) || !(y > 0))
+        return;
+    sums->x += x;
+    sums->y += y;
+    sums->xx += x * x;
+    sums->xy += x * y;
+    sums->yy += y * y;
+    sums->count++;
+}
+
 static double mean_power(const struct record *record)
 {
     return record->latency_s > 0 ? record->energy.joules / record->latency_s : UNKNOWN;
@@ -254,7 +266,12 @@ enum err sums_add(struct sums *sums, const struct record *record)
     sums->completed++;
     sums->cut += record->finish_reason && strcmp(record->finish_reason, "length") == 0;
     add_reason(sums->token_notes, record->tokens_note);
-    add_ungraded(sums, record);
+    add_to_ratio(&sums->per_token, record->negative_log_likelihood,
+                 integer_number(record->scored_tokens));
+    add_to_ratio(&sums->per_byte, record->negative_log_likelihood,
+                 integer_number(record->scored_bytes));
+    if (!is_known(record->negative_log_likelihood))
+        add_ungraded(sums, record);
     add_energy(sums, record);
     if (!err && sums->repeats)
         err = add_asked(sums, record);
@@ -262,6 +279,15 @@ enum err sums_add(struct sums *sums, const struct record *record)
 }
 
 /* ---- results ---- */
+
+double sums_ratio(const struct window_sums *sums, double *error)
+{
+    double value = ratio(sums->x, sums->y), count = (double)sums->count;
+    /* Of the residuals x - value y; rounding may leave less than none. */
+    double squares = sums->xx - 2 * value * sums->xy + value * value * sums->yy;
+    *error = sums->count < 2 ? UNKNOWN : sqrt(fmax(0, squares) * count / (count - 1)) / sums->y;
+    return sums->count ? value : UNKNOWN;
+}
 
 double sums_seconds(const struct sums *sums)
 {

@@ -31,6 +31,12 @@ struct energy_per_token {
     double joules, tokens;
 };
 
+/* Sums over windows of x and y, for x / y and how sure it is over other windows of such a text. */
+struct window_sums {
+    double x, y, xx, xy, yy;
+    uint64_t count;
+};
+
 struct sums {
     uint64_t queries, completed, failed;
     uint64_t measured;                  /* completed queries whose energy is known */
@@ -51,6 +57,7 @@ struct sums {
     struct energy_per_token chunks; /* in place of tokens, which a server may not count */
     struct reason failures[SUMS_REASONS_MAX], token_notes[SUMS_REASONS_MAX];
     struct reason ungraded[SUMS_REASONS_MAX]; /* why completed queries have no grade */
+    struct window_sums per_token, per_byte;   /* -ln p of windows that were scored */
     struct sketch rows[RECORD_STATISTICS];
     struct intelligence_tally tally;
     int64_t start; /* the current one; set it where there are earlier ones */
@@ -70,6 +77,9 @@ void sums_close(struct sums *sums);
 
 /* Copies the most frequent one, with how often where there are others; false where there is none. */
 bool sums_reason(const struct reason *reasons, char *to, size_t size);
+
+/* x / y, and its standard error: UNKNOWN under two windows. */
+double sums_ratio(const struct window_sums *sums, double *error);
 
 double sums_seconds(const struct sums *sums); /* from the first query to the last, all starts */
 struct summary_statistic sums_statistic(const struct sums *sums, enum record_statistic which);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clients/client.h"
 #include "core/clock.h"
 #include "core/random.h"
 #include "core/text.h"
@@ -74,11 +75,65 @@ void query_set_release(struct query_set *set)
     *set = (struct query_set){.repeats = set->repeats};
 }
 
+/* ---- windows of a text as items ---- */
+
+struct window_feed {
+    const struct client_windows *windows;
+    size_t given;
+};
+
+static enum err next_window(struct dataset *dataset, struct item *out, bool *end, struct error *why)
+{
+    struct window_feed *feed = dataset->state;
+    const struct client_windows *windows = feed->windows;
+    struct text text = {0};
+    char id[24];
+    *end = feed->given == windows->count;
+    if (*end)
+        return ERR_OK;
+    size_t from = windows->text_at[feed->given], to = windows->text_at[feed->given + 1];
+    text_add_repaired(&text, windows->text.bytes + from, to - from);
+    (void)str_format(id, sizeof id, "%zu", feed->given++);
+    bool failed = item_set(&out->id, id) != ERR_OK || item_take(&out->problem, &text) != ERR_OK ||
+                  item_complete(out) != ERR_OK;
+    text_release(&text);
+    return failed ? err_no_memory(why) : ERR_OK;
+}
+
+static void close_windows(struct dataset *dataset)
+{
+    free(dataset->state);
+}
+
+static const struct dataset_driver WINDOWS = {
+    .name = "windows", .next = next_window, .close = close_windows};
+
+/* The dataset is open: only its items are replaced. */
+static enum err use_windows(const struct client_windows *windows, struct dataset *dataset,
+                            struct error *why)
+{
+    struct window_feed *feed = calloc(1, sizeof *feed);
+    if (!feed)
+        return err_no_memory(why);
+    dataset->driver->close(dataset);
+    feed->windows = windows;
+    dataset->driver = &WINDOWS;
+    dataset->state = feed;
+    dataset->count = (int64_t)windows->count;
+    return ERR_OK;
+}
+
 /* ---- the supply ---- */
 
 static enum err open_dataset(struct supply *supply, struct error *why)
 {
-    return dataset_open(supply->name, &supply->config, &supply->dataset, why);
+    enum err err = dataset_open(supply->name, &supply->config, &supply->dataset, why);
+    if (!err && supply->windows) {
+        err = use_windows(supply->windows, &supply->dataset, why);
+        if (err)
+            dataset_close(&supply->dataset);
+    }
+    return err;
 }
 
 enum err supply_open(struct supply *supply, const struct supply_options *options, struct error *why)
@@ -86,6 +141,7 @@ enum err supply_open(struct supply *supply, const struct supply_options *options
     *supply = (struct supply){
         .name = options->dataset,
         .config.params = options->params,
+        .windows = options->windows,
         .done = options->done,
         .max_items = options->max_items,
         .repeats = options->repeats,

@@ -14,6 +14,7 @@
 #include "datasets/dataset.h"
 #include "rundir/run_path.h"
 
+struct client_windows;
 struct text;
 
 struct query {
@@ -43,6 +44,7 @@ struct supply {
     const char *name;
     struct dataset_config config;
     struct dataset dataset;
+    const struct client_windows *windows; /* as of its options */
     pthread_mutex_t lock;
     const struct query_set *done;
     uint64_t max_items; /* per repeat; UINT64_MAX for all */
@@ -61,6 +63,7 @@ struct supply {
 struct supply_options {
     const char *dataset;
     const struct params *params;
+    const struct client_windows *windows; /* the items, instead of the dataset's; NULL: none */
     const struct query_set *done;
     uint64_t max_items;
     unsigned repeats;

@@ -126,6 +126,17 @@ static const struct params *params_for(const struct profile_options *options,
     return own;
 }
 
+static enum err score_window(struct worker *worker, const struct query *query,
+                             const struct client_request *request, struct completion *reply,
+                             struct error *why)
+{
+    const struct client_windows *windows = &worker->profile->windows;
+    const int32_t *tokens =
+        windows->count ? windows->tokens + query->index * windows->length : NULL;
+    return worker->client.driver->score(&worker->client, request, tokens, windows->length, reply,
+                                        why);
+}
+
 static enum err send_request(struct worker *worker, const struct query *query,
                              struct completion *reply, struct error *why)
 {
@@ -142,7 +153,9 @@ static enum err send_request(struct worker *worker, const struct query *query,
     };
     completion_init(reply);
     *why = (struct error){0};
-    enum err err = worker->client.driver->ask(&worker->client, &request, reply, why);
+    enum err err = options->is_perplexity
+                       ? score_window(worker, query, &request, reply, why)
+                       : worker->client.driver->ask(&worker->client, &request, reply, why);
     params_release(&own);
     return err;
 }
@@ -153,7 +166,7 @@ static enum err refuse_empty(const struct client *client, struct completion *rep
                              struct error *why)
 {
     static const char *const FINE[] = {"length", "tool_calls", "function_call"};
-    if (reply->content.length || reply->reasoning.length)
+    if (reply->content.length || reply->reasoning.length || reply->scored_tokens > 0)
         return ERR_OK;
     for (size_t i = 0; i < sizeof FINE / sizeof *FINE; i++)
         if (strcmp(reply->finish_reason, FINE[i]) == 0)
@@ -223,7 +236,7 @@ static void grade(struct worker *worker, const struct query *query, struct answe
     const char *name = graders_choose(graders, &query->item);
     bool judge = name && graders_is_judge(name);
     bool waits = judge && (graders->options->grader || strcmp(name, graders->usual) == 0);
-    if (answer->err || !name || waits)
+    if (answer->err || !name || waits || answer->reply->scored_tokens > 0)
         return;
     answer->grader = name;
     if (judge) { /* only the row names it, so the run has no judge for it */
@@ -449,6 +462,7 @@ enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *ans
     enum err err = supply_open(&supply,
                                &(struct supply_options){.dataset = options->dataset,
                                                         .params = &options->dataset_params,
+                                                        .windows = profile_windows(profile),
                                                         .max_items = wanted,
                                                         .repeats = wanted},
                                why);

@@ -78,6 +78,9 @@ static void test_theil_sen(void **state)
     assert_near(line.slope, 0.5016666666666668, 1e-12);
     assert_near(line.intercept, 3.0649999999999986, 1e-12);
     assert_int_equal(line.pairs, 55);
+    const double far[] = {-1.5e308, 1.5e308, 1, 2}, wide[] = {1.5e308, -1.5e308, 1, 2};
+    assert_int_equal(theil_sen(far, wide, 4, &line), ERR_OK); /* inf / inf between the first two */
+    assert_true(line.pairs < 6 && isfinite(line.slope));
     assert_int_equal(theil_sen(X, Y, 0, &line), ERR_OK);
     assert_true(isnan(line.slope));
 }
