@@ -25,7 +25,7 @@
 
 /* ---- comparison ---- */
 
-/* More make a table of verdicts that nobody reads. */
+/* A table with more verdicts is unreadable. */
 enum { SIDES_COMPARED = 8 };
 
 static enum err write_comparison(const struct compare_groups *groups, const char *model,

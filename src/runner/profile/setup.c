@@ -92,7 +92,7 @@ static enum err open_supply(struct profile *profile, struct error *why)
         .rate = options->rate,
         .seed = options->seed,
     };
-    /* A FIFO that nobody writes, a hub that does not answer: nothing is written yet. */
+    /* A FIFO without a writer, a hub that does not answer: nothing is written yet. */
     proc_end_by_signals();
     enum err err = supply_open(&profile->supply, &supply, why);
     proc_defer_signals();
