@@ -433,3 +433,17 @@ enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
         err = sweep_finish(sweep, writer, why);
     return err;
 }
+
+/* ---- a point alone ---- */
+
+enum err sweep_wait_for_point(struct sweep *sweep, const char *directory, size_t point,
+                              struct run_writer *writer, struct error *why)
+{
+    static const nanos PATIENCE = 60 * NS_PER_S, PAUSE = 100 * NS_PER_MS;
+    nanos until = clock_now() + PATIENCE;
+    enum err err;
+    while ((err = sweep_open_point(sweep, directory, point, writer, why)) == ERR_BUSY &&
+           clock_now() < until && !proc_poll_signal(PAUSE))
+        ;
+    return err;
+}
