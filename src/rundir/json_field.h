@@ -59,6 +59,7 @@ struct json_field {
 };
 
 void json_field_clear(const struct json_field *field, void *object);
+void json_field_copy(const struct json_field *field, const void *from, void *to);
 bool json_field_is_known(const struct json_field *field, const void *object);
 
 /* Numbers of any type as a double; UNKNOWN for what is none, a flag counts 1 or 0. */
