@@ -353,9 +353,10 @@ static enum err cool_down(const struct sweep *sweep, struct sweep_control *contr
         *signal = proc_poll_signal(from_seconds(sweep->cooldown_s));
     while (is_known(sweep->cooldown_c) && !err && !*signal) {
         double celsius;
-        err = sweep_control_temperature(control, sweep, &celsius, why);
-        if (!err && !is_known(celsius))
-            err = err_set(why, ERR_UNSUPPORTED, "--cooldown-c: the GPU reports no temperature");
+        struct error reason = {.text = "the GPU reports no temperature"};
+        err = sweep_control_temperature(control, sweep, &celsius, &reason);
+        if (err || !is_known(celsius))
+            err = err_set(why, err ? err : ERR_UNSUPPORTED, "--cooldown-c: %s", reason.text);
         *is_hot = !err && celsius > sweep->cooldown_c;
         if (!*is_hot || clock_now() >= until)
             break;
