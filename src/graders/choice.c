@@ -1,5 +1,5 @@
-/* The choice grader: the letter of a multiple-choice answer, or the text of the option where the question lists the
- * options.  letters.h finds the letter; here are the options of the question. */
+/* The choice grader: the letter of a multiple-choice answer, or the text of the option where the question, or else the
+ * answer, lists the options.  letters.h finds the letter; here are the options. */
 #include "graders/answer.h"
 #include "graders/final.h"
 #include "graders/fold.h"
@@ -109,15 +109,32 @@ static char option_named(const struct options *options, struct slice sentence, s
     return (char)(best < OPTIONS_MAX && !rivals ? 'A' + best : '\0');
 }
 
-/* In the marked answer, else in the last sentence. */
-static char option_answered(const struct options *options, struct slice answer, struct slice *where)
+/* Does the answer repeat the options before the sentence, and name none before that? */
+static bool repeats_options(const struct options *options, struct slice answer,
+                            struct slice sentence)
+{
+    const char *first = options->texts[0].start;
+    unsigned labels = 0; /* the first of the list is one of them */
+    for (size_t at = 0; answer.start + at < first; at++)
+        for (char letter = 'A'; letter <= 'Z'; letter++)
+            labels += label_at(answer, at, letter) > 0;
+    return labels == 1 && sentence.start >= slice_end(options->texts[options->count - 1]);
+}
+
+/* In the marked answer, else in the last sentence.  `repeated`: the options are those that the answer itself lists. */
+static char option_answered(const struct options *options, struct slice answer, bool repeated,
+                            struct slice *where)
 {
     struct final_answer final;
     bool found = final_find(answer, FINAL_AUTO, &final);
     struct slice sentence = final_sentence(final.line);
     if (!found || final.marker == FINAL_NONE)
         sentence = text_last_sentence(answer);
-    return (char)(options->count > 1 ? option_named(options, sentence, where) : '\0');
+    if (options->count < 2 || !sentence.length || slice_end(sentence)[-1] == '?')
+        return '\0';
+    return (char)(repeated && !repeats_options(options, answer, sentence)
+                      ? '\0'
+                      : option_named(options, sentence, where));
 }
 
 /* ---- the grader ---- */
@@ -164,8 +181,11 @@ static enum err choice_grade(const void *state, const struct grading *what, stru
     struct options options;
     struct slice where = {0};
     enum err err = letters_expected(slice_of(what->expected), count, &wanted);
+    struct slice answer = slice_of(what->answer), first = text_before_question(answer);
     if (!err)
-        err = letters_find(slice_of(what->answer), count, &found);
+        err = letters_find(first, count, &found);
+    if (!err && !found.first && first.length < answer.length)
+        err = letters_find(first = answer, count, &found);
     if (err)
         return grade_no_memory(why);
     if (!wanted) {
@@ -173,11 +193,12 @@ static enum err choice_grade(const void *state, const struct grading *what, stru
                    what->expected);
         return ERR_OK;
     }
-    if (!found.first && what->problem) {
-        options_read(&options, slice_of(what->problem));
-        named = option_answered(&options, slice_of(what->answer), &where);
-        found.first = named;
+    if (found.listed || (!found.first && what->problem)) {
+        options_read(&options, found.listed ? first : slice_of(what->problem));
+        named = option_answered(&options, first, found.listed, &where);
     }
+    if (named)
+        found = (struct letters){.first = named};
     compare(wanted, found, last, out);
     if (named)
         grade_extracted(out, where);

@@ -356,6 +356,15 @@ bool final_find(struct slice text, enum final_rule rule, struct final_answer *ou
     return best.marker != FINAL_NONE || rule == FINAL_AUTO;
 }
 
+struct slice final_first_question(struct slice text, enum final_rule rule)
+{
+    struct slice first = text_before_question(text);
+    struct final_answer final;
+    if (rule == FINAL_LINE || rule == FINAL_WHOLE)
+        return text;
+    return final_find(first, FINAL_MARKED, &final) ? first : text;
+}
+
 struct slice final_expected(struct slice expected)
 {
     struct slice value;

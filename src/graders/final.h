@@ -35,6 +35,10 @@ struct final_answer {
 /* False when FINAL_MARKED finds no marker; *out is then the whole text. */
 bool final_find(struct slice text, enum final_rule rule, struct final_answer *out);
 
+/* The text up to where the model goes on with another question, when a marker is before that; all of it for
+ * FINAL_LINE and FINAL_WHOLE. */
+struct slice final_first_question(struct slice text, enum final_rule rule);
+
 /* The same for an expected answer: \boxed{} and #### only, else all of it. */
 struct slice final_expected(struct slice expected);
 

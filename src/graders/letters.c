@@ -7,9 +7,11 @@
  *            where several may be, "B is true"
  *   none     anything else
  * The last of the strongest evidence wins; after "wait" or "hmm" what was stated before is only as strong as what
- * was chosen.  Without any, in this order: verdicts ("A) Incorrect ... B) Correct"), lines that begin with a letter as
- * options are written, the last sentence, and letters in brackets or bold or after "option"; these must agree on one
- * letter.  What is noted beside the answer counts only when nothing else does. */
+ * was chosen.  Two under a condition each ("if it is dry, B; if it is wet, C") are undecided.  Without any, in this
+ * order: verdicts ("A) Incorrect ... B) Correct"), lines that begin with a letter as options are written (of several,
+ * the first when only that is written so: "D. All of them.  A, B and C ..."), the last sentence, and letters in
+ * brackets or bold or after "option"; these must agree on one letter.  What is noted beside the answer counts only
+ * when nothing else does. */
 #include "graders/letters.h"
 
 #include <ctype.h>
@@ -86,9 +88,11 @@ static bool is_head(const struct mentions *mentions, size_t j, const struct lead
     if (mention_is_noun(token))
         return !token_is(token, "alternative") ||
                token_in(mentions_before(mentions, j), " correct right best ");
-    return token_in(token, " selection pick conclusion решение one solution decision verdict ") ||
+    return token_in(token, " selection pick conclusion решение solution decision verdict ") ||
+           (!lead->far && token_is(token, "one")) || /* not "one sharp is" */
+           (token_is(token, "version") && token_is(mentions_before(mentions, j), "short")) ||
            (lead->colon && !lead->far &&
-            token_in(token, " final best correct right choose select "));
+            token_in(token, " final best correct right choose select dr tldr short "));
 }
 
 /* "the wrong answer", "not the answer" */
@@ -107,7 +111,7 @@ static enum evidence lead_word(const struct mentions *mentions, size_t j, struct
 {
     static const char DOUBTS[] =
         " could might may if whether each every possible options choices seems consider been "
-        "unless between ";
+        "unless between incorrect wrong ";
     const struct token *token = at(mentions, j);
     *done = true;
     if (mentions->at[j].letter || token_is_negation(token) || token_in(token, DOUBTS))
@@ -129,7 +133,7 @@ static enum evidence lead_word(const struct mentions *mentions, size_t j, struct
     else if (lead->far || !is_filler(token))
         lead->far += !chosen;
     if (lead->linked && !lead->crossed && token_in(token, " best most correct right closest ") &&
-        token_in(mentions_before(mentions, j), " the my our "))
+        token_in(mentions_before(mentions, j), " the my our next "))
         chosen = true; /* "the best next step is B" */
     *done = *done || lead->far > 8 || (lead->far && !lead->linked);
     return chosen ? EVIDENCE_CHOSEN : EVIDENCE_NONE;
@@ -231,12 +235,22 @@ static bool is_lone(const struct mentions *mentions, size_t i)
            end - first < MENTIONS_REACH;
 }
 
+/* The last sentence, and nothing but the letter in brackets: "The first one matches. (A)" */
+static bool closes_text(const struct mentions *mentions, size_t i)
+{
+    return i > 1 && i == mentions->last_word && mentions->at[i].enclosed &&
+           mentions_sentence_first(mentions, i) + 1 == i && mentions->at[i - 2].ends;
+}
+
 static enum evidence evidence_of(const struct mentions *mentions, size_t i)
 {
     if (is_lone(mentions, i))
         return EVIDENCE_STATED;
+    if (closes_text(mentions, i))
+        return EVIDENCE_CHOSEN;
     enum evidence before = evidence_before(mentions, i), after = EVIDENCE_NONE;
-    bool clause_ends = at(mentions, i + 1)->kind != TOKEN_WORD;
+    bool clause_ends =
+        at(mentions, i + 1)->kind != TOKEN_WORD || token_in(at(mentions, i + 1), " because since ");
     bool its = token_in(mentions_before(mentions, i), " it's its ");
     if (mentions->at[i].bare_lower && !((before == EVIDENCE_STATED || its) && clause_ends))
         return EVIDENCE_NONE;
@@ -281,12 +295,12 @@ static struct letters with_rival(const struct mentions *mentions, size_t i)
         i--;
     if (rival || i < 2 || mentions_mark(mentions, i - 1, ",") ||
         !mention_is_link(at(mentions, i - 1)))
-        return (struct letters){letter, rival};
+        return (struct letters){.first = letter, .second = rival};
     for (i -= 2; i && mentions_skip_closing(mentions, i) > i;)
         i--;
     char earlier = mentions->at[i].letter;
-    return earlier && earlier != letter ? (struct letters){earlier, letter}
-                                        : (struct letters){letter, '\0'};
+    return earlier && earlier != letter ? (struct letters){.first = earlier, .second = letter}
+                                        : (struct letters){.first = letter};
 }
 
 static void agree(struct letters *out, char letter)
@@ -306,6 +320,31 @@ static bool reconsiders(const struct mentions *mentions, size_t i)
            (i == 0 || at(mentions, i - 1)->kind == TOKEN_LINE || mentions->at[i - 1].ends);
 }
 
+/* The word that begins the condition of the letter, "if it is dry, B", "in the old edition it is B"; or `count`. */
+static size_t condition_of(const struct mentions *mentions, size_t i)
+{
+    for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first;) {
+        bool begins = j == first || token_in(at(mentions, j - 1), " , ; and but while whereas ");
+        bool in = token_in(at(mentions, j), " in under for ") &&
+                  token_in(at(mentions, j + 1), " the a an ") &&
+                  !token_in(at(mentions, j + 2), " end final last ");
+        if (begins && (in || token_in(at(mentions, j), " if when assuming otherwise ")))
+            return j;
+    }
+    return mentions->count;
+}
+
+/* Are two letters right under a condition each: "if it is dry, B; if it is wet, C"? */
+static bool are_alternatives(const struct mentions *mentions, size_t a, size_t b)
+{
+    if (a >= mentions->count || mentions->at[a].letter == mentions->at[b].letter)
+        return false;
+    size_t one = condition_of(mentions, a), other = condition_of(mentions, b);
+    return one < other && other < mentions->count &&
+           (token_same(at(mentions, one), at(mentions, other)) ||
+            token_is(at(mentions, other), "otherwise"));
+}
+
 /* The last letter of the strongest evidence.  Options that are said to be true must agree: several may be. */
 static struct letters find_evident(const struct mentions *mentions, bool asides)
 {
@@ -313,7 +352,7 @@ static struct letters find_evident(const struct mentions *mentions, bool asides)
     struct letters found = {0}, true_ones = {0};
     struct slice end = text_last_sentence(mentions->text);
     bool gave_up = text_declines(end);
-    for (size_t i = 0; i < mentions->count; i++) {
+    for (size_t i = 0, last = mentions->count; i < mentions->count; i++) {
         if (best == EVIDENCE_STATED && reconsiders(mentions, i))
             best = EVIDENCE_CHOSEN;
         enum evidence evidence = mentions->at[i].letter ? evidence_of(mentions, i) : EVIDENCE_NONE;
@@ -322,8 +361,13 @@ static struct letters find_evident(const struct mentions *mentions, bool asides)
         if (evidence == EVIDENCE_TRUE)
             agree(&true_ones, mentions->at[i].letter);
         evidence = evidence == EVIDENCE_TRUE ? EVIDENCE_CHOSEN : evidence;
-        if (evidence < best)
+        bool alternative = are_alternatives(mentions, last, i);
+        if (alternative)
+            found = (struct letters){.first = mentions->at[last].letter,
+                                     .second = mentions->at[i].letter};
+        if (evidence < best || alternative)
             continue;
+        last = i;
         found = with_rival(mentions, i);
         best = evidence;
         gave_up = gave_up && evidence < EVIDENCE_STATED && at(mentions, i)->text.start < end.start;
@@ -403,6 +447,24 @@ static bool begins_line(const struct mentions *mentions, size_t i)
            option_of_line(mentions, line) == i;
 }
 
+/* The option that the answer begins with, "D. All of the above", when it lists no others: lines such as "A, B and C
+ * are ..." then speak of them.  '\0' when there is none. */
+static char leading_option(const struct mentions *mentions)
+{
+    size_t first = option_of_line(mentions, 0), end = next_line(mentions, first);
+    if (first == mentions->count || !mention_is_affirmed(mentions, first) ||
+        !(mentions->at[first].enclosed || mentions_mark(mentions, first + 1, ".:)]")))
+        return '\0';
+    for (size_t i = first + 1; i < mentions->count; i++) {
+        bool label = mentions->at[i].letter &&
+                     (mentions->at[i].enclosed || mentions_mark(mentions, i + 1, ":)]"));
+        bool ends = mentions->at[i].letter && mentions_mark(mentions, i + 1, ".");
+        if ((label && i < end) || ((label || ends) && begins_line(mentions, i)))
+            return '\0';
+    }
+    return mentions->at[first].letter;
+}
+
 /* Where the last clause of contrast begins: "..., but C"; the start of the sentence when there is none. */
 static const char *contrast_start(struct slice sentence)
 {
@@ -455,7 +517,8 @@ static bool is_topic(const struct mentions *mentions, size_t i)
         (token_is(before, "to") && lead > 1 && mentions->at[lead - 2].letter))
         return true;
     if (token_in(before, " in into from under ") &&
-        !(lead > 1 && token_in(at(mentions, lead - 2), " is confident lies stated ")))
+        !(lead > 1 && token_in(at(mentions, lead - 2),
+                               " is confident lies stated find found listed given falls ")))
         return true;
     for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first;) {
         const struct token *token = at(mentions, j);
@@ -533,6 +596,9 @@ static struct letters find_letters(const struct mentions *mentions)
     if (found.first)
         return found;
     found = find_option_lines(mentions);
+    char leading = leading_option(mentions);
+    if (found.second && leading)
+        return (struct letters){.first = leading};
     if (found.first && !found.second)
         return found;
     struct letters concluded = {0};
@@ -543,6 +609,7 @@ static struct letters find_letters(const struct mentions *mentions)
         concluded = find_mentioned(mentions, mentions->text, true);
     if (!concluded.first && !found.first)
         concluded = find_evident(mentions, true);
+    found.listed = found.second;
     return concluded.first ? concluded : found;
 }
 

@@ -9,6 +9,7 @@
 struct letters {
     char first;  /* 'A'..'Z'; '\0' when none was found */
     char second; /* another one with equal evidence; '\0' when there is none */
+    bool listed; /* they only begin lines, as where the answer repeats the options */
 };
 
 /* `options` is their number: the letters are those from A.  ERR_NO_MEMORY only. */

@@ -346,7 +346,7 @@ static enum err math_grade(const void *state, const struct grading *what, struct
 {
     const struct math *math = state;
     struct slice expected = final_expected(slice_of(what->expected)),
-                 answer = slice_of(what->answer);
+                 answer = final_first_question(slice_of(what->answer), math->final);
     struct final_answer final;
     struct candidates candidates = {.count = 0};
     struct number number;

@@ -162,7 +162,8 @@ static bool may_lead(const struct token *token)
         " the is are was were be been being it's that's it this that which what why how does "
         "and or nor but so thus hence therefore then than because since as if while whereas "
         "although though unless both either neither only just also even maybe perhaps possibly "
-        "between versus vs plus with for to on by in from at over toward towards against among "
+        "between versus vs plus with for to on by in under from at over toward towards against "
+        "among "
         "except besides without like unlike upon about into now here again instead rather hmm ok "
         "okay yes yeah wait sure well still i i'd i'll we me us you however yet too no out indeed "
         "nevertheless nonetheless otherwise moreover reading reflection inspection balance "
@@ -340,7 +341,7 @@ static bool denied_before(const struct mentions *mentions, size_t i)
             return j && mentions_letter(mentions, j - 1) &&
                    (!token_is(token, "to") ||
                     (j > 1 && token_in(at(mentions, j - 2), " prefer preferred ")));
-        if (mentions->at[j].ends || token->kind == TOKEN_LINE || token_in(token, " — – ; ") ||
+        if (mentions->at[j].ends || token->kind == TOKEN_LINE || token_in(token, " — – ; → ⇒ ") ||
             (back > 2 && is_mark(token, "\"")) || (named > 0 && named < 3 && is_mark(token, ",")))
             return false;
         if (token->kind == TOKEN_WORD && !mentions->at[j].letter && !mention_is_link(token) &&
@@ -390,6 +391,9 @@ static bool is_wrong(const struct mentions *mentions, size_t j)
         "lacks omits overlooks less least weaker worse might may could outside incorrecta falsch "
         "errada ❌ ✗ ✘ ";
     const struct token *before = mentions_before(mentions, j), *next = at(mentions, j + 1);
+    if (token_is(at(mentions, j), "second") && token_is(before, "the") &&
+        !token_in(next, " best choice guess pick most likely closest "))
+        return false; /* "B, in the second it is C" */
     if (token_is(at(mentions, j), "only"))
         return token_in(next, " if when for in under where holds applies works partially ");
     return token_in(at(mentions, j), WRONG) &&
@@ -419,8 +423,8 @@ static bool denied_after(const struct mentions *mentions, size_t i)
         if (token_is_negation(token)) /* "B, not C" */
             return letter_after(mentions, j + 1) == mentions->count &&
                    !is_mark(at(mentions, j - 1), ",");
-        if (is_wrong(mentions, j))
-            return true;
+        if (is_wrong(mentions, j)) /* "B. Wrong", but not "B. Could you ..." */
+            return !mentions->at[i + 1].ends || !token_in(token, " could might may ");
         if (mentions->at[j].ends && (words || j > i + 1))
             return false;
         words += token->kind == TOKEN_WORD;
@@ -485,6 +489,8 @@ static bool sets_aside(const struct mentions *mentions, size_t j, bool chosen)
     if (token_in(token, " thought believed considered "))
         return token_in(next, " it the that about of option whether ") ||
                mentions_letter(mentions, j + 1);
+    if (token_is(token, "next") && token_in(at(mentions, j + 2), " step action test "))
+        return false; /* "the next best step" */
     return token_in(token, " second 2nd third 3rd next runner ") &&
            (token_in(next, " best choice guess pick most likely answer ") || is_mark(next, "-_"));
 }
@@ -560,7 +566,8 @@ static bool is_subordinate(const struct mentions *mentions, size_t i)
         if (clause &&
             token_in(at(mentions, j), " although though while whereas despite unlike even aunque "))
             return true;
-        clause = clause && (!is_mark(at(mentions, j), ",;:") || list);
+        clause = clause && !token_in(at(mentions, j), " → ⇒ ") &&
+                 (!is_mark(at(mentions, j), ",;:") || list);
     }
     return false;
 }

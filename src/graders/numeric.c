@@ -574,12 +574,13 @@ static enum err numeric_grade(const void *state, const struct grading *what, str
     const struct numeric *numeric = state;
     struct number expected, value;
     struct slice wanted = final_expected(slice_of(what->expected));
+    struct slice answer = final_first_question(slice_of(what->answer), numeric->final);
     if (!stated_after_equals(wanted, &expected) && !number_first(wanted, &expected) &&
         !number_in_words(wanted, &expected)) {
         grade_null(out, "the expected answer has no number: %.80s", what->expected);
     } else if (!isfinite(expected.value)) {
         grade_null(out, "the expected number is too large to compare");
-    } else if (!find_number(numeric, slice_of(what->answer), &value)) {
+    } else if (!find_number(numeric, answer, &value)) {
         grade_false(out, "no number in the answer");
     } else {
         grade_extracted(out, value.where);

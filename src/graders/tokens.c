@@ -341,6 +341,8 @@ static bool is_aside(struct slice sentence)
     }
     bool offers = token_in(&words[0], " would let hope feel do please ") &&
                   token_in(&words[1], " you me free it know ");
+    if (token_in(&words[0], " please always ") && token_in(&words[1], " consult see seek note "))
+        return true;
     bool checks = token_in(&words[0], " let let's to we i quick as you now ");
     for (size_t i = 1; i < count; i++)
         if (token_in(&words[i], MORE) && (offers || (checks && i < 4)))
@@ -388,4 +390,44 @@ struct slice text_last_sentence(struct slice text)
     while (sentence_next(&rest, &sentence))
         ;
     return sentence;
+}
+
+/* Does the line begin another question or turn: "Question 2:", "**Q:**", "Next question", "The following are multiple
+ * choice questions", "User:"? */
+static bool begins_question(struct slice line)
+{
+    static const char HEADINGS[] = " question q problem exercise user human instruction pregunta "
+                                   "frage вопрос 问题 問題 ";
+    struct tokens tokens = tokens_of(line);
+    struct token token = {.kind = TOKEN_LINE}, words[4];
+    size_t count = leading_words(line, words, 4);
+    if (count > 1 && token_in(&words[0], " next another new ") &&
+        token_in(&words[1], " question problem "))
+        return true;
+    if (count == 4 && token_is(&words[0], "the") && token_is(&words[1], "following") &&
+        token_in(&words[2], " are is ") && token_in(&words[3], " multiple a "))
+        return true;
+    while (token_next(&tokens, &token) && token.kind == TOKEN_MARK)
+        ;
+    while (token.text.length > 1 && isdigit((unsigned char)slice_end(token.text)[-1]))
+        token.text.length--; /* "Q2" */
+    if (!token_in(&token, HEADINGS))
+        return false;
+    while (token_next(&tokens, &token))
+        if (!token_in(&token, " * _ # ") && !isdigit((unsigned char)token.text.start[0]))
+            return token_in(&token, " : ： ");
+    return false;
+}
+
+struct slice text_before_question(struct slice text)
+{
+    const char *end = slice_end(text), *line = text.start;
+    for (const char *next; line < end; line = next + 1) {
+        next = memchr(line, '\n', (size_t)(end - line));
+        next = next ? next : end;
+        struct slice before = slice_trim(slice_between(text.start, line));
+        if (begins_question(slice_between(line, next)))
+            return before.length ? before : text;
+    }
+    return text;
 }

@@ -104,6 +104,39 @@ static void the_last_definite_statement_wins(void **state)
     GRADE_CASES("choice", "", CASES);
 }
 
+static void another_question_after_the_answer_is_ignored(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"B", "Answer: B\n\nQuestion: Which is red?\nA. sky\nB. sea\nC. rose\nAnswer: C", T},
+        {"C", "Answer: B\n\nQuestion: Which is red?\nA. sky\nB. sea\nC. rose\nAnswer: C", F},
+        {"D", "D\n\n**Q2:** Who sang?\nA. Ann\nB. Bob\nThe answer is A.", T},
+        {"C", "I repeat it.\n\nQuestion: Which is red?\nA. sky\nC. rose\nAnswer: C", T},
+    };
+    GRADE_CASES("choice", "", CASES);
+}
+
+static void an_option_that_leads_or_is_named_at_the_end_is_found(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"E", "E) None of these. A, B, C and D assume a closed system.", T},
+        {"D", "D. All three\n\nA, B and C are each a cause.", T},
+        {"C", "TL;DR: C. A and B are both out.", T},
+        {"B", "Short version: A. Long version: B and C mix up cause and effect.", F},
+        {"B", "A) zinc\nB) tin\nC) lead\n\nBronze is copper with tin.", T},
+        {"B", "A) zinc\nB) tin\nC) lead\n\nIt is not tin.", F},
+        {"B", "A) zinc\nB) tin\nC) lead\n\nIt is tin or lead.", F},
+        {"C", "A) zinc\nB) tin\nC) lead", F},
+        {"C", "A. 12\n\nWhich is heavy?\nA. zinc\nB. tin\nC. lead\n\nC. lead", F},
+        {"E", "The next best step would be option E, a scan. Please consult a doctor.", T},
+        {"A", "If it is dry, the answer is A. If it is wet, it is C.", F},
+        {"C", "If it is dry, the answer is A. If it is wet, it is C.", F},
+        {"C", "If it is dry, it is A. But it rained. The answer is C.", T},
+    };
+    GRADE_CASES("choice", "", CASES);
+}
+
 static void several_letters_are_ambiguous(void **state)
 {
     (void)state;
@@ -182,6 +215,8 @@ int main(void)
         cmocka_unit_test(letters_are_found),
         cmocka_unit_test(words_are_not_taken_for_letters),
         cmocka_unit_test(the_last_definite_statement_wins),
+        cmocka_unit_test(another_question_after_the_answer_is_ignored),
+        cmocka_unit_test(an_option_that_leads_or_is_named_at_the_end_is_found),
         cmocka_unit_test(several_letters_are_ambiguous),
         cmocka_unit_test(choices_in_other_words_are_found),
         cmocka_unit_test(what_is_denied_or_doubted_is_not_chosen),

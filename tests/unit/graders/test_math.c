@@ -8,6 +8,8 @@ static void numbers_are_equal_in_any_form(void **state)
     static const struct grade_case CASES[] = {
         {"\\frac{355}{113}", "$\\boxed{\\pi}$", F},
         {"9", "The number is at least $9$.", F},
+        {"9", "So $\\boxed{9}$.\n\nProblem: Solve $2x = 10$.\n\n$x = \\boxed{5}$", T},
+        {"5", "So $\\boxed{9}$.\n\nProblem: Solve $2x = 10$.\n\n$x = \\boxed{5}$", F},
         {"\\frac{1}{2}", "0.5", T},
         {"\\frac{1}{2}", "1/2", T},
         {"\\frac12", "\\dfrac{1}{2}", T},

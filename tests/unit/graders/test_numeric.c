@@ -85,6 +85,9 @@ static void the_final_answer_is_found(void **state)
         {"18", "She has 16 - 3 - 4 = 9 eggs and makes 9 * 2 = $18 a day.\n#### 18", T},
         {"Natalia sold 48/2 = 24 clips.\n#### 72", "The answer is 72.", T},
         {"72", "#### Step 3: add\nThe answer is 72", T}, /* a heading is no answer */
+        {"72", "#### 72\n\nQuestion: How many legs have 3 cats?\n#### 12", T},
+        {"12", "#### 72\n\nQuestion: How many legs have 3 cats?\n#### 12", F},
+        {"12", "Question 1: How many cats?\nAnswer: 3\nQuestion 2: Legs?\nAnswer: 12", T},
         {"72", "The answer is 72, not 71.", T},
         {"72", "The answer is 71 because 72 is too many.", F},
         {"72", "Answer: 8 * 9 = 72", T},
