@@ -258,6 +258,7 @@ static enum err choose_swept(struct optimizing *o, const char *directory, struct
     enum err err = sweep_points_load(directory, &o->sweep, why);
     if (err)
         return err;
+    o->goal.is_quality_falling |= o->sweep.is_perplexity;
     if (sweep_points_is_estimated(&o->sweep))
         complain(0, "warning: the energy of this sweep is estimated, not measured");
     if ((sweep_points_is_fitted(&o->sweep) || c->data.columns.count) && !c->baseline &&

@@ -174,6 +174,7 @@ static void take_summary(const struct summary *summary, const struct sweep *swee
     str_plain(out->application, sizeof out->application);
     out->watts = ratio(summary->energy.joules, summary->seconds);
     out->quality = summary->accuracy;
+    out->perplexity = summary->perplexity;
     out->idle_w = conditions->idle_w;
     out->queries = summary->completed >= 0 ? (double)summary->completed : UNKNOWN;
     for (size_t i = 0; i < conditions->device_count; i++)
@@ -190,6 +191,7 @@ static void load_attempt(const char *directory, const struct sweep *sweep,
     struct summary summary;
     *out = (struct sweep_measurement){.watts = ratio(attempt->joules, attempt->seconds),
                                       .quality = UNKNOWN,
+                                      .perplexity = UNKNOWN,
                                       .idle_w = UNKNOWN,
                                       .temperature_c = UNKNOWN,
                                       .queries = UNKNOWN};
@@ -209,6 +211,19 @@ static void load_attempt(const char *directory, const struct sweep *sweep,
     if (out->exclusion)
         attempt->joules = attempt->seconds = attempt->plus_minus = attempt->statistical = UNKNOWN;
     summary_release(&summary);
+}
+
+/* The graders' verdicts come before the perplexity. */
+static void choose_quality(struct sweep_points *points)
+{
+    bool graded = false, scored = false;
+    for (size_t i = 0; i < points->sweep.count; i++) {
+        graded |= is_known(points->items[i].quality);
+        scored |= is_known(points->items[i].perplexity);
+    }
+    points->is_perplexity = scored && !graded;
+    for (size_t i = 0; points->is_perplexity && i < points->sweep.count; i++)
+        points->items[i].quality = points->items[i].perplexity;
 }
 
 bool sweep_points_is(const char *directory)
@@ -234,6 +249,7 @@ enum err sweep_points_load(const char *directory, struct sweep_points *out, stru
         load_attempt(directory, sweep, &sweep->attempts[i], &out->items[i]);
         out->idled += !out->items[i].exclusion && has_flag(sweep->attempts[i].flags, "gpu_idle");
     }
+    choose_quality(out);
     return ERR_OK;
 }
 

@@ -38,7 +38,8 @@ struct sweep_measurement {
     char method[24];                    /* of the energy: "estimated" ...; "": not known */
     double joules, plus_minus, seconds; /* as measured, also where the attempt is left out */
     double watts;                       /* mean power of the run */
-    double quality;                     /* accuracy, 0..1; UNKNOWN: not graded */
+    double quality;                     /* accuracy, 0..1, or the perplexity; UNKNOWN: not graded */
+    double perplexity;                  /* of a text that was scored */
     double idle_w, temperature_c;
     double queries;                   /* that were answered */
     double activity[FREQ_ACTIVITIES]; /* of the busiest GPU */
@@ -48,8 +49,9 @@ struct sweep_points {
     struct sweep sweep;              /* energy and time of its attempts are per query or per run */
     struct sweep_measurement *items; /* one for each of its attempts */
     bool is_per_query;
-    long clock;   /* the knob that is the GPU clock; -1: none */
-    size_t idled; /* attempts that are used, and at which the GPU had nothing to do */
+    bool is_perplexity; /* nothing was graded, and texts were scored: lower is better */
+    long clock;         /* the knob that is the GPU clock; -1: none */
+    size_t idled;       /* attempts that are used, and at which the GPU had nothing to do */
 };
 
 bool sweep_points_is(const char *directory); /* a sweep's */

@@ -272,6 +272,17 @@ class Sweeps(OptimizeTest):
         self.assertEqual(other["baseline"]["setting"], "threads=4, batch=1")
         self.assertAlmostEqual(other["savings_pct"]["energy"], 100 * (1 - 50 / 70), places=9)
 
+    def test_a_lower_perplexity_is_better(self):
+        attempts = [((dtype,), {"joules": e, "seconds": 1, "perplexity": p}) for dtype, e, p in (("f16", 10, 8.0), ("q8", 6, 8.1), ("q2", 3, 14.0))]
+        sweep = made_sweep(self.path / "ppl", ("dtype",), attempts)
+        self.assertEqual(self.json(sweep, "--min-quality", "95")["recommended"]["setting"], "dtype=q8")
+        report = self.json(sweep)
+        self.assertEqual(report["recommended"]["setting"], "dtype=q2")
+        self.assertEqual({row["setting"] for row in report["pareto"]}, {"dtype=f16", "dtype=q8", "dtype=q2"})
+        done = ipw(None, "analyze", sweep, "--analysis", "sweep", "--json")
+        rows = json.loads(done.stdout)[str(sweep)]["sweep"]["data"]["settings"]
+        self.assertEqual([row["perplexity"] for row in rows], [14.0, 8.1, 8.0])
+
     def test_bad_attempts_are_left_out_and_said(self):
         bad = [((1, 1), {"joules": 1, "seconds": 1, **why}) for why in
                ({"exit_code": 3}, {"flags": "background_cpu,throttled"}, {"flags": "off_target_clock"}, {"flags": "gpu_lost"})]
