@@ -440,22 +440,36 @@ static bool is_computed(struct slice sentence, const struct number *computed,
     return false;
 }
 
-/* Up to the colon of "has 55 cans: 10 in the bottom row, 9 ...": the parts of a number that a verb led to. */
+/* Does the text only list parts: "10 in the bottom row, 9 in the next"; not "8 pens each, 24 in total"? */
+static bool lists_parts(struct slice text)
+{
+    struct tokens tokens = tokens_of(text);
+    struct token token;
+    struct numbers parts = {.text = text};
+    struct number part;
+    while (token_next(&tokens, &token))
+        if (token_in(&token, " = each per every total altogether all together "))
+            return false;
+    return number_next(&parts, &part) && number_next(&parts, &part);
+}
+
+/* Up to the colon of "has 55 cans: 10 in the bottom row, 9 ...": the parts of a number that a verb led to or that
+ * came first. */
 static struct slice without_breakdown(struct slice sentence)
 {
     const char *colon = memchr(sentence.start, ':', sentence.length);
-    struct number number, part;
-    if (!colon || memchr(colon, '=', (size_t)(slice_end(sentence) - colon)))
+    struct number number;
+    if (!colon || !lists_parts(slice_between(colon, slice_end(sentence))))
         return sentence;
     struct slice kept = slice_between(sentence.start, colon);
-    struct numbers parts = {.text = slice_between(colon, slice_end(sentence))};
     if (!number_last(kept, &number) || colon - slice_end(number.where) > 24 ||
         role_of(kept, number.where) != ROLE_RESULT)
         return sentence;
     struct neighbors near = neighbors_of(kept, number.where);
-    bool several = number_next(&parts, &part) && number_next(&parts, &part);
-    return several && token_in(&near.words[0], " is are was has have had makes totals ") ? kept
-                                                                                         : sentence;
+    bool first = number.where.start == sentence.start && near.next.kind == TOKEN_WORD &&
+                 near.next.text.length;
+    return first || token_in(&near.words[0], " is are was has have had makes totals ") ? kept
+                                                                                       : sentence;
 }
 
 /* The number that a sentence states: the result of its equation, the number that was just computed, or the
@@ -569,8 +583,10 @@ static struct slice without_parenthesis(struct slice text)
 static bool leading(struct slice text, struct number *out)
 {
     struct slice sentence, rest = text;
-    if (!sentence_next(&rest, &sentence) ||
-        !(number_first(sentence, out) || number_in_words(sentence, out)) ||
+    if (!sentence_next(&rest, &sentence))
+        return false;
+    sentence = without_breakdown(sentence);
+    if (!(number_first(sentence, out) || number_in_words(sentence, out)) ||
         out->where.start - sentence.start > 2 || role_of(sentence, out->where) == ROLE_NONE ||
         is_noncommittal(sentence))
         return false;
@@ -631,15 +647,18 @@ bool stated_in_conclusion(struct slice answer, struct number *out)
     return stated == STATED_ONE && !declined && !breaks_off(text, sentence);
 }
 
-/* Does the marker lead to a sentence that only ends with the result: "Answer: he bought 36 and ate 6, so 30"? */
+/* Does the marker lead to an argument, whose result comes last: "Answer: he bought 36 and ate 6, so 30"? */
 static bool is_argument(struct slice sentence)
 {
-    struct tokens tokens = tokens_of(sentence);
-    struct token token = {0};
+    struct slice conclusion = conclusion_of(sentence);
+    struct numbers numbers = {.text = slice_between(sentence.start, conclusion.start)};
+    struct tokens tokens = tokens_of(numbers.text);
+    struct token token;
+    struct number number;
     unsigned words = 0;
     while (token_next(&tokens, &token) && !begins_with_digit(&token))
         words += token.kind == TOKEN_WORD;
-    return words > 1 && conclusion_of(sentence).start > token.text.start;
+    return words > 1 && number_next(&numbers, &number) && number_next(&numbers, &number);
 }
 
 /* A marker is followed by the number. */
