@@ -117,6 +117,18 @@ static void add_ungraded(struct sums *sums, const struct record *record)
                    : "the dataset has no expected answers");
 }
 
+static void add_score(struct sums *sums, const struct record *record)
+{
+    struct jv *evaluation;
+    if (!record->evaluation || !strstr(record->evaluation, "\"score\"") ||
+        jv_parse(record->evaluation, strlen(record->evaluation), &evaluation, NULL) != ERR_OK)
+        return;
+    double score = jv_number(jv_get(evaluation, "score"));
+    if (is_known(score))
+        online_add(&sums->scores, score);
+    jv_free(evaluation);
+}
+
 static double failed_attempts(const struct record *record)
 {
     double sum = 0;
@@ -270,6 +282,7 @@ enum err sums_add(struct sums *sums, const struct record *record)
                  integer_number(record->scored_tokens));
     add_to_ratio(&sums->per_byte, record->negative_log_likelihood,
                  integer_number(record->scored_bytes));
+    add_score(sums, record);
     if (!is_known(record->negative_log_likelihood))
         add_ungraded(sums, record);
     add_energy(sums, record);
