@@ -440,7 +440,7 @@ static const struct option_row ROWS[] = {
     {.name = "quality", .type = OPTION_TEXT, .target = &args.quality, .value = "NAME",
      .help = "quality of a setting: a column, a figure of the runs, or a CSV file"},
     {.name = "quality-better", .type = OPTION_CHOICE, .target = &args.quality_better,
-     .value = "DIRECTION", .help = "lower or higher (default: higher; of perplexities lower)",
+     .value = "WHICH", .help = "lower or higher (default: higher; of perplexities lower)",
      .choices = BETTER},
     {.name = "min-quality", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_QUALITY],
      .value = "PERCENT", .help = "of the baseline's quality", .least = 0, .most = 1000},

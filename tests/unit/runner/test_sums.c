@@ -1,5 +1,6 @@
 #include "support/unit.h"
 
+#include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
 #include "runner/profile/sums.h"
