@@ -68,8 +68,8 @@ test-memcheck: test-setup compile-gcc run-memcheck ## valgrind over the unit and
 test-setup:
 	@tools/setup test
 
-# What is compiled for its tests alone: quick to compile, yet not so slow to run as code that nobody optimized; with
-# asserts, and with the lines of a stack trace.
+# Builds that only run tests: quick to compile, yet faster than unoptimized code; with asserts, and line numbers in
+# stack traces.
 QUICK = -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS='-O1 -g1'
 CLANG = $(QUICK) -DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON
 

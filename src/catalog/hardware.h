@@ -3,7 +3,7 @@
  * when an entry is wrong or contradicts itself; docs/formats.md has the format.
  *
  * An entry of the catalog and a copy of one own nothing; a struct hardware that was parsed
- * (catalog/hardware_json.h) owns its strings, and hardware_release frees them.  A figure that nobody gives
+ * (catalog/hardware_json.h) owns its strings, and hardware_release frees them.  A figure that is not published
  * is UNKNOWN, never 0. */
 #ifndef IPW_CATALOG_HARDWARE_H
 #define IPW_CATALOG_HARDWARE_H
@@ -27,7 +27,7 @@ enum evidence {
 const char *evidence_name(enum evidence evidence);
 
 struct hardware_figure {
-    double value; /* in SI units; UNKNOWN where nobody gives it */
+    double value; /* in SI units; UNKNOWN where it is not published */
     enum evidence evidence;
     double plus_minus;  /* standard uncertainty in the unit of the value; UNKNOWN where not given */
     const char *source; /* one line; never NULL where the value is known */

@@ -53,7 +53,7 @@ const struct model_shape *model_shape_find(const char *name); /* NULL: no decode
 
 struct model_card {
     const char *const *names; /* as published first; ends in NULL */
-    struct model_size size;   /* UNKNOWN where nobody needs it */
+    struct model_size size;   /* UNKNOWN where it is not needed */
     const char *architecture; /* NULL: cannot be built */
 };
 size_t model_card_count(void);

@@ -10,9 +10,11 @@
 
 #include "cli/common.h"
 #include "cli/profile_view.h"
+#include "cli/slurm_options.h"
 #include "core/text.h"
 #include "port/proc.h"
 #include "report/text/profile_report.h"
+#include "rundir/run_path.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
 #include "sampler/session.h"
@@ -26,6 +28,10 @@ static struct profile_command {
     struct profile_options profile;
     unsigned seed, runs;
     struct failed_limit max_failed;
+    const char *shard;
+    unsigned shards;
+    bool merge;
+    struct slurm_command slurm;
     bool resume, overwrite, yes, json, quiet;
     const char *output, *task;
 } command = {
@@ -134,6 +140,14 @@ static const struct option_row ROWS[] = {
      .help = "parent of the run directory (default: runs)"},
     {.name = "name", .type = OPTION_TEXT, .target = &command.profile.name, .value = "NAME",
      .help = "name of the run directory (default: hardware, model, dataset, load)"},
+    {.name = "shard", .type = OPTION_TEXT, .target = &command.shard, .value = "I/N",
+     .help = "ask only every N-th question from the I-th on, for --merge"},
+    {.name = "merge", .type = OPTION_FLAG, .target = &command.merge,
+     .help = "make one run of the shards that are given as arguments"},
+    {.name = "shards", .type = OPTION_COUNT, .target = &command.shards, .value = "N",
+     .help = "with --slurm: split the questions into N shards, and merge them", .least = 1,
+     .most = RUN_PARTS_MOST},
+    SLURM_OPTION_ROWS(command.slurm, "ask the shards"),
     {.name = "resume", .type = OPTION_FLAG, .target = &command.resume,
      .help = "continue the run in that directory"},
     {.name = "overwrite", .type = OPTION_FLAG, .target = &command.overwrite,
@@ -184,6 +198,8 @@ static int complete_options(void)
         profile->idle_s = command.measure.idle_s;
     if (!profile->client || !profile->model)
         return complain_usage(profile->client ? "missing --model" : "missing --client");
+    if (command.shard && !profile_take_shard(profile, command.shard))
+        return complain(EXIT_USAGE, "--shard %s: I/N, with I from 1 to N", command.shard);
     if (command.resume && (command.overwrite || command.yes))
         return complain(EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
     if (command.resume)
@@ -300,11 +316,159 @@ static int measure(void)
     return code;
 }
 
+/* ---- shards ---- */
+
+static int show_merged(const char *directory)
+{
+    struct profile_result result = {0};
+    struct error why = {0};
+    if (summary_load(directory, &result.summary, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    keep_outputs(&result);
+    if (!command.quiet)
+        tell("ipw profile: merged into %s\n", directory);
+    int code = require_answers(&command.max_failed, result.summary.queries, result.summary.failed,
+                               "", directory);
+    summary_release(&result.summary);
+    int written = write_objects();
+    return code ? code : written;
+}
+
+static int end_merge(enum err err, const char *directory, const struct error *why)
+{
+    if (err)
+        return complain(err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s",
+                        why->text);
+    return show_merged(directory);
+}
+
+static int merge(const char *const *runs, size_t count)
+{
+    struct error why = {0};
+    char directory[512];
+    int code = failed_limit_read(&command.max_failed);
+    if (code)
+        return code;
+    enum err err = profile_merge(runs, count, command.profile.output_dir, command.profile.name,
+                                 command.overwrite || command.yes, directory, &why);
+    return end_merge(err, directory, &why);
+}
+
+/* ---- Slurm ---- */
+
+static const char *shard_name(void)
+{
+    return command.profile.name ? command.profile.name : "questions";
+}
+
+static enum err count_left(void *folder, size_t *left, struct error *why)
+{
+    (void)why;
+    *left = profile_shards_left(folder, shard_name(), command.shards, NULL);
+    return ERR_OK;
+}
+
+/* Elements are called as we are: they take --shard, and with it leave all of Slurm alone. */
+static enum err submit_shards(char *folder, struct error *why)
+{
+    char suffix[16];
+    char *last[] = {"--quiet", "--resume", "--name", (char *)shard_name(), "--output-dir", folder,
+                    "--shard", "",         NULL};
+    const struct slurm_work work = {.directory = folder,
+                                    .name = "ipw-profile",
+                                    .same_call = true,
+                                    .command = last,
+                                    .suffix = suffix};
+    size_t count, *parts = calloc(command.shards, sizeof *parts);
+    str_format(suffix, sizeof suffix, "/%u", command.shards);
+    enum err err = parts ? ERR_OK : err_no_memory(why);
+    if (!err)
+        count = profile_shards_left(folder, shard_name(), command.shards, parts);
+    if (!err)
+        err = slurm_command_submit(&command.slurm, &work, command.quiet, parts, &count, why);
+    free(parts);
+    return err;
+}
+
+static int profile_on_slurm(void)
+{
+    struct error why = {0};
+    char folder[512], directory[512];
+    const struct slurm_wait wait = {"shards", command.quiet, count_left, folder};
+    size_t left;
+    int number;
+    if (!profile_shards_folder(&command.profile, folder, sizeof folder))
+        return complain(EXIT_USAGE, "the path of the run directory is too long");
+    if (slurm_command_has(folder) && !command.resume)
+        return complain(EXIT_USAGE, "%s has the shards of a run: --resume continues it", folder);
+    enum err err = submit_shards(folder, &why);
+    if (err)
+        return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+    if (command.slurm.script_only)
+        return EXIT_DONE;
+    proc_block_signals();
+    if (slurm_command_follow(folder, &wait, &left, &number, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    if (number)
+        tell("ipw profile: no longer followed; the job goes on, and the same command with --resume "
+             "collects its shards\n");
+    if (left && !number)
+        complain(EXIT_FAILED,
+                 "%zu of %u shards have not ended: see the logs in %s/slurm; the same command with "
+                 "--resume submits them again",
+                 left, command.shards, folder);
+    if (number || left)
+        return number ? 128 + number : EXIT_FAILED;
+    err = profile_merge_shards(&command.profile, folder, shard_name(), command.shards,
+                               command.overwrite || command.yes, directory, &why);
+    return end_merge(err, directory, &why);
+}
+
+/* An element that is requeued after its shard has ended has nothing to do. */
+static bool is_done(void)
+{
+    const struct profile_options *profile = &command.profile;
+    return profile->name && profile->output_dir &&
+           profile_shard_is_complete(profile->output_dir, profile->name, profile->shard,
+                                     profile->shards);
+}
+
+static int check_slurm(void)
+{
+    int code = slurm_command_check(&command.slurm);
+    if (code)
+        return code;
+    if (command.slurm.on != (command.shards > 0))
+        return complain(EXIT_USAGE,
+                        command.shards ? "--shards needs --slurm" : "--slurm needs --shards N");
+    if (command.slurm.on && command.runs > 1)
+        return complain(EXIT_USAGE, "--slurm and --repeat-runs are mutually exclusive");
+    for (size_t i = 0; command.slurm.on && i < command.profile.client_params.count; i++)
+        if (str_starts(command.profile.client_params.items[i].key, "header."))
+            return complain(EXIT_USAGE, "a header may be a secret, and a batch script is no place "
+                                        "for one: set IPW_API_KEY in the environment");
+    return -1;
+}
+
 static int profile_main(const char **words, size_t count)
 {
-    (void)words, (void)count;
-    int code = complete_options();
-    return code < 0 ? measure() : code;
+    bool element = command.slurm.on && command.shard;
+    if (command.merge)
+        return count ? merge(words, count) : complain_usage("missing run directories to --merge");
+    if (count)
+        return complain(EXIT_USAGE, "unexpected argument '%s'; see --help", words[0]);
+    if (element) { /* what is asked for is asked of the merged run */
+        command.overwrite = command.yes = command.json = false;
+        command.output = NULL;
+    }
+    int code = element ? -1 : check_slurm();
+    if (code < 0)
+        code = complete_options();
+    if (code >= 0)
+        return code;
+    if (element && is_done())
+        return EXIT_DONE;
+    return command.slurm.on && !element ? profile_on_slurm() : measure();
 }
 
 const struct command command_profile = {
@@ -326,7 +490,12 @@ const struct command command_profile = {
         "--repeat-runs N repeats the run as a whole, with its idle baseline and warm-up: `ipw "
         "compare`\n"
         "needs several runs per side to tell a difference from the variation between runs.\n\n"
+        "--shard I/N asks a part of the questions, --merge RUN... makes one run of all parts, and "
+        "--slurm\n"
+        "--shards N does both in a Slurm job array (docs/slurm.md).\n\n"
         "`ipw list -v` shows clients, datasets and graders with their parameters (K=V).",
     .rows = ROWS,
+    .words = WORDS_ANY,
+    .takes_runs = true,
     .run = profile_main,
 };

@@ -74,13 +74,15 @@ const struct command command_report = {
         "one HTML page: what was measured and how well, figures with uncertainty, power over time\n"
         "with every request, distributions, fits, tables and, for several runs, the Pareto "
         "frontier\n"
-        "of accuracy and energy.\n\n"
+        "of accuracy and energy. Of a sweep: what its best setting saves, all settings, a "
+        "chart.\n\n"
         "The page is self-contained: it needs no network and no server. The default is "
         "report.html\n"
         "in the first DIR.",
     .rows = ROWS,
     .words = WORDS_ANY,
     .takes_runs = true,
+    .takes_sweeps = true,
     .required = "missing run directory",
     .run = report_main,
 };

@@ -187,7 +187,6 @@ static enum err set_how(struct sweep *sweep)
     sweep->reruns = args.reruns;
     sweep->cooldown_s = args.cooldown_s;
     sweep->cooldown_c = args.cooldown_c;
-    sweep->slurm = args.slurm.on;
     sweep->started_at = seconds(clock_wall());
     sweep->starts = 1;
     sweep->seed = is_known(args.seed) ? (unsigned)args.seed : (unsigned)sweep->started_at;
@@ -209,7 +208,7 @@ static enum err plan(struct sweep *sweep, const char **words, size_t count, stru
         err = err_explain(why, set_command(sweep, words, count));
     if (!err)
         err = err_explain(why, add_options(sweep));
-    if (!err && sweep->slurm)
+    if (!err && args.slurm.on)
         err = check_no_secrets(sweep, why);
     if (!err && sweep->control)
         err = sweep_control_check(sweep, why);
@@ -448,24 +447,30 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
 
 /* ---- Slurm ---- */
 
-static void tell_script(const char *script, const char *job)
+struct collecting {
+    struct sweep *sweep;
+    struct run_writer *writer;
+};
+
+static enum err collect(void *context, size_t *left, struct error *why)
 {
-    struct text line = {0};
-    text_addf(&line, "%s\n", script);
-    if (!job)
-        (void)put_output(&line);
-    else if (!args.quiet)
-        tell("ipw sweep: submitted job %s: %s\n", job, script);
-    text_release(&line);
+    struct collecting *collecting = context;
+    enum err err = sweep_collect(collecting->sweep, collecting->writer, why);
+    *left = sweep_unfinished(collecting->sweep, NULL);
+    return err;
 }
 
 static int follow(struct sweep *sweep, struct run_writer *writer)
 {
-    const struct slurm_follow view = slurm_command_view("settings", args.quiet);
+    struct collecting collecting = {sweep, writer};
+    const struct slurm_wait wait = {"settings", args.quiet, collect, &collecting};
     struct error why = {0};
     size_t left;
     int number;
-    if (sweep_array_follow(sweep, writer, &view, &left, &number, &why))
+    enum err err = slurm_command_follow(writer->directory, &wait, &left, &number, &why);
+    if (!err && !left && !number && !sweep->ended)
+        err = sweep_finish(sweep, writer, &why);
+    if (err)
         return complain(EXIT_FAILED, "%s", why.text);
     if (number) {
         tell("ipw sweep: no longer followed; the job goes on, and `ipw sweep --resume %s` collects "
@@ -482,14 +487,29 @@ static int follow(struct sweep *sweep, struct run_writer *writer)
     return shown ? shown : has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
 }
 
+static enum err submit(const struct sweep *sweep, char *directory, size_t *count, struct error *why)
+{
+    char *command[] = {"sweep", "--resume", directory, "--point", "", NULL};
+    const struct slurm_work work = {
+        .directory = directory, .name = "ipw-sweep", .command = command, .suffix = ""};
+    size_t *points = malloc((sweep->point_count + 1) * sizeof *points);
+    if (!points)
+        return err_no_memory(why);
+    *count = sweep_unfinished(sweep, points);
+    for (size_t i = 0; i < *count; i++)
+        points[i]++; /* as users count them */
+    enum err err = slurm_command_submit(&args.slurm, &work, args.quiet, points, count, why);
+    free(points);
+    return err;
+}
+
 /* Without --slurm, what was submitted is collected, and nothing is measured here. */
 static int execute_on_slurm(struct sweep *sweep, struct run_writer *writer)
 {
     struct error why = {0};
     size_t count;
     if (args.slurm.on) {
-        enum err err = sweep_array_submit(sweep, writer, &args.slurm.options,
-                                          !args.slurm.script_only, tell_script, &count, &why);
+        enum err err = submit(sweep, writer->directory, &count, &why);
         if (err)
             return usage_or_failure(err, &why);
         if (!args.quiet)
@@ -510,11 +530,11 @@ static int resume(const char **words, size_t count)
                         args.knobs.count ? "--knob" : "--control");
     enum err err = args.dry_run ? sweep_load(args.resume, &sweep, &why)
                    : args.point
-                       ? sweep_array_open_point(&sweep, args.resume, args.point - 1, &writer, &why)
+                       ? sweep_wait_for_point(&sweep, args.resume, args.point - 1, &writer, &why)
                        : sweep_reopen(&sweep, args.resume, &writer, &why);
     if (err)
         return usage_or_failure(err, &why);
-    bool arrays = (sweep.slurm || sweep.job_count || args.slurm.on) && !args.point;
+    bool arrays = (args.slurm.on || slurm_command_has(args.resume)) && !args.point;
     if (arrays && count)
         err = err_set(&why, ERR_USAGE, "the command of a sweep on Slurm cannot be changed");
     if (!err && (args.point || arrays) && is_known(sweep.time_exponent))
@@ -551,7 +571,7 @@ static int begin(const char **words, size_t count)
     struct error why = {0};
     enum err err = plan(&sweep, words, count, &why);
     int code;
-    if (!err && !args.dry_run && !sweep.slurm)
+    if (!err && !args.dry_run && !args.slurm.on)
         err = take_control(&sweep, true, &control, &why);
     if (err) {
         code = usage_or_failure(err, &why);
@@ -561,7 +581,8 @@ static int begin(const char **words, size_t count)
         code = usage_or_failure(err, &why);
         (void)!sweep_control_end(control, &why); /* nothing was set */
     } else {
-        code = sweep.slurm ? execute_on_slurm(&sweep, &writer) : execute(&sweep, &writer, control);
+        code =
+            args.slurm.on ? execute_on_slurm(&sweep, &writer) : execute(&sweep, &writer, control);
         run_writer_close(&writer);
     }
     sweep_release(&sweep);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/common.h"
+#include "core/text.h"
 
 int slurm_command_check(struct slurm_command *command)
 {
@@ -20,40 +21,74 @@ int slurm_command_check(struct slurm_command *command)
     return 0;
 }
 
+bool slurm_command_has(const char *directory)
+{
+    return slurm_was_used(directory);
+}
+
+static bool is_quiet;
+
+static void tell_script(const char *script, const char *job)
+{
+    struct text line = {0};
+    text_addf(&line, "%s\n", script);
+    if (!job)
+        (void)put_output(&line);
+    else if (!is_quiet)
+        tell("ipw: submitted job %s: %s\n", job, script);
+    text_release(&line);
+}
+
+enum err slurm_command_submit(const struct slurm_command *command, const struct slurm_work *work,
+                              bool quiet, size_t *parts, size_t *count, struct error *why)
+{
+    is_quiet = quiet;
+    return slurm_submit(work, &command->options, parts, count, !command->script_only, tell_script,
+                        why);
+}
+
 /* What was shown last. */
-static struct {
-    const char *unit;
-    bool quiet, told_unreachable;
+struct shown {
+    const struct slurm_wait *wait;
+    bool told_unreachable;
     size_t left, running, queued;
-} shown;
+};
+
+static enum err collect(void *context, size_t *left, struct error *why)
+{
+    const struct slurm_wait *wait = ((struct shown *)context)->wait;
+    return wait->collect(wait->context, left, why);
+}
 
 static void show(void *context, size_t left, const struct slurm_queue *queue)
 {
+    struct shown *shown = context;
     size_t pending = queue->count - queue->running;
-    (void)context;
-    shown.told_unreachable = false;
-    if (shown.quiet ||
-        (shown.left == left && shown.running == queue->running && shown.queued == queue->count))
+    bool same =
+        shown->left == left && shown->running == queue->running && shown->queued == queue->count;
+    shown->told_unreachable = false;
+    if (shown->wait->quiet || same)
         return;
-    shown.left = left;
-    shown.running = queue->running;
-    shown.queued = queue->count;
-    tell("ipw: %zu %s left; %zu elements running, %zu pending%s%s%s\n", left, shown.unit,
+    shown->left = left;
+    shown->running = queue->running;
+    shown->queued = queue->count;
+    tell("ipw: %zu %s left; %zu elements running, %zu pending%s%s%s\n", left, shown->wait->unit,
          queue->running, pending, pending && queue->reason[0] ? " (" : "",
          pending ? queue->reason : "", pending && queue->reason[0] ? ")" : "");
 }
 
 static void unreachable(void *context, const char *why)
 {
-    (void)context;
-    if (!shown.told_unreachable)
+    struct shown *shown = context;
+    if (!shown->told_unreachable)
         tell("ipw: Slurm does not answer, trying again: %s\n", why);
-    shown.told_unreachable = true;
+    shown->told_unreachable = true;
 }
 
-struct slurm_follow slurm_command_view(const char *unit, bool quiet)
+enum err slurm_command_follow(const char *directory, const struct slurm_wait *wait, size_t *left,
+                              int *signal, struct error *why)
 {
-    shown.unit = unit;
-    shown.quiet = quiet;
-    return (struct slurm_follow){.show = show, .unreachable = unreachable};
+    struct shown shown = {.wait = wait};
+    const struct slurm_follow follow = {collect, show, unreachable, &shown};
+    return slurm_follow(directory, &follow, left, signal, why);
 }

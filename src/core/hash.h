@@ -1,5 +1,5 @@
 /* Hashes that are the same on every machine and in every version: FNV-1a with 64 bits.  They name content and
- * fill hash tables; they are no protection against someone who looks for collisions.  Pure. */
+ * fill hash tables; they do not resist deliberate collisions.  Pure. */
 #ifndef IPW_CORE_HASH_H
 #define IPW_CORE_HASH_H
 

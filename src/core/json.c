@@ -32,6 +32,13 @@ static size_t unescaped_length(const unsigned char *s, const unsigned char *end)
     return (size_t)(at - s);
 }
 
+/* Of a control character; formatting it is slow where an answer is made of them. */
+static void add_escape(struct text *out, unsigned char c)
+{
+    static const char DIGITS[] = "0123456789abcdef";
+    text_add_bytes(out, (const char[]){'\\', 'u', '0', '0', DIGITS[c >> 4], DIGITS[c & 15]}, 6);
+}
+
 static void add_quoted_bytes(struct text *out, const char *bytes, size_t length)
 {
     text_add_bytes(out, "\"", 1);
@@ -56,9 +63,9 @@ static void add_quoted_bytes(struct text *out, const char *bytes, size_t length)
         else if (*s == '\t')
             text_add(out, "\\t");
         else if (*s < 0x20 || *s == 0x7F)
-            text_addf(out, "\\u%04x", *s);
+            add_escape(out, *s);
         else if (*s == 0xC2 && s[1] < 0xA0) /* C1 controls, such as CSI */
-            text_addf(out, "\\u%04x", s[1]);
+            add_escape(out, s[1]);
         else
             text_add_bytes(out, (const char *)s, n);
         s += n;

@@ -81,7 +81,7 @@ extern const struct grader_driver *const GRADER_DRIVERS[];
 
 const struct grader_driver *grader_driver_find(const char *name, struct error *why);
 
-/* The grader for an expected answer when nobody named one: choice for a letter, numeric for a number, math for
+/* The grader for an expected answer when none was named: choice for a letter, numeric for a number, math for
  * LaTeX, contains for a few words.  NULL for longer texts, which none of them can grade, and for "". */
 const char *grader_default(const char *expected);
 

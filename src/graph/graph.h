@@ -43,7 +43,7 @@ const char *graph_op_name(enum graph_op op); /* "conv_transpose" */
 enum graph_kind graph_op_kind(enum graph_op op);
 double graph_op_elementwise(enum graph_op op); /* operations per output element */
 
-/* The components of a decoder by which work, bytes and energy are told apart, in the order of a pass. */
+/* The components of a decoder that work, bytes and energy are broken down by, in the order of a pass. */
 enum decoder_component {
 #define DECODER_COMPONENT(constant, name, label) DECODER_##constant,
 #include "graph/decoder_components.def"

@@ -413,7 +413,7 @@ enum err watchdog_start(struct watchdog *watchdog, int hold, char *const argv[],
     if (pid == 0) {
         close(ends[1]);
         setsid();
-        pid = fork(); /* so that nobody here waits for it */
+        pid = fork(); /* so that this process need not wait for it */
         if (pid == 0)
             watch(ends[0], hold, argv);
         _exit(pid < 0);
@@ -455,7 +455,7 @@ enum err proc_find(const char *name, char *to, size_t size)
     const char *path = getenv("PATH");
     while (path && *path) {
         size_t length = strcspn(path, ":");
-        /* An empty entry would mean the working directory, which nobody asks for on purpose. */
+        /* An empty entry would mean the working directory, which is never intended. */
         if (length && str_format(to, size, "%.*s/%s", (int)length, path, name) && may_run(to))
             return ERR_OK;
         path += length;

@@ -172,16 +172,40 @@ static void outcome_of(struct csv_grid *grid, const struct log_name *name, struc
     }
 }
 
+/* experiment_summary.log, where there is no other: "Run 1_01 : 114s (freq: 1410MHz, status: success)" */
+static void outcome_in_text(char *text, const struct log_name *name, struct freq_point *point)
+{
+    char begin[64], *rest = NULL;
+    (void)str_format(begin, sizeof begin, "Run %s :", name->run_id);
+    for (char *line = strtok_r(text, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest)) {
+        double seconds, mhz;
+        const char *at = strstr(line, begin), *freq = at ? strstr(at, "(freq: ") : NULL;
+        if (!freq || !digits(freq + 7, &mhz) || mhz != name->mhz)
+            continue;
+        at += strlen(begin);
+        if (digits(at + strspn(at, " "), &seconds))
+            point->raw_time_s = seconds;
+        if (!strstr(freq, "status: success"))
+            point->flags |= FREQ_FAILED;
+    }
+}
+
 static void read_outcome(const char *folder, const struct log_name *name, struct freq_point *point)
 {
     char path[FILE_PATH_MAX];
     struct text bytes = {0};
     struct csv_grid grid = {0};
     struct error ignored;
-    if (!name->run_id[0] || !str_format(path, sizeof path, "%s/timing_summary.log", folder) ||
-        !file_is_regular(path) || file_read(path, FILE_SMALL, &bytes, &ignored))
+    if (!name->run_id[0] || !str_format(path, sizeof path, "%s/timing_summary.log", folder))
         return;
-    if (bytes.length && csv_grid_read(bytes.bytes, bytes.length, &grid, &ignored) == ERR_OK)
+    bool is_table = file_is_regular(path);
+    if (!is_table && !str_format(path, sizeof path, "%s/experiment_summary.log", folder))
+        return;
+    if (!file_is_regular(path) || file_read(path, FILE_SMALL, &bytes, &ignored))
+        return;
+    if (bytes.length && !is_table)
+        outcome_in_text(bytes.bytes, name, point);
+    else if (bytes.length && csv_grid_read(bytes.bytes, bytes.length, &grid, &ignored) == ERR_OK)
         outcome_of(&grid, name, point);
     csv_grid_release(&grid);
     text_release(&bytes);
@@ -247,7 +271,9 @@ struct log_rows {
 static enum err read_rows(struct text *bytes, struct log_rows *out)
 {
     struct gpu_log log = {0};
-    for (char *at = bytes->bytes, *end; at && (end = strchr(at, '\n')); at = end + 1) {
+    const char *last = bytes->bytes + bytes->length;
+    for (char *at = bytes->bytes, *end; (end = memchr(at, '\n', (size_t)(last - at)));
+         at = end + 1) {
         struct gpu_log_row row;
         *end = '\0';
         enum gpu_log_line kind = gpu_log_line(&log, at, &row);

@@ -62,6 +62,10 @@ enum err journal_append_reserved(struct journal *journal, const struct text *lin
 enum err journal_sync(struct journal *journal, struct error *why) MUST_USE;
 void journal_close(struct journal *journal);
 
+/* Of a `run` line: the journal is made of those of several runs, and its records are given in the order of their
+ * keys. */
+#define JOURNAL_MERGED "merged"
+
 /* What the first line of each start says. */
 struct journal_header {
     enum run_kind kind;

@@ -367,6 +367,7 @@ struct journal_index {
     unsigned last_window;
     struct jv *kind;  /* what every record says it is */
     uint64_t starts;  /* `run` lines so far */
+    bool by_key;      /* several runs in one: records are given in the order of their keys */
     uint64_t damaged; /* lines that cannot be read, as far as that was seen */
 };
 
@@ -401,7 +402,10 @@ static enum err add_parsed(struct journal_index *index, const struct line *line,
     if (err || !value)
         return err;
     const char *kind = jv_text(jv_get(value, "kind")), *key = jv_text(jv_get(value, "key"));
-    index->starts += kind && strcmp(kind, "run") == 0; /* it has no key: it is always parsed */
+    if (kind && strcmp(kind, "run") == 0) { /* it has no key: it is always parsed */
+        index->starts++;
+        index->by_key = index->by_key || jv_bool(jv_get(value, JOURNAL_MERGED), false);
+    }
     if (kind && key) {
         const struct skimmed skimmed = {kind, key, strlen(kind), strlen(key)};
         err = add_entry(index, line, &skimmed, why);
@@ -533,10 +537,10 @@ static enum err keep_group(struct group group, struct journal_index *index, size
     }
     if (queries == 0)
         return ERR_OK;
-    uint64_t query_at = offset_of(&group.entries[last]);
+    uint64_t order = index->by_key ? group.entries[last].order : offset_of(&group.entries[last]);
     for (size_t i = first_of_try(&group, last, queries); i < group.count; i++)
         index->entries[(*kept)++] =
-            (struct entry){query_at << 1 | (i != last), group.entries[i].where};
+            (struct entry){order << 1 | (i != last), group.entries[i].where};
     return ERR_OK;
 }
 

@@ -45,6 +45,20 @@ void json_field_clear(const struct json_field *field, void *object)
     }
 }
 
+void json_field_copy(const struct json_field *field, const void *from, void *to)
+{
+    static const size_t SIZES[] = {
+        [FIELD_TEXT] = sizeof(const char *),
+        [FIELD_NUMBER] = sizeof(double),
+        [FIELD_INTEGER] = sizeof(int64_t),
+        [FIELD_WHOLE] = sizeof(double),
+        [FIELD_TRUTH] = sizeof(int8_t),
+        [FIELD_JSON] = sizeof(struct json_any),
+        [FIELD_METADATA] = sizeof(struct json_any),
+    };
+    memcpy(member_at(field, to), member_of(field, from), SIZES[field->type]);
+}
+
 const char *json_field_text(const struct json_field *field, const void *object)
 {
     return field->type == FIELD_TEXT ? *(const char *const *)member_of(field, object) : NULL;

@@ -24,7 +24,7 @@ enum json_field_type {
     FIELD_WHOLE,    /* double that is stored as an integer; UNKNOWN */
     FIELD_TRUTH,    /* int8_t: 1, 0, or -1 for unknown */
     FIELD_JSON,     /* struct json_any */
-    FIELD_METADATA, /* likewise: an object of keys that nobody knows beforehand */
+    FIELD_METADATA, /* likewise: an object whose keys are not known beforehand */
 };
 
 #define INTEGER_UNKNOWN INT64_MIN
@@ -59,6 +59,7 @@ struct json_field {
 };
 
 void json_field_clear(const struct json_field *field, void *object);
+void json_field_copy(const struct json_field *field, const void *from, void *to);
 bool json_field_is_known(const struct json_field *field, const void *object);
 
 /* Numbers of any type as a double; UNKNOWN for what is none, a flag counts 1 or 0. */

@@ -454,7 +454,7 @@ static enum err add_directory(struct layers_results *into, const char *path, str
     if (code == GLOB_NOSPACE)
         err = err_no_memory(why);
     for (size_t i = 0; !code && !err && i < found.gl_pathc; i++)
-        if (file_is_regular(found.gl_pathv[i])) /* else who reads the run reports it */
+        if (file_is_regular(found.gl_pathv[i])) /* else the reader of the run reports it */
             err = add_file(into, found.gl_pathv[i], why);
     globfree(&found);
     return err;

@@ -413,3 +413,55 @@ void run_shards_release(struct run_shards *shards)
     free((void *)shards->paths);
     *shards = (struct run_shards){0};
 }
+
+/* ---- parts ---- */
+
+void run_part_name(const struct run_part *part, char *to, size_t size)
+{
+    to[0] = '\0';
+    if (part->of)
+        str_format(to, size, "%u/%u", part->number, part->of);
+}
+
+bool run_part_parse(const char *text, struct run_part *out)
+{
+    char number[16];
+    uint64_t first, second;
+    const char *slash = strchr(text, '/');
+    size_t length = slash ? (size_t)(slash - text) : sizeof number;
+    *out = (struct run_part){0};
+    if (length >= sizeof number)
+        return false;
+    memcpy(number, text, length);
+    number[length] = '\0';
+    if (parse_u64(number, &first) || parse_u64(slash + 1, &second) || first < 1 || first > second ||
+        second > RUN_PARTS_MOST)
+        return false;
+    *out = (struct run_part){(unsigned)first, (unsigned)second};
+    return true;
+}
+
+bool run_part_suffix(const struct run_part *part, char *name, size_t size)
+{
+    size_t length = strlen(name);
+    return str_format(name + length, size - length, "_shard%uof%u", part->number, part->of);
+}
+
+size_t run_part_stem(const char *path)
+{
+    size_t length = strlen(path);
+    const char *at = path, *found = NULL;
+    while ((at = strstr(at, "_shard")))
+        found = at++;
+    unsigned number, of;
+    int used = 0;
+    bool ours =
+        found && sscanf(found, "_shard%uof%u%n", &number, &of, &used) == 2 && found[used] == '\0';
+    return ours ? (size_t)(found - path) : length;
+}
+
+bool run_part_path(const char *folder, const char *name, const struct run_part *part, char *to,
+                   size_t size)
+{
+    return str_format(to, size, "%s/%s", folder, name) && run_part_suffix(part, to, size);
+}

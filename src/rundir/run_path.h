@@ -65,6 +65,27 @@ bool run_repeat_name(const struct run_repeat *repeat, char *name, size_t size);
  * without either. */
 size_t run_path_stem(const char *path);
 
+/* ---- parts ---- */
+
+/* Part `number` (from 1) of `of`; zeros: no part. */
+struct run_part {
+    unsigned number, of;
+};
+
+/* As options and the settings of a journal have it: "2/4"; "" for no part. */
+enum { RUN_PART_MAX = 32, RUN_PARTS_MOST = 10000 };
+#define RUN_PART_KEY "shard"
+void run_part_name(const struct run_part *part, char *to, size_t size);
+bool run_part_parse(const char *text, struct run_part *out);
+
+/* Appends "_shard2of4" to the name of a directory; false when it does not fit.  The length of a path without that. */
+bool run_part_suffix(const struct run_part *part, char *name, size_t size);
+size_t run_part_stem(const char *path);
+
+/* FOLDER/NAME_shard2of4; false when it does not fit. */
+bool run_part_path(const char *folder, const char *name, const struct run_part *part, char *to,
+                   size_t size);
+
 /* ---- files of a run directory ---- */
 
 enum run_file {

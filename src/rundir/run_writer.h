@@ -40,4 +40,12 @@ enum err run_writer_finish(struct run_writer *writer, const struct summary *summ
                            struct error *why) MUST_USE;
 void run_writer_close(struct run_writer *writer);
 
+/* ---- run_parts.c ---- */
+
+/* Joins the files of all parts, given in any order, in a new directory: each start of a part becomes a start of the run,
+ * with its spans and samples, and the journal says that its records are in the order of their keys.  The summary and
+ * the stores are the caller's.  ERR_USAGE: the directories are not all parts of one run, once each. */
+enum err run_parts_merge(const char *const *directories, size_t count, const char *to,
+                         struct error *why) MUST_USE;
+
 #endif

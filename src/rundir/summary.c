@@ -506,6 +506,31 @@ void summary_conditions_from_json(const struct jv *value, struct summary_conditi
     *out = summary.conditions;
 }
 
+bool summary_is_complete(const char *directory)
+{
+    struct summary summary;
+    bool complete = summary_load(directory, &summary, NULL) == ERR_OK && summary.interrupted == 0;
+    summary_release(&summary);
+    return complete;
+}
+
+static bool agree(const struct summary *parts, size_t count, const struct json_field *field)
+{
+    const char *first = text_or_empty(json_field_text(field, &parts[0]));
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(first, text_or_empty(json_field_text(field, &parts[i]))) != 0)
+            return false;
+    return true;
+}
+
+void summary_common(const struct summary *parts, size_t count, struct summary *out)
+{
+    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
+        if (field->role == SUMMARY_IS_FIELD && !str_starts(field->at.path, "ipw.") &&
+            (field->at.type != FIELD_TEXT || agree(parts, count, &field->at)))
+            json_field_copy(&field->at, &parts[0], out);
+}
+
 enum err summary_save(const char *directory, const struct summary *summary, struct error *why)
 {
     struct text text = {0};

@@ -1,4 +1,3 @@
-#define _DEFAULT_SOURCE /* realpath */
 #include "rundir/sweep.h"
 
 #include <math.h>
@@ -60,11 +59,6 @@ void sweep_release(struct sweep *sweep)
     for (size_t i = 0; i < sweep->count; i++)
         sweep_attempt_release(&sweep->attempts[i]);
     free(sweep->attempts);
-    for (size_t i = 0; i < sweep->job_count; i++) {
-        free(sweep->jobs[i].id);
-        free(sweep->jobs[i].points);
-    }
-    free(sweep->jobs);
     free(sweep->uncontrolled);
     free(sweep->mode);
     *sweep = (struct sweep){0};
@@ -188,7 +182,6 @@ static void put_settings(const struct sweep *sweep, struct text *out)
     json_integer(&json, "reruns", sweep->reruns);
     json_number(&json, "cooldown_s", sweep->cooldown_s);
     json_number(&json, "cooldown_c", sweep->cooldown_c);
-    json_bool(&json, "slurm", sweep->slurm);
     json_object_end(&json);
 }
 
@@ -259,10 +252,17 @@ static enum err append_line(struct run_writer *writer, const struct text *line, 
 /* In the folder of the attempt, until sweep_collect has it in the journal. */
 static const char STATE_FILE[] = "attempt.json";
 
-static enum err put_state(const char *directory, size_t point, unsigned repeat,
-                          const struct text *line, struct error *why)
+/* One that is to be made again has not ended. */
+static enum err put_state(const struct sweep *sweep, const char *directory, size_t point,
+                          unsigned repeat, const struct text *line, struct error *why)
 {
     char folder[FILE_PATH_MAX];
+    for (size_t i = 0; i < sweep->count; i++) {
+        const struct sweep_attempt *made = &sweep->attempts[i];
+        if (made->point == point && made->repeat == repeat && sweep_is_spoiled(made) &&
+            made->tries <= sweep->reruns)
+            return ERR_OK;
+    }
     return sweep_folder(directory, point, repeat, folder, sizeof folder)
                ? run_dir_put(folder, STATE_FILE, line, why)
                : err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
@@ -277,7 +277,7 @@ enum err sweep_add(struct sweep *sweep, struct run_writer *writer,
     put_attempt(sweep, attempt, &line);
     enum err err = keep_attempt(sweep, attempt) ? err_no_memory(why) : ERR_OK;
     if (!err)
-        err = sweep->only ? put_state(writer->directory, point, repeat, &line, why)
+        err = sweep->only ? put_state(sweep, writer->directory, point, repeat, &line, why)
                           : append_line(writer, &line, why);
     text_release(&line);
     return err;
@@ -415,7 +415,6 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
     sweep->reruns = count_in(settings, "reruns");
     sweep->cooldown_s = jv_number(jv_get(settings, "cooldown_s"));
     sweep->cooldown_c = jv_number(jv_get(settings, "cooldown_c"));
-    sweep->slurm = jv_bool(jv_get(settings, "slurm"), false);
     enum err err = take_words(jv_get(settings, "knobs"), &sweep->knobs, &sweep->knob_count);
     if (!err)
         err = take_points(jv_get(settings, "points"), sweep);
@@ -475,39 +474,6 @@ static void take_retry(const struct jv *line, struct sweep *sweep)
     sweep->ended = false;
 }
 
-/* Takes the points over. */
-static enum err keep_job(struct sweep *sweep, const char *id, size_t *points, size_t count)
-{
-    struct sweep_job *jobs = realloc(sweep->jobs, (sweep->job_count + 1) * sizeof *jobs);
-    if (jobs)
-        sweep->jobs = jobs;
-    char *copy = jobs ? strdup(id) : NULL;
-    if (!copy || !points) {
-        free(copy);
-        free(points);
-        return ERR_NO_MEMORY;
-    }
-    jobs[sweep->job_count++] = (struct sweep_job){copy, points, count};
-    return ERR_OK;
-}
-
-static enum err take_job(const struct jv *line, struct sweep *sweep)
-{
-    const char *id = jv_text(jv_get(line, "job"));
-    const struct jv *list = jv_get(line, "points");
-    size_t count = 0, *points = calloc(jv_count(list) + 1, sizeof *points);
-    if (!id || strspn(id, "0123456789") != strlen(id) || !*id) {
-        free(points);
-        return ERR_OK;
-    }
-    for (const struct jv *item = jv_first(list); points && item; item = jv_next(item)) {
-        double point = jv_number(item);
-        points[count++] = point >= 1 && point <= (double)sweep->point_count ? (size_t)point - 1
-                                                                            : sweep->point_count;
-    }
-    return keep_job(sweep, id, points, count);
-}
-
 static enum err take_added(const struct jv *line, struct sweep *sweep)
 {
     char **words = NULL;
@@ -525,8 +491,6 @@ static enum err take_line(void *context, const struct jv *line)
     const char *kind = jv_text(jv_get(line, "kind"));
     if (kind && strcmp(kind, "retry") == 0)
         take_retry(line, sweep);
-    if (kind && strcmp(kind, "job") == 0)
-        return take_job(line, sweep);
     if (kind && strcmp(kind, "run") == 0)
         return take_header(line, sweep);
     if (kind && strcmp(kind, "point") == 0)
@@ -704,55 +668,6 @@ enum err sweep_retry_failed(struct sweep *sweep, struct run_writer *writer, stru
         text_release(&line);
     }
     return err;
-}
-
-/* ---- job arrays ---- */
-
-enum err sweep_add_job(struct sweep *sweep, struct run_writer *writer, const char *id,
-                       const size_t *points, size_t count, struct error *why)
-{
-    struct text line = {0};
-    struct json json;
-    size_t *copy = malloc((count + 1) * sizeof *copy);
-    if (copy)
-        memcpy(copy, points, count * sizeof *copy);
-    json_init(&json, &line, false);
-    json_object(&json, NULL);
-    json_string(&json, "kind", "job");
-    json_string(&json, "job", id);
-    json_array(&json, "points");
-    for (size_t i = 0; i < count; i++)
-        json_integer(&json, NULL, (int64_t)points[i] + 1);
-    json_array_end(&json);
-    json_object_end(&json);
-    enum err err = err_explain(why, keep_job(sweep, id, copy, count));
-    if (!err)
-        err = append_line(writer, &line, why);
-    text_release(&line);
-    return err;
-}
-
-enum err sweep_script_place(const char *directory, struct sweep_script *out, struct error *why)
-{
-    char *whole = realpath(directory, NULL);
-    bool fits = whole && str_copy(out->directory, sizeof out->directory, whole) &&
-                str_format(out->folder, sizeof out->folder, "%s/slurm", whole);
-    enum err err = fits ? run_dir_make(out->folder, why)
-                        : err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
-    free(whole);
-    for (unsigned number = 1; !err; number++) {
-        if (!str_format(out->path, sizeof out->path, "%s/array-%u.sh", out->folder, number))
-            err = err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
-        else if (!file_exists(out->path))
-            break;
-    }
-    return err;
-}
-
-enum err sweep_script_write(const struct sweep_script *script, const struct text *content,
-                            struct error *why)
-{
-    return run_dir_put(script->folder, script->path + strlen(script->folder) + 1, content, why);
 }
 
 /* ---- figures ---- */

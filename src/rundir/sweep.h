@@ -53,14 +53,7 @@ struct sweep {
     struct sweep_attempt *attempts; /* in the order of their ends */
     size_t count, capacity;
     unsigned starts;
-    bool ended; /* all were made */
-    bool slurm; /* its points are elements of job arrays */
-    struct sweep_job {
-        char *id;       /* as Slurm numbers it */
-        size_t *points; /* by index in the array */
-        size_t count;
-    } *jobs; /* submitted for it */
-    size_t job_count;
+    bool ended;  /* all were made */
     size_t only; /* 1 + the point that this process measures; 0: all of them */
 };
 
@@ -96,20 +89,6 @@ enum err sweep_collect(struct sweep *sweep, struct run_writer *writer, struct er
 /* Forgets the attempts that failed, so that they are made again. */
 enum err sweep_retry_failed(struct sweep *sweep, struct run_writer *writer, struct error *why)
     MUST_USE;
-
-/* Records a job array for these points, whose list the sweep copies. */
-enum err sweep_add_job(struct sweep *sweep, struct run_writer *writer, const char *id,
-                       const size_t *points, size_t count, struct error *why) MUST_USE;
-
-/* Where the next script of a job array goes: into a folder of the sweep that also has the logs of elements.  All paths
- * are absolute, for other nodes. */
-struct sweep_script {
-    char directory[1024], folder[1040], path[1100];
-};
-enum err sweep_script_place(const char *directory, struct sweep_script *out, struct error *why)
-    MUST_USE;
-enum err sweep_script_write(const struct sweep_script *script, const struct text *content,
-                            struct error *why) MUST_USE;
 
 void sweep_attempt_release(struct sweep_attempt *attempt);
 

@@ -125,35 +125,39 @@ void host_to_json(struct json *json, const char *key, const struct host_report *
 
 /* ---- summaries and records ---- */
 
-/* Summaries and records have the same members for the machine. */
-#define FILL_HOST(host, out)                                                                       \
-    do {                                                                                           \
-        const struct host_info *info = &(host)->info;                                              \
-        (out)->os_name = str_or_null(info->os_name);                                               \
-        (out)->os_version = str_or_null(info->os_version);                                         \
-        (out)->kernel_version = str_or_null(info->kernel);                                         \
-        (out)->host_name = str_or_null(info->host_name);                                           \
-        (out)->cpu_brand = str_or_null(info->cpu_brand);                                           \
-        (out)->cpu_count = info->cpu_count ? (int64_t)info->cpu_count : INTEGER_UNKNOWN;           \
-        if ((host)->gpu[0]) {                                                                      \
-            (out)->gpu_name = (host)->gpu;                                                         \
-            (out)->gpu_vendor = (host)->gpu_vendor;                                                \
-            (out)->gpu_device_id = 0;                                                              \
-            (out)->gpu_device_type = (host)->gpu_type;                                             \
-            (out)->gpu_backend = (host)->gpu_backend;                                              \
-        }                                                                                          \
-    } while (0)
-
 void run_summary_host(const struct host_report *host, struct summary *out)
 {
+    const struct host_info *info = &host->info;
     out->hardware_label = host->label;
     out->gpu_uuids = str_or_null(host->gpu_uuids);
-    FILL_HOST(host, out);
+    out->os_name = str_or_null(info->os_name);
+    out->os_version = str_or_null(info->os_version);
+    out->kernel_version = str_or_null(info->kernel);
+    out->host_name = str_or_null(info->host_name);
+    out->cpu_brand = str_or_null(info->cpu_brand);
+    out->cpu_count = info->cpu_count ? (int64_t)info->cpu_count : INTEGER_UNKNOWN;
+    if (!host->gpu[0])
+        return;
+    out->gpu_name = host->gpu;
+    out->gpu_vendor = host->gpu_vendor;
+    out->gpu_device_id = 0;
+    out->gpu_device_type = host->gpu_type;
+    out->gpu_backend = host->gpu_backend;
 }
 
-void run_record_host(const struct host_report *host, struct record *out)
+void run_record_machine(const struct summary *summary, struct record *out)
 {
-    FILL_HOST(host, out);
+    out->os_name = summary->os_name;
+    out->os_version = summary->os_version;
+    out->kernel_version = summary->kernel_version;
+    out->host_name = summary->host_name;
+    out->cpu_brand = summary->cpu_brand;
+    out->cpu_count = summary->cpu_count;
+    out->gpu_name = summary->gpu_name;
+    out->gpu_vendor = summary->gpu_vendor;
+    out->gpu_device_id = summary->gpu_device_id;
+    out->gpu_device_type = summary->gpu_device_type;
+    out->gpu_backend = summary->gpu_backend;
 }
 
 enum err run_summary_devices(const struct baseline *idle, const struct ledger *ledger,

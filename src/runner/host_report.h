@@ -32,7 +32,7 @@ void host_to_json(struct json *json, const char *key, const struct host_report *
 /* What the summary of a run, and the records of its stores, say of the machine.  The texts stay those of the host, the
  * baseline and the ledger, which must outlive the summary. */
 void run_summary_host(const struct host_report *host, struct summary *out);
-void run_record_host(const struct host_report *host, struct record *out);
+void run_record_machine(const struct summary *summary, struct record *out);
 
 /* Idle power and the energy of each device; either may be NULL.  ERR_NO_MEMORY is the only error. */
 enum err run_summary_devices(const struct baseline *idle, const struct ledger *ledger,

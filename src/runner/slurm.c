@@ -1,8 +1,11 @@
-/* The script of an array has its options as #SBATCH lines and the numbers of its parts in a bash array, so that any
- * selection of parts, in any order, is an array of consecutive indices.  Programs of Slurm are run by argv; what
- * squeue prints is the only thing that is read of it. */
+/* Beside each script, array-1.sh, array-1.job has
+ * the number of its job and the same parts, so that whoever continues the work knows what is queued.  Programs of Slurm
+ * are run by argv; what squeue prints is the only thing that is read of it. */
+#define _DEFAULT_SOURCE /* realpath */
 #include "runner/slurm.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,7 +22,14 @@
 static const nanos PAUSE_FIRST = 100 * NS_PER_MS, PAUSE_MOST = 5 * NS_PER_S;
 static const nanos SEEN_LATE = 3 * NS_PER_S;
 
-enum { ANSWER_MAX = 1 << 22 };
+/* Slurm's MaxArraySize is 1001 unless a cluster has another. */
+enum { ANSWER_MAX = 1 << 22, JOB_MAX = 24, ARRAY_MOST = 1000 };
+
+/* All paths are absolute, for other nodes. */
+struct place {
+    char program[PATH_MAX], directory[PATH_MAX];
+    char folder[PATH_MAX + 8];
+};
 
 /* ---- programs of Slurm ---- */
 
@@ -66,202 +76,346 @@ static enum err ask(const char *argv[], struct text *out, struct error *why)
     return !err && out->failed ? err_no_memory(why) : err;
 }
 
-/* ---- the script ---- */
+/* ---- the folder ---- */
 
-/* sbatch reads #SBATCH lines as words, with quotes. */
-static enum err add_path(struct text *out, const char *option, const char *path, const char *rest,
-                         struct error *why)
+static enum err find_place(const char *directory, struct place *out, struct error *why)
 {
-    if (strpbrk(path, "\"\\%\n\r"))
-        return err_set(why, ERR_USAGE,
-                       "a path with quotes, %%, \\ or line breaks cannot be used "
-                       "with Slurm: %.200s",
-                       path);
-    text_addf(out, "#SBATCH --%s=\"%s%s\"\n", option, path, rest);
+    ssize_t length = readlink("/proc/self/exe", out->program, sizeof out->program - 1);
+    out->program[length > 0 ? length : 0] = '\0';
+    if (length <= 0 || !realpath(directory, out->directory))
+        return err_set(why, ERR_IO, "the path of this program or of %s is not known", directory);
+    str_format(out->folder, sizeof out->folder, "%s/slurm", out->directory);
     return ERR_OK;
 }
 
-static enum err add_option(struct text *out, const char *option, const char *value,
-                           struct error *why)
+/* array-N and the suffix; false when it does not fit. */
+static bool array_path(const struct place *place, unsigned number, const char *suffix,
+                       char to[static PATH_MAX])
 {
-    if (!value)
-        return ERR_OK;
-    if (!*value || strpbrk(value, " \t\r\n\"'\\#"))
-        return err_set(why, ERR_USAGE,
-                       "--%s '%.80s': empty, or with spaces, quotes, \\ or #, which sbatch options "
-                       "have not",
-                       option, value);
-    text_addf(out, "#SBATCH --%s=%s\n", option, value);
-    return ERR_OK;
+    return str_format(to, PATH_MAX, "%s/array-%u.%s", place->folder, number, suffix);
 }
 
-static enum err add_more(struct text *out, const char *word, struct error *why)
+bool slurm_was_used(const char *directory)
 {
-    const char *option = word + strspn(word, "-");
-    if (!*option || strpbrk(option, " \t\r\n\"'\\#") || str_starts(option, "array") ||
-        str_starts(option, "output") || str_starts(option, "chdir"))
-        return err_set(why, ERR_USAGE,
-                       "--sbatch '%.80s': OPTION or OPTION=VALUE of sbatch without spaces or "
-                       "quotes, and not array, output or chdir, which the sweep sets",
-                       word);
-    text_addf(out, "#SBATCH --%s\n", option);
-    return ERR_OK;
+    struct place place;
+    return !find_place(directory, &place, NULL) && file_is_directory(place.folder);
 }
 
-static enum err add_options(const struct slurm_array *array, struct text *out, struct error *why)
+static enum err put_file(const char *path, const struct text *content, struct error *why)
 {
-    const struct slurm_options *options = array->options;
-    char here[FILE_PATH_MAX];
-    if (!getcwd(here, sizeof here))
-        return err_set(why, ERR_IO, "the working directory has no usable path");
-    text_addf(out, "#SBATCH --job-name=%s\n#SBATCH --array=0-%zu", array->name, array->count - 1);
-    if (options->array_limit)
-        text_addf(out, "%%%u", options->array_limit);
-    text_add(out, "\n");
-    enum err err = add_path(out, "chdir", here, "", why);
-    if (!err)
-        err = add_path(out, "output", array->folder, "/%A_%a.log", why);
-    /* Whatever was done is not done again. */
-    text_add(out, "#SBATCH --open-mode=append\n#SBATCH --requeue\n");
-    if (!err)
-        err = add_option(out, "partition", options->partition, why);
-    if (!err)
-        err = add_option(out, "account", options->account, why);
-    if (!err)
-        err = add_option(out, "time", options->time, why);
-    if (!err)
-        err = add_option(out, "gres", options->gres, why);
-    if (options->nodes)
-        text_addf(out, "#SBATCH --nodes=%u\n", options->nodes);
-    for (size_t i = 0; !err && i < options->more_count; i++)
-        err = add_more(out, options->more[i], why);
+    int fd;
+    enum err err = content->failed ? err_no_memory(why)
+                                   : file_open_own(path, O_WRONLY | O_CREAT | O_TRUNC, &fd, why);
+    if (err)
+        return err;
+    if (file_write_all(fd, text_get(content), content->length))
+        err = err_set(why, ERR_IO, "cannot write %s", path);
+    if (close(fd) && !err)
+        err = err_set(why, ERR_IO, "cannot write %s", path);
     return err;
 }
 
-enum err slurm_script(const struct slurm_array *array, struct text *out, struct error *why)
+/* A job, and the parts by index in its array. */
+struct job {
+    char id[JOB_MAX];
+    size_t *parts;
+    size_t count, capacity;
+};
+
+struct jobs {
+    struct job *items;
+    size_t count, capacity;
+};
+
+static void release_jobs(struct jobs *jobs)
 {
-    text_add(out, "#!/bin/bash\n");
-    enum err err = add_options(array, out, why);
-    text_add(out, "parts=(");
-    for (size_t i = 0; i < array->count; i++)
-        text_addf(out, "%s%zu", i ? " " : "", array->parts[i]);
-    text_add(out, ")\nexec");
-    for (size_t i = 0; array->command[i]; i++) {
-        text_add(out, " ");
-        if (array->command[i][0] || array->command[i + 1])
-            text_add_shell(out, array->command[i]);
-    }
-    text_add(out, "\"${parts[SLURM_ARRAY_TASK_ID]}\"");
-    if (array->suffix[0])
-        text_add_shell(out, array->suffix);
-    text_add(out, "\n");
-    return !err && out->failed ? err_no_memory(why) : err;
+    for (size_t i = 0; i < jobs->count; i++)
+        free(jobs->items[i].parts);
+    free(jobs->items);
+    *jobs = (struct jobs){0};
 }
 
-enum err slurm_submit(const char *script, char job[static SLURM_JOB_MAX], struct error *why)
+/* "4711 3 1 2" */
+static enum err take_job(struct jobs *jobs, const char *text)
 {
-    const char *argv[] = {"sbatch", "--parsable", script, NULL};
-    struct text answer = {0};
-    enum err err = ask(argv, &answer, why);
-    size_t digits = strspn(text_get(&answer), "0123456789"); /* then ";cluster", maybe */
-    if (!err && (digits == 0 || digits >= SLURM_JOB_MAX))
-        err = err_set(why, ERR_BAD_VALUE, "sbatch printed no job number but '%.80s'",
-                      text_get(&answer));
-    if (!err)
-        str_format(job, SLURM_JOB_MAX, "%.*s", (int)digits, text_get(&answer));
-    text_release(&answer);
+    size_t digits = strspn(text, "0123456789");
+    struct job *items = grow(jobs->items, &jobs->capacity, jobs->count, sizeof *items);
+    if (!items)
+        return ERR_NO_MEMORY;
+    jobs->items = items;
+    if (!digits || digits >= JOB_MAX)
+        return ERR_OK; /* not ours */
+    struct job *job = &items[jobs->count++];
+    *job = (struct job){0};
+    memcpy(job->id, text, digits);
+    text += digits;
+    for (char *end; *text == ' '; text = end) {
+        size_t part = strtoul(text, &end, 10);
+        if (end == text)
+            break;
+        size_t *parts = grow(job->parts, &job->capacity, job->count, sizeof *parts);
+        if (!parts)
+            return ERR_NO_MEMORY;
+        job->parts = parts;
+        parts[job->count++] = part;
+    }
+    return ERR_OK;
+}
+
+static enum err read_jobs(const struct place *place, struct jobs *out, struct error *why)
+{
+    char path[PATH_MAX];
+    enum err err = ERR_OK;
+    *out = (struct jobs){0};
+    for (unsigned number = 1; !err && array_path(place, number, "sh", path) && file_exists(path);
+         number++) {
+        struct text text = {0};
+        if (!array_path(place, number, "job", path) || !file_is_regular(path))
+            continue; /* not submitted by us */
+        err = file_read(path, FILE_SMALL, &text, why);
+        if (!err)
+            err = err_explain(why, take_job(out, text_get(&text)));
+        text_release(&text);
+    }
+    if (err)
+        release_jobs(out);
     return err;
 }
 
 /* ---- the queue ---- */
 
-void slurm_queue_release(struct slurm_queue *queue)
+static void release_queue(struct slurm_queue *queue)
 {
-    free(queue->elements);
+    free(queue->parts);
     *queue = (struct slurm_queue){0};
 }
 
-/* "12 3 RUNNING None" */
-static enum err take_element(struct slurm_queue *queue, size_t *capacity, const char *line)
+static enum err add_part(struct slurm_queue *queue, size_t *capacity, const struct jobs *jobs,
+                         const char *id, size_t index)
 {
-    char job[SLURM_JOB_MAX] = "", *end;
-    size_t length = strspn(line, "0123456789");
-    if (!length || length >= sizeof job || line[length] != ' ')
-        return ERR_OK;
-    memcpy(job, line, length);
-    size_t index = strtoul(line + length + 1, &end, 10);
-    if (end == line + length + 1 || *end != ' ')
-        return ERR_OK; /* of no array */
-    struct slurm_element *elements =
-        grow(queue->elements, capacity, queue->count, sizeof *elements);
-    if (!elements)
-        return ERR_NO_MEMORY;
-    queue->elements = elements;
-    elements[queue->count] = (struct slurm_element){.index = index};
-    str_copy(elements[queue->count++].job, SLURM_JOB_MAX, job);
-    if (!str_starts(end + 1, "PENDING"))
-        queue->running++;
-    else if (strchr(end + 1, ' '))
-        str_copy(queue->reason, sizeof queue->reason, strchr(end + 1, ' ') + 1);
+    for (size_t i = 0; i < jobs->count; i++) {
+        const struct job *job = &jobs->items[i];
+        if (strcmp(job->id, id) != 0 || index >= job->count)
+            continue;
+        size_t *parts = grow(queue->parts, capacity, queue->count, sizeof *parts);
+        if (!parts)
+            return ERR_NO_MEMORY;
+        queue->parts = parts;
+        parts[queue->count++] = job->parts[index];
+    }
     return ERR_OK;
 }
 
-enum err slurm_queue_read(const char *jobs, struct slurm_queue *out, struct error *why)
+/* "12 3 RUNNING None" */
+static enum err take_element(struct slurm_queue *queue, size_t *capacity, const struct jobs *jobs,
+                             const char *line)
 {
-    const char *argv[] = {"squeue", "--noheader",           "--array", "--jobs",
-                          jobs,     "--format=%F %K %T %r", NULL};
-    struct text answer = {0};
+    char id[JOB_MAX] = "", *end;
+    size_t length = strspn(line, "0123456789"), before = queue->count;
+    if (!length || length >= sizeof id || line[length] != ' ')
+        return ERR_OK;
+    memcpy(id, line, length);
+    size_t index = strtoul(line + length + 1, &end, 10);
+    if (end == line + length + 1 || *end != ' ')
+        return ERR_OK; /* of no array */
+    enum err err = add_part(queue, capacity, jobs, id, index);
+    if (!err && !str_starts(end + 1, "PENDING"))
+        queue->running += queue->count - before;
+    else if (!err && strchr(end + 1, ' '))
+        str_copy(queue->reason, sizeof queue->reason, strchr(end + 1, ' ') + 1);
+    return err;
+}
+
+/* Jobs that Slurm has forgotten have ended.  ERR_LOST: it does not answer. */
+static enum err read_queue(const struct jobs *jobs, struct slurm_queue *out, struct error *why)
+{
+    struct text ids = {0}, answer = {0};
     size_t capacity = 0;
     *out = (struct slurm_queue){0};
-    enum err err = ask(argv, &answer, why);
-    if (err == ERR_IO && why && strstr(why->text, "Invalid job id")) {
-        text_release(&answer);
+    if (!jobs->count)
         return ERR_OK;
-    }
+    for (size_t i = 0; i < jobs->count; i++)
+        text_addf(&ids, "%s%s", i ? "," : "", jobs->items[i].id);
+    const char *argv[] = {"squeue",       "--noheader",           "--array", "--jobs",
+                          text_get(&ids), "--format=%F %K %T %r", NULL};
+    enum err err = ids.failed ? err_no_memory(why) : ask(argv, &answer, why);
+    if (err == ERR_IO)
+        err = strstr(why->text, "Invalid job id") ? ERR_OK : ERR_LOST;
     for (char *line = answer.bytes; !err && line && *line;) {
         char *next = line + strcspn(line, "\n");
         next += *next ? (*next = '\0', 1) : 0;
-        err = err_explain(why, take_element(out, &capacity, line));
+        err = err_explain(why, take_element(out, &capacity, jobs, line));
         line = next;
     }
     text_release(&answer);
+    text_release(&ids);
     if (err)
-        slurm_queue_release(out);
-    return err == ERR_IO ? ERR_LOST : err;
+        release_queue(out);
+    return err;
+}
+
+/* ---- submitting ---- */
+
+static enum err add_own_words(struct text *out, struct error *why)
+{
+    struct text words = {0};
+    enum err err = file_read("/proc/self/cmdline", FILE_SMALL, &words, why);
+    for (size_t at = 0; !err && at < words.length; at += strlen(words.bytes + at) + 1)
+        if (at) { /* not the program */
+            text_add(out, " ");
+            text_add_shell(out, words.bytes + at);
+        }
+    text_release(&words);
+    return err;
+}
+
+static enum err write_script(const struct slurm_work *work, const struct slurm_options *options,
+                             const struct place *place, const size_t *parts, size_t count,
+                             char path[static PATH_MAX], struct error *why)
+{
+    struct text script = {0}, command = {0};
+    unsigned number = 1;
+    while (array_path(place, number, "sh", path) && file_exists(path))
+        number++;
+    text_add_shell(&command, place->program);
+    enum err err = work->same_call ? add_own_words(&command, why) : ERR_OK;
+    for (size_t i = 0; work->command[i]; i++) {
+        text_add(&command, " ");
+        if (work->command[i][0] || work->command[i + 1])
+            text_add_shell(&command, work->command[i]);
+    }
+    const struct slurm_array array = {.options = options,
+                                      .name = work->name,
+                                      .logs = place->folder,
+                                      .parts = parts,
+                                      .count = count,
+                                      .command = text_get(&command),
+                                      .suffix = work->suffix};
+    if (!err)
+        err = slurm_script(&array, &script, why);
+    if (!err)
+        err = put_file(path, &script, why);
+    text_release(&script);
+    text_release(&command);
+    return err;
+}
+
+static enum err submit_script(const char *script, char job[static JOB_MAX], struct error *why)
+{
+    const char *argv[] = {"sbatch", "--parsable", script, NULL};
+    struct text answer = {0};
+    enum err err = ask(argv, &answer, why);
+    size_t digits = strspn(text_get(&answer), "0123456789"); /* then ";cluster", maybe */
+    if (!err && (digits == 0 || digits >= JOB_MAX))
+        err = err_set(why, ERR_BAD_VALUE, "sbatch printed no job number but '%.80s'",
+                      text_get(&answer));
+    if (!err)
+        str_format(job, JOB_MAX, "%.*s", (int)digits, text_get(&answer));
+    text_release(&answer);
+    return err;
+}
+
+/* Were we killed before this, the job would be submitted again; its elements do nothing twice. */
+static enum err keep_job(const char *script, const char *job, const size_t *parts, size_t count,
+                         struct error *why)
+{
+    char path[PATH_MAX];
+    struct text line = {0};
+    text_add(&line, job);
+    for (size_t i = 0; i < count; i++)
+        text_addf(&line, " %zu", parts[i]);
+    text_add(&line, "\n");
+    size_t stem = strlen(script) - strlen("sh");
+    bool fits = str_format(path, sizeof path, "%.*sjob", (int)stem, script);
+    enum err err = fits ? put_file(path, &line, why) : err_set(why, ERR_BAD_VALUE, "path too long");
+    text_release(&line);
+    return err;
+}
+
+/* Drops the parts whose elements have not ended. */
+static enum err drop_queued(const struct place *place, size_t *parts, size_t *count,
+                            struct error *why)
+{
+    struct jobs jobs;
+    struct slurm_queue queue = {0};
+    size_t kept = 0;
+    enum err err = read_jobs(place, &jobs, why);
+    if (!err)
+        err = read_queue(&jobs, &queue, why);
+    for (size_t i = 0; !err && i < *count; i++) {
+        bool queued = false;
+        for (size_t j = 0; !queued && j < queue.count; j++)
+            queued = queue.parts[j] == parts[i];
+        if (!queued)
+            parts[kept++] = parts[i];
+    }
+    *count = kept;
+    release_queue(&queue);
+    release_jobs(&jobs);
+    return err;
+}
+
+enum err slurm_submit(const struct slurm_work *work, const struct slurm_options *options,
+                      size_t *parts, size_t *count, bool submit,
+                      void (*wrote)(const char *script, const char *job), struct error *why)
+{
+    struct place place;
+    char script[PATH_MAX], job[JOB_MAX];
+    str_format(script, sizeof script, "%s/slurm/", work->directory);
+    enum err err = file_make_parents(script, why);
+    if (!err)
+        err = find_place(work->directory, &place, why);
+    if (!err && submit)
+        err = drop_queued(&place, parts, count, why);
+    for (size_t i = 0; !err && i < *count; i += ARRAY_MOST) {
+        size_t some = *count - i < ARRAY_MOST ? *count - i : ARRAY_MOST;
+        err = write_script(work, options, &place, parts + i, some, script, why);
+        if (!err && submit)
+            err = submit_script(script, job, why);
+        if (!err && submit)
+            err = keep_job(script, job, parts + i, some, why);
+        if (!err)
+            wrote(script, submit ? job : NULL);
+    }
+    return err;
 }
 
 /* ---- following ---- */
 
 /* Sets *queued; what cannot be learned leaves it as it was. */
-static enum err look(const char *jobs, const struct slurm_follow *follow, size_t left, bool *queued,
-                     struct error *why)
+static enum err look(const struct jobs *jobs, const struct slurm_follow *follow, size_t left,
+                     bool *queued, struct error *why)
 {
     struct slurm_queue queue;
     struct error reason = {0};
-    enum err err = slurm_queue_read(jobs, &queue, &reason);
+    enum err err = read_queue(jobs, &queue, &reason);
     if (err == ERR_LOST) {
         follow->unreachable(follow->context, reason.text);
         return ERR_OK;
     }
-    if (err) {
-        *why = reason;
-        return err;
-    }
+    if (err)
+        return err_set(why, err, "%s", reason.text);
     *queued = queue.count > 0;
     follow->show(follow->context, left, &queue);
-    slurm_queue_release(&queue);
+    release_queue(&queue);
     return ERR_OK;
 }
 
-enum err slurm_follow(const char *jobs, const struct slurm_follow *follow, size_t *left,
+enum err slurm_follow(const char *directory, const struct slurm_follow *follow, size_t *left,
                       int *signal, struct error *why)
 {
     nanos pause = PAUSE_FIRST, gone = 0;
-    bool queued = true;
+    struct jobs jobs = {0};
+    struct place place;
     *signal = 0;
-    enum err err = follow->collect(follow->context, left, why);
-    while (!err && *left && !*signal) {
-        err = look(jobs, follow, *left, &queued, why);
+    enum err err = find_place(directory, &place, why);
+    if (!err)
+        err = read_jobs(&place, &jobs, why);
+    bool queued = jobs.count > 0;
+    if (!err)
+        err = follow->collect(follow->context, left, why);
+    while (!err && *left && !*signal && jobs.count) {
+        err = look(&jobs, follow, *left, &queued, why);
         if (!queued && !gone)
             gone = clock_now();
         else if (queued)
@@ -274,5 +428,6 @@ enum err slurm_follow(const char *jobs, const struct slurm_follow *follow, size_
         if (!err && !*signal)
             err = follow->collect(follow->context, left, why);
     }
+    release_jobs(&jobs);
     return err;
 }

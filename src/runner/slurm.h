@@ -6,6 +6,7 @@
 #ifndef IPW_RUNNER_SLURM_H
 #define IPW_RUNNER_SLURM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/err.h"
@@ -24,38 +25,45 @@ struct slurm_options {
 /* ERR_NOT_FOUND names the program of Slurm that PATH has not. */
 enum err slurm_available(struct error *why) MUST_USE;
 
-struct slurm_array {
-    const struct slurm_options *options;
-    const char *name;
-    const char *folder;  /* for the logs of its elements; absolute */
-    const size_t *parts; /* their numbers, in the order in which they are to start */
-    size_t count;
-    char *const
-        *command;       /* argv that NULL ends; the number of the part is added to its last word */
-    const char *suffix; /* behind the number */
+/* Work in parts.  The folder `slurm` in its directory has the scripts, the numbers of the jobs and the logs of the
+ * elements, which run in the working directory of this process: paths may be relative to it. */
+struct slurm_work {
+    const char *directory; /* created where it is not there */
+    const char *name;      /* of the job */
+    bool same_call;        /* the words of this process come before those of the command */
+    char *const *command;  /* words that NULL ends; the number of the part is added to the last */
+    const char *suffix;    /* behind the number */
 };
 
-/* A script for sbatch that needs nothing else.  ERR_USAGE names an option that it cannot hold. */
+/* slurm_script.c: what slurm_submit writes for sbatch.  ERR_USAGE names an option that a script cannot hold. */
+struct slurm_array {
+    const struct slurm_options *options;
+    const char *name, *logs; /* logs: the folder for those of the elements */
+    const size_t *parts;
+    size_t count;
+    const char *command; /* as a shell takes it; the number of the part and `suffix` are added */
+    const char *suffix;
+};
 enum err slurm_script(const struct slurm_array *array, struct text *out, struct error *why)
     MUST_USE;
 
-enum { SLURM_JOB_MAX = 24 };
-enum err slurm_submit(const char *script, char job[static SLURM_JOB_MAX], struct error *why)
+/* Whether slurm_submit wrote a script into the directory. */
+bool slurm_was_used(const char *directory);
+
+/* Writes a script for these parts, in their order, but for those that are queued already, or several where they are
+ * many, and submits them unless told not to.  *count becomes how many parts.  `wrote` is told of each script, with the
+ * job's number or NULL.  ERR_USAGE names an option that a script cannot hold. */
+enum err slurm_submit(const struct slurm_work *work, const struct slurm_options *options,
+                      size_t *parts, size_t *count, bool submit,
+                      void (*wrote)(const char *script, const char *job), struct error *why)
     MUST_USE;
 
 /* Elements that have not ended. */
 struct slurm_queue {
-    struct slurm_element {
-        char job[SLURM_JOB_MAX];
-        size_t index; /* from 0, in parts */
-    } *elements;
+    size_t *parts;
     size_t count, running;
     char reason[64]; /* why one is pending; "" without any */
 };
-
-/* jobs: their numbers, separated by commas; those that Slurm has forgotten have ended.  ERR_LOST: it does not answer. */
-enum err slurm_queue_read(const char *jobs, struct slurm_queue *out, struct error *why) MUST_USE;
-void slurm_queue_release(struct slurm_queue *queue);
 
 /* Calls `collect` again and again until it has nothing to wait for (*left 0) or no element is queued any more.  A
  * controller that does not answer is waited for.  *signal: the number of the one that came, else 0; the job goes on. */
@@ -65,7 +73,7 @@ struct slurm_follow {
     void (*unreachable)(void *context, const char *why);
     void *context;
 };
-enum err slurm_follow(const char *jobs, const struct slurm_follow *follow, size_t *left,
+enum err slurm_follow(const char *directory, const struct slurm_follow *follow, size_t *left,
                       int *signal, struct error *why) MUST_USE;
 
 #endif

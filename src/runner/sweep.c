@@ -353,9 +353,10 @@ static enum err cool_down(const struct sweep *sweep, struct sweep_control *contr
         *signal = proc_poll_signal(from_seconds(sweep->cooldown_s));
     while (is_known(sweep->cooldown_c) && !err && !*signal) {
         double celsius;
-        err = sweep_control_temperature(control, sweep, &celsius, why);
-        if (!err && !is_known(celsius))
-            err = err_set(why, ERR_UNSUPPORTED, "--cooldown-c: the GPU reports no temperature");
+        struct error reason = {.text = "the GPU reports no temperature"};
+        err = sweep_control_temperature(control, sweep, &celsius, &reason);
+        if (err || !is_known(celsius))
+            err = err_set(why, err ? err : ERR_UNSUPPORTED, "--cooldown-c: %s", reason.text);
         *is_hot = !err && celsius > sweep->cooldown_c;
         if (!*is_hot || clock_now() >= until)
             break;
@@ -430,5 +431,19 @@ enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
     }
     if (!err && !*signal)
         err = sweep_finish(sweep, writer, why);
+    return err;
+}
+
+/* ---- a point alone ---- */
+
+enum err sweep_wait_for_point(struct sweep *sweep, const char *directory, size_t point,
+                              struct run_writer *writer, struct error *why)
+{
+    static const nanos PATIENCE = 60 * NS_PER_S, PAUSE = 100 * NS_PER_MS;
+    nanos until = clock_now() + PATIENCE;
+    enum err err;
+    while ((err = sweep_open_point(sweep, directory, point, writer, why)) == ERR_BUSY &&
+           clock_now() < until && !proc_poll_signal(PAUSE))
+        ;
     return err;
 }

@@ -261,22 +261,30 @@ static size_t join_name(char **cells, size_t count, size_t at, size_t extra)
     return count - extra;
 }
 
+static bool is_table_header(char *const *cells, size_t count)
+{
+    return (count && str_equal_nocase(cells[0], "#Entity")) ||
+           (count > 1 && !strcmp(cells[0], "#") && str_equal_nocase(cells[1], "Entity"));
+}
+
 /* "#Entity", "# Entity"; "ID" or "Id" alone with units; "GPU 0 ...". */
 static enum gpu_log_line table_line(struct gpu_log *log, char *line, struct gpu_log_row *out)
 {
     char *cells[2 * GPU_LOG_COLUMNS_MAX];
     size_t count = split_words(line, cells, 2 * GPU_LOG_COLUMNS_MAX);
     size_t skip = count && strcmp(cells[0], "#") == 0 ? 2 : 1;
-    if (count && cells[0][0] == '#') {
+    if (is_table_header(cells, count)) {
         log->is_table = true;
         if (count > skip && count - skip <= GPU_LOG_COLUMNS_MAX)
             take_header(log, cells + skip, count - skip);
         return GPU_LOG_OTHER;
     }
+    if (!log->is_table)
+        return GPU_LOG_OTHER; /* a comment */
     if (count < 2 || strcmp(cells[0], "GPU") != 0 || !take_index(cells[1], &out->gpu))
         return count && strcmp(cells[0], "GPU") == 0 ? GPU_LOG_DAMAGED : GPU_LOG_OTHER;
     size_t words = count - 2;
-    if (words > log->count && log->name >= 0)
+    if (log->count && words > log->count && log->name >= 0)
         words = join_name(cells + 2, words, (size_t)log->name, words - log->count);
     return log->count && words == log->count ? take_row(log, cells + 2, out) : GPU_LOG_DAMAGED;
 }

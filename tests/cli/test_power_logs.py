@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shutil
 import statistics
 import sys
 import tempfile
@@ -150,6 +151,13 @@ class Made(LogTest):
         report = self.same_as_read_here(LLAMA / "run_21_03_freq_510_profile.csv", "A100", "llama", 510)
         self.assertNotIn(("damaged_log", "A100", "llama"), self.found(report))
 
+    def test_a_row_with_a_zero_byte_ends_nothing(self):
+        lines = (LLAMA / "run_3_03_freq_1410_profile.csv").read_bytes().split(b"\n")
+        lines.insert(8, b"GPU 0     0     NVI\0\0\0")
+        copy = self.path / "llama_1410MHz.log"
+        copy.write_bytes(b"\n".join(lines))
+        self.assertIn("damaged_log", str(self.same_as_read_here(copy, "NVIDIA A100-PCIE-40GB", "llama", 1410)))
+
     def test_csv_without_a_header(self):
         self.same_as_read_here(LOGS / "results_h100_vit/run_baseline_01_freq_1785_profile.csv", "H100", "vit", 1785)
 
@@ -178,6 +186,18 @@ class Made(LogTest):
         (self.path / "GV100-dvfs-lstm-perf.csv.older").write_text("1380,1\n1380,2\n")
         report, _ = self.fit(self.path / "GV100-dvfs-LSTM-1380-1")
         self.assertIsNone(report["curves"][0]["at_fmax"]["time_s"]["value"])
+
+    def test_outcomes_of_runs_in_either_file(self):
+        for name in ("timing_summary.log", "experiment_summary.log"):
+            folder = self.path / name[:6] / LLAMA.name
+            shutil.copytree(LLAMA, folder)
+            (folder / name).unlink()
+            report, _ = self.fit(folder)
+            failed = [row["rows"] for row in report["findings"] if row["check"] == "failed_runs"]
+            self.assertEqual(failed, [1], name)
+            (folder / "timing_summary.log").unlink(missing_ok=True)
+            (folder / "experiment_summary.log").unlink(missing_ok=True)
+            self.assertNotIn("failed_runs", str(self.fit(folder)[0]["findings"]))
 
     def test_the_gpu_of_the_log_and_that_of_the_name(self):
         wrong = self.path / "GV100-dvfs-LSTM-1410-0"

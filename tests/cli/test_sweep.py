@@ -335,7 +335,10 @@ class Spoiled(ControlTest):
         self.assertEqual(process.wait(PATIENCE_S), 0)
         self.assertEqual(self.notes.read_text(), "value temperature 0 50\n" * 2)
         done = self.sweep("--cooldown-c", 50, "--knob", "a=1", machine=self.machine("fail nvmlDeviceGetTemperature 0 3"), code=1)
-        self.assertIn("no temperature", done.stderr)
+        self.assertIn("--cooldown-c: the GPU reports no temperature", done.stderr)
+        self.setUp()
+        done = self.sweep("--cooldown-c", 50, "--knob", "a=1", machine=self.machine("devices 0"), code=1)
+        self.assertRegex(done.stderr, "--cooldown-c: .*GPU")
 
 
 class Modes(ControlTest):

@@ -22,6 +22,7 @@ from machines import Intel  # noqa: E402
 from pictures import png_size  # noqa: E402
 from program import ipw  # noqa: E402
 from rundirs import query, write_run  # noqa: E402
+from sweeps import made_sweep  # noqa: E402
 
 HOSTILE = "<img src=x onerror=\"window.struck=1\"></script><script>window.struck=2</script>\u2028&amp;{a|b}"
 MB = 1e6
@@ -421,6 +422,55 @@ class Equal(Page):
         for one in found.values():
             self.assertAlmostEqual(one["low"] + one["step"] / 2, one["spread"]["p50"], delta=1e-9, msg=one["key"])
         self.assertEqual((found["output_tokens"]["low"], found["output_tokens"]["step"]), (19.5, 1))
+
+
+class Sweeps(Page):
+    """A sweep on its page: the answer, the settings, one chart."""
+    ROWS = "[...document.querySelectorAll('#sweep .scroll')].map(e => [...e.querySelectorAll('tbody tr')].map(r => [...r.children].map(c => c.textContent)))"
+    # Of the first series: what is drawn where, and where the axes have it.
+    POINTS = """(() => { const chart = echarts.getInstanceByDom(document.querySelector('#sweep .chart')), option = chart.getOption();
+      return option.series.filter(s => s.type !== 'custom').map(s => s.data.map(d => d.value || d).map(v => v.slice(0, 2))); })()"""
+
+    def sweep(self, name, knobs, true, **more):
+        attempts = [(values, {"joules": e * f, "seconds": t, **more}) for f in (0.99, 1.01) for values, (e, t) in true.items()]
+        return report(made_sweep(self.folder / name, knobs, [*attempts, (next(iter(true)), {"joules": 1, "seconds": 1, "exit_code": 1})]))
+
+    def test_the_answer_comes_first(self):
+        true = {(n,): (100 / n, 2.0 * n) for n in range(1, 13)}
+        page = self.sweep("knob", ("n",), true)
+        for width in (DESKTOP, PHONE):
+            self.browser.open(page, **width)
+            self.assertEqual(self.browser.run("document.querySelector('main > section').id"), "sweep")
+            self.assertRegex(self.browser.run("document.querySelector('#sweep .answer').textContent"),
+                             r"^n=12 uses 91\.7 ± [\d.]+ % less energy per run than n=1, in 1100\.0 % more time\.$")
+            order = self.browser.run("[...document.querySelector('#sweep').children].map(e => e.className || e.tagName)")
+            self.assertLess(order.index("answer"), [i for i, kind in enumerate(order) if kind in ("scroll", "DIV", "printed")][0])
+            self.assertEqual(set(self.browser.run(EVERY_CHART)), {1})
+            self.assertEqual(self.browser.run(BEYOND), [])
+            self.assertEqual(self.browser.run(OVERLAPS), 0)
+        shown, all_settings = self.browser.run(self.ROWS)
+        self.assertEqual((len(shown), len(all_settings)), (8, 12))
+        self.assertEqual(shown[0][:3], ["n=12", "8.333 J", "91.7 %"])
+        energy, time = self.browser.run(self.POINTS)
+        for (n, joules), (_, seconds) in zip(energy, time, strict=True):
+            self.assertAlmostEqual(joules, 100 / n)
+            self.assertAlmostEqual(seconds, 2 * n)
+        self.assertIn("1 failed", self.browser.run("document.querySelector('#sweep').textContent"))
+
+    def test_settings_that_are_names(self):
+        true = {("q4", HOSTILE): (10, 3), ("q8", "b"): (20, 2), ("f16", "b"): (30, 4)}
+        self.browser.open(self.sweep("names", ("precision", "b"), true, method="estimated"), **DESKTOP)
+        self.browser.run(EVERY_CHART)
+        front, points = self.browser.run(self.POINTS)[:2]
+        self.assertEqual(front, [[2, 20], [3, 10]])  # f16 is slower than q8, and uses more
+        self.assertEqual(sorted(points), [[2, 20], [3, 10], [4, 30]])
+        self.assertIn("estimated, not measured", self.browser.run("document.querySelector('#sweep .answer').textContent"))
+        self.assertIsNone(self.browser.run("window.struck ?? null"))
+
+    def test_nothing_was_measured(self):
+        page = report(made_sweep(self.folder / "none", ("n",), [((1,), {"joules": 1, "seconds": 1, "exit_code": 1})]))
+        self.browser.open(page, **PHONE)
+        self.assertIn("1 failed", self.browser.run("document.querySelector('#sweep .alert').textContent"))
 
 
 class Screens(Page):

@@ -72,6 +72,11 @@ class SlurmTest(unittest.TestCase):
         lines = [json.loads(line) for line in (self.directory() / "records.jsonl").read_text().splitlines()]
         return [line for line in lines if line["kind"] == kind]
 
+    def jobs(self):
+        """The number of each job array, and its settings by index."""
+        files = [path.read_text().split() for path in sorted(self.directory().glob("slurm/*.job"))]
+        return [{"job": words[0], "points": [int(word) for word in words[1:]]} for words in files]
+
     def noted(self):
         return self.notes.read_text().split()
 
@@ -93,7 +98,7 @@ class Sweeps(SlurmTest):
                          sorted((a, repeat) for a in "123456" for repeat in (1, 2)))
         result = json.loads(done.stdout)["sweep"]
         self.assertEqual((result["summary"]["settings"], result["summary"]["complete"]), (6, True))
-        self.assertEqual(len(self.lines("job")), 1)
+        self.assertEqual(len(self.jobs()), 1)
 
     def test_a_failed_element_is_resumed_alone(self):
         fails = self.root / "fails"
@@ -107,7 +112,7 @@ class Sweeps(SlurmTest):
         self.assertEqual(len(self.noted()), 3)
         self.ipw("sweep", "--resume", self.directory(), "--slurm", "--retry-failed")
         self.assertEqual(sorted(self.noted()), ["1", "2", "2", "3"])
-        self.assertEqual([len(job["points"]) for job in self.lines("job")], [3, 1])
+        self.assertEqual([len(job["points"]) for job in self.jobs()], [3, 1])
         done = self.ipw("analyze", self.directory(), "--analysis", "sweep", "--json")
         summary = json.loads(done.stdout)[str(self.directory())]["sweep"]["summary"]
         self.assertEqual((summary["settings"], summary["attempts"], summary["failed"]), (3, 3, 0))
@@ -116,7 +121,7 @@ class Sweeps(SlurmTest):
         held = self.hold("2")
         process = self.start(*self.sweep("--knob", "a=1,2,3"))
         self.wait_for("2")
-        job = self.lines("job")[0]
+        job = self.jobs()[0]
         cluster.ask("scancel", f"{job['job']}_{self.index(job, '2')}")
         said = self.end(process, code=1)
         self.assertIn("1 of 3 settings were not measured", said)
@@ -134,7 +139,7 @@ class Sweeps(SlurmTest):
         process = self.start(*self.sweep("--knob", "a=1,2"))
         self.wait_for("1")
         self.wait_for("2")
-        job = self.lines("job")[0]
+        job = self.jobs()[0]
         wait_until(lambda: len(self.lines("point")) == 1, "the result of the first")
         # One has ended: it runs again and finds that.  The other is killed, and measured by its second run.
         for value in "12":
@@ -168,7 +173,7 @@ class Sweeps(SlurmTest):
         done = self.start("sweep", "--resume", self.directory(), "--slurm")
         held.unlink()
         self.end(done)
-        self.assertEqual(len(self.lines("job")), 1)  # nothing was submitted twice
+        self.assertEqual(len(self.jobs()), 1)  # nothing was submitted twice
         self.assertEqual(sorted(self.noted()), ["1", "2"])
 
     def test_a_script_to_submit_by_hand(self):
@@ -194,6 +199,39 @@ class Sweeps(SlurmTest):
         self.assertIn("sbatch", done.stderr)
         self.assertIn("--slurm", self.ipw("sweep", "--knob", "a=1", "--gres", "gpu:1", "--", "echo", "{a}", code=2).stderr)
         self.assertEqual(self.noted(), [])
+
+
+class Profiles(SlurmTest):
+    def profile(self, *options):
+        return ["profile", "--client", "null", "--client-param", "ttft_ms=5", "--model", "m", "--dataset", "builtin",
+                "--idle", "0.05", "--warmup-queries", "1", "--output-dir", self.root / "runs", "--slurm", "--partition",
+                "debug", "--name", "x", *options]
+
+    def test_shards_are_merged(self):
+        done = self.ipw(*self.profile("--shards", 3, "--max-queries", 10, "--json"))
+        merged = json.loads(done.stdout)
+        parts = [json.loads((path / "summary.json").read_text())["ipw"]
+                 for path in sorted((self.root / "runs" / "x_shards").glob("x_shard*"))]
+        self.assertEqual([part["queries"] for part in parts], [4, 3, 3])
+        self.assertEqual((merged["queries"], merged["completed"]), (10, 10))
+        self.assertEqual(merged["output_dir"], str(self.root / "runs" / "x"))
+        joules = sum(part["energy"]["joules"] for part in parts)
+        self.assertAlmostEqual(merged["energy"]["joules"], joules, delta=1e-9 * joules)
+        keys = [line.split(",")[1] for line in self.ipw("export", self.root / "runs" / "x", "--to", "csv").stdout.splitlines()]
+        self.assertEqual(keys[1:], [f"q{i:06}" for i in range(10)])
+        self.assertIn("--resume continues it", self.ipw(*self.profile("--shards", 3), code=2).stderr)
+
+    def test_a_shard_that_dies_is_submitted_again(self):
+        process = self.start(*self.profile("--shards", 2, "--max-queries", 8, "--client-param", "tokens=3",
+                                           "--client-param", "tokens_per_s=1", "--array-limit", 2))
+        running = self.root / "runs" / "x_shards" / "x_shard2of2" / "records.jsonl"
+        wait_until(lambda: running.exists() and '"query"' in running.read_text(), f"a query; {self.logs()}")
+        job = next((self.root / "runs" / "x_shards" / "slurm").glob("*.job")).read_text().split()
+        cluster.ask("scancel", "--signal=KILL", "--full", job[0])
+        self.assertIn("2 of 2 shards have not ended", self.end(process, code=1))
+        self.ipw(*self.profile("--shards", 2, "--max-queries", 8, "--resume"))
+        merged = json.loads((self.root / "runs" / "x" / "summary.json").read_text())["ipw"]
+        self.assertEqual((merged["queries"], merged["completed"], merged["starts"]), (8, 8, 4))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,12 @@ function topFacts(run) {
     fact("measured", when ? new Date(when * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC" : ""));
 }
 
+function sweepFacts({ result: { summary } }) {
+  const fact = (label, value) => make("span", {}, label + " ", make("b", {}, String(value)));
+  return make("div", { class: "facts" }, fact("settings", summary.settings ?? 0), fact("attempts", summary.attempts ?? 0),
+    summary.failed ? make("b", { class: "failures" }, summary.failed + " failed") : null, summary.estimated ? fact("energies", "estimated") : null);
+}
+
 function drawTop() {
   const run = DATA.runs[chosen];
   const label = () => theme.isDark() ? "Light" : "Dark";
@@ -30,7 +36,7 @@ function drawTop() {
   document.getElementById("top").replaceChildren(
     make("div", { class: "masthead" },
       make("div", {}, make("p", { class: "eyebrow" }, "Intelligence per watt"), make("h1", {}, DATA.title)), button),
-    DATA.runs.length === 1 ? topFacts(run) : DATA.layers.length ? make("div", { class: "facts" }, "Layers of " + plural(DATA.layers.length, "model")) : make("div"));
+    DATA.runs.length === 1 ? topFacts(run) : DATA.sweeps.length && !DATA.runs.length ? sweepFacts(DATA.sweeps[0]) : DATA.layers.length ? make("div", { class: "facts" }, "Layers of " + plural(DATA.layers.length, "model")) : make("div"));
 }
 
 // ---- data quality ----
@@ -272,7 +278,7 @@ function environmentSection(run) {
 
 // ---- the page ----
 
-const SHORT_TITLES = { across: "Result", comparison: "Comparison", figures: "Figures", predicted: "Predicted", quality: "Quality", shares: "Energy", timeline: "Timeline", distributions: "Distributions",
+const SHORT_TITLES = { sweep: "Sweep", across: "Result", comparison: "Comparison", figures: "Figures", predicted: "Predicted", quality: "Quality", shares: "Energy", timeline: "Timeline", distributions: "Distributions",
   fits: "Fits", groups: "Groups", queries: "Queries", layers: "Layers", environment: "Environment" };
 
 function drawContents() {
@@ -296,7 +302,7 @@ function drawRun() {
   const name = run && DATA.runs.length > 1 ? runPicker(run) : null;
   const parts = run ? [name, headlineSection(run), predictedSection(run), qualitySection(run), sharesSection(run), timelineSection(run), distributionSection(run), fitSection(run),
     groupSection(run), querySection(run)] : [];
-  document.getElementById("main").replaceChildren(...[acrossSection(), comparisonSection(), ...parts, ...DATA.layers.map(layersSection), run ? environmentSection(run) : null].filter(Boolean));
+  document.getElementById("main").replaceChildren(...[...DATA.sweeps.map(sweepSection), acrossSection(), comparisonSection(), ...parts, ...DATA.layers.map(layersSection), run ? environmentSection(run) : null].filter(Boolean));
   dropCharts();
   drawTop();
   drawContents();

@@ -21,6 +21,7 @@ EMBED(report_charts, IPW_REPORT_WEB "/charts.js");
 EMBED(report_timeline, IPW_REPORT_WEB "/timeline.js");
 EMBED(report_answer, IPW_REPORT_WEB "/answer.js");
 EMBED(report_sections, IPW_REPORT_WEB "/sections.js");
+EMBED(report_sweep, IPW_REPORT_WEB "/sweep.js");
 EMBED(report_echarts, IPW_ECHARTS "/echarts.min.js");
 EMBED(report_notice, IPW_ECHARTS "/NOTICE");      /* what ECharts wants said wherever it goes, */
 EMBED(report_licence, IPW_ECHARTS "/LICENSE-d3"); /* and the part of it that is not its own */
@@ -35,6 +36,7 @@ static const struct {
     {"timeline.js", report_timeline, report_timeline_end},
     {"answer.js", report_answer, report_answer_end},
     {"sections.js", report_sections, report_sections_end},
+    {"sweep.js", report_sweep, report_sweep_end},
     {"echarts", report_echarts, report_echarts_end},
     {"echarts-notice", report_notice, report_notice_end},
     {"echarts-licence", report_licence, report_licence_end},

@@ -72,6 +72,29 @@ static double figure_at(const struct results *results, const char *analysis, con
     return result_value(item_at(results, analysis, path));
 }
 
+enum err sweep_put(struct json *json, const char *directory, struct error *why)
+{
+    const struct params none = {0};
+    const struct analysis_input input = {.sweep = directory};
+    struct result result;
+    const struct analysis_driver *driver = analysis_driver_find("sweep", why);
+    enum err err = driver ? analysis_run(driver, &input, &none, &result) : ERR_NOT_FOUND;
+    if (!driver)
+        return err;
+    if (err && err != ERR_NO_DATA) {
+        err_set(why, err, "%s", result.why.text);
+    } else {
+        err = ERR_OK;
+        json_object(json, NULL);
+        json_string(json, "name", str_last_part(directory));
+        json_string(json, "directory", directory);
+        result_to_json(&result, "result", json);
+        json_object_end(json);
+    }
+    result_release(&result);
+    return err;
+}
+
 void results_put(struct json *json, const struct results *results)
 {
     json_object(json, "analyses");

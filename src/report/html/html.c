@@ -1,5 +1,5 @@
 /* The report of runs as one HTML page: the template with style, scripts and data put in.  The data are one JSON
- * object: every run with its sections (sections.h), the layers of each model, and the comparison. */
+ * object: every sweep, every run with its sections (sections.h), the layers of each model, and the comparison. */
 #include "report/html/html.h"
 
 #include <stdbool.h>
@@ -21,10 +21,11 @@
 #include "rundir/layers_result.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
+#include "rundir/sweep.h"
 
 /* ---- comparison ---- */
 
-/* More make a table of verdicts that nobody reads. */
+/* A table with more verdicts is unreadable. */
 enum { SIDES_COMPARED = 8 };
 
 static enum err write_comparison(const struct compare_groups *groups, const char *model,
@@ -275,10 +276,33 @@ struct making {
     struct json json;
     struct run_figures *figures;
     const char **directories; /* of the runs; the caller's texts */
-    size_t runs;
+    size_t runs, sweeps;
     struct compare_groups groups;
     char title[400];
 };
+
+/* A run directory: neither a file of layers nor a sweep. */
+static bool is_run(const char *input)
+{
+    return !is_file(input) && !sweep_is(input);
+}
+
+static enum err put_sweeps(struct making *making, struct error *why)
+{
+    const struct html_report *report = making->report;
+    enum err err = ERR_OK;
+    json_array(&making->json, "sweeps");
+    for (size_t i = 0; !err && i < report->count; i++) {
+        if (is_file(report->inputs[i]) || !sweep_is(report->inputs[i]))
+            continue;
+        err = sweep_put(&making->json, report->inputs[i], why);
+        if (!making->sweeps++)
+            str_format(making->title, sizeof making->title, "Sweep %.300s",
+                       str_last_part(report->inputs[i]));
+    }
+    json_array_end(&making->json);
+    return err;
+}
 
 static enum err put_runs(struct making *making, struct error *why)
 {
@@ -286,11 +310,11 @@ static enum err put_runs(struct making *making, struct error *why)
     size_t count = 0;
     enum err err = ERR_OK;
     for (size_t i = 0; i < report->count; i++)
-        count += !is_file(report->inputs[i]);
+        count += is_run(report->inputs[i]);
     size_t listed = count ? LISTED_MOST / count : 0; /* of each */
     json_array(&making->json, "runs");
     for (size_t i = 0; !err && i < report->count; i++) {
-        if (is_file(report->inputs[i]))
+        if (!is_run(report->inputs[i]))
             continue;
         making->directories[making->runs] = report->inputs[i];
         err = run_put(&making->json, report->inputs[i], report->model, report->page, listed,
@@ -385,7 +409,7 @@ static enum err put_all_layers(struct making *making, struct error *why)
 static void title_of(struct making *making)
 {
     const struct run_point *first = &making->figures[0].point;
-    if (making->runs == 0)
+    if (making->runs == 0 && making->sweeps == 0)
         str_copy(making->title, sizeof making->title, "Energy by layer");
     else if (making->runs == 1)
         str_format(making->title, sizeof making->title, "%s on %s", first->model,
@@ -411,7 +435,9 @@ enum err html_write(const struct html_report *report, struct text *out, struct e
     json_object(&making.json, NULL);
     json_string(&making.json, "version", IPW_VERSION);
     json_string(&making.json, "made_at", format_time(when, clock_wall()));
-    err = put_runs(&making, why);
+    err = put_sweeps(&making, why);
+    if (!err)
+        err = put_runs(&making, why);
     if (!err)
         err = put_across(&making, why);
     if (!err)

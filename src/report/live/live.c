@@ -418,7 +418,7 @@ static void live_device(struct live_frame *frame, size_t i, const struct live_la
 
 /* ---- processes ---- */
 
-/* Lines around the rows: a title, what nobody used, a gap. */
+/* Lines around the rows: a title, the idle rest, a gap. */
 enum { TOP_AROUND = 3, TOP_COLUMNS = 60 };
 
 /* Rows for processes on a screen with so many for devices. */

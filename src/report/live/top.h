@@ -1,5 +1,5 @@
 /* Which processes used the machine lately, and what of a device's power their share of its time attributes to them: of
- * the processors by CPU time, of a GPU whose driver tells by utilization.  What is idle is attributed to nobody.
+ * the processors by CPU time, of a GPU whose driver tells by utilization.  Idle power is attributed to no process.
  * Zero-initialize a struct top; top_release frees it. */
 #ifndef IPW_REPORT_TOP_H
 #define IPW_REPORT_TOP_H

@@ -592,7 +592,7 @@ static double distance(const struct drawing *d, const struct place *box, double 
     return hypot(across, along);
 }
 
-/* No other point is as near, so that nobody takes the label for another's. */
+/* No other point is as near, so that the label cannot be mistaken for another point's. */
 static bool is_own(const struct drawing *d, const struct labels *labels, const struct place *box,
                    size_t own)
 {

@@ -48,6 +48,7 @@ struct profile_options {
     const char *output_dir;       /* the parent of the run directory; NULL: runs */
     const char *name;             /* of the run directory; NULL: of what is measured */
     unsigned max_queries;         /* 0: all */
+    unsigned shard, shards; /* of these only every `shards`-th, from the shard-th on; 0: all */
     unsigned warmup_queries;
     unsigned concurrency;
     unsigned repeat;
@@ -102,6 +103,28 @@ struct profile_repeats {
  * opened.  After ERR_INTERRUPTED threads may still use the options and the session: the process should end. */
 enum err profile_repeats_run(struct session *session, const struct host_report *host,
                              const struct profile_repeats *repeats, struct error *why) MUST_USE;
+
+/* ---- shards ---- */
+
+/* Makes one run of those that asked a shard each of the same questions: each becomes a start of it, the energies add
+ * up, and records are in the order of the dataset.  The directories may be in any order, and must be all shards.
+ * name: of its directory in output_dir; NULL: theirs, without the shard.  ERR_USAGE says why they are not. */
+enum err profile_merge(const char *const *directories, size_t count, const char *output_dir,
+                       const char *name, bool overwrite, char directory[static 512],
+                       struct error *why) MUST_USE;
+
+/* "2/4" into the options; false for anything else. */
+bool profile_take_shard(struct profile_options *options, const char *text);
+
+/* Shards that are made apart are in one folder, FOLDER/NAME_shard1of4 ...: its path, false when it does not fit; the
+ * shards in it that have not come to their end, in `parts` unless that is NULL; and profile_merge of all of them, named
+ * as the options say, else by the hardware of the first. */
+bool profile_shards_folder(const struct profile_options *options, char *to, size_t size);
+bool profile_shard_is_complete(const char *folder, const char *name, unsigned shard, unsigned of);
+size_t profile_shards_left(const char *folder, const char *name, unsigned of, size_t *parts);
+enum err profile_merge_shards(const struct profile_options *options, const char *folder,
+                              const char *name, unsigned of, bool overwrite,
+                              char directory[static 512], struct error *why) MUST_USE;
 
 /* ---- several models over the same questions, one after another ---- */
 

@@ -13,6 +13,7 @@
 #include "port/url.h"
 #include "runner/profile/records.h"
 #include "rundir/journal.h"
+#include "rundir/run_path.h"
 #include "rundir/record.h"
 
 struct run_energy run_energy_unknown(const char *note)
@@ -57,6 +58,7 @@ void resume_settings(const struct profile_options *options, const char *dataset_
                      struct text *out)
 {
     struct json json;
+    char shard[RUN_PART_MAX];
     json_init(&json, out, false);
     json_object(&json, NULL);
     json_string(&json, "client", options->client);
@@ -67,6 +69,8 @@ void resume_settings(const struct profile_options *options, const char *dataset_
     json_string(&json, "system", options->system);
     json_string(&json, "template", options->template_text);
     json_integer(&json, "repeat", options->repeat);
+    run_part_name(&(struct run_part){options->shard, options->shards}, shard, sizeof shard);
+    json_string(&json, RUN_PART_KEY, str_or_null(shard));
     resume_put_params(&json, "dataset_params", &options->dataset_params);
     resume_put_params(&json, "request_params", &options->request_params);
     json_object_end(&json);
@@ -77,7 +81,6 @@ void resume_settings(const struct profile_options *options, const char *dataset_
 #define ROUNDING 1e-9
 
 struct reading {
-    const struct profile_options *options;
     struct resume *resume;
     struct jv *settings; /* of this start */
     bool in_start;       /* after a run line, before its end line */
@@ -281,31 +284,46 @@ static enum err take_line(void *context, const struct jv *line)
     return ERR_OK;
 }
 
-enum err resume_read(const char *journal, const struct profile_options *options,
-                     const char *dataset_hash, struct resume *out, struct error *why)
+/* settings: NULL for whatever they are. */
+static enum err read_starts(const char *journal, unsigned repeats, struct jv *settings,
+                            struct resume *out, struct error *why)
 {
     struct reading reading = {
-        .options = options, .resume = out, .spent = energy_unknown(""), .busy_joules = UNKNOWN};
-    struct text settings = {0};
+        .resume = out, .settings = settings, .spent = energy_unknown(""), .busy_joules = UNKNOWN};
     uint64_t damaged;
     *out = resume_nothing();
     out->done.repeats = out->ended_queries.repeats = out->settled_queries.repeats =
-        out->graded.repeats = out->judge_settled.repeats = options->repeat;
-    resume_settings(options, dataset_hash, &settings);
-    enum err err = settings.failed
-                       ? err_no_memory(why)
-                       : jv_parse(settings.bytes, settings.length, &reading.settings, why);
-    if (!err)
-        err = journal_read(journal, take_line, &reading, &damaged, why);
+        out->graded.repeats = out->judge_settled.repeats = repeats;
+    enum err err = journal_read(journal, take_line, &reading, &damaged, why);
     close_start(&reading);
     if (reading.why.text[0])
         *why = reading.why;
     free(reading.early);
-    jv_free(reading.settings);
-    text_release(&settings);
     if (err)
         resume_release(out);
     return err;
+}
+
+enum err resume_read(const char *journal, const struct profile_options *options,
+                     const char *dataset_hash, struct resume *out, struct error *why)
+{
+    struct text text = {0};
+    struct jv *settings = NULL;
+    *out = resume_nothing();
+    resume_settings(options, dataset_hash, &text);
+    enum err err =
+        text.failed ? err_no_memory(why) : jv_parse(text.bytes, text.length, &settings, why);
+    if (!err)
+        err = read_starts(journal, options->repeat, settings, out, why);
+    jv_free(settings);
+    text_release(&text);
+    return err;
+}
+
+enum err resume_read_any(const char *journal, unsigned repeats, struct resume *out,
+                         struct error *why)
+{
+    return read_starts(journal, repeats, NULL, out, why);
 }
 
 /* ---- after a kill ---- */

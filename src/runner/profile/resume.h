@@ -54,6 +54,10 @@ void resume_put_params(struct json *json, const char *key, const struct params *
 enum err resume_read(const char *journal, const struct profile_options *options,
                      const char *dataset_hash, struct resume *out, struct error *why) MUST_USE;
 
+/* The same of a journal whose settings are not known. */
+enum err resume_read_any(const char *journal, unsigned repeats, struct resume *out,
+                         struct error *why) MUST_USE;
+
 /* Writes an unknown energy with the reason for every query of the last start that ended without its energy,
  * so that the journal has it once; likewise for a judge's energies.  *unsettled is how many queries that
  * were.  May be killed and repeated. */

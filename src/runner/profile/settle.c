@@ -4,7 +4,6 @@
  * end, its end line; a killed start has no end line, and only its requests' energies are known. */
 #include "runner/profile/settle.h"
 
-
 #include "core/clock.h"
 #include "core/energy.h"
 #include "core/json.h"

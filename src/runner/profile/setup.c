@@ -88,11 +88,13 @@ static enum err open_supply(struct profile *profile, struct error *why)
         .windows = profile_windows(profile),
         .done = &profile->resume.done,
         .max_items = options->max_queries ? options->max_queries : UINT64_MAX,
+        .shard = options->shard,
+        .shards = options->shards,
         .repeats = options->repeat,
         .rate = options->rate,
         .seed = options->seed,
     };
-    /* A FIFO that nobody writes, a hub that does not answer: nothing is written yet. */
+    /* A FIFO without a writer, a hub that does not answer: nothing is written yet. */
     proc_end_by_signals();
     enum err err = supply_open(&profile->supply, &supply, why);
     proc_defer_signals();
@@ -323,7 +325,7 @@ static void default_name(const struct profile *profile, const char *parent, char
         str_format(to, size, "%s_c%u", base, options->concurrency);
     else
         str_copy(to, size, base);
-    if (options->existing == EXISTING_RESUME && !options->of_series.number)
+    if (options->existing == EXISTING_RESUME && !options->of_series.number && !options->shards)
         find_to_resume(parent, base, to, size);
 }
 
@@ -338,6 +340,9 @@ static enum err choose_name(const struct profile *profile, const char *parent, c
                        "--name %.80s: a name of a directory in --output-dir, without '/' and not "
                        "beginning with '.'",
                        name);
+    const struct run_part part = {profile->options->shard, profile->options->shards};
+    if (part.of && !run_part_suffix(&part, to, size))
+        return err_set(why, ERR_USAGE, "the name of the run directory is too long: %s", to);
     if (profile->repeat.number && !run_repeat_name(&profile->repeat, to, size))
         return err_set(why, ERR_USAGE, "the name of the run directory is too long: %s", to);
     return ERR_OK;

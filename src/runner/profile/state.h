@@ -123,6 +123,11 @@ enum err profile_judge(struct profile *profile, struct error *why) MUST_USE;
 /* summary.c: reads the journal, writes the summary and the stores, and fills the result. */
 enum err profile_summarize(struct profile *profile, struct error *why) MUST_USE;
 
+/* The same, with `describe` for what is no figure: it is called with the figures filled in. */
+typedef enum err profile_describe(struct profile *profile, struct summary *out);
+enum err profile_summarize_as(struct profile *profile, profile_describe *describe,
+                              struct error *why) MUST_USE;
+
 /* ---- loop.c ---- */
 
 /* The first error that ends the run is kept; no new query is started after it.  Any thread. */

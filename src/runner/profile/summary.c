@@ -247,25 +247,28 @@ static void fill_run(const struct profile *profile, struct summary *out)
     out->own_reads = (int64_t)sampler_reads(profile->session->sampler);
 }
 
-static enum err fill_summary(struct profile *profile, const struct sums *sums, struct summary *out,
-                             struct error *why)
+static void fill_figures(struct profile *profile, const struct sums *sums, struct summary *out)
 {
     for (int i = 0; i < RECORD_STATISTICS; i++)
         out->statistics[i] = sums_statistic(sums, (enum record_statistic)i);
-    fill_config(profile, out);
-    run_summary_host(profile->host, out);
-    fill_run(profile, out);
     fill_intelligence(profile, sums, out);
     fill_energy(profile, sums, out);
     fill_work(profile, sums, out);
     fill_score(sums, out);
+}
+
+/* What was asked for, by whom and where. */
+static enum err describe_run(struct profile *profile, struct summary *out)
+{
+    fill_config(profile, out);
+    run_summary_host(profile->host, out);
+    fill_run(profile, out);
     out->conditions = profile->conditions.figures;
-    if (run_summary_devices(profile->has_idle ? &profile->idle : NULL,
-                            profile->has_ledger ? &profile->ledger : NULL, out) != ERR_OK ||
-        profile->dataset_params.failed || profile->client_params.failed ||
-        profile->request_params.failed)
-        return err_no_memory(why);
-    return ERR_OK;
+    enum err err = run_summary_devices(profile->has_idle ? &profile->idle : NULL,
+                                       profile->has_ledger ? &profile->ledger : NULL, out);
+    bool failed = profile->dataset_params.failed || profile->client_params.failed ||
+                  profile->request_params.failed;
+    return err ? err : failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
 /* ---- first pass: sums ---- */
@@ -306,21 +309,24 @@ static enum err fill_stores(const struct profile *profile, struct journal_index 
     const struct store_run run = {profile->directory, profile->options->model, sums->metadata};
     struct record machine;
     record_init(&machine);
-    run_record_host(profile->host, &machine);
+    run_record_machine(&profile->result->summary, &machine);
     return stores_fill(&run, index, &machine, &profile->result->summary, why);
 }
 
 /* ---- all of it ---- */
 
-static enum err summarize(struct profile *profile, struct sums *sums, struct error *why)
+static enum err summarize(struct profile *profile, struct sums *sums, profile_describe *describe,
+                          struct error *why)
 {
     struct summary *summary = &profile->result->summary;
     struct journal_index *index;
     enum err err = journal_index_new(&index, profile->journal_path, why);
     if (!err)
         err = sum_records(profile, index, sums, why);
-    if (!err)
-        err = fill_summary(profile, sums, summary, why);
+    if (!err) {
+        fill_figures(profile, sums, summary);
+        err = err_explain(why, describe(profile, summary));
+    }
     profile->result->has_summary = !err;
     if (!err)
         err = summary_save(profile->directory, summary, why);
@@ -330,7 +336,8 @@ static enum err summarize(struct profile *profile, struct sums *sums, struct err
     return err;
 }
 
-enum err profile_summarize(struct profile *profile, struct error *why)
+enum err profile_summarize_as(struct profile *profile, profile_describe *describe,
+                              struct error *why)
 {
     struct sums sums;
     profile->total = settle_totals(profile);
@@ -338,7 +345,12 @@ enum err profile_summarize(struct profile *profile, struct error *why)
     enum err err = sums_init(&sums);
     if (err)
         return err_explain(why, err);
-    err = summarize(profile, &sums, why);
+    err = summarize(profile, &sums, describe, why);
     sums_release(&sums);
     return err;
+}
+
+enum err profile_summarize(struct profile *profile, struct error *why)
+{
+    return profile_summarize_as(profile, describe_run, why);
 }

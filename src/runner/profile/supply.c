@@ -144,6 +144,8 @@ enum err supply_open(struct supply *supply, const struct supply_options *options
         .windows = options->windows,
         .done = options->done,
         .max_items = options->max_items,
+        .shard = options->shard,
+        .shards = options->shards,
         .repeats = options->repeats,
         .rate = options->rate,
         .random = {options->seed},
@@ -156,6 +158,8 @@ enum err supply_open(struct supply *supply, const struct supply_options *options
     int64_t items = supply->dataset.count;
     if (items >= 0 && (uint64_t)items > supply->max_items)
         items = (int64_t)supply->max_items;
+    if (items >= 0 && supply->shards)
+        items = items / supply->shards + (items % supply->shards >= supply->shard);
     if (items >= 0)
         supply->total =
             items * supply->repeats - (int64_t)(options->done ? options->done->count : 0);
@@ -212,7 +216,8 @@ static enum err take_row(struct supply *supply, struct query *out, bool *usable,
         return err;
     out->index = supply->index++;
     out->repeat = supply->repeat;
-    *usable = !query_set_has(supply->done, out->index, out->repeat);
+    *usable = !query_set_has(supply->done, out->index, out->repeat) &&
+              (!supply->shards || out->index % supply->shards == supply->shard - 1);
     if (!*usable)
         item_release(&out->item);
     return ERR_OK;

@@ -47,7 +47,8 @@ struct supply {
     const struct client_windows *windows; /* as of its options */
     pthread_mutex_t lock;
     const struct query_set *done;
-    uint64_t max_items; /* per repeat; UINT64_MAX for all */
+    uint64_t max_items;     /* per repeat; UINT64_MAX for all */
+    unsigned shard, shards; /* only every shards-th of them, from the shard-th (1) on; 0: all */
     unsigned repeats;
     double rate;
     struct random random; /* of the arrivals */
@@ -66,6 +67,7 @@ struct supply_options {
     const struct client_windows *windows; /* the items, instead of the dataset's; NULL: none */
     const struct query_set *done;
     uint64_t max_items;
+    unsigned shard, shards;
     unsigned repeats;
     double rate;
     uint64_t seed;

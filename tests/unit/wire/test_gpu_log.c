@@ -27,6 +27,8 @@ static void test_a_table(void **state)
     (void)state;
     struct fed f = {0};
     assert_int_equal(feed(&f, "GPU 0     1.0   2.0"), GPU_LOG_OTHER); /* no header yet */
+    assert_int_equal(feed(&f, "#Entity"), GPU_LOG_OTHER);             /* of no columns */
+    assert_int_equal(feed(&f, "GPU 0     1.0   2.0"), GPU_LOG_DAMAGED);
     assert_int_equal(feed(&f, "#Entity   DVNAM                  POWER   TOTEC    SMACT  GPUTL"),
                      GPU_LOG_OTHER);
     assert_int_equal(feed(&f, "ID                               W       mJ"), GPU_LOG_OTHER);
@@ -40,6 +42,9 @@ static void test_a_table(void **state)
     assert_int_equal(feed(&f, "GPU 3     NVIDIA  H100 80GB HBM3 312.5   5000     0.25"),
                      GPU_LOG_DAMAGED); /* a cell too few is not taken for a shorter name */
     assert_int_equal(feed(&f, "Error: the host engine went away"), GPU_LOG_OTHER);
+    assert_int_equal(feed(&f, "# a comment changes no columns"), GPU_LOG_OTHER);
+    assert_int_equal(feed(&f, "GPU 3     NVIDIA H100 99.5   5000     0.25   50"), GPU_LOG_ROW);
+    assert_true(VALUE(f, POWER_W) == 99.5);
     assert_int_equal(feed(&f, "# Entity  GPUTL  POWER"), GPU_LOG_OTHER); /* other columns */
     assert_int_equal(feed(&f, "     GPU 0     50     70.5"), GPU_LOG_ROW);
     assert_true(VALUE(f, UTILIZATION) == 0.5 && VALUE(f, POWER_W) == 70.5);
@@ -51,6 +56,7 @@ static void test_csv(void **state)
 {
     (void)state;
     struct fed f = {0};
+    assert_int_equal(feed(&f, "# made by a script"), GPU_LOG_OTHER);
     assert_int_equal(feed(&f, "timestamp, name, index, power.draw [W], clocks.sm [MHz], "
                               "utilization.gpu [%], clocks.gr [MHz]\r"),
                      GPU_LOG_OTHER);
