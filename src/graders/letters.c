@@ -328,9 +328,9 @@ static struct letters find_evident(const struct mentions *mentions, bool asides)
         best = evidence;
         gave_up = gave_up && evidence < EVIDENCE_STATED && at(mentions, i)->text.start < end.start;
     }
-    return gave_up                                      ? (struct letters){0}
-           : best < EVIDENCE_STATED && true_ones.second ? true_ones
-                                                        : found;
+    if (gave_up)
+        return (struct letters){0};
+    return best < EVIDENCE_STATED && true_ones.second ? true_ones : found;
 }
 
 /* ---- weaker evidence, which must agree ---- */

@@ -239,6 +239,23 @@ static enum role role_of(struct slice sentence, struct slice number)
                                                                    : ROLE_RESULT;
 }
 
+/* Do the tokens between two numbers join them as alternatives: "or", "or x ="? */
+static bool are_joined(struct tokens tokens)
+{
+    struct token token;
+    unsigned words = 0;
+    bool joined = false, apart = false;
+    while (token_next(&tokens, &token)) {
+        if (token_in(&token, " or and "))
+            joined = true;
+        else if (token.kind == TOKEN_WORD)
+            apart = apart || (joined ? token.text.length > 1 : ++words > 2);
+        else
+            apart = apart || !token_in(&token, " $ * = \\boxed { } ");
+    }
+    return joined && !apart;
+}
+
 /* Is the number one of several that are offered: "7 or 8", "between 10 and 12", "x = 2 or x = 3"? */
 static bool is_alternative(struct slice sentence, const struct number *number)
 {
@@ -249,21 +266,9 @@ static bool is_alternative(struct slice sentence, const struct number *number)
         bool before = other.where.start < number->where.start;
         struct tokens tokens = {slice_end(before ? other.where : number->where),
                                 before ? number->where.start : other.where.start};
-        struct token token;
-        unsigned words = 0;
-        bool joined = false, apart = false;
         if (other.where.start == number->where.start || tokens.at > tokens.end ||
-            tokens.end - tokens.at > REACH || number_equal(&SAME, &other, number))
-            continue;
-        while (token_next(&tokens, &token)) {
-            if (token_in(&token, " or and "))
-                joined = true;
-            else if (token.kind == TOKEN_WORD)
-                apart = apart || (joined ? token.text.length > 1 : ++words > 2);
-            else
-                apart = apart || !token_in(&token, " $ * = \\boxed { } ");
-        }
-        if (!joined || apart)
+            tokens.end - tokens.at > REACH || number_equal(&SAME, &other, number) ||
+            !are_joined(tokens))
             continue;
         struct neighbors near = neighbors_of(sentence, before ? number->where : other.where);
         if (!token_in(&near.next, " are is were was remain ")) /* and 2 are left */

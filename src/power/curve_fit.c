@@ -189,8 +189,9 @@ enum err power_shape(const struct freq_curve *curve, struct power_shape *out)
         return ERR_OK;
     enum err err = fit_sweep(curve->samples, curve->count, curve->fmax_mhz, POWER_TERMS, out->c);
     out->is_known = !err && out->c[0] > 0;
-    for (size_t k = POWER_TERMS; out->is_known && k-- > 0;)
-        out->c[k] /= out->c[0];
+    double first = out->c[0];
+    for (size_t k = 0; out->is_known && k < POWER_TERMS; k++)
+        out->c[k] /= first;
     return err == ERR_NO_MEMORY ? err : ERR_OK;
 }
 

@@ -54,6 +54,15 @@ def make(path, applications, runs):
     return path
 
 
+def make_sweep(path):
+    sys.path.insert(0, os.path.join(SOURCE, "tests/cli"))
+    from sweeps import made_sweep
+    clocks = [(math.floor(510 + 7.5 * i), (510 + 7.5 * i) / 1380) for i in range(117)]
+    made_sweep(path, ("gpu-clock",), [((mhz,), {"joules": (60 + 200 * x ** 3) * 10 * max(1, 0.7 / x), "seconds": 10 * max(1, 0.7 / x)})
+                                      for _ in range(3) for mhz, x in clocks])
+    return path
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="ipw-bench-") as folder:
         data = MEASURED if os.path.exists(MEASURED) else make(os.path.join(folder, "made.csv"), 14, 1)
@@ -72,6 +81,8 @@ def main():
             csv.writer(file).writerows([("gpu", "graphics_mhz"), *(("V100", math.floor(510 + 7.5 * i)) for i in range(117))])
         best = min(cpu_s(model, "--clocks", clocks, "--json", command="optimize")[0] for _ in range(3))
         row("optimize from a fitted model, 14 applications, 117 clocks", best, "s", 0.05)
+        sweep = make_sweep(os.path.join(folder, "sweep"))
+        row("optimize a sweep, 117 clocks, 3 runs each", min(cpu_s(sweep, command="optimize")[0] for _ in range(3)), "s", 0.25)
         few, many = (make(os.path.join(folder, f"{runs}.csv"), 14, runs) for runs in (10, 100))
         once = [min(cpu_s("fit", "--input", path)[0] for _ in range(3)) for path in (few, many)]
         row("ten times the rows, fit", once[1] / once[0], "ratio", 13)

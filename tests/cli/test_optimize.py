@@ -142,6 +142,23 @@ class Made(OptimizeTest):
         self.assertIn("measurements_not_at_hand", report["flags"])
         self.assertIn("give --clocks", self.fails(2, self.path / "m.json"))
 
+    def test_other_kinds_of_models(self):
+        """Their files keep no application to choose a clock for: the reason is given, and what works instead."""
+        rows = [("A100", name, mhz, p * (1 + fp), t * (1 + fp * (1400 / mhz - 1)), fp, dram) for name, fp, dram in
+                (("a", 0.5, 0.2), ("b", 0.1, 0.6), ("c", 0.3, 0.3), ("d", 0.7, 0.1)) for mhz, p, t in made_rows(name, noise=0.005)]
+        path = self.file("act.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s", "fp", "dram"), rows)
+        clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", row[0]) for row in made_rows()])
+        for kind in ("roofline", "fgcs", "linear", "ridge", "poly2", "poly3", "ensemble", "rf", "gbt"):
+            done = ipw(None, "power", "fit", "--input", path, "--model", kind, "-o", self.path / "m.json")
+            if kind in ("rf", "gbt") and done.returncode:
+                continue  # without XGBoost
+            self.assertEqual(done.returncode, 0, done.stderr)
+            if kind == "roofline":
+                self.assertEqual(len(self.json(self.path / "m.json", "--clocks", clocks)["applications"]), 4)
+            else:
+                self.assertIn(f"--input FILE --model {kind}", self.fails(1, self.path / "m.json", "--clocks", clocks))
+        self.assertEqual(len(self.json("--input", path, "--model", "poly2")["applications"]), 4)
+
     def test_settings_with_quality(self):
         rows = [("q4", 1, 50, 10, 0.80), ("q4", 8, 30, 4, 0.80), ("q8", 1, 70, 12, 0.90), ("q8", 8, 45, 5, 0.88),
                 ("f16", 8, 90, 8, 0.90), ("f16", 16, -3, 8, 0.9)]

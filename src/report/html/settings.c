@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/across.h"
 #include "analysis/compare_set.h"
@@ -29,9 +30,16 @@ static const struct {
 };
 enum { FIGURE_COUNT = sizeof FIGURES / sizeof *FIGURES };
 
-static double *figure(struct run_point *point, size_t i)
+static double get_figure(const struct run_point *point, size_t i)
 {
-    return (double *)(void *)((char *)point + FIGURES[i].offset);
+    double value;
+    memcpy(&value, (const char *)point + FIGURES[i].offset, sizeof value);
+    return value;
+}
+
+static void set_figure(struct run_point *point, size_t i, double value)
+{
+    memcpy((char *)point + FIGURES[i].offset, &value, sizeof value);
 }
 
 /* The half width of the 95 % interval of a mean; UNKNOWN under two runs. */
@@ -43,7 +51,7 @@ static double half_width(const struct online *runs)
 }
 
 /* Where different sensors measured the runs, the error of a run has that of its sensors, which repeats share. */
-static void average(struct run_figures *runs, const size_t *of, size_t count, bool mixed,
+static void average(const struct run_figures *runs, const size_t *of, size_t count, bool mixed,
                     struct run_figures *out)
 {
     struct online means[FIGURE_COUNT] = {0}, joules = {0}, accuracy = {0};
@@ -53,16 +61,16 @@ static void average(struct run_figures *runs, const size_t *of, size_t count, bo
         return;
     out->point.queries = 0;
     for (size_t k = 0; k < count; k++) {
-        struct run_figures *run = &runs[of[k]];
+        const struct run_figures *run = &runs[of[k]];
         for (size_t i = 0; i < FIGURE_COUNT; i++)
-            online_add(&means[i], *figure(&run->point, i));
+            online_add(&means[i], get_figure(&run->point, i));
         online_add(&joules, run->point.joules_per_query);
         online_add(&accuracy, run->point.accuracy);
         error = fmax(error, mixed ? run->joules_per_query_error : 0);
         out->point.queries += run->point.queries;
     }
     for (size_t i = 0; i < FIGURE_COUNT; i++)
-        *figure(&out->point, i) = online_mean(&means[i]);
+        set_figure(&out->point, i, online_mean(&means[i]));
     double half = half_width(&joules);
     out->joules_per_query_error = is_known(half) ? fmax(half, error) : UNKNOWN;
     half = half_width(&accuracy);
@@ -100,10 +108,10 @@ static void put_interval(struct json *json, const char *key, double low, double 
     json_array_end(json);
 }
 
-static void put_setting(struct json *json, const char *name, struct run_figures *means,
+static void put_setting(struct json *json, const char *name, const struct run_figures *means,
                         const size_t *runs, size_t count, bool on_frontier)
 {
-    struct run_point *point = &means->point;
+    const struct run_point *point = &means->point;
     double joules = point->joules_per_query, error = means->joules_per_query_error;
     json_object(json, NULL);
     json_string(json, "name", name);
@@ -115,7 +123,7 @@ static void put_setting(struct json *json, const char *name, struct run_figures 
     json_integer(json, "queries", (int64_t)point->queries);
     json_number(json, "concurrency", point->concurrency);
     for (size_t i = 0; i < FIGURE_COUNT; i++)
-        json_number(json, FIGURES[i].key, *figure(point, i));
+        json_number(json, FIGURES[i].key, get_figure(point, i));
     json_object(json, "intervals");
     put_interval(json, "accuracy", means->accuracy_low, means->accuracy_high);
     put_interval(json, "joules_per_query", is_known(error) ? fmax(0, joules - error) : UNKNOWN,
