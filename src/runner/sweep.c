@@ -353,10 +353,12 @@ static enum err cool_down(const struct sweep *sweep, struct sweep_control *contr
         *signal = proc_poll_signal(from_seconds(sweep->cooldown_s));
     while (is_known(sweep->cooldown_c) && !err && !*signal) {
         double celsius;
-        struct error reason = {.text = "the GPU reports no temperature"};
+        struct error reason = {0};
         err = sweep_control_temperature(control, sweep, &celsius, &reason);
-        if (err || !is_known(celsius))
-            err = err_set(why, err ? err : ERR_UNSUPPORTED, "--cooldown-c: %s", reason.text);
+        if (err)
+            err_set(why, err, "--cooldown-c: %s", reason.text);
+        else if (!is_known(celsius))
+            err = err_set(why, ERR_UNSUPPORTED, "--cooldown-c: the GPU reports no temperature");
         *is_hot = !err && celsius > sweep->cooldown_c;
         if (!*is_hot || clock_now() >= until)
             break;

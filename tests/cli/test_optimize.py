@@ -330,7 +330,7 @@ class Sweeps(OptimizeTest):
 
     def test_quality_is_a_figure_of_the_runs(self):
         work = {"f16": (100, 10, 4.0), "q8": (60, 8, 4.1), "q2": (40, 7, 9.0)}
-        sweep = made_sweep(self.path / "ppl", ("model",), [((name,), {"joules": e, "seconds": t, "perplexity": q, "score": 1 / q})
+        sweep = made_sweep(self.path / "work", ("model",), [((name,), {"joules": e, "seconds": t, "perplexity": q, "score": 1 / q})
                                                            for name, (e, t, q) in work.items()])
         self.assertEqual(self.json(sweep, "--quality", "perplexity")["recommended"]["setting"], "model=q2")
         for words in (("perplexity",), ("score",), ("perplexity", "--quality-better", "lower")):
@@ -340,6 +340,17 @@ class Sweeps(OptimizeTest):
         lpips = self.file("lpips.csv", ("setting", "value"), [("model=f16", 1), ("model=q8", 3), ("model=q2", 2)])
         self.assertEqual(self.json(sweep, "--min-quality", "95", "--quality", lpips)["recommended"]["setting"], "model=q2")
         self.assertIn("expected accuracy, score", self.fails(2, sweep, "--quality", "beauty"))
+
+    def test_a_lower_perplexity_is_better(self):
+        attempts = [((dtype,), {"joules": e, "seconds": 1, "perplexity": p}) for dtype, e, p in (("f16", 10, 8.0), ("q8", 6, 8.1), ("q2", 3, 14.0))]
+        sweep = made_sweep(self.path / "ppl", ("dtype",), attempts)
+        self.assertEqual(self.json(sweep, "--min-quality", "95")["recommended"]["setting"], "dtype=q8")
+        report = self.json(sweep)
+        self.assertEqual(report["recommended"]["setting"], "dtype=q2")
+        self.assertEqual({row["setting"] for row in report["pareto"]}, {"dtype=f16", "dtype=q8", "dtype=q2"})
+        done = ipw(None, "analyze", sweep, "--analysis", "sweep", "--json")
+        rows = json.loads(done.stdout)[str(sweep)]["sweep"]["data"]["settings"]
+        self.assertEqual([row["perplexity"] for row in rows], [14.0, 8.1, 8.0])
 
     def test_bad_attempts_are_left_out_and_said(self):
         bad = [((1, 1), {"joules": 1, "seconds": 1, **why}) for why in

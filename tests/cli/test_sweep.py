@@ -308,6 +308,18 @@ class Spoiled(ControlTest):
         result = json.loads(done.stdout)[str(self.directory())]["sweep"]
         self.assertEqual([row["repeats"] for row in result["data"]["settings"]], [1, 1])  # not both of one setting
 
+    def test_a_process_of_its_own_keeps_the_last_try(self):
+        machine = self.machine("value throttle 0 32")
+        see = f"echo >> {self.root}/tries; cat {self.root}/runs/*/points/*/attempt.json >> {self.root}/seen; sleep 0.5"
+        self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", 1, "--slurm", "--slurm-script-only",
+                   command=["sh", "-c", see], machine=machine)
+        done = ipw(machine, "sweep", "--resume", self.directory(), "--point", 1)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.root / "tries").read_text(), "\n\n")
+        self.assertEqual((self.root / "seen").read_text(), "")  # what is to be made again has not ended
+        self.assertEqual(ipw(None, "sweep", "--resume", self.directory()).returncode, 0)
+        self.assertEqual(self.flags(), [("510", "throttled")])
+
     def test_reruns_are_bounded(self):
         for number in (0, 1):
             self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", number, command=["sleep", "0.5"],

@@ -131,9 +131,30 @@ static void groups_differ(void **state)
     assert_false(run_repeat_name(&a, name, sizeof name)); /* no room */
 }
 
+static void parts_are_read_and_named(void **state)
+{
+    static const char *const WRONG[] = {"",     "1",    "/",   "0/2",   "3/2",    "1/0",
+                                        "-1/2", "1/2x", "a/b", "1/2/3", "1/10001"};
+    struct run_part part;
+    char text[RUN_PART_MAX], path[40], stem[40];
+    (void)state;
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++)
+        assert_false(run_part_parse(WRONG[i], &part));
+    assert_true(run_part_parse("2/14", &part));
+    run_part_name(&part, text, sizeof text);
+    assert_string_equal(text, "2/14");
+    assert_true(run_part_path("runs", "x_shardy", &part, path, sizeof path));
+    assert_string_equal(path, "runs/x_shardy_shard2of14");
+    str_format(stem, sizeof stem, "%.*s", (int)run_part_stem(path), path);
+    assert_string_equal(stem, "runs/x_shardy");
+    assert_int_equal(run_part_stem("x_shard2of14_c4"), strlen("x_shard2of14_c4"));
+    assert_false(run_part_path("runs", "x", &part, path, 12)); /* no room */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_are_read_and_named),
         cmocka_unit_test(labels_match_those_of_older_runs),
         cmocka_unit_test(a_small_buffer_cuts_the_label),
         cmocka_unit_test(keys_are_read_back),
