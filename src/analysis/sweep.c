@@ -113,7 +113,7 @@ static void put_point(struct result *result, const struct settings *all, size_t 
     result_number(result, "edp", energy_delay_product(figures->joules, figures->seconds, 1), "J·s");
     result_number(result, "ed2p", energy_delay_product(figures->joules, figures->seconds, 2),
                   "J·s²");
-    result_number(result, "accuracy", all->quality[point], "");
+    result_number(result, sweep_quality_name(all->points.quality), all->quality[point], "");
     result_flag(result, "pareto_optimal", all->optimal[point]);
     result_count(result, "repeats", figures->measured);
     result_count(result, "failed", figures->failed);

@@ -15,6 +15,7 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "port/file.h"
 #include "power/clock_choice.h"
 #include "power/sweep_points.h"
 #include "report/text/optimize_report.h"
@@ -34,12 +35,13 @@ static struct optimize_command {
     struct power_options data;
     const char *model, *objective, *preset, *format;
     const char *application;
-    const char *settings, *quality, *baseline;
+    const char *settings, *quality, *quality_better, *baseline, *policy;
     double exponent;
     double limits[OPTIMIZE_LIMITS]; /* as given: percent */
     bool is_quality_falling, json;
 } args = {.objective = "edp",
           .format = "table",
+          .policy = "mean",
           .exponent = UNKNOWN,
           .limits = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN}};
 
@@ -79,7 +81,19 @@ static void set_goal(struct optimizing *o)
         if (is_known(c->limits[i]))
             o->goal.limits[i] = is_percent ? c->limits[i] / 100 : c->limits[i];
     }
-    o->goal.is_quality_falling = c->is_quality_falling;
+    o->goal.is_quality_falling =
+        c->is_quality_falling || (c->quality_better && strcmp(c->quality_better, "lower") == 0);
+}
+
+static enum policy_rule policy_rule(const struct optimize_command *c)
+{
+    return strcmp(c->policy, "minimax") == 0 ? POLICY_MINIMAX : POLICY_MEAN;
+}
+
+/* --quality may be a file; else a column, or a figure of a sweep's runs. */
+static const char *quality_file(const struct optimize_command *c)
+{
+    return c->quality && file_is_regular(c->quality) ? c->quality : NULL;
 }
 
 static enum err make_room(struct optimizing *o, size_t count, struct error *why)
@@ -201,8 +215,11 @@ static enum err choose_setting(struct optimizing *o, struct error *why)
     enum err err = power_options_pairs(&c->data, &columns, &where, why);
     if (!err)
         err = setting_points_read(&(struct setting_source){c->data.inputs.items[0], c->settings,
-                                                           c->quality, &columns, &where},
+                                                           quality_file(c) ? NULL : c->quality,
+                                                           &columns, &where},
                                   &points, why);
+    if (!err && quality_file(c))
+        err = setting_points_add_quality(quality_file(c), &points, why);
     if (!err && points.left_out)
         complain(0, "warning: %zu rows without a positive energy and time are left out",
                  points.left_out);
@@ -250,18 +267,42 @@ static void write_apply(struct optimizing *o, const char *setting)
     sweep_free_words(words);
 }
 
+/* Of perplexities less is better, unless the user says otherwise. */
+static enum err choose_quality(struct optimizing *o, struct error *why)
+{
+    const struct optimize_command *c = o->command;
+    unsigned q = 0;
+    if (quality_file(c))
+        return ERR_OK;
+    while (c->quality && q < SWEEP_QUALITIES &&
+           strcmp(c->quality, sweep_quality_name((enum sweep_quality)q)) != 0)
+        q++;
+    if (q == SWEEP_QUALITIES)
+        return err_set(why, ERR_USAGE,
+                       "--quality %.60s: expected accuracy, score, perplexity, bits_per_byte or a "
+                       "file",
+                       c->quality);
+    if (c->quality)
+        o->sweep.quality = (enum sweep_quality)q;
+    if (!c->quality_better)
+        o->goal.is_quality_falling |= o->sweep.quality >= QUALITY_PERPLEXITY;
+    return ERR_OK;
+}
+
 /* Clocks alone are fitted; anything else, and what needs the quality of the answers, is chosen as measured. */
 static enum err choose_swept(struct optimizing *o, const char *directory, struct error *why)
 {
     struct optimize_command *c = &args;
     struct params columns = {0}, where = {0};
     enum err err = sweep_points_load(directory, &o->sweep, why);
+    if (!err)
+        err = choose_quality(o, why);
     if (err)
         return err;
     if (sweep_points_is_estimated(&o->sweep))
         complain(0, "warning: the energy of this sweep is estimated, not measured");
     if ((sweep_points_is_fitted(&o->sweep) || c->data.columns.count) && !c->baseline &&
-        !is_known(c->limits[LIMIT_QUALITY])) {
+        !c->quality && !is_known(c->limits[LIMIT_QUALITY])) {
         c->data.inputs = (struct option_list){{directory}, 1};
         return choose_measured(o, sweep_points_void(&o->sweep), why);
     }
@@ -270,7 +311,7 @@ static enum err choose_swept(struct optimizing *o, const char *directory, struct
         err = make_room(o, 1, why);
     if (!err)
         err = sweep_choice_of_settings(
-            &(struct sweep_question){&o->sweep, &o->goal, &where, c->baseline},
+            &(struct sweep_question){&o->sweep, &o->goal, &where, c->baseline, quality_file(c)},
             &o->choices[o->count++], &o->data.findings, why);
     if (!err && o->choices->is_recommended)
         write_apply(o, o->choices->points[o->choices->optimum.best].setting);
@@ -290,6 +331,7 @@ static int report(const struct optimizing *o)
                                    o->count,
                                    o->policies,
                                    o->policy_count,
+                                   policy_rule(c),
                                    o->source || c->settings ? NULL : &o->data.findings,
                                    o->source,
                                    o->apply.length ? text_get(&o->apply) : NULL};
@@ -309,9 +351,10 @@ static const char *wrong_usage(const struct optimize_command *c, size_t words, b
 {
     if (words > 1 || (words && c->data.inputs.count))
         return "give one sweep or model, or --input";
-    if (sweep && (c->settings || c->quality))
-        return "the knobs of a sweep are its settings, and accuracy their quality: drop --setting "
-               "and --quality";
+    if (sweep && c->settings)
+        return "the knobs of a sweep are its settings: drop --setting";
+    if (c->is_quality_falling && c->quality_better && strcmp(c->quality_better, "higher") == 0)
+        return "--lower-is-better contradicts --quality-better higher";
     if (words && c->settings)
         return "--setting needs --input";
     if (!words && !c->data.inputs.count)
@@ -319,7 +362,7 @@ static const char *wrong_usage(const struct optimize_command *c, size_t words, b
     if (!sweep && !c->settings && (c->quality || c->baseline || is_known(c->limits[LIMIT_QUALITY])))
         return "quality and --baseline need --setting: a clock does not change the answers";
     if (c->settings && is_known(c->limits[LIMIT_QUALITY]) && !c->quality)
-        return "--min-quality needs --quality COLUMN";
+        return "--min-quality needs --quality COLUMN or FILE";
     if (words && !sweep && c->model)
         return "--model: the file has one";
     return NULL;
@@ -346,7 +389,8 @@ static int optimize_main(const char **words, size_t count)
         err = err_set(&why, ERR_NOT_FOUND, "no application '%.60s'",
                       args.application ? args.application : "");
     if (!err && !args.settings && !o.apply.length)
-        o.policy_count = clock_policies_of(o.choices, o.count, &o.goal, o.policies);
+        o.policy_count =
+            clock_policies_of(o.choices, o.count, &o.goal, policy_rule(&args), o.policies);
     int code =
         err ? complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text) : report(&o);
     for (size_t i = 0; i < o.count; i++)
@@ -363,6 +407,8 @@ static int optimize_main(const char **words, size_t count)
 
 static const char *const OBJECTIVE_NAMES[] = {"energy", "edp", "ed2p", NULL};
 static const char *const PRESET_NAMES[] = {"llama", "vit", "sd", "whisper", "lstm", NULL};
+static const char *const POLICIES[] = {"mean", "minimax", NULL};
+static const char *const BETTER[] = {"lower", "higher", NULL};
 static const char *const FORMATS[] = {"table", "json", "csv", NULL};
 
 /* clang-format off */
@@ -392,12 +438,18 @@ static const struct option_row ROWS[] = {
      .help = "choose among settings that these columns name, as measured"},
     {.name = "baseline", .type = OPTION_TEXT, .target = &args.baseline, .value = "SETTING",
      .help = "that savings and quality are relative to (default: the first)"},
-    {.name = "quality", .type = OPTION_TEXT, .target = &args.quality, .value = "COLUMN",
-     .help = "quality of the answers at a setting"},
+    {.name = "quality", .type = OPTION_TEXT, .target = &args.quality, .value = "NAME",
+     .help = "quality of a setting: a column, a figure of the runs, or a CSV file"},
+    {.name = "quality-better", .type = OPTION_CHOICE, .target = &args.quality_better,
+     .value = "WHICH", .help = "lower or higher (default: higher; of perplexities lower)",
+     .choices = BETTER},
     {.name = "min-quality", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_QUALITY],
      .value = "PERCENT", .help = "of the baseline's quality", .least = 0, .most = 1000},
     {.name = "lower-is-better", .type = OPTION_FLAG, .target = &args.is_quality_falling,
-     .help = "quality is perplexity, FID, LPIPS"},
+     .help = "same as --quality-better lower: perplexity, FID, LPIPS"},
+    {.name = "policy", .type = OPTION_CHOICE, .target = &args.policy, .value = "RULE",
+     .help = "one clock for all: least mean or minimax regret (default: mean)",
+     .choices = POLICIES},
     {.name = "format", .type = OPTION_CHOICE, .target = &args.format, .value = "FORMAT",
      .help = "table, json or csv (default: table)", .choices = FORMATS},
     JSON_FORMAT_OPTION_ROW(args.json),

@@ -114,6 +114,13 @@ struct candidates {
     unsigned count;
 };
 
+/* Does the text end with the full stop of "The answer is **204**."? */
+static bool ends_marked(struct slice text)
+{
+    return text.length > 1 && strchr(".!", text.start[text.length - 1]) &&
+           strchr("*`\"", text.start[text.length - 2]);
+}
+
 /* Adds a text without the Markdown, quotes and article around it. */
 static void add(struct candidates *to, struct slice text)
 {
@@ -125,7 +132,7 @@ static void add(struct candidates *to, struct slice text)
     text = (struct slice){text.start + article, text.length - article};
     while (text.length && strchr("*`\"> ", text.start[0]))
         text = (struct slice){text.start + 1, text.length - 1};
-    while (text.length && strchr("*`\" ", text.start[text.length - 1]))
+    while (text.length && (strchr("*`\" ", text.start[text.length - 1]) || ends_marked(text)))
         text.length--;
     if (text.length && to->count < CANDIDATES_MAX)
         to->at[to->count++] = text;
@@ -209,6 +216,17 @@ static void add_sentence(struct candidates *to, struct slice sentence, bool mark
             add(to, bold);
 }
 
+/* What ends a sentence in bold is what it states, as if boxed: "sqrt(117) ≈ 10.82, so **10.82**". */
+static bool ends_in_bold(struct slice sentence, struct slice *bold)
+{
+    struct slice rest = sentence, last = {0}, formula;
+    struct number number;
+    while (bold_next(&rest, bold))
+        last = rest.length < 3 ? *bold : last;
+    *bold = last;
+    return last.length && (number_first(last, &number) || last_formula(last, &formula));
+}
+
 /* The main clause of a sentence if it may have the answer, else all of it. */
 static void add_clause(struct candidates *to, struct slice sentence, bool marked)
 {
@@ -241,9 +259,14 @@ static void find_candidates(const struct math *math, struct slice answer,
         add(to, first.text); /* "Yes, it converges." */
     if (text_is_cut(text))
         return;
-    add(to, last);
+    struct slice line = last, bold;
     for (rest = last; sentence_next(&rest, &sentence);)
         last = sentence;
+    if (ends_in_bold(last, &bold)) {
+        add_clause(to, bold, true);
+        return;
+    }
+    add(to, line);
     add_clause(to, last, false);
     if (!last_formula(last, &formula) && last_formula(text, &formula) && is_result(text, formula))
         add(to, formula);

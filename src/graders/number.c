@@ -110,7 +110,7 @@ static bool is_grouping_point(const struct cursor *c)
 static size_t grouping(const struct cursor *c)
 {
     static const char *const SEPARATORS[] = {
-        ",", " ", "{,}", "\\,", "\xC2\xA0", "\xE2\x80\x89", "\xE2\x80\xAF", NULL};
+        ",", " ", "'", "{,}", "\\,", "\xC2\xA0", "\xE2\x80\x89", "\xE2\x80\xAF", NULL};
     struct cursor look = *c;
     if (!take_any(&look, SEPARATORS))
         return 0;
@@ -350,10 +350,16 @@ static bool take_prefix(struct cursor *c, bool may_sign)
     return negative;
 }
 
+/* Arrows and ≈ begin what they lead to. */
+static bool is_letter(uint32_t c)
+{
+    return char_is_word(c) && c != 0x2248 && !(c >= 0x2190 && c <= 0x21FF);
+}
+
 /* Is it part of a word, to which a number would belong?  Chinese has no spaces around numbers. */
 static bool belongs(uint32_t c)
 {
-    return char_is_word(c) && !char_is_cjk(c);
+    return is_letter(c) && !char_is_cjk(c);
 }
 
 /* The number that begins exactly at the cursor, after the character `before`.  After a slash it is not a
@@ -407,7 +413,7 @@ static void skip_word(struct cursor *c, bool letters_only)
     while (c->at < c->end) {
         uint32_t character = char_at(slice_between(c->at, c->end), &length);
         if (letters_only ? !isalpha((unsigned char)*c->at)
-                         : !char_is_word(character) || char_is_cjk(character) != cjk)
+                         : !is_letter(character) || char_is_cjk(character) != cjk)
             return;
         c->at += length;
     }
@@ -433,7 +439,7 @@ bool number_next(struct numbers *numbers, struct number *out)
         } else if (character == '\\' && c.at + 1 < c.end) {
             c.at++;
             skip_word(&c, true);
-        } else if (char_is_word(character)) {
+        } else if (is_letter(character)) {
             skip_word(&c, false);
         }
         if (c.at == from)

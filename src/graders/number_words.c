@@ -78,10 +78,12 @@ static bool take_words(struct tokens *tokens, const struct token *first, double 
     }
     look = *tokens;
     if (words.any && token_next(&look, &token) && token_is(&token, "and") &&
-        token_next(&look, &token) && token_is(&token, "a") && token_next(&look, &token) &&
-        (part = part_of(&token)) > 0) {
-        *value += 1 / part; /* "two and a half" */
-        *tokens = look;
+        token_next(&look, &token)) { /* "two and a half", "one and three quarters" */
+        int count = token_is(&token, "a") ? 1 : token_index(&token, UNITS);
+        if (count > 0 && token_next(&look, &token) && (part = part_of(&token)) > 0) {
+            *value += count / part;
+            *tokens = look;
+        }
     }
     return words.any;
 }
@@ -105,12 +107,13 @@ bool number_in_words(struct slice text, struct number *out)
     struct token token, before = {0}, second = {0};
     bool found = false;
     for (; token_next(&tokens, &token); second = before, before = token) {
-        double value;
-        if (token.kind != TOKEN_WORD || !take_words(&tokens, &token, &value) ||
+        double value = 1;
+        bool single = token_is(&token, "single") && token_is(&before, "a"); /* "a single orange" */
+        if (token.kind != TOKEN_WORD || !(single || take_words(&tokens, &token, &value)) ||
             is_pronoun(&before, &token, tokens))
             continue;
         bool negative = before.text.length && token_in(&before, " minus negative ");
-        if (token_is_negation(negative ? &second : &before))
+        if (token_is_negation(negative || single ? &second : &before))
             continue;
         *out = (struct number){.value = negative ? -value : value};
         out->plain = out->value;

@@ -4,7 +4,8 @@
  * In this order: a marked answer (final.h), its result after "=" or its first number; a number in bold in the last
  * paragraph; one that the answer begins with; that of the last sentence that states one.  A sentence states what its
  * last clause says ("so", "but", after a reason): the result of an equation, or a later number that a verb leads to;
- * the number that was just computed; the last result; the last circumstance ("in 5 days").  Never
+ * the number that was just computed, there or before that clause; the last result; the last circumstance ("in 5 days").
+ * Never
  *   parts        "9 + 6", "7:15", "23rd", "sqrt(12)", "half of 12", "f(3)", "step 2"
  *   bounds       "at least 7", "more than 7", "almost 7", "7 or more"
  *   denials      "not 7", "7 is wrong"
@@ -54,20 +55,37 @@ static const char *near_start(struct slice sentence, const char *place)
     return place - sentence.start > REACH ? place - REACH : sentence.start;
 }
 
-/* "16 (4 * 4)", but not "3 * (4)" */
+/* "16 (4 * 4)", but not "3 * (4)" nor "is (4 + 6)/2" */
 static bool is_remark(struct slice sentence, size_t i)
 {
     struct tokens tokens = {near_start(sentence, sentence.start + i), sentence.start + i};
     struct token token = {0};
     while (token_next(&tokens, &token))
         ;
-    return slice_is_space(sentence.start[i - 1]) && !token_in(&token, " + - – − * × ÷ / · = ");
+    return slice_is_space(sentence.start[i - 1]) &&
+           !token_in(&token, " + - – − * × ÷ / · = is are was equals ");
+}
+
+/* "100 miles ≈ 160 km", but not "1/3 ≈ 0.33" nor "1/3 cup ≈ 0.33 cups" */
+static bool is_conversion(struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token, before = {0}, unit = {0};
+    while (token_next(&tokens, &token) && !token_is(&token, "≈"))
+        before = token;
+    while (token_next(&tokens, &unit) &&
+           (unit.kind != TOKEN_WORD || isdigit((unsigned char)unit.text.start[0])))
+        ;
+    return before.kind == TOKEN_WORD && before.text.length && unit.kind == TOKEN_WORD &&
+           unit.text.length && !isdigit((unsigned char)before.text.start[0]) &&
+           tolower((unsigned char)before.text.start[0]) !=
+               tolower((unsigned char)unit.text.start[0]);
 }
 
 /* Up to the reason or a remark in parentheses, if a number comes before that: "16 (4 * 4)". */
 static struct slice without_remark(struct slice sentence)
 {
-    struct slice kept = sentence_without_reason(sentence);
+    struct slice kept = is_conversion(sentence) ? sentence : sentence_without_reason(sentence);
     struct number first, ignored;
     bool digits = number_first(kept, &first); /* "ninety, or 90" has its digits later */
     for (size_t i = 1; i < kept.length; i++)
@@ -219,10 +237,10 @@ static bool is_circumstance(const struct neighbors *near)
     bool purpose = token_is(before, "to") && last->kind == TOKEN_WORD && /* "to fill 4 bags" */
                    !token_in(last, " get obtain find give make yield reach be ") &&
                    !token_in(&near->words[2], " needs need has have had able going wants get up ");
-    if (token_in(
-            before,
-            " results result resulting resulted arrive arrives arriving bring brings left up "))
-        return false; /* "results in 17" */
+    if (token_in(before, " results result resulting resulted arrive arrives arriving bring brings "
+                         "ends finishes ") ||
+        (token_in(before, " left up ") && !token_in(last, " for at ")))
+        return false; /* "results in 17", "is left with 4" */
     return of_number || purpose || token_in(last, LEADS) ||
            ((after_verb || adjective) && token_in(before, LEADS)) ||
            (token_in(last, " selling buying using making ") && before->kind == TOKEN_WORD);
@@ -292,7 +310,25 @@ static bool in_words_after(struct slice sentence, const char *after, bool verb, 
     if (verb && !total && !token_in(&near.words[0], VERBS))
         return false;
     *out = number;
-    return verb || role_of(sentence, number.where) == ROLE_RESULT;
+    return verb || role_of(sentence, number.where) != ROLE_NONE;
+}
+
+/* "so", "therefore", "así"; not "and so on" */
+static bool is_concluding(const struct token *token, struct tokens after)
+{
+    struct token next;
+    if (!token_in(token, " so therefore thus hence but however así donc daher "))
+        return false;
+    return !token_is(token, "so") || !token_next(&after, &next) || !token_in(&next, " on far ");
+}
+
+/* Does a reason or condition begin here, before what it leads to: "since x > 0, x = 4", "= 9, and since ..."? */
+static bool opens_reason(const struct token *token, const struct token *before)
+{
+    if (token_in(token, " if when "))
+        return before->kind == TOKEN_LINE;
+    return token_in(token, " since because as given ") &&
+           (before->kind != TOKEN_WORD ? !token_is(before, ",") : token_is(before, "and"));
 }
 
 /* What follows the last "so" or the like, "but", or a reason that comes first, if it has a number: "2^3 = 8, so the
@@ -307,16 +343,20 @@ static struct slice conclusion_of(struct slice sentence)
         latest = number.where.start;
     struct slice last = sentence;
     for (bool reason = false; token_next(&tokens, &token) && tokens.at <= latest; before = token) {
-        if (token_in(&token, " since because as given ") && before.kind != TOKEN_WORD &&
-            !token_is(&before, ","))
+        if (opens_reason(&token, &before))
             reason = true;
-        if (token_in(&token, " so therefore thus hence but however ") ||
-            (reason && token_is(&token, ","))) {
+        if (is_concluding(&token, tokens) || (reason && token_is(&token, ","))) {
             last = slice_between(tokens.at, tokens.end);
             reason = false;
         }
     }
     return last;
+}
+
+static bool is_article_next(struct tokens after)
+{
+    struct token next;
+    return token_next(&after, &next) && token_in(&next, " a an "); /* "can't be a fraction" */
 }
 
 /* Does the sentence only speak of a number: a question, a doubt, the view of others, what is given? */
@@ -330,7 +370,8 @@ static bool is_noncommittal(struct slice sentence)
         asks = asks || token_in(&token, " know tell say ask asks ");
         others = others || token_in(&token, " people students others some ");
         if (token_in(&token, DOUBTS) || (others && token_in(&token, " say says answer think ")) ||
-            (token_is(&token, "be") && token_in(&before, " could might may can't cannot ")) ||
+            (token_is(&token, "be") && token_in(&before, " could might may can't cannot ") &&
+             !is_article_next(tokens)) ||
             (token_is_negation(&before) && token_in(&token, " think believe ")) ||
             (token_in(&token, " believed thought ") && token_is(&before, "i")) ||
             (token_in(&before, " problem question ") &&
@@ -355,8 +396,10 @@ static bool restated_after(struct slice sentence, const char *after, struct numb
         if (number.where.start <= after)
             continue;
         struct neighbors near = neighbors_of(sentence, number.where);
+        bool total = token_is(&near.words[0], "of") && token_is(&near.words[1], "total");
         if (role_of(sentence, number.where) != ROLE_RESULT ||
-            !(token_in(&near.words[0], VERBS) || token_in(&near.words[1], GIVING) ||
+            !(total || token_in(&near.words[0], VERBS) ||
+              token_in(&near.words[0], " cost costs ") || token_in(&near.words[1], GIVING) ||
               token_in(&near.words[2], GIVING)))
             continue;
         *out = number;
@@ -383,14 +426,63 @@ static bool is_left_side(struct slice sentence, struct number *out)
     return token_is(&near.next, "=");
 }
 
+/* The number that was computed; 7 for -7 in "7 degrees below zero". */
+static bool is_computed(struct slice sentence, const struct number *computed,
+                        const struct number *number)
+{
+    struct tokens after = {slice_end(number->where), slice_end(sentence)};
+    struct token token;
+    if (number_equal(&SAME, computed, number))
+        return true;
+    for (int i = 0; i < 3 && token_next(&after, &token); i++)
+        if (token_is(&token, "below"))
+            return computed->value == -number->value;
+    return false;
+}
+
+/* Does the text only list parts: "10 in the bottom row, 9 in the next"; not "8 pens each, 24 in total"? */
+static bool lists_parts(struct slice text)
+{
+    struct tokens tokens = tokens_of(text);
+    struct token token;
+    struct numbers parts = {.text = text};
+    struct number part;
+    while (token_next(&tokens, &token))
+        if (token_in(&token, " = each per every total altogether all together "))
+            return false;
+    return number_next(&parts, &part) && number_next(&parts, &part);
+}
+
+/* Up to the colon of "has 55 cans: 10 in the bottom row, 9 ...": the parts of a number that a verb led to or that
+ * came first. */
+static struct slice without_breakdown(struct slice sentence)
+{
+    const char *colon = memchr(sentence.start, ':', sentence.length);
+    struct number number;
+    if (!colon || !lists_parts(slice_between(colon, slice_end(sentence))))
+        return sentence;
+    struct slice kept = slice_between(sentence.start, colon);
+    if (!number_last(kept, &number) || colon - slice_end(number.where) > 24 ||
+        role_of(kept, number.where) != ROLE_RESULT)
+        return sentence;
+    struct neighbors near = neighbors_of(kept, number.where);
+    bool first = number.where.start == sentence.start && near.next.kind == TOKEN_WORD &&
+                 near.next.text.length;
+    return first || token_in(&near.words[0], " is are was has have had makes totals ") ? kept
+                                                                                       : sentence;
+}
+
 /* The number that a sentence states: the result of its equation, the number that was just computed, or the
  * last one that is not a circumstance. */
 static enum stated in_sentence(struct slice sentence, const struct number *computed,
                                struct number *out)
 {
-    sentence = conclusion_of(sentence);
-    struct slice whole = sentence;
-    sentence = without_remark(sentence);
+    struct number before;
+    struct slice whole = conclusion_of(sentence);
+    bool equation = whole.start > sentence.start &&
+                    stated_after_equals(slice_between(sentence.start, whole.start), &before);
+    computed = equation ? &before : computed;
+    sentence = without_breakdown(without_remark(whole));
     if (is_noncommittal(sentence))
         return STATED_NONE;
     if (stated_after_equals(sentence, out)) {
@@ -407,8 +499,9 @@ static enum stated in_sentence(struct slice sentence, const struct number *compu
         if (role == ROLE_RESULT && previous == ROLE_CIRCUMSTANCE && is_joined(whole, number.where))
             role = ROLE_CIRCUMSTANCE; /* "for 3 shirts and 1 hat" */
         previous = role;
-        if (role > ROLE_NONE && computed && number_equal(&SAME, computed, &number)) {
-            *out = number;
+        if (role > ROLE_NONE && computed && is_computed(whole, computed, &number)) {
+            *out = *computed;
+            restated_after(sentence, slice_end(number.where), out);
             return STATED_ONE;
         }
         if (role > ROLE_NONE && role >= best) {
@@ -421,6 +514,10 @@ static enum stated in_sentence(struct slice sentence, const struct number *compu
     if (in_words_after(sentence, best == ROLE_RESULT ? after : sentence.start, best != ROLE_NONE,
                        out))
         return STATED_ONE;
+    if (best < ROLE_RESULT && equation) { /* "= 3.50, which is what she owes for the 2 books" */
+        *out = before;
+        return STATED_ONE;
+    }
     if (best == ROLE_NONE)
         return STATED_NONE;
     return is_alternative(sentence, out) ? STATED_SEVERAL : STATED_ONE;
@@ -457,16 +554,43 @@ static struct slice last_paragraph(struct slice text)
     return text;
 }
 
+/* What follows a number, up to what explains it: " ml" of "500 ml, which is half of a liter". */
+static struct slice unit_after(const struct number *number, struct slice sentence)
+{
+    struct slice unit = slice_between(slice_end(number->where), slice_end(sentence));
+    for (size_t i = 0; i < unit.length; i++)
+        if (slice_starts((struct slice){unit.start + i, unit.length - i}, ", which is "))
+            unit.length = i;
+    return unit;
+}
+
+/* Without sentences in parentheses at the end: "Mia is 11.  (Her brother is 15.  They add up to 26.)" */
+static struct slice without_parenthesis(struct slice text)
+{
+    struct number ignored;
+    if (!text.length || slice_end(text)[-1] != ')')
+        return text;
+    for (size_t i = text.length; i > 2; i--)
+        if (text.start[i - 1] == '(') {
+            struct slice kept = slice_trim((struct slice){text.start, i - 1});
+            bool apart = kept.length && strchr(".!\n", slice_end(kept)[-1]);
+            return apart && number_first(kept, &ignored) ? kept : text;
+        }
+    return text;
+}
+
 /* An answer that comes first, "230 miles.  Each train ...", when no conclusion or computation follows. */
 static bool leading(struct slice text, struct number *out)
 {
     struct slice sentence, rest = text;
-    if (!sentence_next(&rest, &sentence) ||
-        !(number_first(sentence, out) || number_in_words(sentence, out)) ||
+    if (!sentence_next(&rest, &sentence))
+        return false;
+    sentence = without_breakdown(sentence);
+    if (!(number_first(sentence, out) || number_in_words(sentence, out)) ||
         out->where.start - sentence.start > 2 || role_of(sentence, out->where) == ROLE_NONE ||
         is_noncommittal(sentence))
         return false;
-    struct slice unit = slice_between(slice_end(out->where), slice_end(sentence));
+    struct slice unit = unit_after(out, sentence);
     struct tokens tokens = tokens_of(unit);
     struct token token;
     struct number other;
@@ -499,7 +623,8 @@ static bool breaks_off(struct slice text, struct slice last)
 /* Without a marker: a number in bold in the last paragraph, or what the last sentence with a number states. */
 bool stated_in_conclusion(struct slice answer, struct number *out)
 {
-    struct slice text = text_without_asides(answer), rest = text, sentence = text;
+    struct slice text = without_parenthesis(text_without_asides(answer)), rest = text,
+                 sentence = text;
     if (text_is_cut(answer) || text_declines(final_sentence(text)))
         return false;
     if (in_bold(last_paragraph(text), out) || leading(text, out))
@@ -522,11 +647,27 @@ bool stated_in_conclusion(struct slice answer, struct number *out)
     return stated == STATED_ONE && !declined && !breaks_off(text, sentence);
 }
 
+/* Does the marker lead to an argument, whose result comes last: "Answer: he bought 36 and ate 6, so 30"? */
+static bool is_argument(struct slice sentence)
+{
+    struct slice conclusion = conclusion_of(sentence);
+    struct numbers numbers = {.text = slice_between(sentence.start, conclusion.start)};
+    struct tokens tokens = tokens_of(numbers.text);
+    struct token token;
+    struct number number;
+    unsigned words = 0;
+    while (token_next(&tokens, &token) && !begins_with_digit(&token))
+        words += token.kind == TOKEN_WORD;
+    return words > 1 && number_next(&numbers, &number) && number_next(&numbers, &number);
+}
+
 /* A marker is followed by the number. */
 bool stated_after_marker(struct slice line, struct number *out)
 {
     struct slice sentence = line, rest = line;
     sentence_next(&rest, &sentence);
+    if (is_argument(sentence))
+        return in_sentence(sentence, NULL, out) == STATED_ONE;
     sentence = without_remark(sentence);
     if (stated_after_equals(sentence, out))
         return true;

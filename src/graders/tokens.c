@@ -317,6 +317,16 @@ static size_t leading_words(struct slice sentence, struct token *words, size_t w
     return count;
 }
 
+static bool has_check_mark(struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    bool found = false;
+    while (!found && token_next(&tokens, &token))
+        found = token_in(&token, " ✓ ✔ ✅ ");
+    return found;
+}
+
 static bool is_aside(struct slice sentence)
 {
     static const char CHECKS[] =
@@ -332,6 +342,11 @@ static bool is_aside(struct slice sentence)
         return true;
     if (count < 2)
         return false;
+    if (count > 2 && token_is(&words[0], "to") && token_in(&words[1], " arrive get see ") &&
+        (token_is(&words[2], "this") || (count > 3 && token_is(&words[3], "this"))))
+        return true; /* "To arrive at this: ..." */
+    if (token_in(&words[0], " substituting plugging ") && has_check_mark(sentence))
+        return true;                 /* "Substituting back: 2(38 - 5) = 66 ✓" */
     if (token_is(&words[0], "if")) { /* "If he spent 80 again, he would have 140." */
         struct tokens tokens = tokens_of(sentence);
         struct token token;
@@ -350,11 +365,14 @@ static bool is_aside(struct slice sentence)
     return false;
 }
 
-/* "So it is 12." ends a check. */
+/* "So it is 12." and "Yes, so it is 12." end a check. */
 static bool concludes(struct slice sentence)
 {
-    struct token first;
-    return leading_words(sentence, &first, 1) && token_in(&first, " so therefore thus hence ");
+    static const char WORDS[] = " so therefore thus hence ";
+    struct token words[2];
+    size_t count = leading_words(sentence, words, 2);
+    return (count && token_in(&words[0], WORDS)) ||
+           (count > 1 && token_in(&words[0], " yes ok okay ") && token_in(&words[1], WORDS));
 }
 
 /* Does a blank line follow the sentence? */

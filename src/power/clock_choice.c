@@ -14,6 +14,7 @@
 #include "power/curve_fit.h"
 #include "power/freq_calibrate.h"
 #include "stats/distribution.h"
+#include "stats/fit.h"
 #include "stats/quantile.h"
 
 enum { REFITS = 5 };
@@ -87,10 +88,40 @@ static double *candidate_clocks(const struct clock_question *q, size_t *count)
     return mhz;
 }
 
-/* The median of the usable points at the nearest clock that was measured; UNKNOWN: nothing there has a temperature. */
-static double temperature_at(const struct clock_question *q, double mhz, double *values)
+/* Of all usable measurements of the GPU: the heat sink is the same for every application.  Theil-Sen, as a GPU that was
+ * not yet warm is an outlier. */
+static enum err fit_thermal(const struct clock_question *q, struct thermal_fit *out)
 {
-    double nearest = INFINITY;
+    enum { LEAST = 3 };
+    const struct freq_points *points = &q->data->points;
+    double *watts = malloc((points->count + 1) * 2 * sizeof *watts),
+           *celsius = watts + points->count;
+    struct theil_sen line;
+    if (!watts)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < points->count; i++) {
+        const struct freq_point *p = &points->items[i];
+        if (!is_known(p->temperature_c) || !(p->power_w > 0) || p->flags & FREQ_UNUSABLE ||
+            strcmp(p->gpu, q->curve->gpu) != 0)
+            continue;
+        watts[out->count] = p->power_w;
+        celsius[out->count++] = p->temperature_c;
+    }
+    enum err err = theil_sen(watts, celsius, out->count, &line);
+    if (!err && out->count >= LEAST && line.slope > 0) {
+        out->resistance_c_per_w = line.slope;
+        out->ambient_c = line.intercept;
+    }
+    free(watts);
+    return err;
+}
+
+/* The median of the usable points at the nearest clock that was measured; elsewhere by the fit, where there is one.
+ * UNKNOWN: nothing has a temperature. */
+static double temperature_at(const struct clock_question *q, const struct thermal_fit *thermal,
+                             const struct optimize_point *at, double *values)
+{
+    double mhz = at->freq_mhz, nearest = INFINITY;
     size_t count = 0;
     const struct freq_points *points = &q->data->points;
     for (size_t i = 0; i < points->count; i++) {
@@ -105,6 +136,10 @@ static double temperature_at(const struct clock_question *q, double mhz, double 
         nearest = distance;
         values[count++] = p->temperature_c;
     }
+    double modeled =
+        thermal->ambient_c + thermal->resistance_c_per_w * at->figures[FREQ_POWER_W].value;
+    if (is_known(modeled) && !(nearest <= SAME_MHZ))
+        return modeled;
     return count ? select_median(values, count) : UNKNOWN;
 }
 
@@ -119,10 +154,13 @@ static enum err add_temperatures(const struct clock_question *q, struct clock_ch
     double *values = malloc(q->data->points.count * sizeof *values);
     if (!values)
         return err_no_memory(why);
-    for (size_t i = 0; i < out->count; i++)
-        out->points[i].temperature_c = temperature_at(q, out->points[i].freq_mhz, values);
+    enum err err = fit_thermal(q, &out->thermal);
+    for (size_t i = 0; i < out->count && !err; i++)
+        out->points[i].temperature_c = temperature_at(q, &out->thermal, &out->points[i], values);
+    if (!err && out->count) /* the last is fmax */
+        out->baseline.temperature_c = out->points[out->count - 1].temperature_c;
     free(values);
-    return ERR_OK;
+    return err_explain(why, err);
 }
 
 static struct freq_target target_of(const struct freq_curve *curve)
@@ -383,7 +421,8 @@ static void settle(const struct optimize_goal *goal, struct clock_choice *out)
 
 static void start(struct clock_choice *out)
 {
-    *out = (struct clock_choice){.baseline = optimize_point_unknown(),
+    *out = (struct clock_choice){.thermal = {UNKNOWN, UNKNOWN, 0},
+                                 .baseline = optimize_point_unknown(),
                                  .saving = UNKNOWN,
                                  .saving_error = UNKNOWN,
                                  .slowdown = UNKNOWN,
@@ -528,7 +567,8 @@ static bool policy_at(const struct clock_choice *choices, size_t count,
 
 static struct clock_policy policy_of(const struct clock_choice *choices, size_t count,
                                      const struct clock_choice *first,
-                                     const struct optimize_goal *goal, size_t applications)
+                                     const struct optimize_goal *goal, enum policy_rule rule,
+                                     size_t applications)
 {
     struct clock_policy best = {.freq_mhz = UNKNOWN,
                                 .applications = applications,
@@ -538,15 +578,18 @@ static struct clock_policy policy_of(const struct clock_choice *choices, size_t 
     (void)str_copy(best.gpu, sizeof best.gpu, first->gpu);
     for (size_t i = 0; i < first->count; i++) {
         struct clock_policy at = best;
-        if (policy_at(choices, count, goal, first->points[i].freq_mhz, &at) &&
-            !(at.regret_mean >= best.regret_mean))
+        if (!policy_at(choices, count, goal, first->points[i].freq_mhz, &at))
+            continue;
+        if (!(rule == POLICY_MINIMAX ? at.regret_most >= best.regret_most
+                                     : at.regret_mean >= best.regret_mean))
             best = at;
     }
     return best;
 }
 
 size_t clock_policies_of(const struct clock_choice *choices, size_t count,
-                         const struct optimize_goal *goal, struct clock_policy *out)
+                         const struct optimize_goal *goal, enum policy_rule rule,
+                         struct clock_policy *out)
 {
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
@@ -558,7 +601,7 @@ size_t clock_policies_of(const struct clock_choice *choices, size_t count,
             same += is_same;
         }
         if (is_first && same > 1)
-            out[found++] = policy_of(choices, count, &choices[i], goal, same);
+            out[found++] = policy_of(choices, count, &choices[i], goal, rule, same);
     }
     return found;
 }

@@ -38,7 +38,15 @@ struct clock_question {
     struct optimize_goal goal;
 };
 
+/* Steady state: temperature = ambient_c + resistance x power, fitted to the measurements of the GPU. */
+struct thermal_fit {
+    double ambient_c,
+        resistance_c_per_w; /* UNKNOWN: too few temperatures, or they do not rise with power */
+    size_t count;           /* measurements */
+};
+
 struct clock_choice {
+    struct thermal_fit thermal;
     char gpu[40], application[64];
     const char *model;             /* its kind; NULL: as measured */
     size_t measured;               /* clocks */
@@ -76,7 +84,8 @@ struct clock_effect {
 struct clock_effect clock_choice_at(const struct clock_choice *choice,
                                     const struct optimize_goal *goal, double mhz);
 
-/* One clock for the applications of a GPU: the least mean of their relative objectives. */
+/* One clock for the applications of a GPU, by their regrets: the least mean, or the least of the worst. */
+enum policy_rule { POLICY_MEAN, POLICY_MINIMAX };
 struct clock_policy {
     char gpu[40];
     double freq_mhz;     /* UNKNOWN: no clock is within the limits of all */
@@ -85,6 +94,7 @@ struct clock_policy {
 };
 /* Of the GPUs with two such applications or more, into out[count]; returns how many. */
 size_t clock_policies_of(const struct clock_choice *choices, size_t count,
-                         const struct optimize_goal *goal, struct clock_policy *out);
+                         const struct optimize_goal *goal, enum policy_rule rule,
+                         struct clock_policy *out);
 
 #endif

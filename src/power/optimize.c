@@ -65,6 +65,18 @@ static void find_range(const struct optimize_goal *goal, const struct optimize_p
         }
 }
 
+/* A limit binds where a setting that it alone, or with others, keeps out has a better objective. */
+static unsigned binding_limits(const struct optimize_goal *goal,
+                               const struct optimize_point *baseline,
+                               const struct optimize_point *points, size_t count, double objective)
+{
+    unsigned binding = 0;
+    for (size_t i = 0; i < count; i++)
+        if (optimize_objective(goal, &points[i]) < objective)
+            binding |= optimize_broken(goal, baseline, &points[i]);
+    return binding;
+}
+
 struct optimum optimize_pick(const struct optimize_goal *goal,
                              const struct optimize_point *baseline,
                              const struct optimize_point *points, size_t count)
@@ -86,9 +98,10 @@ struct optimum optimize_pick(const struct optimize_goal *goal,
             out.objective = objective;
         }
     }
-    if (out.is_found)
+    if (out.is_found) {
         find_range(goal, baseline, points, count, &out);
-    else if (out.usable)
+        out.binding = binding_limits(goal, baseline, points, count, out.objective);
+    } else if (out.usable)
         out.limits = every ? every : any;
     return out;
 }

@@ -72,6 +72,7 @@ unsigned optimize_broken(const struct optimize_goal *goal, const struct optimize
 #define OPTIMIZE_FLAT 0.01
 
 struct optimum {
+    unsigned binding; /* bits of the limits that keep better settings out; 0: none does */
     bool is_found;
     size_t best; /* the first of equals */
     double objective;
@@ -111,5 +112,11 @@ struct setting_points {
 /* ERR_BAD_VALUE names file, line and column; ERR_NO_DATA where no row is usable. */
 enum err setting_points_read(const struct setting_source *source, struct setting_points *out,
                              struct error *why) MUST_USE;
+
+/* Takes the quality of the points from a CSV file with the columns setting (as points have it) and value: FID, CLIP
+ * score, LPIPS ... computed elsewhere.  Rows of one setting are averaged; a setting that the file has not is unknown, one
+ * that nobody measured an error. */
+enum err setting_points_add_quality(const char *path, struct setting_points *points,
+                                    struct error *why) MUST_USE;
 
 #endif

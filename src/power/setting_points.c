@@ -203,3 +203,57 @@ enum err setting_points_read(const struct setting_source *source, struct setting
     text_release(&bytes);
     return err;
 }
+
+/* ---- quality from a file ---- */
+
+static enum err add_quality_row(const char *path, const struct csv_grid *grid, size_t row,
+                                const struct setting_points *points, size_t *counts,
+                                struct error *why)
+{
+    char name[sizeof points->items->setting];
+    double value;
+    size_t at = 0;
+    (void)str_copy(name, sizeof name, csv_grid_cell(grid, row, csv_grid_column(grid, "setting")));
+    str_plain(name, sizeof name);
+    while (at < points->count && strcmp(points->items[at].setting, name) != 0)
+        at++;
+    if (at == points->count)
+        return err_set(why, ERR_BAD_VALUE, "%.160s:%zu: setting '%.60s' was not measured", path,
+                       grid->lines[row], name);
+    const char *cell = csv_grid_cell(grid, row, csv_grid_column(grid, "value"));
+    if (parse_double(cell, &value))
+        return err_set(why, ERR_BAD_VALUE, "%.160s:%zu: '%.40s': not a number", path,
+                       grid->lines[row], plain_text(cell).text);
+    double *mean = &points->items[at].quality;
+    *mean = counts[at] ? *mean + (value - *mean) / (double)(counts[at] + 1) : value;
+    counts[at]++;
+    return ERR_OK;
+}
+
+enum err setting_points_add_quality(const char *path, struct setting_points *points,
+                                    struct error *why)
+{
+    struct csv_grid grid = {0};
+    struct text bytes = {0};
+    struct error inner = {0};
+    size_t *counts = calloc(points->count + 1, sizeof *counts);
+    enum err err = counts ? file_read(path, FILE_SMALL, &bytes, why) : err_no_memory(why);
+    if (!err) {
+        err = bytes.length ? csv_grid_read(bytes.bytes, bytes.length, &grid, &inner)
+                           : err_set(&inner, ERR_BAD_VALUE, "empty");
+        if (err)
+            err = err_set(why, err, "%.200s: %s", path, inner.text);
+    }
+    if (!err && (csv_grid_column(&grid, "setting") < 0 || csv_grid_column(&grid, "value") < 0))
+        err = err_set(why, ERR_BAD_VALUE, "%.200s: columns setting and value are needed", path);
+    if (!err && grid.rows == 0)
+        err = err_set(why, ERR_NO_DATA, "%.200s: no rows", path);
+    for (size_t i = 0; i < points->count; i++)
+        points->items[i].quality = UNKNOWN;
+    for (size_t row = 0; row < grid.rows && !err; row++)
+        err = add_quality_row(path, &grid, row, points, counts, why);
+    csv_grid_release(&grid);
+    text_release(&bytes);
+    free(counts);
+    return err;
+}

@@ -46,6 +46,13 @@ enum err sweep_choice_of_settings(const struct sweep_question *q, struct clock_c
     enum err err = sweep_points_settings(q->points, q->where, &settings, why);
     if (err)
         return err;
+    if (q->quality_file) {
+        err = setting_points_add_quality(q->quality_file, &settings, why);
+        if (err) {
+            free(settings.items);
+            return err;
+        }
+    }
     size_t baseline = q->baseline ? find_setting(&settings, q->baseline)
                                   : sweep_points_baseline(q->points, &settings);
     if (baseline == settings.count) {

@@ -21,6 +21,13 @@ const char *sweep_exclusion_name(enum sweep_exclusion exclusion)
     return NAMES[exclusion];
 }
 
+const char *sweep_quality_name(enum sweep_quality quality)
+{
+    static const char *const NAMES[SWEEP_QUALITIES] = {"accuracy", "score", "perplexity",
+                                                       "bits_per_byte"};
+    return NAMES[quality];
+}
+
 /* ---- knobs ---- */
 
 /* With '-' for '_' as well; letter case does not matter. */
@@ -173,7 +180,10 @@ static void take_summary(const struct summary *summary, const struct sweep *swee
     str_plain(out->gpu, sizeof out->gpu);
     str_plain(out->application, sizeof out->application);
     out->watts = ratio(summary->energy.joules, summary->seconds);
-    out->quality = summary->accuracy;
+    out->qualities[QUALITY_ACCURACY] = summary->accuracy;
+    out->qualities[QUALITY_SCORE] = summary->score;
+    out->qualities[QUALITY_PERPLEXITY] = summary->perplexity;
+    out->qualities[QUALITY_BITS_PER_BYTE] = summary->bits_per_byte;
     out->idle_w = conditions->idle_w;
     out->queries = summary->completed >= 0 ? (double)summary->completed : UNKNOWN;
     for (size_t i = 0; i < conditions->device_count; i++)
@@ -189,7 +199,7 @@ static void load_attempt(const char *directory, const struct sweep *sweep,
     char path[FILE_PATH_MAX];
     struct summary summary;
     *out = (struct sweep_measurement){.watts = ratio(attempt->joules, attempt->seconds),
-                                      .quality = UNKNOWN,
+                                      .qualities = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN},
                                       .idle_w = UNKNOWN,
                                       .temperature_c = UNKNOWN,
                                       .queries = UNKNOWN};
@@ -216,6 +226,15 @@ bool sweep_points_is(const char *directory)
     return sweep_is(directory);
 }
 
+static enum sweep_quality first_quality(const struct sweep_points *points)
+{
+    for (unsigned q = 0; q < SWEEP_QUALITIES; q++)
+        for (size_t i = 0; i < points->sweep.count; i++)
+            if (is_known(points->items[i].qualities[q]))
+                return (enum sweep_quality)q;
+    return QUALITY_ACCURACY;
+}
+
 enum err sweep_points_load(const char *directory, struct sweep_points *out, struct error *why)
 {
     *out = (struct sweep_points){.clock = -1};
@@ -234,6 +253,7 @@ enum err sweep_points_load(const char *directory, struct sweep_points *out, stru
         load_attempt(directory, sweep, &sweep->attempts[i], &out->items[i]);
         out->idled += !out->items[i].exclusion && has_flag(sweep->attempts[i].flags, "gpu_idle");
     }
+    out->quality = first_quality(out);
     return ERR_OK;
 }
 
@@ -256,8 +276,9 @@ struct sweep_figures sweep_points_figures(const struct sweep_points *points, siz
         if (points->sweep.attempts[i].point != point || points->items[i].exclusion)
             continue;
         figures.measured++;
-        add_known(&sum, points->items[i].quality);
-        graded += is_known(points->items[i].quality);
+        double of_run = points->items[i].qualities[points->quality];
+        add_known(&sum, of_run);
+        graded += is_known(of_run);
     }
     if (quality)
         *quality = ratio(sum, graded);

@@ -30,6 +30,16 @@ enum sweep_exclusion {
 };
 const char *sweep_exclusion_name(enum sweep_exclusion exclusion); /* "off target" */
 
+/* What the quality of a setting may be.  Of a perplexity and of bits per byte less is better. */
+enum sweep_quality {
+    QUALITY_ACCURACY,
+    QUALITY_SCORE,
+    QUALITY_PERPLEXITY,
+    QUALITY_BITS_PER_BYTE,
+    SWEEP_QUALITIES
+};
+const char *sweep_quality_name(enum sweep_quality quality); /* "bits_per_byte" */
+
 /* What the summary of an attempt's run says. */
 struct sweep_measurement {
     enum sweep_exclusion exclusion;
@@ -38,7 +48,7 @@ struct sweep_measurement {
     char method[24];                    /* of the energy: "estimated" ...; "": not known */
     double joules, plus_minus, seconds; /* as measured, also where the attempt is left out */
     double watts;                       /* mean power of the run */
-    double quality;                     /* accuracy, 0..1; UNKNOWN: not graded */
+    double qualities[SWEEP_QUALITIES];  /* UNKNOWN: the run has none */
     double idle_w, temperature_c;
     double queries;                   /* that were answered */
     double activity[FREQ_ACTIVITIES]; /* of the busiest GPU */
@@ -48,8 +58,9 @@ struct sweep_points {
     struct sweep sweep;              /* energy and time of its attempts are per query or per run */
     struct sweep_measurement *items; /* one for each of its attempts */
     bool is_per_query;
-    long clock;   /* the knob that is the GPU clock; -1: none */
-    size_t idled; /* attempts that are used, and at which the GPU had nothing to do */
+    enum sweep_quality quality; /* the first that an attempt has; it may be set to another */
+    long clock;                 /* the knob that is the GPU clock; -1: none */
+    size_t idled;               /* attempts that are used, and at which the GPU had nothing to do */
 };
 
 bool sweep_points_is(const char *directory); /* a sweep's */
@@ -99,6 +110,7 @@ struct sweep_question {
     const struct optimize_goal *goal;
     const struct params *where; /* knob = value; NULL: all settings */
     const char *baseline;       /* a setting; NULL: sweep_points_baseline */
+    const char *quality_file;   /* the quality of each setting, see optimize.h; NULL: of the runs */
 };
 /* As measured; what was left out is added to the findings, which may be NULL. */
 enum err sweep_choice_of_settings(const struct sweep_question *question, struct clock_choice *out,

@@ -274,11 +274,12 @@ void record_from_json(const struct jv *tree, const char *model, struct record *o
 void record_evaluation(const struct record *record, struct evaluation *out)
 {
     struct jv *tree = NULL;
-    *out = (struct evaluation){0};
+    *out = (struct evaluation){.score = UNKNOWN};
     if (!record->evaluation ||
         jv_parse(record->evaluation, strlen(record->evaluation), &tree, NULL) != ERR_OK)
         return;
     str_copy(out->grader, sizeof out->grader, text_or_empty(jv_text(jv_get(tree, "grader"))));
     str_copy(out->reason, sizeof out->reason, text_or_empty(jv_text(jv_get(tree, "reason"))));
+    out->score = jv_number(jv_get(tree, "score"));
     jv_free(tree);
 }

@@ -63,9 +63,10 @@ void record_line(const struct record *record, const char *model, const char *kin
 void record_from_json(const struct jv *tree, const char *model, struct record *out);
 
 /* What the field `evaluation`, JSON text by the format of the Python IPW, says of who graded and why there is no
- * grade; "" where it says nothing. */
+ * grade; "" and UNKNOWN where it says nothing. */
 struct evaluation {
     char grader[64], reason[200];
+    double score;
 };
 void record_evaluation(const struct record *record, struct evaluation *out);
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 def made_sweep(path, knobs, attempts, command=("work", "{a}"), profile=False):
     """knobs: their names; attempts: of each (values, {figure: ...}), with joules, seconds, and what else differs: exit_code,
-    flags, accuracy, queries, latency, method, gpu, plus_minus, idle_w, temperature_c, activity.  Repeats of a setting follow each
+    flags, accuracy, score, perplexity, bits_per_byte, queries, latency, method, gpu, plus_minus, idle_w, temperature_c, activity.  Repeats of a setting follow each
     other in its number of repeat."""
     path = Path(path)
     points = list(dict.fromkeys(values for values, _ in attempts))
@@ -40,6 +40,7 @@ def write_run(path, figures, profile):
     header = {"kind": "run", "format": 1, "run_kind": "profile" if profile else "run", "start": 1, "started_at": 1.7e9}
     (path / "records.jsonl").write_text(json.dumps(header) + "\n")
     ipw = {"queries": queries, "completed": queries, "failed": 0, "accuracy": figures.get("accuracy"),
+           **{name: figures.get(name) for name in ("score", "perplexity", "bits_per_byte")},
            "seconds": figures["seconds"], "started_at": 1.7e9,
            "energy": {"joules": figures["joules"], "plus_minus": figures.get("plus_minus"),
                       "method": figures.get("method", "counter")},

@@ -28,7 +28,7 @@ except ImportError:
     st = None
 
 METRICS = ["energy_per_query", "energy_per_output_token", "active_energy", "latency", "ttft", "itl",
-           "tokens_per_s", "accuracy", "ipj", "ipw", "perplexity", "bits_per_byte", "power"]
+           "tokens_per_s", "accuracy", "ipj", "ipw", "power", "perplexity", "bits_per_byte"]
 OF_A_TEXT = {"perplexity", "bits_per_byte"}  # which nobody scored here: test_perplexity_oracle.py
 
 

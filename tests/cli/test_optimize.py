@@ -179,6 +179,62 @@ class Made(OptimizeTest):
                         "--setting", "m", "--quality", "ppl", "--min-quality", "95", "--lower-is-better")
         self.assertEqual(low["recommended"]["setting"], "a")
 
+    def test_a_limit_that_binds_is_named(self):
+        free = self.json("--input", self.sweep(), "--objective", "energy")
+        self.assertEqual(free["binding"], [])
+        rows = [(*row, 30 + row[1] / 4) for row in made_rows(noise=0.01)]
+        path = self.file("warm.csv", ("freq_mhz", "power_w", "time_s", "temperature_c"), rows)
+        watts, seconds = (free["recommended"][name]["value"] for name in ("power_w", "time_s"))
+        for name, limit in (("max-slowdown", free["slowdown_pct"] / 2), ("max-time", seconds * 0.99), ("max-power", watts * 0.9),
+                            ("max-temperature", 30 + watts / 4 * 0.9), ("min-clock", 95)):
+            with self.subTest(name):
+                report = self.json("--input", path, "--objective", "energy", "--" + name, limit)
+                self.assertEqual(report["binding"], [name.replace("-", "_")])
+                self.assertGreater(report["objective_value"], free["objective_value"])
+                text = ipw(None, "optimize", "--input", path, "--objective", "energy", "--" + name, limit).stdout.splitlines()
+                self.assertEqual(text[1], f"  limited by {name.replace('-', '_')}")
+
+    def test_the_temperature_between_measured_clocks_follows_from_power(self):
+        """Every fourth clock was measured; 25 °C and 0.2 °C per watt; one GPU was not warm yet."""
+        clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("A100", row[0]) for row in made_rows()])
+        rows = [("A100", *row, 25 + 0.2 * row[1] - (15 if i == 3 else 0)) for i, row in enumerate(list(made_rows())[::4])]
+        path = self.file("t.csv", ("gpu", "freq_mhz", "power_w", "time_s", "temperature_c"), rows)
+        report = self.json("--input", path, "--clocks", clocks, "--max-temperature", "51")
+        self.assertAlmostEqual(report["thermal"]["resistance_c_per_w"], 0.2, places=6)
+        self.assertAlmostEqual(report["thermal"]["ambient_c"], 25, places=4)
+        true = {mhz: 25 + 0.2 * p for mhz, p, _ in made_rows()}
+        best = report["recommended"]
+        self.assertAlmostEqual(best["temperature_c"], true[best["freq_mhz"]], delta=0.2)
+        self.assertLessEqual(best["temperature_c"], 51)
+        self.assertIn(best["freq_mhz"], set(true) - {row[1] for row in rows})  # which nobody measured
+        self.assertGreater(true[best["freq_mhz"] + 15], 50.8)
+        self.assertIsNone(self.json("--input", self.sweep())["thermal"])
+
+    def test_quality_from_a_file(self):
+        path = self.file("m.csv", ("m", "energy_j", "time_s"), [("a", 9, 1), ("b", 5, 1), ("c", 4, 1)])
+        fid = self.file("fid.csv", ("setting", "value"), [("a", 20), ("b", 20.5), ("c", 41), ("c", 39)])
+        words = ("--input", path, "--setting", "m", "--quality", fid)
+        self.assertEqual(self.json(*words, "--quality-better", "lower", "--min-quality", "95")["recommended"]["setting"], "b")
+        report = self.json(*words, "--quality-better", "higher", "--min-quality", "95")
+        self.assertEqual((report["recommended"]["setting"], report["recommended"]["quality"]), ("c", 40))
+        other = self.file("other.csv", ("setting", "value"), [("zz", 20)])
+        self.assertIn("other.csv:2: setting 'zz' was not measured", self.fails(1, *words[:-1], other))
+        words = ("--input", path, "--setting", "m", "--quality")
+        self.assertIn("columns setting and value", self.fails(1, *words, path))
+        self.assertIn("not a number", self.fails(1, *words, self.file("x.csv", ("setting", "value"), [("a", "good")])))
+        self.assertIn("contradicts", self.fails(2, *words, fid, "--lower-is-better", "--quality-better", "higher"))
+
+    def test_a_policy_by_its_worst_regret(self):
+        rows = [("A100", name, mhz, p, t * (1400 / mhz) ** n) for name, n in (("a", 0.01), ("bb", 0.05), ("ccc", 0.6))
+                for mhz, p, t in made_rows(name, noise=0.005)]
+        path = self.file("three.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
+        mean, minimax = (self.json("--input", path, "--policy", rule)["policies"][0] for rule in ("mean", "minimax"))
+        self.assertEqual((mean["rule"], minimax["rule"]), ("mean", "minimax"))
+        self.assertLess(minimax["most_regret_pct"], mean["most_regret_pct"])
+        self.assertLess(mean["mean_regret_pct"], minimax["mean_regret_pct"])
+        self.assertEqual(max(row["regret_pct"] for row in minimax["applications"]), minimax["most_regret_pct"])
+        self.assertIn("least maximum regret", ipw(None, "optimize", "--input", path, "--policy", "minimax").stdout)
+
     def test_one_clock_for_all(self):
         rows = [("A100", name, mhz, p, t * (1400 / mhz if name == "compute" else 1)) for name in ("compute", "memory")
                 for mhz, p, t in made_rows(name, noise=0.005)]
@@ -271,6 +327,30 @@ class Sweeps(OptimizeTest):
                           "--baseline", "threads=4, batch=1", "--where", "threads=4")
         self.assertEqual(other["baseline"]["setting"], "threads=4, batch=1")
         self.assertAlmostEqual(other["savings_pct"]["energy"], 100 * (1 - 50 / 70), places=9)
+
+    def test_quality_is_a_figure_of_the_runs(self):
+        work = {"f16": (100, 10, 4.0), "q8": (60, 8, 4.1), "q2": (40, 7, 9.0)}
+        sweep = made_sweep(self.path / "work", ("model",), [((name,), {"joules": e, "seconds": t, "perplexity": q, "score": 1 / q})
+                                                           for name, (e, t, q) in work.items()])
+        self.assertEqual(self.json(sweep, "--quality", "perplexity")["recommended"]["setting"], "model=q2")
+        for words in (("perplexity",), ("score",), ("perplexity", "--quality-better", "lower")):
+            report = self.json(sweep, "--min-quality", "95", "--quality", *words)
+            self.assertEqual(report["recommended"]["setting"], "model=q8")
+            self.assertEqual(report["binding"], ["min_quality"])
+        lpips = self.file("lpips.csv", ("setting", "value"), [("model=f16", 1), ("model=q8", 3), ("model=q2", 2)])
+        self.assertEqual(self.json(sweep, "--min-quality", "95", "--quality", lpips)["recommended"]["setting"], "model=q2")
+        self.assertIn("expected accuracy, score", self.fails(2, sweep, "--quality", "beauty"))
+
+    def test_a_lower_perplexity_is_better(self):
+        attempts = [((dtype,), {"joules": e, "seconds": 1, "perplexity": p}) for dtype, e, p in (("f16", 10, 8.0), ("q8", 6, 8.1), ("q2", 3, 14.0))]
+        sweep = made_sweep(self.path / "ppl", ("dtype",), attempts)
+        self.assertEqual(self.json(sweep, "--min-quality", "95")["recommended"]["setting"], "dtype=q8")
+        report = self.json(sweep)
+        self.assertEqual(report["recommended"]["setting"], "dtype=q2")
+        self.assertEqual({row["setting"] for row in report["pareto"]}, {"dtype=f16", "dtype=q8", "dtype=q2"})
+        done = ipw(None, "analyze", sweep, "--analysis", "sweep", "--json")
+        rows = json.loads(done.stdout)[str(sweep)]["sweep"]["data"]["settings"]
+        self.assertEqual([row["perplexity"] for row in rows], [14.0, 8.1, 8.0])
 
     def test_bad_attempts_are_left_out_and_said(self):
         bad = [((1, 1), {"joules": 1, "seconds": 1, **why}) for why in

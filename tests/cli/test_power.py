@@ -119,6 +119,23 @@ class Made(PowerTest):
         self.assertIn("damaged", self.fails(1, "predict", self.path / "m.json", "--freq", "510"))
         self.assertIn("unknown command", self.fails(2, "bake"))
 
+    def test_flaws_of_rows_are_flagged_by_every_command(self):
+        """A bad energy, a clock twice, times out of order, a GPU without a list, a clock outside it: named, never a crash."""
+        header = ("gpu", "freq_mhz", "power_w", "time_s", "energy_j", "timestamp_s")
+        good = [("A100", mhz, p, t, p * t, 1000 + i) for i, (mhz, p, t) in enumerate(made_rows(noise=0.01))]
+        clocks = write_csv(self.path / "c.csv", ("gpu", "graphics_mhz"), [("A100", row[1]) for row in good])
+        flaws = {"invalid_value": good + [("A100", 515, 100, 10, "nan", 1070), ("A100", 530, 100, 10, -5, 1071)],
+                 "duplicate_points": good + [good[7][:5] + (1072,)],
+                 "unordered_timestamps": good[:9] + [good[9][:5] + (1003,)] + good[10:],
+                 "unknown_gpu": [("B7", *row[1:]) for row in good],
+                 "illegal_clock": good + [("A100", 1003, 100, 10, 1000, 1073)]}
+        for check, rows in flaws.items():
+            path = write_csv(self.path / f"{check}.csv", header, rows)
+            for words in (("power", "fit"), ("power", "validate"), ("optimize",)):
+                done = ipw(None, *words, "--json", "--input", path, "--clocks", clocks)
+                self.assertEqual(done.returncode, 0, (check, words, done.stderr))
+                self.assertIn(check, {row["check"] for row in json.loads(done.stdout)["findings"]}, words)
+
     def test_one_point_is_fitted_and_flagged(self):
         path = write_csv(self.path / "one.csv", ("freq_mhz", "power_w", "time_s"), [(1400, 220, 10)])
         report = self.json("fit", "--input", path)

@@ -48,7 +48,11 @@ class Saved(unittest.TestCase):
         return done.stdout
 
     def test_they_are_listed(self):
-        runs = json.loads(self.listed(self.folder, "--json"))["runs"]
+        def unique(pairs):
+            self.assertEqual(len(dict(pairs)), len(pairs), pairs)
+            return dict(pairs)
+        runs = json.loads(self.listed(self.folder, "--json"), object_pairs_hook=unique)["runs"]
+        self.assertEqual({(run["complete"], run["finished"] > run["started"]) for run in runs}, {(True, True)})
         self.assertEqual([run["directory"] for run in runs], [run.name for run in self.runs])
         self.assertEqual({(run["kind"], run["model"], run["queries"]) for run in runs}, {("run", "sh -c sleep 0.05", 3)})
         self.assertIn(self.runs[0].name, self.listed(self.folder))

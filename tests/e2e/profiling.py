@@ -137,8 +137,8 @@ class Profiled:
     def test_a_model_it_does_not_have_is_told(self):
         done = ipw(self.machine, "profile", "--client", self.client, *self.address(),
                    "--model", "no-such-model", "--dataset", "builtin", "--max-queries", "1",
-                   "--idle", "0", "--param", f"max_tokens={ANSWER_TOKENS}", "--output-dir", Path(self.folder.name, "none"), "--quiet",
-                   timeout=PATIENCE_S)
+                   "--idle", "0", "--param", f"max_tokens={ANSWER_TOKENS}", "--output-dir",
+                   Path(self.folder.name, "none"), "--quiet", timeout=PATIENCE_S)
         self.check_unknown_model(done)
 
     def check_unknown_model(self, done):

@@ -44,6 +44,7 @@ SlurmdParameters=config_overrides
 PriorityType=priority/basic
 ReturnToService=2
 KillWait=1
+MessageTimeout=2
 GresTypes=gpu
 NodeName={host} NodeAddr=127.0.0.1 CPUs=4 Gres=gpu:1 State=UNKNOWN
 PartitionName=debug Nodes={host} Default=YES MaxTime=INFINITE State=UP
@@ -130,14 +131,17 @@ class Slurm:
         self.daemons[name].kill()
         self.daemons[name].wait()
 
+    def stop_daemon(self, name):
+        self.daemons[name].terminate()
+        try:
+            self.daemons[name].wait(10)
+        except subprocess.TimeoutExpired:
+            self.kill(name)
+
     def stop(self):
         if "slurmd" in self.daemons:
             self.ask("scancel", "--full", "--signal=KILL", f"--user={getpass.getuser()}")
         for name in ("slurmd", "slurmctld", "munged"):
             if name in self.daemons:
-                self.daemons[name].terminate()
-                try:
-                    self.daemons[name].wait(10)
-                except subprocess.TimeoutExpired:
-                    self.kill(name)
+                self.stop_daemon(name)
         shutil.rmtree(self.root, ignore_errors=True)

@@ -164,6 +164,20 @@ class Sweeps(SlurmTest):
         self.assertEqual(sorted(self.noted()), ["1", "2", "3"])
         self.assertEqual(sorted(point["settings"]["a"] for point in self.lines("point")), ["1", "2", "3"])
 
+    def test_the_controller_is_restarted(self):
+        held = self.hold("1")
+        process = self.start(*self.sweep("--knob", "a=1,2"))
+        self.wait_for("1")
+        cluster.stop_daemon("slurmctld")  # killed, it would have lost what it had not saved yet
+        for line in process.stderr:
+            if "does not answer" in line:
+                break
+        cluster.start("slurmctld", "-D")
+        held.unlink()
+        self.end(process)
+        self.assertEqual(sorted(self.noted()), ["1", "2"])
+        self.assertEqual(sorted(point["settings"]["a"] for point in self.lines("point")), ["1", "2"])
+
     def test_the_job_goes_on_without_us(self):
         held = self.hold("1")
         process = self.start(*self.sweep("--knob", "a=1,2"))

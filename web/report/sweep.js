@@ -59,7 +59,7 @@ function settingsTable(summary, settings, rows) {
     { label: "Setting", text: true, of: row => row.setting }, { key: "joules", label: "Energy per " + summary.per, unit: "J", show: row => withError(row.joules, row.joules_error, "J") },
     { label: "Saving", unit: "%", of: row => base && row !== base && known(row.joules) ? 1 - row.joules / base.joules : null },
     { key: "seconds", label: "Time per " + summary.per, unit: "s", show: row => withError(row.seconds, row.seconds_error, "s") }, { key: "watts", label: "Power", unit: "W" },
-    { key: "edp", label: "EDP", unit: "J·s" }, { key: "ed2p", label: "ED²P", unit: "J·s²" }, { key: "accuracy", label: "Accuracy", unit: "%" },
+    { key: "edp", label: "EDP", unit: "J·s" }, { key: "ed2p", label: "ED²P", unit: "J·s²" }, { key: "accuracy", label: "Accuracy", unit: "%" }, { key: "perplexity", label: "Perplexity", unit: "" },
     { label: "Pareto-optimal", text: true, of: row => row.pareto_optimal ? "yes" : "no" }, { key: "repeats", label: "Repeats", unit: "" },
   ], rows);
 }

@@ -58,7 +58,8 @@ static void add_figures(const struct sweep_points *points, size_t index, struct 
     add_number(row, "power_w", m->watts);
     add_number(row, "edp_js", energy_delay_product(m->joules, m->seconds, 1));
     add_number(row, "ed2p_js2", energy_delay_product(m->joules, m->seconds, 2));
-    add_number(row, "accuracy", m->quality);
+    add_number(row, "accuracy", m->qualities[QUALITY_ACCURACY]);
+    add_number(row, "perplexity", m->qualities[QUALITY_PERPLEXITY]);
     add_number(row, "queries", m->queries);
     add_number(row, "idle_w", m->idle_w);
     add_number(row, "temperature_c", m->temperature_c);

@@ -426,7 +426,7 @@ static void put_run(struct json *json, const struct run_list_entry *entry)
     json_object(json, NULL);
     json_string(json, "directory", entry->name);
     json_string(json, "kind", run_kind_name(entry->kind));
-    json_bool(json, "finished", entry->has_summary);
+    json_bool(json, "complete", entry->has_summary);
     for (size_t i = 0; i < SUMMARY_INDEXES; i++) {
         const struct summary_field *column = summary_index(i);
         if (column->at.type == FIELD_TEXT)

@@ -89,6 +89,17 @@ static void answer_to_text(const struct optimize_report *report, const struct cl
               choice->slowdown < 0 ? "less time" : "slower", objective_title(report, title));
 }
 
+static void binding_to_text(const struct clock_choice *choice, struct text *out)
+{
+    const char *lead = "  limited by ";
+    for (unsigned i = 0; best_of(choice) && i < OPTIMIZE_LIMITS; i++)
+        if (choice->optimum.binding & 1u << i) {
+            text_addf(out, "%s%s", lead, optimize_limit_name((enum optimize_limit)i));
+            lead = ", ";
+        }
+    text_add(out, lead[0] == ',' ? "\n" : "");
+}
+
 static void add_flag(void *context, const char *name)
 {
     struct text *names = context;
@@ -140,12 +151,15 @@ static void choice_to_table(const struct clock_choice *choice, struct table *tab
     text_release(&flags);
 }
 
+static const char *const POLICY_TITLES[] = {"least mean", "least maximum"};
+
 static void policy_to_text(const struct optimize_report *report, const struct clock_policy *policy,
                            struct text *out)
 {
     char command[COMMAND_MAX];
-    text_addf(out, "\n%s, one clock for %zu applications: ", policy->gpu[0] ? policy->gpu : "GPU",
-              policy->applications);
+    text_addf(out, "\n%s, one clock for %zu applications (%s regret): ",
+              policy->gpu[0] ? policy->gpu : "GPU", policy->applications,
+              POLICY_TITLES[report->rule]);
     if (!is_known(policy->freq_mhz)) {
         text_add(out, "none is within the limits of all\n");
         return;
@@ -175,6 +189,7 @@ void optimize_text(const struct optimize_report *report, bool color, struct text
     char command[COMMAND_MAX];
     for (size_t i = 0; i < report->count; i++) {
         answer_to_text(report, &report->choices[i], out);
+        binding_to_text(&report->choices[i], out);
         choice_to_table(&report->choices[i], &table);
         any_fit |= report->choices[i].model != NULL;
     }
@@ -254,6 +269,28 @@ static void front_to_json(const struct clock_choice *choice, struct json *json)
     json_array_end(json);
 }
 
+static void binding_to_json(const struct clock_choice *choice, struct json *json)
+{
+    json_array(json, "binding");
+    for (unsigned i = 0; best_of(choice) && i < OPTIMIZE_LIMITS; i++)
+        if (choice->optimum.binding & 1u << i)
+            json_string(json, NULL, optimize_limit_name((enum optimize_limit)i));
+    json_array_end(json);
+}
+
+static void thermal_to_json(const struct thermal_fit *thermal, struct json *json)
+{
+    if (!is_known(thermal->resistance_c_per_w)) {
+        json_null(json, "thermal");
+        return;
+    }
+    json_object(json, "thermal");
+    json_number(json, "resistance_c_per_w", thermal->resistance_c_per_w);
+    json_number(json, "ambient_c", thermal->ambient_c);
+    json_integer(json, "measurements", (int64_t)thermal->count);
+    json_object_end(json);
+}
+
 static void flag_to_json(void *context, const char *name)
 {
     json_string(context, NULL, name);
@@ -298,6 +335,8 @@ static void choice_to_json(const struct optimize_report *report, const struct cl
     json_object_end(json);
     certainty_to_json(choice, json);
     front_to_json(choice, json);
+    binding_to_json(choice, json);
+    thermal_to_json(&choice->thermal, json);
     json_array(json, "flags");
     clock_choice_flags(choice, flag_to_json, json);
     json_array_end(json);
@@ -314,6 +353,7 @@ static void policy_to_json(const struct optimize_report *report, const struct cl
 {
     char command[COMMAND_MAX];
     json_object(json, NULL);
+    json_string(json, "rule", report->rule == POLICY_MINIMAX ? "minimax" : "mean");
     json_string(json, "gpu", str_or_null(policy->gpu));
     json_number(json, "freq_mhz", policy->freq_mhz);
     json_number(json, "mean_savings_pct", 100 * policy->saving_mean);

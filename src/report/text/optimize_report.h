@@ -18,6 +18,7 @@ struct optimize_report {
     size_t count;
     const struct clock_policy *policies;
     size_t policy_count;
+    unsigned rule;                        /* enum policy_rule, of the policies */
     const struct data_findings *findings; /* NULL: none at hand */
     const char *source;                   /* the model's file; NULL: measurements */
     const char *apply; /* the command that makes the recommended setting; NULL: that of its clock */

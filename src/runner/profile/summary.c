@@ -206,6 +206,11 @@ static void fill_work(struct profile *profile, const struct sums *sums, struct s
 
 static void fill_score(const struct sums *sums, struct summary *out)
 {
+    double count = (double)sums->scores.count;
+    if (count > 0)
+        out->score = online_mean(&sums->scores);
+    if (count > 1)
+        out->score_plus_minus = online_stddev(&sums->scores) / sqrt(count);
     double error, bits_error, nats = sums_ratio(&sums->per_token, &error);
     double per_byte = sums_ratio(&sums->per_byte, &bits_error);
     if (!sums->per_token.count)

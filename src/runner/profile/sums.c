@@ -102,19 +102,20 @@ static void add_to_tally(struct sums *sums, const struct record *record, bool co
     intelligence_add(&sums->tally, &query);
 }
 
-/* Why a completed query has no grade, and how to get one. */
-static void add_ungraded(struct sums *sums, const struct record *record)
+/* What graders say beyond the verdict: a score, and why a completed query has no grade, with how to get one. */
+static void add_evaluation(struct sums *sums, const struct record *record)
 {
     struct evaluation evaluation;
-    if (record->correct >= 0)
-        return;
-    record_evaluation(record, &evaluation);
     bool expected = record->expected && record->expected[0];
-    add_reason(sums->ungraded,
-               evaluation.reason[0] ? evaluation.reason
-               : expected
-                   ? "the expected answers are long texts: pass --grader f1, rouge_l or judge"
-                   : "the dataset has no expected answers");
+    record_evaluation(record, &evaluation);
+    if (is_known(evaluation.score))
+        online_add(&sums->scores, evaluation.score);
+    if (record->correct < 0 && !is_known(record->negative_log_likelihood))
+        add_reason(sums->ungraded,
+                   evaluation.reason[0] ? evaluation.reason
+                   : expected
+                       ? "the expected answers are long texts: pass --grader f1, rouge_l or judge"
+                       : "the dataset has no expected answers");
 }
 
 static double failed_attempts(const struct record *record)
@@ -270,8 +271,7 @@ enum err sums_add(struct sums *sums, const struct record *record)
                  integer_number(record->scored_tokens));
     add_to_ratio(&sums->per_byte, record->negative_log_likelihood,
                  integer_number(record->scored_bytes));
-    if (!is_known(record->negative_log_likelihood))
-        add_ungraded(sums, record);
+    add_evaluation(sums, record);
     add_energy(sums, record);
     if (!err && sums->repeats)
         err = add_asked(sums, record);

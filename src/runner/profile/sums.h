@@ -58,6 +58,7 @@ struct sums {
     struct reason failures[SUMS_REASONS_MAX], token_notes[SUMS_REASONS_MAX];
     struct reason ungraded[SUMS_REASONS_MAX]; /* why completed queries have no grade */
     struct window_sums per_token, per_byte;   /* -ln p of windows that were scored */
+    struct online scores;                     /* of graders that give one: BLEU, ROUGE ... */
     struct sketch rows[RECORD_STATISTICS];
     struct intelligence_tally tally;
     int64_t start; /* the current one; set it where there are earlier ones */

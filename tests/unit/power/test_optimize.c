@@ -255,10 +255,19 @@ static void one_clock_for_two_applications(void **state)
         assert_int_equal(clock_choice_of_settings(points, 3, 2, &goal, NULL, &choices[a], &why),
                          ERR_OK);
     }
-    assert_int_equal(clock_policies_of(choices, 2, &goal, policies), 1);
+    assert_int_equal(clock_policies_of(choices, 2, &goal, POLICY_MEAN, policies), 1);
     assert_near(policies[0].freq_mhz, 1200, 0);
     assert_near(policies[0].regret_mean, 0.01, 1e-12);
-    assert_int_equal(clock_policies_of(choices, 1, &goal, policies), 0);
+    assert_int_equal(clock_policies_of(choices, 1, &goal, POLICY_MEAN, policies), 0);
+    /* Almost free for the first at 1000, but nearly as bad as can be for the second. */
+    choices[1].points[0].figures[FREQ_ENERGY_J].value = 101.5;
+    choices[1].points[1].figures[FREQ_ENERGY_J].value = 101.2;
+    choices[0].points[1].figures[FREQ_ENERGY_J].value = 101;
+    assert_int_equal(clock_policies_of(choices, 2, &goal, POLICY_MEAN, policies), 1);
+    assert_near(policies[0].freq_mhz, 1000, 0); /* (0 + 1.5) / 2 against (1 + 1.2) / 2 */
+    assert_int_equal(clock_policies_of(choices, 2, &goal, POLICY_MINIMAX, policies), 1);
+    assert_near(policies[0].freq_mhz, 1200, 0);
+    assert_near(policies[0].regret_most, 0.012, 1e-12);
     for (size_t a = 0; a < 2; a++)
         clock_choice_release(&choices[a]);
 }

@@ -1,5 +1,6 @@
 #include "support/unit.h"
 
+#include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
 #include "runner/profile/sums.h"
@@ -169,6 +170,32 @@ static void statistics_are_of_what_is_known(void **state)
     sums_release(&sums);
 }
 
+/* Two windows of 4 tokens, 2 and 4 nats: a mean of 3 / 4 a token, whose residuals are -1 and 1. */
+static void scores_and_likelihoods_are_averaged(void **state)
+{
+    (void)state;
+    struct sums sums;
+    double error;
+    assert_int_equal(sums_init(&sums), ERR_OK);
+    assert_false(is_known(sums_ratio(&sums.per_token, &error)));
+    for (int i = 1; i <= 2; i++) {
+        char line[400];
+        str_format(
+            line, sizeof line,
+            "{" METRICS("\"evaluation\": {\"metadata\": \"{\\\"score\\\": 0.%d}\"}") ", " OWN(
+                "\"status\": \"completed\", \"start\": 1, \"scored_tokens\": 4, "
+                "\"scored_bytes\": 8, \"negative_log_likelihood\": %d") "}",
+            2 * i, 2 * i);
+        add(&sums, line);
+    }
+    assert_near(sums_ratio(&sums.per_token, &error), 0.75, 1e-12);
+    assert_near(error, sqrt(2 * 2 / 1) / 8, 1e-12);
+    assert_near(sums_ratio(&sums.per_byte, &error), 0.375, 1e-12);
+    assert_int_equal(sums.scores.count, 2);
+    assert_near(online_mean(&sums.scores), 0.3, 1e-12);
+    sums_release(&sums);
+}
+
 static void an_example_of_each_metadata_key_is_kept(void **state)
 {
     (void)state;
@@ -195,6 +222,7 @@ int main(void)
         cmocka_unit_test(nothing_is_unknown_not_0),
         cmocka_unit_test(statistics_are_of_what_is_known),
         cmocka_unit_test(an_example_of_each_metadata_key_is_kept),
+        cmocka_unit_test(scores_and_likelihoods_are_averaged),
     };
     return RUN_TESTS_WITH(jv_available, tests);
 }
