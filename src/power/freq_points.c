@@ -495,7 +495,11 @@ static struct freq_sample sample_of(const struct freq_point *points, size_t coun
 {
     struct freq_sample sample = {.freq_mhz = points[0].freq_mhz};
     for (size_t i = 0; i < count; i++)
-        sample.runs += is_usable(&points[i]);
+        if (is_usable(&points[i])) {
+            sample.runs++;
+            sample.pause_error += points[i].pause_error;
+        }
+    sample.pause_error /= sample.runs ? sample.runs : 1;
     sample.power_w = median_of(points, count, 0, scratch);
     sample.time_s = median_of(points, count, 1, scratch);
     sample.window_s = median_of(points, count, 2, scratch);
@@ -583,6 +587,14 @@ void freq_curves_release(struct freq_curves *curves)
         free(curves->items[i].samples);
     free(curves->items);
     *curves = (struct freq_curves){0};
+}
+
+double freq_samples_pause_error(const struct freq_sample *samples, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += samples[i].pause_error;
+    return count ? sum / (double)count : 0;
 }
 
 enum { NEAR_FMAX = 5 };
