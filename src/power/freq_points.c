@@ -589,14 +589,6 @@ void freq_curves_release(struct freq_curves *curves)
     *curves = (struct freq_curves){0};
 }
 
-double freq_samples_pause_error(const struct freq_sample *samples, size_t count)
-{
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += samples[i].pause_error;
-    return count ? sum / (double)count : 0;
-}
-
 enum { NEAR_FMAX = 5 };
 
 double freq_curve_activity(const struct freq_curve *curve, enum freq_activity activity)

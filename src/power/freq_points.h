@@ -142,7 +142,13 @@ enum err freq_curves_of(struct freq_points *points, struct freq_curves *out) MUS
 void freq_curves_release(struct freq_curves *curves);
 
 /* The mean of the samples' pause_error. */
-double freq_samples_pause_error(const struct freq_sample *samples, size_t count);
+static inline double freq_samples_pause_error(const struct freq_sample *samples, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += samples[i].pause_error;
+    return count ? sum / (double)count : 0;
+}
 
 /* The mean of an activity over the samples near fmax, where it is not 0; UNKNOWN where it was not measured. */
 double freq_curve_activity(const struct freq_curve *curve, enum freq_activity activity);
