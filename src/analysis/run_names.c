@@ -8,7 +8,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "core/utf8.h"
-#include "rundir/sweep.h"
 
 /* Of these, the model has the least when a name is cut, and a number before the name takes the most. */
 enum { MODEL_LETTERS = 14, NUMBER_LETTERS = 4 };
@@ -18,41 +17,7 @@ struct naming {
     size_t count;
     size_t family; /* letters at the beginning that all models share */
     bool models, hardware, datasets, concurrency; /* differ */
-    struct sweep sweep; /* of which all are attempts; without any points */
 };
-
-/* ---- attempts of a sweep ---- */
-
-/* Of SWEEP/points/p001_r1/RUN the length of SWEEP and the point from 0; 0 for another directory. */
-static size_t place_of(const char *directory, size_t *point)
-{
-    const char *found = NULL;
-    for (const char *at = directory; (at = strstr(at, "/points/p")); at++)
-        found = at;
-    unsigned long number = found ? strtoul(found + strlen("/points/p"), NULL, 10) : 0;
-    *point = number - 1;
-    return number ? (size_t)(found - directory) : 0;
-}
-
-/* Only there are the settings of all known, those of the GPU too. */
-static void find_sweep(struct naming *naming)
-{
-    const char *first = naming->points[0]->directory;
-    char directory[sizeof naming->points[0]->directory];
-    size_t point, length = place_of(first, &point), most = point;
-    for (size_t i = 1; length && i < naming->count; i++) {
-        const char *other = naming->points[i]->directory;
-        if (place_of(other, &point) != length || strncmp(other, first, length) != 0)
-            length = 0;
-        most = point > most ? point : most;
-    }
-    if (!length || naming->count < 2 ||
-        !str_format(directory, sizeof directory, "%.*s", (int)length, first) ||
-        sweep_load(directory, &naming->sweep, NULL))
-        return;
-    if (most >= naming->sweep.point_count)
-        sweep_release(&naming->sweep);
-}
 
 /* ---- what differs ---- */
 
@@ -132,16 +97,6 @@ static void name_run(const struct naming *naming, size_t run, size_t letters, ch
 {
     const struct run_point *point = naming->points[run];
     struct text name = {0}, rest = {0};
-    if (naming->sweep.point_count) {
-        size_t setting;
-        place_of(point->directory, &setting);
-        sweep_setting(&naming->sweep, setting, &rest);
-        add_model(&name, text_get(&rest), letters);
-        str_copy(to, RUN_NAME_MAX, text_get(&name));
-        text_release(&name);
-        text_release(&rest);
-        return;
-    }
     if (naming->hardware && point->hardware[0])
         text_addf(&rest, ", %s", point->hardware);
     if (naming->datasets && point->dataset[0])
@@ -187,7 +142,6 @@ enum err run_names_of(const struct run_point *const *points, size_t count, size_
         return ERR_NO_MEMORY;
     }
     if (count) {
-        find_sweep(&naming);
         naming.models = differ_in(&naming, offsetof(struct run_point, model));
         naming.hardware = differ_in(&naming, offsetof(struct run_point, hardware));
         naming.datasets = differ_in(&naming, offsetof(struct run_point, dataset));
@@ -200,7 +154,6 @@ enum err run_names_of(const struct run_point *const *points, size_t count, size_
     for (size_t i = 0; i < count; i++)
         name_run(&naming, i, most, out->names[i]);
     number_repeated(&naming, most, out, repeated);
-    sweep_release(&naming.sweep);
     free(repeated);
     return ERR_OK;
 }

@@ -1,5 +1,5 @@
 /* Names of runs that stand together, by what differs between them: model, hardware, dataset, concurrency; by their
- * directory where nothing does.  Runs of one sweep by their settings.  Tables, plots and pages all name runs by these. */
+ * directory where nothing does.  Tables, plots and pages all name runs by these. */
 #ifndef IPW_ANALYSIS_RUN_NAMES_H
 #define IPW_ANALYSIS_RUN_NAMES_H
 

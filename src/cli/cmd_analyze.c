@@ -579,9 +579,8 @@ const struct command command_analyze = {
         "or\n"
         "from layers*.json in a DIR.\n\n"
         "Each result is also written to DIR/analysis/NAME.json. Several DIRs are compared\n"
-        "with each other; of a sweep, also of one in a DIR of runs, its settings. `ipw list "
-        "analyses -v` shows the analyses and\n"
-        "their parameters.",
+        "with each other; of a sweep, also of one in a DIR of runs, its settings.\n"
+        "`ipw list analyses -v` shows the analyses and their parameters.",
     .rows = ROWS,
     .words = WORDS_ANY,
     .required = "missing run directory",
