@@ -351,6 +351,14 @@ static double judge_by_repeats(const struct optimize_goal *goal, struct clock_ch
     return apart * (energy + goal->time_exponent * (is_known(time) ? time : 0));
 }
 
+/* Pauses of the logs at both ends, which neither refits nor residuals see. */
+static void widen_by_pauses(const struct freq_curve *curve, struct clock_choice *out)
+{
+    double error = freq_samples_pause_error(curve->samples, curve->count);
+    if (error > 0 && is_known(out->saving_error))
+        out->saving_error = hypot(out->saving_error, (1 - out->saving) * error * sqrt(2));
+}
+
 /* ---- the answer ---- */
 
 static void name_limits(struct clock_choice *out)
@@ -483,6 +491,8 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
         (void)judge_by_repeats(&q->goal, out);
     if (!is_known(out->saving_error))
         judge_by_intervals(out);
+    else
+        widen_by_pauses(q->curve, out); /* the intervals of the fit are wider already */
     doubt(&q->goal, out);
     return err;
 }
