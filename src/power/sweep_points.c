@@ -220,14 +220,16 @@ static bool has_uneven_queries(const struct sweep_points *points)
     return false;
 }
 
-/* Brings an attempt to the basis of all, with the same relative ±, and decides whether it is used. */
-static void settle_attempt(bool is_per_query, struct sweep_attempt *attempt,
+/* Brings an attempt to the basis of all, with the same relative ±, and decides whether it is used.  Of a profile the
+ * energy of its queries counts, not that of its start and end. */
+static void settle_attempt(const struct sweep_points *points, struct sweep_attempt *attempt,
                            struct sweep_measurement *out)
 {
-    if (is_per_query) {
-        double share = ratio(out->query_joules, attempt->joules);
-        attempt->joules = out->query_joules;
-        attempt->seconds = out->query_seconds;
+    if (points->sweep.profile) {
+        double joules = out->query_joules * (points->is_per_query ? 1 : out->queries);
+        double share = ratio(joules, attempt->joules);
+        attempt->joules = joules;
+        attempt->seconds = points->is_per_query ? out->query_seconds : attempt->seconds;
         attempt->plus_minus *= share;
         attempt->statistical *= share;
     }
@@ -271,7 +273,7 @@ enum err sweep_points_load(const char *directory, struct sweep_points *out, stru
     out->is_uneven = sweep->profile && has_uneven_queries(out);
     out->is_per_query = sweep->profile && !out->is_uneven;
     for (size_t i = 0; i < sweep->count; i++) {
-        settle_attempt(out->is_per_query, &sweep->attempts[i], &out->items[i]);
+        settle_attempt(out, &sweep->attempts[i], &out->items[i]);
         out->idled += !out->items[i].exclusion && has_flag(sweep->attempts[i].flags, "gpu_idle");
     }
     out->quality = first_quality(out);
