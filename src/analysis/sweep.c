@@ -23,7 +23,8 @@ static const struct objective {
     {"least time", "s", 0, 1},
 };
 
-/* The value at a point, and its standard uncertainty without what is common to all points. */
+/* The value at a point, and its standard uncertainty by repeats, without what is common to all points.  UNKNOWN without
+ * repeats: the error of the sensor does not tell how runs vary. */
 static double value_of(const struct objective *objective, const struct sweep_figures *figures,
                        double *error)
 {
@@ -32,9 +33,9 @@ static double value_of(const struct objective *objective, const struct sweep_fig
                        : figures->seconds;
     if (objective->energy > 0 && objective->time == 0)
         value = figures->joules;
-    double energy = objective->energy * figures->independent / figures->joules;
-    double time = objective->time * figures->seconds_error / figures->seconds;
-    *error = value * hypot(objective->energy > 0 ? energy : 0, objective->time > 0 ? time : 0);
+    double time =
+        objective->time > 0 ? objective->time * figures->seconds_error / figures->seconds : 0;
+    *error = value * hypot(objective->energy > 0 ? figures->error_pct / 100 : 0, time);
     return value;
 }
 
@@ -73,7 +74,8 @@ static void put_best(struct result *result, const struct sweep *sweep,
     else
         result_text(result, "setting", NULL);
     result_figure(result, "value", found ? least : UNKNOWN, least_error, objective->unit);
-    result_count(result, "not_distinguishable", like);
+    result_number(result, "not_distinguishable", is_known(least_error) ? (double)like : UNKNOWN,
+                  "");
     result_end(result);
 }
 
@@ -123,27 +125,43 @@ static void put_point(struct result *result, const struct settings *all, size_t 
 
 /* ---- the answer ---- */
 
-/* "threads=4 saves 50 ± 1 % energy against threads=1, in 70 % less time." */
+/* "threads=4 uses 50 ± 1 % less energy per run than threads=1, in 70 % less time."  What may be noise is no saving. */
 static void add_answer(const struct settings *all, const struct clock_choice *choice,
                        struct text *out)
 {
     const struct optimize_point *best = &choice->points[choice->optimum.best];
     const char *per = all->points.is_per_query ? "query" : "run";
-    char at[64], base[64] = "the highest clock";
+    static const char NOISE[] =
+        ": one run each, which cannot be told from noise (no repeats: `--repeat 3`).";
+    bool is_noise = choice->flags & CHOICE_NO_REPEATS;
+    char at[64], base[64] = "the highest clock measured";
     (void)str_format(at, sizeof at, "%g MHz", best->freq_mhz);
     const char *setting = best->setting[0] ? best->setting : at;
     if (choice->flags & CHOICE_STAY) {
-        text_addf(out, "%s uses the least energy per %s: no other setting saves any.", setting,
-                  per);
+        text_addf(out, "%s %s the least energy per %s%s", setting, is_noise ? "used" : "uses", per,
+                  is_noise ? NOISE : ": no other setting that was measured saves any.");
         return;
     }
-    text_addf(out, "%s uses %.1f", setting, 100 * choice->saving);
+    text_addf(out, "%s %s %.1f", setting, is_noise ? "used" : "uses", 100 * choice->saving);
     if (is_known(choice->saving_error))
         text_addf(out, " ± %.1f", 100 * choice->saving_error);
     text_addf(out, " %% less energy per %s than %s, in %.1f %% %s time", per,
               choice->baseline.setting[0] ? choice->baseline.setting : base,
               100 * fabs(choice->slowdown), choice->slowdown < 0 ? "less" : "more");
-    text_add(out, is_known(choice->saving_error) ? "." : " (± unknown: no repeats).");
+    text_add(out, is_noise ? NOISE : is_known(choice->saving_error) ? "." : " (± unknown).");
+}
+
+/* What the answer leaves open. */
+static void add_limits(const struct settings *all, struct text *out)
+{
+    size_t missing = sweep_points_missing(&all->points, NULL, 0);
+    if (missing)
+        text_addf(out, " %zu of %zu settings were not measured.", missing,
+                  all->points.sweep.point_count);
+    if (all->points.is_uneven)
+        text_add(out, " Settings have different numbers of queries: figures are of whole runs.");
+    if (sweep_points_is_estimated(&all->points))
+        text_add(out, " Energies are estimated, not measured.");
 }
 
 static enum err put_answer(struct result *result, const struct settings *all, const char *directory,
@@ -158,10 +176,10 @@ static enum err put_answer(struct result *result, const struct settings *all, co
         add_answer(all, &choice, &answer);
     else if (!err)
         text_addf(&answer, "No setting is shown to save energy: %s.", choice.reason);
-    if (sweep_points_is_estimated(&all->points))
-        text_add(&answer, " Energies are estimated, not measured.");
+    add_limits(all, &answer);
     result_text(result, "conclusion", text_get(&answer));
-    result_number(result, "saving_pct", err ? UNKNOWN : 100 * choice.saving, "%");
+    result_number(result, "saving_pct",
+                  err || choice.flags & CHOICE_NO_REPEATS ? UNKNOWN : 100 * choice.saving, "%");
     result_number(result, "saving_plus_minus_pct", err ? UNKNOWN : 100 * choice.saving_error, "%");
     result_text(result, "baseline",
                 err || !choice.baseline.setting[0] ? NULL : choice.baseline.setting);

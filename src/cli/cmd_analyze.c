@@ -36,8 +36,9 @@ struct analyzing {
     const struct analyze_options *options;
     const struct analysis_driver *drivers[ANALYSES_MOST];
     size_t driver_count;
-    bool by_name;        /* --analysis was given: missing data is reported */
-    const char **sweeps; /* directories, whose runs are analyzed as well */
+    bool by_name;            /* --analysis was given: missing data is reported */
+    struct run_inputs named; /* what the arguments name, sweeps as such */
+    const char **sweeps;     /* those of them that are sweeps */
     size_t sweep_count;
     struct layers_results layers; /* of all sources so far */
     size_t layered;               /* sources that had some */
@@ -254,6 +255,17 @@ static size_t drivers_for(const struct analyzing *work, const struct subject *su
     return count;
 }
 
+/* Attempts of a sweep are its analysis's to compare: repeats of one setting are not runs against each other. */
+static bool is_attempt(const struct analyzing *work, const char *path)
+{
+    for (size_t i = 0; i < work->sweep_count; i++) {
+        size_t length = strlen(work->sweeps[i]);
+        if (strncmp(path, work->sweeps[i], length) == 0 && path[length] == '/')
+            return true;
+    }
+    return false;
+}
+
 static enum err analyze_subject(struct analyzing *work, const struct subject *subject,
                                 struct json *json, struct error *why)
 {
@@ -264,9 +276,10 @@ static enum err analyze_subject(struct analyzing *work, const struct subject *su
     size_t count = drivers_for(work, subject, drivers);
     bool warned = false;
     enum err err = ERR_OK;
-    if (subject->has_table && json)
+    bool is_run = subject->has_table && !(json && is_attempt(work, subject->path));
+    if (is_run && json)
         run_point_of(&subject->table, &work->runs[work->run_count++].point);
-    else if (subject->has_table)
+    else if (is_run)
         err = err_explain(why, run_figures_of(&subject->table, &work->runs[work->run_count++]));
     if (json)
         json_object(json, subject->path);
@@ -396,14 +409,17 @@ static const struct analysis_driver *sweep_driver(const struct analyzing *work)
 /* So many settings keep what is shown below 25 lines. */
 enum { SETTINGS_SHOWN = 8 };
 
-static enum err analyze_sweep(struct analyzing *work, const char *path, struct json *json,
-                              struct error *why)
+/* `several`: with its name, for others are shown, too. */
+static enum err analyze_sweep(struct analyzing *work, const char *path, bool several,
+                              struct json *json, struct error *why)
 {
     struct result result;
     bool warned = false, color = wants_color(STDOUT_FILENO);
     const struct analysis_input input = {.sweep = path};
     analysis_run(sweep_driver(work), &input, &work->options->params, &result);
     enum err err = check_result(&result, why);
+    if (!err && !json && several)
+        text_addf(&work->out, "%s %s\n", work->out.length ? "\n" : "", plain_text(path).text);
     if (!err && json) {
         json_object(json, path);
         result_to_json(&result, result.name, json);
@@ -419,19 +435,50 @@ static enum err analyze_sweep(struct analyzing *work, const char *path, struct j
     return err;
 }
 
-/* Sweeps are analyzed as such where an analysis is of them, and their runs unless all are. */
+/* Moves repeated directories behind the others: keys of the JSON object must be unique, and who owns the words frees
+ * each of them once. */
+static size_t drop_repeated(const char **words, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool before = false;
+        for (size_t j = 0; j < kept && !before; j++)
+            before = strcmp(words[j], words[i]) == 0;
+        if (!before) {
+            const char *word = words[i];
+            words[i] = words[kept];
+            words[kept++] = word;
+        }
+    }
+    return kept;
+}
+
+/* Sweeps are analyzed as such where an analysis is of them, their runs only where other analyses are named or all of it
+ * is printed. */
 static enum err find_inputs(struct analyzing *work, const char **words, size_t count,
                             struct run_inputs *out, struct error *why)
 {
-    work->sweeps = calloc(count + 1, sizeof *work->sweeps);
-    if (!work->sweeps)
-        return err_no_memory(why);
-    for (size_t i = 0; sweep_driver(work) && i < count; i++)
-        if (sweep_is(words[i]))
-            work->sweeps[work->sweep_count++] = words[i];
-    if (work->sweep_count == count && work->driver_count == 1)
-        return ERR_OK;
-    return run_inputs_find(words, count, false, out, why);
+    if (!sweep_driver(work))
+        return run_inputs_find(words, count, false, out, why);
+    enum err err = run_inputs_find(words, count, true, &work->named, why);
+    size_t named = err ? 0 : drop_repeated((const char **)work->named.paths, work->named.count);
+    const char **runs = calloc(named + 1, sizeof *runs);
+    work->sweeps = calloc(named + 1, sizeof *work->sweeps);
+    if (!err && (!runs || !work->sweeps))
+        err = err_no_memory(why);
+    size_t run_count = 0;
+    for (size_t i = 0; !err && i < named; i++)
+        if (sweep_is(work->named.paths[i]))
+            work->sweeps[work->sweep_count++] = work->named.paths[i];
+        else
+            runs[run_count++] = work->named.paths[i];
+    bool attempts = (work->by_name || work->options->json) && work->driver_count > 1;
+    for (size_t i = 0; attempts && !err && i < work->sweep_count; i++)
+        runs[run_count++] = work->sweeps[i];
+    if (!err)
+        err = run_inputs_find(runs, run_count, false, out, why);
+    free(runs);
+    return err;
 }
 
 /* A directory that cannot be read is reported, and the others are analyzed all the same. */
@@ -446,7 +493,7 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
     if (json)
         json_object(json, NULL);
     for (size_t i = 0; !err && i < work->sweep_count; i++)
-        err = analyze_sweep(work, work->sweeps[i], json, &why);
+        err = analyze_sweep(work, work->sweeps[i], work->sweep_count + count > 1, json, &why);
     for (size_t i = 0; !err && i < count; i++) {
         struct subject subject = {.path = directories[i]};
         size_t answered = work->answered;
@@ -473,24 +520,6 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
         code = put != EXIT_DONE ? put : code;
     }
     return code;
-}
-
-/* Moves repeated directories behind the others: keys of the JSON object must be unique, and who owns the words frees
- * each of them once. */
-static size_t drop_repeated(const char **words, size_t count)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        bool before = false;
-        for (size_t j = 0; j < kept && !before; j++)
-            before = strcmp(words[j], words[i]) == 0;
-        if (!before) {
-            const char *word = words[i];
-            words[i] = words[kept];
-            words[kept++] = word;
-        }
-    }
-    return kept;
 }
 
 static struct analyze_options args;
@@ -533,6 +562,7 @@ static int analyze_main(const char **words, size_t count)
     result_release(&work.doubts);
     layers_results_release(&work.layers);
     run_inputs_release(&inputs);
+    run_inputs_release(&work.named);
     free(work.sweeps);
     free(work.runs);
     return code;
@@ -549,8 +579,8 @@ const struct command command_analyze = {
         "or\n"
         "from layers*.json in a DIR.\n\n"
         "Each result is also written to DIR/analysis/NAME.json. Several DIRs are compared\n"
-        "with each other; of a sweep, its settings. `ipw list analyses -v` shows the analyses and\n"
-        "their parameters.",
+        "with each other; of a sweep, also of one in a DIR of runs, its settings.\n"
+        "`ipw list analyses -v` shows the analyses and their parameters.",
     .rows = ROWS,
     .words = WORDS_ANY,
     .required = "missing run directory",

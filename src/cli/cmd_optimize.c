@@ -163,6 +163,12 @@ static enum err choose_modeled(struct optimizing *o, const char *path, struct er
     size_t applications = 0;
     o->source = path;
     question.goal = o->goal;
+    if (file_is_directory(path))
+        return err_set(why, ERR_BAD_VALUE,
+                       "%.200s is not a sweep that can be read (GPU logs: --input DIRECTORY)",
+                       path);
+    if (!file_is_regular(path))
+        return err_set(why, ERR_NOT_FOUND, "%.200s: no such file", path);
     if (!c->data.clocks)
         return err_set(why, ERR_USAGE,
                        "a model does not know which clocks are legal: give --clocks FILE");
@@ -246,6 +252,7 @@ static void write_apply(struct optimizing *o, const char *setting)
     const struct sweep_points *points = &o->sweep;
     const struct sweep *sweep = &points->sweep;
     bool others = false;
+    const char *gpus = sweep_points_gpus(points);
     size_t point = sweep_points_find(points, setting);
     for (size_t k = 0; point < sweep->point_count && k < sweep->knob_count; k++) {
         const char *option = sweep_points_gpu_option(points, k);
@@ -253,8 +260,9 @@ static void write_apply(struct optimizing *o, const char *setting)
         others |= !option;
         bool is_range = option && strcmp(option, "-pl") != 0; /* of clocks: lowest, highest */
         if (option && !str_equal_nocase(value, "default"))
-            text_addf(&o->apply, "%ssudo nvidia-smi %s %s%s%s", o->apply.length ? " && " : "",
-                      option, value, is_range ? "," : "", is_range ? value : "");
+            text_addf(&o->apply, "%ssudo nvidia-smi %s%s%s%s %s%s%s", o->apply.length ? " && " : "",
+                      gpus ? "-i " : "", gpus ? gpus : "", gpus ? " " : "", option, value,
+                      is_range ? "," : "", is_range ? value : "");
     }
     char **words = others && point < sweep->point_count ? sweep_words(sweep, point) : NULL;
     if (words)
@@ -304,7 +312,11 @@ static enum err choose_swept(struct optimizing *o, const char *directory, struct
     if ((sweep_points_is_fitted(&o->sweep) || c->data.columns.count) && !c->baseline &&
         !c->quality && !is_known(c->limits[LIMIT_QUALITY])) {
         c->data.inputs = (struct option_list){{directory}, 1};
-        return choose_measured(o, sweep_points_void(&o->sweep), why);
+        err = choose_measured(o, sweep_points_void(&o->sweep), why);
+        for (size_t i = 0; !err && i < o->count; i++)
+            err = err_explain(
+                why, sweep_choice_note(&o->sweep, &o->choices[i], i ? NULL : &o->data.findings));
+        return err;
     }
     err = power_options_pairs(&c->data, &columns, &where, why);
     if (!err)
@@ -334,7 +346,8 @@ static int report(const struct optimizing *o)
                                    policy_rule(c),
                                    o->source || c->settings ? NULL : &o->data.findings,
                                    o->source,
-                                   o->apply.length ? text_get(&o->apply) : NULL};
+                                   o->apply.length ? text_get(&o->apply) : NULL,
+                                   sweep_points_gpus(&o->sweep)};
     struct text out = {0};
     if (c->json || !strcmp(c->format, "json"))
         optimize_json(&what, &out);
@@ -368,10 +381,22 @@ static const char *wrong_usage(const struct optimize_command *c, size_t words, b
     return NULL;
 }
 
+/* A file that is no model is measurements, as of `ipw power fit`.  Returns how many words are left. */
+static size_t take_input(const char **words, size_t count)
+{
+    size_t length = count ? strlen(words[0]) : 0;
+    bool is_model = length > 5 && str_equal_nocase(words[0] + length - 5, ".json");
+    if (count != 1 || args.data.inputs.count || is_model || !file_is_regular(words[0]))
+        return count;
+    args.data.inputs = (struct option_list){{words[0]}, 1};
+    return 0;
+}
+
 static int optimize_main(const char **words, size_t count)
 {
     struct optimizing o = {.command = &args};
     struct error why = {0};
+    count = take_input(words, count);
     /* --input SWEEP, alone, is the same as SWEEP. */
     const char *sweep = count                         ? words[0]
                         : args.data.inputs.count == 1 ? args.data.inputs.items[0]
@@ -460,7 +485,7 @@ static const struct option_row ROWS[] = {
 const struct command command_optimize = {
     .name = "optimize",
     .summary = "find the setting that uses the least energy",
-    .usage = "[SWEEP | MODEL.json] [--input FILE] [OPTIONS]",
+    .usage = "[SWEEP | MODEL.json | FILE] [--input FILE] [OPTIONS]",
     .details =
         "Chooses the clock with the least energy, EDP or ED2P within the limits, for every\n"
         "application of the measurements or of a model of `ipw power fit`, and one clock for all;\n"

@@ -485,6 +485,32 @@ static enum err parse_freqs(const char *list, double *out, size_t *count, struct
     return ERR_OK;
 }
 
+/* The shape of a model is relative to fmax: a probe below it says nothing of clocks above, unless fmax is known, as
+ * given or as the model has it of that GPU. */
+static enum err settle_fmax(const struct freq_model *model, const double *mhz, size_t count,
+                            struct freq_target *target, struct error *why)
+{
+    struct freq_curve curve;
+    double highest = target->probe_count ? target->probes[0].freq_mhz : UNKNOWN, lowest;
+    if (is_known(target->fmax_mhz) || !target->probe_count)
+        return ERR_OK;
+    for (size_t i = 0; target->gpu && model->kind->application &&
+                       model->kind->application(model->state, i, &curve, &lowest);
+         i++)
+        if (str_equal_nocase(curve.gpu, target->gpu))
+            target->fmax_mhz = fmax(target->fmax_mhz, curve.fmax_mhz);
+    if (target->fmax_mhz >= highest)
+        return ERR_OK;
+    target->fmax_mhz = highest;
+    for (size_t i = 0; i < count; i++)
+        if (mhz[i] > 1.001 * highest)
+            return err_set(why, ERR_USAGE,
+                           "--freq %g is above the highest probe, %g MHz: give --fmax, the highest "
+                           "clock of the GPU",
+                           mhz[i], highest);
+    return ERR_OK;
+}
+
 static int report_predictions(const struct predict_command *command,
                               const struct power_predict_report *report)
 {
@@ -520,6 +546,8 @@ static int predict(const struct predict_command *command, const char *path)
     if (!err)
         err = freq_model_load(&model, path, &why);
     if (!err)
+        err = settle_fmax(&model, mhz, count, &target, &why);
+    if (!err)
         err = freq_model_predict(&model, &target, mhz, count, out, &why);
     int code = err ? fail(err, &why)
                    : report_predictions(
@@ -552,7 +580,8 @@ static const struct option_row PREDICT_ROWS[] = {
      .value = "POINT",
      .help = "MHZ:WATTS[:SECONDS[:JOULES]] of a new application; may be repeated"},
     {.name = "fmax", .type = OPTION_NUMBER, .target = &predict_args.fmax_mhz, .value = "MHZ",
-     .help = "highest clock of the GPU (default: the highest probe)", .least = 1, .most = 1e5},
+     .help = "highest clock of the GPU (default: --gpu's in the model, or the highest probe)",
+     .least = 1, .most = 1e5},
     {.name = "idle-power", .type = OPTION_NUMBER, .target = &predict_args.idle_w, .value = "WATTS",
      .help = "idle power of the GPU, below which no prediction falls", .least = 0.001, .most = 1e5},
     {.name = "fp", .type = OPTION_NUMBER, .target = &predict_args.fp, .value = "SHARE",

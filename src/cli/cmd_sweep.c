@@ -3,6 +3,7 @@
  *   $ ipw sweep --knob threads=1,2,4,8 --repeat 3 -- llama-bench -t {threads}
  *
  * Progress goes to stderr, the settings that were measured to stdout. */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,17 +37,33 @@ struct sweep_options {
     struct slurm_command slurm;
 };
 
-static struct sweep_options args = {.repeats = 1,
-                                    .most_repeats = 10,
-                                    .until_pct = UNKNOWN,
-                                    .reruns = 2,
-                                    .cooldown_c = UNKNOWN,
-                                    .cooldown_s = UNKNOWN,
-                                    .seed = UNKNOWN,
-                                    .least_mhz = 510,
-                                    .probes = 4,
-                                    .mode = "custom",
-                                    .objective = "edp"};
+/* What no option can be given as: which were given matters beside --resume. */
+#define NOTHING_GIVEN                                                                              \
+    {.until_pct = UNKNOWN,                                                                         \
+     .reruns = UINT_MAX,                                                                           \
+     .cooldown_c = UNKNOWN,                                                                        \
+     .cooldown_s = UNKNOWN,                                                                        \
+     .seed = UNKNOWN,                                                                              \
+     .least_mhz = UNKNOWN}
+static struct sweep_options args = NOTHING_GIVEN;
+
+static void fill_defaults(void)
+{
+    if (!args.repeats && !args.resume)
+        args.repeats = 1;
+    if (!args.most_repeats)
+        args.most_repeats = 10;
+    if (args.reruns == UINT_MAX)
+        args.reruns = 2;
+    if (!is_known(args.least_mhz))
+        args.least_mhz = 510;
+    if (!args.probes)
+        args.probes = 4;
+    if (!args.mode)
+        args.mode = "custom";
+    if (!args.objective)
+        args.objective = "edp";
+}
 
 /* The n of E T^n. */
 static const struct {
@@ -199,9 +216,26 @@ static enum err set_how(struct sweep *sweep)
     return sweep->mode ? ERR_OK : ERR_NO_MEMORY;
 }
 
+/* Of several runs in one attempt only the first would count. */
+static enum err check_profile(const char **words, size_t count, struct error *why)
+{
+    static const char NAME[] = "--repeat-runs";
+    for (size_t i = 0; args.profile && i < count; i++)
+        if (strncmp(words[i], NAME, sizeof NAME - 1) == 0)
+            return err_set(why, ERR_USAGE,
+                           "an attempt is one run: give --repeat N to the sweep, before --, in the "
+                           "place of %s",
+                           NAME);
+    return ERR_OK;
+}
+
 static enum err plan(struct sweep *sweep, const char **words, size_t count, struct error *why)
 {
-    enum err err = err_explain(why, set_how(sweep));
+    enum err err = check_profile(words, count, why);
+    if (!err)
+        err = err_explain(why, set_how(sweep));
+    if (!err && args.measure.devices && args.measure.devices[0] && !args.slurm.on)
+        err = sweep_control_devices(args.measure.devices, why);
     if (!err)
         err = find_points(sweep, why);
     if (!err)
@@ -227,8 +261,9 @@ static enum err check_secrets(const struct sweep *sweep, struct error *why)
 
 /* ---- --dry-run ---- */
 
-static void add_step(const struct sweep *sweep, const struct sweep_step *step, struct text *out)
+static bool add_step(void *context, const struct sweep *sweep, const struct sweep_step *step)
 {
+    struct text *out = context;
     char **words = sweep_words(sweep, step->point);
     char cell[FORMAT_MAX];
     double wall_s = sweep_expected(sweep, step->point);
@@ -244,6 +279,7 @@ static void add_step(const struct sweep *sweep, const struct sweep_step *step, s
     text_add(out, "\n");
     out->failed = out->failed || !words;
     sweep_free_words(words);
+    return out->failed;
 }
 
 /* Of a sweep that has measured nothing yet, only the pauses are known. */
@@ -256,59 +292,70 @@ static void add_expected(const struct sweep *sweep, size_t left, double left_s, 
         text_addf(out, "%s\n", format_duration(cell, left_s));
     else if (pause_s > 0)
         text_addf(out,
-                  "%s of idle power and cool-down; the rest is known once a setting has been "
-                  "measured\n",
+                  "%s of idle power and cool-down, and the commands: unknown until the first "
+                  "attempt\n",
                   format_duration(cell, pause_s * (double)left));
     else
-        text_add(out, "unknown until a setting has been measured\n");
+        text_add(out, "unknown until the first attempt, whose time is then taken for all\n");
 }
 
-/* Marks each step as made in a copy of the list of attempts, so that the next one comes. */
 static int show_plan(struct sweep *sweep)
 {
     struct text out = {0};
-    struct sweep_step step;
     double left_s;
     size_t left = sweep_left(sweep, &left_s);
-    enum err err = ERR_OK;
     text_addf(&out, "%zu settings, %zu attempts to make, seed %u\n", sweep->point_count, left,
               sweep->seed);
     if (sweep->control && !sweep->uncontrolled)
         text_add(&out, "sets clocks or the power limit of the GPU, which needs root\n");
     sweep->until_pct = UNKNOWN; /* how many more repeats there will be is not known */
-    while (!err && !out.failed && sweep_next(sweep, &step)) {
-        struct sweep_attempt *attempts =
-            realloc(sweep->attempts, (sweep->count + 1) * sizeof *attempts);
-        err = attempts ? ERR_OK : ERR_NO_MEMORY;
-        if (err)
-            break;
-        sweep->attempts = attempts;
-        attempts[sweep->count++] =
-            (struct sweep_attempt){.point = step.point, .repeat = step.repeat};
-        add_step(sweep, &step, &out);
-    }
+    sweep_each(sweep, add_step, &out);
     add_expected(sweep, left, left_s, &out);
-    int code = err || out.failed ? complain(EXIT_FAILED, "out of memory") : put_output(&out);
+    int code = out.failed ? complain(EXIT_FAILED, "out of memory") : put_output(&out);
     text_release(&out);
     return code;
 }
 
 /* ---- progress ---- */
 
+/* No more digits than an estimate has. */
+static void add_about(double wait_s, struct text *out)
+{
+    if (wait_s < 100)
+        text_addf(out, ", about %.0f s", fmax(wait_s, 1));
+    else if (wait_s < 100 * 60)
+        text_addf(out, ", about %.0f min", wait_s / 60);
+    else
+        text_addf(out, ", about %.0f h", wait_s / 3600);
+}
+
 static void show_begin(void *context, const struct sweep *sweep, const struct sweep_step *step)
 {
-    struct text setting = {0};
+    struct text line = {0};
+    const struct sweep_attempt *made = sweep_made(sweep, step->point, step->repeat);
     double left_s;
-    char cell[FORMAT_MAX];
     size_t left = sweep_left(sweep, &left_s);
     (void)context;
     if (args.quiet)
         return;
-    sweep_setting(sweep, step->point, &setting);
-    tell("ipw sweep: %s, repeat %u; %zu left%s%s\n", text_get(&setting), step->repeat, left,
-         is_known(left_s) && left ? ", about " : "",
-         is_known(left_s) && left ? format_duration(cell, left_s) : "");
-    text_release(&setting);
+    sweep_setting(sweep, step->point, &line);
+    text_addf(&line, ", repeat %u", step->repeat);
+    if (made)
+        text_addf(&line, " again: %s (try %u of %u)", made->flags, made->tries + 1,
+                  sweep->reruns + 1);
+    text_addf(&line, "; %zu left", left);
+    if (is_known(left_s) && left)
+        add_about(left_s, &line);
+    tell("ipw sweep: %s\n", text_get(&line));
+    text_release(&line);
+}
+
+static void show_cool(void *context, const struct sweep *sweep, double celsius)
+{
+    (void)context;
+    if (!args.quiet)
+        tell("ipw sweep: the GPU is at %.0f °C: waits until it is at %g °C, at most 10 minutes\n",
+             celsius, sweep->cooldown_c);
 }
 
 static void show_end(void *context, const struct sweep *sweep, const struct sweep_attempt *attempt)
@@ -331,6 +378,7 @@ static int usage_or_failure(enum err err, const struct error *why)
 
 enum { SETTINGS_SHOWN = 8 };
 
+/* A sweep of which nothing can be used has failed, though each of its commands went well. */
 static int show_result(const char *directory)
 {
     struct error why = {0};
@@ -356,7 +404,7 @@ static int show_result(const char *directory)
         code = put_output(&out);
     text_release(&out);
     result_release(&result);
-    return code;
+    return err == ERR_NO_DATA && !code ? EXIT_FAILED : code;
 }
 
 /* ---- control ---- */
@@ -386,6 +434,20 @@ static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_cont
              "end; after a crash: `ipw sweep --restore`\n",
              sweep_control_device(*out));
     return err;
+}
+
+/* A plan may be made where there is no GPU, or none that may be controlled: that is said. */
+static enum err check_plan(const struct sweep *sweep, struct error *why)
+{
+    struct error reason = {0};
+    if (!sweep->control || sweep->uncontrolled)
+        return ERR_OK;
+    enum err err = sweep_control_plan(sweep, &reason);
+    if (err && !sweep_control_is_refused(err))
+        return err_set(why, err, "%s", reason.text);
+    if (err)
+        tell("ipw sweep: --control is not possible here: %s\n", reason.text);
+    return ERR_OK;
 }
 
 static int restore(void)
@@ -418,7 +480,7 @@ static bool has_failures(const struct sweep *sweep)
 
 static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_control *control)
 {
-    const struct sweep_progress progress = {show_begin, show_end, writer->directory};
+    const struct sweep_progress progress = {show_begin, show_end, show_cool, writer->directory};
     struct error why = {0}, later = {0};
     int number, code = EXIT_DONE;
     if (!args.quiet && !sweep->only)
@@ -519,15 +581,23 @@ static int execute_on_slurm(struct sweep *sweep, struct run_writer *writer)
     return args.slurm.script_only ? EXIT_DONE : follow(sweep, writer);
 }
 
+/* Without a writer for --dry-run, which changes nothing. */
+static enum err change(struct sweep *sweep, struct run_writer *writer, struct error *why)
+{
+    enum err err = ERR_OK;
+    if (args.retry_failed)
+        err = sweep_retry_failed(sweep, writer, why);
+    if (!err && args.repeats)
+        err = sweep_repeat_more(sweep, args.repeats, writer, why);
+    return err;
+}
+
 static int resume(const char **words, size_t count)
 {
     struct sweep sweep;
     struct run_writer writer;
     struct sweep_control *control = NULL;
     struct error why = {0};
-    if (args.knobs.count || args.control)
-        return complain(EXIT_USAGE, "--resume continues with the knobs of the sweep: drop %s",
-                        args.knobs.count ? "--knob" : "--control");
     enum err err = args.dry_run ? sweep_load(args.resume, &sweep, &why)
                    : args.point
                        ? sweep_wait_for_point(&sweep, args.resume, args.point - 1, &writer, &why)
@@ -543,8 +613,8 @@ static int resume(const char **words, size_t count)
                       "not with --slurm or --point");
     if (!err && !args.point && !args.dry_run)
         err = sweep_collect(&sweep, &writer, &why);
-    if (!err && args.retry_failed && !args.dry_run)
-        err = sweep_retry_failed(&sweep, &writer, &why);
+    if (!err)
+        err = change(&sweep, args.dry_run ? NULL : &writer, &why);
     if (!err && count)
         err = err_explain(&why, set_command(&sweep, words, count));
     if (!err)
@@ -571,8 +641,8 @@ static int begin(const char **words, size_t count)
     struct error why = {0};
     enum err err = plan(&sweep, words, count, &why);
     int code;
-    if (!err && !args.dry_run && !args.slurm.on)
-        err = take_control(&sweep, true, &control, &why);
+    if (!err && !args.slurm.on)
+        err = args.dry_run ? check_plan(&sweep, &why) : take_control(&sweep, true, &control, &why);
     if (err) {
         code = usage_or_failure(err, &why);
     } else if (args.dry_run) {
@@ -612,17 +682,17 @@ static const struct option_row ROWS[] = {
     {.name = "restore", .type = OPTION_FLAG, .target = &args.restore,
      .help = "put back the GPU settings that a killed sweep left, and stop"},
     {.letter = 'r', .name = "repeat", .type = OPTION_COUNT, .target = &args.repeats, .value = "N",
-     .help = "measure each setting N times (default: 1)", .least = 1, .most = 10000},
+     .help = "measure each setting N times (default: 1)", .least = 1, .most = SWEEP_REPEATS_MOST},
     {.name = "until-pct", .type = OPTION_NUMBER, .target = &args.until_pct, .value = "P",
      .help = "repeat a setting until its standard error is P % of its energy", .least = 0.01, .most = 100},
     {.name = "max-repeats", .type = OPTION_COUNT, .target = &args.most_repeats, .value = "N",
-     .help = "at most N times, with --until-pct (default: 10)", .least = 2, .most = 10000},
+     .help = "at most N times, with --until-pct (default: 10)", .least = 2, .most = SWEEP_REPEATS_MOST},
     {.name = "warmup", .type = OPTION_COUNT, .target = &args.warmups, .value = "N",
      .help = "run the command N times first, unmeasured, each time", .most = 100000},
     {.name = "reruns", .type = OPTION_COUNT, .target = &args.reruns, .value = "N",
      .help = "repeat a throttled or off-target attempt at most N times (default: 2)", .most = 1000},
     {.name = "cooldown-c", .type = OPTION_NUMBER, .target = &args.cooldown_c, .value = "C",
-     .help = "before each attempt wait until the GPU is at C degrees or less", .least = 0, .most = 150},
+     .help = "first wait until the GPU is at C degrees or less, 10 minutes at most", .least = 0, .most = 150},
     {.name = "cooldown-s", .type = OPTION_NUMBER, .target = &args.cooldown_s, .value = "S",
      .help = "wait S seconds between attempts", .least = 0, .most = 86400},
     IDLE_OPTION_ROW(args.measure, "measure idle power first, S seconds, each time", 0.05),
@@ -648,6 +718,59 @@ static const struct option_row ROWS[] = {
 };
 /* clang-format on */
 
+static bool was_given(const struct option_row *row)
+{
+    static const size_t SIZES[] = {
+        [OPTION_FLAG] = sizeof(bool),           [OPTION_COUNT] = sizeof(unsigned),
+        [OPTION_NUMBER] = sizeof(double),       [OPTION_TEXT] = sizeof(const char *),
+        [OPTION_CHOICE] = sizeof(const char *), [OPTION_LIST] = sizeof(struct option_list)};
+    static const struct sweep_options NOTHING = NOTHING_GIVEN;
+    ptrdiff_t at = (const char *)row->target - (const char *)&args;
+    return memcmp(row->target, (const char *)&NOTHING + at, SIZES[row->type]) != 0;
+}
+
+/* The first of these options, whose names NULL ends, that was given; NULL without one. */
+static const char *first_given(const char *const *names)
+{
+    for (; *names; names++)
+        for (const struct option_row *row = ROWS; row->name; row++)
+            if (strcmp(row->name, *names) == 0 && was_given(row))
+                return *names;
+    return NULL;
+}
+
+/* Options that would be without effect. */
+static int check_given(void)
+{
+    static const char *const RECORDED[] = {
+        "knob",      "paired",     "list",       "mode",           "min-clock",   "probes",
+        "objective", "profile",    "control",    "until-pct",      "max-repeats", "warmup",
+        "reruns",    "cooldown-c", "cooldown-s", "idle",           "seed",        "output-dir",
+        "devices",   "sensors",    "rate",       "require-energy", NULL};
+    static const char *const PROBE[] = {"probes", "objective", NULL};
+    const char *name = args.resume || args.restore ? first_given(RECORDED) : NULL;
+    if (args.restore && (name || args.resume))
+        return complain(EXIT_USAGE, "--restore measures nothing: drop --%s",
+                        name ? name : "resume");
+    if (name)
+        return complain(EXIT_USAGE,
+                        "--resume continues with the options that the sweep was started with: drop "
+                        "--%s, or start a new sweep",
+                        name);
+    if (args.resume)
+        return 0;
+    name = first_given(PROBE);
+    if (name && !(args.mode && mode_is("probe")))
+        return complain(EXIT_USAGE, "--%s is for --mode probe", name);
+    if (args.most_repeats && !is_known(args.until_pct))
+        return complain(EXIT_USAGE,
+                        "--max-repeats is for --until-pct: --repeat N measures N times");
+    if (args.most_repeats && args.most_repeats < args.repeats)
+        return complain(EXIT_USAGE, "--max-repeats %u is less than --repeat %u", args.most_repeats,
+                        args.repeats);
+    return 0;
+}
+
 static const char *conflict_of_modes(void)
 {
     bool clocks = mode_is("dvfs") || mode_is("probe");
@@ -666,6 +789,10 @@ static const char *conflict_of_modes(void)
 
 static int sweep_main(const char **words, size_t count)
 {
+    int code = check_given();
+    if (code)
+        return code;
+    fill_defaults();
     if (args.restore)
         return count ? complain_usage("--restore takes no command") : restore();
     secret_add_words((char *const *)words);
@@ -682,15 +809,17 @@ static int sweep_main(const char **words, size_t count)
     if (!args.resume && (args.point || args.retry_failed))
         return complain(EXIT_USAGE, "--%s needs --resume SWEEP",
                         args.point ? "point" : "retry-failed");
-    if (args.point && (args.retry_failed || args.slurm.on || args.dry_run))
+    if (args.point && (args.retry_failed || args.slurm.on || args.dry_run || args.repeats))
         return complain(EXIT_USAGE, "--point measures one setting: drop --%s",
                         args.slurm.on  ? "slurm"
                         : args.dry_run ? "dry-run"
+                        : args.repeats ? "repeat"
                                        : "retry-failed");
-    int code = slurm_command_check(&args.slurm);
+    code = slurm_command_check(&args.slurm);
     if (code)
         return code;
-    proc_block_signals();
+    if (!args.dry_run) /* which a signal just ends */
+        proc_block_signals();
     return args.resume ? resume(words, count) : begin(words, count);
 }
 

@@ -1,5 +1,5 @@
-/* Words as numbers, by sorting all words of the compared texts once; the way from a score to a grade; and the two
- * graders that compare the words of the answer with those of the nearest reference, f1 and rouge_l. */
+/* Words as numbers, by sorting all words of the compared texts once; the way from a score to a grade; and the
+ * graders that compare the words of the answer with those of the nearest reference: f1, rouge_1, rouge_2 and rouge_l. */
 #include "graders/word_score.h"
 
 #include <stdlib.h>
@@ -154,6 +154,50 @@ static enum err best_score(struct slice answer, const struct references *referen
     return err;
 }
 
+/* ---- n-grams that two texts share ---- */
+
+static int by_key(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static size_t gram_count(const struct words *words, size_t n)
+{
+    return words->count < n ? 0 : words->count - n + 1;
+}
+
+/* Sorted; two ids fill a key, so that n is 1 or 2. */
+static void write_keys(const struct words *words, size_t n, uint64_t *keys)
+{
+    size_t count = gram_count(words, n);
+    for (size_t i = 0; i < count; i++)
+        keys[i] = n == 1 ? words->ids[i] : (uint64_t)words->ids[i] << 32 | words->ids[i + 1];
+    qsort(keys, count, sizeof *keys, by_key);
+}
+
+/* n-grams in both, each as often as in the text that has it less often. */
+static enum err count_shared(struct words *a, struct words *b, size_t n, size_t *shared)
+{
+    struct words *both[] = {a, b};
+    size_t in_a = gram_count(a, n), in_b = gram_count(b, n);
+    uint64_t *keys = malloc((in_a + in_b + 1) * sizeof *keys);
+    enum err err = keys ? words_number(both, 2) : ERR_NO_MEMORY;
+    *shared = 0;
+    if (!err) {
+        write_keys(a, n, keys);
+        write_keys(b, n, keys + in_a);
+    }
+    for (size_t i = 0, j = 0; !err && i < in_a && j < in_b;) {
+        uint64_t x = keys[i], y = keys[in_a + j];
+        *shared += x == y;
+        i += x <= y;
+        j += y <= x;
+    }
+    free(keys);
+    return err;
+}
+
 /* ---- f1: shared words as SQuAD counts them: lower case, no ASCII punctuation, no articles ---- */
 
 static bool is_article(struct slice word)
@@ -181,37 +225,13 @@ static enum err read_f1(struct words *words, struct slice from)
     return err;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Words in both, each as often as in the text that has it less often. */
-static size_t count_shared(struct words *a, struct words *b)
-{
-    size_t i = 0, j = 0, shared = 0;
-    qsort(a->ids, a->count, sizeof *a->ids, by_id);
-    qsort(b->ids, b->count, sizeof *b->ids, by_id);
-    while (i < a->count && j < b->count) {
-        uint32_t x = a->ids[i], y = b->ids[j];
-        shared += x == y;
-        i += x <= y;
-        j += y <= x;
-    }
-    return shared;
-}
-
 static enum err f1_of(struct words *answer, struct words *wanted, double *score, struct error *why)
 {
-    struct words *both[] = {answer, wanted};
-    size_t total = answer->count + wanted->count;
-    bool nothing = answer->count == 0 || wanted->count == 0;
+    size_t total = answer->count + wanted->count, shared;
     (void)why;
-    enum err err = words_number(both, 2);
+    enum err err = count_shared(answer, wanted, 1, &shared);
     /* 2PR / (P + R), written with counts; two texts without words are equal. */
-    if (!err)
-        *score = nothing ? total == 0 : 2.0 * (double)count_shared(answer, wanted) / (double)total;
+    *score = total ? 2.0 * (double)shared / (double)total : 1;
     return err;
 }
 
@@ -223,13 +243,10 @@ static enum err f1_score(struct slice answer, const struct references *reference
 
 SCORE_DRIVER(f1, "word overlap, SQuAD's F1");
 
-/* ---- rouge_l: the longest common subsequence of words ---- */
+/* ---- rouge_1, rouge_2: shared words and pairs of neighboring words ---- */
 
-/* As the rouge-score package computes rougeL's F-measure without a stemmer.  Words are runs of a-z and 0-9 in lower
- * case, so texts in other scripts have none and score 0. */
-
-/* Time grows with the product of the lengths: about a second at this many cells. */
-static const double CELLS_MAX = 4e8;
+/* These and rouge_l as the rouge-score package computes F-measures without a stemmer.  Words are runs of a-z and 0-9 in
+ * lower case, so texts in other scripts have none and score 0. */
 
 static enum err read_rouge(struct words *words, struct slice from)
 {
@@ -242,6 +259,48 @@ static enum err read_rouge(struct words *words, struct slice from)
     }
     return words_split(words);
 }
+
+static enum err rouge_n_of(struct words *answer, struct words *wanted, size_t n, double *score)
+{
+    size_t total = gram_count(answer, n) + gram_count(wanted, n), shared;
+    enum err err = count_shared(answer, wanted, n, &shared);
+    *score = total ? 2.0 * (double)shared / (double)total : 0;
+    return err;
+}
+
+static enum err rouge_1_of(struct words *answer, struct words *wanted, double *score,
+                           struct error *why)
+{
+    (void)why;
+    return rouge_n_of(answer, wanted, 1, score);
+}
+
+static enum err rouge_2_of(struct words *answer, struct words *wanted, double *score,
+                           struct error *why)
+{
+    (void)why;
+    return rouge_n_of(answer, wanted, 2, score);
+}
+
+static enum err rouge_1_score(struct slice answer, const struct references *references,
+                              double *best, struct error *why)
+{
+    return best_score(answer, references, read_rouge, rouge_1_of, best, why);
+}
+
+static enum err rouge_2_score(struct slice answer, const struct references *references,
+                              double *best, struct error *why)
+{
+    return best_score(answer, references, read_rouge, rouge_2_of, best, why);
+}
+
+SCORE_DRIVER(rouge_1, "shared words, ROUGE-1's F-measure");
+SCORE_DRIVER(rouge_2, "shared pairs of words, ROUGE-2's F-measure");
+
+/* ---- rouge_l: the longest common subsequence of words ---- */
+
+/* Time grows with the product of the lengths: about a second at this many cells. */
+static const double CELLS_MAX = 4e8;
 
 /* Of the dynamic-programming table one row is enough for the length. */
 static enum err common_length(const struct words *a, const struct words *b, size_t *out)
@@ -265,8 +324,8 @@ static enum err common_length(const struct words *a, const struct words *b, size
     return ERR_OK;
 }
 
-static enum err rouge_of(struct words *answer, struct words *wanted, double *score,
-                         struct error *why)
+static enum err rouge_l_of(struct words *answer, struct words *wanted, double *score,
+                           struct error *why)
 {
     *score = 0;
     if (answer->count == 0 || wanted->count == 0)
@@ -287,7 +346,7 @@ static enum err rouge_of(struct words *answer, struct words *wanted, double *sco
 static enum err rouge_l_score(struct slice answer, const struct references *references,
                               double *best, struct error *why)
 {
-    return best_score(answer, references, read_rouge, rouge_of, best, why);
+    return best_score(answer, references, read_rouge, rouge_l_of, best, why);
 }
 
 SCORE_DRIVER(rouge_l, "longest common subsequence of words, ROUGE-L's F-measure");

@@ -1,4 +1,4 @@
-/* What the graders by score (bleu; f1 and rouge_l in word_score.c) share: words as numbers, and a score with a threshold over
+/* What the graders by score (bleu; f1 and rouge_* in word_score.c) share: words as numbers, and a score with a threshold over
  * several references.  A struct words owns its text and arrays: zero-initialize, words_release. */
 #ifndef IPW_GRADERS_WORD_SCORE_H
 #define IPW_GRADERS_WORD_SCORE_H

@@ -24,6 +24,7 @@ enum { REFITS = 5 };
 enum { REFIT_LEAST = POWER_SWEEP_LEAST * REFITS / (REFITS - 1) };
 #define SAME_MHZ 0.5 /* drivers round 7.5 MHz steps */
 #define SLOWER   0.05
+#define COPIES   1e-9 /* relative: measurements that are closer were not made twice */
 
 void clock_choice_flags(const struct clock_choice *choice,
                         void (*take)(void *context, const char *name), void *context)
@@ -38,7 +39,9 @@ void clock_choice_flags(const struct clock_choice *choice,
                  {CHOICE_LOWEST, "lowest_clock"},
                  {CHOICE_FAR_BASELINE, "baseline_extrapolated"},
                  {CHOICE_SLOW_BASELINE, "slow_baseline"},
-                 {CHOICE_UNCHECKED, "measurements_not_at_hand"}};
+                 {CHOICE_UNCHECKED, "measurements_not_at_hand"},
+                 {CHOICE_NO_REPEATS, "no_repeats"},
+                 {CHOICE_BELOW_MAX, "highest_clock_not_measured"}};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (choice->flags & NAMES[i].flag)
             take(context, NAMES[i].name);
@@ -316,7 +319,7 @@ static void judge_by_intervals(struct clock_choice *out)
     }
 }
 
-/* Relative, of one run, over all points with repeats. */
+/* Relative, of one run, over all points with repeats.  Copies of one measurement have no scatter to tell of. */
 static double pooled_scatter(const struct clock_choice *choice, enum freq_figure figure,
                              double *freedom)
 {
@@ -329,7 +332,16 @@ static double pooled_scatter(const struct clock_choice *choice, enum freq_figure
         squares += (point->runs - 1) * point->scatter[figure] * point->scatter[figure];
         *freedom += point->runs - 1;
     }
+    if (!(squares > *freedom * COPIES * COPIES))
+        *freedom = 0;
     return *freedom > 0 ? sqrt(squares / *freedom) : UNKNOWN;
+}
+
+static unsigned repeats_flag(const struct clock_choice *choice)
+{
+    double freedom;
+    (void)pooled_scatter(choice, FREQ_ENERGY_J, &freedom);
+    return freedom > 0 ? 0 : CHOICE_NO_REPEATS;
 }
 
 /* Sets the saving's ±; returns that of the objective relative to the baseline's, UNKNOWN without repeats. */
@@ -351,7 +363,28 @@ static double judge_by_repeats(const struct optimize_goal *goal, struct clock_ch
     return apart * (energy + goal->time_exponent * (is_known(time) ? time : 0));
 }
 
+/* Pauses of the logs at both ends, which neither refits nor residuals see. */
+static void widen_by_pauses(const struct freq_curve *curve, struct clock_choice *out)
+{
+    double error = freq_samples_pause_error(curve->samples, curve->count);
+    if (error > 0 && is_known(out->saving_error))
+        out->saving_error = hypot(out->saving_error, (1 - out->saving) * error * sqrt(2));
+}
+
 /* ---- the answer ---- */
+
+/* Whether nothing is known of what a limit is about. */
+static bool is_limit_blind(const struct clock_choice *choice, enum optimize_limit limit)
+{
+    const struct optimize_point *baseline = &choice->baseline;
+    size_t known = 0;
+    for (size_t i = 0; i < choice->count; i++)
+        known += is_known(limit == LIMIT_QUALITY ? choice->points[i].quality
+                                                 : choice->points[i].temperature_c);
+    if (limit == LIMIT_QUALITY && !(fabs(baseline->quality) > 0))
+        return true;
+    return (limit == LIMIT_QUALITY || limit == LIMIT_TEMPERATURE) && !known;
+}
 
 static void name_limits(struct clock_choice *out)
 {
@@ -359,7 +392,10 @@ static void name_limits(struct clock_choice *out)
     text_add(&reason, "no setting meets the limits:");
     for (unsigned i = 0; i < OPTIMIZE_LIMITS; i++)
         if (out->optimum.limits & 1u << i)
-            text_addf(&reason, " %s", optimize_limit_name((enum optimize_limit)i));
+            text_addf(&reason, " %s%s", optimize_limit_name((enum optimize_limit)i),
+                      !is_limit_blind(out, (enum optimize_limit)i) ? ""
+                      : i == LIMIT_TEMPERATURE ? " (no temperature was measured)"
+                                               : " (the baseline has no quality above 0)");
     refuse(out, CHOICE_NO_SETTING, text_get(&reason));
     text_release(&reason);
 }
@@ -409,6 +445,12 @@ static void settle(const struct optimize_goal *goal, struct clock_choice *out)
         name_limits(out);
         return;
     }
+    if (out->optimum.usable == 1) {
+        refuse(out, CHOICE_NO_OPTIMUM,
+               out->baseline.setting[0] ? "only one setting was measured"
+                                        : "only one clock was measured");
+        return;
+    }
     const struct optimize_point *best = &out->points[out->optimum.best];
     out->is_recommended = true;
     out->saving = saving_of(best, &out->baseline);
@@ -446,11 +488,23 @@ static void doubt(const struct optimize_goal *goal, struct clock_choice *out)
         refuse(out, CHOICE_NO_OPTIMUM | CHOICE_SLOW_BASELINE, reason);
     } else if (out->saving - out->saving_error <= 0 ||
                (!is_known(out->saving_error) && out->saving <= 0)) {
-        (void)str_format(reason, sizeof reason, "%.0f MHz would save %.1f ± %.1f %%: perhaps none",
-                         out->points[out->optimum.best].freq_mhz, 100 * out->saving,
-                         is_known(out->saving_error) ? 100 * out->saving_error : 0);
+        char error[40] = "";
+        if (is_known(out->saving_error))
+            (void)str_format(error, sizeof error, " ± %.1f", 100 * out->saving_error);
+        (void)str_format(reason, sizeof reason, "%.0f MHz would save %.1f%s %%: perhaps none",
+                         out->points[out->optimum.best].freq_mhz, 100 * out->saving, error);
         refuse(out, CHOICE_NO_OPTIMUM, reason);
     }
+}
+
+/* Whether the list of legal clocks has a higher one than was measured, which savings would be against. */
+static bool is_below_max(const struct clock_question *q)
+{
+    for (size_t i = 0; q->clocks && i < q->clocks->count; i++)
+        if (q->clocks->items[i].mhz > q->curve->fmax_mhz + SAME_MHZ &&
+            clock_list_is_legal(q->clocks, q->curve->gpu, q->clocks->items[i].mhz))
+            return true;
+    return false;
 }
 
 enum err clock_choice_of(const struct clock_question *q, struct clock_choice *out,
@@ -460,7 +514,7 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
     (void)str_copy(out->gpu, sizeof out->gpu, q->curve->gpu);
     (void)str_copy(out->application, sizeof out->application, q->curve->application);
     out->measured = q->curve->count;
-    out->flags = q->data ? 0 : CHOICE_UNCHECKED;
+    out->flags = (q->data ? 0 : CHOICE_UNCHECKED) | (is_below_max(q) ? CHOICE_BELOW_MAX : 0);
     const char *is_void = void_finding(q, out);
     /* Of a few clocks the fit is mostly what other applications look like: only where it is asked for. */
     bool is_fitted = !q->data || q->curve->count >= POWER_SWEEP_LEAST ||
@@ -479,10 +533,14 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
         q->curve->count >= REFIT_LEAST && q->model->kind->has_probes && !q->model->kind->is_slow;
     if (is_refitted)
         err = judge_by_refits(q, out, why);
-    if (!is_fitted)
+    if (!is_fitted) {
+        out->flags |= repeats_flag(out);
         (void)judge_by_repeats(&q->goal, out);
+    }
     if (!is_known(out->saving_error))
         judge_by_intervals(out);
+    else
+        widen_by_pauses(q->curve, out); /* the intervals of the fit are wider already */
     doubt(&q->goal, out);
     return err;
 }
@@ -511,7 +569,7 @@ enum err clock_choice_of_settings(struct optimize_point *points, size_t count, s
     if (baseline >= count)
         return err_set(why, ERR_NO_DATA, "no settings");
     out->baseline = points[baseline];
-    out->flags = CHOICE_MEASURED | CHOICE_NO_INTERVAL;
+    out->flags = CHOICE_MEASURED | CHOICE_NO_INTERVAL | repeats_flag(out);
     settle(goal, out);
     if (void_because)
         refuse(out, CHOICE_NO_OPTIMUM, void_because);

@@ -19,6 +19,8 @@ enum choice_flag {
     CHOICE_FAR_BASELINE = 64, /* fmax itself was not usable: the fit is extrapolated to it */
     CHOICE_SLOW_BASELINE = 128, /* measured slower than a lower clock: cold, or another setting */
     CHOICE_UNCHECKED = 256,     /* a model read from a file: its measurements are not at hand */
+    CHOICE_NO_REPEATS = 512,    /* single runs as measured: differences may be noise */
+    CHOICE_BELOW_MAX = 1024,    /* the GPU has higher clocks than were measured */
 };
 /* Calls back with the name of every flag and data check of a choice. */
 struct clock_choice;

@@ -2,6 +2,8 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "core/csv.h"
 #include "core/grow.h"
@@ -66,14 +68,32 @@ enum err clock_list_read(struct clock_list *list, const char *path, struct error
     return err;
 }
 
+/* "H200" of "NVIDIA H200 x1": without maker, and without how many of them a machine has. */
+static void model_name(const char *gpu, char *to, size_t size)
+{
+    static const char MAKER[] = "NVIDIA ";
+    (void)str_copy(to, size,
+                   strncasecmp(gpu, MAKER, sizeof MAKER - 1) ? gpu : gpu + sizeof MAKER - 1);
+    char *last = strrchr(to, ' ');
+    if (last && last[1] == 'x' && last[2] && !last[2 + strspn(last + 2, "0123456789")])
+        *last = '\0';
+}
+
+static bool is_same_gpu(const char *one, const char *other)
+{
+    char a[64], b[64];
+    model_name(one, a, sizeof a);
+    model_name(other, b, sizeof b);
+    return str_equal_nocase(a, b);
+}
+
 /* The nearest clock of a GPU; UNKNOWN for one that is not listed. */
 static double nearest(const struct clock_list *list, const char *gpu, double mhz)
 {
     double nearest = UNKNOWN;
     for (size_t i = 0; i < list->count; i++) {
         double clock = list->items[i].mhz;
-        if (str_equal_nocase(list->items[i].gpu, gpu) &&
-            !(fabs(clock - mhz) >= fabs(nearest - mhz)))
+        if (is_same_gpu(list->items[i].gpu, gpu) && !(fabs(clock - mhz) >= fabs(nearest - mhz)))
             nearest = clock;
     }
     return nearest;
@@ -95,11 +115,11 @@ size_t clock_list_usable(const struct clock_list *list, const char *gpu, double 
     double mem_mhz = UNKNOWN;
     size_t count = 0, kept = 0;
     for (size_t i = 0; i < list->count; i++)
-        if (str_equal_nocase(list->items[i].gpu, gpu))
+        if (is_same_gpu(list->items[i].gpu, gpu))
             mem_mhz = fmax(mem_mhz, list->items[i].mem_mhz); /* of a number and a NaN: the number */
     for (size_t i = 0; i < list->count && count < limit; i++) {
         const struct clock_entry *entry = &list->items[i];
-        if (str_equal_nocase(entry->gpu, gpu) && entry->mhz >= least && !(entry->mem_mhz < mem_mhz))
+        if (is_same_gpu(entry->gpu, gpu) && entry->mhz >= least && !(entry->mem_mhz < mem_mhz))
             out[count++] = entry->mhz;
     }
     sort_ascending(out, count);

@@ -90,6 +90,7 @@ static void add_finding(struct checking *c, enum data_check check, const struct 
 {
     struct data_finding finding = {.check = check, .rows = rows};
     va_list arguments;
+    finding.scope = !of ? DATA_ALL : check == CHECK_UNKNOWN_GPU ? DATA_GPU : DATA_CURVE;
     if (of) {
         (void)str_copy(finding.gpu, sizeof finding.gpu, of->gpu);
         (void)str_copy(finding.application, sizeof finding.application, of->application);
@@ -112,8 +113,10 @@ bool data_findings_has(const struct data_findings *findings, enum data_check che
 {
     for (size_t i = 0; i < findings->count; i++) {
         const struct data_finding *f = &findings->items[i];
-        if (f->check == check && (!f->gpu[0] || strcmp(f->gpu, curve->gpu) == 0) &&
-            (!f->application[0] || strcmp(f->application, curve->application) == 0))
+        bool is_gpu = f->scope == DATA_ALL || strcmp(f->gpu, curve->gpu) == 0;
+        bool is_application =
+            f->scope != DATA_CURVE || strcmp(f->application, curve->application) == 0;
+        if (f->check == check && is_gpu && is_application)
             return true;
     }
     return false;
@@ -212,7 +215,8 @@ static void check_logs(struct checking *c, size_t first, size_t end)
         const char *text;
     } NOTICED[] = {
         {FREQ_LOG_DAMAGED, CHECK_DAMAGED_LOG, "logs with rows that cannot be read"},
-        {FREQ_LOG_UNORDERED, CHECK_UNORDERED_TIMESTAMPS, "logs with timestamps that fall"},
+        {FREQ_LOG_UNORDERED, CHECK_UNORDERED_TIMESTAMPS, "logs whose clock was set"},
+        {FREQ_LOG_PAUSES, CHECK_LOG_PAUSES, "logs that pause for more than 10 of their spacings"},
         {FREQ_LOG_IDLE_PARTS, CHECK_IDLE_PARTS, "logs that begin or end with an idle GPU"},
         {FREQ_GPU_MISMATCH, CHECK_GPU_MISMATCH, "logs of another GPU than their name says"},
     };

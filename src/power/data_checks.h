@@ -27,11 +27,15 @@ const char *data_check_done(enum data_check check); /* what was done about it */
 enum data_severity data_check_severity(enum data_check check);
 const char *data_severity_name(enum data_severity severity);
 
+/* What a finding is about: a curve may have no names, so that an empty one does not say it. */
+enum data_scope { DATA_ALL, DATA_GPU, DATA_CURVE };
+
 struct data_finding {
     enum data_check check;
-    char gpu[40], application[64]; /* "": all of the data */
-    size_t rows;                   /* affected */
-    char text[240];                /* what was found, with its figures */
+    enum data_scope scope;
+    char gpu[40], application[64];
+    size_t rows;    /* affected */
+    char text[240]; /* what was found, with its figures */
 };
 
 struct data_findings {

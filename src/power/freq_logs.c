@@ -27,7 +27,9 @@
 #define STRAY_SHARE                                                                                \
     0.02 /* of the activity: as little before or after such a pause is not the work */
 #define COUNTER_ERROR  0.2 /* a counter that is farther off the mean power is not believed */
-#define PAUSE_SPACINGS 10  /* a longer step of the timestamps is a clock that was set */
+#define PAUSE_SPACINGS 10  /* a longer step of the timestamps is a pause of the log */
+#define SET_SPACINGS   2   /* that the counter says passed in a pause: the clock was set forward */
+#define PAUSE_ERROR    0.5 /* of the energy of a pause: nobody saw what the GPU did in it */
 
 enum { GAP_ROWS = 20, IDLE_ROWS = 3, DEPTH_MAX = 4 };
 
@@ -295,8 +297,9 @@ struct gpu_rows {
     const struct gpu_log_row **items;
     double *spans; /* s; UNKNOWN */
     double *scratch;
+    double usual_s; /* the median span; UNKNOWN without timestamps */
     size_t count, first, end;
-    bool is_unordered, has_activities;
+    bool is_unordered, has_pauses, has_activities;
 };
 
 /* Of a row: one of its values, or ACTIVE, the share of time in which the GPU worked. */
@@ -394,7 +397,7 @@ static double mean_nonzero(const struct gpu_rows *rows, enum gpu_log_value which
 
 /* ---- time ---- */
 
-/* Steps between timestamps.  One that is not above 0, or far above the others, is a clock that was set. */
+/* Steps between timestamps.  One that is not above 0 is a clock that was set back. */
 static bool span_by_timestamps(struct gpu_rows *rows)
 {
     size_t known = 0;
@@ -405,11 +408,63 @@ static bool span_by_timestamps(struct gpu_rows *rows)
         if (step > 0)
             rows->scratch[known++] = step;
     }
-    double usual = known ? select_median(rows->scratch, known) : UNKNOWN;
+    rows->usual_s = known ? select_median(rows->scratch, known) : UNKNOWN;
     for (size_t i = 0; i < rows->count; i++)
-        if (!(rows->spans[i] > 0 && rows->spans[i] < PAUSE_SPACINGS * usual))
-            rows->spans[i] = usual;
+        if (!(rows->spans[i] > 0))
+            rows->spans[i] = rows->usual_s;
     return known > 0;
+}
+
+static bool is_pause(const struct gpu_rows *rows, size_t i)
+{
+    return rows->spans[i] >= PAUSE_SPACINGS * rows->usual_s;
+}
+
+/* Between the rows before and after a pause. */
+static double held_power(const struct gpu_rows *rows, size_t i)
+{
+    double before = value_of(rows, i - 1, GPU_LOG_POWER_W);
+    double after = value_of(rows, i, GPU_LOG_POWER_W);
+    return is_known(before) && is_known(after) ? (before + after) / 2 : fmax(before, after);
+}
+
+static double counted_since(const struct gpu_rows *rows, size_t i)
+{
+    return value_of(rows, i, GPU_LOG_ENERGY_J) - value_of(rows, i - 1, GPU_LOG_ENERGY_J);
+}
+
+/* Whether the clock was set forward before row i: the counter hardly grew, or a later row is back at the old time. */
+static bool is_set_forward(const struct gpu_rows *rows, size_t i, double earliest_later_s)
+{
+    double passed_s = ratio(counted_since(rows, i), held_power(rows, i));
+    bool is_set_back = earliest_later_s < rows->items[i]->time_s - rows->spans[i] / 2 &&
+                       earliest_later_s >= rows->items[i - 1]->time_s - rows->usual_s;
+    return is_set_back || (passed_s >= 0 && passed_s < SET_SPACINGS * rows->usual_s);
+}
+
+/* A logger that stalls leaves a pause, in which the work goes on: it counts as time, unless the clock was set forward,
+ * as when the duration that the study recorded has no room for it.  The pause before the first row of the work is not
+ * part of it. */
+static void settle_pauses(struct gpu_rows *rows, double recorded_s)
+{
+    double with = 0, without = 0, earliest_s = UNKNOWN;
+    if (is_pause(rows, rows->first))
+        rows->spans[rows->first] = rows->usual_s;
+    for (size_t i = rows->first; i < rows->end; i++) {
+        with += rows->spans[i];
+        without += is_pause(rows, i) ? rows->usual_s : rows->spans[i];
+    }
+    bool is_set = fabs(without - recorded_s) < fabs(with - recorded_s);
+    for (size_t i = rows->count; i-- > rows->first + 1;) {
+        bool counts = i < rows->end && is_pause(rows, i);
+        if (counts && (is_set || is_set_forward(rows, i, earliest_s))) {
+            rows->spans[i] = rows->usual_s;
+            rows->is_unordered = true;
+        } else if (counts) {
+            rows->has_pauses = true;
+        }
+        earliest_s = fmin(earliest_s, rows->items[i]->time_s);
+    }
 }
 
 /* A table has no times.  The energy counter over the mean power is how long it took; else what the study recorded. */
@@ -436,11 +491,32 @@ static void span_by_counter(struct gpu_rows *rows, double recorded_s)
 
 /* ---- a point ---- */
 
+static double highest(const struct gpu_rows *rows, enum gpu_log_value which)
+{
+    double most = UNKNOWN;
+    for (size_t i = rows->first; i < rows->end; i++)
+        most = fmax(most, value_of(rows, i, which));
+    return most;
+}
+
+/* The mean over a pause that ends with row i: by the counter, else held; unseen_j is what was held. */
+static double pause_power(const struct gpu_rows *rows, size_t i, double most_w, double *unseen_j)
+{
+    double counted = counted_since(rows, i) / rows->spans[i], held = held_power(rows, i);
+    if (counted > 0 && counted < 2 * most_w)
+        return counted;
+    *unseen_j += is_known(held) ? held * rows->spans[i] : 0;
+    return held;
+}
+
 static void set_energy(const struct gpu_rows *rows, struct freq_point *point)
 {
-    double joules = 0, powered_s = 0, time_s = 0;
+    double joules = 0, powered_s = 0, time_s = 0, unseen_j = 0;
+    double most_w = highest(rows, GPU_LOG_POWER_W);
     for (size_t i = rows->first; i < rows->end; i++) {
-        double watts = value_of(rows, i, GPU_LOG_POWER_W);
+        double watts = i > rows->first && is_pause(rows, i)
+                           ? pause_power(rows, i, most_w, &unseen_j)
+                           : value_of(rows, i, GPU_LOG_POWER_W);
         time_s += rows->spans[i];
         joules += is_known(watts) ? watts * rows->spans[i] : 0;
         powered_s += is_known(watts) ? rows->spans[i] : 0;
@@ -453,8 +529,11 @@ static void set_energy(const struct gpu_rows *rows, struct freq_point *point)
     double counted = rows->first ? rows->items[rows->end - 1]->values[GPU_LOG_ENERGY_J] -
                                        rows->items[rows->first - 1]->values[GPU_LOG_ENERGY_J]
                                  : UNKNOWN;
-    if (fabs(counted / point->energy_j - 1) < COUNTER_ERROR)
+    point->pause_error = unseen_j > 0 ? PAUSE_ERROR * unseen_j / joules : 0;
+    if (fabs(counted / point->energy_j - 1) < COUNTER_ERROR) {
         point->energy_j = counted;
+        point->pause_error = 0;
+    }
 }
 
 /* The row before the work may hold its begin. */
@@ -467,19 +546,12 @@ static double idle_before(const struct gpu_rows *rows)
     return known >= IDLE_ROWS ? select_median(rows->scratch, known) : UNKNOWN;
 }
 
-static double highest(const struct gpu_rows *rows, enum gpu_log_value which)
-{
-    double most = UNKNOWN;
-    for (size_t i = rows->first; i < rows->end; i++)
-        most = fmax(most, value_of(rows, i, which));
-    return most;
-}
-
 static void set_figures(struct gpu_rows *rows, struct freq_point *point)
 {
     if (!span_by_timestamps(rows))
         span_by_counter(rows, point->raw_time_s);
     find_work(rows);
+    settle_pauses(rows, point->raw_time_s);
     set_energy(rows, point);
     double measured = median_in_work(rows, GPU_LOG_CLOCK_MHZ);
     double target = median_in_work(rows, GPU_LOG_TARGET_CLOCK_MHZ);
@@ -495,6 +567,7 @@ static void set_figures(struct gpu_rows *rows, struct freq_point *point)
     point->activity[FREQ_SM] = mean_of(rows, rows->first, rows->end, ACTIVE);
     point->activity[FREQ_UTIL] = mean_of(rows, rows->first, rows->end, GPU_LOG_UTILIZATION);
     point->flags |= (rows->is_unordered ? FREQ_LOG_UNORDERED : 0U) |
+                    (rows->has_pauses ? FREQ_LOG_PAUSES : 0U) |
                     (rows->end - rows->first < rows->count ? FREQ_LOG_IDLE_PARTS : 0U);
 }
 
@@ -557,7 +630,8 @@ static enum err add_gpu(struct importing *im, const struct log_rows *all, unsign
                         const struct freq_point *begin, bool is_one)
 {
     struct freq_point point = *begin;
-    struct gpu_rows rows = {.items = calloc(all->count, sizeof *rows.items),
+    struct gpu_rows rows = {.usual_s = UNKNOWN,
+                            .items = calloc(all->count, sizeof *rows.items),
                             .spans = calloc(all->count, sizeof *rows.spans),
                             .scratch = calloc(all->count, sizeof *rows.scratch)};
     enum err err = rows.items && rows.spans && rows.scratch ? ERR_OK : err_no_memory(im->why);

@@ -495,7 +495,11 @@ static struct freq_sample sample_of(const struct freq_point *points, size_t coun
 {
     struct freq_sample sample = {.freq_mhz = points[0].freq_mhz};
     for (size_t i = 0; i < count; i++)
-        sample.runs += is_usable(&points[i]);
+        if (is_usable(&points[i])) {
+            sample.runs++;
+            sample.pause_error += points[i].pause_error;
+        }
+    sample.pause_error /= sample.runs ? sample.runs : 1;
     sample.power_w = median_of(points, count, 0, scratch);
     sample.time_s = median_of(points, count, 1, scratch);
     sample.window_s = median_of(points, count, 2, scratch);

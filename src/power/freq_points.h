@@ -39,9 +39,10 @@ enum freq_flag {
     FREQ_TIME_COPIED = 256,   /* its time is another application's: power alone is usable */
     /* Of points from logs; all are usable. */
     FREQ_LOG_DAMAGED = 512,     /* rows of the log could not be read */
-    FREQ_LOG_UNORDERED = 1024,  /* timestamps of the log fall */
+    FREQ_LOG_UNORDERED = 1024,  /* timestamps of the log fall, or the clock was set forward */
     FREQ_LOG_IDLE_PARTS = 2048, /* rows before or after the work were left out */
     FREQ_GPU_MISMATCH = 4096,   /* the log is of another GPU than its name says */
+    FREQ_LOG_PAUSES = 8192,     /* the log pauses within the work */
     FREQ_UNUSABLE =
         FREQ_COLD | FREQ_OFF_CLOCK | FREQ_ILLEGAL | FREQ_THROTTLED | FREQ_INVALID | FREQ_FAILED,
 };
@@ -58,7 +59,8 @@ struct freq_point {
     double raw_time_s; /* of a second, less processed time column */
     double power_w;    /* mean over window_s */
     double energy_j;
-    double idle_w; /* before the work started */
+    double pause_error; /* relative, of power and energy, as its log pauses; 0: it does not */
+    double idle_w;      /* before the work started */
     double temperature_c;
     double activity[FREQ_ACTIVITIES];
     unsigned flags; /* enum freq_flag */
@@ -119,6 +121,7 @@ struct freq_sample {
     double activity[FREQ_ACTIVITIES];
     unsigned runs;
     double energy_scatter, time_scatter; /* relative_scatter of the runs */
+    double pause_error;                  /* mean of the runs' */
 };
 
 struct freq_curve {
@@ -137,6 +140,15 @@ struct freq_curves {
 /* Medians of the usable points, which are sorted first.  A frequency without any has no sample, a curve may be empty. */
 enum err freq_curves_of(struct freq_points *points, struct freq_curves *out) MUST_USE;
 void freq_curves_release(struct freq_curves *curves);
+
+/* The mean of the samples' pause_error. */
+static inline double freq_samples_pause_error(const struct freq_sample *samples, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += samples[i].pause_error;
+    return count ? sum / (double)count : 0;
+}
 
 /* The mean of an activity over the samples near fmax, where it is not 0; UNKNOWN where it was not measured. */
 double freq_curve_activity(const struct freq_curve *curve, enum freq_activity activity);

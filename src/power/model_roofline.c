@@ -100,6 +100,8 @@ static enum err set_errors(const struct freq_sample *samples, size_t count,
                 errors[known++] = error;
         }
         fit->error[k] = conformal_quantile(errors, known, FREQ_LEVEL) * widen;
+        if (k != FREQ_TIME_S && is_known(fit->error[k]))
+            fit->error[k] = hypot(fit->error[k], freq_samples_pause_error(samples, count));
     }
     free(errors);
     return ERR_OK;

@@ -30,6 +30,29 @@ static enum err note_exclusions(const struct sweep_points *points, struct clock_
     return err;
 }
 
+enum err sweep_choice_note(const struct sweep_points *points, struct clock_choice *out,
+                           struct data_findings *findings)
+{
+    char text[200] = "the sweep has not ended: `ipw sweep --resume` continues it", example[100];
+    size_t missing = sweep_points_missing(points, example, sizeof example);
+    enum err err = ERR_OK;
+    if (missing || !points->sweep.ended) {
+        out->checks |= 1u << CHECK_INCOMPLETE_SWEEP;
+        if (missing)
+            (void)str_format(text, sizeof text, "%zu of %zu settings were not measured, such as %s",
+                             missing, points->sweep.point_count, example);
+        if (findings)
+            err = data_findings_add(findings, CHECK_INCOMPLETE_SWEEP, missing, text);
+    }
+    if (points->is_uneven) {
+        out->checks |= 1u << CHECK_UNEVEN_QUERIES;
+        if (findings && !err)
+            err = data_findings_add(findings, CHECK_UNEVEN_QUERIES, points->sweep.count,
+                                    "settings have different numbers of queries");
+    }
+    return err;
+}
+
 static size_t find_setting(const struct setting_points *settings, const char *name)
 {
     size_t at = 0;
@@ -67,7 +90,9 @@ enum err sweep_choice_of_settings(const struct sweep_question *q, struct clock_c
         (void)str_copy(out->gpu, sizeof out->gpu, q->points->items[i].gpu);
         (void)str_copy(out->application, sizeof out->application, q->points->items[i].application);
     }
-    return err ? err : err_explain(why, note_exclusions(q->points, out, findings));
+    if (!err)
+        err = err_explain(why, note_exclusions(q->points, out, findings));
+    return err ? err : err_explain(why, sweep_choice_note(q->points, out, findings));
 }
 
 static enum err choose_clock(const struct sweep_points *points, const struct freq_data *data,
@@ -106,6 +131,8 @@ enum err sweep_choice_of(const struct sweep_points *points, const char *director
     enum err err = freq_data_read(&data, &(struct freq_source){.path = directory}, 1, NULL, why);
     if (!err)
         err = choose_clock(points, &data, goal, out, why);
+    if (!err)
+        err = err_explain(why, sweep_choice_note(points, out, NULL));
     freq_data_release(&data);
     return err;
 }

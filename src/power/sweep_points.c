@@ -40,18 +40,6 @@ static bool is_named(const char *knob, const char *name)
     return str_equal_nocase(plain, name);
 }
 
-static bool is_clock_name(const char *name)
-{
-    static const char *const NAMES[] = {
-        "gpu_clock",    "gpu_clock_mhz", "clock",    "clock_mhz", "graphics_clock",
-        "graphics_mhz", "freq",          "freq_mhz", "frequency", "frequency_mhz",
-        "sm_clock",     "sm_clock_mhz",  "core_mhz"};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (is_named(name, NAMES[i]))
-            return true;
-    return false;
-}
-
 static const char *value_of(const struct sweep *sweep, size_t point, size_t knob)
 {
     return sweep->values[point * sweep->knob_count + knob];
@@ -84,10 +72,11 @@ static bool has_numbers(const struct sweep *sweep, size_t knob)
     return numbers > 0;
 }
 
+/* A knob of another name, such as the frequency of requests, is a clock only where --columns says so. */
 static long find_clock(const struct sweep *sweep)
 {
     for (size_t k = 0; k < sweep->knob_count; k++)
-        if (is_clock_name(sweep->knobs[k]) && has_numbers(sweep, k))
+        if (is_named(sweep->knobs[k], "gpu_clock") && has_numbers(sweep, k))
             return (long)k;
     return -1;
 }
@@ -133,18 +122,15 @@ static enum sweep_exclusion exclusion_of(const struct sweep_attempt *attempt)
     return attempt->joules > 0 && attempt->seconds > 0 ? SWEEP_USED : SWEEP_UNMEASURED;
 }
 
-/* What a profile cost is divided by its answers, with the same relative ±. */
-static void scale_to_query(const struct summary *summary, struct sweep_attempt *attempt)
+/* What a profile cost, divided by its answers. */
+static void take_query(const struct summary *summary, const struct sweep_attempt *attempt,
+                       struct sweep_measurement *out)
 {
     const struct summary_statistic *latency = &summary->statistics[STATISTIC_LATENCY];
-    double whole = attempt->joules;
     double queries = (double)summary->completed;
-    double joules = is_known(summary->joules_per_query) ? summary->joules_per_query
-                                                        : ratio(attempt->joules, queries);
-    attempt->seconds = latency->count > 0 ? latency->avg : ratio(attempt->seconds, queries);
-    attempt->joules = joules;
-    attempt->plus_minus *= ratio(joules, whole);
-    attempt->statistical *= ratio(joules, whole);
+    out->query_joules = is_known(summary->joules_per_query) ? summary->joules_per_query
+                                                            : ratio(attempt->joules, queries);
+    out->query_seconds = latency->count > 0 ? latency->avg : ratio(attempt->seconds, queries);
 }
 
 /* Of the GPU that did most of the work. */
@@ -167,7 +153,7 @@ static void take_activities(const struct summary_conditions *conditions, double 
 }
 
 static void take_summary(const struct summary *summary, const struct sweep *sweep,
-                         struct sweep_attempt *attempt, struct sweep_measurement *out)
+                         const struct sweep_attempt *attempt, struct sweep_measurement *out)
 {
     const struct summary_conditions *conditions = &summary->conditions;
     const char *work = sweep->profile ? summary->model : sweep->command[0];
@@ -189,8 +175,8 @@ static void take_summary(const struct summary *summary, const struct sweep *swee
     for (size_t i = 0; i < conditions->device_count; i++)
         out->temperature_c = fmax(out->temperature_c, conditions->devices[i].temperature_end_c);
     take_activities(conditions, out->activity);
-    if (sweep->profile)
-        scale_to_query(summary, attempt);
+    out->planned_queries = summary->queries >= 0 ? (double)summary->queries : UNKNOWN;
+    take_query(summary, attempt, out);
 }
 
 static void load_attempt(const char *directory, const struct sweep *sweep,
@@ -202,7 +188,10 @@ static void load_attempt(const char *directory, const struct sweep *sweep,
                                       .qualities = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN},
                                       .idle_w = UNKNOWN,
                                       .temperature_c = UNKNOWN,
-                                      .queries = UNKNOWN};
+                                      .queries = UNKNOWN,
+                                      .planned_queries = UNKNOWN,
+                                      .query_joules = UNKNOWN,
+                                      .query_seconds = UNKNOWN};
     for (size_t i = 0; i < FREQ_ACTIVITIES; i++)
         out->activity[i] = UNKNOWN;
     summary_init(&summary);
@@ -210,15 +199,44 @@ static void load_attempt(const char *directory, const struct sweep *sweep,
     found = found && summary_load(path, &summary, NULL) == ERR_OK;
     if (found)
         take_summary(&summary, sweep, attempt, out);
-    else if (sweep->profile) /* per query is not known */
+    else if (sweep->profile) /* what it is the figure of is not known */
         attempt->joules = attempt->seconds = UNKNOWN;
+    summary_release(&summary);
+}
+
+/* Whether settings have different numbers of queries: of a text that is cut into windows, for instance. */
+static bool has_uneven_queries(const struct sweep_points *points)
+{
+    const struct sweep *sweep = &points->sweep;
+    size_t first = sweep->count;
+    for (size_t i = 0; i < sweep->count; i++) {
+        if (sweep->attempts[i].exit_code || !is_known(points->items[i].planned_queries))
+            continue;
+        first = first < sweep->count ? first : i;
+        if (sweep->attempts[i].point != sweep->attempts[first].point &&
+            points->items[i].planned_queries != points->items[first].planned_queries)
+            return true;
+    }
+    return false;
+}
+
+/* Brings an attempt to the basis of all, with the same relative ±, and decides whether it is used. */
+static void settle_attempt(bool is_per_query, struct sweep_attempt *attempt,
+                           struct sweep_measurement *out)
+{
+    if (is_per_query) {
+        double share = ratio(out->query_joules, attempt->joules);
+        attempt->joules = out->query_joules;
+        attempt->seconds = out->query_seconds;
+        attempt->plus_minus *= share;
+        attempt->statistical *= share;
+    }
     out->exclusion = exclusion_of(attempt);
     out->joules = attempt->joules;
     out->plus_minus = attempt->plus_minus;
     out->seconds = attempt->seconds;
     if (out->exclusion)
         attempt->joules = attempt->seconds = attempt->plus_minus = attempt->statistical = UNKNOWN;
-    summary_release(&summary);
 }
 
 bool sweep_points_is(const char *directory)
@@ -242,15 +260,18 @@ enum err sweep_points_load(const char *directory, struct sweep_points *out, stru
     if (err)
         return err;
     struct sweep *sweep = &out->sweep;
-    out->is_per_query = sweep->profile;
     out->clock = find_clock(sweep);
     out->items = calloc(sweep->count + 1, sizeof *out->items);
     if (!out->items) {
         sweep_points_release(out);
         return err_no_memory(why);
     }
-    for (size_t i = 0; i < sweep->count; i++) {
+    for (size_t i = 0; i < sweep->count; i++)
         load_attempt(directory, sweep, &sweep->attempts[i], &out->items[i]);
+    out->is_uneven = sweep->profile && has_uneven_queries(out);
+    out->is_per_query = sweep->profile && !out->is_uneven;
+    for (size_t i = 0; i < sweep->count; i++) {
+        settle_attempt(out->is_per_query, &sweep->attempts[i], &out->items[i]);
         out->idled += !out->items[i].exclusion && has_flag(sweep->attempts[i].flags, "gpu_idle");
     }
     out->quality = first_quality(out);
@@ -293,6 +314,25 @@ size_t sweep_points_excluded(const struct sweep_points *points, enum sweep_exclu
     return count;
 }
 
+size_t sweep_points_missing(const struct sweep_points *points, char *example, size_t size)
+{
+    size_t missing = 0;
+    struct text setting = {0};
+    for (size_t p = 0; p < points->sweep.point_count; p++) {
+        if (sweep_points_figures(points, p, NULL).measured)
+            continue;
+        missing++;
+        text_clear(&setting);
+        sweep_setting(&points->sweep, p, &setting);
+    }
+    if (example) {
+        (void)str_copy(example, size, text_get(&setting));
+        str_plain(example, size);
+    }
+    text_release(&setting);
+    return missing;
+}
+
 void sweep_points_exclusions(const struct sweep_points *points, char *to, size_t size)
 {
     struct text text = {0};
@@ -325,6 +365,22 @@ size_t sweep_points_find(const struct sweep_points *points, const char *setting)
     }
     text_release(&text);
     return at;
+}
+
+const char *sweep_points_gpus(const struct sweep_points *points)
+{
+    static const char LETTERS[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-,";
+    const char *found = NULL;
+    for (size_t i = 0; i < points->sweep.count; i++) {
+        const char *gpus = points->sweep.attempts[i].gpus;
+        if (points->items[i].exclusion)
+            continue;
+        if (!gpus || !gpus[0] || gpus[strspn(gpus, LETTERS)] || (found && strcmp(found, gpus) != 0))
+            return NULL; /* it becomes part of a command */
+        found = gpus;
+    }
+    return found;
 }
 
 /* ---- settings to choose from ---- */

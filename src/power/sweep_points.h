@@ -1,6 +1,7 @@
 /* The measurements of a sweep (rundir/sweep.h) as all that read one take them: of each attempt what the summary of its
  * run says, and why it is left out where it is; of each setting the means of the others.  Figures are per query where
- * the points are profiles (their time is the mean latency of a query), else per run.
+ * the points are profiles with the same number of queries (their time is the mean latency of a query), else per run:
+ * where a knob changes how the work is cut into queries, one query is not the same work at every setting.
  *
  * Ownership: sweep_points_release frees what sweep_points_load filled. */
 #ifndef IPW_POWER_SWEEP_POINTS_H
@@ -50,14 +51,17 @@ struct sweep_measurement {
     double watts;                       /* mean power of the run */
     double qualities[SWEEP_QUALITIES];  /* UNKNOWN: the run has none */
     double idle_w, temperature_c;
-    double queries;                   /* that were answered */
-    double activity[FREQ_ACTIVITIES]; /* of the busiest GPU */
+    double queries;                     /* that were answered */
+    double planned_queries;             /* also those that failed */
+    double query_joules, query_seconds; /* what one cost; time: the mean latency */
+    double activity[FREQ_ACTIVITIES];   /* of the busiest GPU */
 };
 
 struct sweep_points {
     struct sweep sweep;              /* energy and time of its attempts are per query or per run */
     struct sweep_measurement *items; /* one for each of its attempts */
     bool is_per_query;
+    bool is_uneven; /* profiles whose settings have different numbers of queries: per run */
     enum sweep_quality quality; /* the first that an attempt has; it may be set to another */
     long clock;                 /* the knob that is the GPU clock; -1: none */
     size_t idled;               /* attempts that are used, and at which the GPU had nothing to do */
@@ -90,6 +94,11 @@ size_t sweep_points_find(const struct sweep_points *points, const char *setting)
 size_t sweep_points_baseline(const struct sweep_points *points,
                              const struct setting_points *settings);
 
+/* Settings that no attempt which is used was made at; the last of them into example[size], which may be NULL. */
+size_t sweep_points_missing(const struct sweep_points *points, char *example, size_t size);
+/* The UUIDs, with commas, of the GPUs that every attempt which is used ran on; NULL: not known, or others each time. */
+const char *sweep_points_gpus(const struct sweep_points *points);
+
 /* The knobs that are set on the GPU, by the name of their option of nvidia-smi: "-lgc", "-lmc", "-pl"; NULL: others. */
 const char *sweep_points_gpu_option(const struct sweep_points *points, size_t knob);
 
@@ -112,6 +121,9 @@ struct sweep_question {
     const char *baseline;       /* a setting; NULL: sweep_points_baseline */
     const char *quality_file;   /* the quality of each setting, see optimize.h; NULL: of the runs */
 };
+/* Adds what a sweep as a whole says of a choice to its flags and to the findings, which may be NULL. */
+enum err sweep_choice_note(const struct sweep_points *points, struct clock_choice *out,
+                           struct data_findings *findings) MUST_USE;
 /* As measured; what was left out is added to the findings, which may be NULL. */
 enum err sweep_choice_of_settings(const struct sweep_question *question, struct clock_choice *out,
                                   struct data_findings *findings, struct error *why) MUST_USE;

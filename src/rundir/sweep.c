@@ -411,6 +411,8 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
     sweep->seed = count_in(settings, "seed");
     sweep->repeats = count_in(settings, "repeats");
     sweep->most_repeats = count_in(settings, "most_repeats");
+    if (sweep->repeats > SWEEP_REPEATS_MOST || sweep->most_repeats > SWEEP_REPEATS_MOST)
+        return ERR_BAD_VALUE;
     sweep->until_pct = jv_number(jv_get(settings, "until_pct"));
     sweep->reruns = count_in(settings, "reruns");
     sweep->cooldown_s = jv_number(jv_get(settings, "cooldown_s"));
@@ -474,6 +476,21 @@ static void take_retry(const struct jv *line, struct sweep *sweep)
     sweep->ended = false;
 }
 
+static void set_repeats(struct sweep *sweep, unsigned repeats)
+{
+    sweep->repeats = repeats;
+    if (sweep->most_repeats < repeats)
+        sweep->most_repeats = repeats;
+    sweep->ended = false;
+}
+
+static void take_repeats(const struct jv *line, struct sweep *sweep)
+{
+    unsigned repeats = count_in(line, "repeats");
+    if (repeats > sweep->repeats && repeats <= SWEEP_REPEATS_MOST)
+        set_repeats(sweep, repeats);
+}
+
 static enum err take_added(const struct jv *line, struct sweep *sweep)
 {
     char **words = NULL;
@@ -491,6 +508,8 @@ static enum err take_line(void *context, const struct jv *line)
     const char *kind = jv_text(jv_get(line, "kind"));
     if (kind && strcmp(kind, "retry") == 0)
         take_retry(line, sweep);
+    if (kind && strcmp(kind, "repeats") == 0)
+        take_repeats(line, sweep);
     if (kind && strcmp(kind, "run") == 0)
         return take_header(line, sweep);
     if (kind && strcmp(kind, "point") == 0)
@@ -655,6 +674,10 @@ enum err sweep_retry_failed(struct sweep *sweep, struct run_writer *writer, stru
         struct text line = {0};
         if (!attempt->exit_code)
             continue;
+        if (!writer) {
+            forget_attempt(sweep, i);
+            continue;
+        }
         text_addf(&line, "{\"kind\":\"retry\",\"point\":%zu,\"repeat\":%u}", attempt->point + 1,
                   attempt->repeat);
         err = append_line(writer, &line, why);
@@ -667,6 +690,25 @@ enum err sweep_retry_failed(struct sweep *sweep, struct run_writer *writer, stru
             forget_attempt(sweep, i);
         text_release(&line);
     }
+    return err;
+}
+
+enum err sweep_repeat_more(struct sweep *sweep, unsigned repeats, struct run_writer *writer,
+                           struct error *why)
+{
+    struct text line = {0};
+    enum err err = ERR_OK;
+    if (repeats <= sweep->repeats)
+        return err_set(why, ERR_USAGE,
+                       "--repeat %u: the sweep measures each setting %u times already: give a "
+                       "larger number, or drop it",
+                       repeats, sweep->repeats);
+    text_addf(&line, "{\"kind\":\"repeats\",\"repeats\":%u}", repeats);
+    if (writer)
+        err = append_line(writer, &line, why);
+    text_release(&line);
+    if (!err)
+        set_repeats(sweep, repeats);
     return err;
 }
 

@@ -15,6 +15,8 @@
 
 struct text;
 
+enum { SWEEP_REPEATS_MOST = 10000 };
+
 /* A setting (one value of each knob), measured once. */
 struct sweep_attempt {
     size_t point;
@@ -86,9 +88,12 @@ enum err sweep_open_point(struct sweep *sweep, const char *directory, size_t poi
                           struct run_writer *writer, struct error *why) MUST_USE;
 enum err sweep_collect(struct sweep *sweep, struct run_writer *writer, struct error *why) MUST_USE;
 
-/* Forgets the attempts that failed, so that they are made again. */
+/* Forgets the attempts that failed, so that they are made again; or has each point measured more often, ERR_USAGE where
+ * that is not more.  Without a writer nothing is recorded: for a plan. */
 enum err sweep_retry_failed(struct sweep *sweep, struct run_writer *writer, struct error *why)
     MUST_USE;
+enum err sweep_repeat_more(struct sweep *sweep, unsigned repeats, struct run_writer *writer,
+                           struct error *why) MUST_USE;
 
 void sweep_attempt_release(struct sweep_attempt *attempt);
 

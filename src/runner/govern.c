@@ -257,15 +257,48 @@ static void find_names(struct loop *loop, const struct prometheus *metrics)
                 loop->names[m] = &NAMES[m][i];
 }
 
+static bool is_of_server(const char *name)
+{
+    static const char *const PREFIXES[] = {"vllm:", "sglang:", "tgi_", "trtllm_", "dynamo_"};
+    for (size_t k = 0; k < sizeof PREFIXES / sizeof *PREFIXES; k++)
+        if (str_starts(name, PREFIXES[k]))
+            return true;
+    return false;
+}
+
 /* Whether the metrics are those of an inference server that could have the metric later. */
 static bool is_server(const struct prometheus *metrics)
 {
-    static const char *const PREFIXES[] = {"vllm:", "sglang:", "tgi_", "trtllm_", "dynamo_"};
     for (size_t i = 0; i < metrics->count; i++)
-        for (size_t k = 0; k < sizeof PREFIXES / sizeof *PREFIXES; k++)
-            if (str_starts(metrics->items[i].name, PREFIXES[k]))
-                return true;
+        if (is_of_server(metrics->items[i].name))
+            return true;
     return false;
+}
+
+/* Whether a counter of the server has grown: requests come in, whatever the wanted metrics say. */
+static bool is_working(const struct loop *loop)
+{
+    for (size_t i = 0; i < loop->newer.count; i++) {
+        const char *name = loop->newer.items[i].name, *last = strrchr(name, '_');
+        bool is_new = i == 0 || strcmp(name, loop->newer.items[i - 1].name) != 0;
+        if (is_new && is_of_server(name) && last &&
+            (!strcmp(last, "_count") || !strcmp(last, "_total")) &&
+            prometheus_increase(&loop->older, &loop->newer, name) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Why there is no latency.  A metric that is not there while the server works will hardly come. */
+static const char *explain_missing(struct loop *loop)
+{
+    for (int m = 0; m < GOVERN_METRICS; m++)
+        if (is_known(loop->options->slo_s[m]) && !loop->names[m] && is_working(loop)) {
+            (void)str_format(loop->problem, sizeof loop->problem,
+                             "requests, but no metric of %s yet", METRIC_WORDS[m]);
+            return loop->problem;
+        }
+    return "no requests";
 }
 
 static enum err begin_metrics(struct loop *loop, struct error *why)
@@ -377,7 +410,7 @@ static void read_metrics(struct loop *loop, nanos now, struct govern_step *step,
         return;
     }
     if (!is_known(reading->latency))
-        step->problem = "no requests";
+        step->problem = explain_missing(loop);
     take_newer(loop, now);
 }
 

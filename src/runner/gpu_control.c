@@ -168,7 +168,10 @@ static enum err read_state(const char *path, struct saved *out, struct error *wh
         }
         if (!fine || !ended || !out->uuid[0] ||
             (has(out->knobs, KNOB_POWER_LIMIT) && !is_known(out->limit_w)))
-            err = err_set(why, ERR_BAD_VALUE, "%s is not a saved GPU state", path);
+            err = err_set(why, ERR_BAD_VALUE,
+                          "%s is not a saved GPU state: put the GPU back by hand (nvidia-smi -rgc, "
+                          "-rmc, -pl WATTS), then delete the file",
+                          path);
     }
     text_release(&text);
     return err;
@@ -391,6 +394,12 @@ enum err gpu_control_begin(const char *device, unsigned knobs, char *const resto
     }
     *out = control;
     return ERR_OK;
+}
+
+enum err gpu_control_is_free(struct gpu_control *control, struct error *why)
+{
+    struct sensor_limits limits;
+    return check_free(control, &limits, why);
 }
 
 /* ---- setting ---- */

@@ -48,6 +48,9 @@ enum err gpu_control_begin(const char *device, unsigned knobs, char *const resto
 /* The device of gpu_control_begin for its queries alone: it is neither locked nor may anything be set. */
 enum err gpu_control_look(const char *device, struct gpu_control **out, struct error *why) MUST_USE;
 
+/* Whether gpu_control_begin would take it, as far as queries tell; its errors. */
+enum err gpu_control_is_free(struct gpu_control *control, struct error *why) MUST_USE;
+
 /* Requests a clock (MHz) or power limit (W). */
 enum err gpu_control_set(struct gpu_control *control, enum sensor_knob knob, double value,
                          struct error *why) MUST_USE;

@@ -54,8 +54,9 @@ static bool is_wanted(const struct sweep *sweep, const struct sweep_step *step,
     return !again && (step->repeat <= sweep->repeats || is_uncertain(sweep, step->point));
 }
 
-static bool next_of_round(const struct sweep *sweep, unsigned round, bool again,
-                          struct sweep_step *out)
+/* Those of a round that are wanted, until `visit` returns true. */
+static bool visit_round(const struct sweep *sweep, unsigned round, bool again, sweep_visit *visit,
+                        void *context)
 {
     size_t order[SWEEP_POINTS_MOST], made[SWEEP_POINTS_MOST] = {0}; /* made: index + 1 */
     size_t count = shuffle(sweep, round, order);
@@ -64,24 +65,63 @@ static bool next_of_round(const struct sweep *sweep, unsigned round, bool again,
             made[sweep->attempts[i].point] = i + 1;
     for (size_t i = 0; i < count; i++) {
         size_t index = made[order[i]];
-        *out = (struct sweep_step){order[i], round};
-        if (is_wanted(sweep, out, index ? &sweep->attempts[index - 1] : NULL, again))
+        const struct sweep_step step = {order[i], round};
+        if (is_wanted(sweep, &step, index ? &sweep->attempts[index - 1] : NULL, again) &&
+            visit(context, sweep, &step))
             return true;
     }
     return false;
 }
 
-bool sweep_next(const struct sweep *sweep, struct sweep_step *out)
+/* How many attempts of each round were made, and of its spoiled ones that come again: what has none left is not looked
+ * through for each of thousands of attempts. */
+struct rounds {
+    size_t *made, *spoiled; /* most_repeats + 1 of each */
+};
+
+static bool count_rounds(const struct sweep *sweep, struct rounds *out)
 {
-    for (int again = 0; again < 2; again++)
-        for (unsigned round = 1; round <= sweep->most_repeats; round++)
-            if (next_of_round(sweep, round, again, out))
-                return true;
-    return false;
+    size_t *counts = calloc(2 * ((size_t)sweep->most_repeats + 1), sizeof *counts);
+    *out = (struct rounds){counts, counts ? counts + sweep->most_repeats + 1 : NULL};
+    for (size_t i = 0; counts && i < sweep->count; i++) {
+        const struct sweep_attempt *attempt = &sweep->attempts[i];
+        if (attempt->repeat > sweep->most_repeats)
+            continue;
+        out->made[attempt->repeat]++;
+        out->spoiled[attempt->repeat] +=
+            sweep_is_spoiled(attempt) && attempt->tries <= sweep->reruns;
+    }
+    return counts;
 }
 
-static const struct sweep_attempt *find_made(const struct sweep *sweep, size_t point,
-                                             unsigned repeat)
+bool sweep_each(const struct sweep *sweep, sweep_visit *visit, void *context)
+{
+    struct rounds rounds;
+    bool counted = count_rounds(sweep, &rounds), stopped = false;
+    for (int again = 0; !stopped && again < 2; again++)
+        for (unsigned round = 1; !stopped && round <= sweep->most_repeats; round++) {
+            bool is_done = counted && (again ? !rounds.spoiled[round]
+                                             : rounds.made[round] >= sweep->point_count);
+            if (!is_done)
+                stopped = visit_round(sweep, round, again, visit, context);
+        }
+    free(rounds.made);
+    return stopped;
+}
+
+static bool take_step(void *context, const struct sweep *sweep, const struct sweep_step *step)
+{
+    (void)sweep;
+    *(struct sweep_step *)context = *step;
+    return true;
+}
+
+bool sweep_next(const struct sweep *sweep, struct sweep_step *out)
+{
+    return sweep_each(sweep, take_step, out);
+}
+
+const struct sweep_attempt *sweep_made(const struct sweep *sweep, size_t point, unsigned repeat)
 {
     for (size_t i = 0; i < sweep->count; i++)
         if (sweep->attempts[i].point == point && sweep->attempts[i].repeat == repeat)
@@ -93,7 +133,7 @@ static bool is_unfinished(const struct sweep *sweep, size_t point)
 {
     for (unsigned repeat = 1; repeat <= sweep->most_repeats; repeat++) {
         const struct sweep_step step = {point, repeat};
-        if (is_wanted(sweep, &step, find_made(sweep, point, repeat), false))
+        if (is_wanted(sweep, &step, sweep_made(sweep, point, repeat), false))
             return true;
     }
     return false;
@@ -111,43 +151,57 @@ size_t sweep_unfinished(const struct sweep *sweep, size_t *points)
     return found;
 }
 
+/* What the attempts at a point took so far. */
+struct past {
+    double seconds;
+    size_t timed;
+    unsigned made; /* of `repeats` */
+};
+
+static void add_past(const struct sweep *sweep, const struct sweep_attempt *attempt,
+                     struct past *past)
+{
+    if (attempt->wall_s > 0) {
+        past->seconds += attempt->wall_s;
+        past->timed++;
+    }
+    past->made += attempt->repeat <= sweep->repeats &&
+                  !(sweep_is_spoiled(attempt) && attempt->tries <= sweep->reruns); /* comes again */
+}
+
+static double expect(const struct sweep *sweep, const struct past *own, const struct past *all)
+{
+    const struct past *past = own->timed ? own : all;
+    return ratio(past->seconds, (double)past->timed) +
+           (is_known(sweep->cooldown_s) ? sweep->cooldown_s : 0);
+}
+
 double sweep_expected(const struct sweep *sweep, size_t point)
 {
-    double all = UNKNOWN, own = UNKNOWN;
-    size_t all_count = 0, own_count = 0;
+    struct past own = {0}, all = {0};
     for (size_t i = 0; i < sweep->count; i++) {
-        const struct sweep_attempt *attempt = &sweep->attempts[i];
-        if (!(attempt->wall_s > 0))
-            continue;
-        add_known(&all, attempt->wall_s);
-        all_count++;
-        if (attempt->point == point) {
-            add_known(&own, attempt->wall_s);
-            own_count++;
-        }
+        add_past(sweep, &sweep->attempts[i], &all);
+        if (sweep->attempts[i].point == point)
+            add_past(sweep, &sweep->attempts[i], &own);
     }
-    return (own_count ? own / (double)own_count : ratio(all, (double)all_count)) +
-           (is_known(sweep->cooldown_s) ? sweep->cooldown_s : 0);
+    return expect(sweep, &own, &all);
 }
 
 size_t sweep_left(const struct sweep *sweep, double *seconds_left)
 {
     size_t left = 0, count = sweep->point_count;
-    unsigned *made = calloc(count + 1, sizeof *made);
-    *seconds_left = made ? 0 : UNKNOWN;
-    for (size_t i = 0; made && i < sweep->count; i++) {
-        const struct sweep_attempt *attempt = &sweep->attempts[i];
-        if (attempt->repeat > sweep->repeats)
-            continue;
-        made[attempt->point] +=
-            !(sweep_is_spoiled(attempt) && attempt->tries <= sweep->reruns); /* comes again */
+    struct past all = {0}, *own = calloc(count + 1, sizeof *own);
+    *seconds_left = own ? 0 : UNKNOWN;
+    for (size_t i = 0; own && i < sweep->count; i++) {
+        add_past(sweep, &sweep->attempts[i], &all);
+        add_past(sweep, &sweep->attempts[i], &own[sweep->attempts[i].point]);
     }
-    for (size_t p = 0; made && p < count; p++)
-        if (made[p] < sweep->repeats && (!sweep->only || sweep->only == p + 1)) {
-            left += sweep->repeats - made[p];
-            *seconds_left += (sweep->repeats - made[p]) * sweep_expected(sweep, p);
+    for (size_t p = 0; own && p < count; p++)
+        if (own[p].made < sweep->repeats && (!sweep->only || sweep->only == p + 1)) {
+            left += sweep->repeats - own[p].made;
+            *seconds_left += (sweep->repeats - own[p].made) * expect(sweep, &own[p], &all);
         }
-    free(made);
+    free(own);
     return left;
 }
 
@@ -343,8 +397,9 @@ static enum err make_attempt(const struct sweep *sweep, const char *directory,
 }
 
 /* Before every attempt but the first.  A GPU that does not get as cool as wanted is measured nevertheless. */
-static enum err cool_down(const struct sweep *sweep, struct sweep_control *control, bool first,
-                          bool *is_hot, int *signal, struct error *why)
+static enum err cool_down(const struct sweep *sweep, struct sweep_control *control,
+                          const struct sweep_progress *progress, bool first, bool *is_hot,
+                          int *signal, struct error *why)
 {
     enum err err = ERR_OK;
     nanos until = clock_now() + COOL_PATIENCE;
@@ -359,7 +414,10 @@ static enum err cool_down(const struct sweep *sweep, struct sweep_control *contr
             err_set(why, err, "--cooldown-c: %s", reason.text);
         else if (!is_known(celsius))
             err = err_set(why, ERR_UNSUPPORTED, "--cooldown-c: the GPU reports no temperature");
+        bool was_hot = *is_hot;
         *is_hot = !err && celsius > sweep->cooldown_c;
+        if (*is_hot && !was_hot)
+            progress->cool(progress->context, sweep, celsius);
         if (!*is_hot || clock_now() >= until)
             break;
         *signal = proc_poll_signal(COOL_PAUSE);
@@ -375,7 +433,7 @@ static enum err record(struct sweep *sweep, struct run_writer *writer,
     unsigned repeat = attempt->repeat;
     enum err err = sweep_add(sweep, writer, attempt, why);
     if (!err)
-        progress->end(progress->context, sweep, find_made(sweep, point, repeat));
+        progress->end(progress->context, sweep, sweep_made(sweep, point, repeat));
     return err;
 }
 
@@ -389,7 +447,7 @@ static enum err make_all(struct sweep *sweep, struct run_writer *writer,
     for (bool first = true; !err && !*signal && sweep_next(sweep, &step); first = false) {
         struct sweep_attempt attempt = {0};
         bool is_hot;
-        err = cool_down(sweep, control, first, &is_hot, signal, why);
+        err = cool_down(sweep, control, progress, first, &is_hot, signal, why);
         if (err || *signal)
             break;
         progress->begin(progress->context, sweep, &step);

@@ -50,6 +50,13 @@ struct sweep_step {
 };
 bool sweep_next(const struct sweep *sweep, struct sweep_step *out);
 
+/* All that are left in their order, until `visit` returns true; whether it did.  As if each went well. */
+typedef bool sweep_visit(void *context, const struct sweep *sweep, const struct sweep_step *step);
+bool sweep_each(const struct sweep *sweep, sweep_visit *visit, void *context);
+
+/* The last attempt at a point and repeat; NULL: none was made. */
+const struct sweep_attempt *sweep_made(const struct sweep *sweep, size_t point, unsigned repeat);
+
 /* The points with attempts that were not made yet, in the order of the first round; returns how many.  points: NULL, or
  * space for all. */
 size_t sweep_unfinished(const struct sweep *sweep, size_t *points);
@@ -64,6 +71,8 @@ size_t sweep_left(const struct sweep *sweep, double *seconds_left);
 struct sweep_progress {
     void (*begin)(void *context, const struct sweep *sweep, const struct sweep_step *step);
     void (*end)(void *context, const struct sweep *sweep, const struct sweep_attempt *attempt);
+    /* It waits for a GPU that is hotter than cooldown_c. */
+    void (*cool)(void *context, const struct sweep *sweep, double celsius);
     void *context;
 };
 enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,

@@ -189,10 +189,10 @@ static enum err check_value(struct sensor *sensor, const struct sensor_limits *l
     return err;
 }
 
-static enum err check_supported(struct sweep_control *control, const struct sweep *sweep,
+static enum err check_supported(struct gpu_control *gpu, const struct sweep *sweep,
                                 struct error *why)
 {
-    struct sensor *sensor = gpu_control_sensor(control->gpu);
+    struct sensor *sensor = gpu_control_sensor(gpu);
     struct sensor_limits limits;
     double memory = highest_memory_clock(sensor);
     enum err err = sensor->driver->control->limits(sensor, &limits, why);
@@ -218,6 +218,51 @@ static const char *devices_of(const struct sweep *sweep)
     return "";
 }
 
+/* As sampler/session.c warns of it: another vendor's driver may have matched what one did not. */
+enum err sweep_control_devices(const char *devices, struct error *why)
+{
+    const struct sensor_config config = {.devices = devices};
+    struct sensor_findings findings = {0};
+    const struct sensor_finding *unmatched = NULL;
+    const struct sensor_driver *matched_by = NULL;
+    enum err err = ERR_OK;
+    sensors_probe(&config, NULL, &findings);
+    for (size_t i = 0; i < findings.count; i++) {
+        const struct sensor_finding *finding = &findings.items[i];
+        if (finding->kind != SENSOR_GPU)
+            continue;
+        if (finding->status != SENSOR_ABSENT && finding->status != SENSOR_UNSUPPORTED)
+            matched_by = finding->driver;
+        else if (finding->status == SENSOR_ABSENT && strchr(finding->id, ':'))
+            unmatched = finding;
+    }
+    if (unmatched && (!matched_by || matched_by == unmatched->driver))
+        err = err_set(why, ERR_USAGE, "--devices: %s", unmatched->reason);
+    else if (!matched_by)
+        err = err_set(why, ERR_USAGE, "--devices: no readable GPU matches \"%.100s\"", devices);
+    sensor_findings_release(&findings);
+    return err;
+}
+
+/* A driver or a container may let a knob be reset, which gpu_control_begin tries, and not be set. */
+static enum err try_knobs(struct sweep_control *control, const struct sweep *sweep,
+                          struct error *why)
+{
+    enum err err = ERR_OK;
+    for (size_t k = 0; !err && k < sweep->knob_count; k++) {
+        enum sensor_knob knob = knob_of(sweep, k);
+        size_t p = 0;
+        while (p < sweep->point_count && !is_known(number_at(sweep, p, k)))
+            p++;
+        if (knob == KNOB_COUNT || p == sweep->point_count)
+            continue;
+        err = gpu_control_set(control->gpu, knob, number_at(sweep, p, k), why);
+        if (!err)
+            err = gpu_control_reset(control->gpu, knob, why);
+    }
+    return err;
+}
+
 enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **out,
                              struct error *why)
 {
@@ -230,14 +275,29 @@ enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **o
         return err_no_memory(why);
     enum err err = gpu_control_begin(devices_of(sweep), knobs, RESTORE, &control->gpu, why);
     if (!err)
-        err = check_supported(control, sweep, why);
+        err = check_supported(control->gpu, sweep, why);
+    if (!err)
+        err = try_knobs(control, sweep, why);
     if (err) {
-        (void)!gpu_control_end(control->gpu, NULL); /* nothing was set */
+        (void)!gpu_control_end(control->gpu, NULL); /* what was tried is put back */
         free(control);
         return err;
     }
     *out = control;
     return ERR_OK;
+}
+
+enum err sweep_control_plan(const struct sweep *sweep, struct error *why)
+{
+    struct gpu_control *gpu;
+    enum err err = gpu_control_look(devices_of(sweep), &gpu, why);
+    if (err)
+        return err;
+    err = gpu_control_is_free(gpu, why);
+    if (!err)
+        err = check_supported(gpu, sweep, why);
+    (void)!gpu_control_end(gpu, NULL); /* it has nothing to restore */
+    return err;
 }
 
 const char *sweep_control_device(const struct sweep_control *control)

@@ -14,8 +14,14 @@ struct sweep_control;
 /* Whether the values are numbers, of at least one such knob.  ERR_USAGE names what is wrong; touches no GPU. */
 enum err sweep_control_check(const struct sweep *sweep, struct error *why) MUST_USE;
 
+/* What sweep_control_begin checks, by queries alone: nothing is locked or set. */
+enum err sweep_control_plan(const struct sweep *sweep, struct error *why) MUST_USE;
+
+/* ERR_USAGE, with those there are, when --devices names a GPU that is not there. */
+enum err sweep_control_devices(const char *devices, struct error *why) MUST_USE;
+
 /* Takes control of the GPU that the sweep's --devices option selects, and checks that it supports the values (ERR_USAGE
- * names the nearest ones).  Other errors are those of gpu_control_begin. */
+ * names the nearest ones) and that they may be set: one of each knob is, for a moment.  Other errors are those of gpu_control_begin. */
 enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **out,
                              struct error *why) MUST_USE;
 

@@ -9,8 +9,8 @@
 #include "core/text.h"
 #include "core/units.h"
 
-/* By preference.  Those with a dot are of CSV, the others of tables: a CSV file of results may well have a column
- * `power`. */
+/* By preference.  Those with a dot or underscore are of CSV, the others of tables: a CSV file of results may well have
+ * a column `power`. */
 static const struct {
     const char *names[6];
     double scale; /* to our unit, where no unit is given */
@@ -163,7 +163,7 @@ static void take_header(struct gpu_log *log, char **cells, size_t count)
     for (size_t v = 0; v < GPU_LOG_VALUES; v++) {
         long at = -1;
         for (size_t k = 0; at < 0 && k < sizeof KNOWN[v].names / sizeof *KNOWN[v].names; k++)
-            if (KNOWN[v].names[k] && log->is_table == !strchr(KNOWN[v].names[k], '.'))
+            if (KNOWN[v].names[k] && log->is_table == !strpbrk(KNOWN[v].names[k], "._"))
                 at = column_of(cells, count, KNOWN[v].names[k]);
         log->columns[v] = at;
         log->scales[v] = at < 0 ? 1 : unit_scale(units[at], KNOWN[v].scale);

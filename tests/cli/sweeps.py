@@ -5,12 +5,13 @@ import json
 from pathlib import Path
 
 
-def made_sweep(path, knobs, attempts, command=("work", "{a}"), profile=False):
+def made_sweep(path, knobs, attempts, command=("work", "{a}"), profile=False, planned=(), ended=True):
     """knobs: their names; attempts: of each (values, {figure: ...}), with joules, seconds, and what else differs: exit_code,
-    flags, accuracy, score, perplexity, bits_per_byte, queries, latency, method, gpu, plus_minus, idle_w, temperature_c, activity.  Repeats of a setting follow each
-    other in its number of repeat."""
+    flags, accuracy, score, perplexity, bits_per_byte, queries, latency, method, gpu, uuids, plus_minus, statistical, idle_w,
+    temperature_c, activity.  Repeats of a setting follow each other in its number of repeat.  planned: values of settings
+    that no attempt was made at; ended: whether the sweep came to its end."""
     path = Path(path)
-    points = list(dict.fromkeys(values for values, _ in attempts))
+    points = list(dict.fromkeys([*(values for values, _ in attempts), *planned]))
     header = {"kind": "run", "format": 1, "run_kind": "sweep", "ipw": "0.1.0", "start": 1, "started_at": 1.7e9,
               "settings": {"knobs": list(knobs), "points": [list(map(str, values)) for values in points],
                            "points_are": "profile" if profile else "run", "options": [], "command": list(command),
@@ -25,8 +26,9 @@ def made_sweep(path, knobs, attempts, command=("work", "{a}"), profile=False):
         lines.append({"kind": "point", "point": point, "repeat": repeat, "settings": dict(zip(knobs, map(str, values))),
                       "run": name, "exit_code": figures.get("exit_code", 0), "flags": figures.get("flags", ""),
                       "wall_s": 1.0, "seconds": figures["seconds"], "joules": figures["joules"],
-                      "plus_minus": figures.get("plus_minus"), "plus_minus_statistical": None})
-    lines.append({"kind": "end", "state": "completed"})
+                      "gpu_uuids": figures.get("uuids"), "plus_minus": figures.get("plus_minus"),
+                      "plus_minus_statistical": figures.get("statistical")})
+    lines += [{"kind": "end", "state": "completed"}] if ended else []
     (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     summary = {"model": "made", "run_kind": "sweep", "total_queries": len(attempts),
                "ipw": {"output_dir": str(path), "queries": len(attempts), "started_at": 1.7e9}}

@@ -439,6 +439,16 @@ class Servers(unittest.TestCase):
         self.assertIsNone(steps[0]["itl_ms"])
         self.assertAlmostEqual(steps[1]["itl_ms"], 47.5)
 
+    def test_a_metric_that_the_server_does_not_have_is_named_once_requests_come(self):
+        histogram = (f'{TTFT}_bucket{{le="0.05"}} {{n}}00', f'{TTFT}_bucket{{le="+Inf"}} {{n}}00', f"{TTFT}_sum {{n}}",
+                     f"{TTFT}_count {{n}}00")
+        done, steps = self.govern(self.growing(*histogram), "--slo-itl-ms", 80)
+        self.assertEqual({step["problem"] for step in steps}, {"requests, but no metric of inter-token latency yet"},
+                         done.stderr)
+        self.assertIn("no metric of inter-token latency yet", done.stdout)
+        _, steps = self.govern(lambda _: "\n".join(histogram).replace("{n}", "7") + "\n", "--slo-itl-ms", 80)
+        self.assertEqual({step["problem"] for step in steps}, {"no requests"})
+
     def test_few_observations_wait_for_more(self):
         done, steps = self.govern(self.growing(f'{ITL}_bucket{{le="0.05"}} {{n}}', f'{ITL}_bucket{{le="+Inf"}} {{n}}',
                                                f"{ITL}_sum {{n}}", f"{ITL}_count {{n}}"), "--slo-itl-ms", 80)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The graders by score agree with the packages that define them: bleu with sacrebleu, rouge_l with
+"""The graders by score agree with the packages that define them: bleu with sacrebleu, rouge_* with
 rouge-score, f1 with SQuAD's definition written out here; math agrees with sympy.  On the labelled answers
 of tests/fixtures/graders, choice, numeric and math miss less than math-verify and than the extractors of
 lm-eval, and accept no more wrong ones.  Other texts are made by chance from a fixed seed.  $IPW_PYTHON names an interpreter that has the packages;
@@ -43,6 +43,7 @@ except ImportError:
 
 GRADE = Path(os.environ.get("IPW_BUILD", "build")) / "tests/tools/grade"
 CASES = 1500
+ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 
 def grade(lines):
@@ -139,18 +140,20 @@ class Scores(unittest.TestCase):
             answer, expected).score / 100, several=True)
 
     @unittest.skipUnless(rouge_scorer, "rouge-score is not installed")
-    def test_rouge_l(self):
-        scorer = rouge_scorer.RougeScorer(["rougeL"])
-        self.compare("rouge_l", list(pairs(4)), lambda expected, answer: scorer.score(
-            expected, answer)["rougeL"].fmeasure)
+    def test_rouge(self):
+        for grader, kind in ROUGE.items():
+            scorer = rouge_scorer.RougeScorer([kind])
+            self.compare(grader, list(pairs(4)), lambda expected, answer: scorer.score(
+                expected, answer)[kind].fmeasure)
 
     @unittest.skipUnless(rouge_scorer, "rouge-score is not installed")
-    def test_rouge_l_with_several_references(self):
-        chance = random.Random(5)
-        scorer = rouge_scorer.RougeScorer(["rougeL"])
-        cases = [([expected, varied(chance, expected)], answer) for expected, answer in pairs(5)]
-        self.compare("rouge_l", cases, lambda expected, answer: scorer.score_multi(
-            expected, answer)["rougeL"].fmeasure, several=True)
+    def test_rouge_with_several_references(self):
+        for grader, kind in ROUGE.items():
+            chance = random.Random(5)
+            scorer = rouge_scorer.RougeScorer([kind])
+            cases = [([expected, varied(chance, expected)], answer) for expected, answer in pairs(5)]
+            self.compare(grader, cases, lambda expected, answer: scorer.score_multi(
+                expected, answer)[kind].fmeasure, several=True)
 
 
 # ---- math ----

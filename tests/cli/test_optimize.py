@@ -105,7 +105,7 @@ class Made(OptimizeTest):
         self.assertIn("max_power", report["reason"])
         self.assertEqual(report["flags"][0], "no_setting_within_limits")
         hot = self.json("--input", self.sweep(), "--max-temperature", "80")  # which nobody measured
-        self.assertIn("max_temperature", hot["reason"])
+        self.assertIn("max_temperature (no temperature was measured)", hot["reason"])
         rows = [(mhz, p, t, 90 if mhz > 900 else 70) for mhz, p, t in made_rows()]
         cool = self.json("--max-temperature", "80", "--input",
                          self.file("hot.csv", ("freq_mhz", "power_w", "time_s", "temperature_c"), rows))
@@ -251,6 +251,43 @@ class Made(OptimizeTest):
         self.assertEqual([float(row["freq_mhz"]) for row in table],
                          [row["recommended"]["freq_mhz"] for row in report["applications"]])
 
+    def test_single_runs_are_no_saving(self):
+        """Without repeats nothing tells a saving from noise; rows that are copies of each other are no repeats."""
+        rows = [(1000, 100, 1), (1200, 120, 0.9), (1400, 140, 0.8)]
+        for name, times in (("once", 1), ("copied", 3)):
+            path = self.file(name + ".csv", ("freq_mhz", "energy_j", "time_s"), rows * times)
+            first, *others = ipw(None, "optimize", "--input", path).stdout.splitlines()
+            self.assertIn("1000 MHz measured 28.6 % less energy", first)
+            self.assertIn("cannot be told from noise", first)
+            self.assertIn("apply, where repeats confirm it: sudo nvidia-smi -lgc 1000,1000", "\n".join(others))
+            report = self.json("--input", path)
+            self.assertIsNone(report["savings_pct"]["plus_minus"])
+            self.assertLessEqual({"no_repeats", "no_interval"}, set(report["flags"]))
+        stay = self.json("--input", path, "--objective", "ed2p")
+        self.assertIn("no_repeats", stay["flags"])
+        repeats = self.file("repeats.csv", ("freq_mhz", "energy_j", "time_s"),
+                            [(mhz, e * f, t * f) for f in (0.99, 1, 1.01) for mhz, e, t in rows])
+        self.assertRegex(ipw(None, "optimize", "--input", repeats).stdout, r"^all rows: 1000 MHz saves 29 ± \d % energy")
+
+    def test_the_highest_clock_measured_is_not_that_of_the_gpu(self):
+        clocks = self.file("clocks.csv", ("gpu", "graphics_mhz"), [("H200", mhz) for mhz in (1000, 1200, 1400, 1785)])
+        rows = [(mhz, e * f, t * f) for f in (0.99, 1.01) for mhz, e, t in ((1000, 500, 1), (1200, 450, 0.9), (1400, 400, 0.8))]
+        path = self.file("low.csv", ("freq_mhz", "energy_j", "time_s"), rows)
+        words = ("--input", path, "--gpu", "NVIDIA H200 x1", "--clocks", clocks)
+        report = self.json(*words)
+        self.assertLessEqual({"highest_clock_not_measured", "highest_clock_is_best"}, set(report["flags"]))
+        self.assertIsNone(report["recommended"]["command"])  # nothing is to change
+        shown = ipw(None, "optimize", *words).stdout
+        self.assertIn("1400 MHz, the highest clock measured, is the best", shown)
+        self.assertNotIn("apply", shown)
+        self.assertNotIn("highest_clock_not_measured", self.json("--input", path, "--gpu", "H200")["flags"])
+
+    def test_measurements_need_no_option(self):
+        path = self.published()
+        self.assertEqual(self.json(path), self.json("--input", path))
+        self.assertIn("is not a sweep", self.fails(1, self.path))
+        self.assertIn("no such file", self.fails(1, self.path / "nothing.json"))
+
     def test_text_answers_first(self):
         done = ipw(None, "optimize", "--input", self.sweep(), "--gpu", "A100")
         self.assertRegex(done.stdout.splitlines()[0], r"^A100: \d+ MHz saves [\d.]+ ± [\d.]+ % energy, [\d.]+ % slower \(EDP\)$")
@@ -263,8 +300,8 @@ class Made(OptimizeTest):
         bad = self.file("bad.csv", ("freq_mhz", "power_w", "time_s"), [(510, -3, 4), (0, 5, 5), (520, "nan", "nan")])
         self.assertIn("none of 3 rows is usable", self.fails(1, "--input", bad))
         one = self.json("--input", self.file("one.csv", ("freq_mhz", "power_w", "time_s"), [(1400, 220, 10)]))
-        self.assertIn("highest_clock_is_best", one["flags"])
-        self.assertEqual(one["savings_pct"]["energy"], 0)
+        self.assertEqual((one["recommended"], one["reason"]), (None, "only one clock was measured"))
+        self.assertIn("no_meaningful_optimum", one["flags"])
         power = self.json("--input", self.file("power.csv", ("freq_mhz", "power_w"), [(m, p) for m, p, _ in made_rows()]))
         self.assertIsNone(power["recommended"])
         self.assertIn("time", power["reason"])
@@ -391,6 +428,60 @@ class Sweeps(OptimizeTest):
         clocks = self.file("c.csv", ("gpu", "graphics_mhz"), [("NVIDIA H100", row[0]) for row in rows])
         self.assertEqual(self.json(self.path / "m.json", "--clocks", clocks)["recommended"]["freq_mhz"],
                          ours["recommended"]["freq_mhz"])
+
+    def test_an_incomplete_sweep_is_flagged(self):
+        attempts = [((mhz,), {"joules": e * f, "seconds": 1 / mhz}) for f in (0.99, 1.01) for mhz, e in ((600, 9), (900, 6))]
+        failed = [((1200,), {"joules": 1, "seconds": 1, "exit_code": 1})]
+        for name, more in (("killed", {"attempts": attempts, "planned": [(1200,)], "ended": False}),
+                           ("failed", {"attempts": attempts + failed})):
+            report = self.json(made_sweep(self.path / name, ("gpu-clock",), **more))
+            self.assertIn("incomplete_sweep", report["flags"])
+            finding, = (row for row in report["findings"] if row["check"] == "incomplete_sweep")
+            self.assertIn("1 of 3 settings were not measured, such as gpu-clock=1200", finding["found"])
+            self.assertIsNone(report["recommended"]["command"])
+            shown = ipw(None, "optimize", self.path / name).stdout
+            self.assertIn("900 MHz, the highest clock measured, is the best", shown)
+            self.assertNotIn("apply:", shown)
+        whole = made_sweep(self.path / "whole", ("gpu-clock",), attempts)
+        self.assertNotIn("incomplete_sweep", self.json(whole)["flags"])
+
+    def test_the_command_is_for_the_gpus_that_were_measured(self):
+        def swept(name, knobs, uuids):
+            return self.json(made_sweep(self.path / name, knobs, [
+                ((mhz, *["x"] * (len(knobs) - 1)), {"joules": e * f, "seconds": 1, "uuids": uuid}) for f, uuid in zip((0.99, 1.01), uuids)
+                for mhz, e in ((600, 6), (900, 9))]))["recommended"]
+        one = swept("one", ("gpu-clock",), ["GPU-0a-1"] * 2)
+        self.assertEqual((one["command"], one["undo"]),
+                         ("sudo nvidia-smi -i GPU-0a-1 -lgc 600,600", "sudo nvidia-smi -i GPU-0a-1 -rgc"))
+        two = swept("two", ("gpu-clock", "a"), ["GPU-0a-1,GPU-0b-2"] * 2)
+        self.assertEqual((two["command"], two["undo"]), ("sudo nvidia-smi -i GPU-0a-1,GPU-0b-2 -lgc 600,600 && work x",
+                                                         "sudo nvidia-smi -i GPU-0a-1,GPU-0b-2 -rgc"))
+        for name, uuids in (("others", ["GPU-0a-1", "GPU-0b-2"]), ("bad", ["GPU-1;reboot"] * 2)):
+            self.assertEqual(swept(name, ("gpu-clock",), uuids)["command"], "sudo nvidia-smi -lgc 600,600")
+
+    def test_legal_clocks_of_a_sweep(self):
+        clocks = self.file("cl.csv", ("gpu", "graphics_mhz"), [("H200", mhz) for mhz in (1785, 900, 450)])
+        attempts = [((mhz,), {"joules": e * f, "seconds": 1, "gpu": "NVIDIA H200 x1"}) for f in (0.99, 1.01)
+                    for mhz, e in ((1785, 900), (1200, 300), (900, 600))]
+        sweep = made_sweep(self.path / "legal", ("gpu-clock",), attempts)
+        self.assertEqual(self.json(sweep)["recommended"]["freq_mhz"], 1200)
+        report = self.json(sweep, "--clocks", clocks)
+        self.assertEqual(report["recommended"]["freq_mhz"], 900)
+        self.assertIn("illegal_clock", report["flags"])
+
+    def test_a_knob_of_another_name_is_no_gpu_clock(self):
+        attempts = [((n,), {"joules": n * f, "seconds": n * f}) for f in (0.99, 1.01) for n in (10, 20, 40)]
+        for name in ("freq", "clock"):
+            sweep = made_sweep(self.path / name, (name,), attempts, command=("sleep", "0.{%s}" % name))
+            report = self.json(sweep, "--baseline", f"{name}=40")
+            self.assertEqual((report["recommended"]["setting"], report["recommended"]["command"]), (f"{name}=10", "sleep 0.10"))
+            self.assertIsNone(report["recommended"]["freq_mhz"])
+        asked = self.json(sweep, "--columns", "freq_mhz=clock")
+        self.assertEqual(asked["baseline"]["freq_mhz"], 40)
+
+    def test_a_limit_on_what_nobody_measured(self):
+        sweep = made_sweep(self.path / "plain", ("n",), [((n,), {"joules": n, "seconds": 1}) for n in (2, 1)])
+        self.assertIn("min_quality (the baseline has no quality above 0)", self.json(sweep, "--min-quality", "95")["reason"])
 
     def test_a_few_clocks_against_the_default(self):
         attempts = [((mhz,), {"joules": e * f, "seconds": t}) for f in (0.995, 1.005)

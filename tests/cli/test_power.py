@@ -141,6 +141,32 @@ class Made(PowerTest):
         report = self.json("fit", "--input", path)
         self.assertEqual(self.found(report, "too_few_points"), {(None, None)})
         self.assertAlmostEqual(report["curves"][0]["at_fmax"]["energy_j"]["value"], 2200, places=3)
+        text = ipw(None, "power", "fit", "--input", path).stdout
+        self.assertIn("1 curve; no interval", text)
+        self.assertNotIn("±", text)
+        self.assertIn("1 curve; ± is 90 %", ipw(None, "power", "fit", "--input", self.sweep()).stdout)
+
+    def test_data_checks_of_one_input_flag_no_other(self):
+        named = write_csv(self.path / "named.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"),
+                          [("A100", "llama", *row) for row in made_rows(noise=0.01)])
+        few = write_csv(self.path / "few.csv", ("freq_mhz", "power_w", "time_s"), [(1400, 220, 10), (1000, 150, 12)])
+        done = ipw(None, "optimize", "--input", named, "--input", few, "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        flags = {row["application"]: row["flags"] for row in json.loads(done.stdout)["applications"]}
+        self.assertNotIn("too_few_points", flags["llama"])
+        self.assertIn("too_few_points", flags[None])
+
+    def test_a_probe_below_the_highest_clock(self):
+        model = self.path / "m.json"
+        ipw(None, "power", "fit", "--input", self.sweep(), "--gpu", "A100", "-o", model)
+        points = {mhz: (p, t) for mhz, p, t in made_rows()}
+        probe = ("--probe", f"800:{points[800][0]}:{points[800][1]}", "--freq", "1400,800")
+        self.assertIn("--freq 1400 is above the highest probe, 800 MHz: give --fmax",
+                      self.fails(2, "predict", model, *probe))
+        given = self.json("predict", model, *probe, "--fmax", 1400)["predictions"]
+        self.assertEqual(self.json("predict", model, *probe, "--gpu", "A100")["predictions"], given)
+        self.assertGreater(given[0]["power_w"]["value"], 1.2 * given[1]["power_w"]["value"])
+        self.json("predict", model, *probe[:2], "--freq", "800,600")
 
 
 @needs_data

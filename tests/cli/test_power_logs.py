@@ -62,12 +62,12 @@ def column(rows, *names):
 
 
 def spans_of(rows, power):
-    """Seconds that each row stands for."""
+    """Seconds that each row stands for; also a pause of the log, but not a clock that was set back."""
     if "timestamp" in rows[0]:
         times = [datetime.strptime(row["timestamp"], "%Y/%m/%d %H:%M:%S.%f").timestamp() for row in rows]
         steps = [b - a for a, b in zip(times, times[1:])]
         usual = statistics.median(step for step in steps if step > 0)
-        return [usual] + [step if 0 < step < 10 * usual else usual for step in steps]
+        return [usual] + [step if step > 0 else usual for step in steps]
     counter = column(rows, "TOTEC")
     return [(counter[-1] - counter[0]) / 1e3 / statistics.mean(power[1:]) / (len(rows) - 1)] * len(rows)
 
@@ -83,6 +83,9 @@ def point(path):
     busy = [i for i, value in enumerate(active) if value]
     work = range(busy[0], busy[-1] + 1)
     spans = spans_of(rows, power)
+    usual = statistics.median(spans)
+    held = {i: (power[i - 1] + power[i]) / 2 for i in work if spans[i] >= 10 * usual}
+    power = [held.get(i, value) for i, value in enumerate(power)]
     known = [i for i in work if power[i] is not None]
     watts = sum(power[i] * spans[i] for i in known) / sum(spans[i] for i in known)
     seconds = sum(spans[i] for i in work)
@@ -240,7 +243,7 @@ class Made(LogTest):
         _, states = self.fit(self.path / "sort_1230MHz.csv")
         self.assertAlmostEqual(states[0]["time"]["t0_s"], 0.1 * (len(busy) - 13), places=2)
 
-    def test_a_pause_inside_the_work_and_a_clock_that_was_set_forward(self):
+    def test_an_idle_part_and_a_pause_inside_the_work(self):
         lines = [f"2025/07/08 {15 + (i > 40)}:00:{i / 10:06.3f}, 0, Tesla V100, {90 if busy else 40} W, "
                  f"{80 if busy else 0} %, {1230 if busy else 135} MHz"
                  for i, busy in enumerate([0] * 10 + [1] * 8 + [0] * 30 + [1] * 8 + [0] * 4)]
@@ -248,6 +251,65 @@ class Made(LogTest):
         log.write_text("\n".join(["timestamp, index, name, power.draw [W], utilization.gpu [%], clocks.sm [MHz]",
                                   *lines]) + "\n")
         self.same_as_read_here(log, "Tesla V100", "sort", 1230)
+
+    def stalled(self, name="llama_1410MHz.log", pause=3.0, watts=lambda i: 200, counter=None, spacing=0.05):
+        """A logger that stalls twice; counter(i): joules since the row before."""
+        seconds, joules, rows = 0, 0, ["timestamp, power.draw [W], clocks.sm [MHz], utilization.gpu [%]" +
+                                       (", total_energy_consumption [mJ]" if counter else "")]
+        for i in range(60):
+            mhz = int(re.search(r"(\d+)(MHz|_profile)", name)[1])
+            joules += counter(i) if counter else 0
+            rows.append(f"2025/11/02 01:00:{seconds:06.3f}, {watts(i)} W, {mhz} MHz, 90 %" +
+                        (f", {1000 * joules:.0f}" if counter else ""))
+            seconds += pause if i in (20, 40) else spacing
+        (self.path / name).write_text("\n".join(rows) + "\n")
+        return self.path / name
+
+    def figures(self, path):
+        report, _ = self.fit(path)
+        at = report["curves"][0]["at_fmax"]
+        return (round(at["time_s"]["value"], 4), round(at["energy_j"]["value"], 2),
+                {check for check, _, _ in self.found(report)} & {"log_pauses", "unordered_timestamps"})
+
+    def test_a_logger_that_stalls_loses_no_time(self):
+        self.assertEqual(self.figures(self.stalled()), (8.9, 1780, {"log_pauses"}))
+        # the power is held between the rows before and after: 100 W, 200 W, 300 W
+        rising = self.stalled(watts=lambda i: 100 + 200 * (i > 20))
+        self.assertEqual(self.figures(rising), (8.9, 21 * 5 + 3 * 200 + 37 * 15 + 3 * 300, {"log_pauses"}))
+        self.assertEqual(self.figures(self.stalled(pause=0.05)), (3, 600, set()))
+        jumps = self.stalled(pause=0.05)  # one row of tomorrow
+        jumps.write_text(jumps.read_text().replace("2025/11/02 01:00:01.500", "2025/11/03 01:00:01.500"))
+        self.assertEqual(self.figures(jumps), (3, 600, {"unordered_timestamps"}))
+
+    def test_the_counter_says_what_a_stalled_logger_missed(self):
+        quiet = self.stalled(counter=lambda i: 150 if i in (21, 41) else 10)  # 50 W while nobody looked
+        self.assertEqual(self.figures(quiet), (8.9, 2 * 150 + 58 * 10, {"log_pauses"}))
+        steady = self.stalled(counter=lambda i: 10)  # no energy in it: it is the clock that jumped
+        self.assertEqual(self.figures(steady), (3, 600, {"unordered_timestamps"}))
+
+    def test_a_recorded_duration_tells_a_pause_from_a_clock_that_was_set(self):
+        log = self.stalled("run_02_freq_1410_profile.csv")
+        for duration, wanted in ((9, (8.9, 1780, {"log_pauses"})), (3, (3, 600, {"unordered_timestamps"}))):
+            (self.path / "timing_summary.log").write_text(
+                f"run_id,frequency_mhz,duration_seconds,exit_code,status\n02,1410,{duration},0,success\n")
+            self.assertEqual(self.figures(log), wanted)
+
+    def test_pauses_make_intervals_wider(self):
+        def saving(spacing, pause):
+            for mhz in range(600, 1401, 50):
+                x = mhz / 1400
+                self.stalled(f"llama_{mhz}MHz.log", pause, lambda _: round(60 + 240 * x ** 3 + mhz % 3, 3), None, spacing)
+            done = ipw(None, "optimize", "--input", self.path, "--json")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            report, _ = self.fit(self.path)
+            power = report["curves"][0]["at_fmax"]["power_w"]
+            return json.loads(done.stdout), power["high"] / power["value"] - 1
+        without, narrow = saving(0.05, 0.05)
+        paused, wide = saving(0.05, 0.6)  # 1.2 of 4.1 s: half of that may be wrong
+        self.assertGreater(wide, narrow + 0.1)
+        self.assertGreater(wide, 0.5 * 1.2 / 4.1 - 0.001)
+        self.assertIn("log_pauses", paused["flags"])
+        self.assertNotIn("log_pauses", without["flags"])
 
     def test_a_directory_of_results(self):
         report, states = self.fit(LOGS)

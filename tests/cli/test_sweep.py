@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from machines import Controlled, Nvidia  # noqa: E402
-from program import IPW, PATIENCE_S, ipw, python  # noqa: E402
+from program import IPW, PATIENCE_S, ipw, main_side_by_side, python  # noqa: E402
 
 SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2])).resolve()
 CLOCKS = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / "data/dvfs/supported_clocks.csv"
@@ -82,8 +82,18 @@ class Points(SweepTest):
         self.assertIn("seed 5", done.stderr)
 
     def test_repeats_are_rounds(self):
-        self.sweep("--knob", "a=1,2,3", "--repeat", 2)
+        done = self.sweep("--knob", "a=1,2,3", "--repeat", 2)
+        self.assertRegex(done.stderr, r"; 1 left, about \d+ s\n")  # no more digits than it is worth
         self.assertEqual([attempt["repeat"] for attempt in self.attempts()], [1, 1, 1, 2, 2, 2])
+
+    def test_a_long_plan_can_be_interrupted(self):
+        process = subprocess.Popen([IPW, "sweep", "--knob", "a=1-2000:1", "--repeat", "1000", "--dry-run", "--", "true",
+                                    "{a}"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        time.sleep(0.3)
+        process.terminate()
+        self.assertEqual(process.wait(PATIENCE_S), -signal.SIGTERM)
 
     def test_a_list_of_points(self):
         points = self.root / "points.csv"
@@ -102,8 +112,14 @@ class Points(SweepTest):
                             (["--knob", "a=1,1"], "twice"), (["--knob", "a=9-1:1"], "LOW-HIGH:STEP"),
                             (["--knob", "a=1,,2"], "empty"), ([], "missing --knob"),
                             (["--knob", "a=1", "--knob", "a=2"], "more than once"),
-                            (["--knob", "a=1-9999999:1"], "more than")):
-            self.assertIn(said, self.sweep(*words, command=["true"], code=2).stderr)
+                            (["--knob", "a=1-9999999:1"], "more than"),
+                            (["--knob", "a=1", "--probes", 3], "--probes is for --mode probe"),
+                            (["--knob", "a=1", "--max-repeats", 3], "--max-repeats is for --until-pct"),
+                            (["--knob", "a=1", "--repeat", 5, "--until-pct", 1, "--max-repeats", 2], "less than"),
+                            (["--restore", "--knob", "a=1"], "drop --knob"),
+                            (["--profile", "--knob", "a=1"], "give --repeat N to the sweep")):
+            command = ["--model", "{a}", "--repeat-runs=3"] if "--profile" in words else ["true"]
+            self.assertIn(said, self.sweep(*words, command=command, code=2).stderr)
         self.assertEqual(ipw(None, "sweep", "--knob", "a=1").returncode, 2)
         self.assertEqual(ipw(None, "sweep", "--resume", self.root).returncode, 1)
 
@@ -153,6 +169,19 @@ class Results(SweepTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len([key for key in json.loads(done.stdout) if "/points/" in key]), 1)
 
+    def test_sweeps_in_a_folder_are_analyzed_as_sweeps(self):
+        for knob in ("a", "b"):
+            self.sweep("--knob", f"{knob}=0.02,0.1", "--repeat", 2, command=["sleep", f"{{{knob}}}"])
+        done = ipw(None, "analyze", self.root / "runs")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for sweep in (self.root / "runs").glob("sweep_*"):
+            self.assertIn(sweep.name, done.stdout)
+        self.assertEqual(done.stdout.count("   best\n"), 2, done.stdout)
+        self.assertNotIn("cheapest", done.stdout)  # the repeats of a setting are no rivals
+        result = json.loads(ipw(None, "analyze", self.root / "runs", "--json").stdout)
+        self.assertEqual(len([key for key in result if "sweep" in result[key]]), 2)
+        self.assertNotIn("across", result)
+
     def test_a_run_named_twice_is_analyzed_once(self):
         self.sweep("--knob", "a=0,00", command=["sh", "-c", "exit {a}"])
         first, second = sorted(self.directory().glob("points/*/run_*"))
@@ -195,9 +224,9 @@ class Control(ControlTest):
         self.assertEqual([attempt["exit_code"] for attempt in self.attempts()], [0, 0, 0])
 
     def test_without_permission_it_measures_only(self):
-        for code, said in ((4, "needs root"), (3, "does not have it")):
-            with self.subTest(code):
-                machine = self.machine(f"fail nvmlDeviceResetGpuLockedClocks 0 {code}")
+        for verb, code, said in (("Reset", 4, "needs root"), ("Reset", 3, "does not have it"), ("Set", 4, "needs root")):
+            with self.subTest(verb=verb, code=code):
+                machine = self.machine(f"value throttle 0 0\nfail nvmlDevice{verb}GpuLockedClocks 0 {code}")
                 done = self.sweep("--control", "--knob", "gpu-clock=510,1005", "--knob", "a=1,2",
                                   command=python(NOTE, self.notes, "{a}"), machine=machine)
                 self.assertIn(said, done.stderr)
@@ -208,6 +237,22 @@ class Control(ControlTest):
                 header = json.loads((self.directory() / "records.jsonl").read_text().splitlines()[0])
                 self.assertIn(said, header["settings"]["uncontrolled"])
             self.setUp()
+
+    def test_devices_that_are_not_there(self):
+        for words in (["--control", "--knob", "gpu-clock=510"], ["--knob", "a=1"]):
+            for devices in ("3", "0,3", "GPU-x"):
+                with self.subTest(words=words, devices=devices):
+                    done = self.sweep("--devices", devices, *words, command=["true", "{a}"], machine=self.machine(), code=2)
+                    self.assertIn("available: 0", done.stderr)
+                    self.assertFalse((self.root / "runs").exists())
+        done = self.sweep("--devices", 0, "--knob", "a=1", command=["true", "{a}"], machine=self.machine("devices 0"), code=2)
+        self.assertIn("no readable GPU", done.stderr)
+
+    def test_settings_of_the_gpu_name_its_runs(self):
+        self.sweep("--control", "--knob", "gpu-clock=510,1005", command=["sleep", "0.3"], machine=self.machine())
+        done = ipw(None, "compare", self.directory())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"baseline: gpu-clock=510\n(.*\n)*? gpu-clock=1005\n")
 
     def test_what_is_refused(self):
         for script, words, code, said in (
@@ -231,7 +276,7 @@ class Control(ControlTest):
     def test_a_card_that_refuses_or_is_lost_meanwhile(self):
         for code, said in ((4, "needs root"), (15, "fell off the bus"), (27, "")):
             with self.subTest(code):
-                machine = self.machine(f"value throttle 0 0\nfail nvmlDeviceSetGpuLockedClocks 0 {code} after 1")
+                machine = self.machine(f"value throttle 0 0\nfail nvmlDeviceSetGpuLockedClocks 0 {code} after 2")
                 done = self.sweep("--control", "--knob", "gpu-clock=510,1005,1500", command=["true"], machine=machine, code=1)
                 self.assertIn(said, done.stderr)
                 self.assertIn("cannot lock the graphics clock", done.stderr)
@@ -282,8 +327,19 @@ class Control(ControlTest):
         machine = self.machine()
         done = self.sweep("--control", "--knob", "gpu-clock=510", "--dry-run", command=["true"], machine=machine)
         self.assertIn("needs root", done.stdout)
+        self.assertEqual(done.stderr, "")
         self.assertFalse((machine.root / "settings").exists())
         self.assertFalse((machine.root / "run/ipw").exists())
+
+    def test_a_plan_is_checked_with_the_card(self):
+        for script, clock, code, said in (("value throttle 0 0", 601, 2, "601 MHz is not a clock of nvml:0"),
+                                          ("value throttle 0 2", 510, 1, "already limited by a setting"),
+                                          ("mig 0 2", 510, 0, "MIG mode"), ("devices 0", 601, 0, "not possible here")):
+            machine = self.machine(script)
+            done = self.sweep("--control", "--knob", f"gpu-clock={clock}", "--dry-run", command=["true"], machine=machine,
+                              code=code)
+            self.assertIn(said, done.stderr)
+            self.assertFalse((machine.root / "settings").exists())
 
 
 class Spoiled(ControlTest):
@@ -298,8 +354,9 @@ class Spoiled(ControlTest):
         text = (machine.root / "nvml.txt").read_text()
         machine.put("/cool", text.replace("throttle 0 32", "throttle 0 0"))
         # It cools down after the first attempt, which is made again after the second one.
-        self.sweep("--control", "--knob", "gpu-clock=510,1005", machine=machine,
-                   command=["sh", "-c", f"{shlex.join(python(cooler, machine.root / 'cool'))} 2>/dev/null || sleep 0.3"])
+        done = self.sweep("--control", "--knob", "gpu-clock=510,1005", machine=machine,
+                          command=["sh", "-c", f"{shlex.join(python(cooler, machine.root / 'cool'))} 2>/dev/null || sleep 0.3"])
+        self.assertIn("repeat 1 again: throttled (try 2 of 3); 1 left", done.stderr)
         clocks = [clock for clock, _ in self.flags()]
         self.assertEqual([flag for _, flag in self.flags()], ["throttled", "", ""])
         self.assertEqual(clocks[0], clocks[2])
@@ -317,20 +374,22 @@ class Spoiled(ControlTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((self.root / "tries").read_text(), "\n\n")
         self.assertEqual((self.root / "seen").read_text(), "")  # what is to be made again has not ended
-        self.assertEqual(ipw(None, "sweep", "--resume", self.directory()).returncode, 0)
+        done = ipw(None, "sweep", "--resume", self.directory())
+        self.assertEqual(done.returncode, 1, done.stderr)  # nothing that can be used
         self.assertEqual(self.flags(), [("510", "throttled")])
 
     def test_reruns_are_bounded(self):
         for number in (0, 1):
-            self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", number, command=["sleep", "0.5"],
-                       machine=self.machine("value throttle 0 32"))
+            done = self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", number, command=["sleep", "0.5"],
+                              machine=self.machine("value throttle 0 32"), code=1)
+            self.assertIn("no setting was measured: 1 throttled", done.stdout)
             self.assertEqual(self.flags(), [("510", "throttled")] * (number + 1))
             self.setUp()
 
     def test_a_clock_that_something_else_changed(self):
         machine = self.machine()
         unlock = "import os, sys, time; open(sys.argv[1], 'w').write('0 graphics 0 0 memory 0 0 limit 0'); time.sleep(0.5)"
-        self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", 0, machine=machine,
+        self.sweep("--control", "--knob", "gpu-clock=510", "--reruns", 0, machine=machine, code=1,
                    command=python(unlock, machine.root / "settings"))
         self.assertEqual(self.flags(), [("510", "off_target_clock")])
 
@@ -342,6 +401,7 @@ class Spoiled(ControlTest):
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.stderr.close)
         self.assertIn("2 settings", process.stderr.readline())
+        self.assertIn("is at 80 °C: waits until it is at 50 °C, at most 10 minutes", process.stderr.readline())
         time.sleep(0.5)
         machine.script("value temperature 0 50")
         self.assertEqual(process.wait(PATIENCE_S), 0)
@@ -380,8 +440,8 @@ class Modes(ControlTest):
     def test_clocks_need_control(self):
         for mode in ("dvfs", "probe"):
             self.assertIn("give --control", self.sweep("--mode", mode, command=["true"], code=2).stderr)
-        done = self.sweep("--mode", "dvfs", "--control", command=["true"], machine=self.machine("devices 0"))
-        self.assertIn("MEASURES ONLY", done.stderr)
+        done = self.sweep("--mode", "dvfs", "--control", command=["true"], machine=self.machine("devices 0"), code=1)
+        self.assertIn("MEASURES ONLY", done.stderr)  # and not even that, without any energy
         self.assertEqual([attempt["settings"] for attempt in self.attempts()], [{"gpu-clock": "default"}])
 
     def test_probe_goes_on_near_the_optimum(self):
@@ -466,6 +526,10 @@ class ControlEnds(SweepTest):
         self.await_settings(Controlled.FREE)
         done = ipw(self.machine, "sweep", "--restore")
         self.assertIn("nothing to restore", done.stderr)
+        (self.machine.root / "run/ipw/GPU-00000000.state").write_text("damaged")
+        done = ipw(self.machine, "sweep", "--restore")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("by hand (nvidia-smi -rgc", done.stderr)
 
 
 class Parts(SweepTest):
@@ -551,6 +615,48 @@ class Retries(SweepTest):
         self.assertEqual((result["summary"]["attempts"], result["summary"]["failed"]), (2, 1))
 
 
+    def test_a_plan_has_what_failed(self):
+        self.sweep("--knob", "a=0,1", command=["sh", "-c", "exit {a}"], code=1)
+        journal = (self.directory() / "records.jsonl").read_text()
+        for words, count in ((["--retry-failed"], 1), (["--repeat", 3], 4), (["--retry-failed", "--repeat", 3], 5)):
+            done = ipw(None, "sweep", "--resume", self.directory(), *words, "--dry-run")
+            self.assertIn(f"2 settings, {count} attempts to make", done.stdout)
+            self.assertEqual(len(done.stdout.splitlines()), count + 2)
+        self.assertEqual((self.directory() / "records.jsonl").read_text(), journal)
+
+    def test_more_repeats(self):
+        self.sweep("--knob", "a=1,2")
+        for words in (["--repeat", 3], []):
+            done = ipw(None, "sweep", "--resume", self.directory(), *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(sorted(self.noted()), [["1"]] * 3 + [["2"]] * 3)
+        self.assertEqual([attempt["repeat"] for attempt in self.attempts()], [1, 1, 2, 2, 3, 3])
+        result = json.loads(ipw(None, "analyze", self.directory(), "--json").stdout)[str(self.directory())]["sweep"]
+        self.assertEqual([setting["repeats"] for setting in result["data"]["settings"]], [3, 3])
+        done = ipw(None, "sweep", "--resume", self.directory(), "--repeat", 3)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("3 times already", done.stderr)
+
+    def test_resume_refuses_what_it_would_ignore(self):
+        self.sweep("--knob", "a=1", command=["true", "{a}"])
+        journal = (self.directory() / "records.jsonl").read_text()
+        for option, value in (("seed", 5), ("until-pct", 2), ("max-repeats", 9), ("cooldown-c", 50), ("cooldown-s", 0),
+                              ("reruns", 2), ("mode", "custom"), ("list", "x"), ("idle", 1), ("warmup", 1),
+                              ("output-dir", "x"), ("devices", 0), ("knob", "a=2"), ("control", None), ("rate", 10)):
+            done = ipw(None, "sweep", "--resume", self.directory(), f"--{option}", *([] if value is None else [value]))
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"drop --{option}, or", done.stderr)
+        self.assertEqual((self.directory() / "records.jsonl").read_text(), journal)
+
+    def test_a_damaged_number_of_repeats(self):
+        self.sweep("--knob", "a=1", command=["true", "{a}"])
+        journal = self.directory() / "records.jsonl"
+        journal.write_text(journal.read_text().replace('"repeats":1,"most_repeats":1', '"repeats":4000000000,"most_repeats":4000000000'))
+        done = ipw(None, "sweep", "--resume", self.directory(), "--dry-run")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("header of the sweep cannot be read", done.stderr)
+
+
 class Kills(SweepTest):
     # The third attempt waits for the test, which kills the sweep meanwhile.
     WAIT = NOTE + """
@@ -622,4 +728,4 @@ while len(open(sys.argv[1]).readlines()) == 3 and os.path.exists(sys.argv[1] + '
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main_side_by_side()

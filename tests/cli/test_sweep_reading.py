@@ -69,7 +69,48 @@ class Analyze(Reading):
         self.assertEqual([(row["joules"], row["seconds"]) for row in result["data"]["settings"]], [(5, 4), (10, 2)])
         self.assertEqual((result["summary"]["per"], result["summary"]["estimated"]), ("query", True))
         self.assertIn("estimated, not measured", result["summary"]["conclusion"])
-        self.assertIn("± unknown", result["summary"]["conclusion"])
+        self.assertIn("cannot be told from noise (no repeats", result["summary"]["conclusion"])
+
+    def sweep_result(self, sweep):
+        return json.loads(self.run_ok("analyze", sweep, "--analysis", "sweep", "--json"))[str(sweep)]["sweep"]
+
+    def test_single_runs_show_no_saving(self):
+        """The error of the sensor is small, but how runs vary is not known: neither a saving nor how many are alike."""
+        figures = {"seconds": 1, "plus_minus": 0.9, "statistical": 0.03}
+        sweep = made_sweep(self.path / "single", ("n",), [((n,), {"joules": 30 + n / 10, **figures}) for n in (3, 1, 2)])
+        result = self.sweep_result(sweep)
+        self.assertRegex(result["summary"]["conclusion"], r"^n=1 used 0\.7 % less energy per run .*cannot be told from noise")
+        self.assertIsNone(result["summary"]["saving_pct"])
+        for best in result["data"]["best"]:
+            self.assertIsNone(best["not_distinguishable"], best["objective"])
+        twice = made_sweep(self.path / "twice", ("n",), [((n,), {"joules": (30 + n) * f, **figures})
+                                                        for f in (0.98, 1.02) for n in (2, 1, 20)])
+        self.assertEqual(self.sweep_result(twice)["data"]["best"][0]["not_distinguishable"], 1)
+
+    def test_an_incomplete_sweep_is_said_first(self):
+        sweep = made_sweep(self.path / "part", ("gpu-clock",), [((900,), {"joules": 5, "seconds": 1})],
+                           planned=[(1200,), (600,)], ended=False)
+        conclusion = self.sweep_result(sweep)["summary"]["conclusion"]
+        self.assertIn("only one clock was measured", conclusion)
+        self.assertIn("2 of 3 settings were not measured", conclusion)
+
+    def test_whole_runs_are_compared_where_settings_have_other_numbers_of_queries(self):
+        """A text of ten windows or of three: a window of the second costs more, the text less."""
+        sweep = made_sweep(self.path / "windows", ("w",), [
+            ((w,), {"joules": e * f, "seconds": s * f, "queries": n, "latency": s / n})
+            for f in (0.99, 1.01) for w, e, s, n in ((128, 33.0, 10.0, 10), (512, 16.0, 6.0, 3))], profile=True)
+        result = self.sweep_result(sweep)
+        self.assertEqual(result["summary"]["per"], "run")
+        self.assertRegex(result["summary"]["conclusion"], r"^w=512 uses 51\.5 .* less energy per run than w=128, in 40\.0 % less")
+        self.assertIn("different numbers of queries", result["summary"]["conclusion"])
+        self.assertEqual([(row["values"]["w"], round(row["joules"], 9)) for row in result["data"]["settings"]],
+                         [("512", 16), ("128", 33)])
+        report = json.loads(self.run_ok("optimize", sweep, "--json"))
+        self.assertEqual(report["recommended"]["setting"], "w=512")
+        self.assertIn("uneven_queries", report["flags"])
+        even = made_sweep(self.path / "even", ("w",), [((w,), {"joules": w, "seconds": 1, "queries": 5}) for w in (1, 2)],
+                          profile=True)
+        self.assertEqual(self.sweep_result(even)["summary"]["per"], "query")
 
 
 class Others(Reading):

@@ -70,18 +70,28 @@ def shares(setting):
     return {row["name"]: row["share"] for row in setting["components"]}
 
 
+def with_idle(*options):
+    """Prints of `ipw layers`, on a machine that draws 10 W, and 20 J a second of CPU.  It is asked again where other
+    work on this machine kept the fake's counter, or the windows, from being measured: shares are null then."""
+    for _ in range(3):
+        with Working(10, 20) as machine:
+            done = ipw(machine, "layers", *options, "-t", 1, "--idle", 0.5, "--granularity", "component", "--json",
+                       timeout=150)
+        assert done.returncode == 0, done.stderr
+        if None not in [row["share"] for row in json.loads(done.stdout)["components"]]:
+            break
+    return done.stdout
+
+
 class Account(LayersTest):
     """One long look at a deep model on a machine that draws 10 W, and 20 J a second of CPU."""
 
     @classmethod
     def setUpClass(cls):
         cls.file = models["folder"] / "deep.json"
-        with Working(10, 20) as machine:
-            done = ipw(machine, "layers", "-m", models["deep"], "--prompt-tokens",
-                       ",".join(map(str, PROMPTS)), "--gen", 8, "-r", 2, "-t", 1, "--idle", 0.5,
-                       "--granularity", "component", "--json", "-o", cls.file, timeout=150)
-        assert done.returncode == 0, done.stderr
-        cls.printed, cls.one = done.stdout, json.loads(done.stdout)
+        cls.printed = with_idle("-m", models["deep"], "--prompt-tokens", ",".join(map(str, PROMPTS)),
+                                "--gen", 8, "-r", 2, "-o", cls.file)
+        cls.one = json.loads(cls.printed)
 
     def test_the_file_is_what_was_printed(self):
         self.assertEqual(self.file.read_text(), self.printed)
@@ -184,12 +194,7 @@ class Shipped(LayersTest):
 
     @classmethod
     def setUpClass(cls):
-        with Working(10, 20) as machine:
-            done = ipw(machine, "layers", "-m", "ipw-6m-f16", "--prompt-tokens", "64,448", "--gen",
-                       8, "-r", 1, "-t", 1, "--idle", 0.5, "--granularity", "component", "--json",
-                       timeout=150)
-        assert done.returncode == 0, done.stderr
-        cls.one = json.loads(done.stdout)
+        cls.one = json.loads(with_idle("-m", "ipw-6m-f16", "--prompt-tokens", "64,448", "--gen", 8, "-r", 1))
 
     def test_shares_add_up_to_one(self):
         self.assertEqual(len(self.one["layers"]), 8)

@@ -11,7 +11,10 @@
 #include "report/text/power_report.h"
 #include "report/text/table.h"
 
-enum { NAME_MAX_BYTES = 120, COMMAND_MAX = 80 };
+enum { NAME_MAX_BYTES = 120, COMMAND_MAX = 1024 };
+
+/* How to learn whether a difference is one. */
+#define NOISE "cannot be told from noise (no repeats: `ipw sweep --repeat 3`)"
 
 static const struct optimize_point *best_of(const struct clock_choice *choice)
 {
@@ -41,9 +44,11 @@ static const char *setting_of(const struct optimize_point *point, char *to)
 }
 
 /* NULL where the setting is not a clock. */
-static const char *command_of(double mhz, char *to)
+static const char *command_of(const struct optimize_report *report, double mhz, char *to)
 {
-    (void)str_format(to, COMMAND_MAX, "sudo nvidia-smi -lgc %.0f,%.0f", mhz, mhz);
+    (void)str_format(to, COMMAND_MAX, "sudo nvidia-smi %s%s%s-lgc %.0f,%.0f",
+                     report->gpus ? "-i " : "", report->gpus ? report->gpus : "",
+                     report->gpus ? " " : "", mhz, mhz);
     return is_known(mhz) ? to : NULL;
 }
 
@@ -59,6 +64,29 @@ static const char *objective_title(const struct optimize_report *report, char *t
 
 /* ---- text ---- */
 
+/* " saves 28 ± 3 % energy, 1.0 % slower (EDP)"; what may be noise is no saving. */
+static void saving_to_text(const struct optimize_report *report, const struct clock_choice *choice,
+                           struct text *out)
+{
+    char title[NAME_MAX_BYTES];
+    bool is_measured = choice->flags & CHOICE_NO_REPEATS,
+         is_known_error = is_known(choice->saving_error);
+    int digits = choice->saving_error >= 0.01 ? 0 : 1;
+    text_add(out, is_measured ? " measured" : choice->saving >= 0 ? " saves" : " costs");
+    text_addf(out, " %.*f", digits, 100 * fabs(choice->saving));
+    if (is_known_error)
+        text_addf(out, " ± %.*f", digits, 100 * choice->saving_error);
+    text_addf(out, " %%%s energy%s",
+              !is_measured          ? ""
+              : choice->saving >= 0 ? " less"
+                                    : " more",
+              is_known_error || is_measured ? "" : " (± unknown)");
+    if (choice->baseline.setting[0])
+        text_addf(out, " %s %s", is_measured ? "than" : "against", choice->baseline.setting);
+    text_addf(out, ", %.1f %% %s (%s)", 100 * fabs(choice->slowdown),
+              choice->slowdown < 0 ? "less time" : "slower", objective_title(report, title));
+}
+
 static void answer_to_text(const struct optimize_report *report, const struct clock_choice *choice,
                            struct text *out)
 {
@@ -72,21 +100,13 @@ static void answer_to_text(const struct optimize_report *report, const struct cl
         return;
     }
     text_add(out, setting_of(best, setting));
-    if (choice->flags & CHOICE_STAY) {
-        text_addf(out, ", %s, is the best (%s)\n",
-                  best->setting[0] ? "the baseline" : "the highest clock",
+    if (choice->flags & CHOICE_STAY)
+        text_addf(out, ", %s, is the best (%s)",
+                  best->setting[0] ? "the baseline" : "the highest clock measured",
                   objective_title(report, title));
-        return;
-    }
-    text_addf(out, choice->saving >= 0 ? " saves %.*f" : " costs %.*f",
-              choice->saving_error >= 0.01 ? 0 : 1, 100 * fabs(choice->saving));
-    if (is_known(choice->saving_error))
-        text_addf(out, " ± %.*f", choice->saving_error >= 0.01 ? 0 : 1, 100 * choice->saving_error);
-    text_add(out, " % energy");
-    if (choice->baseline.setting[0])
-        text_addf(out, " against %s", choice->baseline.setting);
-    text_addf(out, ", %.1f %% %s (%s)\n", 100 * fabs(choice->slowdown),
-              choice->slowdown < 0 ? "less time" : "slower", objective_title(report, title));
+    else
+        saving_to_text(report, choice, out);
+    text_add(out, choice->flags & CHOICE_NO_REPEATS ? ": " NOISE "\n" : "\n");
 }
 
 static void binding_to_text(const struct clock_choice *choice, struct text *out)
@@ -107,21 +127,27 @@ static void add_flag(void *context, const char *name)
 }
 
 /* "" where there is nothing to run. */
-static const char *apply_of(const struct optimize_report *report, const struct optimize_point *best,
+static const char *apply_of(const struct optimize_report *report, const struct clock_choice *choice,
                             char *to)
 {
-    const char *command = !best           ? NULL
-                          : report->apply ? report->apply
-                                          : command_of(best->freq_mhz, to);
+    const struct optimize_point *best = choice ? best_of(choice) : NULL;
+    const char *command = !best || choice->flags & CHOICE_STAY ? NULL
+                          : report->apply                      ? report->apply
+                                          : command_of(report, best->freq_mhz, to);
     return command ? command : "";
 }
 
 /* How to take it back; "" where it is no setting of the GPU. */
-static const char *undo_of(const char *apply)
+static const char *undo_of(const struct optimize_report *report, const char *apply, char *to)
 {
-    return strstr(apply, "nvidia-smi -lgc")   ? "sudo nvidia-smi -rgc"
-           : strstr(apply, "nvidia-smi -lmc") ? "sudo nvidia-smi -rmc"
-                                              : "";
+    bool is_gpu = str_starts(apply, "sudo nvidia-smi ");
+    const char *option = is_gpu && strstr(apply, " -lgc ")   ? "-rgc"
+                         : is_gpu && strstr(apply, " -lmc ") ? "-rmc"
+                                                             : NULL;
+    (void)str_format(to, COMMAND_MAX, "sudo nvidia-smi %s%s%s%s", report->gpus ? "-i " : "",
+                     report->gpus ? report->gpus : "", report->gpus ? " " : "",
+                     option ? option : "");
+    return option ? to : "";
 }
 
 static void choice_to_table(const struct clock_choice *choice, struct table *table)
@@ -174,7 +200,7 @@ static void policy_to_text(const struct optimize_report *report, const struct cl
             text_addf(out, "  %s: saves %.1f %%, %.1f %% slower, regret %.1f %%\n",
                       choice->application, 100 * at.saving, 100 * at.slowdown, 100 * at.regret);
     }
-    text_addf(out, "  apply: %s\n", command_of(policy->freq_mhz, command));
+    text_addf(out, "  apply: %s\n", command_of(report, policy->freq_mhz, command));
 }
 
 void optimize_text(const struct optimize_report *report, bool color, struct text *out)
@@ -186,7 +212,7 @@ void optimize_text(const struct optimize_report *report, bool color, struct text
     };
     struct table table = TABLE(COLUMNS);
     bool any_fit = false;
-    char command[COMMAND_MAX];
+    char command[COMMAND_MAX], undo[COMMAND_MAX];
     for (size_t i = 0; i < report->count; i++) {
         answer_to_text(report, &report->choices[i], out);
         binding_to_text(&report->choices[i], out);
@@ -196,18 +222,19 @@ void optimize_text(const struct optimize_report *report, bool color, struct text
     text_add(out, "\n");
     table_print(&table, "", color, out);
     if (any_fit)
-        text_addf(
-            out,
-            "\nSavings are against the fit at the highest clock; ± is %.0f %%; regret: objective "
-            "at the clocks that refits\nwithout every fifth clock pick (mean, most).\n",
-            100 * FREQ_LEVEL);
+        text_addf(out,
+                  "\nSavings are against the fit at the highest clock measured; ± is %.0f %%; "
+                  "regret: objective "
+                  "at the clocks that refits\nwithout every fifth clock pick (mean, most).\n",
+                  100 * FREQ_LEVEL);
     for (size_t i = 0; i < report->policy_count; i++)
         policy_to_text(report, &report->policies[i], out);
-    const char *apply =
-        apply_of(report, report->count == 1 ? best_of(report->choices) : NULL, command);
+    const char *apply = apply_of(report, report->count == 1 ? report->choices : NULL, command);
+    const char *back = undo_of(report, apply, undo);
     if (apply[0])
-        text_addf(out, "\napply: %s%s%s\n", apply, undo_of(apply)[0] ? "    undo: " : "",
-                  undo_of(apply));
+        text_addf(out, "\napply%s: %s%s%s\n",
+                  report->choices->flags & CHOICE_NO_REPEATS ? ", where repeats confirm it" : "",
+                  apply, back[0] ? "    undo: " : "", back);
     if (report->findings)
         power_findings_text(report->findings, color, out);
 }
@@ -234,7 +261,7 @@ static void point_to_json(const struct optimize_point *point, struct json *json)
 static void recommended_to_json(const struct optimize_report *report,
                                 const struct clock_choice *choice, struct json *json)
 {
-    char command[COMMAND_MAX];
+    char command[COMMAND_MAX], undo[COMMAND_MAX];
     const struct optimize_point *best = best_of(choice);
     if (!best) {
         json_null(json, "recommended");
@@ -242,9 +269,9 @@ static void recommended_to_json(const struct optimize_report *report,
     }
     json_object(json, "recommended");
     point_to_json(best, json);
-    const char *apply = apply_of(report, best, command);
+    const char *apply = apply_of(report, choice, command);
     json_string(json, "command", str_or_null(apply));
-    json_string(json, "undo", str_or_null(undo_of(apply)));
+    json_string(json, "undo", str_or_null(undo_of(report, apply, undo)));
     json_object_end(json);
 }
 
@@ -373,7 +400,7 @@ static void policy_to_json(const struct optimize_report *report, const struct cl
         json_object_end(json);
     }
     json_array_end(json);
-    json_string(json, "command", command_of(policy->freq_mhz, command));
+    json_string(json, "command", command_of(report, policy->freq_mhz, command));
     json_object_end(json);
 }
 

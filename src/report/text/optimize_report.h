@@ -22,6 +22,7 @@ struct optimize_report {
     const struct data_findings *findings; /* NULL: none at hand */
     const char *source;                   /* the model's file; NULL: measurements */
     const char *apply; /* the command that makes the recommended setting; NULL: that of its clock */
+    const char *gpus;  /* UUIDs, with commas, of those that were measured; NULL: not known */
 };
 void optimize_text(const struct optimize_report *report, bool color, struct text *out);
 void optimize_json(const struct optimize_report *report, struct text *out);

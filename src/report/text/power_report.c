@@ -86,6 +86,15 @@ static void values_to_json(const struct freq_prediction *row, struct json *json)
 
 /* ---- fit ---- */
 
+static bool has_interval(const struct power_fit_report *report)
+{
+    for (size_t i = 0; i < report->count; i++)
+        for (size_t k = 0; k < FREQ_FIGURES; k++)
+            if (is_known(report->rows[i].at_fmax->figures[k].high))
+                return true;
+    return false;
+}
+
 void power_fit_text(const struct power_fit_report *report, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
@@ -95,8 +104,12 @@ void power_fit_text(const struct power_fit_report *report, bool color, struct te
     struct table table = TABLE(COLUMNS);
     const struct freq_data *data = report->data;
     text_addf(out, "Model %s (%s)\n", report->model->kind->name, report->model->kind->summary);
-    text_addf(out, "Fitted to %zu of %zu rows, %zu curves; ± is %.0f %%\n\n",
-              freq_data_usable(data), data->points.count, report->count, 100 * FREQ_LEVEL);
+    text_addf(out, "Fitted to %zu of %zu rows, %zu curve%s; ", freq_data_usable(data),
+              data->points.count, report->count, report->count == 1 ? "" : "s");
+    if (has_interval(report))
+        text_addf(out, "± is %.0f %%\n\n", 100 * FREQ_LEVEL);
+    else
+        text_add(out, "no interval: too few clocks or applications to tell one\n\n");
     for (size_t i = 0; i < report->count; i++) {
         const struct power_fit_row *row = &report->rows[i];
         table_add(&table, row->gpu);

@@ -88,7 +88,7 @@ static void presets_fit_their_drivers(void **state)
 {
     (void)state;
     static const char *const GRADERS =
-        " exact contains choice numeric math list regex f1 bleu rouge_l judge ";
+        " exact contains choice numeric math list regex f1 bleu rouge_1 rouge_2 rouge_l judge ";
     for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++) {
         struct params params = {0};
         struct error why = {0};

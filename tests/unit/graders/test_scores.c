@@ -1,4 +1,4 @@
-/* f1, bleu and rouge_l on cases whose scores can be worked out by hand; the packages that define them
+/* f1, bleu and rouge_* on cases whose scores can be worked out by hand; the packages that define them
  * are asked in tests/cli/test_graders_oracle.py. */
 #include "support/unit.h"
 
@@ -54,6 +54,30 @@ static void bleu_is_one_for_the_same_and_zero_for_nothing_shared(void **state)
     assert_near(grade_with("bleu", "", &two, NULL).score, 1, 1e-12);
 }
 
+static void rouge_n_counts_shared_words_and_pairs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *expected, *answer;
+        double one, two;
+    } CASES[] = {
+        {"police killed the gunman", "police kill the gunman", 3.0 / 4, 1.0 / 3},
+        {"police killed the gunman", "the gunman kill police", 3.0 / 4, 1.0 / 3},
+        {"a b a b", "a b", 2.0 / 3, 1.0 / 2}, /* "a b" counts once, as in the answer */
+        {"a b c d", "d c b a", 1, 0},
+        {"Cat-sat", "cat SAT", 1, 1},
+        {"cat", "cat", 1, 0}, /* no pair in either */
+        {"a b", "b a b", 4.0 / 5, 2.0 / 3},
+        {"cat", "\xD0\xBA\xD0\xBE\xD1\x82", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        assert_near(grade_one("rouge_1", "", CASES[i].expected, CASES[i].answer).score,
+                    CASES[i].one, 1e-12);
+        assert_near(grade_one("rouge_2", "", CASES[i].expected, CASES[i].answer).score,
+                    CASES[i].two, 1e-12);
+    }
+}
+
 static void rouge_is_the_longest_common_subsequence(void **state)
 {
     (void)state;
@@ -95,6 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(f1_counts_shared_words),
         cmocka_unit_test(bleu_is_one_for_the_same_and_zero_for_nothing_shared),
+        cmocka_unit_test(rouge_n_counts_shared_words_and_pairs),
         cmocka_unit_test(rouge_is_the_longest_common_subsequence),
         cmocka_unit_test(rouge_refuses_what_would_take_too_long),
     };

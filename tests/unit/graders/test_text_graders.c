@@ -54,7 +54,7 @@ static void exact_ignores_what_its_parameters_say(void **state)
 static void references_of_the_metadata_count(void **state)
 {
     (void)state;
-    static const char *const GRADERS[] = {"exact", "contains", "f1", "bleu", "rouge_l"};
+    static const char *const GRADERS[] = {"exact", "contains", "f1", "bleu", "rouge_1", "rouge_l"};
     struct grading what = {
         .problem = "",
         .expected = "the United States of America",
@@ -167,7 +167,7 @@ static void wrong_parameters_are_refused(void **state)
     static const char *const WRONG[][2] = {
         {"exact", "case=upper"},  {"exact", "strip=some"}, {"contains", "words=perhaps"},
         {"f1", "threshold=2"},    {"bleu", "threshold=x"}, {"rouge_l", "threshold=-1"},
-        {"exact", "final=maybe"}, {"null", "anything=1"},
+        {"exact", "final=maybe"}, {"null", "anything=1"},  {"rouge_2", "n=3"},
     };
     for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
         struct error why;

@@ -217,6 +217,30 @@ static void few_points_and_unknown_gpus_are_named(void **state)
     freq_data_release(&m.data);
 }
 
+static void a_curve_without_names_flags_no_other(void **state)
+{
+    (void)state;
+    struct made m = {0};
+    struct freq_point lone = point_of("a", 3, 1);
+    make(&m, "b");
+    lone.gpu[0] = lone.application[0] = '\0';
+    assert_int_equal(freq_points_add(&m.data.points, &lone), ERR_OK);
+    (void)str_copy(lone.gpu, sizeof lone.gpu, "A100");
+    assert_int_equal(freq_points_add(&m.data.points, &lone), ERR_OK);
+    check(&m, NULL);
+    assert_int_equal(m.data.curves.count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        const struct freq_curve *curve = &m.data.curves.items[i];
+        assert_int_equal(data_findings_has(&m.data.findings, CHECK_TOO_FEW_POINTS, curve),
+                         !curve->application[0]);
+    }
+    /* What is said of all of the data is said of each. */
+    assert_int_equal(data_findings_add(&m.data.findings, CHECK_IDLE_GPU, 1, "all"), ERR_OK);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(data_findings_has(&m.data.findings, CHECK_IDLE_GPU, &m.data.curves.items[i]));
+    freq_data_release(&m.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +253,7 @@ int main(void)
         cmocka_unit_test(bad_values_are_named_and_left_out),
         cmocka_unit_test(repeated_and_unordered_rows_are_named),
         cmocka_unit_test(few_points_and_unknown_gpus_are_named),
+        cmocka_unit_test(a_curve_without_names_flags_no_other),
     };
     return RUN_TESTS(tests);
 }

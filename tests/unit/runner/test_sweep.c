@@ -127,6 +127,36 @@ static void the_best_clock_is_found_by_few(void **state)
     tree_free(&tree);
 }
 
+static bool count_step(void *context, const struct sweep *sweep, const struct sweep_step *step)
+{
+    unsigned char *times = context;
+    assert_true(step->point < sweep->point_count && step->repeat <= sweep->repeats);
+    times[(step->repeat - 1) * sweep->point_count + step->point]++;
+    return false;
+}
+
+/* Each once; a cost that grew faster than their number would not end within a test's patience. */
+static void a_plan_of_many_attempts_has_each_once(void **state)
+{
+    (void)state;
+    enum { POINTS = 5000, REPEATS = 400 };
+    struct sweep sweep = {.repeats = REPEATS, .most_repeats = REPEATS, .until_pct = UNKNOWN};
+    struct sweep_step step;
+    struct error why = {0};
+    const char *words[] = {"a=1-5000:1"};
+    unsigned char *times = calloc((size_t)POINTS * REPEATS, 1);
+    assert_non_null(times);
+    assert_int_equal(sweep_expand(words, 1, false, &sweep, &why), ERR_OK);
+    assert_false(sweep_each(&sweep, count_step, times));
+    for (size_t i = 0; i < (size_t)POINTS * REPEATS; i++)
+        assert_int_equal(times[i], 1);
+    /* The first of them is the next one. */
+    assert_true(sweep_next(&sweep, &step));
+    assert_int_equal(step.repeat, 1);
+    free(times);
+    sweep_release(&sweep);
+}
+
 /* Batch 1 is bound by compute, 8 by memory. */
 static void measure_batches(struct sweep *sweep, struct run_writer *writer)
 {
@@ -212,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_clock_is_found_by_few),
+        cmocka_unit_test(a_plan_of_many_attempts_has_each_once),
         cmocka_unit_test(a_spoiled_repeat_is_not_a_spread),
         cmocka_unit_test(other_knobs_have_curves_of_their_own),
     };
