@@ -137,7 +137,10 @@ static void warn_coarse(const struct govern_result *result)
 {
     for (int m = 0; m < GOVERN_METRICS; m++) {
         const double *bounds = result->bounds_s[m];
-        if (bounds[0] < COARSE * bounds[1])
+        if (is_known(bounds[0]) && !is_known(bounds[1]))
+            complain(0, "%s has no bound above %g ms: what is slower counts as above the SLO",
+                     result->metric_name[m], bounds[0] * 1e3);
+        else if (bounds[0] < COARSE * bounds[1])
             complain(0, "%s has no bound between %g and %g ms: percentiles near the SLO are coarse",
                      result->metric_name[m], bounds[0] * 1e3, bounds[1] * 1e3);
     }

@@ -574,8 +574,8 @@ static void find_bounds(const struct loop *loop, struct govern_result *out)
         if (loop->names[m])
             prometheus_bounds(&loop->older, loop->names[m]->name, loop->options->slo_s[m], &low,
                               &high);
-        out->bounds_s[m][0] = is_known(high) ? low : UNKNOWN;
-        out->bounds_s[m][1] = is_known(high) ? high : UNKNOWN;
+        out->bounds_s[m][0] = low > 0 || is_known(high) ? low : UNKNOWN;
+        out->bounds_s[m][1] = high;
     }
 }
 

@@ -48,7 +48,9 @@ struct govern_step {
 struct govern_result {
     char device[48], name[96];               /* of the GPU */
     const char *metric_name[GOVERN_METRICS]; /* as the server calls it; NULL: not read */
-    double bounds_s[GOVERN_METRICS][2]; /* of its bucket that has the SLO; UNKNOWN: no buckets */
+    double
+        bounds_s[GOVERN_METRICS]
+                [2]; /* of its bucket that has the SLO, the last to INFINITY; UNKNOWN: no buckets */
     double seconds;
     size_t steps, readings, violations, changes;
     double default_w, governed_w; /* mean power with readings at the default, and below it */

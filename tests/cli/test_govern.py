@@ -424,6 +424,13 @@ class Servers(unittest.TestCase):
         done, _ = self.govern(self.growing(*lines, f"{ITL}_sum {{n}}", f"{ITL}_count {{n}}00"), "--slo-itl-ms", 50, "-q")
         self.assertIn(f"{ITL} has no bound between 25 and 50 ms", done.stderr)
 
+    def test_an_slo_above_the_last_bound_is_told(self):
+        lines = [f'{ITL}_bucket{{le="{le}"}} {{n}}00' for le in ("0.05", "0.1", "+Inf")]
+        lines += [f"{ITL}_sum {{n}}", f"{ITL}_count {{n}}00"]
+        told = f"{ITL} has no bound above 100 ms"
+        self.assertIn(told, self.govern(self.growing(*lines), "--slo-itl-ms", 500, "-q")[0].stderr)
+        self.assertNotIn(told, self.govern(self.growing(*lines), "--slo-itl-ms", 100, "-q")[0].stderr)
+
     def test_beyond_the_last_bucket_is_a_violation(self):
         done, steps = self.govern(self.growing(f'{ITL}_bucket{{le="0.05"}} 0', f'{ITL}_bucket{{le="+Inf"}} {{n}}00',
                                                f"{ITL}_sum {{n}}", f"{ITL}_count {{n}}00"), "--slo-itl-ms", 80)

@@ -308,6 +308,9 @@ class Made(LogTest):
         paused, wide = saving(0.05, 0.6)  # 1.2 of 4.1 s: half of that may be wrong
         self.assertGreater(wide, narrow + 0.1)
         self.assertGreater(wide, 0.5 * 1.2 / 4.1 - 0.001)
+        pauses = 100 - paused["savings_pct"]["energy"]  # of both ends, beside what refits say
+        self.assertGreater(paused["savings_pct"]["plus_minus"], pauses * 0.5 * 1.2 / 4.1 * 2 ** 0.5 - 0.1)
+        self.assertLess(without["savings_pct"]["plus_minus"], 5)
         self.assertIn("log_pauses", paused["flags"])
         self.assertNotIn("log_pauses", without["flags"])
 
