@@ -119,7 +119,8 @@ def ipw_type():
         + fields(TRUTH, "paused") + fields(DOUBLE, "company alone_s") + [("energy", energy_type())]
         + fields(DOUBLE, "window_joules prefill_plus_minus decode_plus_minus")
         + fields(TEXT, "devices") + [("judge_energy", energy_type())]
-        + fields(TEXT, "failed_attempts") + fields(TRUTH, "restored"))
+        + fields(TEXT, "failed_attempts") + fields(TRUTH, "restored")
+        + fields(INTEGER, "scored_tokens scored_bytes") + fields(DOUBLE, "negative_log_likelihood"))
 
 
 def schema_of(model, metadata):
