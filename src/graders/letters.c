@@ -9,7 +9,8 @@
  * The last of the strongest evidence wins; after "wait" or "hmm" what was stated before is only as strong as what
  * was chosen.  Two under a condition each ("if it is dry, B; if it is wet, C") are undecided.  Without any, in this
  * order: verdicts ("A) Incorrect ... B) Correct"), lines that begin with a letter as options are written (of several,
- * the first when only that is written so: "D. All of them.  A, B and C ..."), the last sentence, and letters in
+ * the first when only that is written so: "D. All of them.  A, B and C ..."), the one letter that closes a sentence
+ * ("secure the airway (C)."), the last sentence, and letters in
  * brackets or bold or after "option"; these must agree on one letter.  What is noted beside the answer counts only
  * when nothing else does. */
 #include "graders/letters.h"
@@ -198,6 +199,8 @@ static enum evidence evidence_after(const struct mentions *mentions, size_t i)
         return EVIDENCE_NONE;
     while (j < verb + 6 && token_in(at(mentions, j), ADVERBS))
         j++;
+    if (token_is(at(mentions, j), "what") && token_in(at(mentions, j + 1), " i i'd we we'd "))
+        return EVIDENCE_CHOSEN; /* "B is what I'd answer", perhaps "but ..., so C" */
     for (size_t noun = j; noun < j + 4 && !token_in(at(mentions, noun), OTHER); noun++)
         if (token_is_answer(at(mentions, noun)) || mention_is_noun(at(mentions, noun)))
             return token_is(at(mentions, noun + 1), "to") && /* "... to another question" */
@@ -271,6 +274,7 @@ static char rival_after(const struct mentions *mentions, size_t i)
         return '\0';
     bool or = token_is(at(mentions, j), "or");
     while (j < i + MENTIONS_REACH &&
+           !(mentions_letter(mentions, j) && !mentions->at[j].bare_lower) && /* E, not Italian e */
            (mention_is_link(at(mentions, j)) || mention_is_noun(at(mentions, j)) ||
             mentions_opens(mentions, j)))
         if (token_is(at(mentions, j++), "both"))
@@ -280,7 +284,7 @@ static char rival_after(const struct mentions *mentions, size_t i)
         return '\0';
     const struct token *next = at(mentions, mentions_skip_closing(mentions, j + 1));
     bool ends =
-        next->kind != TOKEN_WORD || mention_is_link(next) ||
+        next->kind != TOKEN_WORD || mention_is_link(next) || token_is_cjk(next) ||
         token_in(next,
                  " are were seem look appear fit match work remain have both do hold apply ") ||
         (or &&token_in(next, " would could might can is "));
@@ -578,6 +582,28 @@ static struct letters find_in_conclusion(const struct mentions *mentions)
     return last.first && !last.second ? last : find_mentioned(mentions, sentence, false);
 }
 
+/* Does the letter name what its sentence ends with: "secure the airway (C).", "a diary, A."? */
+static bool closes_statement(const struct mentions *mentions, size_t i)
+{
+    bool named = token_in(mentions_before(mentions, i), " ( , ");
+    if (!named || !mentions->at[i].letter || mentions->at[i].bare_lower)
+        return false;
+    size_t end = mentions_skip_closing(mentions, i + 1);
+    return end < mentions->count && mentions->at[end].ends &&
+           mentions_sentence_first(mentions, i) + 2 < i;
+}
+
+/* The one letter that closes a sentence; sentences after it, "Circulation, which B is about, comes later", only speak
+ * of others.  '\0' when there is none, or are several. */
+static char closing_letter(const struct mentions *mentions)
+{
+    struct letters found = {0};
+    for (size_t i = 0; i < mentions->count; i++)
+        if (closes_statement(mentions, i) && mention_is_affirmed(mentions, i))
+            agree(&found, mentions->at[i].letter);
+    return (char)(found.second ? '\0' : found.first);
+}
+
 /* An answer that breaks off was still discussing the options: it ends with a word, and its sentences did not. */
 static bool breaks_off(const struct mentions *mentions)
 {
@@ -603,8 +629,11 @@ static struct letters find_letters(const struct mentions *mentions)
         return found;
     struct letters concluded = {0};
     bool open = breaks_off(mentions);
+    char closing = closing_letter(mentions);
     if (!open)
         concluded = find_in_conclusion(mentions);
+    if (!open && closing && !mentions->at[mentions->last_word].letter)
+        concluded = (struct letters){.first = closing};
     if (!concluded.first && !found.first && !open)
         concluded = find_mentioned(mentions, mentions->text, true);
     if (!concluded.first && !found.first)

@@ -80,8 +80,10 @@ static size_t sentence_last(const struct mentions *mentions, size_t i)
 
 bool mention_is_noun(const struct token *token)
 {
-    return token_in(token, " option choice letter ending continuation response alternative "
-                           "candidate opción opção alternativa letra lettre вариант ");
+    return token_in(token,
+                    " option choice letter ending continuation response alternative "
+                    "candidate opción opção alternativa letra lettre вариант pilihan možnost "
+                    "opcja optie seçenek विकल्प ");
 }
 
 bool mention_is_praise(const struct token *token)
@@ -112,7 +114,8 @@ static bool reads_as_word(const struct mentions *mentions, size_t i)
     char written = at(mentions, i)->text.start[0];
     int letter = toupper((unsigned char)written);
     const struct token *next = at(mentions, i + 1), *before = mentions_before(mentions, i);
-    if ((letter != 'A' && letter != 'I') || next->kind != TOKEN_WORD || token_is_cjk(next) ||
+    bool foreign = next->text.length && (unsigned char)next->text.start[0] >= 0xCE; /* not Latin */
+    if ((letter != 'A' && letter != 'I') || next->kind != TOKEN_WORD || foreign ||
         mention_is_noun(before) || token_in(before, " statement sentence "))
         return false;
     if (letter == 'I')
@@ -389,7 +392,7 @@ static bool is_wrong(const struct mentions *mentions, size_t j)
         "trap distractor fails second runner initial original earlier partially partly incomplete "
         "arguable debatable opposite breaks mistaken "
         "lacks omits overlooks less least weaker worse might may could outside incorrecta falsch "
-        "errada ❌ ✗ ✘ ";
+        "errada salah fout yanlış yanlıştır sai गलत ❌ ✗ ✘ ";
     const struct token *before = mentions_before(mentions, j), *next = at(mentions, j + 1);
     if (token_is(at(mentions, j), "second") && token_is(before, "the") &&
         !token_in(next, " best choice guess pick most likely closest "))

@@ -258,6 +258,27 @@ static bool take_fraction(struct cursor *c, double *value)
     return *value > 0;
 }
 
+/* " and a half", but not "5 and a half of the rest". */
+static bool take_part_in_words(struct cursor *c, double *part)
+{
+    static const char *const SPELLINGS[] = {" and a half", " and a quarter", " and three quarters",
+                                            " and a third", NULL};
+    static const double VALUES[] = {0.5, 0.25, 0.75, 1.0 / 3};
+    for (size_t i = 0; SPELLINGS[i]; i++) {
+        struct cursor look = *c, after;
+        if (!take(&look, SPELLINGS[i]) || isalnum((unsigned char)peek(&look, 0)))
+            continue;
+        after = look;
+        skip_blanks(&after);
+        if (take_word(&after, "of"))
+            return false;
+        *part = VALUES[i];
+        *c = look;
+        return true;
+    }
+    return false;
+}
+
 /* The " 1/2" of 1 1/2, and the \frac{1}{2} of 1\frac{1}{2}. */
 static bool take_mixed(struct cursor *c, double *value)
 {
@@ -265,6 +286,10 @@ static bool take_mixed(struct cursor *c, double *value)
     double part;
     if (*value != floor(*value))
         return false;
+    if (take_part_in_words(c, &part)) {
+        *value += part;
+        return true;
+    }
     skip_blanks(&look);
     if (!take_fraction(&look, &part)) {
         bool apart = look.at > c->at;

@@ -82,17 +82,29 @@ static bool is_conversion(struct slice sentence)
                tolower((unsigned char)unit.text.start[0]);
 }
 
-/* Up to the reason or a remark in parentheses, if a number comes before that: "16 (4 * 4)". */
+/* The number in digits at `open`, "ten dollars ($10)". */
+static bool encloses_number(struct slice text, size_t open)
+{
+    const char *close = memchr(text.start + open, ')', text.length - open);
+    struct number ignored;
+    return close && number_whole(slice_between(text.start + open + 1, close), &ignored);
+}
+
+/* Up to the reason or a remark in parentheses, if a number comes before that: "16 (4 * 4)".  What another reading
+ * would be is a remark too: "18 a day, which would be 126 a week". */
 static struct slice without_remark(struct slice sentence)
 {
     struct slice kept = is_conversion(sentence) ? sentence : sentence_without_reason(sentence);
     struct number first, ignored;
     bool digits = number_first(kept, &first); /* "ninety, or 90" has its digits later */
-    for (size_t i = 1; i < kept.length; i++)
-        if ((kept.start[i] == '(' && is_remark(kept, i)) ||
-            (slice_starts((struct slice){kept.start + i, kept.length - i}, ", or ") && digits &&
-             first.where.start < kept.start + i))
+    for (size_t i = 1; i < kept.length; i++) {
+        struct slice rest = {kept.start + i, kept.length - i};
+        bool after = digits && first.where.start < rest.start;
+        bool words = !after && rest.start[0] == '(' && encloses_number(kept, i);
+        if ((rest.start[0] == '(' && is_remark(kept, i) && !words) ||
+            (after && (slice_starts(rest, ", or ") || slice_starts(rest, ", which would be "))))
             kept.length = i;
+    }
     return number_first(kept, &ignored) || number_in_words(kept, &ignored) ? kept : sentence;
 }
 
@@ -108,6 +120,7 @@ struct neighbors {
     struct token words[3]; /* before it, the nearest first; articles and Markdown do not count */
     struct token next, second, mark; /* after it; the mark directly before it */
     bool than;                       /* "than" since the last comma or verb */
+    bool required;                   /* "must" or "need" since the last comma */
     bool who;                        /* "who" since the last comma */
 };
 
@@ -115,6 +128,7 @@ static struct neighbors neighbors_of(struct slice sentence, struct slice number)
 {
     static const char SKIPPED[] =
         " * the all his her their its our my your those these every about very $ ( away off back ";
+    static const char NEEDS[] = " must need needs needed require requires required requiring ";
     struct tokens before = {near_start(sentence, number.start), number.start},
                   after = {slice_end(number), slice_end(sentence)};
     struct token token;
@@ -128,6 +142,8 @@ static struct neighbors neighbors_of(struct slice sentence, struct slice number)
         found.words[0] = token;
         found.who =
             (found.who || token_in(&token, " who whose ")) && !token_in(&token, " , ; = : ");
+        found.required =
+            (found.required || token_in(&token, NEEDS)) && !token_in(&token, " , ; : ");
         found.than = (found.than || token_is(&token, "than")) &&
                      !token_in(&token, " , ; = : which is are gives makes equals leaves ");
     }
@@ -170,7 +186,8 @@ static bool is_fragment(const struct neighbors *near, struct slice number)
     return operand || clock || ordinal || share || label || function || argument;
 }
 
-/* "at least 7", "more than 7", "> 7", "almost 7": not the number itself, unless it is what is needed. */
+/* "at least 7", "more than 7", "> 7", "almost 7": not the number itself, unless it is what is needed, "must score at
+ * least 7". */
 static bool is_bound(const struct neighbors *near)
 {
     const struct token *last = &near->words[0], *before = &near->words[1];
@@ -183,7 +200,7 @@ static bool is_bound(const struct neighbors *near)
     if (token_is(&near->next, "or") && token_in(&near->second, " more fewer less "))
         return true;
     if (token_in(last, " least most minimum maximum ") && token_is(before, "at"))
-        return !token_in(&near->words[2], " need needs needed require requires takes take buy be ");
+        return !near->required && !token_in(&near->words[2], " takes take buy be ");
     if ((token_is(last, "to") && token_is(before, "close")) ||
         (token_is(last, "as") && token_in(before, " many much long old ")))
         return true;
@@ -453,11 +470,22 @@ static bool lists_parts(struct slice text)
     return number_next(&parts, &part) && number_next(&parts, &part);
 }
 
+/* The first colon or dash between words; NULL when there is none. */
+static const char *find_colon(struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    while (token_next(&tokens, &token))
+        if (token_is(&token, ":") || (token.spaced && token_in(&token, " – — ")))
+            return token.text.start;
+    return NULL;
+}
+
 /* Up to the colon of "has 55 cans: 10 in the bottom row, 9 ...": the parts of a number that a verb led to or that
  * came first. */
 static struct slice without_breakdown(struct slice sentence)
 {
-    const char *colon = memchr(sentence.start, ':', sentence.length);
+    const char *colon = find_colon(sentence);
     struct number number;
     if (!colon || !lists_parts(slice_between(colon, slice_end(sentence))))
         return sentence;
@@ -579,6 +607,15 @@ static struct slice without_parenthesis(struct slice text)
     return text;
 }
 
+/* Is it that of a list or a question: "1. Add them up", "3. Yes", not "27. Luis had 15 stamps, ..."?  What explains a
+ * number has others in its only line. */
+static bool is_numbering(const struct number *number, struct slice mark, struct slice rest)
+{
+    struct number other;
+    return number->value < 2 || !slice_is(slice_trim(mark), ".") ||
+           memchr(rest.start, '\n', rest.length) || !number_first(rest, &other);
+}
+
 /* An answer that comes first, "230 miles.  Each train ...", when no conclusion or computation follows. */
 static bool leading(struct slice text, struct number *out)
 {
@@ -597,13 +634,15 @@ static bool leading(struct slice text, struct number *out)
     unsigned words = 0;
     while (words <= 3 && token_next(&tokens, &token))
         words += token.kind == TOKEN_WORD;
-    bool numbering = words == 0 && isdigit((unsigned char)*out->where.start) && rest.length &&
-                     rest.start[0] != '\n' && !memchr(unit.start, '!', unit.length);
+    bool alone = words == 0 && rest.length && rest.start[0] != '\n';
+    bool numbering = alone && isdigit((unsigned char)*out->where.start) &&
+                     !memchr(unit.start, '!', unit.length) && is_numbering(out, unit, rest);
     if (words > 3 || numbering || number_first(unit, &other))
         return false;
     tokens = tokens_of(rest);
     while (token_next(&tokens, &token))
-        if (token_in(&token, " so therefore thus hence total finally then = "))
+        if (token_in(&token, " so therefore thus hence total finally = ") ||
+            (!alone && token_is(&token, "then")))
             return false;
     return true;
 }
@@ -708,6 +747,23 @@ static bool find_number(const struct numeric *numeric, struct slice answer, stru
            stated_in_conclusion(final.marker ? answer : final.line, out);
 }
 
+/* The answer before another question that the model asks itself, if it has a marker or concludes with a number; what
+ * is given for the first question is no conclusion. */
+static struct slice first_answer(struct slice text, enum final_rule rule)
+{
+    struct slice first = final_first_question(text, rule), before = text_before_question(text);
+    struct tokens tokens = tokens_of(before);
+    struct token token = {0};
+    struct number ignored;
+    if (rule != FINAL_AUTO || first.length < text.length || before.length == text.length)
+        return first;
+    while (token_next(&tokens, &token) && token.kind != TOKEN_WORD)
+        ;
+    if (token_in(&token, " given known data facts let let's "))
+        return text;
+    return stated_in_conclusion(before, &ignored) ? before : text;
+}
+
 static enum err numeric_grade(const void *state, const struct grading *what, struct grade *out,
                               struct error *why)
 {
@@ -715,7 +771,7 @@ static enum err numeric_grade(const void *state, const struct grading *what, str
     const struct numeric *numeric = state;
     struct number expected, value;
     struct slice wanted = final_expected(slice_of(what->expected));
-    struct slice answer = final_first_question(slice_of(what->answer), numeric->final);
+    struct slice answer = first_answer(slice_of(what->answer), numeric->final);
     if (!stated_after_equals(wanted, &expected) && !number_first(wanted, &expected) &&
         !number_in_words(wanted, &expected)) {
         grade_null(out, "the expected answer has no number: %.80s", what->expected);

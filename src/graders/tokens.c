@@ -160,9 +160,11 @@ bool token_is_answer(const struct token *token)
 {
     static const char WORDS[] =
         " answer ans answers respuesta réponse antwort lösung risposta resposta ответ cevap "
-        "odpowiedź antwoord svar jawaban ";
-    static const char *const PARTS[] = {"答案", "正解", "答え", "选项",
-                                        "選項", "정답", "답은", NULL};
+        "odpowiedź antwoord svar jawaban jawabannya jawapan jawapannya odpověď odpoveď cevabı "
+        "yanıt án lời उत्तर जवाब উত্তর vastaus απάντηση відповідь الإجابة התשובה răspunsul válasz ";
+    static const char *const PARTS[] = {"答案",     "正解",   "答え",   "正确选项",
+                                        "正確選項", "选项是", "选项为", "選項是",
+                                        "選項為",   "정답",   "답은",   NULL};
     if (token->kind != TOKEN_WORD)
         return false;
     if (!token_is_cjk(token))
@@ -177,7 +179,7 @@ bool token_is_link(const struct token *token)
 {
     static const char LINKS[] =
         " is was are be equals : ： = es est ist sind lautet è é – — - → > been becomes son "
-        "sont ";
+        "sont adalah ialah je är er là είναι है este ";
     return token_in(token, LINKS);
 }
 
@@ -189,8 +191,11 @@ bool token_is_negation(const struct token *token)
     bool contracted = text.length > 3 && (slice_is((struct slice){slice_end(text) - 3, 3}, "n't") ||
                                           slice_is((struct slice){slice_end(text) - 4, 4}, "’t"));
     bool cjk = token_is_cjk(token) &&
-               (token_has(token, "不") || token_has(token, "ない") || token_has(token, "아니"));
-    return contracted || cjk || token_in(token, " not neither nor never cannot nicht kein не ");
+               (token_has(token, "不") || token_has(token, "ない") || token_has(token, "아니") ||
+                token_has(token, "无法") || token_has(token, "無法"));
+    return contracted || cjk ||
+           token_in(token, " not neither nor never cannot nicht kein не "
+                           "bukan tidak není nie niet geen değil không नहीं ");
 }
 
 bool token_is_opening(const struct token *token)
@@ -437,6 +442,55 @@ static bool begins_question(struct slice line)
     return false;
 }
 
+/* Does the text begin with the first option of a list: "A. ", "(A) ", "A) "? */
+static bool begins_options(struct slice text)
+{
+    struct tokens tokens = tokens_of(text);
+    struct token token = {.kind = TOKEN_LINE};
+    bool open = false;
+    while (token_next(&tokens, &token) && (token.kind == TOKEN_LINE || token_is(&token, "(")))
+        open = token_is(&token, "(");
+    return token.kind == TOKEN_WORD && slice_equal(token.text, slice_of("A")) &&
+           token_next(&tokens, &token) && token_in(&token, open ? " ) " : " . ) : ");
+}
+
+/* A word problem, told with numbers and the names of its subjects: "Mike has $50.  How many ...?" */
+static bool is_word_problem(struct slice line)
+{
+    static const char GO_ON[] =
+        " he she it they we i you so now then next finally therefore thus first since wait but and "
+        "let let's hmm step after this that these those his her their how what which also however ";
+    struct slice rest = line, sentence;
+    struct token words[1], token, before = {0};
+    if (!leading_words(line, words, 1) || token_in(&words[0], GO_ON) ||
+        !sentence_next(&rest, &sentence))
+        return false;
+    bool told = slice_end(sentence)[-1] == '.', number = false;
+    struct tokens tokens = tokens_of(sentence);
+    while (token_next(&tokens, &token)) {
+        number = number || isdigit((unsigned char)token.text.start[0]);
+        told = told && !token_is(&token, "=");
+    }
+    while (told && number && sentence_next(&rest, &sentence)) {
+        bool asks = false;
+        for (tokens = tokens_of(sentence); token_next(&tokens, &token); before = token)
+            asks = asks || (token_is(&before, "how") && token_in(&token, " many much long far "));
+        if (asks && slice_end(sentence)[-1] == '?')
+            return true;
+    }
+    return false;
+}
+
+/* Does another question begin here without a heading, after a blank line: one with options, or a word problem? */
+static bool begins_new_task(struct slice text, const char *line, const char *next)
+{
+    struct slice asked = slice_trim(slice_between(line, next)),
+                 rest = slice_between(next, slice_end(text));
+    if (line < text.start + 2 || line[-2] != '\n' || !asked.length)
+        return false;
+    return (slice_end(asked)[-1] == '?' && begins_options(rest)) || is_word_problem(asked);
+}
+
 struct slice text_before_question(struct slice text)
 {
     const char *end = slice_end(text), *line = text.start;
@@ -444,7 +498,7 @@ struct slice text_before_question(struct slice text)
         next = memchr(line, '\n', (size_t)(end - line));
         next = next ? next : end;
         struct slice before = slice_trim(slice_between(text.start, line));
-        if (begins_question(slice_between(line, next)))
+        if (begins_question(slice_between(line, next)) || begins_new_task(text, line, next))
             return before.length ? before : text;
     }
     return text;

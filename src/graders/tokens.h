@@ -92,8 +92,8 @@ struct slice text_without_asides(struct slice text);
 /* The last sentence before such asides. */
 struct slice text_last_sentence(struct slice text);
 
-/* The text before the line where a model that has answered goes on with another question; all of it when there is
- * none, or when it begins with a question: those that follow may be steps to its answer. */
+/* The text before the line where a model that has answered goes on with another question, under a heading or as a
+ * paragraph with options or a word problem; all of it when there is none, or when it begins with a question: those that follow may be steps to its answer. */
 struct slice text_before_question(struct slice text);
 
 #endif
