@@ -7,8 +7,8 @@ from pathlib import Path
 
 def made_sweep(path, knobs, attempts, command=("work", "{a}"), profile=False, planned=(), ended=True):
     """knobs: their names; attempts: of each (values, {figure: ...}), with joules, seconds, and what else differs: exit_code,
-    flags, accuracy, score, perplexity, bits_per_byte, queries, latency, overhead (joules that are no query's), method, gpu, uuids, plus_minus, statistical, idle_w,
-    temperature_c, activity.  Repeats of a setting follow each other in its number of repeat.  planned: values of settings
+    flags, accuracy, score, perplexity, bits_per_byte, queries, latency, overhead (joules that are no query's), method, gpu,
+    uuids, plus_minus, statistical, idle_w, temperature_c, activity.  Repeats of a setting follow each other in its number of repeat.  planned: values of settings
     that no attempt was made at; ended: whether the sweep came to its end."""
     path = Path(path)
     points = list(dict.fromkeys([*(values for values, _ in attempts), *planned]))
