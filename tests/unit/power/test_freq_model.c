@@ -36,7 +36,7 @@ static void make_world(struct world *w, double noise, uint64_t seed)
         for (size_t i = 0; i < CLOCKS; i++) {
             struct freq_sample *s = &w->samples[a][i];
             double mhz = 510 + 15.0 * (double)i, x = mhz / FMAX;
-            s->freq_mhz = mhz;
+            *s = (struct freq_sample){.freq_mhz = mhz};
             s->power_w = (40 + 60 * dram * x + (80 + 120 * fp) * x * x * x) *
                          (1 + noise * random_normal(&random));
             s->time_s = (5 + (double)a) * (1 + fp * fmax(0, 1 / x - knee)) *
