@@ -24,9 +24,9 @@
 #include "port/event_loop.h"
 
 enum {
-    BLOCK = 8192,                /* bytes that libmicrohttpd asks for at once */
-    SLOWEST_UPLOAD = 16 * 1024,  /* bytes/s */
-    DISCARD_MAX = 4,             /* bodies that are too large are read up to so many limits */
+    BLOCK = 8192,               /* bytes that libmicrohttpd asks for at once */
+    SLOWEST_UPLOAD = 16 * 1024, /* bytes/s */
+    DISCARD_MAX = 4,            /* bodies that are too large are read up to so many limits */
     KEEPALIVE_S = 30,
     KEEPALIVE_PROBES = 3,
     KEEPALIVE_EVERY_S = 10,
@@ -276,8 +276,8 @@ static enum MHD_Result queue_answer(struct http_exchange *exchange)
 /* All of it is there. */
 static void hand_over(struct http_exchange *exchange)
 {
-    static const char TOO_LARGE[] =
-        "{\"error\":{\"message\":\"the request body is too large\",\"type\":\"invalid_request_error\"}}";
+    static const char TOO_LARGE[] = "{\"error\":{\"message\":\"the request body is too "
+                                    "large\",\"type\":\"invalid_request_error\"}}";
     exchange->connection->deadline = 0;
     if (exchange->received > exchange->server->options.body_max) {
         http_exchange_reply(exchange, 413, "application/json", TOO_LARGE, strlen(TOO_LARGE));
@@ -298,7 +298,7 @@ static enum MHD_Result take_body(struct http_exchange *exchange, const char *byt
         text_release(&exchange->body);
     *size = 0;
     return exchange->body.failed || exchange->received / DISCARD_MAX > options->body_max ? MHD_NO
-                                                                                        : MHD_YES;
+                                                                                         : MHD_YES;
 }
 
 static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd_connection,
@@ -559,9 +559,9 @@ static enum err start_daemon(struct http_server *server, struct error *why)
     size_t memory = options->header_max + BLOCK;
     server->daemon = mhd.start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_SUPPRESS_DATE_NO_CLOCK, 0, NULL, NULL,
-        on_request, server, MHD_OPTION_LISTEN_SOCKET, server->listener,
-        MHD_OPTION_CONNECTION_LIMIT, options->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        memory, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(options->write_limit / NS_PER_S),
+        on_request, server, MHD_OPTION_LISTEN_SOCKET, server->listener, MHD_OPTION_CONNECTION_LIMIT,
+        options->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(options->write_limit / NS_PER_S),
         MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
         server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
     if (!server->daemon)

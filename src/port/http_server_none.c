@@ -4,8 +4,9 @@
 
 enum err http_server_available(struct error *why)
 {
-    return err_set(why, ERR_UNSUPPORTED,
-                   "built without libmicrohttpd's header: install libmicrohttpd-dev and build again");
+    return err_set(
+        why, ERR_UNSUPPORTED,
+        "built without libmicrohttpd's header: install libmicrohttpd-dev and build again");
 }
 
 enum err http_server_open(struct event_loop *loop, const struct http_server_options *options,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "wire/message.h"
 
 enum { DOCUMENT_MAX = 16 * 1024 * 1024 };
@@ -32,14 +33,25 @@ enum proxy_kind observe_kind(const char *method, const char *path)
     return PROXY_OTHER;
 }
 
-void observe_request(struct proxy_request *request, const char *body, size_t length)
+void observe_label(char *to, size_t size, const char *value)
 {
+    if (value)
+        message_one_line(to, size, value, strlen(value));
+}
+
+void observe_request(struct proxy_request *request, const char *path, const char *body,
+                     size_t length)
+{
+    request->began_wall = clock_wall();
+    completion_init(&request->reply);
+    request->reply.sent = clock_now();
+    observe_label(request->path, sizeof request->path, path);
     struct slice model = message_member(body, length, "model");
     struct slice stream = message_member(body, length, "stream");
     if (model.length > 2 && model.start[0] == '"')
         message_one_line(request->model, sizeof request->model, model.start + 1, model.length - 2);
-    request->is_stream = request->kind == PROXY_OLLAMA ? !slice_is(stream, "false")
-                                                       : slice_is(stream, "true");
+    request->is_stream =
+        request->kind == PROXY_OLLAMA ? !slice_is(stream, "false") : slice_is(stream, "true");
 }
 
 /* ---- responses ---- */
@@ -157,6 +169,11 @@ void observer_release(struct observer *observer)
     else if (observer->is_read && observer->request->kind == PROXY_OLLAMA)
         ollama_response_release(&observer->reader.ollama);
     text_release(&observer->document);
+}
+
+void proxy_request_question(const struct proxy_request *request, struct text *out)
+{
+    message_question(text_get(&request->body), request->body.length, out);
 }
 
 void proxy_request_free(struct proxy_request *request)

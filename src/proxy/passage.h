@@ -14,13 +14,27 @@
 #include "proxy/proxy.h"
 #include "wire/responses.h"
 
+/* ---- headers.c: lines "Name: value", each with a NUL after it ---- */
+
+void header_add(struct text *lines, const char *name, const char *value);
+const char *header_find(const struct text *lines, const char *name); /* its value; NULL without */
+
+/* Of one connection, not of the message; `connection` is the value of that header, NULL without. */
+bool header_is_hop_by_hop(const char *name, const char *connection);
+
+/* Compares in a time that does not depend on where they differ; false for NULL. */
+bool header_is_token(const char *given, const char *token);
+
 /* ---- observe.c ---- */
 
 /* By the end of the path, whatever precedes it ("/v1", "/openai/v1"). */
 enum proxy_kind observe_kind(const char *method, const char *path);
 
-/* Model and stream, from the body of a request. */
-void observe_request(struct proxy_request *request, const char *body, size_t length);
+/* A request is there: its times, its path, and of its body the model and whether it asks for a stream. */
+void observe_request(struct proxy_request *request, const char *path, const char *body,
+                     size_t length);
+/* A label that a client gave; NULL: none. */
+void observe_label(char *to, size_t size, const char *value);
 
 /* Reads a response as it passes.  What cannot be read leaves counts unknown, with the reason in the completion's
  * count_problem: the client has its answer all the same. */

@@ -27,7 +27,6 @@
 #include "port/thread.h"
 #include "port/url.h"
 #include "proxy/passage.h"
-#include "wire/message.h"
 
 enum {
     HEADER_MAX = 24 * 1024,
@@ -78,7 +77,7 @@ struct passage {
     struct text url, headers, body; /* of the call; body: only where it was changed */
     struct usage_filter filter;
     bool filters, is_paused, has_begun;
-    bool keeps;         /* the answer is kept back until its energy is known */
+    bool keeps; /* the answer is kept back until its energy is known */
     bool is_event_stream;
     int status;         /* of the kept answer */
     struct text kept;   /* its body */
@@ -140,20 +139,11 @@ static const char *bearer_of(struct http_exchange *exchange)
     return value && strncasecmp(value, "Bearer ", 7) == 0 ? value + 7 : NULL;
 }
 
-/* In a time that does not depend on where they differ. */
-static bool is_token(const char *given, const char *token)
-{
-    size_t length = strlen(token), differs = given ? strlen(given) ^ length : 1;
-    for (size_t i = 0; given && i < length && given[i]; i++)
-        differs |= (size_t)(unsigned char)(given[i] ^ token[i]);
-    return differs == 0;
-}
-
 static bool may_ask(const struct proxy *proxy, struct http_exchange *exchange)
 {
     const char *token = proxy->options.token;
-    return !token || is_token(http_exchange_header(exchange, "x-ipw-token"), token) ||
-           is_token(bearer_of(exchange), token);
+    return !token || header_is_token(http_exchange_header(exchange, "x-ipw-token"), token) ||
+           header_is_token(bearer_of(exchange), token);
 }
 
 static void hold_secret(struct proxy *proxy, const char *key, uint64_t hash)
@@ -173,7 +163,7 @@ static void label_key(struct proxy *proxy, struct http_exchange *exchange, char 
     const char *key = bearer_of(exchange);
     if (!key)
         key = http_exchange_header(exchange, "x-api-key");
-    if (!key || !*key || (proxy->options.token && is_token(key, proxy->options.token)))
+    if (!key || !*key || (proxy->options.token && header_is_token(key, proxy->options.token)))
         return;
     uint64_t hash = hash_mix(hash_string(HASH_START, key));
     char label[16];
@@ -184,45 +174,7 @@ static void label_key(struct proxy *proxy, struct http_exchange *exchange, char 
     str_copy(to, size, name ? name : label);
 }
 
-static void copy_label(struct http_exchange *exchange, const char *header, char *to, size_t size)
-{
-    const char *value = http_exchange_header(exchange, header);
-    if (value)
-        message_one_line(to, size, value, strlen(value));
-}
-
 /* ---- headers ---- */
-
-static bool is_listed(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-    for (const char *at = list; at && *at; at = strchr(at, ',')) {
-        at += strspn(at, ", \t");
-        if (strncasecmp(at, name, length) == 0 && (!at[length] || strchr(", \t", at[length])))
-            return true;
-    }
-    return false;
-}
-
-/* Of one connection, not of the message; `connection` is the value of that header, NULL without. */
-static bool is_hop_by_hop(const char *name, const char *connection)
-{
-    static const char *const NAMES[] = {"Connection",          "Keep-Alive",
-                                        "Proxy-Authenticate",  "Proxy-Authorization",
-                                        "Proxy-Connection",    "TE",
-                                        "Trailer",             "Transfer-Encoding",
-                                        "Upgrade",             "Content-Length"};
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (str_equal_nocase(name, NAMES[i]))
-            return true;
-    return is_listed(connection, name);
-}
-
-static void add_line(struct text *lines, const char *name, const char *value)
-{
-    text_addf(lines, "%s: %s", name, value);
-    text_add_bytes(lines, "", 1);
-}
 
 /* What the client sends goes on, but for the labels, what belongs to its connection, and the proxy's own token. */
 static void take_header(void *context, const char *name, const char *value)
@@ -230,15 +182,15 @@ static void take_header(void *context, const char *name, const char *value)
     struct passage *passage = context;
     const struct proxy_options *options = &passage->proxy->options;
     const char *connection = http_exchange_header(passage->exchange, "Connection");
-    if (is_hop_by_hop(name, connection) || str_equal_nocase(name, "Host") ||
+    if (header_is_hop_by_hop(name, connection) || str_equal_nocase(name, "Host") ||
         str_equal_nocase(name, "Expect") || strncasecmp(name, "x-ipw-", 6) == 0)
         return;
     if (passage->filters && str_equal_nocase(name, "Accept-Encoding"))
         return; /* the stream must be read to be changed */
     bool is_key = str_equal_nocase(name, "Authorization");
-    if (is_key && options->token && is_token(bearer_of(passage->exchange), options->token))
+    if (is_key && options->token && header_is_token(bearer_of(passage->exchange), options->token))
         return;
-    add_line(&passage->headers, name, value);
+    header_add(&passage->headers, name, value);
 }
 
 static void add_key(struct passage *passage)
@@ -248,22 +200,10 @@ static void add_key(struct passage *passage)
     char line[1024];
     if (!options->upstream_key || http_exchange_header(passage->exchange, "x-api-key") ||
         (http_exchange_header(passage->exchange, "Authorization") &&
-         !(given && options->token && is_token(given, options->token))))
+         !(given && options->token && header_is_token(given, options->token))))
         return;
     if (str_format(line, sizeof line, "Bearer %s", options->upstream_key))
-        add_line(&passage->headers, "Authorization", line);
-}
-
-/* The value of a header among lines; NULL without. */
-static const char *find_line(const struct text *lines, const char *name)
-{
-    size_t length = strlen(name);
-    for (size_t at = 0; at < lines->length; at += strlen(lines->bytes + at) + 1) {
-        const char *line = lines->bytes + at;
-        if (strncasecmp(line, name, length) == 0 && line[length] == ':')
-            return line + length + 1 + strspn(line + length + 1, " \t");
-    }
-    return NULL;
+        header_add(&passage->headers, "Authorization", line);
 }
 
 /* ---- the way back ---- */
@@ -312,10 +252,10 @@ static void send_kept(struct passage *passage, const struct energy *energy)
 static void on_head(void *context, int status, const struct text *headers)
 {
     struct passage *passage = context;
-    const char *connection = find_line(headers, "Connection");
-    const char *type = find_line(headers, "Content-Type");
-    const char *given = find_line(headers, "Content-Length");
-    const char *encoding = find_line(headers, "Content-Encoding");
+    const char *connection = header_find(headers, "Connection");
+    const char *type = header_find(headers, "Content-Type");
+    const char *given = header_find(headers, "Content-Length");
+    const char *encoding = header_find(headers, "Content-Encoding");
     uint64_t length;
     if (passage->request)
         observer_begin(&passage->observer, status, encoding);
@@ -326,9 +266,8 @@ static void on_head(void *context, int status, const struct text *headers)
         if (!colon)
             continue;
         *colon = '\0';
-        if (!is_hop_by_hop(line, connection))
-            http_exchange_add_header(passage->exchange, line,
-                                     colon + 1 + strspn(colon + 1, " \t"));
+        if (!header_is_hop_by_hop(line, connection))
+            http_exchange_add_header(passage->exchange, line, colon + 1 + strspn(colon + 1, " \t"));
         *colon = ':';
     }
     bool tells_energy = passage->proxy->options.energy_header && passage->request;
@@ -422,14 +361,12 @@ static void begin_inference(struct passage *passage, enum proxy_kind kind, const
         return;
     request->id = passage->id = proxy->next_id++;
     request->kind = kind;
-    request->began_wall = clock_wall();
-    completion_init(&request->reply);
-    request->reply.sent = clock_now();
-    message_one_line(request->path, sizeof request->path, path, strlen(path));
-    copy_label(passage->exchange, "x-ipw-query", request->query, sizeof request->query);
-    copy_label(passage->exchange, "x-ipw-turn", request->turn, sizeof request->turn);
+    observe_request(request, path, body, length);
+    observe_label(request->query, sizeof request->query,
+                  http_exchange_header(passage->exchange, "x-ipw-query"));
+    observe_label(request->turn, sizeof request->turn,
+                  http_exchange_header(passage->exchange, "x-ipw-turn"));
     label_key(proxy, passage->exchange, request->key, sizeof request->key);
-    observe_request(request, body, length);
     if (proxy->options.keep_content)
         text_add_bytes(&request->body, body, length);
     observer_init(&passage->observer, request);
@@ -445,15 +382,15 @@ static void start_call(struct passage *passage)
     const char *method = http_exchange_method(passage->exchange);
     size_t length;
     const char *body = http_exchange_body(passage->exchange, &length);
-    if (proxy->options.inject_usage && passage->request &&
-        passage->request->kind == PROXY_OPENAI && !strstr(passage->request->path, "/responses"))
+    if (proxy->options.inject_usage && passage->request && passage->request->kind == PROXY_OPENAI &&
+        !strstr(passage->request->path, "/responses"))
         passage->filters = usage_inject(body, length, &passage->body);
     if (passage->filters) {
         body = text_get(&passage->body);
         length = passage->body.length;
     }
-    bool has_body = length || !strcmp(method, "POST") || !strcmp(method, "PUT") ||
-                    !strcmp(method, "PATCH");
+    bool has_body =
+        length || !strcmp(method, "POST") || !strcmp(method, "PUT") || !strcmp(method, "PATCH");
     build_url(proxy, http_exchange_target(passage->exchange), &passage->url);
     http_exchange_headers(passage->exchange, take_header, passage);
     add_key(passage);
@@ -639,7 +576,8 @@ static void raise_file_limit(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max < 4 * CONNECTIONS_MAX ? limit.rlim_max : 4 * CONNECTIONS_MAX;
+        limit.rlim_cur =
+            limit.rlim_max < 4 * CONNECTIONS_MAX ? limit.rlim_max : 4 * CONNECTIONS_MAX;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
 }
@@ -740,6 +678,18 @@ enum err proxy_start(const struct proxy_options *options, struct proxy **out, st
         *out = NULL;
     }
     return err;
+}
+
+enum err proxy_check(const struct proxy_options *options, char *shown, size_t size,
+                     struct error *why)
+{
+    struct proxy *trial;
+    enum err err = proxy_start(options, &trial, why);
+    if (err)
+        return err;
+    str_copy(shown, size, trial->upstream.shown);
+    proxy_stop(trial);
+    return ERR_OK;
 }
 
 unsigned proxy_port(const struct proxy *proxy)

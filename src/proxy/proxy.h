@@ -21,7 +21,7 @@ struct params;
 struct proxy;
 
 enum proxy_kind {
-    PROXY_OTHER,      /* no inference: models, tags ...; passed on and counted, without `begins` and `ended` */
+    PROXY_OTHER, /* no inference: models, tags ...; passed on and counted, without `begins` and `ended` */
     PROXY_OPENAI,     /* /chat/completions, /completions, /responses */
     PROXY_OLLAMA,     /* /api/chat, /api/generate */
     PROXY_EMBEDDINGS, /* /embeddings, /api/embed, /api/embeddings */
@@ -38,20 +38,23 @@ struct proxy_request {
     char key[64];   /* of the API key: its configured name, or "key-" and 8 digits of a hash */
     bool is_stream; /* the client asked for a stream */
     nanos began_wall;
-    struct completion reply; /* sent: when the request was complete here; status of the upstream's answer */
-    enum err err;            /* how it failed */
+    struct completion
+        reply;    /* sent: when the request was complete here; status of the upstream's answer */
+    enum err err; /* how it failed */
     char why[200];
     bool canceled;    /* the client disconnected first */
     struct text body; /* of the request; empty without proxy_options.keep_content */
 };
 void proxy_request_free(struct proxy_request *request);
+/* What its body asks, "" where that is not known. */
+void proxy_request_question(const struct proxy_request *request, struct text *out);
 
 struct proxy_options {
-    const char *upstream;           /* its URL; a path in it precedes those of requests */
-    const char *address;            /* to listen on; NULL: 127.0.0.1 */
-    unsigned port;                  /* 0: any that is free */
-    const char *token;              /* asked of every client; NULL: none, for loopback addresses only */
-    const char *upstream_key;       /* sent upstream for clients without an API key; NULL: none */
+    const char *upstream;     /* its URL; a path in it precedes those of requests */
+    const char *address;      /* to listen on; NULL: 127.0.0.1 */
+    unsigned port;            /* 0: any that is free */
+    const char *token;        /* asked of every client; NULL: none, for loopback addresses only */
+    const char *upstream_key; /* sent upstream for clients without an API key; NULL: none */
     const struct params *key_names; /* names of API keys, by their labels; may be NULL */
     bool inject_usage;              /* asks for token counts in streams, and removes them again */
     bool energy_header;             /* tells clients the energy, for which answers wait */
@@ -68,6 +71,9 @@ struct proxy_options {
  * is taken; ERR_UNSUPPORTED in a build without libmicrohttpd or libcurl. */
 enum err proxy_start(const struct proxy_options *options, struct proxy **out, struct error *why)
     MUST_USE;
+/* Whether it could be started; the upstream's address for display. */
+enum err proxy_check(const struct proxy_options *options, char *shown, size_t size,
+                     struct error *why) MUST_USE;
 unsigned proxy_port(const struct proxy *proxy);
 
 /* What an ended request spent: for /ipw/requests, /ipw/metrics and the energy header.  Any thread. */

@@ -49,7 +49,8 @@ struct status {
     uint64_t in_flight, others, settled, unmeasured;
     struct histogram ttft, itl, duration;
     uint64_t newest; /* id */
-    unsigned char model_of[UNSETTLED_MAX]; /* by id: energies come later than the recent requests may last */
+    unsigned char
+        model_of[UNSETTLED_MAX]; /* by id: energies come later than the recent requests may last */
     struct recent recent[RECENT];
 };
 
@@ -158,8 +159,8 @@ void status_end(struct status *status, const struct proxy_request *request)
     if (reply->first_token)
         entry->ttft_s = seconds(reply->first_token - reply->sent);
     if (reply->arrivals.count > 1)
-        entry->itl_s = seconds(reply->last_token - reply->first_token) /
-                       (double)(reply->arrivals.count - 1);
+        entry->itl_s =
+            seconds(reply->last_token - reply->first_token) / (double)(reply->arrivals.count - 1);
     str_copy(entry->why, sizeof entry->why, request->why);
 }
 

@@ -223,6 +223,7 @@ static const struct {
     [RUN_KIND_RUN] = {"run", "run", "runs"},
     [RUN_KIND_LAYERS] = {"layers", "window", "windows"},
     [RUN_KIND_SWEEP] = {"sweep", "point", "points"},
+    [RUN_KIND_PROXY] = {"proxy", "request", "requests"},
 };
 
 const char *run_kind_name(enum run_kind kind)

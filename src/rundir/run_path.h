@@ -29,14 +29,21 @@ void run_dir_name(const char *hardware, const char *model, const char *dataset, 
 
 /* Which command measured it; in the header of records.jsonl ("run_kind"), and absent in those of version 0.1, which
  * are all of RUN_KIND_PROFILE. */
-enum run_kind { RUN_KIND_PROFILE, RUN_KIND_RUN, RUN_KIND_LAYERS, RUN_KIND_SWEEP, RUN_KINDS };
+enum run_kind {
+    RUN_KIND_PROFILE,
+    RUN_KIND_RUN,
+    RUN_KIND_LAYERS,
+    RUN_KIND_SWEEP,
+    RUN_KIND_PROXY,
+    RUN_KINDS
+};
 
-const char *run_kind_name(enum run_kind kind); /* "profile", "run", "layers", "sweep" */
+const char *run_kind_name(enum run_kind kind); /* "profile", "run", "layers", "sweep", "proxy" */
 enum run_kind
 run_kind_named(const char *name); /* RUN_KIND_PROFILE for NULL and for unknown names */
 
 /* What a record of such a run is: "query" and "queries", "run" and "runs", "window" and "windows",
- * "point" and "points". */
+ * "point" and "points", "request" and "requests". */
 const char *run_kind_unit(enum run_kind kind, bool several);
 
 /* run_<hardware>_<subject>_<UTC time>, or layers_...: each has a name of its own.  hardware: NULL where it is not

@@ -214,7 +214,8 @@ static void add_content(const struct jv *content, struct text *out)
 static const struct jv *last_of_user(const struct jv *messages)
 {
     const struct jv *last = NULL;
-    for (const struct jv *m = jv_is_array(messages) ? jv_first(messages) : NULL; m; m = jv_next(m)) {
+    for (const struct jv *m = jv_is_array(messages) ? jv_first(messages) : NULL; m;
+         m = jv_next(m)) {
         const char *role = jv_text(jv_get(m, "role"));
         if (role && strcmp(role, "user") == 0)
             last = jv_get(m, "content");

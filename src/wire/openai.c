@@ -30,7 +30,8 @@ static void read_usage(const struct jv *usage, struct completion *completion)
         return;
     completion_read_count(&completion->prompt_tokens, jv_get(usage, "prompt_tokens"));
     completion_read_count(&completion->output_tokens, jv_get(usage, "completion_tokens"));
-    completion_read_count(&completion->prompt_tokens, jv_get(usage, "input_tokens")); /* /responses */
+    completion_read_count(&completion->prompt_tokens,
+                          jv_get(usage, "input_tokens")); /* /responses */
     completion_read_count(&completion->output_tokens, jv_get(usage, "output_tokens"));
     completion_read_count(&completion->reasoning_tokens,
                           jv_path(usage, "output_tokens_details.reasoning_tokens"));
