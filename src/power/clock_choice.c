@@ -41,7 +41,8 @@ void clock_choice_flags(const struct clock_choice *choice,
                  {CHOICE_SLOW_BASELINE, "slow_baseline"},
                  {CHOICE_UNCHECKED, "measurements_not_at_hand"},
                  {CHOICE_NO_REPEATS, "no_repeats"},
-                 {CHOICE_BELOW_MAX, "highest_clock_not_measured"}};
+                 {CHOICE_BELOW_MAX, "highest_clock_not_measured"},
+                 {CHOICE_NEAR_SLO, "slo_within_uncertainty"}};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (choice->flags & NAMES[i].flag)
             take(context, NAMES[i].name);
@@ -386,16 +387,43 @@ static bool is_limit_blind(const struct clock_choice *choice, enum optimize_limi
     return (limit == LIMIT_QUALITY || limit == LIMIT_TEMPERATURE) && !known;
 }
 
-static void name_limits(struct clock_choice *out)
+/* " (p99 needs 299 queries in each run, the runs have 100)" */
+static void explain_latency(const struct clock_choice *choice, const struct optimize_goal *goal,
+                            unsigned limit, struct text *out)
+{
+    size_t known = 0, least = goal->slo_quantile > 0
+                                  ? quantile_least_count(goal->slo_quantile, FREQ_LEVEL)
+                                  : 2;
+    double most = 0;
+    for (size_t i = 0; i < choice->count; i++) {
+        known += is_known(choice->points[i].latency[limit - LIMIT_LATENCY].value);
+        most = fmax(most, choice->points[i].queries);
+    }
+    if (known)
+        return;
+    if (most >= (double)least)
+        text_add(out, " (not recorded)");
+    else if (goal->slo_quantile > 0)
+        text_addf(out, " (p%.0f needs %zu queries in each run, the runs have %.0f)",
+                  100 * goal->slo_quantile, least, most);
+    else
+        text_addf(out, " (%zu queries are needed in each run)", least);
+}
+
+static void name_limits(const struct optimize_goal *goal, struct clock_choice *out)
 {
     struct text reason = {0};
     text_add(&reason, "no setting meets the limits:");
-    for (unsigned i = 0; i < OPTIMIZE_LIMITS; i++)
-        if (out->optimum.limits & 1u << i)
-            text_addf(&reason, " %s%s", optimize_limit_name((enum optimize_limit)i),
-                      !is_limit_blind(out, (enum optimize_limit)i) ? ""
-                      : i == LIMIT_TEMPERATURE ? " (no temperature was measured)"
-                                               : " (the baseline has no quality above 0)");
+    for (unsigned i = 0; i < OPTIMIZE_LIMITS; i++) {
+        if (!(out->optimum.limits & 1u << i))
+            continue;
+        text_addf(&reason, " %s%s", optimize_limit_name((enum optimize_limit)i),
+                  !is_limit_blind(out, (enum optimize_limit)i) ? ""
+                  : i == LIMIT_TEMPERATURE                     ? " (no temperature was measured)"
+                                           : " (the baseline has no quality above 0)");
+        if (optimize_limit_is_latency(i))
+            explain_latency(out, goal, i, &reason);
+    }
     refuse(out, CHOICE_NO_SETTING, text_get(&reason));
     text_release(&reason);
 }
@@ -442,7 +470,7 @@ static void settle(const struct optimize_goal *goal, struct clock_choice *out)
         return;
     }
     if (!out->optimum.is_found) {
-        name_limits(out);
+        name_limits(goal, out);
         return;
     }
     if (out->optimum.usable == 1) {
@@ -453,6 +481,9 @@ static void settle(const struct optimize_goal *goal, struct clock_choice *out)
     }
     const struct optimize_point *best = &out->points[out->optimum.best];
     out->is_recommended = true;
+    for (unsigned i = 0; i < OPTIMIZE_LATENCIES; i++)
+        if (best->latency[i].high > goal->limits[LIMIT_LATENCY + i])
+            out->flags |= CHOICE_NEAR_SLO;
     out->saving = saving_of(best, &out->baseline);
     out->slowdown = best->figures[FREQ_TIME_S].value / out->baseline.figures[FREQ_TIME_S].value - 1;
     if (is_baseline(out, best))
