@@ -436,7 +436,7 @@ static int optimize_main(const char **words, size_t count)
     free(o.policies);
     freq_model_release(&o.model);
     clock_list_release(&o.clocks);
-    freq_data_release(&o.data);
+    power_options_release(&o.data);
     sweep_points_release(&o.sweep);
     text_release(&o.apply);
     return code;
@@ -472,7 +472,7 @@ static const struct option_row ROWS[] = {
      .value = "MS", .help = "time per output token after the first, likewise", .least = 1e-3, .most = 1e7},
     {.name = "slo-latency-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_QUERY],
      .value = "MS", .help = "latency of a query, likewise", .least = 1e-3, .most = 1e9},
-    {.name = "slo-percentile", .type = OPTION_CHOICE, .target = &args.percentile, .value = "PERCENTILE",
+    {.name = "slo-percentile", .type = OPTION_CHOICE, .target = &args.percentile, .value = "PCTL",
      .help = "of the queries, for SLOs: p50, p95, p99 or mean (default: p95)", .choices = PERCENTILES},
     {.name = "max-power", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_POWER],
      .value = "WATTS", .help = "mean power of the work", .least = 1e-3, .most = 1e7},

@@ -372,6 +372,27 @@ static void widen_by_pauses(const struct freq_curve *curve, struct clock_choice 
         out->saving_error = hypot(out->saving_error, (1 - out->saving) * error * sqrt(2));
 }
 
+struct freq_value clock_choice_latency(double *seconds, size_t count, double p)
+{
+    struct freq_value out = {UNKNOWN, UNKNOWN, UNKNOWN};
+    double mean = 0, squares = 0, n = (double)count;
+    if (p > 0) {
+        sort_ascending(seconds, count);
+        quantile_interval(seconds, count, p, FREQ_LEVEL, &out.low, &out.high);
+        if (is_known(out.high))
+            out.value = quantile_sorted(seconds, count, p);
+        return out;
+    }
+    if (count < 2)
+        return out;
+    for (size_t i = 0; i < count; i++)
+        mean += seconds[i] / n;
+    for (size_t i = 0; i < count; i++)
+        squares += (seconds[i] - mean) * (seconds[i] - mean);
+    double error = student_quantile(1 - FREQ_LEVEL, n - 1) * sqrt(squares / (n - 1) / n);
+    return (struct freq_value){mean, mean - error, mean + error};
+}
+
 /* ---- the answer ---- */
 
 /* Whether nothing is known of what a limit is about. */

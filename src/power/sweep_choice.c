@@ -7,9 +7,6 @@
 #include "power/clock_choice.h"
 #include "power/sweep_points.h"
 #include "rundir/run_table.h"
-#include "stats/distribution.h"
-#include "stats/online.h"
-#include "stats/quantile.h"
 
 /* ---- latencies of the queries ---- */
 
@@ -36,28 +33,6 @@ static double query_latency(const struct run_table *table, enum optimize_latency
     }
 }
 
-/* Their percentile with an interval at FREQ_LEVEL; p 0: the mean.  The array is sorted. */
-static struct freq_value latency_of(double *seconds, size_t count, double p)
-{
-    struct freq_value out = {UNKNOWN, UNKNOWN, UNKNOWN};
-    if (p > 0) {
-        sort_ascending(seconds, count);
-        quantile_interval(seconds, count, p, FREQ_LEVEL, &out.low, &out.high);
-        if (is_known(out.high))
-            out.value = quantile_sorted(seconds, count, p);
-        return out;
-    }
-    struct online all = {0};
-    for (size_t i = 0; i < count; i++)
-        online_add(&all, seconds[i]);
-    if (count > 1) {
-        double error = student_quantile(1 - FREQ_LEVEL, (double)count - 1) * online_standard_error(&all);
-        out = (struct freq_value){online_mean(&all), online_mean(&all) - error,
-                                  online_mean(&all) + error};
-    }
-    return out;
-}
-
 static enum err load_latencies(const char *directory, const struct optimize_goal *goal,
                                struct sweep_measurement *out, struct error *why)
 {
@@ -78,7 +53,7 @@ static enum err load_latencies(const char *directory, const struct optimize_goal
             if (run_completed(&table, row) && is_known(one))
                 seconds[count++] = one;
         }
-        out->latency[k] = latency_of(seconds, count, goal->slo_quantile);
+        out->latency[k] = clock_choice_latency(seconds, count, goal->slo_quantile);
     }
     err = seconds ? ERR_OK : err_no_memory(why);
     free(seconds);

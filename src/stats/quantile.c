@@ -197,6 +197,27 @@ double conformal_quantile(double *values, size_t count, double level)
 
 /* ---- how certain ---- */
 
+#define MEDIAN_ERROR 1.2533 /* standard error of a median over that of a mean */
+
+double relative_scatter(const double *values, size_t count)
+{
+    double sum = 0, squares = 0;
+    size_t known = 0;
+    for (size_t i = 0; i < count; i++)
+        if (is_known(values[i])) {
+            sum += values[i];
+            known++;
+        }
+    double mean = ratio(sum, (double)known);
+    for (size_t i = 0; i < count; i++)
+        if (is_known(values[i]))
+            squares += (values[i] - mean) * (values[i] - mean);
+    if (known < 2 || !(mean > 0))
+        return UNKNOWN;
+    double scatter = sqrt(squares / (double)(known - 1)) / mean;
+    return known > 2 ? MEDIAN_ERROR * scatter : scatter; /* the median of two is their mean */
+}
+
 /* Of count draws, k or fewer are below the quantile with the probability `below`; both ends cut off (1 - level) / 2. */
 void quantile_interval(const double *ascending, size_t count, double p, double level, double *low,
                        double *high)
