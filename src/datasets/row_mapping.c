@@ -661,3 +661,12 @@ enum err row_mapping_apply(const struct row_mapping *mapping, const struct jv *r
         err_set(why, err, "out of memory");
     return err;
 }
+
+struct jv *item_metadata(const struct item *item)
+{
+    struct jv *tree = NULL;
+    if (!item->metadata || jv_available(NULL) ||
+        jv_parse(item->metadata, strlen(item->metadata), &tree, NULL))
+        return NULL;
+    return tree;
+}

@@ -249,10 +249,8 @@ enum err supply_next(struct supply *supply, struct query *out, bool *end, struct
 /* A value of the item's metadata, added as text; false when it has none of that name. */
 static bool add_metadata(const struct item *item, const char *name, struct text *out)
 {
-    struct jv *metadata;
+    struct jv *metadata = item_metadata(item);
     bool found = false;
-    if (jv_parse(item->metadata, strlen(item->metadata), &metadata, NULL) != ERR_OK)
-        return false;
     const struct jv *value = jv_path(metadata, name);
     if (!jv_is_null(value)) {
         found = true;
