@@ -35,6 +35,10 @@ void item_release(struct item *item);
 /* Its metadata as a tree, which jv_free frees; NULL when there is none. */
 struct jv *item_metadata(const struct item *item);
 
+/* Adds a field as text: "problem", "subject", "id", or a path in the metadata ("by.name"); false when the item has none
+ * of that name. */
+bool item_field(const struct item *item, const char *name, struct text *out);
+
 struct dataset {
     const struct dataset_driver *driver;
     char name[96];         /* for display and directory names: "mmlu-pro", "questions" */

@@ -7,7 +7,6 @@
 #include "attribute/share.h"
 #include "core/clock.h"
 #include "core/text.h"
-#include "port/json_read.h"
 #include "port/thread.h"
 #include "rundir/record.h"
 #include "runner/profile/grading.h"
