@@ -205,6 +205,37 @@ enum err endpoint_status_error(const struct endpoint *endpoint,
                    advice);
 }
 
+/* Does a refusal speak of tools that are not supported, rather than of one call in a conversation?  Ollama: "does not
+ * support tools"; llama.cpp: "tools param requires --jinja flag"; vLLM: "tool choice requires
+ * --enable-auto-tool-choice"; strict servers: an unknown, extra or unexpected field "tools". */
+static bool is_tool_refusal(int status, const char *body)
+{
+    static const char *const SIGNS[] = {"support", "requires",   "jinja",         "enable",
+                                        "unknown", "unexpected", "not permitted", "unrecognized"};
+    bool is_refusal = status == 400 || status == 422 || status == 500 || status == 501;
+    if (!is_refusal || !str_contains_nocase(body, "tool"))
+        return false;
+    for (size_t i = 0; i < sizeof SIGNS / sizeof *SIGNS; i++)
+        if (str_contains_nocase(body, SIGNS[i]))
+            return true;
+    return false;
+}
+
+enum err endpoint_reply_error(const struct endpoint *endpoint, const struct client_request *request,
+                              const struct http_response *response, struct completion *out,
+                              struct error *why)
+{
+    struct error cause = {0};
+    enum err err = endpoint_status_error(endpoint, response, out, &cause);
+    if (request->tool_count > 0 &&
+        is_tool_refusal(response->status, text_get(&response->error_body))) {
+        out->rejects_tools = true;
+        out->retryable = false;
+        return err_set(why, ERR_UNSUPPORTED, "no tools: %s", cause.text);
+    }
+    return err_set(why, err, "%s", cause.text);
+}
+
 /* A transport error; when no connection was made, with how to start the service. */
 static enum err transport_error(const struct endpoint *endpoint, enum err err,
                                 const struct http_response *response, const struct error *cause,

@@ -65,6 +65,12 @@ enum err endpoint_status_error(const struct endpoint *endpoint,
                                const struct http_response *response, struct completion *out,
                                struct error *why);
 
+/* The same for the reply to a prompt: where the request has tools and the server's message says that it takes none,
+ * ERR_UNSUPPORTED with out->rejects_tools. */
+enum err endpoint_reply_error(const struct endpoint *endpoint, const struct client_request *request,
+                              const struct http_response *response, struct completion *out,
+                              struct error *why);
+
 /* ERR_NOT_FOUND with the most similar of the models that there are; `advice` is appended. */
 enum err endpoint_missing_model(const struct endpoint *endpoint, const char *model,
                                 const struct client_models *models, const char *advice,
