@@ -80,13 +80,14 @@ static enum err read_script(struct null *null, const char *path, struct error *w
     return err;
 }
 
-/* What the conversation began with: a result in text (ReAct) is a user's message, too. */
-static const char *first_question(const struct chat *chat)
+/* What the conversation began with, or the last that the user said: the result of a tool in text (ReAct) is that, too. */
+static const char *find_question(const struct chat *chat, bool last)
 {
-    for (size_t i = 0; i < chat->count; i++)
+    const char *found = "";
+    for (size_t i = 0; i < chat->count && (last || !*found); i++)
         if (chat->messages[i].role == CHAT_USER)
-            return chat->messages[i].text;
-    return "";
+            found = chat->messages[i].text;
+    return found;
 }
 
 /* Of the lines whose "when" is part of the question, or that have none: the one of this turn, else the last. */
@@ -98,7 +99,7 @@ static const struct jv *find_line(const struct null *null, const struct chat *ch
         turn += chat->messages[i].role == CHAT_ASSISTANT;
     for (size_t i = 0, n = 0; i < null->script_count && n <= turn; i++) {
         const char *when = jv_text(jv_get(null->script[i], "when"));
-        if (when && !strstr(first_question(chat), when))
+        if (when && !strstr(find_question(chat, false), when))
             continue;
         found = null->script[i];
         n++;
@@ -314,7 +315,7 @@ static enum err make_plan(const struct null *null, const struct client_request *
     if (plan->line)
         plan->answer = jv_text(jv_get(plan->line, "content"));
     else
-        plan->answer = null->is_echo ? chat_last_user(chat) : null->answer;
+        plan->answer = null->is_echo ? find_question(chat, true) : null->answer;
     if (!plan->answer)
         plan->answer = "";
     uint64_t words = (uint64_t)count_words(plan->answer);

@@ -90,7 +90,7 @@ static void write_prompt(struct json *json, const struct ollama *ollama,
     }
     if (chat->count > 1)
         json_string(json, "system", chat->messages[0].text);
-    json_string(json, "prompt", chat_last_user(chat));
+    json_string(json, "prompt", chat->messages[chat->count - 1].text);
 }
 
 static void write_params(struct json *json, const struct params *params)

@@ -134,14 +134,6 @@ void chat_release(struct chat *chat)
     *chat = (struct chat){0};
 }
 
-const char *chat_last_user(const struct chat *chat)
-{
-    for (size_t i = chat->count; i-- > 0;)
-        if (chat->messages[i].role == CHAT_USER)
-            return chat->messages[i].text;
-    return "";
-}
-
 void chat_write_plain(const struct chat *chat, struct text *out)
 {
     for (size_t i = 0; i < chat->count; i++)

@@ -70,9 +70,6 @@ enum err chat_add_result(struct chat *chat, const struct tool_call *call, const 
     MUST_USE;
 void chat_release(struct chat *chat);
 
-/* The text of the last user's message; "" without one. */
-const char *chat_last_user(const struct chat *chat);
-
 /* Appends the texts alone, with empty lines between, for a model that knows no roles. */
 void chat_write_plain(const struct chat *chat, struct text *out);
 
