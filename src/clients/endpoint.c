@@ -181,7 +181,7 @@ static void read_message(char *message, size_t size, const struct text *body)
         length = text ? strlen(text) : 0;
     }
     if (length > 0 && *text != '<')
-        message_one_line(message, size, text, length);
+        secret_one_line(message, size, text, length);
     jv_free(tree);
 }
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/secret.h"
 #include "port/json_read.h"
-#include "wire/message.h"
 
 void completion_init(struct completion *completion)
 {
@@ -219,7 +219,7 @@ enum err completion_sink_finish(struct completion_sink *sink)
 enum err completion_sink_malformed(struct completion_sink *sink, const char *bytes, size_t length)
 {
     char shown[80];
-    message_one_line(shown, sizeof shown, bytes, length);
+    secret_one_line(shown, sizeof shown, bytes, length);
     return err_set(sink->why, ERR_BAD_VALUE, "%s sent invalid JSON: %s", sink->server, shown);
 }
 

@@ -22,10 +22,6 @@ enum err message_check_reserved(const struct params *params, const char *const *
 /* Copies a string or integer that a server reported; any other value is omitted. */
 void message_copy_value(struct json *json, const char *key, const struct jv *value);
 
-/* Copies bytes as one line of whole UTF-8 characters, truncated to fit; control characters and invalid
- * bytes become spaces, secrets (core/secret.h) SECRET_MARK. */
-void message_one_line(char *to, size_t size, const char *bytes, size_t length);
-
 /* The error message in an object, in any of the forms that servers use: {"error":{"message":...}},
  * {"error":"..."}, {"message":...}, {"detail":...}.  NULL when it holds no error. */
 const char *message_error(const struct jv *object);

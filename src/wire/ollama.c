@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/secret.h"
 #include "port/json_read.h"
 #include "wire/message.h"
 
@@ -14,7 +15,7 @@ static enum err read_error(struct completion_sink *sink, const struct jv *root)
         return ERR_OK;
     const char *text = message_error(root);
     char shown[160];
-    message_one_line(shown, sizeof shown, text, strlen(text));
+    secret_one_line(shown, sizeof shown, text, strlen(text));
     sink->completion->retryable = true; /* the model runner died, or GPU memory ran out */
     return err_set(sink->why, ERR_IO, "%s failed: %s", sink->server, shown);
 }
@@ -31,8 +32,8 @@ static void read_counts(const struct jv *root, struct completion *completion)
                             NANOSECOND);
     const char *reason = jv_text(jv_get(root, "done_reason"));
     if (reason)
-        message_one_line(completion->finish_reason, sizeof completion->finish_reason, reason,
-                         strlen(reason));
+        secret_one_line(completion->finish_reason, sizeof completion->finish_reason, reason,
+                        strlen(reason));
 }
 
 static enum err read_object(struct ollama_response *response, const struct jv *root, nanos t)

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/secret.h"
 #include "port/json_read.h"
 #include "wire/message.h"
 
@@ -103,7 +104,7 @@ static enum err read_error(struct completion_sink *sink, const struct jv *root, 
     char shown[160];
     if (!text)
         text = MESSAGE_UNSPECIFIED_ERROR;
-    message_one_line(shown, sizeof shown, text, strlen(text));
+    secret_one_line(shown, sizeof shown, text, strlen(text));
     sink->completion->retryable = is_transient(jv_is_object(error) ? error : root);
     return err_set(sink->why, ERR_IO, "%s failed: %s", sink->server, shown);
 }
@@ -195,8 +196,8 @@ static enum err read_choice(struct completion_sink *sink, const struct jv *choic
         read_score(sink->completion, jv_get(choice, "logprobs"));
     const char *reason = jv_text(jv_get(choice, "finish_reason"));
     if (reason && *reason)
-        message_one_line(sink->completion->finish_reason, sizeof sink->completion->finish_reason,
-                         reason, strlen(reason));
+        secret_one_line(sink->completion->finish_reason, sizeof sink->completion->finish_reason,
+                        reason, strlen(reason));
     return err;
 }
 
