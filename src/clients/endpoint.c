@@ -185,9 +185,9 @@ static void read_message(char *message, size_t size, const struct text *body)
     jv_free(tree);
 }
 
-enum err endpoint_status_error(const struct endpoint *endpoint,
-                               const struct http_response *response, struct completion *out,
-                               struct error *why)
+/* `out` may be NULL. */
+static enum err status_error(const struct endpoint *endpoint, const struct http_response *response,
+                             struct completion *out, struct error *why)
 {
     int status = response->status;
     char message[180];
@@ -226,7 +226,7 @@ enum err endpoint_reply_error(const struct endpoint *endpoint, const struct clie
                               struct error *why)
 {
     struct error cause = {0};
-    enum err err = endpoint_status_error(endpoint, response, out, &cause);
+    enum err err = status_error(endpoint, response, out, &cause);
     if (request->tool_count > 0 &&
         is_tool_refusal(response->status, text_get(&response->error_body))) {
         out->rejects_tools = true;
@@ -271,7 +271,7 @@ enum err endpoint_get(struct endpoint *endpoint, const char *url, nanos timeout,
     if (err)
         err = transport_error(endpoint, err, answer, &cause, why);
     else if (answer->status < 200 || answer->status > 299)
-        err = endpoint_status_error(endpoint, answer, NULL, why);
+        err = status_error(endpoint, answer, NULL, why);
     else
         err = parse_document(endpoint, url, &body, out, why);
     text_release(&body);

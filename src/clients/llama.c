@@ -15,7 +15,6 @@
 #include "engine/shipped.h"
 #include "engine/stop_filter.h"
 #include "port/json_read.h"
-#include "wire/tool_text.h"
 
 enum { DEFAULT_CONTEXT = 4096, DEFAULT_MAX_TOKENS = 512 };
 
@@ -227,9 +226,10 @@ static void release_request(struct request_params *request)
     *request = (struct request_params){0};
 }
 
-static enum err read_request(const struct params *params, struct request_params *out,
+static enum err read_request(const struct client_request *request, struct request_params *out,
                              struct error *why)
 {
+    const struct params *params = request->params;
     *out = (struct request_params){0};
     enum err err = params_check(params, REQUEST_PARAMS, "client llama", why);
     if (!err)
@@ -239,6 +239,8 @@ static enum err read_request(const struct params *params, struct request_params 
     const char *stop = params_get(params, "stop");
     if (!err && stop)
         err = read_stops(out, stop, why);
+    if (!err && request->tool_count > 0)
+        err = add_stop(out, tool_text_stop(TOOL_TEXT_HERMES), why);
     if (err)
         release_request(out);
     return err;
@@ -614,7 +616,7 @@ static enum err llama_ask(struct client *client, const struct client_request *re
     struct generation g = {.llama = client->state, .request = request, .out = out};
     completion_init(out);
     out->sent = clock_now();
-    enum err err = read_request(request->params, &g.params, why);
+    enum err err = read_request(request, &g.params, why);
     if (!err && request->cancel && atomic_load(request->cancel))
         err = err_set(why, ERR_INTERRUPTED, "llama: the request was canceled");
     if (!err)

@@ -7,7 +7,6 @@
 #include "core/grow.h"
 #include "core/hash.h"
 #include "core/json.h"
-#include "port/json_read.h"
 
 /* ---- calls ---- */
 
@@ -142,27 +141,9 @@ void chat_write_plain(const struct chat *chat, struct text *out)
 
 /* ---- JSON ---- */
 
-/* The arguments as compact JSON of an object. */
-static void add_object(const char *arguments, struct text *out)
-{
-    struct jv *tree = NULL;
-    bool is_object = !jv_parse(arguments, strlen(arguments), &tree, NULL) && jv_is_object(tree) &&
-                     !jv_print(tree, out);
-    jv_free(tree);
-    if (is_object)
-        return;
-    struct json json;
-    text_clear(out);
-    json_init(&json, out, false);
-    json_object(&json, NULL);
-    json_string(&json, "input", arguments);
-    json_object_end(&json);
-}
-
 static void write_call(struct json *json, enum chat_dialect dialect, const struct tool_call *call)
 {
-    struct text object = {0};
-    add_object(text_get(&call->arguments), &object);
+    const char *arguments = text_get(&call->arguments);
     json_object(json, NULL);
     json_string(json, "id", call->id);
     if (dialect == CHAT_OPENAI)
@@ -170,13 +151,11 @@ static void write_call(struct json *json, enum chat_dialect dialect, const struc
     json_object(json, "function");
     json_string(json, "name", call->name);
     if (dialect == CHAT_OPENAI)
-        json_string(json, "arguments", text_get(&object));
+        json_string(json, "arguments", arguments);
     else
-        json_raw(json, "arguments", text_get(&object));
+        json_raw(json, "arguments", arguments);
     json_object_end(json);
     json_object_end(json);
-    json->out->failed = json->out->failed || object.failed;
-    text_release(&object);
 }
 
 static void write_message(struct json *json, enum chat_dialect dialect,

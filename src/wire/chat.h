@@ -1,5 +1,5 @@
-/* A conversation with a model: messages with roles, the tools that the model may call, its calls of them, and their
- * JSON in requests of OpenAI's and Ollama's API.
+/* A conversation with a model: messages with roles, the tools that the model may call, its calls of them; their JSON in
+ * requests of OpenAI's and Ollama's API (chat.c), and their form in plain text (tool_text.c).
  *
  * Ownership: a struct chat owns its messages and a struct tool_calls its calls: zero-initialize, release when done.
  * What is added to either is copied.  A struct chat_tool borrows its strings. */
@@ -25,7 +25,7 @@ struct chat_tool {
 struct tool_call {
     char *id;              /* pairs the call with its result; unique in a conversation */
     char *name;            /* as the model wrote it: there need not be such a tool */
-    struct text arguments; /* JSON of an object; what the model wrote where that is not JSON */
+    struct text arguments; /* JSON of an object, always, once complete */
     int64_t index;         /* by which a stream continues it; -1 without */
 };
 
@@ -77,7 +77,7 @@ void chat_write_plain(const struct chat *chat, struct text *out);
 
 enum chat_dialect { CHAT_OPENAI, CHAT_OLLAMA };
 
-/* "messages".  Arguments that are not a JSON object are sent as {"input": TEXT}: servers fail on anything else. */
+/* "messages". */
 void chat_write(struct json *json, enum chat_dialect dialect, const struct chat *chat);
 
 /* "tools", in the form that both APIs share; nothing without any. */
@@ -85,5 +85,28 @@ void chat_write_tools(struct json *json, const struct chat_tool *tools, size_t c
 
 /* One tool, {"type":"function","function":{...}}, as an item of the open array. */
 void chat_write_tool(struct json *json, const struct chat_tool *tool);
+
+/* ---- tools in text ---- */
+
+/* For models and services without an interface for tools: a conversation with tools becomes one of system, user and
+ * assistant texts, and calls are read from what the model writes.  Hermes is the form of many models' chat templates
+ * (Hermes, Qwen, SmolLM2): <tool_call>{"name":...}</tool_call>.  ReAct is for models that were trained for none: lines
+ * of Thought, Action, Action Input, Observation, Final Answer. */
+enum tool_text { TOOL_TEXT_HERMES, TOOL_TEXT_REACT };
+
+/* Appends the conversation to *out: tools described in the system message, calls in the assistant's text, results in
+ * the user's messages. */
+enum err tool_text_render(enum tool_text form, const struct chat *chat,
+                          const struct chat_tool *tools, size_t count, struct chat *out) MUST_USE;
+
+/* Appends the calls in a model's text to *calls, without ids (tool_calls_identify makes them), and the rest to *answer:
+ * the final answer without its label where there are no calls, else what was said before them.  Models are sloppy:
+ * both forms are read in either, and bare JSON of a call of a known tool; arguments that are not JSON go to the tool's
+ * first parameter; what follows an invented observation is dropped. */
+enum err tool_text_parse(const char *text, const struct chat_tool *tools, size_t count,
+                         struct text *answer, struct tool_calls *calls) MUST_USE;
+
+/* The stop string of a request in that form, at which the model would invent a tool's result. */
+const char *tool_text_stop(enum tool_text form);
 
 #endif

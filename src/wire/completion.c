@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/json.h"
 #include "core/secret.h"
 #include "port/json_read.h"
 
@@ -199,6 +200,27 @@ enum err completion_sink_calls(struct completion_sink *sink, const struct jv *ca
     return err;
 }
 
+/* What the model wrote need not be JSON of an object, but servers and tools fail on anything else. */
+static enum err settle_arguments(struct text *arguments)
+{
+    struct jv *tree = NULL;
+    struct text object = {0};
+    struct json json;
+    bool is_object =
+        !jv_parse(text_get(arguments), arguments->length, &tree, NULL) && jv_is_object(tree);
+    jv_free(tree);
+    if (is_object)
+        return ERR_OK;
+    json_init(&json, &object, false);
+    json_object(&json, NULL);
+    if (arguments->length > 0)
+        json_string(&json, "input", text_get(arguments));
+    json_object_end(&json);
+    text_release(arguments);
+    *arguments = object;
+    return object.failed ? ERR_NO_MEMORY : ERR_OK;
+}
+
 enum err completion_sink_finish(struct completion_sink *sink)
 {
     struct tool_calls *calls = &sink->completion->calls;
@@ -207,9 +229,7 @@ enum err completion_sink_finish(struct completion_sink *sink)
         if (!*call->name)
             return err_set(sink->why, ERR_BAD_VALUE, "%s sent a tool call without a name",
                            sink->server);
-        if (call->arguments.length == 0)
-            text_add(&call->arguments, "{}");
-        if (call->arguments.failed)
+        if (settle_arguments(&call->arguments))
             return no_room(sink, ERR_NO_MEMORY);
     }
     enum err err = tool_calls_identify(calls, (uint64_t)sink->completion->sent);

@@ -81,7 +81,8 @@ enum err completion_sink_reasoning(struct completion_sink *sink, const char *pie
 /* "tool_calls": whole calls, or the pieces of them that a stream sends, which `index` and `id` join. */
 enum err completion_sink_calls(struct completion_sink *sink, const struct jv *calls, nanos t)
     MUST_USE;
-/* The completion is complete: gives ids to calls that have none.  ERR_BAD_VALUE for one without a name. */
+/* The completion is complete: calls that have no id get one, arguments that are not JSON of an object become
+ * {"input": TEXT}.  ERR_BAD_VALUE for a call without a name. */
 enum err completion_sink_finish(struct completion_sink *sink) MUST_USE;
 
 /* ERR_BAD_VALUE that quotes the beginning of what could not be parsed. */

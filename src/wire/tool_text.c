@@ -1,5 +1,5 @@
 /* Tools in text: how a conversation is written, and how calls are found in what a model makes of it. */
-#include "wire/tool_text.h"
+#include "wire/chat.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -83,17 +83,11 @@ static void write_call(enum tool_text form, const struct tool_call *call, struct
         return;
     }
     struct json json;
-    struct jv *tree = NULL;
-    bool is_json = !jv_parse(arguments, strlen(arguments), &tree, NULL);
-    jv_free(tree);
     text_addf(out, "%s%s\n", out->length ? "\n" : "", CALL_BEGIN);
     json_init(&json, out, false);
     json_object(&json, NULL);
     json_string(&json, "name", call->name);
-    if (is_json)
-        json_raw(&json, "arguments", arguments);
-    else
-        json_string(&json, "arguments", arguments);
+    json_raw(&json, "arguments", arguments);
     json_object_end(&json);
     text_addf(out, "\n%s", CALL_END);
 }
