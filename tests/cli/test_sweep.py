@@ -198,6 +198,21 @@ class Results(SweepTest):
             self.assertEqual(str(summary["profiler_config"]["max_concurrency"]), attempt["settings"]["a"])
             self.assertEqual(summary["run_kind"], "profile")
 
+    def test_the_latency_of_profiles_is_optimized(self):
+        machine = Nvidia("power 0 constant 300")
+        self.addCleanup(machine.close)
+        self.sweep("--profile", "--knob", "a=1,400", "-q", machine=machine,
+                   command=["--client", "null", "--model", "m", "--dataset", "builtin", "--max-queries", "5", "--idle", "0",
+                            "--client-param", "ttft_ms={a}", "--client-param", "tokens=3"])
+        for percentile, setting in (("p50", "a=1"), ("mean", "a=1"), ("p99", None)):
+            done = ipw(None, "optimize", self.directory(), "--slo-ttft-ms", "300", "--slo-percentile", percentile,
+                       "--baseline", "a=400", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = json.loads(done.stdout)["recommended"]
+            self.assertEqual(found and found["setting"], setting)
+            if found:
+                self.assertLess(found["latency_s"]["ttft"]["value"], 0.3)
+
 
 class ControlTest(SweepTest):
     # Notes what the card is set to while the command runs.
