@@ -583,8 +583,9 @@ static void add_double(struct text *out, double number)
     text_add(out, digits);
 }
 
-static enum err calculate(void *state, const struct tool_spec *spec, const struct tool_call *call,
-                          struct tool_result *out, struct error *why)
+static enum err calculate(void *state, const struct tool_spec *spec,
+                          const struct tool_request *call, struct tool_result *out,
+                          struct error *why)
 {
     (void)state, (void)spec, (void)why;
     const char *expression = tool_argument(call, "expression", out);

@@ -68,7 +68,7 @@ static int open_folder(int at, const char *part, bool create)
 }
 
 /* Opens what the path names; -1 after tool_fail.  `create` makes the folders above it. */
-static int open_below(const struct tool_call *call, const char *path, int flags, bool create,
+static int open_below(const struct tool_request *call, const char *path, int flags, bool create,
                       struct tool_result *out)
 {
     char part[PART_MAX + 1], next[PART_MAX + 1];
@@ -154,8 +154,9 @@ static void read_file(int fd, const char *path, size_t limit, struct tool_result
         refuse(out, path, errno);
 }
 
-static enum err read_call(void *state, const struct tool_spec *spec, const struct tool_call *call,
-                          struct tool_result *out, struct error *why)
+static enum err read_call(void *state, const struct tool_spec *spec,
+                          const struct tool_request *call, struct tool_result *out,
+                          struct error *why)
 {
     (void)state, (void)spec, (void)why;
     struct stat found;
@@ -188,8 +189,9 @@ const struct tool_driver tool_file_read = {
 
 /* ---- writing ---- */
 
-static enum err write_call(void *state, const struct tool_spec *spec, const struct tool_call *call,
-                           struct tool_result *out, struct error *why)
+static enum err write_call(void *state, const struct tool_spec *spec,
+                           const struct tool_request *call, struct tool_result *out,
+                           struct error *why)
 {
     (void)state, (void)spec, (void)why;
     struct stat found;

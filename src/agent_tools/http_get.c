@@ -87,7 +87,7 @@ static enum err take(void *context, const char *bytes, size_t length, nanos t)
                                              : ERR_OK;
 }
 
-static enum err fetch(const struct http_get *get, const char *url, const struct tool_call *call,
+static enum err fetch(const struct http_get *get, const char *url, const struct tool_request *call,
                       struct tool_result *out, struct error *why)
 {
     struct http *http;
@@ -115,7 +115,7 @@ static enum err fetch(const struct http_get *get, const char *url, const struct 
     return err;
 }
 
-static enum err get_call(void *state, const struct tool_spec *spec, const struct tool_call *call,
+static enum err get_call(void *state, const struct tool_spec *spec, const struct tool_request *call,
                          struct tool_result *out, struct error *why)
 {
     const struct http_get *get = state;

@@ -674,7 +674,7 @@ static enum err show_result(const struct jv *result, struct tool_result *out, st
 }
 
 static enum err call_server(struct server *server, const char *own_name,
-                            const struct tool_call *call, struct tool_result *out,
+                            const struct tool_request *call, struct tool_result *out,
                             struct error *why)
 {
     struct text params = {0};
@@ -702,7 +702,7 @@ static enum err call_server(struct server *server, const char *own_name,
     return err;
 }
 
-static enum err mcp_call(void *state, const struct tool_spec *spec, const struct tool_call *call,
+static enum err mcp_call(void *state, const struct tool_spec *spec, const struct tool_request *call,
                          struct tool_result *out, struct error *why)
 {
     struct mcp *mcp = state;

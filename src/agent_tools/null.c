@@ -46,8 +46,9 @@ static void null_close(void *state)
     free(((struct null *)state)->output);
 }
 
-static enum err null_call(void *state, const struct tool_spec *spec, const struct tool_call *call,
-                          struct tool_result *out, struct error *why)
+static enum err null_call(void *state, const struct tool_spec *spec,
+                          const struct tool_request *call, struct tool_result *out,
+                          struct error *why)
 {
     const struct null *null = state;
     nanos start = clock_now(), until = start + null->delay;
@@ -82,8 +83,9 @@ const struct tool_driver tool_null = {
     .call = null_call,
 };
 
-static enum err think_call(void *state, const struct tool_spec *spec, const struct tool_call *call,
-                           struct tool_result *out, struct error *why)
+static enum err think_call(void *state, const struct tool_spec *spec,
+                           const struct tool_request *call, struct tool_result *out,
+                           struct error *why)
 {
     (void)state, (void)spec, (void)why;
     if (tool_argument(call, "thought", out))

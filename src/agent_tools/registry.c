@@ -2,8 +2,6 @@
  * output that is valid UTF-8 and not longer than its limit. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,35 +29,6 @@ struct tool_box {
     const struct tool_driver *driver;
     void *state;
 };
-
-/* ---- for drivers ---- */
-
-void tool_result_release(struct tool_result *result)
-{
-    text_release(&result->output);
-}
-
-enum err tool_fail(struct tool_result *out, const char *format, ...)
-{
-    char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    text_clear(&out->output);
-    text_addf(&out->output, "Error: %s", line);
-    out->is_error = true;
-    return ERR_OK;
-}
-
-const char *tool_argument(const struct tool_call *call, const char *key, struct tool_result *out)
-{
-    const struct jv *value = jv_get(call->arguments, key);
-    const char *string = jv_text(value);
-    if (!string)
-        tool_fail(out, value ? "argument '%s' must be a string" : "missing argument '%s'", key);
-    return string;
-}
 
 /* ---- opening ---- */
 
@@ -340,7 +309,7 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
         tool_fail(out, "the arguments must be a JSON object");
     } else {
         const struct tool_box *box = &set->boxes[tool->box];
-        const struct tool_call call = {
+        const struct tool_request call = {
             .arguments = tree,
             .workspace = &session->workspace,
             .session = session->states[tool->box],

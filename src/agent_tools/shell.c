@@ -34,7 +34,7 @@ static enum err open_program(const char *name, const struct tool_config *config,
     return err;
 }
 
-static void describe_end(const struct subprocess_result *result, const struct tool_call *call,
+static void describe_end(const struct subprocess_result *result, const struct tool_request *call,
                          struct tool_result *out)
 {
     out->cpu_s = result->end.cpu_s;
@@ -52,7 +52,7 @@ static void describe_end(const struct subprocess_result *result, const struct to
 }
 
 static enum err run_program(const struct program *program, const char *const argv[],
-                            const struct tool_call *call, struct tool_result *out,
+                            const struct tool_request *call, struct tool_result *out,
                             struct error *why)
 {
     enum { NOTE = 64 }; /* room for how it ended, within the limit of the output */
@@ -98,8 +98,9 @@ static enum err shell_open(const struct tool_config *config, void *state, struct
     return open_program("sh", config, state, why);
 }
 
-static enum err shell_call(void *state, const struct tool_spec *spec, const struct tool_call *call,
-                           struct tool_result *out, struct error *why)
+static enum err shell_call(void *state, const struct tool_spec *spec,
+                           const struct tool_request *call, struct tool_result *out,
+                           struct error *why)
 {
     const struct program *program = state;
     const char *command = tool_argument(call, "command", out);
@@ -138,8 +139,9 @@ static enum err python_open(const struct tool_config *config, void *state, struc
     return open_program("python3", config, state, why);
 }
 
-static enum err python_call(void *state, const struct tool_spec *spec, const struct tool_call *call,
-                            struct tool_result *out, struct error *why)
+static enum err python_call(void *state, const struct tool_spec *spec,
+                            const struct tool_request *call, struct tool_result *out,
+                            struct error *why)
 {
     const struct program *program = state;
     const char *code = tool_argument(call, "code", out);

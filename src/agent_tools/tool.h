@@ -36,7 +36,7 @@ struct workspace {
     char path[1024];
 };
 
-struct tool_call {
+struct tool_request {
     const struct jv *arguments; /* an object */
     const struct workspace *workspace;
     void *session;             /* what the driver's begin returned; NULL */
@@ -86,7 +86,7 @@ struct tool_driver {
 
     /* ERR_OK whenever there is a result, of failure too; an error only when the call itself could not be made (out of
      * memory, canceled).  *out is zeroed with cpu_s unknown. */
-    enum err (*call)(void *state, const struct tool_spec *spec, const struct tool_call *call,
+    enum err (*call)(void *state, const struct tool_spec *spec, const struct tool_request *call,
                      struct tool_result *out, struct error *why);
 };
 
@@ -146,6 +146,7 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
 enum err tool_fail(struct tool_result *out, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* A string argument, or NULL after tool_fail. */
-const char *tool_argument(const struct tool_call *call, const char *key, struct tool_result *out);
+const char *tool_argument(const struct tool_request *call, const char *key,
+                          struct tool_result *out);
 
 #endif
