@@ -154,7 +154,7 @@ static int fit_main(const char **words, size_t count)
         err = write_model(o->output, &model, &why);
     int code = err ? fail(err, &why) : report_fit(o, &data, &model);
     freq_model_release(&model);
-    freq_data_release(&data);
+    power_options_release(&data);
     return code;
 }
 
@@ -344,7 +344,7 @@ static int validate_main(const char **words, size_t count)
     code = err ? fail(err, &why) : report_validation(&v);
     for (size_t i = 0; i < v.count; i++)
         freq_validation_release(&v.results[i]);
-    freq_data_release(&data);
+    power_options_release(&data);
     return code;
 }
 

@@ -551,11 +551,6 @@ enum err http_perform(struct http *http, const struct http_request *request,
     return err;
 }
 
-void http_response_release(struct http_response *response)
-{
-    text_release(&response->error_body);
-}
-
 /* ---- a whole body ---- */
 
 struct fetch {

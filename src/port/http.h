@@ -56,7 +56,10 @@ void http_close(struct http *http);
  * case. */
 enum err http_perform(struct http *http, const struct http_request *request,
                       struct http_response *out, struct error *why) MUST_USE;
-void http_response_release(struct http_response *response);
+static inline void http_response_release(struct http_response *response)
+{
+    text_release(&response->error_body);
+}
 
 /* A GET whose whole body replaces *body; more than `limit` bytes are ERR_BAD_VALUE.  Check the status: the body of a
  * response that is not 2xx is in out->error_body. */
