@@ -112,7 +112,9 @@ static void the_chat_template_can_be_switched_off(void **state)
     ASK(off, "chat=off", "max_tokens=1");
     assert_int_equal(off.reply.prompt_tokens, tokens.count);
     tokens.count = 0;
-    assert_int_equal(engine_apply_chat_template(model, NULL, PROMPT, &text, NULL), ERR_OK);
+    assert_int_equal(
+        engine_apply_chat_template(model, &(struct engine_message){"user", PROMPT}, 1, &text, NULL),
+        ERR_OK);
     assert_int_equal(
         engine_tokenize(model, text_get(&text), text.length, true, true, &tokens, NULL), ERR_OK);
     ASK(on, "chat=on", "max_tokens=1");

@@ -267,7 +267,6 @@ static void content_is_found_in_every_dialect(void **state)
          "\"text\":\"r\"}]},{\"type\":\"text\",\"text\":\"a\"}]}}",
          "a", "r"},
         {"{\"delta\":{\"refusal\":\"no\"}}", "no", ""},
-        {"{\"delta\":{\"tool_calls\":[{\"function\":{\"arguments\":\"x\"}}]}}", "", ""},
         {"{\"delta\":{\"content\":\"a\\u0000b\"}}",
          "a\xEF\xBF\xBD"
          "b",

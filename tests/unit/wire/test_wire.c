@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/secret.h"
 #include "core/text.h"
 #include "port/json_read.h"
 #include "support/inference.h"
@@ -284,7 +285,7 @@ static void a_server_message_fits_one_line(void **state)
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         char shown[32];
-        message_one_line(shown, CASES[i].size, CASES[i].bytes, strlen(CASES[i].bytes));
+        secret_one_line(shown, CASES[i].size, CASES[i].bytes, strlen(CASES[i].bytes));
         assert_string_equal(shown, CASES[i].expected);
     }
 }
