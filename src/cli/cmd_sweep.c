@@ -29,7 +29,7 @@ struct sweep_options {
     struct option_list knobs;
     bool paired, profile, control, restore, dry_run, json, quiet;
     unsigned repeats, most_repeats, warmups, reruns;
-    double until_pct, cooldown_s, cooldown_c, seed, least_mhz;
+    double until_pct, cooldown_s, cooldown_c, cooldown_min_c, cooldown_limit_s, seed, least_mhz;
     const char *output_dir, *resume, *list, *mode, *objective;
     unsigned probes;
     bool retry_failed;
@@ -42,6 +42,8 @@ struct sweep_options {
     {.until_pct = UNKNOWN,                                                                         \
      .reruns = UINT_MAX,                                                                           \
      .cooldown_c = UNKNOWN,                                                                        \
+     .cooldown_min_c = UNKNOWN,                                                                    \
+     .cooldown_limit_s = UNKNOWN,                                                                  \
      .cooldown_s = UNKNOWN,                                                                        \
      .seed = UNKNOWN,                                                                              \
      .least_mhz = UNKNOWN}
@@ -204,6 +206,8 @@ static enum err set_how(struct sweep *sweep)
     sweep->reruns = args.reruns;
     sweep->cooldown_s = args.cooldown_s;
     sweep->cooldown_c = args.cooldown_c;
+    sweep->cooldown_min_c = args.cooldown_min_c;
+    sweep->cooldown_limit_s = args.cooldown_limit_s;
     sweep->started_at = seconds(clock_wall());
     sweep->starts = 1;
     sweep->seed = is_known(args.seed) ? (unsigned)args.seed : (unsigned)sweep->started_at;
@@ -282,14 +286,19 @@ static bool add_step(void *context, const struct sweep *sweep, const struct swee
     return out->failed;
 }
 
-/* Of a sweep that has measured nothing yet, only the pauses are known. */
-static void add_expected(const struct sweep *sweep, size_t left, double left_s, struct text *out)
+/* Of a sweep that has measured nothing yet, and of whose work nothing is known, only the pauses are. */
+static void add_expected(const struct sweep *sweep, size_t left, double left_s, const char *from,
+                         struct text *out)
 {
     char cell[FORMAT_MAX];
     double pause_s = args.measure.idle_s + (sweep->cooldown_s > 0 ? sweep->cooldown_s : 0);
     text_add(out, "expected time: ");
     if (is_known(left_s))
-        text_addf(out, "%s\n", format_duration(cell, left_s));
+        text_addf(out, "%s%s%s%s%s\n", format_duration(cell, left_s), from[0] ? ", by " : "", from,
+                  is_known(sweep->until_pct) ? ", without repeats of --until-pct" : "",
+                  is_known(sweep->cooldown_c) && !sweep->count
+                      ? ", without cooling down to --cooldown-c"
+                      : "");
     else if (pause_s > 0)
         text_addf(out,
                   "%s of idle power and cool-down, and the commands: unknown until the first "
@@ -301,18 +310,22 @@ static void add_expected(const struct sweep *sweep, size_t left, double left_s, 
 
 static int show_plan(struct sweep *sweep)
 {
-    struct text out = {0};
+    struct text out = {0}, from = {0};
     double left_s;
+    bool unknown = !sweep->count &&
+                   sweep_expect_from(sweep, args.output_dir ? args.output_dir : "runs", &from);
     size_t left = sweep_left(sweep, &left_s);
     text_addf(&out, "%zu settings, %zu attempts to make, seed %u\n", sweep->point_count, left,
               sweep->seed);
     if (sweep->control && !sweep->uncontrolled)
         text_add(&out, "sets clocks or the power limit of the GPU, which needs root\n");
-    sweep->until_pct = UNKNOWN; /* how many more repeats there will be is not known */
-    sweep_each(sweep, add_step, &out);
-    add_expected(sweep, left, left_s, &out);
-    int code = out.failed ? complain(EXIT_FAILED, "out of memory") : put_output(&out);
+    struct sweep once = *sweep;
+    once.until_pct = UNKNOWN; /* how many more repeats there will be is not known */
+    sweep_each(&once, add_step, &out);
+    add_expected(sweep, left, left_s, text_get(&from), &out);
+    int code = out.failed || unknown ? complain(EXIT_FAILED, "out of memory") : put_output(&out);
     text_release(&out);
+    text_release(&from);
     return code;
 }
 
@@ -353,9 +366,17 @@ static void show_begin(void *context, const struct sweep *sweep, const struct sw
 static void show_cool(void *context, const struct sweep *sweep, double celsius)
 {
     (void)context;
-    if (!args.quiet)
-        tell("ipw sweep: the GPU is at %.0f °C: waits until it is at %g °C, at most 10 minutes\n",
-             celsius, sweep->cooldown_c);
+    double limit_s =
+        is_known(sweep->cooldown_limit_s) ? sweep->cooldown_limit_s : SWEEP_COOLDOWN_LIMIT_S;
+    if (args.quiet)
+        return;
+    if (celsius < sweep->cooldown_min_c)
+        tell("ipw sweep: the GPU is at %.0f °C: runs unmeasured until it is at %g °C, for at most "
+             "%g s\n",
+             celsius, sweep->cooldown_min_c, limit_s);
+    else
+        tell("ipw sweep: the GPU is at %.0f °C: waits until it is at %g °C, at most %g s\n",
+             celsius, sweep->cooldown_c, limit_s);
 }
 
 static void show_end(void *context, const struct sweep *sweep, const struct sweep_attempt *attempt)
@@ -436,7 +457,7 @@ static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_cont
     return err;
 }
 
-/* A plan may be made where there is no GPU, or none that may be controlled: that is said. */
+/* A plan may be made where there is no GPU, or none that may be controlled, which is reported. */
 static enum err check_plan(const struct sweep *sweep, struct error *why)
 {
     struct error reason = {0};
@@ -692,7 +713,11 @@ static const struct option_row ROWS[] = {
     {.name = "reruns", .type = OPTION_COUNT, .target = &args.reruns, .value = "N",
      .help = "repeat a throttled or off-target attempt at most N times (default: 2)", .most = 1000},
     {.name = "cooldown-c", .type = OPTION_NUMBER, .target = &args.cooldown_c, .value = "C",
-     .help = "first wait until the GPU is at C degrees or less, 10 minutes at most", .least = 0, .most = 150},
+     .help = "first wait until the GPU is at C degrees or less", .least = 0, .most = 150},
+    {.name = "cooldown-min-c", .type = OPTION_NUMBER, .target = &args.cooldown_min_c, .value = "C",
+     .help = "and where it is colder than C, run unmeasured first", .least = 0, .most = 150},
+    {.name = "cooldown-limit-s", .type = OPTION_NUMBER, .target = &args.cooldown_limit_s, .value = "S",
+     .help = "for at most S seconds (default: 600)", .least = 0, .most = 86400},
     {.name = "cooldown-s", .type = OPTION_NUMBER, .target = &args.cooldown_s, .value = "S",
      .help = "wait S seconds between attempts", .least = 0, .most = 86400},
     IDLE_OPTION_ROW(args.measure, "measure idle power first, S seconds, each time", 0.05),
@@ -743,10 +768,13 @@ static const char *first_given(const char *const *names)
 static int check_given(void)
 {
     static const char *const RECORDED[] = {
-        "knob",      "paired",     "list",       "mode",           "min-clock",   "probes",
-        "objective", "profile",    "control",    "until-pct",      "max-repeats", "warmup",
-        "reruns",    "cooldown-c", "cooldown-s", "idle",           "seed",        "output-dir",
-        "devices",   "sensors",    "rate",       "require-energy", NULL};
+        "knob",      "paired",         "list",           "mode",
+        "min-clock", "probes",         "objective",      "profile",
+        "control",   "until-pct",      "max-repeats",    "warmup",
+        "reruns",    "cooldown-c",     "cooldown-s",     "idle",
+        "seed",      "output-dir",     "devices",        "sensors",
+        "rate",      "require-energy", "cooldown-min-c", "cooldown-limit-s",
+        NULL};
     static const char *const PROBE[] = {"probes", "objective", NULL};
     const char *name = args.resume || args.restore ? first_given(RECORDED) : NULL;
     if (args.restore && (name || args.resume))
@@ -759,6 +787,12 @@ static int check_given(void)
                         name);
     if (args.resume)
         return 0;
+    if ((is_known(args.cooldown_min_c) || is_known(args.cooldown_limit_s)) &&
+        !is_known(args.cooldown_c))
+        return complain(EXIT_USAGE, "--%s needs --cooldown-c",
+                        is_known(args.cooldown_min_c) ? "cooldown-min-c" : "cooldown-limit-s");
+    if (args.cooldown_min_c >= args.cooldown_c)
+        return complain(EXIT_USAGE, "--cooldown-min-c must be below --cooldown-c");
     name = first_given(PROBE);
     if (name && !(args.mode && mode_is("probe")))
         return complain(EXIT_USAGE, "--%s is for --mode probe", name);
