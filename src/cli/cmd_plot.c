@@ -48,7 +48,7 @@ struct plotting {
     char layers_place[PATH_LONGEST]; /* where all of them are drawn: beside the first */
     bool drawn[PLOTS_MOST];          /* by driver */
     struct error missed[PLOTS_MOST]; /* why not, by driver, for the current source */
-    struct text paths, notes;        /* notes that were told */
+    struct text paths, notes;        /* notes that were printed */
     bool broken;                     /* a plot could not be written: stop */
     bool failed;
 };

@@ -271,7 +271,7 @@ static enum err validate_all(struct validating *v, struct error *why)
                 continue;
             enum err err = freq_validate(v->kinds[m], &v->data->curves, &v->data->findings,
                                          &options, &v->results[v->count], why);
-            /* Of many, one that has no library, no activities or no second GPU is said and passed over. */
+            /* Of many, one that has no library, no activities or no second GPU is reported and skipped. */
             if ((err == ERR_NO_DATA || err == ERR_ABSENT) && !(is_one && v->is_named))
                 complain(0, "%s, %s left out: %s", v->kinds[m]->name,
                          freq_protocol_name(options.protocol), why->text);

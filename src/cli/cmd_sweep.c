@@ -458,7 +458,7 @@ static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_cont
     return err;
 }
 
-/* A plan may be made where there is no GPU, or none that may be controlled: that is said. */
+/* A plan may be made where there is no GPU, or none that may be controlled, which is reported. */
 static enum err check_plan(const struct sweep *sweep, struct error *why)
 {
     struct error reason = {0};

@@ -528,6 +528,8 @@ static enum err perform(struct exchange *x, struct error *why)
                 err_set(why, ERR_IO, "%s: more than %d redirections", x->url.server, REDIRECTS_MAX);
         else
             err = url_read(text_get(&target), &next, why);
+        if (!err && x->request->may_follow)
+            err = x->request->may_follow(x->request->context, &next, why);
         if (err)
             break;
         if (!url_same_origin(&x->url, &next))

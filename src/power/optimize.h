@@ -142,7 +142,7 @@ enum err setting_points_read(const struct setting_source *source, struct setting
                              struct error *why) MUST_USE;
 
 /* Takes the quality of the points from a CSV file with the columns setting (as points have it) and value: FID, CLIP
- * score, LPIPS ... computed elsewhere.  Rows of one setting are averaged; a setting that the file has not is unknown, one
+ * score, LPIPS ... computed elsewhere.  Rows of one setting are averaged; a setting that is not in the file is unknown, one
  * that nobody measured an error. */
 enum err setting_points_add_quality(const char *path, struct setting_points *points,
                                     struct error *why) MUST_USE;

@@ -21,7 +21,7 @@ enum { SWEEP_POINTS_MOST = 10000, SWEEP_COOLDOWN_LIMIT_S = 600 };
 enum err sweep_expand(const char *const *knobs, size_t count, bool paired, struct sweep *sweep,
                       struct error *why) MUST_USE;
 
-/* Of a CSV file: the names of the knobs, then a point a line.  ERR_USAGE names what is wrong, other errors why it cannot
+/* Of a CSV file: the names of the knobs, then one point per line.  ERR_USAGE names what is wrong, other errors why it cannot
  * be read. */
 enum err sweep_read_list(const char *path, struct sweep *sweep, struct error *why) MUST_USE;
 

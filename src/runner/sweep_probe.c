@@ -86,7 +86,7 @@ static enum err collect(const struct sweep *sweep, size_t knob, size_t first,
     return err;
 }
 
-/* The clock of the least E T^n that a model of the measurements predicts; UNKNOWN where it cannot be told. */
+/* The clock of the least E T^n that a model of the measurements predicts; UNKNOWN if it cannot be predicted. */
 static enum err predict_best(const struct freq_curves *curves, double exponent,
                              const double *clocks, size_t count, double *best, struct error *why)
 {

@@ -217,7 +217,7 @@ class Output(MachineTest):
             self.assertIn(line, text)
         self.assertNotIn("warm-up", self.on_a_terminal(machine, *words, "-q", "--", "true"))
 
-    def test_how_much_is_said(self):
+    def test_how_much_is_reported(self):
         machine = self.machine(Machine)
         for level in ("error", "warning", "note", "debug", "nonsense"):
             done = ipw(machine, "run", "--", "true", env={"IPW_LOG": level})

@@ -260,7 +260,7 @@ class Made(OptimizeTest):
             path = self.file(name + ".csv", ("freq_mhz", "energy_j", "time_s"), rows * times)
             first, *others = ipw(None, "optimize", "--input", path).stdout.splitlines()
             self.assertIn("1000 MHz measured 28.6 % less energy", first)
-            self.assertIn("cannot be told from noise", first)
+            self.assertIn("cannot be distinguished from noise", first)
             self.assertIn("apply, where repeats confirm it: sudo nvidia-smi -lgc 1000,1000", "\n".join(others))
             report = self.json("--input", path)
             self.assertIsNone(report["savings_pct"]["plus_minus"])
@@ -449,7 +449,7 @@ class Sweeps(OptimizeTest):
         rows = json.loads(done.stdout)[str(sweep)]["sweep"]["data"]["settings"]
         self.assertEqual([row["perplexity"] for row in rows], [14.0, 8.1, 8.0])
 
-    def test_bad_attempts_are_left_out_and_said(self):
+    def test_bad_attempts_are_left_out_and_reported(self):
         bad = [((1, 1), {"joules": 1, "seconds": 1, **why}) for why in
                ({"exit_code": 3}, {"flags": "background_cpu,throttled"}, {"flags": "off_target_clock"}, {"flags": "gpu_lost"})]
         report = self.json(self.knobs(more=bad))

@@ -346,7 +346,7 @@ class Control(ControlTest):
                 self.assertEqual(done.returncode, 0, done.stderr)
             self.setUp()
 
-    def test_a_restore_that_fails_is_said(self):
+    def test_a_restore_that_fails_is_reported(self):
         machine = self.machine("value throttle 0 0")
         lose = python("import os, sys; open(os.environ['IPW_FAKE_NVML'], 'a').write('fail nvmlDeviceResetGpuLockedClocks 0 15\\n')")
         done = self.sweep("--control", "--knob", "gpu-clock=510", command=lose, machine=machine, code=1)

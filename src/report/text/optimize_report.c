@@ -14,7 +14,7 @@
 enum { NAME_MAX_BYTES = 120, COMMAND_MAX = 1024 };
 
 /* How to learn whether a difference is one. */
-#define NOISE "cannot be told from noise (no repeats: `ipw sweep --repeat 3`)"
+#define NOISE "cannot be distinguished from noise (no repeats: `ipw sweep --repeat 3`)"
 
 static const struct optimize_point *best_of(const struct clock_choice *choice)
 {
