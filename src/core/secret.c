@@ -9,6 +9,7 @@
 
 #include "core/json.h"
 #include "core/text.h"
+#include "core/utf8.h"
 
 enum { SECRETS_MAX = 256, MARK_LENGTH = sizeof SECRET_MARK - 1 };
 
@@ -305,4 +306,33 @@ void secret_hide_json(struct text *json)
     text_add_bytes(&out, json->bytes + copied, json->length - copied);
     text_release(json);
     *json = out;
+}
+
+void secret_one_line(char *to, size_t size, const char *bytes, size_t length)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < length;) {
+        unsigned char c = (unsigned char)bytes[i];
+        size_t secret = secret_at(bytes + i, length - i); /* before it is cut */
+        if (secret) {
+            if (used + strlen(SECRET_MARK) >= size)
+                break;
+            memcpy(to + used, SECRET_MARK, strlen(SECRET_MARK));
+            used += strlen(SECRET_MARK);
+            i += secret;
+            continue;
+        }
+        size_t n = utf8_length(bytes + i, length - i);
+        if (used + (n ? n : 1) >= size)
+            break;
+        if (n == 0 || c < 0x20 || c == 0x7F) {
+            to[used++] = ' ';
+            i++;
+            continue;
+        }
+        memcpy(to + used, bytes + i, n);
+        used += n;
+        i += n;
+    }
+    to[used] = '\0';
 }

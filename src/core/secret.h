@@ -38,6 +38,10 @@ size_t secret_at(const char *bytes, size_t length);
 void secret_hide(char *string);
 void secret_hide_text(struct text *text);
 
+/* Copies text from outside as one line of whole UTF-8 characters, truncated to fit; control characters and invalid
+ * bytes become spaces, secrets SECRET_MARK. */
+void secret_one_line(char *to, size_t size, const char *bytes, size_t length);
+
 /* The same of JSON: keys stay as they are. */
 bool secret_in_json(const struct text *json);
 void secret_hide_json(struct text *json);

@@ -15,6 +15,7 @@
 #include "core/err.h"
 #include "core/params.h"
 
+struct jv;
 struct text;
 
 /* One question.  All strings are valid UTF-8, owned by the item, and never NULL after next; "" when the
@@ -30,6 +31,13 @@ struct item {
         output_length; /* tokens to be generated ("output_length" in the metadata); 0: not said */
 };
 void item_release(struct item *item);
+
+/* Its metadata as a tree, which jv_free frees; NULL when there is none. */
+struct jv *item_metadata(const struct item *item);
+
+/* Adds a field as text: "problem", "subject", "id", or a path in the metadata ("by.name"); false when the item has none
+ * of that name. */
+bool item_field(const struct item *item, const char *name, struct text *out);
 
 struct dataset {
     const struct dataset_driver *driver;

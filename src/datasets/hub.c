@@ -17,7 +17,6 @@
 #include "port/output.h"
 #include "port/thread.h"
 #include "port/url.h"
-#include "wire/message.h"
 
 /* ---- the server, which is public and often busy ---- */
 
@@ -119,7 +118,7 @@ static void add_message(const struct text *body, struct text *out)
     const char *error = jv_text(jv_get(reply, "error"));
     char line[140];
     if (error) {
-        message_one_line(line, sizeof line, error, strlen(error));
+        secret_one_line(line, sizeof line, error, strlen(error));
         text_addf(out, ": %s", line);
     }
     jv_free(reply);

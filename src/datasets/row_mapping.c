@@ -661,3 +661,38 @@ enum err row_mapping_apply(const struct row_mapping *mapping, const struct jv *r
         err_set(why, err, "out of memory");
     return err;
 }
+
+struct jv *item_metadata(const struct item *item)
+{
+    struct jv *tree = NULL;
+    if (!item->metadata || jv_available(NULL) ||
+        jv_parse(item->metadata, strlen(item->metadata), &tree, NULL))
+        return NULL;
+    return tree;
+}
+
+static bool metadata_field(const struct item *item, const char *path, struct text *out)
+{
+    struct jv *metadata = item_metadata(item);
+    const struct jv *value = jv_path(metadata, path);
+    bool found = !jv_is_null(value);
+    if (jv_text(value))
+        text_add(out, jv_text(value));
+    else if (found)
+        found = jv_print(value, out) == ERR_OK;
+    jv_free(metadata);
+    return found;
+}
+
+bool item_field(const struct item *item, const char *name, struct text *out)
+{
+    const struct {
+        const char *name, *value;
+    } OWN[] = {{"problem", item->problem}, {"subject", item->subject}, {"id", item->id}};
+    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
+        if (strcmp(name, OWN[i].name) == 0) {
+            text_add(out, OWN[i].value);
+            return true;
+        }
+    return metadata_field(item, name, out);
+}

@@ -7,11 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -63,7 +66,7 @@ static enum err check_file(const char *path, struct error *why)
 
 /* ---- trial load ---- */
 
-enum { TRIAL_CONTEXT = 64 }; /* tokens */
+enum { TRIAL_CONTEXT = 64, /* tokens */ TRIAL_STALL_S = 5, TRIAL_ATTEMPTS = 3 };
 
 /* First byte of the child's report; without a report, it died. */
 enum { TRIAL_FAILED = '-', TRIAL_PASSED = '+', TRIAL_ABORTED = '!' };
@@ -116,10 +119,38 @@ _Noreturn static void run_trial(const struct llama_api *api, const char *path, b
     _exit(0);
 }
 
-static void read_report(int from, char *to, size_t size)
+/* CPU time that the process has used, in ns; -1 where that is unknown. */
+static int64_t cpu_time_of(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec used;
+    if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &used))
+        return -1;
+    return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
+}
+
+/* Waits for something to read.  False: for TRIAL_STALL_S the child has neither reported nor used the CPU. */
+static bool wait_for_report(int from, pid_t child)
+{
+    int64_t used = -1;
+    for (int still = 0; still < TRIAL_STALL_S;) {
+        struct pollfd ready = {.fd = from, .events = POLLIN};
+        int n = poll(&ready, 1, 1000);
+        if (n > 0 || (n < 0 && errno != EINTR))
+            return true;
+        int64_t now = cpu_time_of(child);
+        still = now == used ? still + 1 : 0;
+        used = now;
+    }
+    return false;
+}
+
+/* False: the child stalls. */
+static bool read_report(int from, pid_t child, char *to, size_t size)
 {
     size_t used = 0;
-    for (;;) {
+    bool alive = true;
+    while ((alive = wait_for_report(from, child))) {
         /* The caller's lock is there so that one trial runs at a time.
          * NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection) */
         ssize_t n = read(from, to + used, size - 1 - used);
@@ -130,6 +161,7 @@ static void read_report(int from, char *to, size_t size)
         used += (size_t)n;
     }
     to[used] = '\0';
+    return alive;
 }
 
 static const char *or_unspecified(const char *message)
@@ -161,8 +193,9 @@ static enum err trial_result(const char *report, int status, const char *path, s
                    WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
-/* `has_gpu`: GPU libraries do not survive a fork, so only the vocabulary is tried then. */
-static enum err try_load(const struct llama_api *api, const char *path, bool has_gpu,
+/* `has_gpu`: GPU libraries do not survive a fork, so only the vocabulary is tried then.
+ * `stalled`: the child waited for a lock that another thread of ours held at the fork. */
+static enum err try_once(const struct llama_api *api, const char *path, bool has_gpu, bool *stalled,
                          struct error *why)
 {
     int pipe_ends[2];
@@ -175,18 +208,35 @@ static enum err try_load(const struct llama_api *api, const char *path, bool has
         run_trial(api, path, has_gpu);
     }
     close(pipe_ends[1]);
-    char report[256] = "";
-    enum err err = ERR_OK;
     if (child < 0) {
-        err = err_from_errno(errno);
-        err = err_set(why, err, "cannot fork to try the model: %s", err_text(err));
+        enum err err = err_from_errno(errno);
+        close(pipe_ends[0]);
+        return err_set(why, err, "cannot fork to try the model: %s", err_text(err));
     }
-    read_report(pipe_ends[0], report, sizeof report);
+    char report[256] = "";
+    *stalled = !read_report(pipe_ends[0], child, report, sizeof report);
     close(pipe_ends[0]);
+    if (*stalled)
+        kill(child, SIGKILL);
     int status = 0;
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
-    return err ? err : trial_result(report, status, path, why);
+    return *stalled ? ERR_OK : trial_result(report, status, path, why);
+}
+
+/* Threads of ours run at the fork, and not every allocator is safe to use after one (the sanitizers' is
+ * not).  The trial only protects this process: where it cannot be made, the model is loaded without. */
+static enum err try_load(const struct llama_api *api, const char *path, bool has_gpu,
+                         struct error *why)
+{
+    bool stalled = true;
+    enum err err = ERR_OK;
+    for (int attempt = 0; stalled && !err && attempt < TRIAL_ATTEMPTS; attempt++)
+        err = try_once(api, path, has_gpu, &stalled, why);
+    if (stalled && !err)
+        log_warn("%s: the trial load made no progress for %d s; loaded without it", path,
+                 TRIAL_STALL_S);
+    return err;
 }
 
 /* ---- threads that persist between graphs ---- */
@@ -268,6 +318,8 @@ static void read_facts(const struct llama_api *api, struct engine_model *model)
     facts->trained_context = api->llama_model_n_ctx_train(llama);
     facts->vocabulary = api->llama_vocab_n_tokens(model->vocabulary);
     facts->has_chat_template = model->chat_template != NULL;
+    facts->has_tool_call_tag =
+        facts->has_chat_template && strstr(model->chat_template, "<tool_call>");
     facts->begin = api->llama_vocab_get_add_bos(model->vocabulary)
                        ? api->llama_vocab_bos(model->vocabulary)
                        : -1;
@@ -510,23 +562,19 @@ bool engine_is_end(const struct engine_model *model, engine_token token)
     return engine_api()->llama_vocab_is_eog(model->vocabulary, token);
 }
 
-enum err engine_apply_chat_template(const struct engine_model *model, const char *system,
-                                    const char *prompt, struct text *out, struct error *why)
+/* Into a buffer that is large enough at the second attempt. */
+static enum err format_chat(const struct engine_model *model,
+                            const struct llama_chat_message *messages, size_t count, size_t size,
+                            struct text *out, struct error *why)
 {
-    if (!model->chat_template)
-        return err_set(why, ERR_UNSUPPORTED, "the model has no chat template");
-    const struct llama_chat_message messages[] = {{"system", system}, {"user", prompt}};
-    const struct llama_chat_message *first = system ? messages : messages + 1;
-    size_t count = system ? 2 : 1;
-    size_t size = strlen(prompt) + (system ? strlen(system) : 0) + 1024;
     for (int attempt = 0; attempt < 2; attempt++) {
         if (size > INT32_MAX)
             break;
         char *to = malloc(size);
         if (!to)
             return err_set(why, ERR_NO_MEMORY, "out of memory for a prompt");
-        int32_t length = engine_api()->llama_chat_apply_template(model->chat_template, first, count,
-                                                                 true, to, (int32_t)size);
+        int32_t length = engine_api()->llama_chat_apply_template(model->chat_template, messages,
+                                                                 count, true, to, (int32_t)size);
         bool fits = length >= 0 && (size_t)length <= size;
         if (fits)
             text_add_bytes(out, to, (size_t)length);
@@ -540,4 +588,23 @@ enum err engine_apply_chat_template(const struct engine_model *model, const char
     return err_set(why, ERR_UNSUPPORTED,
                    "llama.cpp cannot apply the model's chat template; set chat=off to send the "
                    "prompt unchanged");
+}
+
+enum err engine_apply_chat_template(const struct engine_model *model,
+                                    const struct engine_message *messages, size_t count,
+                                    struct text *out, struct error *why)
+{
+    size_t size = 1024;
+    if (!model->chat_template)
+        return err_set(why, ERR_UNSUPPORTED, "the model has no chat template");
+    struct llama_chat_message *list = calloc(count ? count : 1, sizeof *list);
+    if (!list)
+        return err_set(why, ERR_NO_MEMORY, "out of memory for a prompt");
+    for (size_t i = 0; i < count; i++) {
+        list[i] = (struct llama_chat_message){messages[i].role, messages[i].text};
+        size += strlen(messages[i].text) + 64;
+    }
+    enum err err = format_chat(model, list, count, size, out, why);
+    free(list);
+    return err;
 }

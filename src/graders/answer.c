@@ -62,14 +62,10 @@ enum err references_read(const struct params *params, char path[REFERENCES_PATH]
     return ERR_OK;
 }
 
-void references_open(struct references *references, const struct grading *what, const char *path)
+void references_find(struct references *references, const struct grading *what, const char *path)
 {
     *references = (struct references){.items = {what->expected}, .count = 1};
-    const char *metadata = what->metadata;
-    if (!metadata || jv_available(NULL) ||
-        jv_parse(metadata, strlen(metadata), &references->metadata, NULL))
-        return;
-    const struct jv *list = jv_path(references->metadata, path);
+    const struct jv *list = jv_path(what->metadata, path);
     if (!jv_is_array(list))
         return;
     for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
@@ -77,12 +73,6 @@ void references_open(struct references *references, const struct grading *what, 
         if (text && text[0] && references->count < REFERENCES_MAX)
             references->items[references->count++] = text;
     }
-}
-
-void references_release(struct references *references)
-{
-    jv_free(references->metadata);
-    *references = (struct references){0};
 }
 
 /* ---- reasoning ---- */

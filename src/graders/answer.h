@@ -1,12 +1,10 @@
 /* What graders have in common: writing a grade, the reference answers of an item, and a completion without
- * its reasoning.  A struct references owns the parsed metadata: references_release. */
+ * its reasoning.  A struct references owns nothing: it points into the item that is graded. */
 #ifndef IPW_GRADERS_ANSWER_H
 #define IPW_GRADERS_ANSWER_H
 
 #include "core/slice.h"
 #include "graders/grader.h"
-
-struct jv;
 
 /* ---- grades ---- */
 
@@ -26,20 +24,18 @@ enum { REFERENCES_MAX = 64, REFERENCES_PATH = 64 };
 struct references {
     const char *items[REFERENCES_MAX]; /* the expected answer first */
     unsigned count;
-    struct jv *metadata;
 };
 
 #define REFERENCES_PARAM                                                                           \
     {"references", "PATH", "path of further correct answers in the metadata (references)"}
 
-/* The parameter "references", for references_open. */
+/* The parameter "references", for references_find. */
 enum err references_read(const struct params *params, char path[REFERENCES_PATH], struct error *why)
     MUST_USE;
 
 /* `path` is that of an array of strings in the metadata, "answers.text".  Without metadata or array
  * there is only the expected answer; entries beyond REFERENCES_MAX are ignored. */
-void references_open(struct references *references, const struct grading *what, const char *path);
-void references_release(struct references *references);
+void references_find(struct references *references, const struct grading *what, const char *path);
 
 /* ---- reasoning ---- */
 

@@ -76,10 +76,8 @@ static enum err contains_grade(const void *state, const struct grading *what, st
 {
     const struct contains *contains = state;
     struct references references;
-    references_open(&references, what, contains->references);
-    enum err err = compare(contains, &references, slice_of(what->answer), out, why);
-    references_release(&references);
-    return err;
+    references_find(&references, what, contains->references);
+    return compare(contains, &references, slice_of(what->answer), out, why);
 }
 
 static const struct param_spec PARAMS[] = {

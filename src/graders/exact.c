@@ -65,10 +65,8 @@ static enum err exact_grade(const void *state, const struct grading *what, struc
 {
     const struct exact *exact = state;
     struct references references;
-    references_open(&references, what, exact->references);
-    enum err err = compare(exact, &references, slice_of(what->answer), out, why);
-    references_release(&references);
-    return err;
+    references_find(&references, what, exact->references);
+    return compare(exact, &references, slice_of(what->answer), out, why);
 }
 
 static const struct param_spec PARAMS[] = {

@@ -16,6 +16,7 @@
 #include "core/err.h"
 #include "core/params.h"
 
+struct jv;
 struct text;
 
 enum grade_verdict { VERDICT_NULL, VERDICT_FALSE, VERDICT_TRUE };
@@ -31,9 +32,9 @@ struct grade {
 
 struct grading {
     const char *problem;
-    const char *expected; /* "" when unknown */
-    const char *answer;   /* the model's; may be "" */
-    const char *metadata; /* the item's, one JSON object; may be NULL */
+    const char *expected;      /* "" when unknown */
+    const char *answer;        /* the model's; may be "" */
+    const struct jv *metadata; /* the item's; NULL for none */
 };
 
 /* A way to prompt a model, provided by the caller to a grader that needs a judge. */

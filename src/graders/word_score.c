@@ -113,9 +113,8 @@ enum err score_grade(const struct score_options *options, const struct grading *
     struct references references;
     struct error reason = {0};
     double score = 0;
-    references_open(&references, what, options->references);
+    references_find(&references, what, options->references);
     enum err err = score_of(answer, &references, &score, &reason);
-    references_release(&references);
     if (err == ERR_BAD_VALUE) {
         grade_null(out, "%s", reason.text);
         return ERR_OK;

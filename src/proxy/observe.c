@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/secret.h"
 #include "wire/message.h"
 
 enum { DOCUMENT_MAX = 16 * 1024 * 1024 };
@@ -36,7 +37,7 @@ enum proxy_kind observe_kind(const char *method, const char *path)
 void observe_label(char *to, size_t size, const char *value)
 {
     if (value)
-        message_one_line(to, size, value, strlen(value));
+        secret_one_line(to, size, value, strlen(value));
 }
 
 void observe_request(struct proxy_request *request, const char *path, const char *body,
@@ -49,7 +50,7 @@ void observe_request(struct proxy_request *request, const char *path, const char
     struct slice model = message_member(body, length, "model");
     struct slice stream = message_member(body, length, "stream");
     if (model.length > 2 && model.start[0] == '"')
-        message_one_line(request->model, sizeof request->model, model.start + 1, model.length - 2);
+        secret_one_line(request->model, sizeof request->model, model.start + 1, model.length - 2);
     request->is_stream =
         request->kind == PROXY_OLLAMA ? !slice_is(stream, "false") : slice_is(stream, "true");
 }
@@ -151,7 +152,7 @@ void observer_end(struct observer *observer, enum err transport, const char *why
     end_reading(observer, transport);
     if (transport) {
         request->err = transport;
-        message_one_line(request->why, sizeof request->why, why, strlen(why));
+        secret_one_line(request->why, sizeof request->why, why, strlen(why));
     } else if (status < 200 || status > 299) {
         request->err = ERR_IO;
         str_format(request->why, sizeof request->why, "the upstream server answered with status %d",

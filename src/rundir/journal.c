@@ -265,6 +265,34 @@ void journal_header_line(const struct journal_header *header, struct text *line)
     json_object_end(&json);
 }
 
+static enum err compare_setting(const struct jv *now, const struct jv *then,
+                                journal_differs *differs, void *context)
+{
+    struct text a = {0}, b = {0};
+    enum err err = jv_print(now, &a);
+    if (!err && then)
+        err = jv_print(then, &b);
+    if (!err && strcmp(text_get(&a), then ? text_get(&b) : "null") != 0)
+        err = differs(context, jv_key(now), then ? text_get(&b) : NULL, text_get(&a));
+    text_release(&a);
+    text_release(&b);
+    return err;
+}
+
+enum err journal_compare_settings(const struct jv *line, const char *settings,
+                                  journal_differs *differs, void *context)
+{
+    struct jv *tree;
+    const struct jv *then = jv_get(line, "settings");
+    enum err err = jv_parse(settings, strlen(settings), &tree, NULL);
+    if (err)
+        return err;
+    for (const struct jv *now = jv_first(tree); now && !err; now = jv_next(now))
+        err = compare_setting(now, jv_get(then, jv_key(now)), differs, context);
+    jv_free(tree);
+    return err;
+}
+
 struct first_line {
     double format;
     enum run_kind kind;

@@ -1,4 +1,4 @@
-/* The journal of a run, records.jsonl: append-only, one JSON object a line, one write a line, so that
+/* The journal of a run, records.jsonl: append-only, one JSON object per line, one write per line, so that
  * a line is there whole or not at all however the program ends; synced to disk in groups.
  *
  * Kinds of lines ("kind"):
@@ -76,6 +76,13 @@ struct journal_header {
     struct run_repeat repeat;
 };
 void journal_header_line(const struct journal_header *header, struct text *line);
+
+/* Compares the settings of a new start, a JSON object as of a header, with those of an earlier start's `run` line:
+ * calls `differs` for each that is not the same, with both values as JSON.  `then` is NULL for a setting that the
+ * line lacks; a missing one equals null.  Stops when `differs` returns anything but ERR_OK, and returns that. */
+typedef enum err journal_differs(void *context, const char *key, const char *then, const char *now);
+enum err journal_compare_settings(const struct jv *line, const char *settings,
+                                  journal_differs *differs, void *context) MUST_USE;
 
 /* ---- reading ---- */
 

@@ -11,6 +11,7 @@
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/run_dir.h"
+#include "rundir/run_path.h"
 
 #define SUMMARY_FILE "summary.json"
 
@@ -577,4 +578,39 @@ enum err summary_load(const char *directory, struct summary *out, struct error *
     if (!err)
         err = summary_from_json(tree, out, &reason);
     return err ? err_set(why, err, "%s: %.200s", path, reason.text) : ERR_OK;
+}
+
+/* ---- the prediction ---- */
+
+enum { ESTIMATE_BYTES_MAX = 64 << 20 };
+
+#define ROW(type, member, path) {path, FIELD_##type, offsetof(struct run_estimate, member)},
+static const struct json_field ESTIMATE_FIELDS[] = {RUN_ESTIMATE(ROW){0}};
+#undef ROW
+
+enum err run_estimate_load(const char *directory, struct run_estimate *out, struct error *why)
+{
+    char path[FILE_PATH_MAX];
+    struct text text = {0};
+    *out = (struct run_estimate){0};
+    if (!run_path_file(directory, RUN_FILE_ESTIMATE, path, sizeof path))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    enum err err = file_read(path, ESTIMATE_BYTES_MAX, &text, why);
+    if (!err)
+        err = jv_parse(text_get(&text), text.length, &out->tree, why);
+    text_release(&text);
+    if (!err && !jv_is_object(jv_get(out->tree, "request")))
+        err = err_set(why, ERR_BAD_VALUE, "estimate.json does not hold an estimate of a request");
+    struct json_field_reader reader = {.root = out->tree};
+    for (const struct json_field *field = ESTIMATE_FIELDS; field->path; field++) {
+        json_field_clear(field, out);
+        json_field_read(&reader, field, out);
+    }
+    return err;
+}
+
+void run_estimate_release(struct run_estimate *estimate)
+{
+    jv_free(estimate->tree);
+    *estimate = (struct run_estimate){0};
 }

@@ -190,4 +190,39 @@ const struct summary_field *summary_gauge(size_t n);
  * which then stands for its name.  `summary` may be NULL. */
 const char *summary_index_text(const struct summary_field *column, const struct summary *summary);
 
+/* ---- the prediction ---- */
+
+/* What `ipw estimate` predicts for one request: type, member (which is the key of the HTML report too), path in
+ * estimate.json. */
+#define RUN_ESTIMATE(FIELD)                                                                        \
+    FIELD(TEXT, hardware, "hardware_name")                                                         \
+    FIELD(TEXT, precision, "precision")                                                            \
+    FIELD(TEXT, confidence, "confidence")                                                          \
+    FIELD(NUMBER, batch, "batch")                                                                  \
+    FIELD(NUMBER, prompt_tokens, "setting.prompt_tokens")                                          \
+    FIELD(NUMBER, output_tokens, "setting.output_tokens")                                          \
+    FIELD(NUMBER, joules_per_query, "request.energy_j")                                            \
+    FIELD(NUMBER, joules_per_query_plus_minus, "request.plus_minus")                               \
+    FIELD(NUMBER, joules_per_output_token, "each.energy_j")                                        \
+    FIELD(NUMBER, joules_per_output_token_plus_minus, "each.plus_minus")                           \
+    FIELD(NUMBER, busy_watts, "power_w.average")                                                   \
+    FIELD(NUMBER, busy_watts_plus_minus, "power_w.plus_minus")                                     \
+    FIELD(NUMBER, latency_s, "latency_s")                                                          \
+    FIELD(NUMBER, latency_s_plus_minus, "latency_plus_minus")                                      \
+    FIELD(NUMBER, time_to_first_token_s, "request.first_token_s")                                  \
+    FIELD(NUMBER, output_tokens_per_s, "request.tokens_per_s")
+
+struct run_estimate {
+#define MEMBER(type, member, path) FIELD_C_##type member;
+    RUN_ESTIMATE(MEMBER)
+#undef MEMBER
+    struct jv *tree; /* which the texts point into */
+};
+
+/* Of DIR/estimate.json, which the user puts there: ERR_NOT_FOUND without it, ERR_BAD_VALUE when it holds no estimate
+ * of a request.  Release it in any case. */
+enum err run_estimate_load(const char *directory, struct run_estimate *out, struct error *why)
+    MUST_USE;
+void run_estimate_release(struct run_estimate *estimate);
+
 #endif

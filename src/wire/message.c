@@ -1,12 +1,10 @@
-/* Typed request parameters, chat messages, and the error messages of servers. */
+/* Typed request parameters, and the error messages of servers. */
 #include "wire/message.h"
 
 #include <string.h>
 
 #include "core/params.h"
-#include "core/secret.h"
 #include "core/text.h"
-#include "core/utf8.h"
 #include "port/json_read.h"
 
 static const char *skip_digits(const char *c)
@@ -69,23 +67,6 @@ enum err message_check_reserved(const struct params *params, const char *const *
     return ERR_OK;
 }
 
-static void write_role(struct json *json, const char *role, const char *content)
-{
-    json_object(json, NULL);
-    json_string(json, "role", role);
-    json_string(json, "content", content);
-    json_object_end(json);
-}
-
-void message_write_chat(struct json *json, const char *system, const char *prompt)
-{
-    json_array(json, "messages");
-    if (system)
-        write_role(json, "system", system);
-    write_role(json, "user", prompt);
-    json_array_end(json);
-}
-
 void message_copy_value(struct json *json, const char *key, const struct jv *value)
 {
     int64_t number;
@@ -93,35 +74,6 @@ void message_copy_value(struct json *json, const char *key, const struct jv *val
         json_string(json, key, jv_text(value));
     else if (jv_integer(value, &number))
         json_integer(json, key, number);
-}
-
-void message_one_line(char *to, size_t size, const char *bytes, size_t length)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < length;) {
-        unsigned char c = (unsigned char)bytes[i];
-        size_t secret = secret_at(bytes + i, length - i); /* before it is cut */
-        if (secret) {
-            if (used + strlen(SECRET_MARK) >= size)
-                break;
-            memcpy(to + used, SECRET_MARK, strlen(SECRET_MARK));
-            used += strlen(SECRET_MARK);
-            i += secret;
-            continue;
-        }
-        size_t n = utf8_length(bytes + i, length - i);
-        if (used + (n ? n : 1) >= size)
-            break;
-        if (n == 0 || c < 0x20 || c == 0x7F) {
-            to[used++] = ' ';
-            i++;
-            continue;
-        }
-        memcpy(to + used, bytes + i, n);
-        used += n;
-        i += n;
-    }
-    to[used] = '\0';
 }
 
 const char *message_error(const struct jv *object)

@@ -21,15 +21,8 @@ void message_write_param(struct json *json, const char *key, const char *value);
 enum err message_check_reserved(const struct params *params, const char *const *reserved,
                                 struct error *why) MUST_USE;
 
-/* "messages": the system message if there is one (it may be NULL), and the user's. */
-void message_write_chat(struct json *json, const char *system, const char *prompt);
-
 /* Copies a string or integer that a server reported; any other value is omitted. */
 void message_copy_value(struct json *json, const char *key, const struct jv *value);
-
-/* Copies bytes as one line of whole UTF-8 characters, truncated to fit; control characters and invalid
- * bytes become spaces, secrets (core/secret.h) SECRET_MARK. */
-void message_one_line(char *to, size_t size, const char *bytes, size_t length);
 
 /* The error message in an object, in any of the forms that servers use: {"error":{"message":...}},
  * {"error":"..."}, {"message":...}, {"detail":...}.  NULL when it holds no error. */

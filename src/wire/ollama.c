@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/secret.h"
 #include "port/json_read.h"
 #include "wire/message.h"
 
@@ -14,7 +15,7 @@ static enum err read_error(struct completion_sink *sink, const struct jv *root)
         return ERR_OK;
     const char *text = message_error(root);
     char shown[160];
-    message_one_line(shown, sizeof shown, text, strlen(text));
+    secret_one_line(shown, sizeof shown, text, strlen(text));
     sink->completion->retryable = true; /* the model runner died, or GPU memory ran out */
     return err_set(sink->why, ERR_IO, "%s failed: %s", sink->server, shown);
 }
@@ -31,8 +32,8 @@ static void read_counts(const struct jv *root, struct completion *completion)
                             NANOSECOND);
     const char *reason = jv_text(jv_get(root, "done_reason"));
     if (reason)
-        message_one_line(completion->finish_reason, sizeof completion->finish_reason, reason,
-                         strlen(reason));
+        secret_one_line(completion->finish_reason, sizeof completion->finish_reason, reason,
+                        strlen(reason));
 }
 
 static enum err read_object(struct ollama_response *response, const struct jv *root, nanos t)
@@ -48,6 +49,8 @@ static enum err read_object(struct ollama_response *response, const struct jv *r
         err = completion_sink_content(sink, jv_text(jv_get(root, "response")), t);
     if (!err)
         err = completion_sink_content(sink, jv_text(jv_get(message, "content")), t);
+    if (!err)
+        err = completion_sink_calls(sink, jv_get(message, "tool_calls"), t);
     if (!err && jv_bool(jv_get(root, "done"), false)) {
         response->is_done = true;
         read_counts(root, sink->completion);
@@ -82,7 +85,7 @@ enum err ollama_response_feed(void *context, const char *bytes, size_t length, n
                             response->sink.why);
 }
 
-enum err ollama_response_end(struct ollama_response *response, enum err transport)
+static enum err find_end(struct ollama_response *response, enum err transport)
 {
     if (transport)
         return response->is_done ? ERR_OK : transport;
@@ -95,6 +98,12 @@ enum err ollama_response_end(struct ollama_response *response, enum err transpor
     if (err)
         return err;
     return response->is_done ? ERR_OK : completion_sink_truncated(&response->sink);
+}
+
+enum err ollama_response_end(struct ollama_response *response, enum err transport)
+{
+    enum err err = find_end(response, transport);
+    return err ? err : completion_sink_finish(&response->sink);
 }
 
 void ollama_response_release(struct ollama_response *response)

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/secret.h"
 #include "port/json_read.h"
 #include "wire/message.h"
 
@@ -110,7 +111,7 @@ static enum err read_error(struct completion_sink *sink, const struct jv *root, 
     char shown[160];
     if (!text)
         text = MESSAGE_UNSPECIFIED_ERROR;
-    message_one_line(shown, sizeof shown, text, strlen(text));
+    secret_one_line(shown, sizeof shown, text, strlen(text));
     sink->completion->retryable = is_transient(jv_is_object(error) ? error : root);
     return err_set(sink->why, ERR_IO, "%s failed: %s", sink->server, shown);
 }
@@ -143,6 +144,8 @@ static enum err read_message(struct completion_sink *sink, const struct jv *mess
         err = completion_sink_content(sink, jv_text(content), t);
     if (!err)
         err = completion_sink_content(sink, jv_text(jv_get(message, "refusal")), t);
+    if (!err)
+        err = completion_sink_calls(sink, jv_get(message, "tool_calls"), t);
     return err;
 }
 
@@ -200,8 +203,8 @@ static enum err read_choice(struct completion_sink *sink, const struct jv *choic
         read_score(sink->completion, jv_get(choice, "logprobs"));
     const char *reason = jv_text(jv_get(choice, "finish_reason"));
     if (reason && *reason)
-        message_one_line(sink->completion->finish_reason, sizeof sink->completion->finish_reason,
-                         reason, strlen(reason));
+        secret_one_line(sink->completion->finish_reason, sizeof sink->completion->finish_reason,
+                        reason, strlen(reason));
     return err;
 }
 
@@ -355,7 +358,7 @@ static enum err interrupted(struct completion_sink *sink)
                    sink->server);
 }
 
-enum err openai_response_end(struct openai_response *response, enum err transport)
+static enum err find_end(struct openai_response *response, enum err transport)
 {
     const char *reason = response->sink.completion->finish_reason;
     bool is_whole = response->format == OPENAI_DOCUMENT;
@@ -372,6 +375,12 @@ enum err openai_response_end(struct openai_response *response, enum err transpor
         return err;
     return response->is_done ? interrupted(&response->sink)
                              : completion_sink_truncated(&response->sink);
+}
+
+enum err openai_response_end(struct openai_response *response, enum err transport)
+{
+    enum err err = find_end(response, transport);
+    return err ? err : completion_sink_finish(&response->sink);
 }
 
 void openai_response_release(struct openai_response *response)

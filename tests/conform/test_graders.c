@@ -5,10 +5,12 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "core/text.h"
 #include "graders/grader.h"
+#include "port/json_read.h"
 
 #define HOLD(condition, subject)                                                                   \
     do {                                                                                           \
@@ -206,24 +208,25 @@ static void metadata_of_any_kind_does_no_harm(void **state)
     (void)state;
     static const char *const METADATA[] = {
         NULL,
-        "",
-        "{",
         "null",
         "[]",
         "{}",
         "{\"references\": 5}",
         "{\"references\": []}",
         "{\"references\": [null, {}, \"\", \"7\"]}",
-        "\xFF",
     };
     for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
         struct grader grader = opened(*d);
         for (size_t i = 0; i < sizeof METADATA / sizeof *METADATA; i++) {
+            struct jv *metadata = NULL;
+            if (METADATA[i] && !jv_available(NULL))
+                HOLD(!jv_parse(METADATA[i], strlen(METADATA[i]), &metadata, NULL), METADATA[i]);
             struct grading what = {
-                .problem = "p", .expected = "x", .answer = "y", .metadata = METADATA[i]};
+                .problem = "p", .expected = "x", .answer = "y", .metadata = metadata};
             struct grade grade;
             struct error why = {0};
             HOLD(grader_grade(&grader, &what, &grade, &why) == ERR_OK, (*d)->name);
+            jv_free(metadata);
         }
         grader_close(&grader);
     }

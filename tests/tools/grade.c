@@ -29,24 +29,20 @@ static enum err grade_line(const struct jv *line, struct grade *grade, struct er
     const struct grader_driver *driver =
         grader_driver_find(text_or(jv_get(line, "grader"), ""), why);
     struct params params = {0};
-    struct text metadata = {0};
     struct grader grader = {0};
     enum err err = driver ? read_params(jv_get(line, "params"), &params) : ERR_USAGE;
     struct grader_config config = {.params = &params};
     if (!err)
         err = grader_open(driver, &config, &grader, why);
-    if (!err && jv_is_object(jv_get(line, "metadata")))
-        err = jv_print(jv_get(line, "metadata"), &metadata);
     struct grading what = {
         .problem = text_or(jv_get(line, "problem"), ""),
         .expected = text_or(jv_get(line, "expected"), ""),
         .answer = text_or(jv_get(line, "answer"), ""),
-        .metadata = metadata.length ? text_get(&metadata) : NULL,
+        .metadata = jv_get(line, "metadata"),
     };
     if (!err)
         err = grader_grade(&grader, &what, grade, why);
     grader_close(&grader);
-    text_release(&metadata);
     params_release(&params);
     return err;
 }

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "datasets/dataset.h"
+#include "port/json_read.h"
 #include "runner/profile/profile.h"
 
 void graders_init(struct graders *graders, const struct profile_options *options,
@@ -108,8 +109,10 @@ void graders_grade(struct graders *graders, const char *name, const struct item 
         str_copy(out->reason, sizeof out->reason, slot ? slot->why.text : "too many graders");
         return;
     }
-    struct grading what = {item->problem, item->answer, answer, item->metadata};
+    struct jv *metadata = item_metadata(item);
+    struct grading what = {item->problem, item->answer, answer, metadata};
     enum err err = grader_grade(&slot->grader, &what, out, &why);
+    jv_free(metadata);
     if (err) {
         *out = (struct grade){.score = UNKNOWN};
         str_copy(out->reason, sizeof out->reason, why.text[0] ? why.text : err_text(err));

@@ -7,7 +7,6 @@
 #include "attribute/share.h"
 #include "core/clock.h"
 #include "core/text.h"
-#include "port/json_read.h"
 #include "port/thread.h"
 #include "rundir/record.h"
 #include "runner/profile/grading.h"
@@ -20,7 +19,7 @@ enum { QUEUE_MAX = 64 };
 /* One answer to be judged. */
 struct job {
     struct judgment *judgment; /* attribution's, once the judge was asked */
-    char *problem, *expected, *answer, *metadata;
+    char *problem, *expected, *answer;
 };
 
 struct judge_worker {
@@ -55,7 +54,6 @@ static void job_release(struct job *job)
     free(job->problem);
     free(job->expected);
     free(job->answer);
-    free(job->metadata);
     *job = (struct job){0};
 }
 
@@ -123,17 +121,11 @@ static struct judgment *new_judgment(struct profile *profile, const struct recor
 
 static enum err fill_job(struct profile *profile, const struct record *record, struct job *job)
 {
-    struct text metadata = {0};
-    if (jv_is_object(record->dataset_metadata.value) &&
-        jv_print(record->dataset_metadata.value, &metadata) != ERR_OK)
-        return ERR_NO_MEMORY;
     job->judgment = new_judgment(profile, record);
     job->problem = copy_text(record->problem);
     job->expected = copy_text(record->expected);
     job->answer = copy_text(record->model_answer);
-    job->metadata = copy_text(metadata.length ? text_get(&metadata) : "{}");
-    text_release(&metadata);
-    if (job->judgment && job->problem && job->expected && job->answer && job->metadata)
+    if (job->judgment && job->problem && job->expected && job->answer)
         return ERR_OK;
     job_release(job);
     return ERR_NO_MEMORY;
@@ -263,12 +255,8 @@ static enum err end_judgment(struct judge_worker *worker, struct job *job, bool 
 
 static void grade_job(struct judge_worker *worker, const struct job *job, struct grade *grade)
 {
-    struct item item = {.id = "",
-                        .problem = job->problem,
-                        .answer = job->expected,
-                        .subject = "",
-                        .metadata = job->metadata,
-                        .grader = ""};
+    struct item item = {
+        .id = "", .problem = job->problem, .answer = job->expected, .subject = "", .grader = ""};
     graders_grade(&worker->graders, worker->pool->grader, &item, job->answer, grade);
 }
 

@@ -82,12 +82,12 @@ void resume_settings(const struct profile_options *options, const char *dataset_
 
 struct reading {
     struct resume *resume;
-    struct jv *settings; /* of this start */
-    bool in_start;       /* after a run line, before its end line */
-    struct energy spent; /* by the requests of this start */
-    double journaled;    /* joules of those of them that are in its records */
-    double busy_joules;  /* as its end line has them; UNKNOWN without one */
-    struct early {       /* energies that stand before their query, or have none */
+    const char *settings; /* of this start; NULL for whatever they are */
+    bool in_start;        /* after a run line, before its end line */
+    struct energy spent;  /* by the requests of this start */
+    double journaled;     /* joules of those of them that are in its records */
+    double busy_joules;   /* as its end line has them; UNKNOWN without one */
+    struct early {        /* energies that stand before their query, or have none */
         uint64_t index;
         unsigned repeat;
         double joules;
@@ -96,37 +96,20 @@ struct reading {
     struct error why;
 };
 
-static enum err differs(struct reading *reading, const char *key, const char *then, const char *now)
+static enum err differs(void *context, const char *key, const char *then, const char *now)
 {
-    if (strcmp(key, DATASET_HASH) == 0)
+    struct reading *reading = context;
+    bool is_hash = strcmp(key, DATASET_HASH) == 0;
+    if (is_hash && !then)
+        return ERR_OK;
+    if (is_hash)
         return err_set(&reading->why, ERR_USAGE,
                        "cannot resume: the dataset has changed since the run began (hash %s, was "
                        "%s); --overwrite starts a new run",
                        now, then);
     return err_set(&reading->why, ERR_USAGE,
                    "cannot resume: %s was %s and is now %s; --overwrite starts a new run", key,
-                   then, now);
-}
-
-static enum err same_settings(struct reading *reading, const struct jv *line)
-{
-    const struct jv *then = jv_get(line, "settings");
-    enum err err = ERR_OK;
-    for (const struct jv *now = jv_first(reading->settings); now && !err; now = jv_next(now)) {
-        struct text a = {0}, b = {0};
-        const char *key = jv_key(now);
-        const struct jv *earlier = jv_get(then, key);
-        if (!earlier && strcmp(key, DATASET_HASH) == 0)
-            continue;
-        err = jv_print(now, &a);
-        if (!err && earlier)
-            err = jv_print(earlier, &b);
-        if (!err && strcmp(text_get(&a), earlier ? text_get(&b) : "null") != 0)
-            err = differs(reading, key, earlier ? text_get(&b) : "not set", text_get(&a));
-        text_release(&a);
-        text_release(&b);
-    }
-    return err;
+                   then ? then : "not set", now);
 }
 
 /* A key that is not ours was damaged and is skipped. */
@@ -262,7 +245,8 @@ static enum err begin_start(struct reading *reading, const struct jv *line)
     query_set_release(&resume->ended_queries);
     query_set_release(&resume->settled_queries);
     query_set_release(&resume->graded);
-    return same_settings(reading, line);
+    return reading->settings ? journal_compare_settings(line, reading->settings, differs, reading)
+                             : ERR_OK;
 }
 
 static enum err take_line(void *context, const struct jv *line)
@@ -284,8 +268,7 @@ static enum err take_line(void *context, const struct jv *line)
     return ERR_OK;
 }
 
-/* settings: NULL for whatever they are. */
-static enum err read_starts(const char *journal, unsigned repeats, struct jv *settings,
+static enum err read_starts(const char *journal, unsigned repeats, const char *settings,
                             struct resume *out, struct error *why)
 {
     struct reading reading = {
@@ -308,14 +291,10 @@ enum err resume_read(const char *journal, const struct profile_options *options,
                      const char *dataset_hash, struct resume *out, struct error *why)
 {
     struct text text = {0};
-    struct jv *settings = NULL;
     *out = resume_nothing();
     resume_settings(options, dataset_hash, &text);
-    enum err err =
-        text.failed ? err_no_memory(why) : jv_parse(text.bytes, text.length, &settings, why);
-    if (!err)
-        err = read_starts(journal, options->repeat, settings, out, why);
-    jv_free(settings);
+    enum err err = text.failed ? err_no_memory(why)
+                               : read_starts(journal, options->repeat, text.bytes, out, why);
     text_release(&text);
     return err;
 }

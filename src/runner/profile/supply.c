@@ -13,7 +13,6 @@
 #include "core/clock.h"
 #include "core/random.h"
 #include "core/text.h"
-#include "port/json_read.h"
 
 void query_release(struct query *query)
 {
@@ -246,38 +245,6 @@ enum err supply_next(struct supply *supply, struct query *out, bool *end, struct
 
 /* ---- prompts ---- */
 
-/* A value of the item's metadata, added as text; false when it has none of that name. */
-static bool add_metadata(const struct item *item, const char *name, struct text *out)
-{
-    struct jv *metadata;
-    bool found = false;
-    if (jv_parse(item->metadata, strlen(item->metadata), &metadata, NULL) != ERR_OK)
-        return false;
-    const struct jv *value = jv_path(metadata, name);
-    if (!jv_is_null(value)) {
-        found = true;
-        if (jv_text(value))
-            text_add(out, jv_text(value));
-        else
-            found = jv_print(value, out) == ERR_OK;
-    }
-    jv_free(metadata);
-    return found;
-}
-
-static bool add_field(const struct item *item, const char *name, struct text *out)
-{
-    if (strcmp(name, "problem") == 0)
-        text_add(out, item->problem);
-    else if (strcmp(name, "subject") == 0)
-        text_add(out, item->subject);
-    else if (strcmp(name, "id") == 0)
-        text_add(out, item->id);
-    else
-        return add_metadata(item, name, out);
-    return true;
-}
-
 /* Renders a field "{name}" and returns its length; 0 when it is not a field. */
 static size_t render_field(const char *at, const struct item *item, struct text *out)
 {
@@ -287,7 +254,7 @@ static size_t render_field(const char *at, const struct item *item, struct text 
         return 0;
     memcpy(name, at + 1, length);
     name[length] = '\0';
-    return add_field(item, name, out) ? length + 2 : 0;
+    return item_field(item, name, out) ? length + 2 : 0;
 }
 
 void prompt_render(const char *template_text, const struct item *item, struct text *out)

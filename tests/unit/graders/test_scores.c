@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "support/grading.h"
 
@@ -47,11 +48,13 @@ static void bleu_is_one_for_the_same_and_zero_for_nothing_shared(void **state)
     assert_near(grade_one("bleu", "", SAME, "cat").score, exp(1 - 7.0), 1e-12);
     /* Two words of two, one bigram that is not there: sqrt(1 * 1/(2*1)), penalty exp(1 - 7/2). */
     assert_near(grade_one("bleu", "", SAME, "cat mat").score, sqrt(0.5) * exp(1 - 3.5), 1e-12);
-    struct grading two = {.problem = "",
-                          .expected = "a b c d e f",
-                          .answer = "a b c d",
-                          .metadata = "{\"references\": [\"a b c d\"]}"};
+    static const char METADATA[] = "{\"references\": [\"a b c d\"]}";
+    struct jv *metadata;
+    assert_int_equal(jv_parse(METADATA, strlen(METADATA), &metadata, NULL), ERR_OK);
+    struct grading two = {
+        .problem = "", .expected = "a b c d e f", .answer = "a b c d", .metadata = metadata};
     assert_near(grade_with("bleu", "", &two, NULL).score, 1, 1e-12);
+    jv_free(metadata);
 }
 
 static void rouge_n_counts_shared_words_and_pairs(void **state)

@@ -55,11 +55,15 @@ static void references_of_the_metadata_count(void **state)
 {
     (void)state;
     static const char *const GRADERS[] = {"exact", "contains", "f1", "bleu", "rouge_1", "rouge_l"};
+    static const char METADATA[] =
+        "{\"references\": [\"US\", 7, \"USA\"], \"a\": {\"text\": [\"USA\"]}}";
+    struct jv *metadata;
+    assert_int_equal(jv_parse(METADATA, strlen(METADATA), &metadata, NULL), ERR_OK);
     struct grading what = {
         .problem = "",
         .expected = "the United States of America",
         .answer = "USA",
-        .metadata = "{\"references\": [\"US\", 7, \"USA\"], \"a\": {\"text\": [\"USA\"]}}",
+        .metadata = metadata,
     };
     for (size_t i = 0; i < sizeof GRADERS / sizeof *GRADERS; i++) {
         assert_int_equal(grade_with(GRADERS[i], "", &what, NULL).verdict, VERDICT_TRUE);
@@ -68,7 +72,8 @@ static void references_of_the_metadata_count(void **state)
         assert_int_equal(grade_with(GRADERS[i], "references=b", &what, NULL).verdict,
                          VERDICT_FALSE);
     }
-    what.metadata = "{broken";
+    jv_free(metadata);
+    what.metadata = NULL;
     assert_int_equal(grade_with("exact", "", &what, NULL).verdict, VERDICT_FALSE);
 }
 

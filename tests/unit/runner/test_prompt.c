@@ -45,11 +45,15 @@ static void a_template_is_filled(void **state)
 static void an_item_without_metadata_has_its_own_fields(void **state)
 {
     (void)state;
-    const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, NOTHING, NOTHING, 0};
-    struct text out = {0};
-    prompt_render("{id} {level}", &item, &out);
-    assert_string_equal(text_get(&out), "x7 {level}");
-    text_release(&out);
+    static char BROKEN[] = "{\"level\": 3", INVALID[] = "\xFF", LIST[] = "[3]";
+    char *const METADATA_OF[] = {NOTHING, BROKEN, INVALID, LIST};
+    for (size_t i = 0; i < sizeof METADATA_OF / sizeof *METADATA_OF; i++) {
+        const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, METADATA_OF[i], NOTHING, 0};
+        struct text out = {0};
+        prompt_render("{id} {level}", &item, &out);
+        assert_string_equal(text_get(&out), "x7 {level}");
+        text_release(&out);
+    }
 }
 
 int main(void)

@@ -1,0 +1,127 @@
+/* Traces of agents: events that whoever runs an agent records as they happen, and the tree of spans that they make
+ * (query, turns, inferences with prefill and decode, tools, sub-agents).
+ *
+ * A recorder may be used by any thread.  Its events are taken one query at a time, when that query has ended.  What is
+ * wrong with them (an end without a start, a duplicate, clocks that disagree) never fails: it is repaired, and counted
+ * in struct trace_problems.
+ *
+ * Ownership: texts given to a recorder are copied.  trace_recorder_new, trace_recorder_take and trace_tree_build
+ * allocate what trace_recorder_free, trace_events_release and trace_tree_release free. */
+#ifndef IPW_TRACE_TRACE_H
+#define IPW_TRACE_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+#include "core/units.h"
+
+enum trace_type {
+#define TYPE(constant, name)  TRACE_##constant,
+#define POINT(constant, name) TRACE_##constant,
+#include "trace/types.def"
+    TRACE_TYPES
+};
+enum trace_edge { TRACE_START, TRACE_END, TRACE_POINT };
+
+const char *trace_type_name(enum trace_type type); /* "lm_inference" */
+bool trace_type_is_span(enum trace_type type);
+
+/* What an event may say of its span; UNKNOWN, NULL or 0 where it does not.  Of two events of a span, the later one that
+ * knows a figure counts. */
+struct trace_facts {
+    double input_tokens, output_tokens, reasoning_tokens, cached_tokens;
+    double result_tokens; /* of a tool's result */
+    double cost_usd;
+    double cpu_s;         /* CPU time of a tool's processes in its span */
+    nanos first_token;    /* of an inference: where prefill ends and decode begins */
+    const char *error;    /* why it failed */
+    const char *metadata; /* a JSON object, kept as it is */
+};
+
+struct trace_event {
+    enum trace_type type;
+    enum trace_edge edge;
+    nanos at; /* monotonic; 0: now */
+    const char
+        *query; /* the query's key; NULL where only one query is in flight, or its id tells */
+    const char
+        *id; /* correlation id, by which start and end find each other; NULL: by type and name */
+    const char *parent; /* id of the span that contains it; NULL: by time */
+    const char *name;   /* of the tool, model or agent */
+    double
+        cpu_busy_s; /* busy time of all CPUs so far; the recorder reads it for tool calls that happen now */
+    struct trace_facts facts;
+};
+
+/* Nothing known but these. */
+struct trace_event trace_event_new(enum trace_type type, enum trace_edge edge, const char *query,
+                                   const char *id);
+
+/* ---- recording ---- */
+
+struct trace_recorder;
+struct trace_recorder *trace_recorder_new(void); /* NULL when out of memory */
+void trace_recorder_free(struct trace_recorder *recorder);
+
+enum err trace_event(struct trace_recorder *recorder, const struct trace_event *event) MUST_USE;
+
+/* An event as a line of JSON (docs/agents.md), as other programs send it: {"type": "tool_call_start",
+ * "correlation_id": ..., "timestamp": epoch seconds or "timestamp_ns": monotonic, "query_id": ..., "metadata": {...}}.
+ * `query` is used where the line names none.  ERR_BAD_VALUE when it is no such object. */
+enum err trace_event_line(struct trace_recorder *recorder, const char *query, const char *line,
+                          size_t length, struct error *why) MUST_USE;
+
+/* The events of one query, in the order in which they were recorded; the recorder forgets them. */
+struct trace_events {
+    struct trace_event *items;
+    size_t count, capacity;
+};
+enum err trace_recorder_take(struct trace_recorder *recorder, const char *query,
+                             struct trace_events *out) MUST_USE;
+void trace_events_release(struct trace_events *events);
+
+/* ---- spans ---- */
+
+/* What was wrong with events, and what was done about it. */
+struct trace_problems {
+    size_t events;
+    size_t no_end;       /* starts without an end: closed where what contains them ends */
+    size_t no_start;     /* ends without a start: left out */
+    size_t duplicates;   /* left out */
+    size_t out_of_order; /* an end recorded before its start: paired */
+    size_t skewed;       /* spans that would end before they start, or outside what contains them */
+    size_t ambiguous;    /* same-name spans at the same time without ids: paired in their order */
+    size_t unknown_type; /* left out */
+};
+void trace_problems_add(struct trace_problems *sum, const struct trace_problems *part);
+/* "2 events without an end (closed with their turn), ..."; "" without any. */
+void trace_problems_text(const struct trace_problems *problems, char *to, size_t size);
+
+struct trace_span {
+    enum trace_type type;
+    const char *id, *name; /* "" without */
+    nanos from, to;
+    int parent;  /* index in the tree; -1: of the query */
+    int turn;    /* index of its turn among those of the query, from 0; -1 outside of turns */
+    bool no_end; /* closed by the builder */
+    bool
+        made_up; /* no event has it: a turn that inferences show, a phase that a first token shows */
+    double cpu_share; /* of the CPU time of the machine in its span; UNKNOWN */
+    struct trace_facts facts;
+};
+
+struct trace_tree {
+    struct trace_span *spans; /* the query first; parents before children, siblings by start */
+    size_t count, capacity;
+    size_t retries, errors; /* events */
+    struct trace_problems problems;
+    struct trace_events events; /* what the texts point into */
+};
+
+/* Takes the events over, also when it fails.  The query lasts from `from` to `to`; 0: as long as its events. */
+enum err trace_tree_build(struct trace_events *events, nanos from, nanos to, struct trace_tree *out)
+    MUST_USE;
+void trace_tree_release(struct trace_tree *tree);
+
+#endif
