@@ -1,6 +1,6 @@
 """A Llama as llama.cpp computes it: RMSNorm, rotary positions, SwiGLU, grouped keys, tied embedding.
 
-Rotary pairs are neighbours (0,1), (2,3), ...: that is the order of the `llama` architecture in GGUF,
+Rotary pairs are neighbors (0,1), (2,3), ...: that is the order of the `llama` architecture in GGUF,
 so the weights go into a file as they are.
 """
 import torch

@@ -171,7 +171,7 @@ def load_weights(model, path):
 
 
 class Curve:
-    """The training as a table, one line each time it is told."""
+    """The training as a table, one line per call."""
 
     def __init__(self, path, names):
         self.file = open(path, "w", newline="", encoding="utf-8")

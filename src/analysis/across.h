@@ -48,7 +48,7 @@ struct run_figures {
     double prompt_tokens;                              /* mean */
     double ttft_s, latency_s;                          /* medians */
     double seconds_per_query, seconds_per_query_error; /* mean latency */
-    double edp, edp_error;   /* J·s: joules a query times seconds a query */
+    double edp, edp_error;   /* J·s: joules per query times seconds per query */
     double ed2p, ed2p_error; /* J·s²: times seconds again */
     bool is_command;         /* of `ipw run`: its queries are runs of a command */
 };

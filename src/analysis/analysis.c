@@ -48,7 +48,7 @@ const struct analysis_driver *analysis_driver_find(const char *name, struct erro
     return at < 0 ? NULL : ANALYSIS_DRIVERS[at];
 }
 
-/* What its kind of input is not there for is said in the words of what is missing. */
+/* Without its kind of input, the reason names what is missing. */
 static enum err look(const struct analysis_driver *driver, const struct analysis_input *input,
                      struct analysis *analysis, struct error *why)
 {

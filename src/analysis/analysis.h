@@ -57,7 +57,7 @@ extern const struct analysis_driver *const ANALYSIS_DRIVERS[];
 /* NULL, and the nearest name in *why, when there is none of that name. */
 const struct analysis_driver *analysis_driver_find(const char *name, struct error *why);
 
-/* The whole result in *out, the caller's to release; returns its err.  Of an analysis that has not enough data it is
+/* The whole result in *out, the caller's to release; returns its err.  Of an analysis without enough data it is
  * ERR_NO_DATA, and the summary is {"not_enough_data": what is missing}. */
 enum err analysis_run(const struct analysis_driver *driver, const struct analysis_input *input,
                       const struct params *params, struct result *out);

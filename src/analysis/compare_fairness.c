@@ -27,7 +27,7 @@ static void warn(struct comparison *out, const char *format, ...)
     out->warning_count++;
 }
 
-/* A run of each side, and what warnings call them; what may well be of all repeats is said of the side. */
+/* A run of each side, and what warnings call them; what may hold for all repeats is reported for the side. */
 struct pair {
     const struct run_table *a, *b;
     char of_a[32], of_b[32];

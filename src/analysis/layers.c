@@ -236,7 +236,7 @@ static void warn_of(struct analysis *analysis, const struct layers_result *model
                     name);
     else if (model->attribution && strcmp(model->attribution, "time-share") == 0)
         result_warn(analysis->result,
-                    "%s: components could not be told apart by power: joules go by "
+                    "%s: components could not be separated by power: joules go by "
                     "time",
                     name);
 }

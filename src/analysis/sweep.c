@@ -132,7 +132,7 @@ static void add_answer(const struct settings *all, const struct clock_choice *ch
     const struct optimize_point *best = &choice->points[choice->optimum.best];
     const char *per = all->points.is_per_query ? "query" : "run";
     static const char NOISE[] =
-        ": one run each, which cannot be told from noise (no repeats: `--repeat 3`).";
+        ": one run each, which cannot be distinguished from noise (no repeats: `--repeat 3`).";
     bool is_noise = choice->flags & CHOICE_NO_REPEATS;
     char at[64], base[64] = "the highest clock measured";
     (void)str_format(at, sizeof at, "%g MHz", best->freq_mhz);

@@ -284,9 +284,9 @@ static void take_activity(const struct ledger_device *device, struct summary_con
 {
     static const enum quantity QUANTITIES[SUMMARY_ACTIVITIES] = {
         [SUMMARY_SM_ACTIVE] = QTY_SM_ACTIVE,     [SUMMARY_SM_OCCUPANCY] = QTY_SM_OCCUPANCY,
-        [SUMMARY_DRAM_ACTIVE] = QTY_DRAM_ACTIVE, [SUMMARY_TENSOR_ACTIVE] = QTY_TENSOR_UTILISATION,
+        [SUMMARY_DRAM_ACTIVE] = QTY_DRAM_ACTIVE, [SUMMARY_TENSOR_ACTIVE] = QTY_TENSOR_UTILIZATION,
         [SUMMARY_FP64_ACTIVE] = QTY_FP64_ACTIVE, [SUMMARY_FP32_ACTIVE] = QTY_FP32_ACTIVE,
-        [SUMMARY_FP16_ACTIVE] = QTY_FP16_ACTIVE, [SUMMARY_UTILIZATION] = QTY_UTILISATION,
+        [SUMMARY_FP16_ACTIVE] = QTY_FP16_ACTIVE, [SUMMARY_UTILIZATION] = QTY_UTILIZATION,
     };
     const char *source = ledger_activity_source(device);
     if (!source)
@@ -533,7 +533,7 @@ static double busiest_gpu(const struct ledger *ledger, const char **id)
     double most = UNKNOWN;
     for (size_t i = 0; i < ledger->count; i++) {
         const struct ledger_device *device = &ledger->devices[i];
-        const struct ledger_gauge *gauge = &device->gauges[QTY_UTILISATION];
+        const struct ledger_gauge *gauge = &device->gauges[QTY_UTILIZATION];
         if (device->sensor->kind != SENSOR_GPU || !gauge->present || !is_known(gauge->mean) ||
             gauge->mean <= most)
             continue;

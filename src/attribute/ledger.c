@@ -58,7 +58,7 @@ const char *ledger_activity_source(const struct ledger_device *device)
     for (size_t i = 0; active->present && is_known(active->mean) && i < sensor->channel_count; i++)
         if (sensor->channels[i].quantity == QTY_SM_ACTIVE)
             return str_starts(sensor->channels[i].name, "gpm.") ? "gpm" : "dcgmi";
-    return device->gauges[QTY_UTILISATION].present && is_known(device->gauges[QTY_UTILISATION].mean)
+    return device->gauges[QTY_UTILIZATION].present && is_known(device->gauges[QTY_UTILIZATION].mean)
                ? "utilization"
                : NULL;
 }

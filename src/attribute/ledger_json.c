@@ -12,9 +12,9 @@ static const struct {
     double scale;
 } GAUGES[] = {
     {QTY_TEMPERATURE, "temperature_c", 1},
-    {QTY_UTILISATION, "utilisation_pct", 1},
-    {QTY_MEMORY_UTILISATION, "memory_utilisation_pct", 1},
-    {QTY_TENSOR_UTILISATION, "tensor_utilisation_pct", 1},
+    {QTY_UTILIZATION, "utilisation_pct", 1},
+    {QTY_MEMORY_UTILIZATION, "memory_utilisation_pct", 1},
+    {QTY_TENSOR_UTILIZATION, "tensor_utilisation_pct", 1},
     {QTY_MEMORY_USED, "memory_used_mb", 1.0 / (1 << 20)},
     {QTY_MEMORY_TOTAL, "memory_total_mb", 1.0 / (1 << 20)},
     {QTY_CLOCK, "clock_mhz", 1},

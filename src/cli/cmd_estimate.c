@@ -178,11 +178,11 @@ static int put_report(const struct estimate_options *options, const struct text 
 }
 
 static int report_one(const struct estimate_options *options,
-                      const struct workload_estimate *estimate, bool is_catalogued)
+                      const struct workload_estimate *estimate, bool is_in_catalog)
 {
     struct recommendations proposals;
     struct budget budget = budget_of(options);
-    struct recommend_question question = {estimate, &budget, is_catalogued};
+    struct recommend_question question = {estimate, &budget, is_in_catalog};
     struct estimate_report report = {.estimate = estimate,
                                      .budget = &budget,
                                      .recommendations = &proposals,
@@ -219,7 +219,7 @@ static int estimate_one(const struct estimate_options *options, const struct can
     if (err)
         return fail(err, &why);
     warn_of_replication(&estimate);
-    int code = report_one(options, &estimate, candidates->is_catalogued[candidate->device]);
+    int code = report_one(options, &estimate, candidates->is_in_catalog[candidate->device]);
     workload_estimate_release(&estimate);
     return code;
 }

@@ -18,7 +18,8 @@
 #include "report/text/format.h"
 #include "runner/govern.h"
 
-#define COARSE 0.8 /* of the bounds of the bucket with the SLO, the ratio below which it is told */
+#define COARSE                                                                                     \
+    0.8 /* of the bounds of the bucket with the SLO, the ratio below which there is a warning */
 
 struct govern_command {
     double ttft_ms, itl_ms, max_power_w, lowest, interval_s, duration_s;

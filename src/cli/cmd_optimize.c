@@ -36,14 +36,17 @@ static struct optimize_command {
     const char *model, *objective, *preset, *format;
     const char *application;
     const char *settings, *quality, *quality_better, *baseline, *policy;
+    const char *percentile; /* of latency SLOs */
     double exponent;
-    double limits[OPTIMIZE_LIMITS]; /* as given: percent */
+    double limits[OPTIMIZE_LIMITS]; /* as given: percent, and milliseconds of latencies */
     bool is_quality_falling, json;
 } args = {.objective = "edp",
           .format = "table",
           .policy = "mean",
           .exponent = UNKNOWN,
-          .limits = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN}};
+          .percentile = "p95",
+          .limits = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
+                     UNKNOWN, UNKNOWN}};
 
 /* What one run of the command has. */
 struct optimizing {
@@ -79,8 +82,11 @@ static void set_goal(struct optimizing *o)
     for (unsigned i = 0; i < OPTIMIZE_LIMITS; i++) {
         bool is_percent = i == LIMIT_SLOWDOWN || i == LIMIT_QUALITY || i == LIMIT_CLOCK;
         if (is_known(c->limits[i]))
-            o->goal.limits[i] = is_percent ? c->limits[i] / 100 : c->limits[i];
+            o->goal.limits[i] = is_percent                     ? c->limits[i] / 100
+                                : optimize_limit_is_latency(i) ? c->limits[i] / 1e3
+                                                               : c->limits[i];
     }
+    o->goal.slo_quantile = c->percentile[0] == 'p' ? strtod(c->percentile + 1, NULL) / 100 : 0;
     o->goal.is_quality_falling =
         c->is_quality_falling || (c->quality_better && strcmp(c->quality_better, "lower") == 0);
 }
@@ -297,7 +303,7 @@ static enum err choose_quality(struct optimizing *o, struct error *why)
     return ERR_OK;
 }
 
-/* Clocks alone are fitted; anything else, and what needs the quality of the answers, is chosen as measured. */
+/* Clocks alone are fitted; anything else, and what needs the quality or latency of the answers, is chosen as measured. */
 static enum err choose_swept(struct optimizing *o, const char *directory, struct error *why)
 {
     struct optimize_command *c = &args;
@@ -305,12 +311,14 @@ static enum err choose_swept(struct optimizing *o, const char *directory, struct
     enum err err = sweep_points_load(directory, &o->sweep, why);
     if (!err)
         err = choose_quality(o, why);
+    if (!err && optimize_has_slo(&o->goal))
+        err = sweep_choice_latencies(&o->sweep, directory, &o->goal, why);
     if (err)
         return err;
     if (sweep_points_is_estimated(&o->sweep))
         complain(0, "warning: the energy of this sweep is estimated, not measured");
     if ((sweep_points_is_fitted(&o->sweep) || c->data.columns.count) && !c->baseline &&
-        !c->quality && !is_known(c->limits[LIMIT_QUALITY])) {
+        !c->quality && !is_known(c->limits[LIMIT_QUALITY]) && !optimize_has_slo(&o->goal)) {
         c->data.inputs = (struct option_list){{directory}, 1};
         err = choose_measured(o, sweep_points_void(&o->sweep), why);
         for (size_t i = 0; !err && i < o->count; i++)
@@ -376,6 +384,10 @@ static const char *wrong_usage(const struct optimize_command *c, size_t words, b
         return "quality and --baseline need --setting: a clock does not change the answers";
     if (c->settings && is_known(c->limits[LIMIT_QUALITY]) && !c->quality)
         return "--min-quality needs --quality COLUMN or FILE";
+    for (unsigned i = LIMIT_LATENCY; !sweep && i < LIMIT_QUALITY; i++)
+        if (is_known(c->limits[i]))
+            return "a latency SLO needs a sweep of profiles: others have no latency of queries "
+                   "(--max-time limits their time)";
     if (words && !sweep && c->model)
         return "--model: the file has one";
     return NULL;
@@ -424,7 +436,7 @@ static int optimize_main(const char **words, size_t count)
     free(o.policies);
     freq_model_release(&o.model);
     clock_list_release(&o.clocks);
-    freq_data_release(&o.data);
+    power_options_release(&o.data);
     sweep_points_release(&o.sweep);
     text_release(&o.apply);
     return code;
@@ -432,6 +444,7 @@ static int optimize_main(const char **words, size_t count)
 
 static const char *const OBJECTIVE_NAMES[] = {"energy", "edp", "ed2p", NULL};
 static const char *const PRESET_NAMES[] = {"llama", "vit", "sd", "whisper", "lstm", NULL};
+static const char *const PERCENTILES[] = {"mean", "p50", "p95", "p99", NULL};
 static const char *const POLICIES[] = {"mean", "minimax", NULL};
 static const char *const BETTER[] = {"lower", "higher", NULL};
 static const char *const FORMATS[] = {"table", "json", "csv", NULL};
@@ -451,6 +464,16 @@ static const struct option_row ROWS[] = {
      .value = "PERCENT", .help = "against the fit at the highest clock", .least = 0, .most = 1e6},
     {.name = "max-time", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_TIME],
      .value = "SECONDS", .help = "of the work", .least = 1e-9, .most = 1e9},
+    {.name = "slo-ttft-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_TTFT],
+     .value = "MS", .help = "time to first token, of a sweep of profiles", .least = 1e-3, .most = 1e7},
+    {.name = "slo-itl-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_ITL],
+     .value = "MS", .help = "inter-token latency, likewise", .least = 1e-3, .most = 1e7},
+    {.name = "slo-tpot-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_TPOT],
+     .value = "MS", .help = "time per output token after the first, likewise", .least = 1e-3, .most = 1e7},
+    {.name = "slo-latency-ms", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_LATENCY + LATENCY_QUERY],
+     .value = "MS", .help = "latency of a query, likewise", .least = 1e-3, .most = 1e9},
+    {.name = "slo-percentile", .type = OPTION_CHOICE, .target = &args.percentile, .value = "PCTL",
+     .help = "of the queries, for SLOs: p50, p95, p99 or mean (default: p95)", .choices = PERCENTILES},
     {.name = "max-power", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_POWER],
      .value = "WATTS", .help = "mean power of the work", .least = 1e-3, .most = 1e7},
     {.name = "max-temperature", .type = OPTION_NUMBER, .target = &args.limits[LIMIT_TEMPERATURE],

@@ -48,7 +48,7 @@ struct plotting {
     char layers_place[PATH_LONGEST]; /* where all of them are drawn: beside the first */
     bool drawn[PLOTS_MOST];          /* by driver */
     struct error missed[PLOTS_MOST]; /* why not, by driver, for the current source */
-    struct text paths, notes;        /* notes that were told */
+    struct text paths, notes;        /* notes that were printed */
     bool broken;                     /* a plot could not be written: stop */
     bool failed;
 };
@@ -388,7 +388,7 @@ static void plot_inputs(struct plotting *work)
             if (data_check_severity(data.findings.items[i].check) != DATA_NOTE)
                 tell_note(work, data.findings.items[i].text);
     }
-    freq_data_release(&data);
+    power_options_release(&data);
 }
 
 static void plot_one(struct plotting *work, size_t source)

@@ -154,7 +154,7 @@ static int fit_main(const char **words, size_t count)
         err = write_model(o->output, &model, &why);
     int code = err ? fail(err, &why) : report_fit(o, &data, &model);
     freq_model_release(&model);
-    freq_data_release(&data);
+    power_options_release(&data);
     return code;
 }
 
@@ -271,7 +271,7 @@ static enum err validate_all(struct validating *v, struct error *why)
                 continue;
             enum err err = freq_validate(v->kinds[m], &v->data->curves, &v->data->findings,
                                          &options, &v->results[v->count], why);
-            /* Of many, one that has no library, no activities or no second GPU is said and passed over. */
+            /* Of many, one that has no library, no activities or no second GPU is reported and skipped. */
             if ((err == ERR_NO_DATA || err == ERR_ABSENT) && !(is_one && v->is_named))
                 complain(0, "%s, %s left out: %s", v->kinds[m]->name,
                          freq_protocol_name(options.protocol), why->text);
@@ -344,7 +344,7 @@ static int validate_main(const char **words, size_t count)
     code = err ? fail(err, &why) : report_validation(&v);
     for (size_t i = 0; i < v.count; i++)
         freq_validation_release(&v.results[i]);
-    freq_data_release(&data);
+    power_options_release(&data);
     return code;
 }
 

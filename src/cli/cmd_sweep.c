@@ -29,7 +29,7 @@ struct sweep_options {
     struct option_list knobs;
     bool paired, profile, control, restore, dry_run, json, quiet;
     unsigned repeats, most_repeats, warmups, reruns;
-    double until_pct, cooldown_s, cooldown_c, seed, least_mhz;
+    double until_pct, cooldown_s, cooldown_c, cooldown_min_c, cooldown_limit_s, seed, least_mhz;
     const char *output_dir, *resume, *list, *mode, *objective;
     unsigned probes;
     bool retry_failed;
@@ -42,6 +42,8 @@ struct sweep_options {
     {.until_pct = UNKNOWN,                                                                         \
      .reruns = UINT_MAX,                                                                           \
      .cooldown_c = UNKNOWN,                                                                        \
+     .cooldown_min_c = UNKNOWN,                                                                    \
+     .cooldown_limit_s = UNKNOWN,                                                                  \
      .cooldown_s = UNKNOWN,                                                                        \
      .seed = UNKNOWN,                                                                              \
      .least_mhz = UNKNOWN}
@@ -136,14 +138,23 @@ static bool mode_is(const char *mode)
     return strcmp(args.mode, mode) == 0;
 }
 
+/* Of the GPU here, or of one that Slurm gives. */
+static enum err ask_clocks(struct sweep *sweep, struct error *why)
+{
+    if (!args.slurm.on)
+        return sweep_control_clocks(args.measure.devices, args.least_mhz, &sweep->clocks,
+                                    &sweep->clock_count, why);
+    if (!args.quiet)
+        tell("ipw sweep: asks a node of the cluster for the clocks of its GPU (srun)\n");
+    return slurm_clocks(&args.slurm.options, args.measure.devices, args.least_mhz, &sweep->clocks,
+                        &sweep->clock_count, why);
+}
+
 /* The --knob gpu-clock of the mode.  Without a GPU that can be asked, its default alone, with the reason. */
 static enum err clock_knob(struct sweep *sweep, struct text *out, struct error *why)
 {
-    double *clocks = NULL;
-    size_t count;
     struct error reason = {0};
-    enum err err =
-        sweep_control_clocks(NULL, args.measure.devices, args.least_mhz, &clocks, &count, &reason);
+    enum err err = ask_clocks(sweep, &reason);
     if (err && !sweep_control_is_refused(err))
         err = err_set(why, err, "%s", reason.text);
     else if (err) {
@@ -153,13 +164,13 @@ static enum err clock_knob(struct sweep *sweep, struct text *out, struct error *
         sweep->uncontrolled = strdup(reason.text);
         err = sweep->uncontrolled ? ERR_OK : err_no_memory(why);
     } else if (mode_is("probe")) {
-        sweep_probe_knob(clocks, count, args.probes, out);
+        sweep_probe_knob(sweep->clocks, sweep->clock_count, args.probes, out);
     } else {
         text_add(out, "gpu-clock=");
-        for (size_t i = 0; i < count; i++)
-            text_addf(out, "%s%.10g", i ? "," : "", clocks[i]);
+        for (size_t i = 0; i < sweep->clock_count; i++)
+            text_addf(out, "%s%.10g", i ? "," : "", sweep->clocks[i]);
+        sweep->clock_count = 0; /* all are points: there is none to choose */
     }
-    free(clocks);
     return err;
 }
 
@@ -204,6 +215,8 @@ static enum err set_how(struct sweep *sweep)
     sweep->reruns = args.reruns;
     sweep->cooldown_s = args.cooldown_s;
     sweep->cooldown_c = args.cooldown_c;
+    sweep->cooldown_min_c = args.cooldown_min_c;
+    sweep->cooldown_limit_s = args.cooldown_limit_s;
     sweep->started_at = seconds(clock_wall());
     sweep->starts = 1;
     sweep->seed = is_known(args.seed) ? (unsigned)args.seed : (unsigned)sweep->started_at;
@@ -282,14 +295,19 @@ static bool add_step(void *context, const struct sweep *sweep, const struct swee
     return out->failed;
 }
 
-/* Of a sweep that has measured nothing yet, only the pauses are known. */
-static void add_expected(const struct sweep *sweep, size_t left, double left_s, struct text *out)
+/* Of a sweep that has measured nothing yet, and of whose work nothing is known, only the pauses are. */
+static void add_expected(const struct sweep *sweep, size_t left, double left_s, const char *from,
+                         struct text *out)
 {
     char cell[FORMAT_MAX];
     double pause_s = args.measure.idle_s + (sweep->cooldown_s > 0 ? sweep->cooldown_s : 0);
     text_add(out, "expected time: ");
     if (is_known(left_s))
-        text_addf(out, "%s\n", format_duration(cell, left_s));
+        text_addf(out, "%s%s%s%s%s\n", format_duration(cell, left_s), from[0] ? ", by " : "", from,
+                  is_known(sweep->until_pct) ? ", without repeats of --until-pct" : "",
+                  is_known(sweep->cooldown_c) && !sweep->count
+                      ? ", without cooling down to --cooldown-c"
+                      : "");
     else if (pause_s > 0)
         text_addf(out,
                   "%s of idle power and cool-down, and the commands: unknown until the first "
@@ -301,37 +319,33 @@ static void add_expected(const struct sweep *sweep, size_t left, double left_s, 
 
 static int show_plan(struct sweep *sweep)
 {
-    struct text out = {0};
+    struct text out = {0}, from = {0};
     double left_s;
+    bool unknown = !sweep->count &&
+                   sweep_expect_from(sweep, args.output_dir ? args.output_dir : "runs", &from);
     size_t left = sweep_left(sweep, &left_s);
     text_addf(&out, "%zu settings, %zu attempts to make, seed %u\n", sweep->point_count, left,
               sweep->seed);
     if (sweep->control && !sweep->uncontrolled)
         text_add(&out, "sets clocks or the power limit of the GPU, which needs root\n");
-    sweep->until_pct = UNKNOWN; /* how many more repeats there will be is not known */
-    sweep_each(sweep, add_step, &out);
-    add_expected(sweep, left, left_s, &out);
-    int code = out.failed ? complain(EXIT_FAILED, "out of memory") : put_output(&out);
+    else if (sweep->control)
+        text_addf(&out, "measures only: %s\n", sweep->uncontrolled);
+    struct sweep once = *sweep;
+    once.until_pct = UNKNOWN; /* how many more repeats there will be is not known */
+    sweep_each(&once, add_step, &out);
+    add_expected(sweep, left, left_s, text_get(&from), &out);
+    int code = out.failed || unknown ? complain(EXIT_FAILED, "out of memory") : put_output(&out);
     text_release(&out);
+    text_release(&from);
     return code;
 }
 
 /* ---- progress ---- */
 
-/* No more digits than an estimate has. */
-static void add_about(double wait_s, struct text *out)
-{
-    if (wait_s < 100)
-        text_addf(out, ", about %.0f s", fmax(wait_s, 1));
-    else if (wait_s < 100 * 60)
-        text_addf(out, ", about %.0f min", wait_s / 60);
-    else
-        text_addf(out, ", about %.0f h", wait_s / 3600);
-}
-
 static void show_begin(void *context, const struct sweep *sweep, const struct sweep_step *step)
 {
     struct text line = {0};
+    char cell[FORMAT_MAX];
     const struct sweep_attempt *made = sweep_made(sweep, step->point, step->repeat);
     double left_s;
     size_t left = sweep_left(sweep, &left_s);
@@ -345,7 +359,7 @@ static void show_begin(void *context, const struct sweep *sweep, const struct sw
                   sweep->reruns + 1);
     text_addf(&line, "; %zu left", left);
     if (is_known(left_s) && left)
-        add_about(left_s, &line);
+        text_addf(&line, ", %s", format_about(cell, left_s));
     tell("ipw sweep: %s\n", text_get(&line));
     text_release(&line);
 }
@@ -353,9 +367,17 @@ static void show_begin(void *context, const struct sweep *sweep, const struct sw
 static void show_cool(void *context, const struct sweep *sweep, double celsius)
 {
     (void)context;
-    if (!args.quiet)
-        tell("ipw sweep: the GPU is at %.0f °C: waits until it is at %g °C, at most 10 minutes\n",
-             celsius, sweep->cooldown_c);
+    double limit_s =
+        is_known(sweep->cooldown_limit_s) ? sweep->cooldown_limit_s : SWEEP_COOLDOWN_LIMIT_S;
+    if (args.quiet)
+        return;
+    if (celsius < sweep->cooldown_min_c)
+        tell("ipw sweep: the GPU is at %.0f °C: runs unmeasured until it is at %g °C, for at most "
+             "%g s\n",
+             celsius, sweep->cooldown_min_c, limit_s);
+    else
+        tell("ipw sweep: the GPU is at %.0f °C: waits until it is at %g °C, at most %g s\n",
+             celsius, sweep->cooldown_c, limit_s);
 }
 
 static void show_end(void *context, const struct sweep *sweep, const struct sweep_attempt *attempt)
@@ -436,7 +458,7 @@ static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_cont
     return err;
 }
 
-/* A plan may be made where there is no GPU, or none that may be controlled: that is said. */
+/* A plan may be made where there is no GPU, or none that may be controlled, which is reported. */
 static enum err check_plan(const struct sweep *sweep, struct error *why)
 {
     struct error reason = {0};
@@ -522,7 +544,8 @@ static enum err collect(void *context, size_t *left, struct error *why)
     return err;
 }
 
-static int follow(struct sweep *sweep, struct run_writer *writer)
+/* Mode probe then adds settings, a few times at most: *more. */
+static int follow(struct sweep *sweep, struct run_writer *writer, bool *more)
 {
     struct collecting collecting = {sweep, writer};
     const struct slurm_wait wait = {"settings", args.quiet, collect, &collecting};
@@ -530,7 +553,13 @@ static int follow(struct sweep *sweep, struct run_writer *writer)
     size_t left;
     int number;
     enum err err = slurm_command_follow(writer->directory, &wait, &left, &number, &why);
-    if (!err && !left && !number && !sweep->ended)
+    bool is_done = !err && !left && !number && !sweep->ended;
+    if (is_done)
+        err = sweep_refine(sweep, writer, more, &why);
+    if (!err && *more && args.slurm.on)
+        return EXIT_DONE;
+    left += *more;
+    if (!err && is_done && !*more)
         err = sweep_finish(sweep, writer, &why);
     if (err)
         return complain(EXIT_FAILED, "%s", why.text);
@@ -570,15 +599,19 @@ static int execute_on_slurm(struct sweep *sweep, struct run_writer *writer)
 {
     struct error why = {0};
     size_t count;
-    if (args.slurm.on) {
-        enum err err = submit(sweep, writer->directory, &count, &why);
+    for (bool more = true; more;) {
+        enum err err = args.slurm.on ? submit(sweep, writer->directory, &count, &why) : ERR_OK;
         if (err)
             return usage_or_failure(err, &why);
-        if (!args.quiet)
+        if (args.slurm.on && !args.quiet)
             tell("ipw sweep: %zu of %zu settings %s, into %s\n", count, sweep->point_count,
                  args.slurm.script_only ? "to be submitted" : "submitted", writer->directory);
+        more = false;
+        int code = args.slurm.script_only ? EXIT_DONE : follow(sweep, writer, &more);
+        if (!more || !args.slurm.on)
+            return code;
     }
-    return args.slurm.script_only ? EXIT_DONE : follow(sweep, writer);
+    return EXIT_DONE;
 }
 
 /* Without a writer for --dry-run, which changes nothing. */
@@ -607,10 +640,6 @@ static int resume(const char **words, size_t count)
     bool arrays = (args.slurm.on || slurm_command_has(args.resume)) && !args.point;
     if (arrays && count)
         err = err_set(&why, ERR_USAGE, "the command of a sweep on Slurm cannot be changed");
-    if (!err && (args.point || arrays) && is_known(sweep.time_exponent))
-        err = err_set(&why, ERR_USAGE,
-                      "a sweep of mode probe chooses its points one after the other: "
-                      "not with --slurm or --point");
     if (!err && !args.point && !args.dry_run)
         err = sweep_collect(&sweep, &writer, &why);
     if (!err)
@@ -692,7 +721,11 @@ static const struct option_row ROWS[] = {
     {.name = "reruns", .type = OPTION_COUNT, .target = &args.reruns, .value = "N",
      .help = "repeat a throttled or off-target attempt at most N times (default: 2)", .most = 1000},
     {.name = "cooldown-c", .type = OPTION_NUMBER, .target = &args.cooldown_c, .value = "C",
-     .help = "first wait until the GPU is at C degrees or less, 10 minutes at most", .least = 0, .most = 150},
+     .help = "first wait until the GPU is at C degrees or less", .least = 0, .most = 150},
+    {.name = "cooldown-min-c", .type = OPTION_NUMBER, .target = &args.cooldown_min_c, .value = "C",
+     .help = "and where it is colder than C, run unmeasured first", .least = 0, .most = 150},
+    {.name = "cooldown-limit-s", .type = OPTION_NUMBER, .target = &args.cooldown_limit_s, .value = "S",
+     .help = "for at most S seconds (default: 600)", .least = 0, .most = 86400},
     {.name = "cooldown-s", .type = OPTION_NUMBER, .target = &args.cooldown_s, .value = "S",
      .help = "wait S seconds between attempts", .least = 0, .most = 86400},
     IDLE_OPTION_ROW(args.measure, "measure idle power first, S seconds, each time", 0.05),
@@ -743,10 +776,13 @@ static const char *first_given(const char *const *names)
 static int check_given(void)
 {
     static const char *const RECORDED[] = {
-        "knob",      "paired",     "list",       "mode",           "min-clock",   "probes",
-        "objective", "profile",    "control",    "until-pct",      "max-repeats", "warmup",
-        "reruns",    "cooldown-c", "cooldown-s", "idle",           "seed",        "output-dir",
-        "devices",   "sensors",    "rate",       "require-energy", NULL};
+        "knob",      "paired",         "list",           "mode",
+        "min-clock", "probes",         "objective",      "profile",
+        "control",   "until-pct",      "max-repeats",    "warmup",
+        "reruns",    "cooldown-c",     "cooldown-s",     "idle",
+        "seed",      "output-dir",     "devices",        "sensors",
+        "rate",      "require-energy", "cooldown-min-c", "cooldown-limit-s",
+        NULL};
     static const char *const PROBE[] = {"probes", "objective", NULL};
     const char *name = args.resume || args.restore ? first_given(RECORDED) : NULL;
     if (args.restore && (name || args.resume))
@@ -759,6 +795,12 @@ static int check_given(void)
                         name);
     if (args.resume)
         return 0;
+    if ((is_known(args.cooldown_min_c) || is_known(args.cooldown_limit_s)) &&
+        !is_known(args.cooldown_c))
+        return complain(EXIT_USAGE, "--%s needs --cooldown-c",
+                        is_known(args.cooldown_min_c) ? "cooldown-min-c" : "cooldown-limit-s");
+    if (args.cooldown_min_c >= args.cooldown_c)
+        return complain(EXIT_USAGE, "--cooldown-min-c must be below --cooldown-c");
     name = first_given(PROBE);
     if (name && !(args.mode && mode_is("probe")))
         return complain(EXIT_USAGE, "--%s is for --mode probe", name);
@@ -778,10 +820,9 @@ static const char *conflict_of_modes(void)
         return "--list has all knobs and points: drop --knob, --paired and --mode";
     if (clocks && !args.control && !args.resume)
         return "modes dvfs and probe set the GPU's clock: give --control, which needs root";
-    if (clocks && args.slurm.on && !args.resume)
-        return "modes dvfs and probe ask the GPU of this machine, and --slurm measures on others: "
-               "give "
-               "the clocks with --knob gpu-clock";
+    if (clocks && args.slurm.script_only && !args.resume)
+        return "modes dvfs and probe ask a node for its clocks, and --slurm-script-only submits "
+               "nothing: give the clocks with --knob gpu-clock";
     if (mode_is("baseline") && args.control)
         return "mode baseline leaves the GPU as it is: drop --control";
     return NULL;

@@ -1,4 +1,4 @@
-/* What the client drivers share: lists of models, and the warm-up. */
+/* What the client drivers share: lists of models, the conversation of a request, and the warm-up. */
 #include "clients/client.h"
 
 #include <stdlib.h>
@@ -26,6 +26,40 @@ void client_models_release(struct client_models *models)
         free(models->names[i]);
     free(models->names);
     *models = (struct client_models){0};
+}
+
+/* ---- conversation ---- */
+
+const struct chat *client_chat(const struct client_request *request, struct client_chat *space)
+{
+    if (request->chat)
+        return request->chat;
+    size_t count = 0;
+    if (request->system)
+        space->made[count++] = (struct chat_message){.role = CHAT_SYSTEM, .text = request->system};
+    if (request->prompt)
+        space->made[count++] = (struct chat_message){.role = CHAT_USER, .text = request->prompt};
+    space->chat = (struct chat){.messages = space->made, .count = count};
+    return &space->chat;
+}
+
+size_t client_prompt_bytes(const struct client_request *request)
+{
+    struct client_chat space;
+    const struct chat *chat = client_chat(request, &space);
+    size_t bytes = 0;
+    for (size_t i = 0; i < chat->count; i++) {
+        const struct chat_message *message = &chat->messages[i];
+        bytes += strlen(message->text);
+        for (size_t c = 0; c < message->calls.count; c++)
+            bytes += message->calls.items[c].arguments.length;
+    }
+    for (size_t i = 0; i < request->tool_count; i++) {
+        const struct chat_tool *tool = &request->tools[i];
+        bytes += tool->description ? strlen(tool->description) : 0;
+        bytes += tool->parameters ? strlen(tool->parameters) : 0;
+    }
+    return bytes;
 }
 
 /* ---- warm-up ---- */

@@ -1,4 +1,4 @@
-/* The contract of a client: sends a prompt to a model and records the completion as it streams in.
+/* The contract of a client: sends a conversation to a model and records the completion as it streams in.
  *
  * A driver is one .c file that exports one `const struct client_driver` and one line in clients.def.
  * A struct client is used by one thread at a time; concurrent requests use several.  Drivers never
@@ -19,6 +19,7 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "wire/chat.h"
 #include "wire/completion.h"
 
 struct json;
@@ -32,8 +33,12 @@ struct client_config {
 
 struct client_request {
     const char *model;
+    /* A conversation; or, where it is NULL, what system and prompt stand for. */
+    const struct chat *chat;
     const char *system; /* NULL for none */
     const char *prompt;
+    const struct chat_tool *tools; /* that the model may call */
+    size_t tool_count;
     const struct params *params;  /* sent with the request: max_tokens, temperature, seed ... */
     nanos timeout;                /* of the whole request; 0: none */
     const atomic_bool *cancel;    /* may be NULL */
@@ -66,6 +71,9 @@ static inline void client_windows_release(struct client_windows *windows)
     *windows = (struct client_windows){0};
 }
 
+/* Does a model take tools? */
+enum client_tools { CLIENT_TOOLS_UNKNOWN, CLIENT_TOOLS_YES, CLIENT_TOOLS_NO };
+
 struct client_driver {
     const char *name;
     const char *summary;             /* one line for `ipw list` */
@@ -94,9 +102,13 @@ struct client_driver {
      * length ...) as members of the object open in *json.  Unknown values are omitted. */
     void (*describe)(struct client *client, const char *model, struct json *json);
 
-    /* Sends the prompt and records the completion as it streams in.  On failure *out holds what had
-     * arrived, done is set, and retryable says whether to try again.  The caller releases it in any
-     * case. */
+    /* Will a request with tools be understood, as far as the service or the model's chat template says?  Unknown is
+     * found out by asking. */
+    enum client_tools (*tools)(struct client *client, const char *model);
+
+    /* Sends the conversation and records the completion as it streams in.  On failure *out holds what had
+     * arrived, done is set, and retryable says whether to try again; a service or model that takes no
+     * tools is ERR_UNSUPPORTED with rejects_tools.  The caller releases it in any case. */
     enum err (*ask)(struct client *client, const struct client_request *request,
                     struct completion *out, struct error *why);
 
@@ -130,6 +142,17 @@ nanos client_probe_timeout(nanos timeout);
  * `timeout` (0: none) since `began`. */
 enum err client_warm_up(struct client *client, const char *model, const char *limit, nanos began,
                         nanos timeout, struct error *why) MUST_USE;
+
+/* The conversation of a request: its own, or that of its system message and prompt, which is made in *space and
+ * borrows them.  Every driver reads this one form. */
+struct client_chat {
+    struct chat chat;
+    struct chat_message made[2];
+};
+const struct chat *client_chat(const struct client_request *request, struct client_chat *space);
+
+/* Bytes of the conversation and the tools, for completion_check_counts. */
+size_t client_prompt_bytes(const struct client_request *request);
 
 /* ---- the list (clients.def) ---- */
 

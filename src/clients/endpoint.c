@@ -185,9 +185,9 @@ static void read_message(char *message, size_t size, const struct text *body)
     jv_free(tree);
 }
 
-enum err endpoint_status_error(const struct endpoint *endpoint,
-                               const struct http_response *response, struct completion *out,
-                               struct error *why)
+/* `out` may be NULL. */
+static enum err status_error(const struct endpoint *endpoint, const struct http_response *response,
+                             struct completion *out, struct error *why)
 {
     int status = response->status;
     char message[180];
@@ -203,6 +203,37 @@ enum err endpoint_status_error(const struct endpoint *endpoint,
     return err_set(why, error_of_status(status), "%.100s returned status %d%s%s%s%s",
                    endpoint->shown, status, *message ? ": " : "", message, *advice ? ": " : "",
                    advice);
+}
+
+/* Does a refusal speak of tools that are not supported, rather than of one call in a conversation?  Ollama: "does not
+ * support tools"; llama.cpp: "tools param requires --jinja flag"; vLLM: "tool choice requires
+ * --enable-auto-tool-choice"; strict servers: an unknown, extra or unexpected field "tools". */
+static bool is_tool_refusal(int status, const char *body)
+{
+    static const char *const SIGNS[] = {"support", "requires",   "jinja",         "enable",
+                                        "unknown", "unexpected", "not permitted", "unrecognized"};
+    bool is_refusal = status == 400 || status == 422 || status == 500 || status == 501;
+    if (!is_refusal || !str_contains_nocase(body, "tool"))
+        return false;
+    for (size_t i = 0; i < sizeof SIGNS / sizeof *SIGNS; i++)
+        if (str_contains_nocase(body, SIGNS[i]))
+            return true;
+    return false;
+}
+
+enum err endpoint_reply_error(const struct endpoint *endpoint, const struct client_request *request,
+                              const struct http_response *response, struct completion *out,
+                              struct error *why)
+{
+    struct error cause = {0};
+    enum err err = status_error(endpoint, response, out, &cause);
+    if (request->tool_count > 0 &&
+        is_tool_refusal(response->status, text_get(&response->error_body))) {
+        out->rejects_tools = true;
+        out->retryable = false;
+        return err_set(why, ERR_UNSUPPORTED, "no tools: %s", cause.text);
+    }
+    return err_set(why, err, "%s", cause.text);
 }
 
 /* A transport error; when no connection was made, with how to start the service. */
@@ -240,7 +271,7 @@ enum err endpoint_get(struct endpoint *endpoint, const char *url, nanos timeout,
     if (err)
         err = transport_error(endpoint, err, answer, &cause, why);
     else if (answer->status < 200 || answer->status > 299)
-        err = endpoint_status_error(endpoint, answer, NULL, why);
+        err = status_error(endpoint, answer, NULL, why);
     else
         err = parse_document(endpoint, url, &body, out, why);
     text_release(&body);

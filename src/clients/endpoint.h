@@ -59,11 +59,12 @@ struct completion_sink endpoint_sink(const struct endpoint *endpoint,
                                      const struct client_request *request, struct completion *out,
                                      struct error *why);
 
-/* The error that a status other than 2xx stands for, with the server's own message if there is one.
- * `out`, which may be NULL, gets retryable and retry_after_s. */
-enum err endpoint_status_error(const struct endpoint *endpoint,
-                               const struct http_response *response, struct completion *out,
-                               struct error *why);
+/* The error that a status other than 2xx in reply to the request stands for, with the server's own message if there is
+ * one; retryable and retry_after_s of *out.  Where the request has tools and the message says that they are not
+ * supported: ERR_UNSUPPORTED with out->rejects_tools. */
+enum err endpoint_reply_error(const struct endpoint *endpoint, const struct client_request *request,
+                              const struct http_response *response, struct completion *out,
+                              struct error *why);
 
 /* ERR_NOT_FOUND with the most similar of the models that there are; `advice` is appended. */
 enum err endpoint_missing_model(const struct endpoint *endpoint, const char *model,

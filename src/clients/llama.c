@@ -18,12 +18,14 @@
 
 enum { DEFAULT_CONTEXT = 4096, DEFAULT_MAX_TOKENS = 512 };
 
-enum chat { CHAT_AUTO, CHAT_ON, CHAT_OFF };
+enum chat_template { TEMPLATE_AUTO, TEMPLATE_ON, TEMPLATE_OFF };
+enum tools { TOOLS_AUTO, TOOLS_ON, TOOLS_OFF };
 
 struct llama_options {
     struct engine_model_options model;
     struct engine_context_options context;
-    enum chat chat;
+    enum chat_template chat;
+    enum tools tools;
 };
 
 struct llama {
@@ -44,6 +46,8 @@ static const struct param_spec PARAMS[] = {
     {"gpu_layers", "COUNT|all", "layers to offload to a GPU (0)"},
     {"flash_attention", "auto|on|off", "flash attention (auto)"},
     {"chat", "auto|on|off", "apply the model's chat template; auto: if there is one (auto)"},
+    {"tools", "auto|on|off",
+     "tool calls as <tool_call>{...}</tool_call>; auto: if the chat template has them so (auto)"},
     {"library", "PATH",
      "libllama or its directory (IPW_LLAMA_LIB, then the one installed with ipw, then the "
      "system's)"},
@@ -112,16 +116,20 @@ static enum err read_options(const struct params *params, struct llama_options *
     static const char *const CHAT[] = {"auto", "on", "off"};
     int flash;
     int chat;
+    int tools;
     *out = (struct llama_options){0};
     enum err err = read_sizes(params, &out->context, why);
     if (!err)
         err = read_word(params, "flash_attention", FLASH, &flash, why);
     if (!err)
         err = read_word(params, "chat", CHAT, &chat, why);
+    if (!err)
+        err = read_word(params, "tools", CHAT, &tools, why);
     if (err)
         return err;
     out->context.flash_attention = flash - 1;
-    out->chat = (enum chat)chat;
+    out->chat = (enum chat_template)chat;
+    out->tools = (enum tools)tools;
     const char *gpu_layers = params_get(params, "gpu_layers");
     uint64_t layers = 0;
     if (gpu_layers && strcmp(gpu_layers, "all") == 0)
@@ -218,9 +226,10 @@ static void release_request(struct request_params *request)
     *request = (struct request_params){0};
 }
 
-static enum err read_request(const struct params *params, struct request_params *out,
+static enum err read_request(const struct client_request *request, struct request_params *out,
                              struct error *why)
 {
+    const struct params *params = request->params;
     *out = (struct request_params){0};
     enum err err = params_check(params, REQUEST_PARAMS, "client llama", why);
     if (!err)
@@ -230,6 +239,8 @@ static enum err read_request(const struct params *params, struct request_params 
     const char *stop = params_get(params, "stop");
     if (!err && stop)
         err = read_stops(out, stop, why);
+    if (!err && request->tool_count > 0)
+        err = add_stop(out, tool_text_stop(TOOL_TEXT_HERMES), why);
     if (err)
         release_request(out);
     return err;
@@ -363,7 +374,7 @@ static void describe_model(const struct llama *llama, struct json *json)
     json_integer(json, "parameters", (int64_t)facts->parameters);
     json_integer(json, "tensor_bytes", (int64_t)facts->tensor_bytes);
     json_integer(json, "trained_context", facts->trained_context);
-    bool is_chat = llama->options.chat != CHAT_OFF && facts->has_chat_template;
+    bool is_chat = llama->options.chat != TEMPLATE_OFF && facts->has_chat_template;
     json_string(json, "endpoint", is_chat ? "chat" : "completions");
     if (!llama->context)
         return;
@@ -402,26 +413,58 @@ struct generation {
     struct stop_filter filter;
 };
 
-/* The prompt after the chat template.  A template that the library cannot apply is skipped, unless it was
+static bool takes_tools(const struct llama *llama)
+{
+    return llama->options.tools == TOOLS_ON ||
+           (llama->options.tools == TOOLS_AUTO && llama->options.chat != TEMPLATE_OFF &&
+            engine_model_facts(llama->model)->has_tool_call_tag);
+}
+
+static enum err apply_template(const struct engine_model *model, const struct chat *chat,
+                               struct text *out, struct error *why)
+{
+    struct engine_message *messages = calloc(chat->count + 1, sizeof *messages);
+    if (!messages)
+        return err_no_memory(why);
+    for (size_t i = 0; i < chat->count; i++)
+        messages[i] =
+            (struct engine_message){chat_role_name(chat->messages[i].role), chat->messages[i].text};
+    enum err err = engine_apply_chat_template(model, messages, chat->count, out, why);
+    free(messages);
+    return err;
+}
+
+/* The conversation after the chat template.  A template that the library cannot apply is skipped, unless it was
  * requested. */
-static enum err format_prompt(const struct llama *llama, const struct client_request *request,
-                              struct text *out, struct error *why)
+static enum err format_chat(const struct llama *llama, const struct chat *chat, struct text *out,
+                            struct error *why)
 {
     const struct engine_model *model = llama->model;
-    enum chat chat = llama->options.chat;
+    enum chat_template use = llama->options.chat;
     bool has_template = engine_model_facts(model)->has_chat_template;
-    if (chat == CHAT_ON || (chat == CHAT_AUTO && has_template)) {
-        enum err err =
-            engine_apply_chat_template(model, request->system, request->prompt, out, why);
-        if (err != ERR_UNSUPPORTED || chat == CHAT_ON)
+    if (use == TEMPLATE_ON || (use == TEMPLATE_AUTO && has_template)) {
+        enum err err = apply_template(model, chat, out, why);
+        if (err != ERR_UNSUPPORTED || use == TEMPLATE_ON)
             return err;
         log_debug("client llama: prompt sent without chat template: %s", why ? why->text : "");
         text_clear(out);
     }
-    if (request->system)
-        text_addf(out, "%s\n\n", request->system);
-    text_add(out, request->prompt);
-    return out->failed ? err_set(why, ERR_NO_MEMORY, "out of memory for a prompt") : ERR_OK;
+    chat_write_plain(chat, out);
+    return out->failed ? err_no_memory(why) : ERR_OK;
+}
+
+/* llama.cpp's library applies templates without tools: they are written into the texts. */
+static enum err format_prompt(const struct llama *llama, const struct client_request *request,
+                              struct text *out, struct error *why)
+{
+    struct client_chat space;
+    struct chat written = {0};
+    const struct chat *chat = client_chat(request, &space);
+    enum err err =
+        tool_text_render(TOOL_TEXT_HERMES, chat, request->tools, request->tool_count, &written);
+    err = err ? err_explain(why, err) : format_chat(llama, &written, out, why);
+    chat_release(&written);
+    return err;
 }
 
 static enum err tokenize(struct generation *g, struct error *why)
@@ -537,19 +580,59 @@ static enum err generate(struct generation *g, struct error *why)
     return err;
 }
 
+/* Calls in the text become calls; what remains is the content. */
+static enum err find_calls(const struct client_request *request, struct completion *out,
+                           struct error *why)
+{
+    struct text rest = {0};
+    if (request->tool_count == 0)
+        return ERR_OK;
+    enum err err = tool_text_parse(text_get(&out->content), request->tools, request->tool_count,
+                                   &rest, &out->calls);
+    if (!err)
+        err = tool_calls_identify(&out->calls, (uint64_t)out->sent);
+    if (!err && out->calls.count > 0) {
+        text_release(&out->content);
+        out->content = rest;
+        rest = (struct text){0};
+        str_copy(out->finish_reason, sizeof out->finish_reason, "tool_calls");
+    }
+    text_release(&rest);
+    return err_explain(why, err);
+}
+
+static enum client_tools llama_tools(struct client *client, const char *model)
+{
+    struct llama *llama = client->state;
+    double load_s;
+    if (use_model(llama, model, &load_s, NULL))
+        return CLIENT_TOOLS_UNKNOWN;
+    return takes_tools(llama) ? CLIENT_TOOLS_YES : CLIENT_TOOLS_NO;
+}
+
 static enum err llama_ask(struct client *client, const struct client_request *request,
                           struct completion *out, struct error *why)
 {
     struct generation g = {.llama = client->state, .request = request, .out = out};
     completion_init(out);
     out->sent = clock_now();
-    enum err err = read_request(request->params, &g.params, why);
+    enum err err = read_request(request, &g.params, why);
     if (!err && request->cancel && atomic_load(request->cancel))
         err = err_set(why, ERR_INTERRUPTED, "llama: the request was canceled");
     if (!err)
         err = use_model(g.llama, request->model, &out->server_load_s, why);
+    if (!err && request->tool_count > 0 && !takes_tools(g.llama)) {
+        out->rejects_tools = true;
+        err =
+            err_set(why, ERR_UNSUPPORTED,
+                    "no tools: the chat template of %.100s has none; set tools=on if the model was "
+                    "trained for <tool_call>{...}</tool_call>",
+                    request->model);
+    }
     if (!err)
         err = generate(&g, why);
+    if (!err)
+        err = find_calls(request, out, why);
     out->retryable = err == ERR_TIMEOUT;
     stop_filter_release(&g.filter);
     text_release(&g.piece);
@@ -671,6 +754,7 @@ const struct client_driver client_llama = {
     .models = llama_models,
     .prepare = llama_prepare,
     .describe = llama_describe,
+    .tools = llama_tools,
     .ask = llama_ask,
     .score = llama_score,
     .split = llama_split,

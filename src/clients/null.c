@@ -1,12 +1,18 @@
 /* The null client: a completion generated at a fixed rate without a model.  It replaces a service in
- * tests, and shows the overhead of measuring when inference is free. */
+ * tests, and shows the overhead of measuring when inference is free.
+ *
+ * With a script, replies and tool calls come from a file of JSON lines.  The line is found by the conversation alone (how
+ * many replies it has already, and what was asked), so that concurrent clients and retries read it alike. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clients/client.h"
 #include "core/clock.h"
+#include "core/grow.h"
 #include "core/json.h"
+#include "port/file.h"
+#include "port/json_read.h"
 #include "port/thread.h"
 
 static const nanos CANCEL_PERIOD = 50 * NS_PER_MS;
@@ -19,6 +25,9 @@ struct null {
     uint64_t tokens, prompt_tokens, fail_every;
     uint64_t asked;
     char *answer;
+    enum client_tools tools;
+    struct jv **script;
+    size_t script_count, script_capacity;
 };
 
 static const struct param_spec PARAMS[] = {
@@ -27,9 +36,90 @@ static const struct param_spec PARAMS[] = {
     {"tokens_per_s", "RATE", "decode rate, tokens per second; 0: all at once (0)"},
     {"prompt_tokens", "COUNT", "prompt tokens to report (the number of words)"},
     {"answer", "TEXT|echo", "the completion, repeated up to tokens; echo: the prompt (ok)"},
+    {"script", "FILE", "JSON lines, one reply each: content, tool_calls, error, when (none)"},
+    {"tools", "yes|no|unknown", "whether the model takes tools; no: it rejects them (yes)"},
     {"fail_every", "COUNT", "every COUNT-th request fails as if the server were busy; 0: none (0)"},
     {NULL, NULL, NULL},
 };
+
+/* ---- script ---- */
+
+static enum err add_line(struct null *null, const char *line, size_t length, const char *path,
+                         size_t number, struct error *why)
+{
+    struct jv **lines =
+        grow(null->script, &null->script_capacity, null->script_count, sizeof(struct jv *));
+    struct error cause = {0};
+    if (!lines)
+        return err_no_memory(why);
+    null->script = lines;
+    if (jv_parse(line, length, &lines[null->script_count], &cause))
+        return err_set(why, ERR_USAGE, "%.200s, line %zu: %.100s", path, number, cause.text);
+    if (!jv_is_object(lines[null->script_count++]))
+        return err_set(why, ERR_USAGE, "%.200s, line %zu: expected an object", path, number);
+    return ERR_OK;
+}
+
+static enum err read_script(struct null *null, const char *path, struct error *why)
+{
+    enum { SCRIPT_LIMIT = 16 * 1024 * 1024 };
+    struct text text = {0};
+    enum err err = jv_available(why);
+    if (!err)
+        err = file_read(path, SCRIPT_LIMIT, &text, why);
+    const char *at = text_get(&text);
+    for (size_t number = 1; !err && *at; number++) {
+        size_t length = strcspn(at, "\n");
+        if (strspn(at, " \t\r") < length)
+            err = add_line(null, at, length, path, number, why);
+        at += length + (at[length] == '\n');
+    }
+    text_release(&text);
+    if (!err && null->script_count == 0)
+        err = err_set(why, ERR_USAGE, "script=%.200s: no replies", path);
+    return err;
+}
+
+/* What the conversation began with, or the last that the user said: the result of a tool in text (ReAct) is that, too. */
+static const char *find_question(const struct chat *chat, bool last)
+{
+    const char *found = "";
+    for (size_t i = 0; i < chat->count && (last || !*found); i++)
+        if (chat->messages[i].role == CHAT_USER)
+            found = chat->messages[i].text;
+    return found;
+}
+
+/* Of the lines whose "when" is part of the question, or that have none: the one of this turn, else the last. */
+static const struct jv *find_line(const struct null *null, const struct chat *chat)
+{
+    const struct jv *found = NULL;
+    size_t turn = 0;
+    for (size_t i = 0; i < chat->count; i++)
+        turn += chat->messages[i].role == CHAT_ASSISTANT;
+    for (size_t i = 0, n = 0; i < null->script_count && n <= turn; i++) {
+        const char *when = jv_text(jv_get(null->script[i], "when"));
+        if (when && !strstr(find_question(chat, false), when))
+            continue;
+        found = null->script[i];
+        n++;
+    }
+    return found;
+}
+
+/* ---- --client-param ---- */
+
+static enum err read_tools(struct null *null, const char *given, struct error *why)
+{
+    static const char *const WORDS[] = {"unknown", "yes", "no"};
+    null->tools = CLIENT_TOOLS_YES;
+    for (size_t i = 0; given && i < sizeof WORDS / sizeof *WORDS; i++)
+        if (strcmp(given, WORDS[i]) == 0) {
+            null->tools = (enum client_tools)i;
+            return ERR_OK;
+        }
+    return given ? err_set(why, ERR_USAGE, "tools=%s: expected yes, no or unknown", given) : ERR_OK;
+}
 
 static enum err read_params(struct null *null, const struct params *params, struct error *why)
 {
@@ -58,13 +148,19 @@ static enum err read_params(struct null *null, const struct params *params, stru
     const char *answer = params_get(params, "answer");
     null->is_echo = answer && strcmp(answer, "echo") == 0;
     null->answer = strdup(answer ? answer : "ok");
-    return null->answer ? ERR_OK : err_set(why, ERR_NO_MEMORY, "out of memory for a client");
+    err = null->answer ? read_tools(null, params_get(params, "tools"), why)
+                       : err_set(why, ERR_NO_MEMORY, "out of memory for a client");
+    const char *script = params_get(params, "script");
+    return err || !script ? err : read_script(null, script, why);
 }
 
 static void null_close(struct client *client)
 {
     struct null *null = client->state;
     free(null->answer);
+    for (size_t i = 0; i < null->script_count; i++)
+        jv_free(null->script[i]);
+    free(null->script);
     free(null);
 }
 
@@ -177,10 +273,10 @@ static enum err emit_piece(const struct client_request *request, struct completi
     return ERR_OK;
 }
 
-static enum err emit_answer(struct null *null, const struct client_request *request, uint64_t count,
-                            struct completion *out, struct error *why)
+static enum err emit_answer(struct null *null, const struct client_request *request,
+                            const char *answer, uint64_t count, struct completion *out,
+                            struct error *why)
 {
-    const char *answer = null->is_echo ? request->prompt : null->answer;
     const char *at = answer;
     enum err err = wait_until(null, request, out->sent, out->sent + null->ttft, why);
     for (uint64_t i = 0; i < count && !err; i++) {
@@ -204,46 +300,112 @@ static enum err emit_answer(struct null *null, const struct client_request *requ
     return err;
 }
 
-/* How many pieces to emit, and the finish reason. */
-static enum err plan(const struct null *null, const struct client_request *request, uint64_t *count,
-                     const char **reason, struct error *why)
+/* What to say, how many pieces of it to emit, and the finish reason. */
+struct plan {
+    const struct jv *line; /* of the script; NULL without */
+    const char *answer, *reason;
+    uint64_t count;
+};
+
+static enum err make_plan(const struct null *null, const struct client_request *request,
+                          const struct chat *chat, struct plan *plan, struct error *why)
 {
-    const char *answer = null->is_echo ? request->prompt : null->answer;
     uint64_t most;
-    uint64_t words = (uint64_t)count_words(answer);
+    plan->line = find_line(null, chat);
+    if (plan->line)
+        plan->answer = jv_text(jv_get(plan->line, "content"));
+    else
+        plan->answer = null->is_echo ? find_question(chat, true) : null->answer;
+    if (!plan->answer)
+        plan->answer = "";
+    uint64_t words = (uint64_t)count_words(plan->answer);
     enum err err = params_count(request->params, "max_tokens", UINT64_MAX, &most, why);
-    *count = null->has_tokens && words > 0 ? null->tokens : words;
-    *reason = *count > most ? "length" : "stop";
-    if (*count > most)
-        *count = most;
+    plan->count = null->has_tokens && words > 0 ? null->tokens : words;
+    plan->reason = plan->count > most ? "length" : "stop";
+    if (plan->count > most)
+        plan->count = most;
     return err;
+}
+
+/* The calls and counts of a line of the script. */
+static enum err play_line(const struct client_request *request, const struct jv *line,
+                          struct completion *out, struct error *why)
+{
+    struct completion_sink sink = {.completion = out,
+                                   .server = "null",
+                                   .observer = request->observer,
+                                   .context = request->context,
+                                   .why = why};
+    const struct jv *calls = jv_get(line, "tool_calls");
+    enum err err = completion_sink_calls(&sink, calls, clock_now());
+    if (!err)
+        err = completion_sink_finish(&sink);
+    for (size_t i = 0; i < out->calls.count; i++)
+        out->output_tokens += 1 + count_words(text_get(&out->calls.items[i].arguments));
+    completion_read_count(&out->output_tokens, jv_get(line, "output_tokens"));
+    completion_read_count(&out->prompt_tokens, jv_get(line, "prompt_tokens"));
+    return err;
+}
+
+/* Requests that fail by configuration. */
+static enum err refuse(struct null *null, const struct client_request *request,
+                       const struct jv *line, struct completion *out, struct error *why)
+{
+    const char *error = jv_text(jv_get(line, "error"));
+    if (null->fail_every > 0 && ++null->asked % null->fail_every == 0) {
+        out->status = 503;
+        out->retryable = true;
+        return err_set(why, ERR_BUSY, "null: busy (fail_every)");
+    }
+    if (request->tool_count > 0 && null->tools == CLIENT_TOOLS_NO) {
+        out->rejects_tools = true;
+        return err_set(why, ERR_UNSUPPORTED, "no tools: null was opened with tools=no");
+    }
+    return error ? err_set(why, ERR_IO, "null: %.200s", error) : ERR_OK;
+}
+
+static int64_t count_prompt(const struct chat *chat)
+{
+    int64_t words = 0;
+    for (size_t i = 0; i < chat->count; i++)
+        if (chat->messages[i].role != CHAT_SYSTEM)
+            words += count_words(chat->messages[i].text);
+    return words;
 }
 
 static enum err null_ask(struct client *client, const struct client_request *request,
                          struct completion *out, struct error *why)
 {
     struct null *null = client->state;
+    struct client_chat space;
+    const struct chat *chat = client_chat(request, &space);
+    struct plan plan;
     completion_init(out);
     out->sent = clock_now();
-    uint64_t count;
-    const char *reason;
-    enum err err = plan(null, request, &count, &reason, why);
-    if (!err && null->fail_every > 0 && ++null->asked % null->fail_every == 0) {
-        out->status = 503;
-        out->retryable = true;
-        err = err_set(why, ERR_BUSY, "null: busy (fail_every)");
-    }
+    enum err err = make_plan(null, request, chat, &plan, why);
+    if (!err)
+        err = refuse(null, request, plan.line, out, why);
     if (!err) {
         out->output_tokens = 0;
         out->prompt_tokens =
-            null->has_prompt_tokens ? (int64_t)null->prompt_tokens : count_words(request->prompt);
-        err = emit_answer(null, request, count, out, why);
+            null->has_prompt_tokens ? (int64_t)null->prompt_tokens : count_prompt(chat);
+        err = emit_answer(null, request, plan.answer, plan.count, out, why);
+        if (!err && plan.line)
+            err = play_line(request, plan.line, out, why);
         out->retryable = err == ERR_TIMEOUT;
     }
     if (!err)
-        str_copy(out->finish_reason, sizeof out->finish_reason, reason);
+        str_copy(out->finish_reason, sizeof out->finish_reason,
+                 out->calls.count ? "tool_calls" : plan.reason);
     out->done = clock_now();
     return err;
+}
+
+static enum client_tools null_tools(struct client *client, const char *model)
+{
+    const struct null *null = client->state;
+    (void)model;
+    return null->tools;
 }
 
 /* A model to which every byte is a token and all are equally likely: 8 bits per byte, a perplexity of 256. */
@@ -281,6 +443,7 @@ const struct client_driver client_null = {
     .models = null_models,
     .prepare = null_prepare,
     .describe = null_describe,
+    .tools = null_tools,
     .ask = null_ask,
     .score = null_score,
 };

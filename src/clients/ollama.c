@@ -66,16 +66,31 @@ static bool is_top_level(const char *key)
     return false;
 }
 
+/* /api/generate takes a system message and a prompt; anything more needs /api/chat. */
+static bool needs_chat(const struct ollama *ollama, const struct client_request *request)
+{
+    struct client_chat space;
+    const struct chat *chat = client_chat(request, &space);
+    const struct chat_message *last = chat->count ? &chat->messages[chat->count - 1] : NULL;
+    bool is_prompt =
+        last && last->role == CHAT_USER &&
+        (chat->count == 1 || (chat->count == 2 && chat->messages[0].role == CHAT_SYSTEM));
+    return ollama->is_chat || !is_prompt || request->tool_count > 0;
+}
+
 static void write_prompt(struct json *json, const struct ollama *ollama,
                          const struct client_request *request)
 {
-    if (ollama->is_chat) {
-        message_write_chat(json, request->system, request->prompt);
+    struct client_chat space;
+    const struct chat *chat = client_chat(request, &space);
+    if (needs_chat(ollama, request)) {
+        chat_write(json, CHAT_OLLAMA, chat);
+        chat_write_tools(json, request->tools, request->tool_count);
         return;
     }
-    if (request->system)
-        json_string(json, "system", request->system);
-    json_string(json, "prompt", request->prompt);
+    if (chat->count > 1)
+        json_string(json, "system", chat->messages[0].text);
+    json_string(json, "prompt", chat->messages[chat->count - 1].text);
 }
 
 static void write_params(struct json *json, const struct params *params)
@@ -124,10 +139,11 @@ static enum err exchange(struct ollama *ollama, const struct client_request *req
     struct http_response http;
     struct completion_sink sink = endpoint_sink(endpoint, request, out, why);
     ollama_response_init(&response, &sink);
-    enum err err = endpoint_post(endpoint, ollama->is_chat ? "/api/chat" : "/api/generate", body,
-                                 request, ollama_response_feed, &response, out, &http, why);
+    const char *path = needs_chat(ollama, request) ? "/api/chat" : "/api/generate";
+    enum err err = endpoint_post(endpoint, path, body, request, ollama_response_feed, &response,
+                                 out, &http, why);
     if (!err && (http.status < 200 || http.status > 299))
-        err = endpoint_status_error(endpoint, &http, out, why);
+        err = endpoint_reply_error(endpoint, request, &http, out, why);
     else
         err = ollama_response_end(&response, err);
     ollama_response_release(&response);
@@ -138,11 +154,12 @@ static enum err exchange(struct ollama *ollama, const struct client_request *req
 static enum err ollama_ask(struct client *client, const struct client_request *request,
                            struct completion *out, struct error *why)
 {
-    static const char *const RESERVED[] = {"model",  "prompt",  "messages",
+    static const char *const RESERVED[] = {"tools",  "model",   "prompt", "messages",
                                            "system", "options", NULL};
     completion_init(out);
     out->sent = out->done = clock_now();
-    enum err err = message_check_reserved(request->params, RESERVED, why);
+    enum err err =
+        message_check_reserved(request->params, RESERVED + (request->tool_count == 0), why);
     if (err)
         return err;
     struct text body = {0};
@@ -150,8 +167,7 @@ static enum err ollama_ask(struct client *client, const struct client_request *r
     err = body.failed ? err_set(why, ERR_NO_MEMORY, "out of memory for the request")
                       : exchange(client->state, request, &body, out, why);
     text_release(&body);
-    completion_check_counts(out, strlen(request->prompt) +
-                                     (request->system ? strlen(request->system) : 0));
+    completion_check_counts(out, client_prompt_bytes(request));
     if (!err)
         out->retryable = false;
     return err;
@@ -293,6 +309,19 @@ static void describe_model(struct ollama *ollama, const char *model, struct json
     jv_free(root);
 }
 
+/* The capabilities that the server lists for the model; older ones list none. */
+static enum client_tools ollama_tools(struct client *client, const char *model)
+{
+    struct jv *root = show(client->state, model);
+    const struct jv *list = jv_get(root, "capabilities");
+    enum client_tools found = jv_count(list) ? CLIENT_TOOLS_NO : CLIENT_TOOLS_UNKNOWN;
+    for (const struct jv *c = jv_first(list); c; c = jv_next(c))
+        if (jv_text(c) && strcmp(jv_text(c), "tools") == 0)
+            found = CLIENT_TOOLS_YES;
+    jv_free(root);
+    return found;
+}
+
 /* How much of the loaded model is in GPU memory, which decides where energy is spent. */
 static void describe_memory(struct ollama *ollama, const char *model, struct json *json)
 {
@@ -337,5 +366,6 @@ const struct client_driver client_ollama = {
     .models = ollama_models,
     .prepare = ollama_prepare,
     .describe = ollama_describe,
+    .tools = ollama_tools,
     .ask = ollama_ask,
 };

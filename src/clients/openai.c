@@ -24,6 +24,7 @@ struct openai {
     /* Learned from this server's errors. */
     bool rejects_usage_option;        /* no stream_options */
     bool wants_max_completion_tokens; /* instead of max_tokens */
+    enum client_tools tools;          /* from its replies to requests that had some */
 };
 
 static const struct param_spec PARAMS[] = {
@@ -112,13 +113,11 @@ static enum err openai_open(const struct client_config *config, struct client *o
 
 /* ---- requests ---- */
 
-/* /completions has no roles: the system message precedes the prompt. */
-static void write_prompt(struct json *json, const struct client_request *request)
+/* /completions has no roles: the texts alone. */
+static void write_prompt(struct json *json, const struct chat *chat)
 {
     struct text prompt = {0};
-    if (request->system)
-        text_addf(&prompt, "%s\n\n", request->system);
-    text_add(&prompt, request->prompt);
+    chat_write_plain(chat, &prompt);
     json_string(json, "prompt", text_get(&prompt));
     json->out->failed = json->out->failed || prompt.failed;
     text_release(&prompt);
@@ -143,14 +142,17 @@ static void write_body(struct text *body, const struct openai *openai,
                        const struct client_request *request)
 {
     struct json json;
+    struct client_chat space;
+    const struct chat *chat = client_chat(request, &space);
     const struct params *params = request->params;
     json_init(&json, body, false);
     json_object(&json, NULL);
     json_string(&json, "model", request->model);
     if (openai->is_completions)
-        write_prompt(&json, request);
+        write_prompt(&json, chat);
     else
-        message_write_chat(&json, request->system, request->prompt);
+        chat_write(&json, CHAT_OPENAI, chat);
+    chat_write_tools(&json, request->tools, request->tool_count);
     write_stream(&json, openai, params);
     for (size_t i = 0; params && i < params->count; i++) {
         const char *key = params->items[i].key;
@@ -203,10 +205,14 @@ static enum err ask_once(struct openai *openai, const struct client_request *req
         endpoint_post(endpoint, openai->is_completions ? "/completions" : "/chat/completions",
                       &body, request, openai_response_feed, &response, out, &http, why);
     if (!err && (http.status < 200 || http.status > 299)) {
-        err = endpoint_status_error(endpoint, &http, out, why);
+        err = endpoint_reply_error(endpoint, request, &http, out, why);
         *again = adapt(openai, &http, request->params);
+        if (out->rejects_tools && !*again)
+            openai->tools = CLIENT_TOOLS_NO;
     } else {
         err = openai_response_end(&response, err);
+        if (out->calls.count > 0)
+            openai->tools = CLIENT_TOOLS_YES;
     }
     openai_response_release(&response);
     http_response_release(&http);
@@ -217,20 +223,25 @@ static enum err ask_once(struct openai *openai, const struct client_request *req
 static enum err openai_ask(struct client *client, const struct client_request *request,
                            struct completion *out, struct error *why)
 {
-    static const char *const RESERVED[] = {"model", "messages", "prompt", NULL};
+    static const char *const RESERVED[] = {"tools", "model", "messages", "prompt", NULL};
+    const struct openai *openai = client->state;
     completion_init(out);
     out->sent = out->done = clock_now();
-    enum err err = message_check_reserved(request->params, RESERVED, why);
+    enum err err =
+        message_check_reserved(request->params, RESERVED + (request->tool_count == 0), why);
+    if (!err && request->tool_count > 0 && openai->is_completions) {
+        out->rejects_tools = true;
+        err = err_set(why, ERR_UNSUPPORTED, "no tools: endpoint=completions takes none");
+    }
     const char *n = params_get(request->params, "n");
     if (!err && n && strcmp(n, "1") != 0)
         err = err_set(why, ERR_USAGE,
                       "n=%.20s: a request is measured with one answer; --repeat asks again", n);
     for (bool again = !err; again;)
         err = ask_once(client->state, request, out, &again, why);
-    completion_check_counts(out, strlen(request->prompt) +
-                                     (request->system ? strlen(request->system) : 0));
+    completion_check_counts(out, client_prompt_bytes(request));
     if (!err) { /* a first attempt in another form may have set them */
-        out->retryable = false;
+        out->retryable = out->rejects_tools = false;
         out->retry_after_s = UNKNOWN;
     }
     return err;
@@ -451,6 +462,25 @@ static void describe_server(struct openai *openai, const char *owner, struct jso
     jv_free(root);
 }
 
+/* llama.cpp says what the model's template can do; of others only their replies tell. */
+static enum client_tools openai_tools(struct client *client, const char *model)
+{
+    struct openai *openai = client->state;
+    struct jv *root = NULL;
+    (void)model;
+    if (openai->is_completions)
+        return CLIENT_TOOLS_NO;
+    if (openai->tools == CLIENT_TOOLS_UNKNOWN &&
+        !get_unversioned(openai, "/props", client_probe_timeout(client->probe_timeout), &root, NULL,
+                         NULL)) {
+        const struct jv *supports = jv_path(root, "chat_template_caps.supports_tools");
+        if (jv_is_bool(supports))
+            openai->tools = jv_bool(supports, false) ? CLIENT_TOOLS_YES : CLIENT_TOOLS_NO;
+    }
+    jv_free(root);
+    return openai->tools;
+}
+
 static void openai_describe(struct client *client, const char *model, struct json *json)
 {
     static const char *const CONTEXT[] = {"max_model_len",  "meta.n_ctx_train",
@@ -495,6 +525,7 @@ const struct client_driver client_openai = {
     .models = openai_models,
     .prepare = openai_prepare,
     .describe = openai_describe,
+    .tools = openai_tools,
     .ask = openai_ask,
     .score = openai_score,
 };

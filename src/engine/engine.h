@@ -59,6 +59,8 @@ struct engine_model_facts {
     uint64_t parameters, tensor_bytes;
     int layers, embedding, heads, heads_kv, trained_context, vocabulary;
     bool has_chat_template;
+    bool
+        has_tool_call_tag; /* its chat template writes calls of tools as <tool_call>{...}</tool_call> */
     engine_token begin; /* that the model wants at the start of a text (often <s>); -1: none */
 };
 
@@ -101,11 +103,16 @@ enum err engine_detokenize(const struct engine_model *model, engine_token token,
 /* Is this an end-of-generation token? */
 bool engine_is_end(const struct engine_model *model, engine_token token);
 
-/* Appends a single-turn prompt formatted by the model's chat template; system may be NULL.
+/* A message of a conversation: "system", "user" or "assistant", and its text. */
+struct engine_message {
+    const char *role, *text;
+};
+
+/* Appends a conversation formatted by the model's chat template, up to where the assistant's next message begins.
  * ERR_UNSUPPORTED when there is none or the library cannot apply it. */
-enum err engine_apply_chat_template(const struct engine_model *model, const char *system,
-                                    const char *prompt, struct text *out, struct error *why)
-    MUST_USE;
+enum err engine_apply_chat_template(const struct engine_model *model,
+                                    const struct engine_message *messages, size_t count,
+                                    struct text *out, struct error *why) MUST_USE;
 
 /* ---- contexts ---- */
 

@@ -318,6 +318,8 @@ static void read_facts(const struct llama_api *api, struct engine_model *model)
     facts->trained_context = api->llama_model_n_ctx_train(llama);
     facts->vocabulary = api->llama_vocab_n_tokens(model->vocabulary);
     facts->has_chat_template = model->chat_template != NULL;
+    facts->has_tool_call_tag =
+        facts->has_chat_template && strstr(model->chat_template, "<tool_call>");
     facts->begin = api->llama_vocab_get_add_bos(model->vocabulary)
                        ? api->llama_vocab_bos(model->vocabulary)
                        : -1;
@@ -560,23 +562,19 @@ bool engine_is_end(const struct engine_model *model, engine_token token)
     return engine_api()->llama_vocab_is_eog(model->vocabulary, token);
 }
 
-enum err engine_apply_chat_template(const struct engine_model *model, const char *system,
-                                    const char *prompt, struct text *out, struct error *why)
+/* Into a buffer that is large enough at the second attempt. */
+static enum err format_chat(const struct engine_model *model,
+                            const struct llama_chat_message *messages, size_t count, size_t size,
+                            struct text *out, struct error *why)
 {
-    if (!model->chat_template)
-        return err_set(why, ERR_UNSUPPORTED, "the model has no chat template");
-    const struct llama_chat_message messages[] = {{"system", system}, {"user", prompt}};
-    const struct llama_chat_message *first = system ? messages : messages + 1;
-    size_t count = system ? 2 : 1;
-    size_t size = strlen(prompt) + (system ? strlen(system) : 0) + 1024;
     for (int attempt = 0; attempt < 2; attempt++) {
         if (size > INT32_MAX)
             break;
         char *to = malloc(size);
         if (!to)
             return err_set(why, ERR_NO_MEMORY, "out of memory for a prompt");
-        int32_t length = engine_api()->llama_chat_apply_template(model->chat_template, first, count,
-                                                                 true, to, (int32_t)size);
+        int32_t length = engine_api()->llama_chat_apply_template(model->chat_template, messages,
+                                                                 count, true, to, (int32_t)size);
         bool fits = length >= 0 && (size_t)length <= size;
         if (fits)
             text_add_bytes(out, to, (size_t)length);
@@ -590,4 +588,23 @@ enum err engine_apply_chat_template(const struct engine_model *model, const char
     return err_set(why, ERR_UNSUPPORTED,
                    "llama.cpp cannot apply the model's chat template; set chat=off to send the "
                    "prompt unchanged");
+}
+
+enum err engine_apply_chat_template(const struct engine_model *model,
+                                    const struct engine_message *messages, size_t count,
+                                    struct text *out, struct error *why)
+{
+    size_t size = 1024;
+    if (!model->chat_template)
+        return err_set(why, ERR_UNSUPPORTED, "the model has no chat template");
+    struct llama_chat_message *list = calloc(count ? count : 1, sizeof *list);
+    if (!list)
+        return err_set(why, ERR_NO_MEMORY, "out of memory for a prompt");
+    for (size_t i = 0; i < count; i++) {
+        list[i] = (struct llama_chat_message){messages[i].role, messages[i].text};
+        size += strlen(messages[i].text) + 64;
+    }
+    enum err err = format_chat(model, list, count, size, out, why);
+    free(list);
+    return err;
 }

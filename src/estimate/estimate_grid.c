@@ -72,7 +72,7 @@ static enum err add_file(const char *path, struct candidates *out, struct error 
 void candidates_add(struct candidates *candidates, const struct hardware *hardware)
 {
     candidates->hardware[candidates->hardware_count] = *hardware;
-    candidates->is_catalogued[candidates->hardware_count++] = true;
+    candidates->is_in_catalog[candidates->hardware_count++] = true;
 }
 
 static enum err find_hardware(const struct candidate_options *options, struct candidates *out,
@@ -80,8 +80,8 @@ static enum err find_hardware(const struct candidate_options *options, struct ca
 {
     enum err err = ERR_OK;
     out->hardware = calloc(HARDWARE_MOST, sizeof *out->hardware);
-    out->is_catalogued = calloc(HARDWARE_MOST, sizeof *out->is_catalogued);
-    if (!out->hardware || !out->is_catalogued)
+    out->is_in_catalog = calloc(HARDWARE_MOST, sizeof *out->is_in_catalog);
+    if (!out->hardware || !out->is_in_catalog)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; !err && i < options->hardware_count; i++)
         err = add_list(options->hardware[i], out, why);
@@ -180,7 +180,7 @@ void candidates_release(struct candidates *candidates)
     for (size_t i = 0; i < candidates->hardware_count; i++)
         hardware_release(&candidates->hardware[i]);
     free(candidates->hardware);
-    free(candidates->is_catalogued);
+    free(candidates->is_in_catalog);
     free(candidates->items);
     *candidates = (struct candidates){0};
 }

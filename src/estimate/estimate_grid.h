@@ -38,7 +38,7 @@ struct candidate_options {
 
 struct candidates {
     struct hardware *hardware;
-    bool *is_catalogued; /* by device: of the catalog, not of a file */
+    bool *is_in_catalog; /* by device: of the catalog, not of a file */
     size_t hardware_count;
     struct {
         enum precision precision;

@@ -331,7 +331,7 @@ static enum err try_points(struct search *search)
 {
     const struct hardware *hardware = search->now->hardware;
     struct trial best = {0};
-    for (size_t i = 0; search->question->is_catalogued && i < hardware->point_count; i++) {
+    for (size_t i = 0; search->question->is_in_catalog && i < hardware->point_count; i++) {
         struct hardware other = *hardware; /* which owns nothing: it is of the catalog */
         struct trial trial;
         enum err err = hardware_at_point(&other, hardware->points[i].name, search->why);

@@ -54,7 +54,7 @@ struct recommendations {
 struct recommend_question {
     const struct workload_estimate *now;
     const struct budget *budget;
-    bool is_catalogued; /* the device is of the catalog, which has its other power modes */
+    bool is_in_catalog; /* the device is of the catalog, which has its other power modes */
 };
 
 enum err recommend_make(const struct recommend_question *question, struct recommendations *out,

@@ -528,6 +528,8 @@ static enum err perform(struct exchange *x, struct error *why)
                 err_set(why, ERR_IO, "%s: more than %d redirections", x->url.server, REDIRECTS_MAX);
         else
             err = url_read(text_get(&target), &next, why);
+        if (!err && x->request->may_follow)
+            err = x->request->may_follow(x->request->context, &next, why);
         if (err)
             break;
         if (!url_same_origin(&x->url, &next))
@@ -549,11 +551,6 @@ enum err http_perform(struct http *http, const struct http_request *request,
     if (!out->done)
         out->done = clock_now();
     return err;
-}
-
-void http_response_release(struct http_response *response)
-{
-    text_release(&response->error_body);
 }
 
 /* ---- a whole body ---- */

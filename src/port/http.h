@@ -15,6 +15,7 @@
 #include "core/units.h"
 
 struct http;
+struct url;
 
 enum { HTTP_ERROR_BODY_MAX = 64 * 1024 };
 
@@ -30,6 +31,8 @@ struct http_request {
     /* Gets the decoded body of a 2xx response as it arrives; status and headers are set by then.  Anything but ERR_OK
      * ends the exchange and is returned by http_perform; the callback sets its own *why.  NULL drops the body. */
     enum err (*take)(void *context, const char *bytes, size_t length, nanos t);
+    /* May a redirection lead there?  Anything but ERR_OK, with its own *why, ends the exchange.  NULL: anywhere. */
+    enum err (*may_follow)(void *context, const struct url *next, struct error *why);
     void *context;
 };
 
@@ -56,7 +59,10 @@ void http_close(struct http *http);
  * case. */
 enum err http_perform(struct http *http, const struct http_request *request,
                       struct http_response *out, struct error *why) MUST_USE;
-void http_response_release(struct http_response *response);
+static inline void http_response_release(struct http_response *response)
+{
+    text_release(&response->error_body);
+}
 
 /* A GET whose whole body replaces *body; more than `limit` bytes are ERR_BAD_VALUE.  Check the status: the body of a
  * response that is not 2xx is in out->error_body. */

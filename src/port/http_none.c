@@ -28,11 +28,6 @@ enum err http_perform(struct http *http, const struct http_request *request,
     return http_available(why);
 }
 
-void http_response_release(struct http_response *response)
-{
-    text_release(&response->error_body);
-}
-
 enum err http_fetch(struct http *http, const char *url, const struct params *headers, nanos timeout,
                     size_t limit, struct text *body, struct http_response *out, struct error *why)
 {

@@ -41,7 +41,8 @@ void clock_choice_flags(const struct clock_choice *choice,
                  {CHOICE_SLOW_BASELINE, "slow_baseline"},
                  {CHOICE_UNCHECKED, "measurements_not_at_hand"},
                  {CHOICE_NO_REPEATS, "no_repeats"},
-                 {CHOICE_BELOW_MAX, "highest_clock_not_measured"}};
+                 {CHOICE_BELOW_MAX, "highest_clock_not_measured"},
+                 {CHOICE_NEAR_SLO, "slo_within_uncertainty"}};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (choice->flags & NAMES[i].flag)
             take(context, NAMES[i].name);
@@ -371,6 +372,27 @@ static void widen_by_pauses(const struct freq_curve *curve, struct clock_choice 
         out->saving_error = hypot(out->saving_error, (1 - out->saving) * error * sqrt(2));
 }
 
+struct freq_value clock_choice_latency(double *seconds, size_t count, double p)
+{
+    struct freq_value out = {UNKNOWN, UNKNOWN, UNKNOWN};
+    double mean = 0, squares = 0, n = (double)count;
+    if (p > 0) {
+        sort_ascending(seconds, count);
+        quantile_interval(seconds, count, p, FREQ_LEVEL, &out.low, &out.high);
+        if (is_known(out.high))
+            out.value = quantile_sorted(seconds, count, p);
+        return out;
+    }
+    if (count < 2)
+        return out;
+    for (size_t i = 0; i < count; i++)
+        mean += seconds[i] / n;
+    for (size_t i = 0; i < count; i++)
+        squares += (seconds[i] - mean) * (seconds[i] - mean);
+    double error = student_quantile(1 - FREQ_LEVEL, n - 1) * sqrt(squares / (n - 1) / n);
+    return (struct freq_value){mean, mean - error, mean + error};
+}
+
 /* ---- the answer ---- */
 
 /* Whether nothing is known of what a limit is about. */
@@ -386,16 +408,43 @@ static bool is_limit_blind(const struct clock_choice *choice, enum optimize_limi
     return (limit == LIMIT_QUALITY || limit == LIMIT_TEMPERATURE) && !known;
 }
 
-static void name_limits(struct clock_choice *out)
+/* " (p99 needs 299 queries in each run, the runs have 100)" */
+static void explain_latency(const struct clock_choice *choice, const struct optimize_goal *goal,
+                            unsigned limit, struct text *out)
+{
+    size_t known = 0, least = goal->slo_quantile > 0
+                                  ? quantile_least_count(goal->slo_quantile, FREQ_LEVEL)
+                                  : 2;
+    double most = 0;
+    for (size_t i = 0; i < choice->count; i++) {
+        known += is_known(choice->points[i].latency[limit - LIMIT_LATENCY].value);
+        most = fmax(most, choice->points[i].queries);
+    }
+    if (known)
+        return;
+    if (most >= (double)least)
+        text_add(out, " (not recorded)");
+    else if (goal->slo_quantile > 0)
+        text_addf(out, " (p%.0f needs %zu queries in each run, the runs have %.0f)",
+                  100 * goal->slo_quantile, least, most);
+    else
+        text_addf(out, " (%zu queries are needed in each run)", least);
+}
+
+static void name_limits(const struct optimize_goal *goal, struct clock_choice *out)
 {
     struct text reason = {0};
     text_add(&reason, "no setting meets the limits:");
-    for (unsigned i = 0; i < OPTIMIZE_LIMITS; i++)
-        if (out->optimum.limits & 1u << i)
-            text_addf(&reason, " %s%s", optimize_limit_name((enum optimize_limit)i),
-                      !is_limit_blind(out, (enum optimize_limit)i) ? ""
-                      : i == LIMIT_TEMPERATURE ? " (no temperature was measured)"
-                                               : " (the baseline has no quality above 0)");
+    for (unsigned i = 0; i < OPTIMIZE_LIMITS; i++) {
+        if (!(out->optimum.limits & 1u << i))
+            continue;
+        text_addf(&reason, " %s%s", optimize_limit_name((enum optimize_limit)i),
+                  !is_limit_blind(out, (enum optimize_limit)i) ? ""
+                  : i == LIMIT_TEMPERATURE                     ? " (no temperature was measured)"
+                                           : " (the baseline has no quality above 0)");
+        if (optimize_limit_is_latency(i))
+            explain_latency(out, goal, i, &reason);
+    }
     refuse(out, CHOICE_NO_SETTING, text_get(&reason));
     text_release(&reason);
 }
@@ -442,7 +491,7 @@ static void settle(const struct optimize_goal *goal, struct clock_choice *out)
         return;
     }
     if (!out->optimum.is_found) {
-        name_limits(out);
+        name_limits(goal, out);
         return;
     }
     if (out->optimum.usable == 1) {
@@ -453,6 +502,9 @@ static void settle(const struct optimize_goal *goal, struct clock_choice *out)
     }
     const struct optimize_point *best = &out->points[out->optimum.best];
     out->is_recommended = true;
+    for (unsigned i = 0; i < OPTIMIZE_LATENCIES; i++)
+        if (best->latency[i].high > goal->limits[LIMIT_LATENCY + i])
+            out->flags |= CHOICE_NEAR_SLO;
     out->saving = saving_of(best, &out->baseline);
     out->slowdown = best->figures[FREQ_TIME_S].value / out->baseline.figures[FREQ_TIME_S].value - 1;
     if (is_baseline(out, best))

@@ -21,6 +21,7 @@ enum choice_flag {
     CHOICE_UNCHECKED = 256,     /* a model read from a file: its measurements are not at hand */
     CHOICE_NO_REPEATS = 512,    /* single runs as measured: differences may be noise */
     CHOICE_BELOW_MAX = 1024,    /* the GPU has higher clocks than were measured */
+    CHOICE_NEAR_SLO = 2048,     /* the interval of a latency reaches over its SLO */
 };
 /* Calls back with the name of every flag and data check of a choice. */
 struct clock_choice;
@@ -76,6 +77,9 @@ enum err clock_choice_of(const struct clock_question *question, struct clock_cho
 enum err clock_choice_of_settings(struct optimize_point *points, size_t count, size_t baseline,
                                   const struct optimize_goal *goal, const char *void_because,
                                   struct clock_choice *out, struct error *why) MUST_USE;
+/* The percentile of latencies (which are sorted) that an SLO is for, with an interval of order statistics at FREQ_LEVEL;
+ * UNKNOWN where they are too few for its upper end.  p 0: the mean, by Student's t. */
+struct freq_value clock_choice_latency(double *seconds, size_t count, double p);
 void clock_choice_release(struct clock_choice *choice);
 
 /* What a choice's points say of a clock. */

@@ -459,27 +459,6 @@ static double median_of(const struct freq_point *points, size_t count, size_t wh
     return known ? select_median(scratch, known) : UNKNOWN;
 }
 
-#define MEDIAN_ERROR 1.2533 /* standard error of a median over that of a mean */
-
-double relative_scatter(const double *values, size_t count)
-{
-    double sum = 0, squares = 0;
-    size_t known = 0;
-    for (size_t i = 0; i < count; i++)
-        if (is_known(values[i])) {
-            sum += values[i];
-            known++;
-        }
-    double mean = ratio(sum, (double)known);
-    for (size_t i = 0; i < count; i++)
-        if (is_known(values[i]))
-            squares += (values[i] - mean) * (values[i] - mean);
-    if (known < 2 || !(mean > 0))
-        return UNKNOWN;
-    double scatter = sqrt(squares / (double)(known - 1)) / mean;
-    return known > 2 ? MEDIAN_ERROR * scatter : scatter; /* the median of two is their mean */
-}
-
 static double scatter_of(const struct freq_point *points, size_t count, bool is_energy,
                          double *scratch)
 {

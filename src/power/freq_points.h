@@ -102,10 +102,6 @@ enum err freq_points_import(struct freq_points *points, const struct freq_source
 
 /* ---- the points ---- */
 
-/* Relative standard deviation of values (which may be UNKNOWN), made so that / sqrt(count) gives the standard error of
- * their median.  UNKNOWN under two. */
-double relative_scatter(const double *values, size_t count);
-
 /* By GPU, application, frequency and run; the end of the group of one GPU and application that begins at `first`. */
 void freq_points_sort(struct freq_points *points);
 size_t freq_points_group(const struct freq_points *points, size_t first);

@@ -1,19 +1,32 @@
 #include "power/optimize.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Limits hold for a figure that rounding put beside them. */
 #define SLACK 1e-9
 
 static const char *const NAMES[OPTIMIZE_LIMITS] = {
-    [LIMIT_SLOWDOWN] = "max_slowdown", [LIMIT_TIME] = "max_time",
-    [LIMIT_POWER] = "max_power",       [LIMIT_TEMPERATURE] = "max_temperature",
-    [LIMIT_QUALITY] = "min_quality",   [LIMIT_CLOCK] = "min_clock",
+    [LIMIT_SLOWDOWN] = "max_slowdown",
+    [LIMIT_TIME] = "max_time",
+    [LIMIT_POWER] = "max_power",
+    [LIMIT_TEMPERATURE] = "max_temperature",
+    [LIMIT_LATENCY + LATENCY_TTFT] = "slo_ttft",
+    [LIMIT_LATENCY + LATENCY_ITL] = "slo_itl",
+    [LIMIT_LATENCY + LATENCY_TPOT] = "slo_tpot",
+    [LIMIT_LATENCY + LATENCY_QUERY] = "slo_latency",
+    [LIMIT_QUALITY] = "min_quality",
+    [LIMIT_CLOCK] = "min_clock",
 };
 
 const char *optimize_limit_name(enum optimize_limit limit)
 {
     return NAMES[limit];
+}
+
+const char *optimize_latency_name(enum optimize_latency latency)
+{
+    return NAMES[LIMIT_LATENCY + latency] + strlen("slo_");
 }
 
 /* ---- limits ---- */
@@ -45,8 +58,11 @@ unsigned optimize_broken(const struct optimize_goal *goal, const struct optimize
         double limit = goal->limits[i];
         if (!is_known(limit))
             continue;
-        bool is_within = i < LIMIT_QUALITY ? most[i] <= limit + SLACK * (1 + fabs(limit))
-                                           : least[i - LIMIT_QUALITY] >= limit - SLACK;
+        double figure = optimize_limit_is_latency(i) ? point->latency[i - LIMIT_LATENCY].value
+                        : i < LIMIT_LATENCY          ? most[i]
+                                                     : least[i - LIMIT_QUALITY];
+        bool is_within = i < LIMIT_QUALITY ? figure <= limit + SLACK * (1 + fabs(limit))
+                                           : figure >= limit - SLACK;
         broken |= is_within ? 0 : 1u << i;
     }
     return broken;

@@ -10,13 +10,25 @@
 #include "metrics/edp.h"
 #include "power/freq_model.h"
 
+/* What a latency SLO may be of: seconds of a query. */
+enum optimize_latency {
+    LATENCY_TTFT, /* time to first token */
+    LATENCY_ITL, /* inter-token latency: of a query's tokens the same percentile as of the queries */
+    LATENCY_TPOT,  /* time per output token after the first */
+    LATENCY_QUERY, /* from sending to the end of the answer */
+    OPTIMIZE_LATENCIES
+};
+const char *optimize_latency_name(enum optimize_latency latency); /* "ttft" */
+
 struct optimize_point {
     char setting[200]; /* "": the clock is all there is to say */
     double freq_mhz;   /* UNKNOWN: not a clock */
     struct freq_value figures[FREQ_FIGURES];
     double quality; /* in any unit */
     double temperature_c;
-    unsigned runs; /* measurements; 0: a fit */
+    struct freq_value latency[OPTIMIZE_LATENCIES]; /* of the SLOs alone, as the goal has them */
+    double queries;                                /* of a run, of which these are */
+    unsigned runs;                                 /* measurements; 0: a fit */
     double scatter
         [FREQ_FIGURES]; /* relative, of one run: / sqrt(runs) is the standard error; UNKNOWN */
     bool is_extrapolated;
@@ -25,7 +37,9 @@ struct optimize_point {
 static inline struct optimize_point optimize_point_unknown(void)
 {
     struct optimize_point point = {
-        .freq_mhz = UNKNOWN, .quality = UNKNOWN, .temperature_c = UNKNOWN};
+        .freq_mhz = UNKNOWN, .quality = UNKNOWN, .temperature_c = UNKNOWN, .queries = UNKNOWN};
+    for (size_t k = 0; k < OPTIMIZE_LATENCIES; k++)
+        point.latency[k] = (struct freq_value){UNKNOWN, UNKNOWN, UNKNOWN};
     for (size_t k = 0; k < FREQ_FIGURES; k++) {
         point.figures[k] = (struct freq_value){UNKNOWN, UNKNOWN, UNKNOWN};
         point.scatter[k] = UNKNOWN;
@@ -38,15 +52,21 @@ enum optimize_limit {
     LIMIT_TIME,        /* seconds at most */
     LIMIT_POWER,       /* watts at most */
     LIMIT_TEMPERATURE, /* degrees Celsius at most */
-    LIMIT_QUALITY,     /* share of the baseline's at least */
-    LIMIT_CLOCK,       /* share of the baseline's at least */
+    LIMIT_LATENCY,     /* seconds at most: the first of OPTIMIZE_LATENCIES limits */
+    LIMIT_QUALITY = LIMIT_LATENCY + OPTIMIZE_LATENCIES, /* share of the baseline's at least */
+    LIMIT_CLOCK,                                        /* share of the baseline's at least */
     OPTIMIZE_LIMITS
 };
 const char *optimize_limit_name(enum optimize_limit limit); /* "max_slowdown" */
+static inline bool optimize_limit_is_latency(unsigned limit)
+{
+    return limit >= LIMIT_LATENCY && limit < LIMIT_QUALITY;
+}
 
 struct optimize_goal {
     double time_exponent;           /* n of E T^n: 0 energy, 1 EDP, 2 ED2P */
     double limits[OPTIMIZE_LIMITS]; /* UNKNOWN: none */
+    double slo_quantile;            /* of the queries that latency SLOs are for; 0: their mean */
     bool is_quality_falling;        /* a lower figure is better: perplexity, FID, LPIPS */
 };
 /* Without limits. */
@@ -56,6 +76,14 @@ static inline struct optimize_goal optimize_goal_edp(void)
     for (size_t i = 0; i < OPTIMIZE_LIMITS; i++)
         goal.limits[i] = UNKNOWN;
     return goal;
+}
+
+static inline bool optimize_has_slo(const struct optimize_goal *goal)
+{
+    for (unsigned i = LIMIT_LATENCY; i < LIMIT_QUALITY; i++)
+        if (is_known(goal->limits[i]))
+            return true;
+    return false;
 }
 
 static inline double optimize_objective(const struct optimize_goal *goal,
@@ -114,7 +142,7 @@ enum err setting_points_read(const struct setting_source *source, struct setting
                              struct error *why) MUST_USE;
 
 /* Takes the quality of the points from a CSV file with the columns setting (as points have it) and value: FID, CLIP
- * score, LPIPS ... computed elsewhere.  Rows of one setting are averaged; a setting that the file has not is unknown, one
+ * score, LPIPS ... computed elsewhere.  Rows of one setting are averaged; a setting that is not in the file is unknown, one
  * that nobody measured an error. */
 enum err setting_points_add_quality(const char *path, struct setting_points *points,
                                     struct error *why) MUST_USE;

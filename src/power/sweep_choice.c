@@ -3,8 +3,82 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "port/file.h"
 #include "power/clock_choice.h"
 #include "power/sweep_points.h"
+#include "rundir/run_table.h"
+
+/* ---- latencies of the queries ---- */
+
+/* Seconds; UNKNOWN where the record has it not. */
+static double query_latency(const struct run_table *table, enum optimize_latency latency, double p,
+                            size_t row)
+{
+    double tokens = run_number(table, RUN_OUTPUT_TOKENS, row);
+    double first = run_number(table, RUN_TTFT, row), whole = run_number(table, RUN_LATENCY, row);
+    switch (latency) {
+    case LATENCY_TTFT:
+        return first;
+    case LATENCY_ITL:
+        return run_number(table,
+                          p > 0.98   ? RUN_ITL_P99
+                          : p > 0.94 ? RUN_ITL_P95
+                                     : RUN_ITL_MEDIAN,
+                          row) /
+               1e3;
+    case LATENCY_TPOT:
+        return tokens > 1 ? (whole - first) / (tokens - 1) : UNKNOWN;
+    default:
+        return whole;
+    }
+}
+
+static enum err load_latencies(const char *directory, const struct optimize_goal *goal,
+                               struct sweep_measurement *out, struct error *why)
+{
+    static const struct run_wanted WANTED = {
+        .numbers = RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_OUTPUT_TOKENS) |
+                   RUN_WANT(RUN_ITL_MEDIAN) | RUN_WANT(RUN_ITL_P95) | RUN_WANT(RUN_ITL_P99)};
+    struct run_table table;
+    enum err err = run_table_load(directory, NULL, WANTED, &table, why);
+    if (err)
+        return err == ERR_NO_DATA ? ERR_OK : err; /* without records nothing is known */
+    double *seconds = malloc((table.rows + 1) * sizeof *seconds);
+    for (unsigned k = 0; seconds && k < OPTIMIZE_LATENCIES; k++) {
+        size_t count = 0;
+        if (!is_known(goal->limits[LIMIT_LATENCY + k]))
+            continue;
+        for (size_t row = 0; row < table.rows; row++) {
+            double one = query_latency(&table, (enum optimize_latency)k, goal->slo_quantile, row);
+            if (run_completed(&table, row) && is_known(one))
+                seconds[count++] = one;
+        }
+        out->latency[k] = clock_choice_latency(seconds, count, goal->slo_quantile);
+    }
+    err = seconds ? ERR_OK : err_no_memory(why);
+    free(seconds);
+    run_table_release(&table);
+    return err;
+}
+
+enum err sweep_choice_latencies(struct sweep_points *points, const char *directory,
+                                const struct optimize_goal *goal, struct error *why)
+{
+    const struct sweep *sweep = &points->sweep;
+    enum err err = ERR_OK;
+    if (!sweep->profile)
+        return err_set(why, ERR_USAGE,
+                       "a latency SLO needs a sweep of profiles (`ipw sweep --profile`)");
+    for (size_t i = 0; !err && i < sweep->count; i++) {
+        char path[FILE_PATH_MAX];
+        if (!points->items[i].exclusion && sweep->attempts[i].path &&
+            str_format(path, sizeof path, "%s/%s", directory, sweep->attempts[i].path))
+            err = load_latencies(path, goal, &points->items[i], why);
+    }
+    return err;
+}
+
+/* ---- what was left out ---- */
 
 /* What was left out, as the checks of a file would say it. */
 static enum err note_exclusions(const struct sweep_points *points, struct clock_choice *out,
@@ -52,6 +126,8 @@ enum err sweep_choice_note(const struct sweep_points *points, struct clock_choic
     }
     return err;
 }
+
+/* ---- the choice ---- */
 
 static size_t find_setting(const struct setting_points *settings, const char *name)
 {

@@ -194,6 +194,8 @@ static void load_attempt(const char *directory, const struct sweep *sweep,
                                       .query_seconds = UNKNOWN};
     for (size_t i = 0; i < FREQ_ACTIVITIES; i++)
         out->activity[i] = UNKNOWN;
+    for (size_t i = 0; i < OPTIMIZE_LATENCIES; i++)
+        out->latency[i] = (struct freq_value){UNKNOWN, UNKNOWN, UNKNOWN};
     summary_init(&summary);
     bool found = attempt->path && str_format(path, sizeof path, "%s/%s", directory, attempt->path);
     found = found && summary_load(path, &summary, NULL) == ERR_OK;
@@ -416,6 +418,30 @@ static void mean_conditions(const struct sweep_points *points, size_t point,
     out->figures[FREQ_POWER_W].value = ratio(watts, known);
 }
 
+/* Means over the runs of percentiles and of their intervals: repeats ask the same questions, so that their queries do not
+ * add up to more.  Of a run that has too few nothing is known, and then of none. */
+static void mean_latencies(const struct sweep_points *points, size_t point,
+                           struct optimize_point *out)
+{
+    double runs = 0;
+    struct freq_value sums[OPTIMIZE_LATENCIES] = {0};
+    for (size_t i = 0; i < points->sweep.count; i++) {
+        const struct sweep_measurement *m = &points->items[i];
+        if (points->sweep.attempts[i].point != point || m->exclusion)
+            continue;
+        runs++;
+        out->queries = fmin(out->queries, m->queries);
+        for (size_t k = 0; k < OPTIMIZE_LATENCIES; k++) {
+            sums[k].value += m->latency[k].value;
+            sums[k].low += m->latency[k].low;
+            sums[k].high += m->latency[k].high;
+        }
+    }
+    for (size_t k = 0; k < OPTIMIZE_LATENCIES; k++)
+        out->latency[k] = (struct freq_value){ratio(sums[k].value, runs), ratio(sums[k].low, runs),
+                                              ratio(sums[k].high, runs)};
+}
+
 static struct optimize_point setting_at(const struct sweep_points *points, size_t point)
 {
     struct optimize_point out = optimize_point_unknown();
@@ -427,6 +453,7 @@ static struct optimize_point setting_at(const struct sweep_points *points, size_
     str_plain(out.setting, sizeof out.setting);
     text_release(&setting);
     mean_conditions(points, point, &out);
+    mean_latencies(points, point, &out);
     out.freq_mhz = clock_at(points, point);
     out.runs = (unsigned)figures.measured;
     out.figures[FREQ_ENERGY_J].value = figures.joules;

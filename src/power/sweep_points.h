@@ -51,10 +51,11 @@ struct sweep_measurement {
     double watts;                       /* mean power of the run */
     double qualities[SWEEP_QUALITIES];  /* UNKNOWN: the run has none */
     double idle_w, temperature_c;
-    double queries;                     /* that were answered */
-    double planned_queries;             /* also those that failed */
-    double query_joules, query_seconds; /* what one cost; time: the mean latency */
-    double activity[FREQ_ACTIVITIES];   /* of the busiest GPU */
+    double queries;                                /* that were answered */
+    double planned_queries;                        /* also those that failed */
+    double query_joules, query_seconds;            /* what one cost; time: the mean latency */
+    double activity[FREQ_ACTIVITIES];              /* of the busiest GPU */
+    struct freq_value latency[OPTIMIZE_LATENCIES]; /* of sweep_choice_latencies; else UNKNOWN */
 };
 
 struct sweep_points {
@@ -124,6 +125,10 @@ struct sweep_question {
 /* Adds what a sweep as a whole says of a choice to its flags and to the findings, which may be NULL. */
 enum err sweep_choice_note(const struct sweep_points *points, struct clock_choice *out,
                            struct data_findings *findings) MUST_USE;
+/* Reads the latencies that the goal has an SLO for from the records of the runs, for all that follows.  UNKNOWN where a run
+ * has too few queries for an upper end of its percentile.  ERR_USAGE where the points are no profiles. */
+enum err sweep_choice_latencies(struct sweep_points *points, const char *directory,
+                                const struct optimize_goal *goal, struct error *why) MUST_USE;
 /* As measured; what was left out is added to the findings, which may be NULL. */
 enum err sweep_choice_of_settings(const struct sweep_question *question, struct clock_choice *out,
                                   struct data_findings *findings, struct error *why) MUST_USE;

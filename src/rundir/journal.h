@@ -1,4 +1,4 @@
-/* The journal of a run, records.jsonl: append-only, one JSON object a line, one write a line, so that
+/* The journal of a run, records.jsonl: append-only, one JSON object per line, one write per line, so that
  * a line is there whole or not at all however the program ends; synced to disk in groups.
  *
  * Kinds of lines ("kind"):

@@ -1,4 +1,4 @@
-/* A run as columns: one row a query, in the order of the records.  Out of a directory of ours or of the
+/* A run as columns: one row per query, in the order of the records.  Out of a directory of ours or of the
  * Python IPW's: its Arrow files where they are up to date, else the journal.
  *
  * A table is of one model.  Where a directory holds several, one is taken and `models` names all.

@@ -61,6 +61,8 @@ void sweep_release(struct sweep *sweep)
     free(sweep->attempts);
     free(sweep->uncontrolled);
     free(sweep->mode);
+    free(sweep->expected_s);
+    free(sweep->clocks);
     *sweep = (struct sweep){0};
 }
 
@@ -170,6 +172,10 @@ static void put_settings(const struct sweep *sweep, struct text *out)
     json_string(&json, "mode", sweep->mode);
     json_number(&json, "time_exponent", sweep->time_exponent);
     json_number(&json, "least_mhz", sweep->least_mhz);
+    json_array(&json, "clocks");
+    for (size_t i = 0; i < sweep->clock_count; i++)
+        json_number(&json, NULL, sweep->clocks[i]);
+    json_array_end(&json);
     json_bool(&json, "control", sweep->control);
     json_string(&json, "uncontrolled", sweep->uncontrolled);
     put_words(&json, "options", sweep->options, sweep->option_count);
@@ -182,6 +188,8 @@ static void put_settings(const struct sweep *sweep, struct text *out)
     json_integer(&json, "reruns", sweep->reruns);
     json_number(&json, "cooldown_s", sweep->cooldown_s);
     json_number(&json, "cooldown_c", sweep->cooldown_c);
+    json_number(&json, "cooldown_min_c", sweep->cooldown_min_c);
+    json_number(&json, "cooldown_limit_s", sweep->cooldown_limit_s);
     json_object_end(&json);
 }
 
@@ -235,6 +243,7 @@ static void put_attempt(const struct sweep *sweep, const struct sweep_attempt *a
     json_string(&json, "flags", attempt->flags);
     json_string(&json, "node", attempt->node);
     json_string(&json, "gpu_uuids", attempt->gpus);
+    json_number(&json, "waited_s", attempt->waited_s);
     json_number(&json, "wall_s", attempt->wall_s);
     json_number(&json, "seconds", attempt->seconds);
     json_number(&json, "joules", attempt->joules);
@@ -408,6 +417,12 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
     sweep->mode = strdup(mode ? mode : "custom");
     if (!sweep->mode || (reason && !(sweep->uncontrolled = strdup(reason))))
         return ERR_NO_MEMORY;
+    const struct jv *clocks = jv_get(settings, "clocks");
+    sweep->clocks = calloc(jv_count(clocks) + 1, sizeof *sweep->clocks);
+    if (!sweep->clocks)
+        return ERR_NO_MEMORY;
+    if (jv_numbers(clocks, sweep->clocks, jv_count(clocks)))
+        sweep->clock_count = jv_count(clocks);
     sweep->seed = count_in(settings, "seed");
     sweep->repeats = count_in(settings, "repeats");
     sweep->most_repeats = count_in(settings, "most_repeats");
@@ -417,6 +432,8 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
     sweep->reruns = count_in(settings, "reruns");
     sweep->cooldown_s = jv_number(jv_get(settings, "cooldown_s"));
     sweep->cooldown_c = jv_number(jv_get(settings, "cooldown_c"));
+    sweep->cooldown_min_c = jv_number(jv_get(settings, "cooldown_min_c"));
+    sweep->cooldown_limit_s = jv_number(jv_get(settings, "cooldown_limit_s"));
     enum err err = take_words(jv_get(settings, "knobs"), &sweep->knobs, &sweep->knob_count);
     if (!err)
         err = take_points(jv_get(settings, "points"), sweep);
@@ -445,6 +462,7 @@ static enum err take_attempt(const struct jv *line, struct sweep *sweep)
         .flags = strdup(flags ? flags : ""),
         .node = node ? strdup(node) : NULL,
         .gpus = gpus ? strdup(gpus) : NULL,
+        .waited_s = jv_number(jv_get(line, "waited_s")),
         .wall_s = jv_number(jv_get(line, "wall_s")),
         .seconds = jv_number(jv_get(line, "seconds")),
         .joules = jv_number(jv_get(line, "joules")),

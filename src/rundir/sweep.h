@@ -26,6 +26,7 @@ struct sweep_attempt {
     int exit_code;     /* of the command, or 128 + signal */
     char *flags;       /* codes of the warnings of its run, separated by commas; "" for none */
     char *node, *gpus; /* host and UUIDs of the GPUs of its run; NULL when unknown */
+    double waited_s;   /* before it, for the GPU to cool down or warm up; UNKNOWN: not recorded */
     double wall_s;     /* with start, idle power and warm-up */
     double seconds, joules, plus_minus, statistical; /* as its summary has them */
 };
@@ -45,17 +46,24 @@ struct sweep {
     char *mode;           /* how the points were chosen: "custom", "baseline", "dvfs", "probe" */
     double time_exponent; /* mode probe: n of the E T^n that is minimized */
     double least_mhz;     /* modes dvfs and probe: the lowest clock */
+    double *clocks;       /* mode probe: those of the GPU to choose from, highest first; MHz */
+    size_t clock_count;
     unsigned seed, repeats, most_repeats;
     double
         until_pct; /* repeat until the standard error is so small; UNKNOWN: `repeats` are enough */
-    unsigned reruns;   /* of an attempt that was spoiled, at most */
-    double cooldown_s; /* before each attempt but the first */
-    double cooldown_c; /* and until the GPU is not hotter; UNKNOWN: not waited for */
+    unsigned reruns;         /* of an attempt that was spoiled, at most */
+    double cooldown_s;       /* before each attempt but the first */
+    double cooldown_c;       /* and until the GPU is not hotter; UNKNOWN: not waited for */
+    double cooldown_min_c;   /* the lower end of that band; UNKNOWN: none */
+    double cooldown_limit_s; /* the GPU is waited for at most so long; UNKNOWN: 600 */
     double started_at;
     struct sweep_attempt *attempts; /* in the order of their ends */
     size_t count, capacity;
     unsigned starts;
-    bool ended;  /* all were made */
+    bool ended; /* all were made */
+    double *
+        expected_s; /* of the first expected_count points, by earlier runs of the same work; NULL */
+    size_t expected_count;
     size_t only; /* 1 + the point that this process measures; 0: all of them */
 };
 

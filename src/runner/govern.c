@@ -440,7 +440,7 @@ static void read_device(struct loop *loop, nanos to, struct govern_step *step)
         if (device->energy.coverage > 0.5)
             step->power_w = device->power_mean;
         step->clock_mhz = gauge(device, QTY_CLOCK);
-        step->utilization = gauge(device, QTY_UTILISATION) / 100;
+        step->utilization = gauge(device, QTY_UTILIZATION) / 100;
     }
     ledger_release(&ledger);
 }

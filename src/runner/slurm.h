@@ -22,7 +22,12 @@ struct slurm_options {
     size_t more_count;
 };
 
-/* ERR_NOT_FOUND names the program of Slurm that PATH has not. */
+/* The graphics clocks of the GPU that Slurm gives, at least `least` MHz, highest first, by a dry run of this program on a
+ * node (srun), which waits in the queue.  The caller frees *out.  ERR_UNSUPPORTED: why it has none to set. */
+enum err slurm_clocks(const struct slurm_options *options, const char *devices, double least,
+                      double **out, size_t *count, struct error *why) MUST_USE;
+
+/* ERR_NOT_FOUND names the program of Slurm that is not in PATH. */
 enum err slurm_available(struct error *why) MUST_USE;
 
 /* Work in parts.  The folder `slurm` in its directory has the scripts, the numbers of the jobs and the logs of the
@@ -51,7 +56,7 @@ enum err slurm_script(const struct slurm_array *array, struct text *out, struct 
 bool slurm_was_used(const char *directory);
 
 /* Writes a script for these parts, in their order, but for those that are queued already, or several where they are
- * many, and submits them unless told not to.  *count becomes how many parts.  `wrote` is told of each script, with the
+ * many, and submits them unless told not to.  *count becomes how many parts.  `wrote` is called for each script, with the
  * job's number or NULL.  ERR_USAGE names an option that a script cannot hold. */
 enum err slurm_submit(const struct slurm_work *work, const struct slurm_options *options,
                       size_t *parts, size_t *count, bool submit,

@@ -27,9 +27,8 @@ static enum err add_option(struct text *out, const char *option, const char *val
         return ERR_OK;
     if (!*value || strpbrk(value, " \t\r\n\"'\\#"))
         return err_set(why, ERR_USAGE,
-                       "--%s '%.80s': empty, or with spaces, quotes, \\ or #, which sbatch options "
-                       "have not",
-                       option, value);
+                       "--%s '%.80s': must not be empty or contain spaces, quotes, \\ or #", option,
+                       value);
     text_addf(out, "#SBATCH --%s=%s\n", option, value);
     return ERR_OK;
 }

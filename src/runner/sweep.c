@@ -18,7 +18,7 @@
 #include "runner/sweep_control.h"
 
 static const nanos LOG_PATIENCE = 30 * NS_PER_S, LOG_PAUSE = 20 * NS_PER_MS;
-static const nanos COOL_PATIENCE = 600 * NS_PER_S, COOL_PAUSE = 200 * NS_PER_MS;
+static const nanos COOL_PAUSE = 200 * NS_PER_MS;
 
 /* ---- the order ---- */
 
@@ -153,7 +153,7 @@ size_t sweep_unfinished(const struct sweep *sweep, size_t *points)
 
 /* What the attempts at a point took so far. */
 struct past {
-    double seconds;
+    double seconds, waited;
     size_t timed;
     unsigned made; /* of `repeats` */
 };
@@ -163,17 +163,23 @@ static void add_past(const struct sweep *sweep, const struct sweep_attempt *atte
 {
     if (attempt->wall_s > 0) {
         past->seconds += attempt->wall_s;
+        past->waited += is_known(attempt->waited_s) ? attempt->waited_s : 0;
         past->timed++;
     }
     past->made += attempt->repeat <= sweep->repeats &&
                   !(sweep_is_spoiled(attempt) && attempt->tries <= sweep->reruns); /* comes again */
 }
 
-static double expect(const struct sweep *sweep, const struct past *own, const struct past *all)
+/* How long a GPU takes to cool depends on what ran before, which is random: that of all points. */
+static double expect(const struct sweep *sweep, size_t point, const struct past *own,
+                     const struct past *all)
 {
     const struct past *past = own->timed ? own : all;
-    return ratio(past->seconds, (double)past->timed) +
-           (is_known(sweep->cooldown_s) ? sweep->cooldown_s : 0);
+    double wait = all->timed ? all->waited / (double)all->timed : 0;
+    double wall = ratio(past->seconds, (double)past->timed);
+    if (!past->timed && point < sweep->expected_count)
+        wall = sweep->expected_s[point];
+    return wall + (sweep->cooldown_s > wait ? sweep->cooldown_s : wait);
 }
 
 double sweep_expected(const struct sweep *sweep, size_t point)
@@ -184,7 +190,7 @@ double sweep_expected(const struct sweep *sweep, size_t point)
         if (sweep->attempts[i].point == point)
             add_past(sweep, &sweep->attempts[i], &own);
     }
-    return expect(sweep, &own, &all);
+    return expect(sweep, point, &own, &all);
 }
 
 size_t sweep_left(const struct sweep *sweep, double *seconds_left)
@@ -199,10 +205,123 @@ size_t sweep_left(const struct sweep *sweep, double *seconds_left)
     for (size_t p = 0; own && p < count; p++)
         if (own[p].made < sweep->repeats && (!sweep->only || sweep->only == p + 1)) {
             left += sweep->repeats - own[p].made;
-            *seconds_left += (sweep->repeats - own[p].made) * expect(sweep, &own[p], &all);
+            *seconds_left += (sweep->repeats - own[p].made) * expect(sweep, p, &own[p], &all);
         }
     free(own);
     return left;
+}
+
+/* ---- what others took ---- */
+
+static bool same_words(char *const *a, size_t a_count, char *const *b, size_t b_count)
+{
+    bool same = a_count == b_count;
+    for (size_t i = 0; same && i < a_count; i++)
+        same = strcmp(a[i], b[i]) == 0;
+    return same;
+}
+
+static bool same_setting(const struct sweep *a, size_t point, const struct sweep *b, size_t other)
+{
+    struct text mine = {0}, its = {0};
+    sweep_setting(a, point, &mine);
+    sweep_setting(b, other, &its);
+    bool same = strcmp(text_get(&mine), text_get(&its)) == 0;
+    text_release(&mine);
+    text_release(&its);
+    return same;
+}
+
+/* At the same settings; at others the mean of all.  Whether the sweep is of the same work. */
+static bool expect_as_sweep(struct sweep *sweep, const char *directory)
+{
+    struct sweep earlier;
+    if (sweep_load(directory, &earlier, NULL))
+        return false;
+    bool same =
+        earlier.profile == sweep->profile && earlier.count &&
+        same_words(sweep->command, sweep->word_count, earlier.command, earlier.word_count) &&
+        same_words(sweep->options, sweep->option_count, earlier.options, earlier.option_count);
+    for (size_t p = 0; same && p < sweep->point_count; p++) {
+        size_t other = 0;
+        while (other < earlier.point_count && !same_setting(sweep, p, &earlier, other))
+            other++;
+        sweep->expected_s[p] =
+            sweep_expected(&earlier, other) -
+            (earlier.cooldown_s > 0 ? earlier.cooldown_s : 0); /* ours is added */
+    }
+    sweep_release(&earlier);
+    return same;
+}
+
+static double option_number(const struct sweep *sweep, const char *const *names, const char **text)
+{
+    double value = UNKNOWN;
+    for (size_t i = 0; i + 1 < sweep->word_count; i++)
+        for (size_t k = 0; names[k]; k++)
+            if (strcmp(sweep->command[i], names[k]) == 0) {
+                *text = sweep->command[i + 1];
+                if (parse_double(*text, &value))
+                    value = UNKNOWN;
+            }
+    return value;
+}
+
+/* Of a run that the sweep repeats at some setting, or of a profile of the same model and dataset. */
+static bool expect_as_run(struct sweep *sweep, const struct run_list_entry *entry)
+{
+    const struct summary *summary = &entry->summary;
+    const char *model = NULL, *dataset = NULL, *unused = NULL;
+    double each_s = ratio(summary->seconds, (double)summary->queries), queries = 1;
+    bool same = false;
+    if (!(each_s > 0) || !summary->model || sweep->profile != (entry->kind == RUN_KIND_PROFILE))
+        return false;
+    if (sweep->profile) {
+        (void)option_number(sweep, (const char *const[]){"--model", NULL}, &model);
+        (void)option_number(sweep, (const char *const[]){"--dataset", NULL}, &dataset);
+        queries = option_number(sweep, (const char *const[]){"--max-queries", NULL}, &unused);
+        queries = is_known(queries) ? queries : (double)summary->queries;
+        same = model && strcmp(model, summary->model) == 0 && dataset && summary->dataset_name &&
+               strcmp(dataset, summary->dataset_name) == 0;
+    }
+    for (size_t p = 0; !sweep->profile && !same && p < sweep->point_count; p++) {
+        struct text command = {0};
+        char **words = sweep_words(sweep, p);
+        for (size_t i = 0; words && words[i]; i++)
+            text_addf(&command, "%s%s", i ? " " : "", words[i]);
+        same = strcmp(text_get(&command), summary->model) == 0;
+        sweep_free_words(words);
+        text_release(&command);
+    }
+    for (size_t p = 0; same && p < sweep->point_count; p++)
+        sweep->expected_s[p] = each_s * queries;
+    return same;
+}
+
+enum err sweep_expect_from(struct sweep *sweep, const char *parent, struct text *from)
+{
+    struct run_list list;
+    sweep->expected_s = calloc(sweep->point_count + 1, sizeof *sweep->expected_s);
+    if (!sweep->expected_s)
+        return ERR_NO_MEMORY;
+    if (run_list_load(parent, &list, NULL))
+        return ERR_OK; /* no runs yet */
+    for (int sweeps = 1; sweeps >= 0 && !sweep->expected_count; sweeps--)
+        for (size_t i = list.count; i-- > 0 && !sweep->expected_count;) {
+            const struct run_list_entry *entry = &list.entries[i];
+            char path[FILE_PATH_MAX];
+            bool is_sweep = entry->kind == RUN_KIND_SWEEP;
+            if (is_sweep != (sweeps == 1) ||
+                !str_format(path, sizeof path, "%s/%s", parent, entry->name))
+                continue;
+            if (is_sweep ? expect_as_sweep(sweep, path)
+                         : entry->has_summary && expect_as_run(sweep, entry)) {
+                sweep->expected_count = sweep->point_count;
+                text_add(from, path);
+            }
+        }
+    run_list_release(&list);
+    return ERR_OK;
 }
 
 /* ---- an attempt ---- */
@@ -365,7 +484,7 @@ static enum err run_controlled(const struct sweep *sweep, size_t point,
 
 static enum err make_attempt(const struct sweep *sweep, const char *directory,
                              struct sweep_control *control, const struct sweep_step *step,
-                             bool is_hot, struct sweep_attempt *out, int *signal_number,
+                             const char *flag, struct sweep_attempt *out, int *signal_number,
                              struct error *why)
 {
     char folder[FILE_PATH_MAX];
@@ -388,40 +507,59 @@ static enum err make_attempt(const struct sweep *sweep, const char *directory,
     out->wall_s = seconds(clock_now() - began);
     close(log);
     sweep_free_words(argv);
-    return err || *signal_number ? err
-                                 : take_run(directory, folder,
-                                            seen     ? seen
-                                            : is_hot ? "not_cooled"
-                                                     : NULL,
-                                            out, why);
+    return err || *signal_number ? err : take_run(directory, folder, seen ? seen : flag, out, why);
 }
 
-/* Before every attempt but the first.  A GPU that does not get as cool as wanted is measured nevertheless. */
+/* Waits for a GPU that is hotter than wanted, at most until then; *celsius is what it is at. */
 static enum err cool_down(const struct sweep *sweep, struct sweep_control *control,
-                          const struct sweep_progress *progress, bool first, bool *is_hot,
+                          const struct sweep_progress *progress, nanos until, double *celsius,
                           int *signal, struct error *why)
 {
     enum err err = ERR_OK;
-    nanos until = clock_now() + COOL_PATIENCE;
-    *is_hot = false;
-    if (!first && sweep->cooldown_s > 0)
-        *signal = proc_poll_signal(from_seconds(sweep->cooldown_s));
+    bool was_hot = false;
+    *celsius = UNKNOWN;
     while (is_known(sweep->cooldown_c) && !err && !*signal) {
-        double celsius;
         struct error reason = {0};
-        err = sweep_control_temperature(control, sweep, &celsius, &reason);
+        err = sweep_control_temperature(control, sweep, celsius, &reason);
         if (err)
             err_set(why, err, "--cooldown-c: %s", reason.text);
-        else if (!is_known(celsius))
+        else if (!is_known(*celsius))
             err = err_set(why, ERR_UNSUPPORTED, "--cooldown-c: the GPU reports no temperature");
-        bool was_hot = *is_hot;
-        *is_hot = !err && celsius > sweep->cooldown_c;
-        if (*is_hot && !was_hot)
-            progress->cool(progress->context, sweep, celsius);
-        if (!*is_hot || clock_now() >= until)
+        if (err || !(*celsius > sweep->cooldown_c) || clock_now() >= until)
             break;
+        if (!was_hot)
+            progress->cool(progress->context, sweep, *celsius);
+        was_hot = true;
         *signal = proc_poll_signal(COOL_PAUSE);
     }
+    return err;
+}
+
+/* Brings the GPU into the band of temperatures before an attempt: a cold one by making the attempt, of which nothing is
+ * kept.  One that does not get there is measured nevertheless; *flag says so. */
+static enum err temper(const struct sweep *sweep, const char *directory,
+                       struct sweep_control *control, const struct sweep_progress *progress,
+                       const struct sweep_step *step, const char **flag, int *signal,
+                       struct error *why)
+{
+    double celsius, limit_s = is_known(sweep->cooldown_limit_s) ? sweep->cooldown_limit_s
+                                                                : SWEEP_COOLDOWN_LIMIT_S;
+    nanos until = clock_now() + from_seconds(limit_s);
+    enum err err = cool_down(sweep, control, progress, until, &celsius, signal, why);
+    while (!err && !*signal && celsius < sweep->cooldown_min_c && clock_now() < until) {
+        struct sweep_attempt warmup = {0};
+        double before = celsius;
+        progress->cool(progress->context, sweep, celsius);
+        err = make_attempt(sweep, directory, control, step, NULL, &warmup, signal, why);
+        sweep_attempt_release(&warmup);
+        if (!err && !*signal)
+            err = cool_down(sweep, control, progress, until, &celsius, signal, why);
+        if (celsius <= before) /* the command does not heat it */
+            break;
+    }
+    *flag = celsius > sweep->cooldown_c       ? "not_cooled"
+            : celsius < sweep->cooldown_min_c ? "not_warmed"
+                                              : NULL;
     return err;
 }
 
@@ -446,34 +584,24 @@ static enum err make_all(struct sweep *sweep, struct run_writer *writer,
     enum err err = ERR_OK;
     for (bool first = true; !err && !*signal && sweep_next(sweep, &step); first = false) {
         struct sweep_attempt attempt = {0};
-        bool is_hot;
-        err = cool_down(sweep, control, progress, first, &is_hot, signal, why);
+        const char *flag = NULL;
+        nanos began = clock_now();
+        if (!first && sweep->cooldown_s > 0)
+            *signal = proc_poll_signal(from_seconds(sweep->cooldown_s));
+        if (!*signal)
+            err = temper(sweep, writer->directory, control, progress, &step, &flag, signal, why);
         if (err || *signal)
             break;
+        double waited_s = seconds(clock_now() - began);
         progress->begin(progress->context, sweep, &step);
-        err = make_attempt(sweep, writer->directory, control, &step, is_hot, &attempt, signal, why);
+        err = make_attempt(sweep, writer->directory, control, &step, flag, &attempt, signal, why);
+        attempt.waited_s = waited_s;
         if (!err && !*signal) {
             err = record(sweep, writer, &attempt, progress, why);
         } else {
             sweep_attempt_release(&attempt);
         }
     }
-    return err;
-}
-
-/* Without control there are no other clocks. */
-static enum err refine(struct sweep *sweep, struct run_writer *writer,
-                       struct sweep_control *control, bool *added, struct error *why)
-{
-    double *clocks;
-    size_t count;
-    *added = false;
-    if (!control || strcmp(sweep->mode, "probe") != 0)
-        return ERR_OK;
-    enum err err = sweep_control_clocks(control, NULL, sweep->least_mhz, &clocks, &count, why);
-    if (!err)
-        err = sweep_refine(sweep, writer, clocks, count, added, why);
-    free(clocks);
     return err;
 }
 
@@ -486,8 +614,8 @@ enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
     for (bool more = true; !err && !*signal && more;) {
         err = make_all(sweep, writer, control, progress, signal, why);
         more = false;
-        if (!err && !*signal)
-            err = refine(sweep, writer, control, &more, why);
+        if (!err && !*signal && !sweep->only)
+            err = sweep_refine(sweep, writer, &more, why);
     }
     if (!err && !*signal)
         err = sweep_finish(sweep, writer, why);

@@ -14,24 +14,24 @@
 struct sweep_control;
 struct text;
 
-enum { SWEEP_POINTS_MOST = 10000 };
+enum { SWEEP_POINTS_MOST = 10000, SWEEP_COOLDOWN_LIMIT_S = 600 };
 
 /* Of knobs such as "threads=1,2,4" and "clock=600-1200:150", every combination, or with `paired` the first values of
  * all, then the second ones ...  ERR_USAGE names what is wrong. */
 enum err sweep_expand(const char *const *knobs, size_t count, bool paired, struct sweep *sweep,
                       struct error *why) MUST_USE;
 
-/* Of a CSV file: the names of the knobs, then a point a line.  ERR_USAGE names what is wrong, other errors why it cannot
+/* Of a CSV file: the names of the knobs, then one point per line.  ERR_USAGE names what is wrong, other errors why it cannot
  * be read. */
 enum err sweep_read_list(const char *path, struct sweep *sweep, struct error *why) MUST_USE;
 
 /* Mode probe.  The --knob of so many clocks, from clocks[count] (highest first) down to 0.45 of the highest.  And when
  * they were measured, adds points near the optimum of the fitted model, of each setting of the other knobs one at a
- * time; none, and *added false, when the optimum is among the measured ones. */
+ * time; none, and *added false, when the optimum is among the measured ones, and in other modes. */
 enum { SWEEP_PROBES_LEAST = 3, SWEEP_PROBES_MOST = 5 };
 void sweep_probe_knob(const double *clocks, size_t count, unsigned probes, struct text *out);
-enum err sweep_refine(struct sweep *sweep, struct run_writer *writer, const double *clocks,
-                      size_t count, bool *added, struct error *why) MUST_USE;
+enum err sweep_refine(struct sweep *sweep, struct run_writer *writer, bool *added,
+                      struct error *why) MUST_USE;
 
 /* Each knob must be a {placeholder} of the command or set on the GPU; other braces stay as they are.  ERR_USAGE names one that is not. */
 enum err sweep_check_command(const struct sweep *sweep, struct error *why) MUST_USE;
@@ -61,6 +61,11 @@ const struct sweep_attempt *sweep_made(const struct sweep *sweep, size_t point, 
  * space for all. */
 size_t sweep_unfinished(const struct sweep *sweep, size_t *points);
 
+/* Has the time of a sweep that has measured nothing expected by what is in the folder `parent`: the latest sweep of the same
+ * command and options, else runs of its commands, else a profile of its model and dataset, by the number of queries.
+ * `from` gets its name; nothing where there is none. */
+enum err sweep_expect_from(struct sweep *sweep, const char *parent, struct text *from) MUST_USE;
+
 /* The seconds that an attempt at a point will take, cool-down included, by those made there so far, or else anywhere;
  * UNKNOWN without any.  And the attempts still to be made, those of `until_pct` not counted, with their seconds. */
 double sweep_expected(const struct sweep *sweep, size_t point);
@@ -71,7 +76,8 @@ size_t sweep_left(const struct sweep *sweep, double *seconds_left);
 struct sweep_progress {
     void (*begin)(void *context, const struct sweep *sweep, const struct sweep_step *step);
     void (*end)(void *context, const struct sweep *sweep, const struct sweep_attempt *attempt);
-    /* It waits for a GPU that is hotter than cooldown_c. */
+    /* It waits for a GPU that is hotter than cooldown_c, or makes the attempt unmeasured for one that is colder than
+     * cooldown_min_c. */
     void (*cool)(void *context, const struct sweep *sweep, double celsius);
     void *context;
 };

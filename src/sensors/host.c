@@ -128,7 +128,7 @@ static void host_close(struct sensor *sensor)
 
 static void add_channels(struct sensor *out, struct host *host)
 {
-    sensor_add_channel(out, "utilisation", "host", QTY_UTILISATION);
+    sensor_add_channel(out, "utilisation", "host", QTY_UTILIZATION);
     sensor_add_channel(out, "memory.used", "host", QTY_MEMORY_USED);
     sensor_add_channel(out, "memory.total", "host", QTY_MEMORY_TOTAL);
     if (host->temperature_count) {

@@ -280,8 +280,8 @@ static void add_gpu_extras(struct sensor *out, struct sysfs_channels *set, const
         {"clock", QTY_CLOCK, "freq1_input", 1e-6},
         {"memory.clock", QTY_MEMORY_CLOCK, "freq2_input", 1e-6},
         {"power.limit", QTY_POWER_LIMIT, "power1_cap", 1e-6},
-        {"utilisation", QTY_UTILISATION, "device/gpu_busy_percent", 1},
-        {"memory.utilisation", QTY_MEMORY_UTILISATION, "device/mem_busy_percent", 1},
+        {"utilisation", QTY_UTILIZATION, "device/gpu_busy_percent", 1},
+        {"memory.utilisation", QTY_MEMORY_UTILIZATION, "device/mem_busy_percent", 1},
         {"memory.used", QTY_MEMORY_USED, "device/mem_info_vram_used", 1},
         {"memory.total", QTY_MEMORY_TOTAL, "device/mem_info_vram_total", 1},
     };

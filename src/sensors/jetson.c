@@ -185,7 +185,7 @@ static void add_temperature(struct sensor *out, struct sysfs_channels *set)
 static struct sensor_channel *add_load(struct sensor *out, struct sysfs_channels *set,
                                        const char *path)
 {
-    return sysfs_channels_add(set, out, "gpu.utilisation", "board", QTY_UTILISATION, path,
+    return sysfs_channels_add(set, out, "gpu.utilisation", "board", QTY_UTILIZATION, path,
                               (struct sysfs_rule){.factor = 0.1}); /* permille */
 }
 

@@ -373,7 +373,7 @@ enum err contrast(const struct contrast_question *question, struct contrast *out
     return err;
 }
 
-/* ---- several runs a side ---- */
+/* ---- several runs per side ---- */
 
 /* The b / a whose distance from the means is within t standard errors. */
 static void fieller(struct contrast *out, double t)

@@ -2,7 +2,7 @@
  * Gives the value of each, the difference with its 95 % interval (studentized bootstrap), and the probability that chance
  * alone makes one as large (two-sided permutation test).
  *
- * More queries than CONTRAST_UNITS a side are first summed in units of equal size, which are then what is drawn and
+ * More queries than CONTRAST_UNITS per side are first summed in units of equal size, which are then resampled and
  * exchanged.  The same seed draws the same.  Memory that a call needs is freed before it returns. */
 #ifndef IPW_STATS_CONTRAST_H
 #define IPW_STATS_CONTRAST_H
@@ -32,7 +32,7 @@ struct contrast_figure {
     double value, low, high;
 };
 
-/* UNKNOWN where the sums make no statistic; intervals also under two queries a side. */
+/* UNKNOWN where the sums make no statistic; intervals also under two queries per side. */
 struct contrast {
     double a, b;                       /* the statistic of each */
     double a_error, b_error;           /* standard errors */
@@ -48,7 +48,7 @@ enum err contrast(const struct contrast_question *question, struct contrast *out
 /* The statistic of one set of sums; UNKNOWN where they make none. */
 double contrast_statistic(const double *sums, bool product);
 
-/* Several runs a side, the statistic of each: Welch's t-test of their means, which does not assume that both sides
+/* Several runs per side, the statistic of each: Welch's t-test of their means, which does not assume that both sides
  * scatter alike, with the degrees of freedom of Welch and Satterthwaite.  The interval of the relative difference is
  * Fieller's, which leaves out 0 exactly where that of the difference does.  UNKNOWN values do not count; with one
  * left on a side, only the difference is known. */

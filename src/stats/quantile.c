@@ -1,5 +1,6 @@
 #include "stats/quantile.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -192,4 +193,54 @@ double conformal_quantile(double *values, size_t count, double level)
     sort_ascending(values, count);
     double rank = ceil(level * (double)(count + 1));
     return values[rank > (double)count ? count - 1 : rank < 1 ? 0 : (size_t)rank - 1];
+}
+
+/* ---- how certain ---- */
+
+#define MEDIAN_ERROR 1.2533 /* standard error of a median over that of a mean */
+
+double relative_scatter(const double *values, size_t count)
+{
+    double sum = 0, squares = 0;
+    size_t known = 0;
+    for (size_t i = 0; i < count; i++)
+        if (is_known(values[i])) {
+            sum += values[i];
+            known++;
+        }
+    double mean = ratio(sum, (double)known);
+    for (size_t i = 0; i < count; i++)
+        if (is_known(values[i]))
+            squares += (values[i] - mean) * (values[i] - mean);
+    if (known < 2 || !(mean > 0))
+        return UNKNOWN;
+    double scatter = sqrt(squares / (double)(known - 1)) / mean;
+    return known > 2 ? MEDIAN_ERROR * scatter : scatter; /* the median of two is their mean */
+}
+
+/* Of count draws, k or fewer are below the quantile with the probability `below`; both ends cut off (1 - level) / 2. */
+void quantile_interval(const double *ascending, size_t count, double p, double level, double *low,
+                       double *high)
+{
+    double tail = (1 - level) / 2, n = (double)count, below = 0;
+    *low = *high = UNKNOWN;
+    if (!(p > 0) || !(p < 1) || !(tail > 0))
+        return;
+    for (size_t k = 0; k < count; k++) {
+        double i = (double)k;
+        below += exp(lgamma(n + 1) - lgamma(i + 1) - lgamma(n - i + 1) + i * log(p) +
+                     (n - i) * log1p(-p));
+        if (below <= tail)
+            *low = ascending[k];
+        if (below >= 1 - tail) {
+            *high = ascending[k];
+            return;
+        }
+    }
+}
+
+size_t quantile_least_count(double p, double level)
+{
+    double least = p > 0 && p < 1 && level < 1 ? log((1 - level) / 2) / log(p) : 0;
+    return (size_t)ceil(least);
 }

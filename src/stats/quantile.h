@@ -9,6 +9,17 @@
 /* Of the finite values; the array is not changed. */
 double quantile(const double *values, size_t count, double p);
 
+/* A range that holds the quantile p of what an ascending, finite array was drawn from, with probability `level` or more:
+ * order statistics by the binomial distribution, whatever the distribution is.  An end beyond the values is UNKNOWN. */
+void quantile_interval(const double *ascending, size_t count, double p, double level, double *low,
+                       double *high);
+/* How many values it takes for an upper end. */
+size_t quantile_least_count(double p, double level);
+
+/* Relative standard deviation of values (which may be UNKNOWN), made so that / sqrt(count) gives the standard error of
+ * their median.  UNKNOWN under two. */
+double relative_scatter(const double *values, size_t count);
+
 /* Several at once for the price of one sort: out[i] is the quantile at ps[i]. */
 void quantiles(const double *values, size_t count, const double *ps, size_t p_count, double *out);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/json.h"
 #include "core/secret.h"
 #include "port/json_read.h"
 
@@ -30,23 +31,18 @@ void completion_release(struct completion *completion)
 {
     text_release(&completion->content);
     text_release(&completion->reasoning);
+    tool_calls_release(&completion->calls);
     free(completion->arrivals.times);
     completion->arrivals = (struct arrivals){0};
 }
 
-enum err completion_append(struct completion *completion, struct text *part, const char *bytes,
-                           size_t length, nanos t)
+static enum err mark_arrival(struct completion *completion, nanos t)
 {
-    if (length == 0)
-        return ERR_OK;
     struct arrivals *arrivals = &completion->arrivals;
     nanos *times = grow(arrivals->times, &arrivals->capacity, arrivals->count, sizeof *times);
     if (!times)
         return ERR_NO_MEMORY;
     arrivals->times = times;
-    text_add_bytes(part, bytes, length);
-    if (part->failed)
-        return ERR_NO_MEMORY;
     times[arrivals->count++] = t;
     if (!completion->first_token)
         completion->first_token = t;
@@ -54,22 +50,45 @@ enum err completion_append(struct completion *completion, struct text *part, con
     return ERR_OK;
 }
 
+enum err completion_append(struct completion *completion, struct text *part, const char *bytes,
+                           size_t length, nanos t)
+{
+    if (length == 0)
+        return ERR_OK;
+    text_add_bytes(part, bytes, length);
+    return part->failed ? ERR_NO_MEMORY : mark_arrival(completion, t);
+}
+
 /* ---- reading one from a response ---- */
+
+static size_t text_bytes(const struct completion *completion)
+{
+    size_t bytes = completion->content.length + completion->reasoning.length;
+    for (size_t i = 0; i < completion->calls.count; i++)
+        bytes += completion->calls.items[i].arguments.length;
+    return bytes;
+}
+
+/* A piece of any part: within the limit, with its arrival. */
+static enum err add_part(struct completion_sink *sink, struct text *part, const char *piece,
+                         nanos t)
+{
+    size_t length = piece ? strlen(piece) : 0;
+    struct completion *completion = sink->completion;
+    if (length > COMPLETION_LIMIT - text_bytes(completion))
+        return err_set(sink->why, ERR_BAD_VALUE, "%s: the completion is longer than %d MiB",
+                       sink->server, COMPLETION_LIMIT >> 20);
+    enum err err = completion_append(completion, part, piece, length, t);
+    return err ? err_set(sink->why, err, "out of memory for the completion") : ERR_OK;
+}
 
 static enum err add_piece(struct completion_sink *sink, struct text *part, const char *piece,
                           nanos t)
 {
-    size_t length = piece ? strlen(piece) : 0;
-    struct completion *completion = sink->completion;
-    if (length > COMPLETION_LIMIT - completion->content.length - completion->reasoning.length)
-        return err_set(sink->why, ERR_BAD_VALUE, "%s: the completion is longer than %d MiB",
-                       sink->server, COMPLETION_LIMIT >> 20);
-    enum err err = completion_append(completion, part, piece, length, t);
-    if (err)
-        return err_set(sink->why, err, "out of memory for the completion");
-    if (length > 0 && sink->observer)
-        sink->observer(sink->context, piece, length, t);
-    return ERR_OK;
+    enum err err = add_part(sink, part, piece, t);
+    if (!err && piece && *piece && sink->observer)
+        sink->observer(sink->context, piece, strlen(piece), t);
+    return err;
 }
 
 enum err completion_sink_content(struct completion_sink *sink, const char *piece, nanos t)
@@ -80,6 +99,141 @@ enum err completion_sink_content(struct completion_sink *sink, const char *piece
 enum err completion_sink_reasoning(struct completion_sink *sink, const char *piece, nanos t)
 {
     return add_piece(sink, &sink->completion->reasoning, piece, t);
+}
+
+/* ---- tool calls ---- */
+
+/* The call that an item of "tool_calls" continues; NULL when it begins one.  Some servers omit the index, and some send
+ * the same for every call: a different id begins another. */
+static struct tool_call *find_call(struct tool_calls *calls, const struct jv *item, int64_t index)
+{
+    const char *id = jv_text(jv_get(item, "id")), *name = jv_text(jv_path(item, "function.name"));
+    struct tool_call *found = NULL;
+    for (size_t i = 0; i < calls->count; i++)
+        if (index < 0 || calls->items[i].index == index)
+            found = &calls->items[i];
+    bool is_other = found && id && *id && *found->id && strcmp(id, found->id) != 0;
+    bool is_whole = index < 0 && name && *name && !(id && *id);
+    bool is_second =
+        found && found->arguments.length > 0 && jv_is_object(jv_path(item, "function.arguments"));
+    return is_other || is_whole || is_second ? NULL : found;
+}
+
+static enum err no_room(struct completion_sink *sink, enum err err)
+{
+    return err == ERR_NO_MEMORY
+               ? err_set(sink->why, err, "out of memory for a tool call")
+               : err_set(sink->why, err, "%s sent more than %d tool calls in one reply",
+                         sink->server, TOOL_CALLS_LIMIT);
+}
+
+static enum err replace(char **string, const char *value)
+{
+    char *copy = strdup(value);
+    if (!copy)
+        return ERR_NO_MEMORY;
+    free(*string);
+    *string = copy;
+    return ERR_OK;
+}
+
+/* The name comes whole; one that differs from what there is continues it. */
+static enum err add_name(struct tool_call *call, const char *name)
+{
+    struct text joined = {0};
+    if (!name || !*name || strcmp(call->name, name) == 0)
+        return ERR_OK;
+    text_addf(&joined, "%s%s", call->name, name);
+    enum err err = joined.failed ? ERR_NO_MEMORY : replace(&call->name, text_get(&joined));
+    text_release(&joined);
+    return err;
+}
+
+/* A string of JSON, or a piece of it; an object from Ollama and some others. */
+static enum err add_arguments(struct completion_sink *sink, struct tool_call *call,
+                              const struct jv *arguments, nanos t)
+{
+    struct text printed = {0};
+    const char *piece = jv_text(arguments);
+    if (!piece && !jv_is_null(arguments) && !jv_print(arguments, &printed))
+        piece = text_get(&printed);
+    enum err err = add_part(sink, &call->arguments, piece, t);
+    text_release(&printed);
+    return err;
+}
+
+static enum err add_call(struct completion_sink *sink, const struct jv *item, nanos t)
+{
+    struct completion *completion = sink->completion;
+    struct tool_calls *calls = &completion->calls;
+    int64_t index = -1;
+    if (!jv_integer(jv_get(item, "index"), &index))
+        jv_integer(jv_path(item, "function.index"), &index); /* Ollama */
+    struct tool_call *call = find_call(calls, item, index);
+    const char *id = jv_text(jv_get(item, "id"));
+    enum err err = ERR_OK;
+    if (!call) {
+        err = tool_calls_add(calls, NULL, NULL, NULL);
+        if (err)
+            return no_room(sink, err);
+        call = &calls->items[calls->count - 1];
+        call->index = index;
+    }
+    if (id && *id && !*call->id)
+        err = replace(&call->id, id);
+    if (!err)
+        err = add_name(call, jv_text(jv_path(item, "function.name")));
+    if (err)
+        return no_room(sink, err);
+    size_t before = completion->arrivals.count;
+    err = add_arguments(sink, call, jv_path(item, "function.arguments"), t);
+    if (!err && completion->arrivals.count == before && mark_arrival(completion, t))
+        err = no_room(sink, ERR_NO_MEMORY); /* tokens were generated for a name alone, too */
+    return err;
+}
+
+enum err completion_sink_calls(struct completion_sink *sink, const struct jv *calls, nanos t)
+{
+    enum err err = ERR_OK;
+    for (const struct jv *item = jv_first(calls); item && !err; item = jv_next(item))
+        err = add_call(sink, item, t);
+    return err;
+}
+
+/* What the model wrote need not be JSON of an object, but servers and tools fail on anything else. */
+static enum err settle_arguments(struct text *arguments)
+{
+    struct jv *tree = NULL;
+    struct text object = {0};
+    struct json json;
+    bool is_object =
+        !jv_parse(text_get(arguments), arguments->length, &tree, NULL) && jv_is_object(tree);
+    jv_free(tree);
+    if (is_object)
+        return ERR_OK;
+    json_init(&json, &object, false);
+    json_object(&json, NULL);
+    if (arguments->length > 0)
+        json_string(&json, "input", text_get(arguments));
+    json_object_end(&json);
+    text_release(arguments);
+    *arguments = object;
+    return object.failed ? ERR_NO_MEMORY : ERR_OK;
+}
+
+enum err completion_sink_finish(struct completion_sink *sink)
+{
+    struct tool_calls *calls = &sink->completion->calls;
+    for (size_t i = 0; i < calls->count; i++) {
+        struct tool_call *call = &calls->items[i];
+        if (!*call->name)
+            return err_set(sink->why, ERR_BAD_VALUE, "%s sent a tool call without a name",
+                           sink->server);
+        if (settle_arguments(&call->arguments))
+            return no_room(sink, ERR_NO_MEMORY);
+    }
+    enum err err = tool_calls_identify(calls, (uint64_t)sink->completion->sent);
+    return err ? no_room(sink, err) : ERR_OK;
 }
 
 enum err completion_sink_malformed(struct completion_sink *sink, const char *bytes, size_t length)
@@ -128,7 +282,7 @@ static void drop_count(struct completion *completion, int64_t *count, const char
 
 void completion_check_counts(struct completion *completion, size_t prompt_bytes)
 {
-    size_t bytes = completion->content.length + completion->reasoning.length;
+    size_t bytes = text_bytes(completion);
     double s = seconds(completion->done - completion->sent);
     int64_t *output = &completion->output_tokens, *prompt = &completion->prompt_tokens;
     if (*output == 0 && bytes > 0)

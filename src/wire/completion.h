@@ -1,6 +1,6 @@
-/* A completion as it was observed: its text, when each piece arrived, the counts and durations that
- * the server reported, and how it ended.  A struct completion owns its texts and arrival times:
- * completion_init, completion_release.  A struct completion_sink borrows everything it points to. */
+/* A completion as it was observed: its text and tool calls, when each piece arrived, the counts and durations that
+ * the server reported, and how it ended.  A struct completion owns its texts, calls and arrival
+ * times: completion_init, completion_release.  A struct completion_sink borrows everything it points to. */
 #ifndef IPW_WIRE_COMPLETION_H
 #define IPW_WIRE_COMPLETION_H
 
@@ -11,10 +11,11 @@
 #include "core/err.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "wire/chat.h"
 
 struct jv;
 
-/* One entry per piece of content or reasoning: when its bytes reached us. */
+/* One entry per piece of content, reasoning or a tool call: when its bytes reached us. */
 struct arrivals {
     nanos *times;
     size_t count;
@@ -23,10 +24,12 @@ struct arrivals {
 
 struct completion {
     struct text content;
-    struct text reasoning;    /* reasoning that the server sends separately from the content */
-    struct arrivals arrivals; /* of content and reasoning */
+    struct text reasoning; /* reasoning that the server sends separately from the content */
+    struct tool_calls
+        calls; /* that the model made; each with an id, once the completion is complete */
+    struct arrivals arrivals; /* of content, reasoning and calls */
     nanos sent;               /* start of sending the request */
-    nanos first_token;        /* first byte of content or reasoning; 0 when none arrived */
+    nanos first_token;        /* first byte of any of them; 0 when none arrived */
     nanos last_token;         /* 0 when none arrived */
     nanos done;               /* always set */
     /* Token counts reported by the server; -1 when unknown.  Output includes reasoning. */
@@ -40,6 +43,7 @@ struct completion {
     int status;             /* HTTP status; 0 when there was none */
     char finish_reason[32]; /* "stop", "length" ...; "" unknown */
     char count_problem[96]; /* why a count that the server reported was dropped; "" for none */
+    bool rejects_tools;     /* after a failure: the service or the model takes no tools */
     bool retryable;         /* after a failure: might the same request succeed later? */
     double retry_after_s;   /* delay requested by the server; UNKNOWN without */
 };
@@ -48,14 +52,14 @@ struct completion {
 void completion_init(struct completion *completion);
 void completion_release(struct completion *completion);
 
-/* Appends a piece to `part` (content or reasoning) and records its arrival; an empty piece is not
+/* Appends a piece to `part` (content, reasoning or the arguments of a call) and records its arrival; an empty piece is not
  * one. */
 enum err completion_append(struct completion *completion, struct text *part, const char *bytes,
                            size_t length, nanos t) MUST_USE;
 
 /* ---- reading one from a response ---- */
 
-enum { COMPLETION_LIMIT = 64 * 1024 * 1024 }; /* bytes of content and reasoning together */
+enum { COMPLETION_LIMIT = 64 * 1024 * 1024 }; /* bytes of content, reasoning and calls */
 
 /* Called for content and reasoning as it arrives, e.g. for a progress display. */
 typedef void (*completion_observer)(void *context, const char *bytes, size_t length, nanos t);
@@ -73,6 +77,13 @@ struct completion_sink {
 enum err completion_sink_content(struct completion_sink *sink, const char *piece, nanos t) MUST_USE;
 enum err completion_sink_reasoning(struct completion_sink *sink, const char *piece, nanos t)
     MUST_USE;
+
+/* "tool_calls": whole calls, or the pieces of them that a stream sends, which `index` and `id` join. */
+enum err completion_sink_calls(struct completion_sink *sink, const struct jv *calls, nanos t)
+    MUST_USE;
+/* The completion is complete: calls that have no id get one, arguments that are not JSON of an object become
+ * {"input": TEXT}.  ERR_BAD_VALUE for a call without a name. */
+enum err completion_sink_finish(struct completion_sink *sink) MUST_USE;
 
 /* ERR_BAD_VALUE that quotes the beginning of what could not be parsed. */
 enum err completion_sink_malformed(struct completion_sink *sink, const char *bytes, size_t length);

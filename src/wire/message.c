@@ -1,4 +1,4 @@
-/* Typed request parameters, chat messages, and the error messages of servers. */
+/* Typed request parameters, and the error messages of servers. */
 #include "wire/message.h"
 
 #include <string.h>
@@ -65,23 +65,6 @@ enum err message_check_reserved(const struct params *params, const char *const *
             return err_set(why, ERR_USAGE, "'%s' is not a request parameter: ipw sets it",
                            *reserved);
     return ERR_OK;
-}
-
-static void write_role(struct json *json, const char *role, const char *content)
-{
-    json_object(json, NULL);
-    json_string(json, "role", role);
-    json_string(json, "content", content);
-    json_object_end(json);
-}
-
-void message_write_chat(struct json *json, const char *system, const char *prompt)
-{
-    json_array(json, "messages");
-    if (system)
-        write_role(json, "system", system);
-    write_role(json, "user", prompt);
-    json_array_end(json);
 }
 
 void message_copy_value(struct json *json, const char *key, const struct jv *value)

@@ -19,9 +19,6 @@ void message_write_param(struct json *json, const char *key, const char *value);
 enum err message_check_reserved(const struct params *params, const char *const *reserved,
                                 struct error *why) MUST_USE;
 
-/* "messages": the system message if there is one (it may be NULL), and the user's. */
-void message_write_chat(struct json *json, const char *system, const char *prompt);
-
 /* Copies a string or integer that a server reported; any other value is omitted. */
 void message_copy_value(struct json *json, const char *key, const struct jv *value);
 

@@ -49,6 +49,8 @@ static enum err read_object(struct ollama_response *response, const struct jv *r
         err = completion_sink_content(sink, jv_text(jv_get(root, "response")), t);
     if (!err)
         err = completion_sink_content(sink, jv_text(jv_get(message, "content")), t);
+    if (!err)
+        err = completion_sink_calls(sink, jv_get(message, "tool_calls"), t);
     if (!err && jv_bool(jv_get(root, "done"), false)) {
         response->is_done = true;
         read_counts(root, sink->completion);
@@ -83,7 +85,7 @@ enum err ollama_response_feed(void *context, const char *bytes, size_t length, n
                             response->sink.why);
 }
 
-enum err ollama_response_end(struct ollama_response *response, enum err transport)
+static enum err find_end(struct ollama_response *response, enum err transport)
 {
     if (transport)
         return response->is_done ? ERR_OK : transport;
@@ -96,6 +98,12 @@ enum err ollama_response_end(struct ollama_response *response, enum err transpor
     if (err)
         return err;
     return response->is_done ? ERR_OK : completion_sink_truncated(&response->sink);
+}
+
+enum err ollama_response_end(struct ollama_response *response, enum err transport)
+{
+    enum err err = find_end(response, transport);
+    return err ? err : completion_sink_finish(&response->sink);
 }
 
 void ollama_response_release(struct ollama_response *response)

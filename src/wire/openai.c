@@ -137,6 +137,8 @@ static enum err read_message(struct completion_sink *sink, const struct jv *mess
         err = completion_sink_content(sink, jv_text(content), t);
     if (!err)
         err = completion_sink_content(sink, jv_text(jv_get(message, "refusal")), t);
+    if (!err)
+        err = completion_sink_calls(sink, jv_get(message, "tool_calls"), t);
     return err;
 }
 
@@ -306,7 +308,7 @@ static enum err interrupted(struct completion_sink *sink)
                    sink->server);
 }
 
-enum err openai_response_end(struct openai_response *response, enum err transport)
+static enum err find_end(struct openai_response *response, enum err transport)
 {
     const char *reason = response->sink.completion->finish_reason;
     bool is_whole = response->format == OPENAI_DOCUMENT;
@@ -323,6 +325,12 @@ enum err openai_response_end(struct openai_response *response, enum err transpor
         return err;
     return response->is_done ? interrupted(&response->sink)
                              : completion_sink_truncated(&response->sink);
+}
+
+enum err openai_response_end(struct openai_response *response, enum err transport)
+{
+    enum err err = find_end(response, transport);
+    return err ? err : completion_sink_finish(&response->sink);
 }
 
 void openai_response_release(struct openai_response *response)

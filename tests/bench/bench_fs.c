@@ -8,7 +8,7 @@
 enum { SWEEPS = 2000, ROUNDS = 31 };
 
 static struct zones zones;
-static volatile uint64_t sink; /* keeps the readings from being optimised away */
+static volatile uint64_t sink; /* keeps the readings from being optimized away */
 
 static void sweep_bare(void)
 {

@@ -37,7 +37,7 @@ static enum err open_history(const struct sensor_finding *finding, struct sensor
                              struct error *why)
 {
     (void)why;
-    static const enum quantity GAUGES[] = {QTY_TEMPERATURE, QTY_UTILISATION,  QTY_MEMORY_USED,
+    static const enum quantity GAUGES[] = {QTY_TEMPERATURE, QTY_UTILIZATION,  QTY_MEMORY_USED,
                                            QTY_CLOCK,       QTY_MEMORY_CLOCK, QTY_THROTTLE};
     struct history *history = &histories[finding->key];
     const char *device = finding->key ? "cpu0" : "gpu0";

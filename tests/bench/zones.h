@@ -16,7 +16,7 @@ struct zones {
 void zones_new(struct zones *zones);
 void zones_free(struct zones *zones);
 
-/* One bare pread a zone; returns the bytes read, so that the calls are not optimised away. */
+/* One bare pread per zone; returns the bytes read, so that the calls are not optimized away. */
 uint64_t zones_pread(const struct zones *zones);
 
 #endif

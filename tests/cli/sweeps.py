@@ -7,7 +7,7 @@ from pathlib import Path
 
 def made_sweep(path, knobs, attempts, command=("work", "{a}"), profile=False, planned=(), ended=True):
     """knobs: their names; attempts: of each (values, {figure: ...}), with joules, seconds, and what else differs: exit_code,
-    flags, accuracy, score, perplexity, bits_per_byte, queries, latency, overhead (joules that are no query's), method, gpu,
+    answers (journal lines of its queries, see rundirs.query), flags, accuracy, score, perplexity, bits_per_byte, queries, latency, overhead (joules that are no query's), method, gpu,
     uuids, plus_minus, statistical, idle_w, temperature_c, activity.  Repeats of a setting follow each other in its number of repeat.  planned: values of settings
     that no attempt was made at; ended: whether the sweep came to its end."""
     path = Path(path)
@@ -40,7 +40,8 @@ def write_run(path, figures, profile):
     path.mkdir(parents=True)
     queries = figures.get("queries", 1)
     header = {"kind": "run", "format": 1, "run_kind": "profile" if profile else "run", "start": 1, "started_at": 1.7e9}
-    (path / "records.jsonl").write_text(json.dumps(header) + "\n")
+    (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (header, *figures.get("answers", ()))))
+    queries = len(figures["answers"]) if "answers" in figures else queries
     ipw = {"queries": queries, "completed": queries, "failed": 0, "accuracy": figures.get("accuracy"),
            **{name: figures.get(name) for name in ("score", "perplexity", "bits_per_byte")},
            "seconds": figures["seconds"], "started_at": 1.7e9,

@@ -156,7 +156,7 @@ class Results(AnalyzeTest):
                 self.assertIsNone(run["joules_per_query"])
         self.assertIn("\n comparison\n", self.analyze(self.path, other))
 
-    def test_different_machines_are_told(self):
+    def test_different_machines_are_reported(self):
         other = self.on.root / "other"
         shutil.copytree(self.path, other)
         summary = json.loads((other / "summary.json").read_text())

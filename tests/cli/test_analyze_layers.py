@@ -133,7 +133,7 @@ class Figures(LayersTest):
         self.assertTrue(any("different machines" in w for w in across["warnings"]))
         self.assertIn("\n comparison\n", self.analyze(*paths))
 
-    def test_checks_that_failed_are_told(self):
+    def test_checks_that_failed_are_reported(self):
         for more, words in (
                 ({"closure": 0.8, "closure_pass": False}, "add up to 80 %"),
                 ({"null_test": {"difference_pct": 9.0, "plus_minus": 1.0, "pass": False}}, "9.0 ± 1.0 %"),
@@ -233,7 +233,7 @@ class Places(LayersTest):
 
 
 class NotMeasuredYet(LayersTest):
-    def test_it_is_said(self):
+    def test_it_is_reported(self):
         for command, option, name, words in (("analyze", "--analysis", "agent", "does not run agents"),
                                              ("plot", "--plot", "agent", "does not run agents")):
             done = ipw(None, command, self.root, option, name)

@@ -425,7 +425,7 @@ class TestReading(Case):
             writer.write_table(table)
         self.assertEqual(self.read(path), table.to_pylist())
 
-    def test_what_is_not_supported_is_said(self):
+    def test_what_is_not_supported_is_reported(self):
         folder = self.folder()
         self.write(pa.table({"a": pa.array(["x", "y", "x"]).dictionary_encode()}), folder / "d")
         self.refused(folder / "d", "DictionaryEncoding not supported")

@@ -22,7 +22,7 @@ VALUES = {"N": "2", "S": "0.5", "HZ": "10", "LIST": "rapl", "FILE": "/dev/null",
           "BOUND": "latency > +5%", "FORMAT": "csv", "METRIC": "latency", "PATH": "/tmp/x",
           "FILE|NAME": "resnet18", "ID": "h200", "FORMATS": "fp32,fp16", "BATCHES": "1..8", "NUMBERS": "1..8",
           "PHASE": "decode", "NAME=N": "batch=8", "MS": "5", "J": "5", "N|P%": "5%", "GB": "8",
-          "LANGUAGE": "dot", "OURS=THEIRS": "freq_mhz=f", "COLUMN=VALUE": "gpu=A100", "OBJECTIVE": "ed2p", "TASK": "answer", "WHICH": "lower", "RULE": "minimax",
+          "LANGUAGE": "dot", "OURS=THEIRS": "freq_mhz=f", "COLUMN=VALUE": "gpu=A100", "OBJECTIVE": "ed2p", "TASK": "answer", "WHICH": "lower", "PCTL": "p99", "RULE": "minimax",
           "WORKLOAD": "llama", "PERCENT": "5", "SECONDS": "5", "WATTS": "5", "C": "80", "COLUMNS": "batch",
           "COLUMN": "accuracy", "SETTING": "8", "KNOB": "clock",
           "NAME=VALUES": "threads=1,2", "P": "5", "SWEEP": "/tmp", "MODE": "custom", "MHZ": "510", "PROBES": "3",
@@ -217,7 +217,7 @@ class Output(MachineTest):
             self.assertIn(line, text)
         self.assertNotIn("warm-up", self.on_a_terminal(machine, *words, "-q", "--", "true"))
 
-    def test_how_much_is_said(self):
+    def test_how_much_is_reported(self):
         machine = self.machine(Machine)
         for level in ("error", "warning", "note", "debug", "nonsense"):
             done = ipw(machine, "run", "--", "true", env={"IPW_LOG": level})

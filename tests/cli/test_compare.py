@@ -257,7 +257,7 @@ class Fairness(CompareTest):
         count = len(list(self.root.iterdir()))
         return self.run_of(f"a{count}", queries), self.run_of(f"b{count}", queries, **facts)
 
-    def test_what_differs_is_said(self):
+    def test_what_differs_is_reported(self):
         for facts, words in (({"hardware": "A100"}, ("another hardware", "A100", "H100")),
                              ({"host": "node2"}, ("another machine", "node2", "node1")),
                              ({"dataset": "gsm8k"}, ("another dataset", "gsm8k", "builtin")),
@@ -430,7 +430,7 @@ class Bounds(CompareTest):
         self.assertEqual((done.returncode, done.stderr.count("\n")), (4, 1))
         self.assertIn("--repeat-runs", done.stderr)
 
-    def test_one_run_a_side_is_said(self):
+    def test_one_run_a_side_is_reported(self):
         unknown = "one run per side: differences between runs are unknown"
         done = self.judge("energy_per_query > +5%", "latency > 1%")
         self.assertEqual(done.returncode, 1)
@@ -743,7 +743,7 @@ class Real(MachineTest):
         self.assertEqual(report["metrics"]["energy_per_query"]["verdict"], "worse")
         self.assertTrue(any("parameter set" in line for line in report["warnings"]), report["warnings"])
 
-    def test_measured_against_estimated_is_said(self):
+    def test_measured_against_estimated_is_reported(self):
         measured = self.profile(self.machine(Intel, 50), "m", "--client-param", "ttft_ms=20")
         modelled = self.profile(self.machine(Modelled), "e", "--client-param", "ttft_ms=20")
         report = json.loads(ipw(None, "compare", measured, modelled, "--json").stdout)["comparisons"][0]

@@ -154,7 +154,7 @@ class LargeFiles(unittest.TestCase):
                 file.write(f'"question\n{i}",{i},{filler}\n')
         self.check(table)
 
-    def test_a_huge_line_is_told_and_passed_over(self):
+    def test_a_huge_line_is_reported_and_passed_over(self):
         path = self.root / "huge.jsonl"
         with path.open("w") as file:
             file.write('{"problem": "first"}\n{"problem": "')

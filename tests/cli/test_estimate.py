@@ -520,7 +520,7 @@ class Limits(EstimateTest):
         self.on(GPU, "gpt2", "--batch", "4", "--max-energy-j", str(1.001 * joules))
         self.on(GPU, "gpt2", "--batch", "4", "--max-energy-j", str(0.999 * joules), code=1)
 
-    def test_too_large_is_said_and_estimated(self):
+    def test_too_large_is_reported_and_estimated(self):
         small = self.device(memories=[{**ROUND["memories"][0], "capacity": figure(128, "mib")}])
         words = ["--model", "gpt2", "--hardware-file", small]
         text = self.run_ipw(*words).stdout

@@ -48,7 +48,7 @@ class Shapeless(FileTest):
                          [info("x")], [info("y")], [weight("w", [8, 3, 3, 3])])
         self.assertEqual(self.on(GPU, conv, "--dim", "x=2x3x10x12")["macs"], 2 * 8 * 10 * 12 * 27)
 
-    def test_what_does_not_fit_the_graph_is_told(self):
+    def test_what_does_not_fit_the_graph_is_reported(self):
         words = self.run_ipw("--model", self.matmul(), "--hardware", GPU, "--dim", "x=4x17",
                              code=1).stderr
         self.assertIn("MatMul", words)
@@ -128,7 +128,7 @@ class Unused(FileTest):
         points = self.on(GPU, path, "--sweep")["points"]
         self.assertEqual({point["batch"] for point in points}, {1, 2, 4, 8, 16, 32, 64})
 
-    def test_an_unknown_model_is_told_first(self):
+    def test_an_unknown_model_is_reported_first(self):
         self.assertIn("nosuchmodel", self.refused("--model", "nosuchmodel"))
 
 

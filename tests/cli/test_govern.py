@@ -425,12 +425,12 @@ class Servers(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertAlmostEqual(steps[0]["itl_ms"], 30)
 
-    def test_wide_buckets_around_the_slo_are_told(self):
+    def test_wide_buckets_around_the_slo_are_reported(self):
         lines = [f'{ITL}_bucket{{le="{le}"}} {{n}}00' for le in ("0.025", "0.05", "+Inf")]
         done, _ = self.govern(self.growing(*lines, f"{ITL}_sum {{n}}", f"{ITL}_count {{n}}00"), "--slo-itl-ms", 50, "-q")
         self.assertIn(f"{ITL} has no bound between 25 and 50 ms", done.stderr)
 
-    def test_an_slo_above_the_last_bound_is_told(self):
+    def test_an_slo_above_the_last_bound_is_reported(self):
         lines = [f'{ITL}_bucket{{le="{le}"}} {{n}}00' for le in ("0.05", "0.1", "+Inf")]
         lines += [f"{ITL}_sum {{n}}", f"{ITL}_count {{n}}00"]
         told = f"{ITL} has no bound above 100 ms"

@@ -200,7 +200,7 @@ class Published(Written):
                 with self.subTest(f"{name} {key}"):
                     self.assertEqual(of_file[key], by_name[key])
 
-    def test_the_cache_that_is_told(self):
+    def test_the_cache_that_is_given(self):
         """So many tokens as were asked for, the new one among them."""
         done = subprocess.run([IPW, "estimate", "--model", "llama-3.2-1b", "--hardware", "h100",
                                "--phase", "decode", "--context", "1024", "--precision", "fp16",

@@ -15,7 +15,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
+import rundirs  # noqa: E402
 from program import ipw  # noqa: E402
+from rundirs import query  # noqa: E402
 from sweeps import made_sweep  # noqa: E402
 from test_power import AI, CLOCKS, V100, made_rows, needs_data, write_csv  # noqa: E402
 
@@ -258,7 +260,7 @@ class Made(OptimizeTest):
             path = self.file(name + ".csv", ("freq_mhz", "energy_j", "time_s"), rows * times)
             first, *others = ipw(None, "optimize", "--input", path).stdout.splitlines()
             self.assertIn("1000 MHz measured 28.6 % less energy", first)
-            self.assertIn("cannot be told from noise", first)
+            self.assertIn("cannot be distinguished from noise", first)
             self.assertIn("apply, where repeats confirm it: sudo nvidia-smi -lgc 1000,1000", "\n".join(others))
             report = self.json("--input", path)
             self.assertIsNone(report["savings_pct"]["plus_minus"])
@@ -378,6 +380,64 @@ class Sweeps(OptimizeTest):
         self.assertEqual(self.json(sweep, "--min-quality", "95", "--quality", lpips)["recommended"]["setting"], "model=q2")
         self.assertIn("expected accuracy, score", self.fails(2, sweep, "--quality", "beauty"))
 
+    def latencies(self, name, queries, tail=1.0):
+        """Batches that use less energy and make queries wait longer; the slowest of ten wait longer than their mean says."""
+        def answers(scale):
+            rng = random.Random(scale)
+            return [query(i, latency=scale * (1 + rng.random() + (tail if i % 10 == 0 else 0)), tokens=11) for i in range(queries)]
+        self.answers = {batch: answers(scale) for batch, scale in ((1, 0.1), (8, 0.2), (32, 0.4))}
+        return made_sweep(self.path / name, ("batch",),
+                          [((batch,), {"joules": e * f, "seconds": t, "latency": t, "model": rundirs.MODEL,
+                                      "answers": self.answers[batch]})
+                           for f in (0.99, 1.01) for batch, e, t in ((1, 100, 0.15), (8, 50, 0.3), (32, 30, 0.6))], profile=True)
+
+    def figure(self, batch, path):
+        seconds = []
+        for answer in self.answers[batch]:
+            metrics = answer["model_metrics"][rundirs.MODEL]["latency_metrics"]
+            whole, first = metrics["total_query_seconds"], metrics["time_to_first_token_seconds"]
+            seconds.append({"latency": whole, "ttft": first, "tpot": (whole - first) / 10, "itl": metrics["median_itl_ms"] / 1e3}[path])
+        return sorted(seconds)
+
+    def test_latency_objectives_are_of_percentiles(self):
+        sweep = self.latencies("slo", 100)
+        self.assertEqual(self.json(sweep, "--objective", "energy")["recommended"]["setting"], "batch=32")
+        for name, which, p in (("ttft", "p95", 0.95), ("tpot", "p50", 0.5), ("latency", "p95", 0.95), ("itl", "p50", 0.5)):
+            seconds = self.figure(8, name)
+            share = p * 99 % 1  # of the quantile between two order statistics
+            value = seconds[int(p * 99)] * (1 - share) + seconds[int(p * 99) + 1] * share
+            below = [sum(math.comb(100, k) * p**k * (1 - p) ** (100 - k) for k in range(r + 1)) for r in range(100)]
+            high = seconds[next(r for r in range(100) if below[r] >= 0.95)]
+            slo = ("--objective", "energy", f"--slo-{name}-ms", 1e3 * high, "--slo-percentile", which)
+            report = self.json(sweep, *slo)
+            self.assertEqual((report["recommended"]["setting"], report["binding"]), ("batch=8", [f"slo_{name}"]))
+            figure = report["recommended"]["latency_s"]
+            self.assertEqual((figure["percentile"], figure["queries"]), (100 * p, 100))
+            self.assertAlmostEqual(figure[name]["value"], value)
+            self.assertAlmostEqual(figure[name]["high"], high)
+            self.assertAlmostEqual(figure[name]["low"], seconds[max(r for r in range(100) if below[r] <= 0.05)])
+            self.assertNotIn("slo_within_uncertainty", report["flags"])
+            near = self.json(sweep, *slo[:3], 1e3 * (value + high) / 2, *slo[4:])
+            self.assertIn("slo_within_uncertainty", near["flags"])
+        # The mean would do where the 95th percentile does not.
+        mean = statistics.mean(self.figure(32, "latency"))
+        slo = ("--objective", "energy", "--slo-latency-ms", 1e3 * mean + 1)
+        self.assertEqual(self.json(sweep, *slo, "--slo-percentile", "mean")["recommended"]["setting"], "batch=32")
+        self.assertEqual(self.json(sweep, *slo)["recommended"]["setting"], "batch=8")
+        text = ipw(None, "optimize", sweep, *map(str, slo)).stdout.splitlines()
+        self.assertRegex(text[2], r"^  latency p95 [\d.]+ ms \([\d.]+ ms to [\d.]+ ms\), SLO [\d.]+ ms")
+
+    def test_a_percentile_of_too_few_queries_is_refused(self):
+        report = self.json(self.latencies("few", 100), "--slo-ttft-ms", "1e6", "--slo-percentile", "p99")
+        self.assertIsNone(report["recommended"])
+        self.assertIn("slo_ttft (p99 needs 299 queries in each run, the runs have 100)", report["reason"])
+        sweep = self.latencies("many", 300)
+        self.assertIsNotNone(self.json(sweep, "--slo-ttft-ms", "1e6", "--slo-percentile", "p99")["recommended"])
+        report = self.json(sweep, "--slo-itl-ms", "1e6", "--slo-percentile", "p99")  # these records have the median alone
+        self.assertIn("slo_itl (not recorded)", report["reason"])
+        self.assertIn("sweep of profiles", self.fails(2, self.knobs(), "--slo-ttft-ms", "5"))
+        self.assertIn("sweep of profiles", self.fails(2, "--input", self.published(), "--slo-ttft-ms", "5"))
+
     def test_a_lower_perplexity_is_better(self):
         attempts = [((dtype,), {"joules": e, "seconds": 1, "perplexity": p}) for dtype, e, p in (("f16", 10, 8.0), ("q8", 6, 8.1), ("q2", 3, 14.0))]
         sweep = made_sweep(self.path / "ppl", ("dtype",), attempts)
@@ -389,7 +449,7 @@ class Sweeps(OptimizeTest):
         rows = json.loads(done.stdout)[str(sweep)]["sweep"]["data"]["settings"]
         self.assertEqual([row["perplexity"] for row in rows], [14.0, 8.1, 8.0])
 
-    def test_bad_attempts_are_left_out_and_said(self):
+    def test_bad_attempts_are_left_out_and_reported(self):
         bad = [((1, 1), {"joules": 1, "seconds": 1, **why}) for why in
                ({"exit_code": 3}, {"flags": "background_cpu,throttled"}, {"flags": "off_target_clock"}, {"flags": "gpu_lost"})]
         report = self.json(self.knobs(more=bad))

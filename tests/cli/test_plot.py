@@ -354,7 +354,7 @@ class WhatIsDrawn(PlotTest):
         records.write_text(records.read_text().replace('"per_query_joules"', '"nothing"'))
         self.assertIn("of the machine", self.svg(run, "energy").text)
 
-    def test_watts_of_the_machine_where_only_joules_of_the_gpus_are_told(self):
+    def test_watts_of_the_machine_where_only_joules_of_the_gpus_are_reported(self):
         run = self.run_of(6)
         records = run / "records.jsonl"
         records.write_text(records.read_text().replace('"power_metrics"', '"nothing"'))

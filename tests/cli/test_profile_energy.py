@@ -364,7 +364,7 @@ class Figures(EnergyTest):
             for key in ("energy", "joules", "busy_watts", "conservation_error"):
                 self.assertEqual(again[key], first[key], key)
 
-    def test_a_start_that_measured_nothing_is_told(self):
+    def test_a_start_that_measured_nothing_is_reported(self):
         self.profile("--max-queries", 2, machine=self.machine(Intel, 0), play="normal:gap_ms=40")
         both = self.profile("--resume", machine=self.machine(Intel, 50), play="normal:gap_ms=40")
         self.assertEqual((both["completed"], both["energy_known"]), (4, 2))

@@ -79,7 +79,7 @@ class OneBadAnswer(ProfileTest):
         self.assertTrue(record["ipw"]["error"])
         self.assertLess((self.run.path / "records.jsonl").stat().st_size, 1 << 20)
 
-    def test_a_long_answer_is_kept_and_one_too_long_is_told(self):
+    def test_a_long_answer_is_kept_and_one_too_long_is_reported(self):
         report, record = self.mixed("many:mb=40")
         self.assertEqual((report["queries"], report["completed"]), (3, 3))
         self.assertEqual(len(record["model_answers"][MODEL]), 40 << 20)
@@ -283,7 +283,7 @@ class Datasets(ProfileTest):
         self.assertEqual(report["queries"], 2)
         self.assertEqual(self.service.questions()[-2:], ["p\u00f6", "q"])
 
-    def test_rows_that_cannot_be_used_are_left_out_and_told(self):
+    def test_rows_that_cannot_be_used_are_left_out_and_reported(self):
         rows = (b'{"problem": "p"}', b'{"answer": "x"}', b'{"problem": ', b'{"problem": "z"}')
         report = self.profile(dataset=self.file(b"\n".join(rows)))
         self.assertEqual(report["queries"], 2)

@@ -130,6 +130,16 @@ class Saved(unittest.TestCase):
         for word in ("question", "another model", "dataset"):
             self.assertNotIn(word, done.stdout)
 
+    def test_one_run_is_counted_in_the_singular(self):
+        with tempfile.TemporaryDirectory(prefix="ipw-saved-") as folder:
+            done = ipw(None, "run", "--output-dir", folder, "-q", "--", "true")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            single, = (path for path in Path(folder).iterdir() if path.is_dir())
+            done = ipw(None, "compare", single, self.runs[0])
+            if "JSON" in done.stderr and done.returncode == 1:
+                self.skipTest(done.stderr)
+            self.assertRegex(done.stdout, r"; 1 run\n")
+
     def test_a_command_that_fails(self):
         with tempfile.TemporaryDirectory(prefix="ipw-saved-") as folder:
             done = ipw(None, "run", "--output-dir", folder, "-q", "--", "sh", "-c", "exit 3")

@@ -6,6 +6,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -85,6 +86,41 @@ class Points(SweepTest):
         done = self.sweep("--knob", "a=1,2,3", "--repeat", 2)
         self.assertRegex(done.stderr, r"; 1 left, about \d+ s\n")  # no more digits than it is worth
         self.assertEqual([attempt["repeat"] for attempt in self.attempts()], [1, 1, 1, 2, 2, 2])
+
+    def expected(self, *words, command=None):
+        plan = self.sweep(*words, "--dry-run", command=command).stdout.splitlines()[-1]
+        found = re.fullmatch(r"expected time: ([\d.]+) (m?s)(?:, by (.*))?", plan)
+        return (float(found[1]) / (1000 if found[2] == "ms" else 1), found[3]) if found else plan
+
+    def test_a_plan_knows_what_the_same_work_took(self):
+        command = ["sh", "-c", "sleep 0.{a}"]
+        self.assertIn("unknown until the first attempt", self.expected("--knob", "a=1,3", command=command))
+        self.sweep("--knob", "a=1,3", command=command)
+        took = {attempt["settings"]["a"]: attempt["wall_s"] for attempt in self.attempts()}
+        earlier = str(self.directory())
+        for values, wanted in (("1", 2 * took["1"]), ("1,3", 2 * sum(took.values())), ("2", sum(took.values()))):
+            seconds, source = self.expected("--knob", f"a={values}", "--repeat", 2, command=command)
+            self.assertEqual(source, earlier)
+            self.assertAlmostEqual(seconds, wanted, delta=0.01 * wanted)
+        seconds, _ = self.expected("--knob", "a=1", "--cooldown-s", 5, "--repeat", 2, command=command)
+        self.assertAlmostEqual(seconds, 10 + 2 * took["1"], delta=0.1)
+        self.assertIn("unknown", self.expected("--knob", "a=1", command=["sh", "-c", "sleep 0.{a}; :"]))
+        self.assertIn("unknown", self.expected("--knob", "a=1", "--idle", 1, command=command))
+
+    def test_a_plan_knows_runs_and_profiles(self):
+        ran = ipw(None, "run", "--output-dir", self.root / "runs", "-r", 2, "--", "sleep", "0.2")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        seconds, source = self.expected("--knob", "a=0.2,0.3", command=["sleep", "{a}"])
+        self.assertIn("run_", source)
+        self.assertAlmostEqual(seconds, 0.4, delta=0.1)
+        self.assertIn("unknown", self.expected("--knob", "a=0.3", command=["sleep", "{a}"]))
+        profile = ["--client", "null", "--client-param", "ttft_ms=20", "--model", "m", "--dataset", "builtin"]
+        ran = ipw(None, "profile", *profile, "--max-queries", 10, "--idle", 0, "--output-dir", self.root / "runs")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        seconds, source = self.expected("--profile", "--knob", "a=1,2",
+                                        command=[*profile, "--max-queries", "20", "--concurrency", "{a}"])
+        self.assertIn("profile_", source)
+        self.assertGreater(seconds, 2 * 20 * 0.02)
 
     def test_a_long_plan_can_be_interrupted(self):
         process = subprocess.Popen([IPW, "sweep", "--knob", "a=1-2000:1", "--repeat", "1000", "--dry-run", "--", "true",
@@ -198,6 +234,21 @@ class Results(SweepTest):
             self.assertEqual(str(summary["profiler_config"]["max_concurrency"]), attempt["settings"]["a"])
             self.assertEqual(summary["run_kind"], "profile")
 
+    def test_the_latency_of_profiles_is_optimized(self):
+        machine = Nvidia("power 0 constant 300")
+        self.addCleanup(machine.close)
+        self.sweep("--profile", "--knob", "a=1,400", "-q", machine=machine,
+                   command=["--client", "null", "--model", "m", "--dataset", "builtin", "--max-queries", "5", "--idle", "0",
+                            "--client-param", "ttft_ms={a}", "--client-param", "tokens=3"])
+        for percentile, setting in (("p50", "a=1"), ("mean", "a=1"), ("p99", None)):
+            done = ipw(None, "optimize", self.directory(), "--slo-ttft-ms", "300", "--slo-percentile", percentile,
+                       "--baseline", "a=400", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = json.loads(done.stdout)["recommended"]
+            self.assertEqual(found and found["setting"], setting)
+            if found:
+                self.assertLess(found["latency_s"]["ttft"]["value"], 0.3)
+
 
 class ControlTest(SweepTest):
     # Notes what the card is set to while the command runs.
@@ -295,7 +346,7 @@ class Control(ControlTest):
                 self.assertEqual(done.returncode, 0, done.stderr)
             self.setUp()
 
-    def test_a_restore_that_fails_is_said(self):
+    def test_a_restore_that_fails_is_reported(self):
         machine = self.machine("value throttle 0 0")
         lose = python("import os, sys; open(os.environ['IPW_FAKE_NVML'], 'a').write('fail nvmlDeviceResetGpuLockedClocks 0 15\\n')")
         done = self.sweep("--control", "--knob", "gpu-clock=510", command=lose, machine=machine, code=1)
@@ -401,7 +452,7 @@ class Spoiled(ControlTest):
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.stderr.close)
         self.assertIn("2 settings", process.stderr.readline())
-        self.assertIn("is at 80 °C: waits until it is at 50 °C, at most 10 minutes", process.stderr.readline())
+        self.assertIn("is at 80 °C: waits until it is at 50 °C, at most 600 s", process.stderr.readline())
         time.sleep(0.5)
         machine.script("value temperature 0 50")
         self.assertEqual(process.wait(PATIENCE_S), 0)
@@ -411,6 +462,31 @@ class Spoiled(ControlTest):
         self.setUp()
         done = self.sweep("--cooldown-c", 50, "--knob", "a=1", machine=self.machine("devices 0"), code=1)
         self.assertRegex(done.stderr, "--cooldown-c: .*GPU")
+
+    def test_a_cold_gpu_is_warmed_into_the_band(self):
+        # Each run of the command is noted, and heats the GPU by some degrees.
+        heat = ("import os, re, sys; open(sys.argv[1], 'a').write('x'); path = os.environ['IPW_FAKE_NVML']; text = open(path).read();"
+                "at = int(re.search(r'temperature 0 (\\d+)', text)[1]);"
+                "open(path, 'w').write(f'value temperature 0 {at + int(sys.argv[2])}\\n')")
+        for degrees, before, runs, flag in ((8, 30, 3, ""), (0, 30, 2, "not_warmed"), (8, 45, 1, "")):
+            self.setUp()
+            machine = self.machine(f"value temperature 0 {before}")
+            done = self.sweep("--cooldown-c", 50, "--cooldown-min-c", 40, "--knob", "a=1", machine=machine,
+                              command=python(heat, self.notes, degrees, "{a}"))
+            self.assertEqual(self.notes.read_text(), "x" * runs)
+            self.assertEqual([attempt["flags"] for attempt in self.attempts()], [flag])
+            self.assertEqual("runs unmeasured until it is at 40 °C" in done.stderr, runs > 1)
+        self.setUp()
+        self.sweep("--cooldown-c", 50, "--cooldown-limit-s", 0, "--knob", "a=1", machine=self.machine("value temperature 0 80"))
+        self.assertEqual([attempt["flags"] for attempt in self.attempts()], ["not_cooled"])
+        for words in (("--cooldown-min-c", 40), ("--cooldown-limit-s", 5), ("--cooldown-c", 40, "--cooldown-min-c", 40)):
+            self.assertIn("--cooldown-c", self.sweep("--knob", "a=1", *words, code=2).stderr)
+
+    def test_waiting_for_the_gpu_is_in_the_expected_time(self):
+        self.sweep("--cooldown-s", 0.3, "--knob", "a=1,2,3", command=["true", "{a}"])
+        waits = [attempt["waited_s"] for attempt in self.attempts()]
+        self.assertLess(waits[0], 0.3)
+        self.assertTrue(all(wait >= 0.3 for wait in waits[1:]), waits)
 
 
 class Modes(ControlTest):

@@ -69,7 +69,7 @@ class Analyze(Reading):
         self.assertEqual([(row["joules"], row["seconds"]) for row in result["data"]["settings"]], [(5, 4), (10, 2)])
         self.assertEqual((result["summary"]["per"], result["summary"]["estimated"]), ("query", True))
         self.assertIn("estimated, not measured", result["summary"]["conclusion"])
-        self.assertIn("cannot be told from noise (no repeats", result["summary"]["conclusion"])
+        self.assertIn("cannot be distinguished from noise (no repeats", result["summary"]["conclusion"])
 
     def sweep_result(self, sweep):
         return json.loads(self.run_ok("analyze", sweep, "--analysis", "sweep", "--json"))[str(sweep)]["sweep"]
@@ -79,7 +79,7 @@ class Analyze(Reading):
         figures = {"seconds": 1, "plus_minus": 0.9, "statistical": 0.03}
         sweep = made_sweep(self.path / "single", ("n",), [((n,), {"joules": 30 + n / 10, **figures}) for n in (3, 1, 2)])
         result = self.sweep_result(sweep)
-        self.assertRegex(result["summary"]["conclusion"], r"^n=1 used 0\.7 % less energy per run .*cannot be told from noise")
+        self.assertRegex(result["summary"]["conclusion"], r"^n=1 used 0\.7 % less energy per run .*cannot be distinguished from noise")
         self.assertIsNone(result["summary"]["saving_pct"])
         for best in result["data"]["best"]:
             self.assertIsNone(best["not_distinguishable"], best["objective"])
@@ -87,7 +87,7 @@ class Analyze(Reading):
                                                         for f in (0.98, 1.02) for n in (2, 1, 20)])
         self.assertEqual(self.sweep_result(twice)["data"]["best"][0]["not_distinguishable"], 1)
 
-    def test_an_incomplete_sweep_is_said_first(self):
+    def test_an_incomplete_sweep_is_reported_first(self):
         sweep = made_sweep(self.path / "part", ("gpu-clock",), [((900,), {"joules": 5, "seconds": 1})],
                            planned=[(1200,), (600,)], ended=False)
         conclusion = self.sweep_result(sweep)["summary"]["conclusion"]

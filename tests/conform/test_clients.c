@@ -38,12 +38,15 @@ static int times_asked(const struct client_driver *driver, int often)
 
 /* Opens on a play of the server, for drivers that have an address at all; a model in this process gets
  * one thread, because more would wait for each other on a busy machine. */
-static enum err open_on(const struct client_driver *driver, const char *play, struct client *client)
+static enum err open_with(const struct client_driver *driver, const char *play, const char *more,
+                          struct client *client)
 {
     struct error why = {0};
     struct params params = {0};
     if (driver->is_in_process)
         assert_int_equal(params_add(&params, "threads=1,context=64"), ERR_OK);
+    if (more)
+        assert_int_equal(params_add(&params, more), ERR_OK);
     const struct client_config config = {
         .base_url = driver->default_url ? inference_url(play) : NULL, .params = &params};
     enum err err = client_open(driver, &config, client, &why);
@@ -51,6 +54,11 @@ static enum err open_on(const struct client_driver *driver, const char *play, st
         print_error("%s: %s\n", driver->name, why.text);
     params_release(&params);
     return err;
+}
+
+static enum err open_on(const struct client_driver *driver, const char *play, struct client *client)
+{
+    return open_with(driver, play, NULL, client);
 }
 
 static bool is_line(const char *text)
@@ -78,7 +86,7 @@ static void a_driver_is_complete(void **state)
         HOLD(is_line(driver->name) && is_line(driver->summary), driver);
         HOLD(strlen(driver->summary) <= 90, driver);
         HOLD(driver->open && driver->close && driver->health && driver->models, driver);
-        HOLD(driver->prepare && driver->describe && driver->ask, driver);
+        HOLD(driver->prepare && driver->describe && driver->tools && driver->ask, driver);
         HOLD(client_driver_find(driver->name, NULL) == driver, driver);
         for (const struct param_spec *p = driver->params; p && p->name; p++)
             HOLD(is_line(p->name) && is_line(p->value) && is_line(p->help), driver);
@@ -296,6 +304,141 @@ static void a_client_survives_a_failure(void **state)
     }
 }
 
+/* ---- conversations and tools ---- */
+
+static const struct chat_tool TOOLS[] = {
+    {"add", "Adds two numbers.",
+     "{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{}},\"required\":[\"a\",\"b\"]}"},
+    {"noop", NULL, NULL},
+};
+
+/* A driver whose model or play calls no tools: it computes what random weights say. */
+static bool has_play(const struct client_driver *driver)
+{
+    return driver->default_url != NULL;
+}
+
+static void a_conversation_is_continued(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    FOR_EACH_USABLE(d)
+    {
+        struct client client;
+        struct completion reply;
+        struct error why = {0};
+        struct chat chat = {0};
+        struct client_models models = {0};
+        HOLD(open_on(*d, "normal", &client) == ERR_OK, *d);
+        HOLD((*d)->models(&client, &models, &why) == ERR_OK, *d);
+        assert_int_equal(chat_add(&chat, CHAT_SYSTEM, "S"), ERR_OK);
+        assert_int_equal(chat_add(&chat, CHAT_USER, "Q"), ERR_OK);
+        assert_int_equal(chat_add_reply(&chat, "A", NULL), ERR_OK);
+        assert_int_equal(chat_add(&chat, CHAT_USER, "And?"), ERR_OK);
+        const struct client_request request = {.model = models.names[0], .chat = &chat};
+        HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_OK, *d);
+        HOLD(reply.content.length > 0 && reply.prompt_tokens > 0 && reply.calls.count == 0, *d);
+        completion_release(&reply);
+        client_models_release(&models);
+        chat_release(&chat);
+        client_close(&client);
+    }
+}
+
+/* The calls of the play: {"a": 1, "b": "x\"}"} for add, nothing for noop. */
+static void check_calls(const struct client_driver *driver, const struct completion *reply)
+{
+    struct jv *arguments;
+    const struct tool_calls *calls = &reply->calls;
+    HOLD(calls->count == 2, driver);
+    HOLD(!strcmp(calls->items[0].name, "add") && !strcmp(calls->items[1].name, "noop"), driver);
+    HOLD(*calls->items[0].id && *calls->items[1].id, driver);
+    HOLD(strcmp(calls->items[0].id, calls->items[1].id) != 0, driver);
+    const struct text *text = &calls->items[0].arguments;
+    HOLD(jv_parse(text_get(text), text->length, &arguments, NULL) == ERR_OK, driver);
+    HOLD(jv_number(jv_get(arguments, "a")) == 1, driver);
+    HOLD(!strcmp(jv_text(jv_get(arguments, "b")), "x\"}"), driver);
+    jv_free(arguments);
+    HOLD(!strcmp(text_get(&calls->items[1].arguments), "{}"), driver);
+    HOLD(reply->content.length == 0 && reply->output_tokens == 9, driver);
+    check_times(driver, reply);
+}
+
+static void tools_are_called_and_their_results_answered(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    static const char *const PLAYS[] = {"tools:first_ms=5", "tools:how=same_index"};
+    for (size_t i = 0; i < 2; i++)
+        FOR_EACH_USABLE(d)
+        {
+            struct client client;
+            struct completion reply;
+            struct error why = {0};
+            struct chat chat = {0};
+            if (!has_play(*d))
+                continue;
+            HOLD(open_on(*d, PLAYS[i], &client) == ERR_OK, *d);
+            HOLD((*d)->tools(&client, "tiny-1b") == CLIENT_TOOLS_YES, *d);
+            assert_int_equal(chat_add(&chat, CHAT_USER, "1 + x?"), ERR_OK);
+            const struct client_request request = {
+                .model = "tiny-1b", .chat = &chat, .tools = TOOLS, .tool_count = 2};
+            HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_OK, *d);
+            check_calls(*d, &reply);
+            assert_int_equal(chat_add_reply(&chat, "", &reply.calls), ERR_OK);
+            for (size_t c = 0; c < 2; c++)
+                assert_int_equal(
+                    chat_add_result(&chat, &reply.calls.items[c], c ? "none" : "three"), ERR_OK);
+            completion_release(&reply);
+            HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_OK, *d);
+            HOLD(!strcmp(text_get(&reply.content), "Results: three none"), *d);
+            HOLD(reply.calls.count == 0 && strcmp(reply.finish_reason, "stop") == 0, *d);
+            completion_release(&reply);
+            chat_release(&chat);
+            client_close(&client);
+        }
+}
+
+static void a_refusal_of_tools_is_told_from_other_failures(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    static const char *const PLAYS[] = {"no_tools:as=ollama", "no_tools:as=llama",
+                                        "no_tools:as=vllm", "no_tools:as=strict"};
+    for (size_t i = 0; i < sizeof PLAYS / sizeof *PLAYS; i++)
+        FOR_EACH_USABLE(d)
+        {
+            struct client client;
+            struct completion reply;
+            struct error why = {0};
+            struct client_models models = {0};
+            bool is_null = strcmp((*d)->name, "null") == 0;
+            HOLD(open_with(*d, PLAYS[i], is_null ? "tools=no" : NULL, &client) == ERR_OK, *d);
+            HOLD((*d)->models(&client, &models, &why) == ERR_OK, *d);
+            const char *model = models.names[0];
+            const struct client_request request = {
+                .model = model, .prompt = "Q", .tools = TOOLS, .tool_count = 2};
+            HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_UNSUPPORTED, *d);
+            HOLD(reply.rejects_tools && !reply.retryable && is_line(why.text), *d);
+            HOLD(strstr(why.text, "tools"), *d);
+            HOLD((*d)->tools(&client, model) == CLIENT_TOOLS_NO, *d);
+            completion_release(&reply);
+            const struct client_request plain = {.model = model, .prompt = "Q"};
+            HOLD((*d)->ask(&client, &plain, &reply, &why) == ERR_OK, *d);
+            HOLD(!reply.rejects_tools && reply.content.length > 0, *d);
+            completion_release(&reply);
+            client_models_release(&models);
+            client_close(&client);
+            HOLD(open_on(*d, "status:code=400", &client) == ERR_OK, *d);
+            if (has_play(*d)) {
+                HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_BAD_VALUE, *d);
+                HOLD(!reply.rejects_tools, *d);
+                completion_release(&reply);
+            }
+            client_close(&client);
+        }
+}
+
 enum { ASKED = 4 };
 
 struct worker {
@@ -363,6 +506,9 @@ int main(void)
         cmocka_unit_test(describing_adds_members_to_an_object),
         cmocka_unit_test(a_canceled_request_ends),
         cmocka_unit_test(a_client_survives_a_failure),
+        cmocka_unit_test(a_conversation_is_continued),
+        cmocka_unit_test(tools_are_called_and_their_results_answered),
+        cmocka_unit_test(a_refusal_of_tools_is_told_from_other_failures),
         cmocka_unit_test(several_clients_work_at_once),
     };
     return cmocka_run_group_tests(tests, start, stop);

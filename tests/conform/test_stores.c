@@ -186,7 +186,7 @@ static void test_what_was_not_finished_leaves_no_trace(void **state)
     }
 }
 
-static void test_a_missing_directory_is_told(void **state)
+static void test_a_missing_directory_is_reported(void **state)
 {
     (void)state;
     for (const struct store_driver *const *d = STORE_DRIVERS; *d; d++) {
@@ -224,7 +224,7 @@ int main(void)
         IN_TREE(test_names),
         IN_TREE(test_a_store_can_be_made_again),
         IN_TREE(test_what_was_not_finished_leaves_no_trace),
-        IN_TREE(test_a_missing_directory_is_told),
+        IN_TREE(test_a_missing_directory_is_reported),
         IN_TREE(test_a_run_can_be_cleared),
     };
     return RUN_TESTS(tests);

@@ -134,7 +134,7 @@ class Profiled:
             self.assertEqual(row["ipw"]["energy"]["joules"], energy["joules"])
             self.assertIsNone(theirs["energy_metrics"]["per_query_joules"])  # no GPU in there
 
-    def test_a_model_it_does_not_have_is_told(self):
+    def test_a_model_it_does_not_have_is_reported(self):
         done = ipw(self.machine, "profile", "--client", self.client, *self.address(),
                    "--model", "no-such-model", "--dataset", "builtin", "--max-queries", "1",
                    "--idle", "0", "--param", f"max_tokens={ANSWER_TOKENS}", "--output-dir",

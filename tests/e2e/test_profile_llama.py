@@ -70,7 +70,7 @@ class InProcessTest(Profiled, unittest.TestCase):
                 self.assertEqual(tokens["input"], said["usage"]["prompt_tokens"])
                 self.assertEqual(tokens["output"], said["usage"]["completion_tokens"])
 
-    def test_a_file_that_is_broken_is_told(self):
+    def test_a_file_that_is_broken_is_reported(self):
         broken = Path(self.folder.name, "broken.gguf")
         broken.write_bytes(Path(self.url.model).read_bytes()[:100000])
         done = subprocess.run([os.environ["IPW"], "profile", "--client", "llama", "--model", broken,

@@ -131,13 +131,13 @@ class Predicted(Page):
         self.assertIn("Power while busy", rows)
         self.assertIn("a request of 100 prompt and 128 output tokens", self.section())
 
-    def test_what_is_no_estimate_is_said(self):
+    def test_what_is_no_estimate_is_reported(self):
         self.page_with("b", text="{")
         self.assertIn("Predicted", self.section())
         self.page_with("c", "--model", "resnet18", "--hardware", "h200")
         self.assertIn("an estimate of a request", self.section())
 
-    def test_without_one_nothing_is_said(self):
+    def test_without_one_nothing_is_reported(self):
         make_run(self.folder / "d", queries=10)
         self.browser.open(report(self.folder / "d"), **DESKTOP)
         self.assertIsNone(self.section())
@@ -653,7 +653,7 @@ class Several(Page):
         # And without a scrollbar, which a single pixel brings.
         self.assertEqual(self.browser.run("[...document.querySelectorAll('#across .scroll')].filter(e => e.getClientRects().length && e.scrollWidth > e.clientWidth).map(e => [e.ariaLabel, e.scrollWidth, e.clientWidth])"), [])
 
-    def test_what_breaks_a_comparison_is_said_first(self):
+    def test_what_breaks_a_comparison_is_reported_first(self):
         for name in ("busy", "calm"):
             make_run(self.folder / name, 40, model=name, seed=3)
         path = self.folder / "busy" / "summary.json"
@@ -768,7 +768,7 @@ class Several(Page):
         self.assertNotIn("Power", heads)
         self.assertIn("energy per query over latency", self.browser.run("document.querySelector('#groups .note').textContent"))
 
-    def test_what_differs_between_two_uncertainties_is_said(self):
+    def test_what_differs_between_two_uncertainties_is_reported(self):
         self.several()
         self.assertIn("what can differ between runs", self.browser.run("document.getElementById('frontier-note').textContent"))
         self.assertIn("common to all runs", self.browser.run("document.querySelector('#figures .note.after').textContent"))

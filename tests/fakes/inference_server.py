@@ -22,6 +22,10 @@ Plays (of asking; the lists of models and the like are answered alike in most):
     error       an error object in the stream
     huge_line   mb=100: one line that does not end
     many        mb=70, piece=a: content without end, in lines of a decent length
+    tools       two calls of the tools that the request has, one of them without an id, and after their results
+                an answer that quotes them; without tools as normal.  how=same_index: as servers that number every
+                call 0
+    no_tools    refuses tools as=ollama|llama|vllm|strict say it
     old         refuses stream_options;  new: refuses max_tokens
     llama       llama.cpp: timings, one model under a file's name;  thinking: reasoning apart
     no_list     no list of models;  loading: 503 to all
@@ -347,6 +351,54 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.ending(3)
         self.finish_body()
 
+    def call_pieces(self):
+        """Of OpenAI's stream: the calls in deltas, cut within the arguments and mixed."""
+        same = self.options.get("how") == "same_index"
+
+        def delta(index, arguments, **more):
+            name = {"name": more.pop("name")} if "name" in more else {}
+            return {"index": 0 if same else index, **more, "function": {"arguments": arguments, **name}}
+
+        first = [delta(0, "", id="c1", type="function", name="add"), delta(0, '{"a": 1, '),
+                 delta(0, '"b": "x\\"}"}')]
+        second = [delta(1, "", type="function", name="noop", **({"id": "c2"} if same else {}))]
+        if same:
+            return [[piece] for piece in first + second]
+        return [[first[0]], [first[1], second[0]], [first[2]]]
+
+    def play_tools(self):
+        messages = self.asked.get("messages", [])
+        results = [m["content"] for m in messages if m["role"] == "tool"]
+        if "tools" not in self.asked:
+            self.stream()
+        elif results:
+            self.stream(["Results:", *[f" {text}" for text in results]])
+        elif self.is_ollama():
+            self.start_stream()
+            for call in ({"name": "add", "arguments": {"a": 1, "b": "x\"}"}}, {"name": "noop", "arguments": {}}):
+                message = {"role": "assistant", "content": "", "tool_calls": [{"function": call}]}
+                self.event({"model": "tiny-1b", "done": False, "message": message})
+            self.ending(9)
+            self.finish_body()
+        else:
+            self.start_stream()
+            self.event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": None}}]})
+            for calls in self.call_pieces():
+                self.event({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})
+            self.ending(9, reason="tool_calls")
+            self.finish_body()
+
+    def play_no_tools(self):
+        said = {"ollama": (400, {"error": "tiny-1b does not support tools"}),
+                "llama": (500, {"error": {"code": 500, "message": "tools param requires --jinja flag"}}),
+                "vllm": (400, {"message": '"auto" tool choice requires --enable-auto-tool-choice'}),
+                "strict": (422, {"detail": [{"loc": ["body", "tools"], "msg": "Extra inputs are not permitted"}]})}
+        if "tools" in self.asked:
+            code, body = said[self.options.get("as", "ollama")]
+            self.document(body, code)
+        else:
+            self.stream()
+
     def play_no_list(self):
         self.stream()
 
@@ -384,14 +436,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "/health": {"status": "ok"},
             "/version": {"version": "0.9.1"},
             "/props": {"build_info": "b4242-abc", "model_path": models[0], "total_slots": 4,
-                       "default_generation_settings": {"n_ctx": 4096}},
+                       "default_generation_settings": {"n_ctx": 4096},
+                       **({"chat_template_caps": {"supports_tools": True}} if name == "tools" else {})},
             "/api/version": {"version": "0.12.3"},
             "/api/tags": {"models": [{"name": m} for m in ["tiny-1b:latest", "tiny-3b-chat:q8"]]},
             "/api/show": {"details": {"format": "gguf", "family": "llama", "parameter_size": "1.2B",
                                       "quantization_level": "Q4_K_M"},
                           "model_info": {"general.architecture": "llama",
                                          "general.parameter_count": 1235814432,
-                                         "llama.context_length": 131072}},
+                                         "llama.context_length": 131072},
+                          **({"capabilities": ["completion", *["tools"] * (name == "tools")]}
+                             if "tools" in name else {})},
             "/api/ps": {"models": [{"name": "tiny-1b:latest", "size": 900, "size_vram": 450,
                                     "context_length": 4096, "digest": "d1"}]},
         }

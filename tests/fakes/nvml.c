@@ -666,8 +666,8 @@ int nvmlDeviceGetUtilizationRates(void *handle, unsigned *gpu_memory)
     int code = begin_on("nvmlDeviceGetUtilizationRates", handle, &gpu);
     if (code)
         return code;
-    gpu_memory[0] = as_uint(gpu->value[KEY_UTILISATION]);
-    gpu_memory[1] = as_uint(gpu->value[KEY_UTILISATION_MEMORY]);
+    gpu_memory[0] = as_uint(gpu->value[KEY_UTILIZATION]);
+    gpu_memory[1] = as_uint(gpu->value[KEY_UTILIZATION_MEMORY]);
     return end(0);
 }
 

@@ -109,7 +109,7 @@ static void otlp_close(struct json *json)
 
 /* ---- traces ---- */
 
-enum { BATCH = 256 }; /* queries a line */
+enum { BATCH = 256 }; /* queries per line */
 enum { KIND_INTERNAL = 1, KIND_CLIENT = 3, STATUS_OK = 1, STATUS_ERROR = 2 };
 
 struct spans {

@@ -24,7 +24,7 @@ EMBED(report_sections, IPW_REPORT_WEB "/sections.js");
 EMBED(report_sweep, IPW_REPORT_WEB "/sweep.js");
 EMBED(report_echarts, IPW_ECHARTS "/echarts.min.js");
 EMBED(report_notice, IPW_ECHARTS "/NOTICE");      /* what ECharts wants said wherever it goes, */
-EMBED(report_licence, IPW_ECHARTS "/LICENSE-d3"); /* and the part of it that is not its own */
+EMBED(report_license, IPW_ECHARTS "/LICENSE-d3"); /* and the part of it that is not its own */
 
 static const struct {
     const char *name, *begin, *end;
@@ -39,7 +39,7 @@ static const struct {
     {"sweep.js", report_sweep, report_sweep_end},
     {"echarts", report_echarts, report_echarts_end},
     {"echarts-notice", report_notice, report_notice_end},
-    {"echarts-licence", report_licence, report_licence_end},
+    {"echarts-license", report_license, report_license_end},
 };
 
 enum err assets_available(struct error *why)

@@ -30,7 +30,7 @@ struct live_frame {
 };
 
 struct live_layout {
-    unsigned graph_rows; /* 0: one line a device */
+    unsigned graph_rows; /* 0: one line per device */
     bool gaps, vitals;
 };
 
@@ -75,8 +75,8 @@ static void joules_text(char *to, const struct energy *energy)
 }
 
 /* "label figure" with room around it, or nothing where it does not fit. */
-static void add_labelled(struct screen *screen, const char *label, enum style style,
-                         const char *figure)
+static void add_labeled(struct screen *screen, const char *label, enum style style,
+                        const char *figure)
 {
     unsigned before = screen->used;
     unsigned need = (before > LIVE_INDENT ? 3 : 0) + (unsigned)(strlen(label) + strlen(figure)) + 1;
@@ -125,7 +125,7 @@ static unsigned id_width(const struct reading *reading)
 
 static bool has_vitals(const struct ledger_device *device)
 {
-    static const enum quantity SHOWN[] = {QTY_UTILISATION, QTY_MEMORY_USED, QTY_TEMPERATURE,
+    static const enum quantity SHOWN[] = {QTY_UTILIZATION, QTY_MEMORY_USED, QTY_TEMPERATURE,
                                           QTY_CLOCK, QTY_THROTTLE};
     for (size_t i = 0; i < sizeof SHOWN / sizeof *SHOWN; i++)
         if (device->gauges[SHOWN[i]].present)
@@ -265,14 +265,14 @@ static void figures_line(struct live_frame *frame, size_t i, unsigned graph_rows
     screen_add(screen, STYLE_BOLD, "%s", text);
     watts_text(text, since->power_mean, &since->energy);
     if (graph_rows < 2)
-        add_labelled(screen, "mean", STYLE_PLAIN, text);
+        add_labeled(screen, "mean", STYLE_PLAIN, text);
     watts_text(text, since->power_max, &since->energy);
     if (graph_rows < 3)
-        add_labelled(screen, "peak", STYLE_PLAIN, text);
+        add_labeled(screen, "peak", STYLE_PLAIN, text);
     double limit = reading_vital(frame->reading, i, QTY_POWER_LIMIT);
     if (is_known(limit)) {
         str_format(text, sizeof text, "%.0f W", limit);
-        add_labelled(screen, "limit", STYLE_PLAIN, text);
+        add_labeled(screen, "limit", STYLE_PLAIN, text);
     }
 }
 
@@ -285,7 +285,7 @@ static void add_vital(struct live_frame *frame, size_t i, enum quantity quantity
         return;
     if (is_known(value))
         str_format(text, sizeof text, "%.0f %s", value, unit);
-    add_labelled(&frame->screen, is_known(value) ? "" : label, STYLE_PLAIN, text);
+    add_labeled(&frame->screen, is_known(value) ? "" : label, STYLE_PLAIN, text);
 }
 
 static void vitals_line(struct live_frame *frame, size_t i)
@@ -301,8 +301,8 @@ static void vitals_line(struct live_frame *frame, size_t i)
         screen_cut(screen, STYLE_DIM, screen_room(screen), "gone; it is tried again and again");
         return;
     }
-    if (gauges[QTY_UTILISATION].present) {
-        double percent = reading_vital(reading, i, QTY_UTILISATION);
+    if (gauges[QTY_UTILIZATION].present) {
+        double percent = reading_vital(reading, i, QTY_UTILIZATION);
         screen_add(screen, STYLE_DIM, "util ");
         spark_meter(percent / 100, METER_WIDTH, screen->utf8, text);
         if (is_known(percent) && screen->columns >= 60)
@@ -313,14 +313,14 @@ static void vitals_line(struct live_frame *frame, size_t i)
     if (gauges[QTY_MEMORY_USED].present) {
         format_bytes_of(text, reading_vital(reading, i, QTY_MEMORY_USED),
                         reading_vital(reading, i, QTY_MEMORY_TOTAL));
-        add_labelled(screen, "mem", STYLE_PLAIN, text);
+        add_labeled(screen, "mem", STYLE_PLAIN, text);
     }
     add_vital(frame, i, QTY_TEMPERATURE, "temp", "°C");
     add_vital(frame, i, QTY_CLOCK, "clock", "MHz");
     add_vital(frame, i, QTY_MEMORY_CLOCK, "mem clock", "MHz mem");
     reading_throttle(reading, i, text, sizeof text);
     if (strcmp(text, "none") != 0 && strcmp(text, "-") != 0)
-        add_labelled(screen, "throttled:", STYLE_WARN, text);
+        add_labeled(screen, "throttled:", STYLE_WARN, text);
 }
 
 /* Two spaces and a figure at the right of its cell. */
@@ -367,7 +367,7 @@ static void compact_line(struct live_frame *frame, const char *id, size_t ring,
     reading_figure(text, since->joules, "J", since->method);
     add_cell(screen, STYLE_PLAIN, text);
     if (screen_room(screen) > 42) {
-        add_gauge_cell(frame, ring, QTY_UTILISATION, "%");
+        add_gauge_cell(frame, ring, QTY_UTILIZATION, "%");
         add_gauge_cell(frame, ring, QTY_TEMPERATURE, "°C");
     }
     unsigned end = screen_room(screen) > 30 ? 12 : 0; /* room for the method */
@@ -490,9 +490,9 @@ static void live_total(struct live_frame *frame, bool compact)
     watts_text(text, reading_total_power(&frame->reading->now), now);
     screen_add(screen, STYLE_BOLD, "%s", text);
     joules_text(text, since);
-    add_labelled(screen, "", STYLE_BOLD, text);
+    add_labeled(screen, "", STYLE_BOLD, text);
     watts_text(text, reading_total_power(&frame->reading->since), since);
-    add_labelled(screen, "mean", STYLE_PLAIN, text);
+    add_labeled(screen, "mean", STYLE_PLAIN, text);
     if (since->note[0] && screen_room(screen) > 30) {
         screen_add(screen, STYLE_PLAIN, "   ");
         screen_cut(screen, STYLE_WARN, screen_room(screen) - 14, since->note);

@@ -50,8 +50,8 @@ void reading_release(struct reading *reading)
 
 static bool fluctuates(enum quantity quantity)
 {
-    return quantity == QTY_UTILISATION || quantity == QTY_MEMORY_UTILISATION ||
-           quantity == QTY_TENSOR_UTILISATION || quantity == QTY_CLOCK ||
+    return quantity == QTY_UTILIZATION || quantity == QTY_MEMORY_UTILIZATION ||
+           quantity == QTY_TENSOR_UTILIZATION || quantity == QTY_CLOCK ||
            quantity == QTY_MEMORY_CLOCK;
 }
 
@@ -184,7 +184,7 @@ static void add_device_row(struct table *table, const struct reading *reading, s
                now->energy.method);
     add_figure(table, since->joules, since->plus_minus, "J", since->method);
     table_add(table, reading->lost[i] ? "LOST" : reading_method(reading, i));
-    add_vital(table, reading, i, QTY_UTILISATION, "%");
+    add_vital(table, reading, i, QTY_UTILIZATION, "%");
     table_add(table, !anyone_has(reading, QTY_MEMORY_USED)
                          ? ""
                          : format_bytes_of(text, reading_vital(reading, i, QTY_MEMORY_USED),
@@ -328,7 +328,7 @@ static void csv_row(const struct reading *reading, size_t i, const char *when, s
     text_addf(out, ",%s", method ? method : "");
     csv_number(out, method ? now->energy.coverage : UNKNOWN);
     text_add(out, !now->has_energy ? "," : now->counted ? ",true" : ",false");
-    csv_number(out, reading_vital(reading, i, QTY_UTILISATION));
+    csv_number(out, reading_vital(reading, i, QTY_UTILIZATION));
     csv_number(out, reading_vital(reading, i, QTY_MEMORY_USED) / (1 << 20));
     csv_number(out, reading_vital(reading, i, QTY_MEMORY_TOTAL) / (1 << 20));
     csv_number(out, reading_vital(reading, i, QTY_TEMPERATURE));

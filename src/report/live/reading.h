@@ -29,7 +29,7 @@ enum err reading_take(struct sampler *sampler, nanos start, nanos from, nanos to
                       struct reading *out) MUST_USE;
 void reading_release(struct reading *reading);
 
-/* What a device does now: the mean over the interval for what fluctuates (utilisation, clocks), the
+/* What a device does now: the mean over the interval for what fluctuates (utilization, clocks), the
  * newest value for the rest; UNKNOWN without a sensor for it and while the device is lost. */
 double reading_vital(const struct reading *reading, size_t device, enum quantity quantity);
 
@@ -55,7 +55,7 @@ struct reading_table {
     size_t widths[TABLE_COLUMNS_MAX];
 };
 
-/* A row a device, and the total where there is something to add up. */
+/* A row per device, and the total where there is something to add up. */
 void reading_to_table(struct reading_table *state, const struct reading *reading, struct text *out);
 
 /* RFC 4180, but for the line ends, which are the system's; an unknown figure is an empty field. */

@@ -108,7 +108,7 @@ static enum err take(void *context, const struct sample *sample)
 {
     struct gauges *all = context;
     bool is_clock = strcmp(sample->quantity, quantity_name(QTY_CLOCK)) == 0;
-    bool is_one = is_clock || strcmp(sample->quantity, quantity_name(QTY_UTILISATION)) == 0;
+    bool is_one = is_clock || strcmp(sample->quantity, quantity_name(QTY_UTILIZATION)) == 0;
     if (!is_one || !is_known(sample->sum))
         return ERR_OK;
     struct gauge *gauge = gauge_of(all, sample, is_clock);

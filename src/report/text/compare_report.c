@@ -101,10 +101,10 @@ static size_t questions_asked(const struct compare_report *report)
 }
 
 /* "queries", "runs" ...: what the records of the baseline are. */
-static const char *units_of(const struct compare_report *report)
+static const char *units_of(const struct compare_report *report, bool several)
 {
     return run_kind_unit(report->set->count ? report->set->comparisons[0].kind : RUN_KIND_PROFILE,
-                         true);
+                         several);
 }
 
 /* What the scatter that p and intervals come from is, where it is not the same of all comparisons. */
@@ -126,7 +126,7 @@ static void put_basis(const struct compare_report *report, const char *indent, s
                   "%sOne run per side: differences between runs are unknown. p and CI cover the "
                   "variation between the %s of one run;\n%srepeat both sides with --repeat-runs "
                   "N.\n",
-                  indent, units_of(report), indent);
+                  indent, units_of(report, true), indent);
 }
 
 /* Once, where it is the same of all; else in the lines of each comparison (put_common). */
@@ -281,7 +281,7 @@ void compare_text(const struct compare_report *report, bool color, struct text *
     text_addf(out, "\n baseline: %s\n   %s\n   '%s'%s%s; %zu %s\n", plain_text(baseline->name).text,
               plain_text(where).text, plain_text(baseline->model).text,
               baseline->hardware[0] ? " on " : "", plain_text(baseline->hardware).text,
-              baseline->queries, units_of(report));
+              baseline->queries, units_of(report, baseline->queries != 1));
     for (size_t i = 0; i < report->set->count; i++)
         put_comparison(&report->set->comparisons[i], is_known(common_to_all(report)), color, out);
     text_add(out, "\n");
@@ -303,7 +303,7 @@ void compare_markdown(const struct compare_report *report, struct text *out)
     markdown_add(out, baseline->name);
     text_add(out, ", ");
     markdown_add(out, where);
-    text_addf(out, ", %zu %s\n", baseline->queries, units_of(report));
+    text_addf(out, ", %zu %s\n", baseline->queries, units_of(report, baseline->queries != 1));
     for (size_t i = 0; i < report->set->count; i++) {
         const struct comparison *comparison = &report->set->comparisons[i];
         struct table table;

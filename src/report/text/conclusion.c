@@ -200,7 +200,7 @@ static void add_cheapest(struct text *words, const struct contest *all)
         text_addf(words, ", %s correct", format_percent(value, run->point.accuracy));
 }
 
-/* What is common to all energies is said once. */
+/* What is common to all energies is stated once. */
 static void add_common(struct text *words, const struct contest *all,
                        const struct uncertainty *common)
 {

@@ -14,7 +14,7 @@
 enum { NAME_MAX_BYTES = 120, COMMAND_MAX = 1024 };
 
 /* How to learn whether a difference is one. */
-#define NOISE "cannot be told from noise (no repeats: `ipw sweep --repeat 3`)"
+#define NOISE "cannot be distinguished from noise (no repeats: `ipw sweep --repeat 3`)"
 
 static const struct optimize_point *best_of(const struct clock_choice *choice)
 {
@@ -120,6 +120,33 @@ static void binding_to_text(const struct clock_choice *choice, struct text *out)
     text_add(out, lead[0] == ',' ? "\n" : "");
 }
 
+/* "  TTFT p95 310 ms (295 to 340 ms), SLO 500 ms, 120 queries" */
+static void latencies_to_text(const struct optimize_goal *goal, const struct clock_choice *choice,
+                              struct text *out)
+{
+    static const char *const TITLES[OPTIMIZE_LATENCIES] = {
+        [LATENCY_TTFT] = "TTFT",
+        [LATENCY_ITL] = "ITL",
+        [LATENCY_TPOT] = "TPOT",
+        [LATENCY_QUERY] = "latency",
+    };
+    const struct optimize_point *best = best_of(choice);
+    char which[16] = "mean", cells[4][FORMAT_MAX];
+    if (goal->slo_quantile > 0)
+        (void)str_format(which, sizeof which, "p%.0f", 100 * goal->slo_quantile);
+    for (unsigned i = 0; best && i < OPTIMIZE_LATENCIES; i++) {
+        const struct freq_value *at = &best->latency[i];
+        if (is_known(goal->limits[LIMIT_LATENCY + i]))
+            text_addf(out, "  %s %s %s (%s to %s), SLO %s%s\n", TITLES[i], which,
+                      format_si(cells[0], at->value, "s"), format_si(cells[1], at->low, "s"),
+                      format_si(cells[2], at->high, "s"),
+                      format_si(cells[3], goal->limits[LIMIT_LATENCY + i], "s"),
+                      at->high > goal->limits[LIMIT_LATENCY + i]
+                          ? ": may be exceeded, more queries would tell"
+                          : "");
+    }
+}
+
 static void add_flag(void *context, const char *name)
 {
     struct text *names = context;
@@ -216,6 +243,7 @@ void optimize_text(const struct optimize_report *report, bool color, struct text
     for (size_t i = 0; i < report->count; i++) {
         answer_to_text(report, &report->choices[i], out);
         binding_to_text(&report->choices[i], out);
+        latencies_to_text(report->goal, &report->choices[i], out);
         choice_to_table(&report->choices[i], &table);
         any_fit |= report->choices[i].model != NULL;
     }
@@ -241,18 +269,41 @@ void optimize_text(const struct optimize_report *report, bool color, struct text
 
 /* ---- JSON ---- */
 
-static void point_to_json(const struct optimize_point *point, struct json *json)
+static void value_to_json(const char *key, const struct freq_value *value, struct json *json)
+{
+    json_object(json, key);
+    json_number(json, "value", value->value);
+    json_number(json, "low", value->low);
+    json_number(json, "high", value->high);
+    json_object_end(json);
+}
+
+/* Null without an SLO. */
+static void latencies_to_json(const struct optimize_goal *goal, const struct optimize_point *point,
+                              struct json *json)
+{
+    if (!optimize_has_slo(goal)) {
+        json_null(json, "latency_s");
+        return;
+    }
+    json_object(json, "latency_s");
+    json_number(json, "percentile", goal->slo_quantile > 0 ? 100 * goal->slo_quantile : UNKNOWN);
+    json_number(json, "queries", point->queries);
+    for (unsigned i = 0; i < OPTIMIZE_LATENCIES; i++)
+        if (is_known(goal->limits[LIMIT_LATENCY + i]))
+            value_to_json(optimize_latency_name((enum optimize_latency)i), &point->latency[i],
+                          json);
+    json_object_end(json);
+}
+
+static void point_to_json(const struct optimize_goal *goal, const struct optimize_point *point,
+                          struct json *json)
 {
     json_number(json, "freq_mhz", point->freq_mhz);
     json_string(json, "setting", str_or_null(point->setting));
-    for (size_t k = 0; k < FREQ_FIGURES; k++) {
-        const struct freq_value *value = &point->figures[k];
-        json_object(json, freq_figure_name((enum freq_figure)k));
-        json_number(json, "value", value->value);
-        json_number(json, "low", value->low);
-        json_number(json, "high", value->high);
-        json_object_end(json);
-    }
+    for (size_t k = 0; k < FREQ_FIGURES; k++)
+        value_to_json(freq_figure_name((enum freq_figure)k), &point->figures[k], json);
+    latencies_to_json(goal, point, json);
     json_number(json, "quality", point->quality);
     json_number(json, "temperature_c", point->temperature_c);
     json_bool(json, "extrapolated", point->is_extrapolated);
@@ -268,7 +319,7 @@ static void recommended_to_json(const struct optimize_report *report,
         return;
     }
     json_object(json, "recommended");
-    point_to_json(best, json);
+    point_to_json(report->goal, best, json);
     const char *apply = apply_of(report, choice, command);
     json_string(json, "command", str_or_null(apply));
     json_string(json, "undo", str_or_null(undo_of(report, apply, undo)));
@@ -357,7 +408,7 @@ static void choice_to_json(const struct optimize_report *report, const struct cl
     recommended_to_json(report, choice, json);
     json_string(json, "reason", str_or_null(choice->reason));
     json_object(json, "baseline");
-    point_to_json(&choice->baseline, json);
+    point_to_json(report->goal, &choice->baseline, json);
     json_bool(json, "fitted", choice->model != NULL);
     json_object_end(json);
     certainty_to_json(choice, json);

@@ -79,9 +79,9 @@ static void add_gauges(const struct device_share *share, struct device_sums *out
         return;
     add_stats(&out->gpu_memory, &gauges[QTY_MEMORY_USED]);
     add_known(&out->gpu_memory_total, gauges[QTY_MEMORY_TOTAL].avg);
-    average(&out->utilization, &counts[0], gauges[QTY_UTILISATION].avg);
-    average(&out->memory_utilization, &counts[1], gauges[QTY_MEMORY_UTILISATION].avg);
-    average(&out->tensor_utilization, &counts[2], gauges[QTY_TENSOR_UTILISATION].avg);
+    average(&out->utilization, &counts[0], gauges[QTY_UTILIZATION].avg);
+    average(&out->memory_utilization, &counts[1], gauges[QTY_MEMORY_UTILIZATION].avg);
+    average(&out->tensor_utilization, &counts[2], gauges[QTY_TENSOR_UTILIZATION].avg);
     if (!is_known(gauges[QTY_TEMPERATURE].avg))
         return;
     double mean = out->temperature.avg;

@@ -41,7 +41,7 @@ static const struct {
     unsigned gpm; /* id of the metric, in percent */
     enum gpu_log_value dcgm;
 } METRICS[NVML_ACTIVITIES] = {
-    {QTY_TENSOR_UTILISATION, NULL, 5, GPU_LOG_TENSOR}, /* its channel had a name before */
+    {QTY_TENSOR_UTILIZATION, NULL, 5, GPU_LOG_TENSOR}, /* its channel had a name before */
     {QTY_SM_ACTIVE, "sm", 2, GPU_LOG_SM},
     {QTY_SM_OCCUPANCY, "occupancy", 3, GPU_LOG_OCCUPANCY},
     {QTY_DRAM_ACTIVE, "dram", 10, GPU_LOG_DRAM},

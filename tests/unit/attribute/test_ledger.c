@@ -180,11 +180,11 @@ static void test_no_sensor_is_unknown(void **state)
     (void)state;
     struct fixture f;
     take(&f, (const struct scripted_channel[]){
-                 {"utilisation", "host", QTY_UTILISATION, .location = -1, .value = 40}, {0}});
+                 {"utilisation", "host", QTY_UTILIZATION, .location = -1, .value = 40}, {0}});
     assert_unknown(&f.ledger.total);
     assert_false(device(&f, "host")->has_energy);
-    assert_near(device(&f, "host")->gauges[QTY_UTILISATION].mean, 40, 1e-6);
-    assert_near(device(&f, "host")->gauges[QTY_UTILISATION].max, 40, 1e-3);
+    assert_near(device(&f, "host")->gauges[QTY_UTILIZATION].mean, 40, 1e-6);
+    assert_near(device(&f, "host")->gauges[QTY_UTILIZATION].max, 40, 1e-3);
     assert_false(device(&f, "host")->gauges[QTY_CLOCK].present);
     release(&f);
 }

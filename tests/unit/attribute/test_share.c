@@ -575,7 +575,7 @@ static void test_total_adds_the_counted_devices(void **state)
     release(&f);
 }
 
-static void test_no_sensor_is_said(void **state)
+static void test_no_sensor_is_reported(void **state)
 {
     (void)state;
     struct fixture f;
@@ -616,7 +616,7 @@ static void test_gauges_are_of_the_window(void **state)
     begin(&f,
           (const struct scripted_channel[]){
               {COUNTER("energy", "gpu0", GPU, 0, 100), .step_s = 1.5, .step_value = 200},
-              {GAUGE("use", "gpu0", UTILISATION, 0), .profile = use},
+              {GAUGE("use", "gpu0", UTILIZATION, 0), .profile = use},
               {GAUGE("temperature", "gpu0", TEMPERATURE, 40), .ends_s = 1.2},
               {GAUGE("clock", "gpu0", CLOCK, 900), .missing = true},
               {0}},
@@ -626,10 +626,10 @@ static void test_gauges_are_of_the_window(void **state)
                                               {3, 3, 0, 3.1, 10, 0, NULL, 0},
                                               {0}});
     const struct device_share *one = share_on(shares_of(&f.shares, 1), "gpu0");
-    assert_near(one->gauges[QTY_UTILISATION].max, 90, 1e-9);
-    assert_near(one->gauges[QTY_UTILISATION].min, 30, 1e-9);
-    assert_near(one->gauges[QTY_UTILISATION].median, 30, 1e-9); /* 30 30 90 70 30 */
-    assert_near(one->gauges[QTY_UTILISATION].avg, 30 + (60 + 40) * 0.01 / 0.05, 1e-6);
+    assert_near(one->gauges[QTY_UTILIZATION].max, 90, 1e-9);
+    assert_near(one->gauges[QTY_UTILIZATION].min, 30, 1e-9);
+    assert_near(one->gauges[QTY_UTILIZATION].median, 30, 1e-9); /* 30 30 90 70 30 */
+    assert_near(one->gauges[QTY_UTILIZATION].avg, 30 + (60 + 40) * 0.01 / 0.05, 1e-6);
     assert_near(one->watts.avg, one->window_joules / 0.05, 1e-6);
     assert_near(one->watts.avg, 150, 100 * DATING / 0.05);
     assert_near(one->watts.max, 200, 0.01);
@@ -641,8 +641,8 @@ static void test_gauges_are_of_the_window(void **state)
     assert_true(isnan(share_on(shares_of(&f.shares, 3), "gpu0")->gauges[QTY_TEMPERATURE].avg));
     /* None fell inside: what stood when it began. */
     const struct device_share *two = share_on(shares_of(&f.shares, 2), "gpu0");
-    assert_near(two->gauges[QTY_UTILISATION].median, 90, 1e-9);
-    assert_near(two->gauges[QTY_UTILISATION].avg, 90 - 20 * 0.5, 1e-6);
+    assert_near(two->gauges[QTY_UTILIZATION].median, 90, 1e-9);
+    assert_near(two->gauges[QTY_UTILIZATION].avg, 90 - 20 * 0.5, 1e-6);
     release(&f);
 }
 
@@ -877,7 +877,7 @@ int main(void)
         cmocka_unit_test(test_late_joules_are_unattributed),
         cmocka_unit_test(test_late_beginning_is_unattributed),
         cmocka_unit_test(test_total_adds_the_counted_devices),
-        cmocka_unit_test(test_no_sensor_is_said),
+        cmocka_unit_test(test_no_sensor_is_reported),
         cmocka_unit_test(test_request_without_length_is_unknown),
         cmocka_unit_test(test_gauges_are_of_the_window),
         cmocka_unit_test(test_a_request_in_flight_holds_its_time),

@@ -31,7 +31,7 @@ static void starts_are_added(void **state)
     assert_int_equal(sum.method, METHOD_COUNTER);
 }
 
-static void the_worse_method_is_told(void **state)
+static void the_worse_method_is_reported(void **state)
 {
     (void)state;
     struct energy sum = figure(1, 0, 0, 1), part = figure(1, 0, 0, 1);
@@ -67,7 +67,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(starts_are_added),
-        cmocka_unit_test(the_worse_method_is_told),
+        cmocka_unit_test(the_worse_method_is_reported),
         cmocka_unit_test(what_is_unknown_adds_nothing),
         cmocka_unit_test(nothing_and_nothing_is_nothing),
     };

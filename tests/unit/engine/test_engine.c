@@ -285,17 +285,24 @@ static void a_prompt_is_formatted_by_the_chat_template(void **state)
     (void)state;
     struct text text = {0};
     struct error why = {0};
-    assert_int_equal(engine_apply_chat_template(model, "Be brief.", "Why?", &text, &why), ERR_OK);
+    const struct engine_message messages[] = {
+        {"system", "Be brief."}, {"user", "Why?"}, {"assistant", "So."}, {"user", "Oh."}};
+    assert_int_equal(engine_apply_chat_template(model, messages, 2, &text, &why), ERR_OK);
     assert_string_equal(
         text_get(&text),
         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhy?<|im_end|>\n"
         "<|im_start|>assistant\n");
     text_clear(&text);
+    assert_int_equal(engine_apply_chat_template(model, messages, 4, &text, &why), ERR_OK);
+    assert_contains(text_get(&text), "<|im_start|>assistant\nSo.<|im_end|>\n<|im_start|>user\n"
+                                     "Oh.<|im_end|>\n<|im_start|>assistant\n");
+    text_clear(&text);
     char *large = malloc(100001);
     assert_non_null(large);
     memset(large, 'y', 100000);
     large[100000] = '\0';
-    assert_int_equal(engine_apply_chat_template(model, NULL, large, &text, &why), ERR_OK);
+    const struct engine_message long_one = {"user", large};
+    assert_int_equal(engine_apply_chat_template(model, &long_one, 1, &text, &why), ERR_OK);
     assert_contains(text_get(&text), "yyy<|im_end|>\n<|im_start|>assistant\n");
     assert_true(text.length > 100000 && text.length < 100100);
     free(large);

@@ -225,7 +225,7 @@ static void test_no_rows(void **state)
 
 /* ---- files that are not right ---- */
 
-static void test_what_is_no_stream_is_told(void **state)
+static void test_what_is_no_stream_is_reported(void **state)
 {
     (void)state;
     skip_without_arrow();
@@ -281,7 +281,7 @@ static size_t read_file(char *to, size_t size)
     return (size_t)n;
 }
 
-static void test_a_file_cut_anywhere_is_told(void **state)
+static void test_a_file_cut_anywhere_is_reported(void **state)
 {
     (void)state;
     skip_without_arrow();
@@ -366,7 +366,7 @@ static int write_until_full(void)
     return 0;
 }
 
-static void test_a_full_disk_is_told(void **state)
+static void test_a_full_disk_is_reported(void **state)
 {
     (void)state;
     skip_without_arrow();
@@ -395,10 +395,10 @@ int main(void)
         IN_TREE(test_the_fingerprint_is_the_contents),
         IN_TREE(test_many_and_large_rows),
         IN_TREE(test_no_rows),
-        IN_TREE(test_what_is_no_stream_is_told),
-        IN_TREE(test_a_file_cut_anywhere_is_told),
+        IN_TREE(test_what_is_no_stream_is_reported),
+        IN_TREE(test_a_file_cut_anywhere_is_reported),
         IN_TREE(test_damaged_bytes_do_no_harm),
-        IN_TREE(test_a_full_disk_is_told),
+        IN_TREE(test_a_full_disk_is_reported),
     };
     return RUN_TESTS(tests);
 }

@@ -89,7 +89,7 @@ static void set_gauge(struct machine *machine, size_t i, enum quantity quantity,
 
 static void set_all_gauges(struct machine *machine, size_t i)
 {
-    set_gauge(machine, i, QTY_UTILISATION, 53);
+    set_gauge(machine, i, QTY_UTILIZATION, 53);
     set_gauge(machine, i, QTY_MEMORY_USED, 12.3 * (1 << 30));
     set_gauge(machine, i, QTY_MEMORY_TOTAL, 139.8 * (1 << 30));
     set_gauge(machine, i, QTY_TEMPERATURE, 63);
@@ -251,7 +251,7 @@ static void unknown_is_a_dash_and_never_zero(void **state)
     machine_init(&machine, 2);
     set_energy(&machine, 1, 100, METHOD_COUNTER);
     set_energy(&machine, 0, 100, METHOD_NONE);
-    set_gauge(&machine, 0, QTY_UTILISATION, UNKNOWN);
+    set_gauge(&machine, 0, QTY_UTILIZATION, UNKNOWN);
     set_gauge(&machine, 0, QTY_TEMPERATURE, UNKNOWN);
     live_push(&machine.live, &machine.reading);
     struct live_view view = view_of(&machine, 90, 30);

@@ -77,7 +77,7 @@ static void the_finest_meter_of_what_counts_is_drawn(void **state)
     power_release(&power);
 }
 
-static void a_file_of_other_columns_or_of_no_energy_is_told(void **state)
+static void a_file_of_other_columns_or_of_no_energy_is_reported(void **state)
 {
     (void)state;
     struct power power;
@@ -116,7 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(joules_of_all_buckets_are_the_counter_s),
         cmocka_unit_test(the_finest_meter_of_what_counts_is_drawn),
-        cmocka_unit_test(a_file_of_other_columns_or_of_no_energy_is_told),
+        cmocka_unit_test(a_file_of_other_columns_or_of_no_energy_is_reported),
         cmocka_unit_test(without_sources_the_outermost_part_is_drawn),
     };
     return cmocka_run_group_tests(tests, tree_set_up, tree_tear_down);

@@ -156,8 +156,8 @@ static void gauges_of_gpus(void **state)
         {SENSOR_GPU, true, 1, 1}, {SENSOR_GPU, true, 1, 1}, {SENSOR_HOST, false, UNKNOWN, UNKNOWN}};
     struct scene scene;
     set(&scene, parts, 3);
-    scene.shares[0].gauges[QTY_UTILISATION].avg = 90;
-    scene.shares[1].gauges[QTY_UTILISATION].avg = 30;
+    scene.shares[0].gauges[QTY_UTILIZATION].avg = 90;
+    scene.shares[1].gauges[QTY_UTILIZATION].avg = 30;
     scene.shares[0].gauges[QTY_MEMORY_USED].avg = 1e9;
     scene.shares[1].gauges[QTY_MEMORY_USED].avg = 2e9;
     scene.shares[2].gauges[QTY_MEMORY_USED].avg = 5e9;

@@ -142,6 +142,36 @@ static void selection_and_sorting_match_qsort(void **state)
     assert_true(isnan(select_median(values, 0)));
 }
 
+/* Ranks of published tables: of the median at 95 %, 2 and 9 of 10, 8 and 18 of 25; an upper end of p95 and p99 that holds
+ * with 95 % takes 59 and 299 values. */
+static void intervals_have_the_published_ranks(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t count;
+        double p, level, low, high;
+    } CASES[] = {{10, 0.5, 0.95, 2, 9},
+                 {25, 0.5, 0.95, 8, 18},
+                 {5, 0.5, 0.95, UNKNOWN, UNKNOWN},
+                 {6, 0.5, 0.95, 1, 6},
+                 {59, 0.95, 0.9, 53, 59},
+                 {58, 0.95, 0.9, 52, UNKNOWN},
+                 {299, 0.99, 0.9, 293, 299},
+                 {0, 0.5, 0.9, UNKNOWN, UNKNOWN},
+                 {9, 1, 0.9, UNKNOWN, UNKNOWN}};
+    double ranks[299], low, high;
+    for (size_t i = 0; i < 299; i++)
+        ranks[i] = (double)(i + 1);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        quantile_interval(ranks, CASES[i].count, CASES[i].p, CASES[i].level, &low, &high);
+        assert_true(low == CASES[i].low || (!is_known(low) && !is_known(CASES[i].low)));
+        assert_true(high == CASES[i].high || (!is_known(high) && !is_known(CASES[i].high)));
+    }
+    assert_int_equal(quantile_least_count(0.95, 0.9), 59);
+    assert_int_equal(quantile_least_count(0.99, 0.9), 299);
+    assert_int_equal(quantile_least_count(0.5, 0.95), 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +182,7 @@ int main(void)
         cmocka_unit_test(few_and_extreme_values),
         cmocka_unit_test(random_arrays_match_counting),
         cmocka_unit_test(selection_and_sorting_match_qsort),
+        cmocka_unit_test(intervals_have_the_published_ranks),
     };
     return RUN_TESTS(tests);
 }

@@ -1,0 +1,592 @@
+/* Tools in text: how a conversation is written, and how calls are found in what a model makes of it. */
+#include "wire/chat.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "port/json_read.h"
+
+static const char CALL_BEGIN[] = "<tool_call>", CALL_END[] = "</tool_call>";
+
+const char *tool_text_stop(enum tool_text form)
+{
+    return form == TOOL_TEXT_REACT ? "\nObservation:" : "<tool_response>";
+}
+
+/* ---- writing: the system message ---- */
+
+static void describe_hermes(const struct chat_tool *tools, size_t count, struct text *out)
+{
+    text_add(out, "# Tools\n\nYou can call functions to help with the question. Their signatures "
+                  "are given in <tools></tools>:\n<tools>\n");
+    for (size_t i = 0; i < count; i++) {
+        struct json json;
+        json_init(&json, out, false);
+        chat_write_tool(&json, &tools[i]);
+        text_add(out, "\n");
+    }
+    text_addf(out,
+              "</tools>\n\nTo call a function, write a JSON object with its name and arguments in "
+              "%s%s:\n%s\n{\"name\": <function name>, \"arguments\": <object of "
+              "arguments>}\n%s",
+              CALL_BEGIN, CALL_END, CALL_BEGIN, CALL_END);
+}
+
+static void describe_react(const struct chat_tool *tools, size_t count, struct text *out)
+{
+    text_add(out, "Answer the question as well as you can. You can use these tools:\n\n");
+    for (size_t i = 0; i < count; i++)
+        text_addf(out, "%s: %s Arguments (JSON schema): %s\n", tools[i].name,
+                  tools[i].description ? tools[i].description : "",
+                  tools[i].parameters ? tools[i].parameters : "{}");
+    text_add(out, "\nUse exactly this format, one step at a time:\n\n"
+                  "Thought: what to do next\n"
+                  "Action: the tool to use, one of: ");
+    for (size_t i = 0; i < count; i++)
+        text_addf(out, "%s%s", i ? ", " : "", tools[i].name);
+    text_add(out, "\nAction Input: the arguments as a JSON object\n\n"
+                  "Then stop. The result comes to you as:\n\n"
+                  "Observation: the result\n\n"
+                  "Repeat this as often as needed. When you know the answer, write:\n\n"
+                  "Thought: I know the answer\n"
+                  "Final Answer: the answer to the question");
+}
+
+/* The conversation's own system messages, then the tools. */
+static enum err render_system(enum tool_text form, const struct chat *chat,
+                              const struct chat_tool *tools, size_t count, struct chat *out)
+{
+    struct text text = {0};
+    for (size_t i = 0; i < chat->count; i++)
+        if (chat->messages[i].role == CHAT_SYSTEM)
+            text_addf(&text, "%s%s", text.length ? "\n\n" : "", chat->messages[i].text);
+    if (count > 0 && text.length > 0)
+        text_add(&text, "\n\n");
+    if (count > 0)
+        (form == TOOL_TEXT_REACT ? describe_react : describe_hermes)(tools, count, &text);
+    enum err err = text.failed       ? ERR_NO_MEMORY
+                   : text.length > 0 ? chat_add(out, CHAT_SYSTEM, text_get(&text))
+                                     : ERR_OK;
+    text_release(&text);
+    return err;
+}
+
+/* ---- writing: the other messages ---- */
+
+static void write_call(enum tool_text form, const struct tool_call *call, struct text *out)
+{
+    const char *arguments = text_get(&call->arguments);
+    if (form == TOOL_TEXT_REACT) {
+        text_addf(out, "%sAction: %s\nAction Input: %s", out->length ? "\n" : "", call->name,
+                  arguments);
+        return;
+    }
+    struct json json;
+    text_addf(out, "%s%s\n", out->length ? "\n" : "", CALL_BEGIN);
+    json_init(&json, out, false);
+    json_object(&json, NULL);
+    json_string(&json, "name", call->name);
+    json_raw(&json, "arguments", arguments);
+    json_object_end(&json);
+    text_addf(out, "\n%s", CALL_END);
+}
+
+static void write_reply(enum tool_text form, const struct chat_message *message, struct text *out)
+{
+    bool is_react = form == TOOL_TEXT_REACT;
+    if (is_react && *message->text)
+        text_add(out, message->calls.count ? "Thought: " : "Final Answer: ");
+    text_add(out, message->text);
+    for (size_t i = 0; i < message->calls.count; i++)
+        write_call(form, &message->calls.items[i], out);
+}
+
+static void write_result(enum tool_text form, const struct chat_message *message, struct text *out)
+{
+    const char *gap = out->length ? "\n" : "";
+    if (form == TOOL_TEXT_REACT)
+        text_addf(out, "%sObservation: %s", gap, message->text);
+    else
+        text_addf(out, "%s<tool_response>\n%s\n</tool_response>", gap, message->text);
+}
+
+enum err tool_text_render(enum tool_text form, const struct chat *chat,
+                          const struct chat_tool *tools, size_t count, struct chat *out)
+{
+    struct text text = {0};
+    enum err err = render_system(form, chat, tools, count, out);
+    for (size_t i = 0; i < chat->count && !err; i++) {
+        const struct chat_message *message = &chat->messages[i];
+        enum chat_role role = message->role;
+        if (role == CHAT_SYSTEM)
+            continue;
+        if (role == CHAT_ASSISTANT)
+            write_reply(form, message, &text);
+        else if (role == CHAT_TOOL)
+            write_result(form, message, &text);
+        else
+            text_add(&text, message->text);
+        bool goes_on = role == CHAT_TOOL && i + 1 < chat->count && /* results of one turn */
+                       chat->messages[i + 1].role == CHAT_TOOL;
+        if (goes_on)
+            continue;
+        err = text.failed ? ERR_NO_MEMORY
+                          : chat_add(out, role == CHAT_TOOL ? CHAT_USER : role, text_get(&text));
+        text_clear(&text);
+    }
+    text_release(&text);
+    return err;
+}
+
+/* ---- reading: JSON of a call ---- */
+
+/* Bytes of a text, trimmed. */
+struct slice {
+    const char *at;
+    size_t length;
+};
+
+static struct slice trim(const char *at, const char *end)
+{
+    while (at < end && isspace((unsigned char)*at))
+        at++;
+    while (end > at && isspace((unsigned char)end[-1]))
+        end--;
+    return (struct slice){at, (size_t)(end - at)};
+}
+
+/* Without a code fence around it: ```json ... ```, `...`. */
+static struct slice unfence(struct slice s)
+{
+    const char *end = s.at + s.length;
+    if (s.length >= 3 && strncmp(s.at, "```", 3) == 0) {
+        const char *line = memchr(s.at, '\n', s.length);
+        s.at = line ? line + 1 : s.at + 3;
+        if (end - s.at >= 3 && strncmp(end - 3, "```", 3) == 0)
+            end -= 3;
+    } else if (s.length >= 2 && *s.at == '`' && end[-1] == '`') {
+        s.at++, end--;
+    }
+    return trim(s.at, end);
+}
+
+/* The object or array that begins there, whatever follows it; 0 when it does not end. */
+static size_t json_extent(struct slice s)
+{
+    size_t depth = 0;
+    bool is_string = false;
+    for (size_t i = 0; i < s.length; i++) {
+        char c = s.at[i];
+        if (is_string && c == '\\')
+            i++;
+        else if (c == '"')
+            is_string = !is_string;
+        else if (!is_string && (c == '{' || c == '['))
+            depth++;
+        else if (!is_string && (c == '}' || c == ']') && --depth == 0)
+            return i + 1;
+    }
+    return 0;
+}
+
+/* The JSON object or array at the beginning, without its fence; NULL when there is none. */
+static struct jv *read_json(struct slice s)
+{
+    struct jv *tree = NULL;
+    s = unfence(s);
+    if (s.length == 0 || (*s.at != '{' && *s.at != '['))
+        return NULL;
+    size_t length = json_extent(s);
+    return length && !jv_parse(s.at, length, &tree, NULL) ? tree : NULL;
+}
+
+static const struct chat_tool *find_tool(const char *name, const struct chat_tool *tools,
+                                         size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(tools[i].name, name) == 0)
+            return &tools[i];
+    return NULL;
+}
+
+static bool is_quote(char c)
+{
+    return c == '"' || c == '\'' || c == '`' || c == '*';
+}
+
+/* Without quotes and emphasis around it. */
+static struct slice unquote(struct slice s)
+{
+    while (s.length >= 2 && is_quote(*s.at) && s.at[s.length - 1] == *s.at)
+        s = trim(s.at + 1, s.at + s.length - 1);
+    return s;
+}
+
+/* The value without "NAME =" or "NAME:" before it. */
+static struct slice strip_name(const char *value, const char *name)
+{
+    const char *at = value;
+    if (str_starts(at, name)) {
+        at += strlen(name);
+        at += strspn(at, " ");
+        at = *at == '=' || *at == ':' ? at + 1 : value;
+    }
+    return unquote(trim(at, at + strlen(at)));
+}
+
+/* {"PARAMETER": value}, for a model that wrote the value alone: the parameter that is required first, else the first. */
+static enum err wrap(const struct chat_tool *tool, const char *value, struct text *out)
+{
+    struct jv *schema = NULL, *typed = NULL;
+    struct json json;
+    const char *given = tool && tool->parameters ? tool->parameters : "{}";
+    if (jv_parse(given, strlen(given), &schema, NULL))
+        schema = NULL;
+    const struct jv *properties = jv_get(schema, "properties");
+    const char *name = jv_text(jv_path(schema, "required.0"));
+    if (!name)
+        name = jv_key(jv_first_member(properties));
+    if (!name)
+        name = "input";
+    const char *type = jv_text(jv_get(jv_get(properties, name), "type"));
+    struct slice bare = strip_name(value, name);
+    bool is_typed =
+        type && strcmp(type, "string") != 0 && !jv_parse(bare.at, bare.length, &typed, NULL);
+    json_init(&json, out, false);
+    json_object(&json, NULL);
+    if (!is_typed || jv_to_json(typed, name, &json))
+        json_string_bytes(&json, name, bare.at, bare.length);
+    json_object_end(&json);
+    jv_free(typed);
+    jv_free(schema);
+    return out->failed ? ERR_NO_MEMORY : ERR_OK;
+}
+
+/* Arguments as JSON text; `plain` is the value where they are not JSON. */
+static enum err add_call(const char *name, const struct jv *arguments, const char *plain,
+                         const struct chat_tool *tools, size_t count, struct tool_calls *calls)
+{
+    struct text text = {0};
+    struct jv *inner = NULL;
+    const char *string = plain ? plain : jv_text(arguments);
+    enum err err = ERR_OK;
+    if (string && !jv_parse(string, strlen(string), &inner, NULL) && jv_is_object(inner))
+        err = jv_print(inner, &text); /* an object in a string, as OpenAI has it */
+    else if (jv_is_object(arguments))
+        err = jv_print(arguments, &text);
+    else if (string ? *string : !jv_is_null(arguments)) {
+        struct text value = {0};
+        err = string ? ERR_OK : jv_print(arguments, &value);
+        if (!err)
+            err = wrap(find_tool(name, tools, count), string ? string : text_get(&value), &text);
+        text_release(&value);
+    }
+    jv_free(inner);
+    if (!err)
+        err = tool_calls_add(calls, NULL, name, text_get(&text));
+    text_release(&text);
+    return err;
+}
+
+/* {"name": ..., "arguments": {...}} and what else models call these keys; *is_call says whether it was one. */
+static enum err read_call(const struct jv *object, const struct chat_tool *tools, size_t count,
+                          struct tool_calls *calls, bool *is_call)
+{
+    static const char *const NAMES[] = {"name", "function.name", "function", "tool", "action"};
+    static const char *const ARGUMENTS[] = {"arguments", "function.arguments", "parameters",
+                                            "args",      "action_input",       "input"};
+    const char *name = NULL;
+    const struct jv *arguments = NULL;
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES && !name; i++)
+        name = jv_text(jv_path(object, NAMES[i]));
+    for (size_t i = 0; i < sizeof ARGUMENTS / sizeof *ARGUMENTS && !arguments; i++)
+        arguments = jv_path(object, ARGUMENTS[i]);
+    *is_call = name && *name;
+    return *is_call ? add_call(name, arguments, NULL, tools, count, calls) : ERR_OK;
+}
+
+/* One call, or an array of them. */
+static enum err read_calls(const struct jv *tree, const struct chat_tool *tools, size_t count,
+                           struct tool_calls *calls, bool *is_call)
+{
+    enum err err = ERR_OK;
+    *is_call = false;
+    if (jv_is_object(tree))
+        return read_call(tree, tools, count, calls, is_call);
+    for (const struct jv *item = jv_is_array(tree) ? jv_first(tree) : NULL; item && !err;
+         item = jv_next(item)) {
+        bool is_one;
+        err = read_call(item, tools, count, calls, &is_one);
+        *is_call = *is_call || is_one;
+    }
+    return err;
+}
+
+/* ---- reading: Hermes ---- */
+
+static void add_part(struct text *answer, struct slice part)
+{
+    if (part.length > 0 && answer->length > 0)
+        text_add(answer, "\n");
+    text_add_bytes(answer, part.at, part.length);
+}
+
+/* Everything between the tags; the last may lack its end, which is often a stop token.  What is not JSON of a call
+ * stays part of the text. */
+static enum err parse_hermes(const char *text, const struct chat_tool *tools, size_t count,
+                             struct text *answer, struct tool_calls *calls)
+{
+    const char *at = text, *begin;
+    enum err err = ERR_OK;
+    while (!err && (begin = strstr(at, CALL_BEGIN))) {
+        const char *body = begin + strlen(CALL_BEGIN), *end = strstr(body, CALL_END);
+        const char *next = end ? end + strlen(CALL_END) : body + strlen(body);
+        struct jv *tree = read_json(trim(body, end ? end : next));
+        bool is_call;
+        err = read_calls(tree, tools, count, calls, &is_call);
+        jv_free(tree);
+        add_part(answer, trim(at, is_call ? begin : next));
+        at = next;
+    }
+    if (!err && !strstr(at, "<tool_response>"))
+        add_part(answer, trim(at, at + strlen(at)));
+    return err ? err : answer->failed ? ERR_NO_MEMORY : ERR_OK;
+}
+
+/* ---- reading: ReAct ---- */
+
+enum label { NO_LABEL, THOUGHT, ACTION_INPUT, ACTION, OBSERVATION, FINAL_ANSWER };
+
+static const char *const LABELS[] = {
+    [THOUGHT] = "thought",         [ACTION_INPUT] = "action input", [ACTION] = "action",
+    [OBSERVATION] = "observation", [FINAL_ANSWER] = "final answer",
+};
+
+static bool starts_nocase(const char *string, const char *prefix)
+{
+    while (*prefix && tolower((unsigned char)*string) == *prefix)
+        string++, prefix++;
+    return !*prefix;
+}
+
+/* The label with which a line begins, and where its value does: "Action:", "**Action 2:** ", "### Final Answer:". */
+static enum label read_label(const char *line, const char **value)
+{
+    line += strspn(line, " \t*#>_-");
+    for (size_t i = THOUGHT; i <= FINAL_ANSWER; i++) {
+        if (!starts_nocase(line, LABELS[i]))
+            continue;
+        const char *at = line + strlen(LABELS[i]);
+        at += strspn(at, " \t0123456789*_");
+        if (*at != ':')
+            continue;
+        at++;
+        *value = at + strspn(at, "*_");
+        return (enum label)i;
+    }
+    return NO_LABEL;
+}
+
+/* A label at this place of the text: at the beginning of a line in any spelling, within one exactly as asked for. */
+static enum label label_at(const char *text, const char *at, const char **value)
+{
+    static const char *const EXACT[] = {[ACTION_INPUT] = "Action Input:",
+                                        [ACTION] = "Action:",
+                                        [OBSERVATION] = "Observation:",
+                                        [FINAL_ANSWER] = "Final Answer:"};
+    if (at == text || at[-1] == '\n')
+        return read_label(at, value);
+    for (size_t i = ACTION_INPUT; i <= FINAL_ANSWER && at[-1] == ' '; i++)
+        if (str_starts(at, EXACT[i])) {
+            *value = at + strlen(EXACT[i]);
+            return (enum label)i;
+        }
+    return NO_LABEL;
+}
+
+/* A label and its value, which goes on up to the next one. */
+struct step {
+    enum label label;
+    struct slice value;
+};
+
+/* The step that begins at *at, which moves to the next; false at the end.  Text before the first label has none. */
+static bool next_step(const char *text, const char **at, struct step *out)
+{
+    const char *value = *at, *end = *at, *ignored;
+    if (!*end)
+        return false;
+    out->label = label_at(text, *at, &value);
+    do
+        end++;
+    while (*end && (end < value || label_at(text, end, &ignored) == NO_LABEL));
+    out->value = trim(value, end);
+    *at = end;
+    return true;
+}
+
+/* The name of a tool in what a model wrote for it: exactly, in other case, or within a sentence. */
+static const char *known_name(const char *written, const struct chat_tool *tools, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_equal_nocase(tools[i].name, written))
+            return tools[i].name;
+    for (size_t i = 0; i < count; i++)
+        if (str_contains_nocase(written, tools[i].name))
+            return tools[i].name;
+    return NULL;
+}
+
+static bool is_no_action(const char *name)
+{
+    static const char *const WORDS[] = {"", "none", "n/a", "no action", "no action needed"};
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+        if (str_equal_nocase(name, WORDS[i]))
+            return true;
+    return false;
+}
+
+/* A Python dictionary as JSON, where no quote makes that ambiguous. */
+static struct jv *read_python(struct slice s)
+{
+    struct text json = {0};
+    struct jv *tree = NULL;
+    if (s.length == 0 || *s.at != '{' || memchr(s.at, '"', s.length))
+        return NULL;
+    text_add_bytes(&json, s.at, s.length);
+    for (size_t i = 0; !json.failed && i < json.length; i++)
+        if (json.bytes[i] == '\'')
+            json.bytes[i] = '"';
+    if (!json.failed)
+        tree = read_json((struct slice){json.bytes, json.length});
+    text_release(&json);
+    return tree;
+}
+
+static enum err add_action(const char *name, struct slice input, const struct chat_tool *tools,
+                           size_t count, struct tool_calls *calls)
+{
+    struct jv *tree = read_json(input);
+    struct text plain = {0};
+    if (!tree)
+        tree = read_python(unfence(input));
+    if (!jv_is_object(tree)) {
+        input = unquote(unfence(input));
+        text_add_bytes(&plain, input.at, input.length);
+    }
+    const char *known = known_name(name, tools, count);
+    enum err err =
+        plain.failed ? ERR_NO_MEMORY
+                     : add_call(known ? known : name, tree,
+                                jv_is_object(tree) ? NULL : text_get(&plain), tools, count, calls);
+    jv_free(tree);
+    text_release(&plain);
+    return err;
+}
+
+/* What stands after "Action:": JSON of a whole call, name[input] or name(input), or a name, whose input follows.
+ * Finish[answer] is an answer. */
+static enum err read_action(struct slice action, struct slice input, const struct chat_tool *tools,
+                            size_t count, struct text *answer, struct tool_calls *calls)
+{
+    bool is_call = false;
+    struct jv *tree = read_json(action);
+    enum err err = read_calls(tree, tools, count, calls, &is_call);
+    jv_free(tree);
+    if (err || is_call)
+        return err;
+    const char *end = memchr(action.at, '\n', action.length);
+    struct slice line = trim(action.at, end ? end : action.at + action.length);
+    const char *bracket = line.at;
+    while (bracket < line.at + line.length && *bracket != '[' && *bracket != '(')
+        bracket++;
+    char last = line.length ? line.at[line.length - 1] : '\0';
+    bool has_input = bracket < line.at + line.length && (last == ']' || last == ')');
+    if (has_input && input.length == 0)
+        input = trim(bracket + 1, line.at + line.length - 1);
+    struct slice name = unquote(trim(line.at, has_input ? bracket : line.at + line.length));
+    struct text written = {0};
+    text_add_bytes(&written, name.at, name.length);
+    if (written.failed)
+        err = ERR_NO_MEMORY;
+    else if (str_equal_nocase(text_get(&written), "finish"))
+        add_part(answer, input);
+    else if (!is_no_action(text_get(&written)))
+        err = add_action(text_get(&written), input, tools, count, calls);
+    text_release(&written);
+    return err;
+}
+
+/* Steps in order, up to the first that would be invented; *has_form says whether there was an action or an answer. */
+static enum err parse_react(const char *text, const struct chat_tool *tools, size_t count,
+                            struct text *answer, struct tool_calls *calls, bool *has_form)
+{
+    struct step step, next;
+    const char *at = text;
+    enum err err = ERR_OK;
+    *has_form = false;
+    while (!err && next_step(text, &at, &step) && step.label != OBSERVATION) {
+        const char *after = at;
+        struct slice input = {step.value.at, 0};
+        *has_form = *has_form || step.label == ACTION || step.label == FINAL_ANSWER;
+        if (calls->count > 0 && step.label != ACTION)
+            break; /* invented: there is no result yet */
+        if (step.label == FINAL_ANSWER)
+            text_clear(answer);
+        if (step.label != ACTION) {
+            add_part(answer, step.value);
+            if (step.label == FINAL_ANSWER)
+                break;
+            continue;
+        }
+        if (next_step(text, &after, &next) && next.label == ACTION_INPUT) {
+            input = next.value;
+            at = after;
+        }
+        err = read_action(step.value, input, tools, count, answer, calls);
+    }
+    return err ? err : answer->failed ? ERR_NO_MEMORY : ERR_OK;
+}
+
+/* ---- reading: JSON without a form ---- */
+
+/* The first JSON in the text that is a call of a tool that there is; what stands before it is the answer. */
+static enum err parse_bare(const char *text, const struct chat_tool *tools, size_t count,
+                           struct text *answer, struct tool_calls *calls)
+{
+    enum { TRIES = 32 }; /* each may read to the end */
+    enum err err = ERR_OK;
+    const char *at = text, *end = text + strlen(text);
+    for (int i = 0; i < TRIES && !err && calls->count == 0 && (at = strpbrk(at, "{[")); i++, at++) {
+        struct tool_calls found = {0};
+        struct jv *tree = read_json((struct slice){at, (size_t)(end - at)});
+        bool is_call;
+        err = read_calls(tree, tools, count, &found, &is_call);
+        jv_free(tree);
+        for (size_t c = 0; c < found.count && !err; c++)
+            if (find_tool(found.items[c].name, tools, count))
+                err = tool_calls_add(calls, NULL, found.items[c].name,
+                                     text_get(&found.items[c].arguments));
+        tool_calls_release(&found);
+        if (calls->count > 0) {
+            const char *fence = strstr(text, "```");
+            text_clear(answer);
+            add_part(answer, trim(text, fence && fence < at ? fence : at));
+        }
+    }
+    return err ? err : answer->failed ? ERR_NO_MEMORY : ERR_OK;
+}
+
+enum err tool_text_parse(const char *text, const struct chat_tool *tools, size_t count,
+                         struct text *answer, struct tool_calls *calls)
+{
+    const char *end;
+    bool has_form;
+    while ((end = strstr(text, "</think>"))) /* a plan is not yet an action */
+        text = end + strlen("</think>");
+    if (strstr(text, CALL_BEGIN))
+        return parse_hermes(text, tools, count, answer, calls);
+    enum err err = parse_react(text, tools, count, answer, calls, &has_form);
+    return err || has_form ? err : parse_bare(text, tools, count, answer, calls);
+}
