@@ -214,7 +214,7 @@ static void add_phases(struct span_account *account, int request, const struct s
 static void add_gauges(struct span_account *account, const struct share *share, double part)
 {
     for (size_t i = 0; i < share->count; i++) {
-        const struct value_stats *use = &share->devices[i].gauges[QTY_MEMORY_UTILISATION];
+        const struct value_stats *use = &share->devices[i].gauges[QTY_MEMORY_UTILIZATION];
         if (!is_known(use->avg))
             continue;
         add_known(&account->mbu_avg_pct, use->avg * part);
