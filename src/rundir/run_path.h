@@ -34,11 +34,13 @@ enum run_kind {
     RUN_KIND_RUN,
     RUN_KIND_LAYERS,
     RUN_KIND_SWEEP,
+    RUN_KIND_AGENT,
     RUN_KIND_PROXY,
     RUN_KINDS
 };
 
-const char *run_kind_name(enum run_kind kind); /* "profile", "run", "layers", "sweep", "proxy" */
+/* "profile", "run", "layers", "sweep", "agent", "proxy" */
+const char *run_kind_name(enum run_kind kind);
 enum run_kind
 run_kind_named(const char *name); /* RUN_KIND_PROFILE for NULL and for unknown names */
 
@@ -98,6 +100,7 @@ bool run_part_path(const char *folder, const char *name, const struct run_part *
 enum run_file {
     RUN_FILE_RECORDS,
     RUN_FILE_SPANS,
+    RUN_FILE_TRACES, /* what agents did */
     RUN_FILE_SUMMARY,
     RUN_FILE_LAYERS,   /* what `ipw layers` measured */
     RUN_FILE_ESTIMATE, /* what `ipw estimate` predicted for the run; put there by the user */
