@@ -23,6 +23,7 @@
 struct session;
 struct host_report;
 struct profile;
+struct proxy_options;
 
 /* What to do with a directory that already holds a run. */
 enum profile_existing { EXISTING_REFUSE, EXISTING_RESUME, EXISTING_OVERWRITE };
@@ -40,6 +41,10 @@ struct profile_progress {
 };
 
 struct profile_options {
+    /* Requests come from clients through this proxy, not from a dataset, until a signal ends the run; NULL: none do.  Its
+     * begins, ended and first_id are the run's own.  listening: the proxy takes requests. */
+    const struct proxy_options *proxy;
+    void (*listening)(unsigned port, const char *directory);
     bool is_perplexity; /* the text of the dataset is scored, nothing is generated or graded */
     const char *client, *model, *dataset;
     const char *base_url; /* NULL for the client's default */
@@ -63,10 +68,10 @@ struct profile_options {
     const char *judge_client, *judge_url, *judge_model; /* judge_model NULL: no judge */
     struct params judge_params;
     const char *price_file;
-    const char *parameters; /* the model's size when no table knows it: "8.03B" or "30B,3B" */
-    double weight_bits;     /* per stored parameter; 0: unknown */
-    double kv_bytes;        /* KV-cache bytes per token; 0: that traffic is not counted */
-    double decode_weight;   /* output token relative to prompt token, see attribute/share.h */
+    const char *parameters;      /* the model's size when no table knows it: "8.03B" or "30B,3B" */
+    double weight_bits;          /* per stored parameter; 0: unknown */
+    double kv_bytes;             /* KV-cache bytes per token; 0: that traffic is not counted */
+    double decode_weight;        /* output token relative to prompt token, see attribute/share.h */
     struct run_repeat of_series; /* which of several runs it is; zeros: the only one */
     enum profile_existing existing;
     bool no_stores; /* the journal and summary.json alone */
