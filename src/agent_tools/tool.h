@@ -28,6 +28,7 @@ struct tool_spec {
     const char *name; /* by which a model calls it */
     const char *description;
     const char *parameters; /* JSON schema of its arguments: an object */
+    bool has_effects; /* it changes what another call may see: calls are then made in their order */
 };
 
 /* A directory of one query.  Tools that take paths resolve them below it, and follow no symbolic link. */
