@@ -223,6 +223,7 @@ static const struct {
     [RUN_KIND_RUN] = {"run", "run", "runs"},
     [RUN_KIND_LAYERS] = {"layers", "window", "windows"},
     [RUN_KIND_SWEEP] = {"sweep", "point", "points"},
+    [RUN_KIND_AGENT] = {"agent", "query", "queries"},
 };
 
 const char *run_kind_name(enum run_kind kind)
@@ -343,7 +344,7 @@ bool run_path_file(const char *directory, enum run_file file, char *to, size_t s
     static const char *const NAMES[RUN_FILES] = {
         [RUN_FILE_RECORDS] = "records.jsonl",  [RUN_FILE_SPANS] = "spans.jsonl",
         [RUN_FILE_SUMMARY] = "summary.json",   [RUN_FILE_LAYERS] = "layers.json",
-        [RUN_FILE_ESTIMATE] = "estimate.json",
+        [RUN_FILE_ESTIMATE] = "estimate.json", [RUN_FILE_TRACES] = "traces.jsonl",
     };
     return str_format(to, size, "%s/%s", directory, NAMES[file]);
 }

@@ -62,6 +62,7 @@ void sweep_release(struct sweep *sweep)
     free(sweep->uncontrolled);
     free(sweep->mode);
     free(sweep->expected_s);
+    free(sweep->clocks);
     *sweep = (struct sweep){0};
 }
 
@@ -171,6 +172,10 @@ static void put_settings(const struct sweep *sweep, struct text *out)
     json_string(&json, "mode", sweep->mode);
     json_number(&json, "time_exponent", sweep->time_exponent);
     json_number(&json, "least_mhz", sweep->least_mhz);
+    json_array(&json, "clocks");
+    for (size_t i = 0; i < sweep->clock_count; i++)
+        json_number(&json, NULL, sweep->clocks[i]);
+    json_array_end(&json);
     json_bool(&json, "control", sweep->control);
     json_string(&json, "uncontrolled", sweep->uncontrolled);
     put_words(&json, "options", sweep->options, sweep->option_count);
@@ -412,6 +417,12 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
     sweep->mode = strdup(mode ? mode : "custom");
     if (!sweep->mode || (reason && !(sweep->uncontrolled = strdup(reason))))
         return ERR_NO_MEMORY;
+    const struct jv *clocks = jv_get(settings, "clocks");
+    sweep->clocks = calloc(jv_count(clocks) + 1, sizeof *sweep->clocks);
+    if (!sweep->clocks)
+        return ERR_NO_MEMORY;
+    if (jv_numbers(clocks, sweep->clocks, jv_count(clocks)))
+        sweep->clock_count = jv_count(clocks);
     sweep->seed = count_in(settings, "seed");
     sweep->repeats = count_in(settings, "repeats");
     sweep->most_repeats = count_in(settings, "most_repeats");

@@ -46,6 +46,8 @@ struct sweep {
     char *mode;           /* how the points were chosen: "custom", "baseline", "dvfs", "probe" */
     double time_exponent; /* mode probe: n of the E T^n that is minimized */
     double least_mhz;     /* modes dvfs and probe: the lowest clock */
+    double *clocks;       /* mode probe: those of the GPU to choose from, highest first; MHz */
+    size_t clock_count;
     unsigned seed, repeats, most_repeats;
     double
         until_pct; /* repeat until the standard error is so small; UNKNOWN: `repeats` are enough */

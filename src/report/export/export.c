@@ -10,7 +10,7 @@
 #include "core/units.h"
 #include "port/json_read.h"
 #include "port/output.h"
-#include "rundir/run_records.h"
+#include "rundir/journal.h"
 #include "rundir/run_dir.h"
 #include "rundir/summary.h"
 
