@@ -27,6 +27,7 @@ struct session;
 struct host_report;
 struct profile;
 struct trace_recorder;
+struct proxy_options;
 
 /* What to do with a directory that already holds a run. */
 enum profile_existing { EXISTING_REFUSE, EXISTING_RESUME, EXISTING_OVERWRITE };
@@ -63,6 +64,10 @@ struct profile_agent {
 
 struct profile_options {
     const struct profile_agent *agent; /* NULL: none */
+    /* Requests come from clients through this proxy, not from a dataset, until a signal ends the run; NULL: none do.  Its
+     * begins, ended and first_id are the run's own.  listening: the proxy takes requests. */
+    const struct proxy_options *proxy;
+    void (*listening)(unsigned port, const char *directory);
     bool is_perplexity; /* the text of the dataset is scored, nothing is generated or graded */
     const char *client, *model, *dataset;
     const char *base_url; /* NULL for the client's default */
