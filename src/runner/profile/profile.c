@@ -20,6 +20,7 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 #include "stats/pareto.h"
+#include "trace/trace.h"
 
 /* ---- one run ---- */
 
@@ -138,6 +139,7 @@ static enum err run_phases(struct profile *profile, struct error *why)
 static void close_run(struct profile *profile)
 {
     sharing_free(profile->sharing);
+    trace_recorder_free(profile->recorder);
     proxied_free(profile->proxied);
     if (profile->has_supply)
         supply_close(&profile->supply);
@@ -179,7 +181,10 @@ static enum err run_one(struct session *session, const struct host_report *host,
     profile->cpu_s_before = before.cpu_s;
     sampler_ready(session->sampler);
     profile->began = clock_now();
-    enum err err = profile_setup(profile, why);
+    if (options->agent)
+        profile->recorder = trace_recorder_new();
+    enum err err =
+        options->agent && !profile->recorder ? err_no_memory(why) : profile_setup(profile, why);
     out->repeat = profile->repeat;
     if (!err && !out->was_done)
         err = run_phases(profile, why);

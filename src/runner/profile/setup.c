@@ -319,6 +319,11 @@ static void default_name(const struct profile *profile, const char *parent, char
     const struct profile_options *options = profile->options;
     char base[256];
     run_dir_name(profile->host->label, options->model, profile->dataset_name, base, sizeof base);
+    if (options->agent) { /* both may be measured of one model */
+        char of_profile[sizeof base];
+        str_copy(of_profile, sizeof of_profile, base);
+        str_format(base, sizeof base, "agent%s", of_profile + strcspn(of_profile, "_"));
+    }
     if (options->rate > 0)
         str_format(to, size, "%s_rate%g", base, options->rate);
     else if (options->concurrency > 1)
@@ -590,6 +595,19 @@ static enum err warm_up(struct profile *profile, struct error *why)
 
 /* ---- all of it ---- */
 
+static enum err check_dedicated(struct profile *profile, struct error *why)
+{
+    static const double LENGTH_S = 3;
+    struct conditions conditions;
+    if (!profile->options->require_dedicated)
+        return ERR_OK;
+    profile_begin_phase(profile, "preflight", -1);
+    conditions_init(&conditions, profile->session);
+    if (!profile->client_driver->is_in_process)
+        conditions_serve(&conditions, profile->base_url);
+    return conditions_dedicated(&conditions, LENGTH_S, why);
+}
+
 /* Requests come from elsewhere: there is nothing to ask, and nobody to ask whether it is ready. */
 static enum err setup_proxied(struct profile *profile, struct error *why)
 {
@@ -637,6 +655,8 @@ enum err profile_setup(struct profile *profile, struct error *why)
     supply_close(&profile->supply); /* opened again, now that it is known what is done already */
     profile->has_supply = false;
     err = open_supply(profile, why);
+    if (!err)
+        err = check_dedicated(profile, why);
     if (!err)
         err = measure_idle(profile, why);
     if (!err)

@@ -73,6 +73,7 @@ struct profile {
     struct supply supply;
     bool has_supply;
     struct sharing *sharing;
+    struct trace_recorder *recorder; /* of an agent's events; NULL without */
     atomic_bool stop;   /* start no new query */
     atomic_bool cancel; /* abort those in flight */
     atomic_uint_fast64_t done, failed, output_tokens;

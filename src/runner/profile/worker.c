@@ -90,7 +90,21 @@ static enum err score_window(struct worker *worker, const struct query *query,
                                         why);
 }
 
-static enum err send_request(struct worker *worker, const struct query *query,
+static enum err ask_agent(struct worker *worker, const struct query *query,
+                          const struct client_request *request, struct completion *reply,
+                          struct error *why)
+{
+    const struct profile_agent *agent = worker->profile->options->agent;
+    const struct profile_question question = {.key = query->key,
+                                              .problem = query->item.problem,
+                                              .client = &worker->client,
+                                              .request = request,
+                                              .recorder = worker->profile->recorder};
+    return agent->answer(agent->context, &question, reply, why);
+}
+
+/* is_warm_up: the model is warmed up, not an agent. */
+static enum err send_request(struct worker *worker, const struct query *query, bool is_warm_up,
                              struct completion *reply, struct error *why)
 {
     const struct profile_options *options = worker->profile->options;
@@ -106,19 +120,24 @@ static enum err send_request(struct worker *worker, const struct query *query,
     };
     completion_init(reply);
     *why = (struct error){0};
-    enum err err = options->is_perplexity
-                       ? score_window(worker, query, &request, reply, why)
-                       : worker->client.driver->ask(&worker->client, &request, reply, why);
+    enum err err;
+    if (options->is_perplexity)
+        err = score_window(worker, query, &request, reply, why);
+    else if (options->agent && !is_warm_up)
+        err = ask_agent(worker, query, &request, reply, why);
+    else
+        err = worker->client.driver->ask(&worker->client, &request, reply, why);
     params_release(&own);
     return err;
 }
 
 /* An answer of nothing is no answer, whatever the server calls it: counted as one, it would make queries look cheap.  An
- * answer cut at the token limit, or one that calls a tool, may have no text. */
+ * answer cut at the token limit, or one that calls a tool, may have no text, and so may that of an agent whose turns are
+ * used up: it is wrong, but it was given. */
 static enum err refuse_empty(const struct client *client, struct completion *reply,
                              struct error *why)
 {
-    static const char *const FINE[] = {"length", "tool_calls", "function_call"};
+    static const char *const FINE[] = {"length", "tool_calls", "function_call", "max_turns"};
     if (reply->content.length || reply->reasoning.length || reply->scored_tokens > 0)
         return ERR_OK;
     for (size_t i = 0; i < sizeof FINE / sizeof *FINE; i++)
@@ -143,7 +162,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
         completion_init(reply);
         return *broken;
     }
-    enum err err = send_request(worker, query, reply, why);
+    enum err err = send_request(worker, query, false, reply, why);
     if (!err)
         err = refuse_empty(&worker->client, reply, why);
     if (err == ERR_INTERRUPTED && atomic_load(&profile->cancel)) {
@@ -350,7 +369,7 @@ enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *ans
         err = next_query(profile, &supply, &query, &end, why);
         if (err || end)
             break;
-        if (send_request(&worker, &query, &reply, why) == ERR_OK)
+        if (send_request(&worker, &query, true, &reply, why) == ERR_OK)
             ++*answered;
         completion_release(&reply);
         query_release(&query);
