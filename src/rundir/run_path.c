@@ -224,6 +224,7 @@ static const struct {
     [RUN_KIND_LAYERS] = {"layers", "window", "windows"},
     [RUN_KIND_SWEEP] = {"sweep", "point", "points"},
     [RUN_KIND_AGENT] = {"agent", "query", "queries"},
+    [RUN_KIND_PROXY] = {"proxy", "request", "requests"},
 };
 
 const char *run_kind_name(enum run_kind kind)

@@ -35,10 +35,12 @@ enum run_kind {
     RUN_KIND_LAYERS,
     RUN_KIND_SWEEP,
     RUN_KIND_AGENT,
+    RUN_KIND_PROXY,
     RUN_KINDS
 };
 
-const char *run_kind_name(enum run_kind kind); /* "profile", "run", "layers", "sweep", "agent" */
+/* "profile", "run", "layers", "sweep", "agent", "proxy" */
+const char *run_kind_name(enum run_kind kind);
 enum run_kind
 run_kind_named(const char *name); /* RUN_KIND_PROFILE for NULL and for unknown names */
 
@@ -46,7 +48,7 @@ run_kind_named(const char *name); /* RUN_KIND_PROFILE for NULL and for unknown n
 bool run_kind_asks(enum run_kind kind);
 
 /* What a record of such a run is: "query" and "queries", "run" and "runs", "window" and "windows",
- * "point" and "points". */
+ * "point" and "points", "request" and "requests". */
 const char *run_kind_unit(enum run_kind kind, bool several);
 
 /* run_<hardware>_<subject>_<UTC time>, or layers_...: each has a name of its own.  hardware: NULL where it is not
