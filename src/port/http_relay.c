@@ -323,7 +323,7 @@ static void finish(CURL *easy, CURLcode code)
     request.done(request.context, err_of(code), code ? curl.easy_strerror(code) : "");
 }
 
-nanos http_relay_turn(struct http_relay *relay)
+void http_relay_turn(struct http_relay *relay)
 {
     int running, left;
     if (relay->due <= clock_now()) {
@@ -333,5 +333,9 @@ nanos http_relay_turn(struct http_relay *relay)
     for (CURLMsg *message; (message = curl.multi_info_read(relay->multi, &left));)
         if (message->msg == CURLMSG_DONE)
             finish(message->easy_handle, message->data.result);
+}
+
+nanos http_relay_due(const struct http_relay *relay)
+{
     return relay->due;
 }
