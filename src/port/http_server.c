@@ -24,7 +24,7 @@
 #include "port/event_loop.h"
 
 enum {
-    BLOCK = 8192,               /* bytes that libmicrohttpd asks for at once */
+    BLOCK = 4096,               /* bytes that libmicrohttpd asks for at once */
     SLOWEST_UPLOAD = 16 * 1024, /* bytes/s */
     DISCARD_MAX = 4,            /* bodies that are too large are read up to so many limits */
     KEEPALIVE_S = 30,

@@ -29,7 +29,7 @@
 #include "proxy/passage.h"
 
 enum {
-    HEADER_MAX = 24 * 1024,
+    HEADER_MAX = 16 * 1024,
     BODY_MAX = 64 * 1024 * 1024,
     UNSENT_MAX = 256 * 1024,
     CONNECTIONS_MAX = 16384,
