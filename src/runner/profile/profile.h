@@ -63,10 +63,10 @@ struct profile_options {
     const char *judge_client, *judge_url, *judge_model; /* judge_model NULL: no judge */
     struct params judge_params;
     const char *price_file;
-    const char *parameters; /* the model's size when no table knows it: "8.03B" or "30B,3B" */
-    double weight_bits;     /* per stored parameter; 0: unknown */
-    double kv_bytes;        /* KV-cache bytes per token; 0: that traffic is not counted */
-    double decode_weight;   /* output token relative to prompt token, see attribute/share.h */
+    const char *parameters;      /* the model's size when no table knows it: "8.03B" or "30B,3B" */
+    double weight_bits;          /* per stored parameter; 0: unknown */
+    double kv_bytes;             /* KV-cache bytes per token; 0: that traffic is not counted */
+    double decode_weight;        /* output token relative to prompt token, see attribute/share.h */
     struct run_repeat of_series; /* which of several runs it is; zeros: the only one */
     enum profile_existing existing;
     bool no_stores; /* the journal and summary.json alone */
