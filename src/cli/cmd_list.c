@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent_tools/tool.h"
 #include "analysis/analysis.h"
 #include "cli/common.h"
 #include "clients/client.h"
@@ -75,6 +76,8 @@ LIST_DRIVERS(datasets, DATASET_DRIVERS, DATASET_DRIVERS[i]->params,
              check(DATASET_DRIVERS[i]->available, &row), "sources of questions (--dataset)")
 LIST_DRIVERS(graders, GRADER_DRIVERS, GRADER_DRIVERS[i]->params,
              check(GRADER_DRIVERS[i]->available, &row), "check answers (--grader)")
+LIST_DRIVERS(tools, TOOL_DRIVERS, TOOL_DRIVERS[i]->params, check(TOOL_DRIVERS[i]->available, &row),
+             "what a model may call in an agent run (--tools)")
 LIST_DRIVERS(analyses, ANALYSIS_DRIVERS, ANALYSIS_DRIVERS[i]->params, check(jv_available, &row),
              "analyses of `ipw analyze` (--analysis)")
 LIST_DRIVERS(plots, PLOT_DRIVERS, NULL, check(plots_available, &row),
@@ -176,9 +179,9 @@ static const struct {
     void (*list)(struct listing *listing);
 } KINDS[] = {
     {"clients", list_clients},   {"datasets", list_datasets}, {"datasets", list_presets},
-    {"graders", list_graders},   {"analyses", list_analyses}, {"plots", list_plots},
-    {"exports", list_exports},   {"sensors", list_sensors},   {"stores", list_stores},
-    {"hardware", list_hardware}, {"models", listing_models},
+    {"graders", list_graders},   {"tools", list_tools},       {"analyses", list_analyses},
+    {"plots", list_plots},       {"exports", list_exports},   {"sensors", list_sensors},
+    {"stores", list_stores},     {"hardware", list_hardware}, {"models", listing_models},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
@@ -339,7 +342,7 @@ const struct command command_list = {
     .summary = "list clients, datasets, graders, plots, sensors, hardware, models ...",
     .usage = "[KIND] [ID...] [OPTIONS]",
     .details =
-        "KIND is clients, datasets, graders, analyses, plots, exports, sensors, stores,\n"
+        "KIND is clients, datasets, graders, tools, analyses, plots, exports, sensors, stores,\n"
         "hardware, models, runs or all. Shows a one-line description of each; for those that this "
         "build\n"
         "or machine cannot use, what is missing. -v also shows their parameters. With ID, shows\n"

@@ -15,6 +15,7 @@
 #include "core/units.h"
 
 struct http;
+struct url;
 
 enum { HTTP_ERROR_BODY_MAX = 64 * 1024 };
 
@@ -30,6 +31,8 @@ struct http_request {
     /* Gets the decoded body of a 2xx response as it arrives; status and headers are set by then.  Anything but ERR_OK
      * ends the exchange and is returned by http_perform; the callback sets its own *why.  NULL drops the body. */
     enum err (*take)(void *context, const char *bytes, size_t length, nanos t);
+    /* May a redirection lead there?  Anything but ERR_OK, with its own *why, ends the exchange.  NULL: anywhere. */
+    enum err (*may_follow)(void *context, const struct url *next, struct error *why);
     void *context;
 };
 

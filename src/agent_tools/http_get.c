@@ -1,0 +1,153 @@
+/* http_get: fetches a page of a host that the user allowed.  The list also holds for every redirection: without that a
+ * host that is allowed could lead a model anywhere. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent_tools/tool.h"
+#include "port/http.h"
+#include "port/url.h"
+
+struct http_get {
+    char *allowed; /* hosts, separated by white space or semicolons */
+};
+
+static const struct param_spec PARAMS[] = {
+    {"allow", "HOSTS", "hosts that may be fetched, separated by ; (HOST, HOST:PORT or *.DOMAIN)"},
+    {NULL, NULL, NULL},
+};
+
+static enum err get_open(const struct tool_config *config, void *state, struct error *why)
+{
+    struct http_get *get = state;
+    const char *allowed = params_get(config->params, "allow");
+    if (!allowed || !allowed[strspn(allowed, " ;")])
+        return err_set(why, ERR_USAGE,
+                       "http_get needs the hosts that it may fetch: --tool-param "
+                       "http_get.allow='example.org;*.example.net'");
+    get->allowed = strdup(allowed);
+    return get->allowed ? ERR_OK : err_no_memory(why);
+}
+
+static void get_close(void *state)
+{
+    free(((struct http_get *)state)->allowed);
+}
+
+/* "*.example.org" does not match example.org itself, nor badexample.org. */
+static bool matches(const char *pattern, size_t length, const struct url *url)
+{
+    char with_port[280];
+    const char *host = url->host;
+    str_join(with_port, sizeof with_port, url->host, ":", url->port);
+    if (memchr(pattern, ':', length))
+        host = with_port;
+    size_t host_length = strlen(host);
+    if (length > 2 && pattern[0] == '*' && pattern[1] == '.')
+        return host_length > length - 1 &&
+               !strncmp(host + host_length - (length - 1), pattern + 1, length - 1);
+    return host_length == length && !strncmp(host, pattern, length);
+}
+
+static bool is_allowed(const struct http_get *get, const struct url *url)
+{
+    for (const char *at = get->allowed; *at;) {
+        at += strspn(at, " ;\t\n");
+        size_t length = strcspn(at, " ;\t\n");
+        if (length && matches(at, length, url))
+            return true;
+        at += length;
+    }
+    return false;
+}
+
+struct getting {
+    const struct http_get *get;
+    struct tool_result *out;
+    size_t limit;
+};
+
+static enum err may_follow(void *context, const struct url *next, struct error *why)
+{
+    const struct getting *getting = context;
+    if (is_allowed(getting->get, next))
+        return ERR_OK;
+    return err_set(why, ERR_DENIED, "redirected to %s, which is not an allowed host", next->server);
+}
+
+/* One byte more than the limit marks the output as truncated; the rest is not fetched. */
+static enum err take(void *context, const char *bytes, size_t length, nanos t)
+{
+    struct getting *getting = context;
+    struct text *output = &getting->out->output;
+    (void)t;
+    size_t room = getting->limit + 1 - output->length;
+    text_add_bytes(output, bytes, length < room ? length : room);
+    return output->failed                    ? ERR_NO_MEMORY
+           : output->length > getting->limit ? ERR_BAD_VALUE
+                                             : ERR_OK;
+}
+
+static enum err fetch(const struct http_get *get, const char *url, const struct tool_request *call,
+                      struct tool_result *out, struct error *why)
+{
+    struct http *http;
+    struct http_response response;
+    struct getting getting = {get, out, call->output_limit};
+    enum err err = http_open(&http, why);
+    if (err)
+        return err;
+    const struct http_request request = {
+        .method = "GET",
+        .url = url,
+        .timeout = call->timeout,
+        .cancel = call->cancel,
+        .take = take,
+        .may_follow = may_follow,
+        .context = &getting,
+    };
+    err = http_perform(http, &request, &response, why);
+    if (err == ERR_BAD_VALUE && out->output.length > call->output_limit)
+        err = ERR_OK; /* what is shown is there */
+    if (!err && (response.status < 200 || response.status > 299))
+        tool_fail(out, "HTTP status %d", response.status);
+    http_response_release(&response);
+    http_close(http);
+    return err;
+}
+
+static enum err get_call(void *state, const struct tool_spec *spec, const struct tool_request *call,
+                         struct tool_result *out, struct error *why)
+{
+    const struct http_get *get = state;
+    struct url url;
+    struct error reason = {0};
+    const char *given = tool_argument(call, "url", out);
+    (void)spec;
+    if (!given)
+        return ERR_OK;
+    if (url_read(given, &url, &reason))
+        return tool_fail(out, "%s", reason.text);
+    if (!is_allowed(get, &url))
+        return tool_fail(out, "%s is not an allowed host", url.server);
+    enum err err = fetch(get, given, call, out, &reason);
+    out->timed_out = err == ERR_TIMEOUT;
+    if (err == ERR_INTERRUPTED || err == ERR_NO_MEMORY)
+        return err_set(why, err, "%s", reason.text);
+    return err ? tool_fail(out, "%s", reason.text) : ERR_OK;
+}
+
+const struct tool_driver tool_http_get = {
+    .name = "http_get",
+    .summary = "fetches a page over HTTP, of allowed hosts only",
+    .params = PARAMS,
+    .must_be_named = true,
+    .available = http_available,
+    .state_size = sizeof(struct http_get),
+    .open = get_open,
+    .close = get_close,
+    .spec = {"http_get", "Fetch a URL with GET and return the body of the response.",
+             "{\"type\":\"object\",\"properties\":{\"url\":{\"type\":\"string\"}},"
+             "\"required\":[\"url\"]}",
+             false},
+    .call = get_call,
+};

@@ -1,0 +1,739 @@
+/* Tools of an MCP server (Model Context Protocol) that runs beside us and speaks JSON-RPC over its standard input and
+ * output, one message per line.  A thread reads its answers, so that several calls may be in flight; one that ends, or
+ * does not answer in time, fails the calls that wait for it, and is started again for the next.
+ *
+ * A command with {workspace} in it gets a server of its own for each query, started when a tool is first called;
+ * any other one serves the whole run. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent_tools/tool.h"
+#include "core/clock.h"
+#include "core/json.h"
+#include "port/json_read.h"
+#include "port/subprocess.h"
+#include "port/thread.h"
+
+#define PROTOCOL_VERSION "2025-06-18"
+#define WORKSPACE_MARK   "{workspace}"
+
+enum {
+    TOOLS_MAX = 512,
+    PAGES_MAX = 64,
+    LINE_MAX_BYTES = 16 << 20,
+    RESTARTS_MAX = 3,
+    WATCH_MS = 50,
+    GRACE_MS = 500,       /* for a server to end after its input was closed */
+    START_TIMEOUT_S = 60, /* a package manager may have to fetch it */
+    METHOD_NOT_FOUND = -32601,
+};
+
+/* ---- a running server ---- */
+
+/* A request that waits for its answer. */
+struct pending {
+    int64_t id;
+    struct jv *answer; /* NULL: not yet */
+    struct pending *next;
+};
+
+struct server {
+    struct subprocess process;
+    pthread_t reader;
+    pthread_mutex_t lock;   /* of what follows */
+    pthread_cond_t changed; /* an answer came, or the server ended */
+    struct pending *first;
+    int64_t next_id;
+    bool has_ended;
+    char said[160]; /* the last line of its standard error */
+    pthread_mutex_t writing;
+    atomic_bool stop;
+    struct text line, messages; /* of the reader: incomplete lines */
+};
+
+/* Writes all of it, or gives up at the deadline: a server that does not read must not block us. */
+static bool send_line(struct server *server, const struct text *line, nanos deadline)
+{
+    size_t sent = 0;
+    bool failed = line->failed;
+    pthread_mutex_lock(&server->writing);
+    while (!failed && sent < line->length) {
+        ssize_t n = write(server->process.input, line->bytes + sent, line->length - sent);
+        if (n > 0)
+            sent += (size_t)n;
+        else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            struct pollfd polled = {.fd = server->process.input, .events = POLLOUT};
+            poll(&polled, 1, WATCH_MS);
+            failed = clock_now() >= deadline || atomic_load(&server->stop);
+        } else {
+            failed = errno != EINTR;
+        }
+    }
+    pthread_mutex_unlock(&server->writing);
+    return !failed;
+}
+
+/* id 0: a notification, which has no answer.  params is JSON, or NULL. */
+static bool send_message(struct server *server, int64_t id, const char *method, const char *params,
+                         nanos deadline)
+{
+    struct text line = {0};
+    struct json json;
+    json_init(&json, &line, false);
+    json_object(&json, NULL);
+    json_string(&json, "jsonrpc", "2.0");
+    if (id)
+        json_integer(&json, "id", id);
+    json_string(&json, "method", method);
+    if (params)
+        json_raw(&json, "params", params);
+    json_object_end(&json);
+    text_add(&line, "\n");
+    bool sent = send_line(server, &line, deadline);
+    text_release(&line);
+    return sent;
+}
+
+/* A request of the server's own: it may ask whether we are alive, and nothing else. */
+static void answer_server(struct server *server, const struct jv *message)
+{
+    struct text line = {0};
+    struct json json;
+    const char *method = jv_text(jv_get(message, "method"));
+    json_init(&json, &line, false);
+    json_object(&json, NULL);
+    json_string(&json, "jsonrpc", "2.0");
+    enum err err = jv_to_json(jv_get(message, "id"), "id", &json);
+    if (method && !strcmp(method, "ping")) {
+        json_object(&json, "result");
+        json_object_end(&json);
+    } else {
+        json_object(&json, "error");
+        json_integer(&json, "code", METHOD_NOT_FOUND);
+        json_string(&json, "message", "not supported by this client");
+        json_object_end(&json);
+    }
+    json_object_end(&json);
+    text_add(&line, "\n");
+    if (!err)
+        (void)send_line(server, &line, clock_now() + NS_PER_S);
+    text_release(&line);
+}
+
+static void take_message(struct server *server, const char *bytes, size_t length)
+{
+    struct jv *message = NULL;
+    int64_t id;
+    if (jv_parse(bytes, length, &message, NULL)) /* a line of a log: some print them here */
+        return;
+    bool is_answer = jv_get(message, "result") || jv_get(message, "error");
+    if (!is_answer && jv_get(message, "method") && jv_get(message, "id"))
+        answer_server(server, message);
+    if (is_answer && jv_integer(jv_get(message, "id"), &id)) {
+        pthread_mutex_lock(&server->lock);
+        for (struct pending *pending = server->first; pending; pending = pending->next)
+            if (pending->id == id && !pending->answer) {
+                pending->answer = message;
+                message = NULL;
+                break;
+            }
+        pthread_cond_broadcast(&server->changed);
+        pthread_mutex_unlock(&server->lock);
+    }
+    jv_free(message); /* an answer that came too late, or a notification */
+}
+
+/* Reads what is there; false at the end.  Whole lines go to `take`. */
+static bool read_lines(struct server *server, int fd, struct text *rest,
+                       void (*take)(struct server *server, const char *bytes, size_t length))
+{
+    char bytes[16384];
+    ssize_t n = read(fd, bytes, sizeof bytes);
+    if (n < 0)
+        return errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK;
+    if (n == 0)
+        return false;
+    text_add_bytes(rest, bytes, (size_t)n);
+    size_t start = 0;
+    for (const char *end;
+         start < rest->length && (end = memchr(rest->bytes + start, '\n', rest->length - start));
+         start = (size_t)(end - rest->bytes) + 1)
+        take(server, rest->bytes + start, (size_t)(end - rest->bytes) - start);
+    memmove(rest->bytes, rest->bytes + start, rest->length - start);
+    rest->length -= start;
+    return !rest->failed && rest->length < LINE_MAX_BYTES;
+}
+
+static void take_log(struct server *server, const char *bytes, size_t length)
+{
+    if (length == 0)
+        return;
+    pthread_mutex_lock(&server->lock);
+    str_format(server->said, sizeof server->said, "%.*s", (int)(length < 150 ? length : 150),
+               bytes);
+    str_plain(server->said, sizeof server->said);
+    pthread_mutex_unlock(&server->lock);
+}
+
+static void *read_server(void *context)
+{
+    struct server *server = context;
+    bool is_open = true, has_log = true;
+    thread_name("ipw-mcp", -1);
+    while (is_open && !atomic_load(&server->stop)) {
+        struct pollfd polled[2] = {
+            {.fd = server->process.output, .events = POLLIN},
+            {.fd = has_log ? server->process.messages : -1, .events = POLLIN},
+        };
+        poll(polled, 2, WATCH_MS);
+        if (polled[1].revents)
+            has_log = read_lines(server, server->process.messages, &server->messages, take_log);
+        if (polled[0].revents)
+            is_open = read_lines(server, server->process.output, &server->line, take_message);
+    }
+    while (has_log && !atomic_load(&server->stop)) { /* why it ended */
+        struct pollfd polled = {.fd = server->process.messages, .events = POLLIN};
+        if (poll(&polled, 1, WATCH_MS) <= 0)
+            break;
+        has_log = read_lines(server, server->process.messages, &server->messages, take_log);
+    }
+    pthread_mutex_lock(&server->lock);
+    server->has_ended = true;
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
+    return NULL;
+}
+
+static void server_close(struct server *server)
+{
+    if (!server)
+        return;
+    nanos until = clock_now() + GRACE_MS * NS_PER_MS;
+    pthread_mutex_lock(&server->writing);
+    close(server->process.input); /* a server ends with its input */
+    server->process.input = -1;
+    pthread_mutex_unlock(&server->writing);
+    while (!subprocess_has_ended(&server->process) && clock_now() < until)
+        thread_sleep(5 * NS_PER_MS);
+    atomic_store(&server->stop, true);
+    pthread_join(server->reader, NULL);
+    subprocess_end(&server->process, NULL);
+    pthread_mutex_destroy(&server->lock);
+    pthread_mutex_destroy(&server->writing);
+    pthread_cond_destroy(&server->changed);
+    text_release(&server->line);
+    text_release(&server->messages);
+    free(server);
+}
+
+static void forget(struct server *server, struct pending *gone)
+{
+    for (struct pending **at = &server->first; *at; at = &(*at)->next)
+        if (*at == gone) {
+            *at = gone->next;
+            return;
+        }
+}
+
+static enum err say_ended(struct server *server, struct error *why)
+{
+    return err_set(why, ERR_LOST, "the MCP server ended%s%s", server->said[0] ? ": " : "",
+                   server->said);
+}
+
+/* Waits for the answer; call with the lock held. */
+static enum err await(struct server *server, struct pending *pending, nanos deadline,
+                      const atomic_bool *cancel, struct error *why)
+{
+    while (!pending->answer) {
+        nanos left = deadline - clock_now();
+        if (server->has_ended)
+            return say_ended(server, why);
+        if (cancel && atomic_load(cancel))
+            return err_set(why, ERR_INTERRUPTED, "the call was canceled");
+        if (left <= 0)
+            return err_set(why, ERR_TIMEOUT, "the MCP server did not answer in time");
+        thread_wait(&server->changed, &server->lock,
+                    left < WATCH_MS * NS_PER_MS ? left : WATCH_MS * NS_PER_MS);
+    }
+    return ERR_OK;
+}
+
+static void cancel_request(struct server *server, int64_t id)
+{
+    char params[64];
+    str_format(params, sizeof params, "{\"requestId\":%lld}", (long long)id);
+    (void)send_message(server, 0, "notifications/cancelled", params, clock_now() + NS_PER_S);
+}
+
+/* One request; the caller frees *answer, whose "result" or "error" is what came. */
+static enum err request(struct server *server, const char *method, const char *params,
+                        nanos timeout, const atomic_bool *cancel, struct jv **answer,
+                        struct error *why)
+{
+    nanos deadline = clock_now() + timeout;
+    struct pending pending = {0};
+    *answer = NULL;
+    pthread_mutex_lock(&server->lock);
+    pending.id = ++server->next_id;
+    pending.next = server->first;
+    server->first = &pending;
+    pthread_mutex_unlock(&server->lock);
+    bool sent = send_message(server, pending.id, method, params, deadline);
+    pthread_mutex_lock(&server->lock);
+    enum err err;
+    if (sent)
+        err = await(server, &pending, deadline, cancel, why);
+    else if (clock_now() >= deadline)
+        err = err_set(why, ERR_TIMEOUT, "the MCP server does not read its input");
+    else
+        err = say_ended(server, why);
+    forget(server, &pending);
+    pthread_mutex_unlock(&server->lock);
+    if (sent && (err == ERR_TIMEOUT || err == ERR_INTERRUPTED))
+        cancel_request(server, pending.id);
+    if (err)
+        jv_free(pending.answer);
+    else
+        *answer = pending.answer;
+    return err;
+}
+
+/* The result of a request; an error of the server's is one of ours. */
+static enum err request_result(struct server *server, const char *method, const char *params,
+                               nanos timeout, struct jv **answer, struct error *why)
+{
+    enum err err = request(server, method, params, timeout, NULL, answer, why);
+    if (err || jv_get(*answer, "result"))
+        return err;
+    const char *message = jv_text(jv_path(*answer, "error.message"));
+    err = err_set(why, ERR_IO, "MCP %s: %s", method,
+                  message ? plain_text(message).text : "the server reported an error");
+    jv_free(*answer);
+    *answer = NULL;
+    return err;
+}
+
+static enum err initialize(struct server *server, nanos timeout, struct error *why)
+{
+    static const char PARAMS[] = "{\"protocolVersion\":\"" PROTOCOL_VERSION
+                                 "\",\"capabilities\":{},\"clientInfo\":{\"name\":\"ipw\","
+                                 "\"version\":\"" IPW_VERSION "\"}}";
+    struct jv *answer;
+    enum err err = request_result(server, "initialize", PARAMS, timeout, &answer, why);
+    jv_free(answer);
+    if (!err && !send_message(server, 0, "notifications/initialized", NULL, clock_now() + timeout))
+        err = say_ended(server, why);
+    return err;
+}
+
+/* "CMD {workspace}" for a shell, which sees a variable in its place: no path can become a command. */
+static void shell_command(const char *given, struct text *out)
+{
+    text_add(out, "export IPW_WORKSPACE=\"$1\"; shift; ");
+    for (const char *mark; (mark = strstr(given, WORKSPACE_MARK));
+         given = mark + strlen(WORKSPACE_MARK)) {
+        text_add_bytes(out, given, (size_t)(mark - given));
+        text_add(out, "\"$IPW_WORKSPACE\"");
+    }
+    text_add(out, given);
+}
+
+static enum err spawn(struct server *server, const char *command, const struct workspace *workspace,
+                      struct error *why)
+{
+    struct text line = {0};
+    shell_command(command, &line);
+    const char *const argv[] = {"/bin/sh", "-c", text_get(&line), "sh", workspace->path, NULL};
+    const struct subprocess_options options = {.argv = argv, .directory = -1};
+    enum err err =
+        line.failed ? err_no_memory(why) : subprocess_start(&server->process, &options, why);
+    text_release(&line);
+    if (!err)
+        fcntl(server->process.input, F_SETFL, O_NONBLOCK);
+    return err;
+}
+
+static enum err server_open(const char *command, const struct workspace *workspace, nanos timeout,
+                            struct server **out, struct error *why)
+{
+    struct server *server = calloc(1, sizeof *server);
+    *out = NULL;
+    if (!server)
+        return err_no_memory(why);
+    enum err err = spawn(server, command, workspace, why);
+    if (err) {
+        free(server);
+        return err;
+    }
+    pthread_mutex_init(&server->lock, NULL);
+    pthread_mutex_init(&server->writing, NULL);
+    pthread_cond_init(&server->changed, NULL);
+    if (thread_start(&server->reader, read_server, server)) {
+        subprocess_end(&server->process, NULL);
+        free(server);
+        return err_set(why, ERR_BUSY, "cannot start a thread");
+    }
+    struct error reason = {0};
+    if ((err = initialize(server, timeout, &reason))) {
+        err_set(why, err, "cannot start the MCP server '%.80s': %s", plain_text(command).text,
+                reason.text);
+        server_close(server);
+        return err;
+    }
+    *out = server;
+    return ERR_OK;
+}
+
+/* ---- the driver ---- */
+
+/* Where a server runs: of the whole run, or of one query. */
+struct place {
+    pthread_mutex_t lock;
+    struct server *server; /* NULL: not started */
+    unsigned users;        /* calls in flight */
+    unsigned restarts;
+};
+
+struct mcp {
+    char *command, *prefix;
+    bool is_per_query;
+    nanos timeout; /* of a server's start */
+    struct place shared;
+    struct tool_spec *specs;
+    char **own_names; /* as the server calls them */
+    size_t count;
+};
+
+static const struct param_spec PARAMS[] = {
+    {"command", "COMMAND", "the server; {workspace} in it: one for each query, in its workspace"},
+    {"prefix", "TEXT", "before the names of its tools (default none)"},
+    {"start_timeout_s", "S", "limit of its start (default 60)"},
+    {NULL, NULL, NULL},
+};
+
+static bool has_ended(struct server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    bool ended = server->has_ended;
+    pthread_mutex_unlock(&server->lock);
+    return ended;
+}
+
+/* The server of a place, started where it is not running; release_server when done. */
+static enum err take_server(const struct mcp *mcp, struct place *place,
+                            const struct workspace *workspace, struct server **out,
+                            struct error *why)
+{
+    enum err err = ERR_OK;
+    pthread_mutex_lock(&place->lock);
+    if (place->server && !place->users && has_ended(place->server)) {
+        if (++place->restarts > RESTARTS_MAX)
+            err = err_set(why, ERR_LOST, "the MCP server ended %d times", RESTARTS_MAX + 1);
+        if (!err) {
+            server_close(place->server);
+            place->server = NULL;
+        }
+    }
+    if (!err && !place->server)
+        err = server_open(mcp->command, workspace, mcp->timeout, &place->server, why);
+    if (!err) {
+        place->users++;
+        *out = place->server;
+    }
+    pthread_mutex_unlock(&place->lock);
+    return err;
+}
+
+static void release_server(struct place *place)
+{
+    pthread_mutex_lock(&place->lock);
+    place->users--;
+    pthread_mutex_unlock(&place->lock);
+}
+
+/* ---- its tools ---- */
+
+static void free_spec(struct tool_spec *spec)
+{
+    free((char *)spec->name);
+    free((char *)spec->description);
+    free((char *)spec->parameters);
+}
+
+/* Servers of models allow fewer characters in a name than MCP does. */
+static char *model_name(const char *prefix, const char *name)
+{
+    char joined[TOOL_NAME_MAX + 1];
+    str_join(joined, sizeof joined, prefix, name, "");
+    for (char *c = joined; *c; c++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", *c))
+            *c = '_';
+    return strdup(joined);
+}
+
+static enum err add_spec(struct mcp *mcp, const struct jv *tool, struct error *why)
+{
+    const char *name = jv_text(jv_get(tool, "name"));
+    const char *description = jv_text(jv_get(tool, "description"));
+    const struct jv *schema = jv_get(tool, "inputSchema");
+    struct text parameters = {0};
+    if (!name || !*name)
+        return err_set(why, ERR_BAD_VALUE, "MCP tools/list: a tool without a name");
+    if (mcp->count == TOOLS_MAX)
+        return err_set(why, ERR_BAD_VALUE, "MCP tools/list: more than %d tools", TOOLS_MAX);
+    enum err err = ERR_OK;
+    if (jv_is_object(schema))
+        err = jv_print(schema, &parameters);
+    else
+        text_add(&parameters, "{\"type\":\"object\"}");
+    struct tool_spec spec = {model_name(mcp->prefix, name), strdup(description ? description : ""),
+                             parameters.bytes,
+                             !jv_bool(jv_path(tool, "annotations.readOnlyHint"), false)};
+    char *own = strdup(name);
+    if (err || parameters.failed || !spec.name || !spec.description || !own) {
+        free_spec(&spec);
+        free(own);
+        return err_no_memory(why);
+    }
+    mcp->specs[mcp->count] = spec;
+    mcp->own_names[mcp->count++] = own;
+    return ERR_OK;
+}
+
+static enum err list_tools(struct mcp *mcp, struct server *server, struct error *why)
+{
+    struct text params = {0};
+    enum err err = ERR_OK;
+    bool is_more = true;
+    for (unsigned page = 0; is_more && !err; page++) {
+        struct jv *answer;
+        if (page == PAGES_MAX)
+            err = err_set(why, ERR_BAD_VALUE, "MCP tools/list: more than %d pages", PAGES_MAX);
+        else
+            err = request_result(server, "tools/list", params.length ? params.bytes : "{}",
+                                 mcp->timeout, &answer, why);
+        if (err)
+            break;
+        const struct jv *tools = jv_path(answer, "result.tools");
+        for (const struct jv *tool = jv_first(tools); tool && !err; tool = jv_next(tool))
+            err = add_spec(mcp, tool, why);
+        const char *cursor = jv_text(jv_path(answer, "result.nextCursor"));
+        is_more = cursor && *cursor;
+        text_clear(&params);
+        struct json json;
+        json_init(&json, &params, false);
+        json_object(&json, NULL);
+        json_string(&json, "cursor", cursor);
+        json_object_end(&json);
+        jv_free(answer);
+    }
+    text_release(&params);
+    if (!err && !mcp->count)
+        err = err_set(why, ERR_NO_DATA, "the MCP server '%.80s' has no tools",
+                      plain_text(mcp->command).text);
+    return err;
+}
+
+static const struct tool_spec *mcp_list(void *state, size_t *count)
+{
+    const struct mcp *mcp = state;
+    *count = mcp->count;
+    return mcp->specs;
+}
+
+/* ---- opening ---- */
+
+static void mcp_close(void *state)
+{
+    struct mcp *mcp = state;
+    server_close(mcp->shared.server);
+    pthread_mutex_destroy(&mcp->shared.lock);
+    for (size_t i = 0; i < mcp->count; i++) {
+        free_spec(&mcp->specs[i]);
+        free(mcp->own_names[i]);
+    }
+    free(mcp->specs);
+    free(mcp->own_names);
+    free(mcp->command);
+    free(mcp->prefix);
+}
+
+/* Its tools are asked for once.  A server of queries is started for that in a directory that is then removed. */
+static enum err find_tools(struct mcp *mcp, struct error *why)
+{
+    struct workspace workspace = {.fd = -1};
+    struct server *server;
+    if (mcp->is_per_query) {
+        const char *folder = getenv("TMPDIR");
+        str_join(workspace.path, sizeof workspace.path, folder && *folder ? folder : "/tmp",
+                 "/ipw-mcp-XXXXXX", "");
+        if (!mkdtemp(workspace.path))
+            return err_set(why, err_from_errno(errno), "cannot create a directory in %s: %s",
+                           folder ? folder : "/tmp", strerror(errno));
+    }
+    enum err err = take_server(mcp, &mcp->shared, &workspace, &server, why);
+    if (!err) {
+        err = list_tools(mcp, server, why);
+        release_server(&mcp->shared);
+    }
+    if (mcp->is_per_query) {
+        server_close(mcp->shared.server);
+        mcp->shared.server = NULL;
+        rmdir(workspace.path); /* a server that wrote something keeps it */
+    }
+    return err;
+}
+
+static enum err mcp_open(const struct tool_config *config, void *state, struct error *why)
+{
+    struct mcp *mcp = state;
+    const char *command = params_get(config->params, "command");
+    const char *prefix = params_get(config->params, "prefix");
+    double start_s;
+    enum err err = params_number(config->params, "start_timeout_s", START_TIMEOUT_S, &start_s, why);
+    if (!err && !(start_s > 0 && start_s <= 3600))
+        err = err_set(why, ERR_USAGE, "start_timeout_s: expected more than 0, up to 3600");
+    if (!err && (!command || !*command))
+        err = err_set(why, ERR_USAGE, "mcp needs the command of a server: --mcp 'COMMAND'");
+    if (err)
+        return err;
+    pthread_mutex_init(&mcp->shared.lock, NULL);
+    mcp->timeout = from_seconds(start_s);
+    mcp->command = strdup(command);
+    mcp->prefix = strdup(prefix ? prefix : "");
+    mcp->specs = calloc(TOOLS_MAX, sizeof *mcp->specs);
+    mcp->own_names = calloc(TOOLS_MAX, sizeof *mcp->own_names);
+    mcp->is_per_query = strstr(command, WORKSPACE_MARK);
+    if (!mcp->command || !mcp->prefix || !mcp->specs || !mcp->own_names)
+        err = err_no_memory(why);
+    if (!err)
+        err = find_tools(mcp, why);
+    if (err)
+        mcp_close(mcp);
+    return err;
+}
+
+static enum err mcp_begin(void *state, const struct workspace *workspace, void **session,
+                          struct error *why)
+{
+    const struct mcp *mcp = state;
+    (void)workspace;
+    if (!mcp->is_per_query)
+        return ERR_OK;
+    struct place *place = calloc(1, sizeof *place);
+    if (!place)
+        return err_no_memory(why);
+    pthread_mutex_init(&place->lock, NULL);
+    *session = place;
+    return ERR_OK;
+}
+
+static void mcp_end(void *state, void *session)
+{
+    struct place *place = session;
+    (void)state;
+    server_close(place->server);
+    pthread_mutex_destroy(&place->lock);
+    free(place);
+}
+
+/* ---- calls ---- */
+
+/* A result is a list of parts, of which a model here reads texts. */
+static enum err show_result(const struct jv *result, struct tool_result *out, struct error *why)
+{
+    const struct jv *content = jv_get(result, "content");
+    out->is_error = jv_bool(jv_get(result, "isError"), false);
+    for (const struct jv *part = jv_first(content); part; part = jv_next(part)) {
+        const char *text = jv_text(jv_get(part, "text"));
+        const char *type = jv_text(jv_get(part, "type"));
+        const char *uri = jv_text(jv_get(part, "uri"));
+        if (!text)
+            text = jv_text(jv_path(part, "resource.text"));
+        if (!uri)
+            uri = jv_text(jv_path(part, "resource.uri"));
+        if (out->output.length)
+            text_add(&out->output, "\n");
+        if (text)
+            text_add(&out->output, text);
+        else
+            text_addf(&out->output, "[%s%s%s, not shown]", type ? type : "content", uri ? " " : "",
+                      uri ? uri : "");
+    }
+    const struct jv *structured = jv_get(result, "structuredContent");
+    if (!out->output.length && structured && jv_print(structured, &out->output))
+        return err_no_memory(why);
+    if (!out->output.length)
+        text_add(&out->output, "(no output)");
+    return ERR_OK;
+}
+
+static enum err call_server(struct server *server, const char *own_name,
+                            const struct tool_request *call, struct tool_result *out,
+                            struct error *why)
+{
+    struct text params = {0};
+    struct json json;
+    struct jv *answer = NULL;
+    json_init(&json, &params, false);
+    json_object(&json, NULL);
+    json_string(&json, "name", own_name);
+    enum err err = jv_to_json(call->arguments, "arguments", &json);
+    json_object_end(&json);
+    nanos timeout = call->timeout > 0 ? call->timeout : 3600 * NS_PER_S;
+    if (err || params.failed)
+        err = err_no_memory(why);
+    else
+        err = request(server, "tools/call", text_get(&params), timeout, call->cancel, &answer, why);
+    text_release(&params);
+    if (err)
+        return err;
+    const char *message = jv_text(jv_path(answer, "error.message"));
+    if (jv_get(answer, "result"))
+        err = show_result(jv_get(answer, "result"), out, why);
+    else
+        tool_fail(out, "%s", message ? message : "the MCP server reported an error");
+    jv_free(answer);
+    return err;
+}
+
+static enum err mcp_call(void *state, const struct tool_spec *spec, const struct tool_request *call,
+                         struct tool_result *out, struct error *why)
+{
+    struct mcp *mcp = state;
+    struct place *place = call->session ? call->session : &mcp->shared;
+    struct server *server;
+    struct error reason = {0};
+    size_t at = 0;
+    while (strcmp(mcp->specs[at].name, spec->name) != 0)
+        at++; /* it is one of these: toolset_open took it from here */
+    enum err err = take_server(mcp, place, call->workspace, &server, &reason);
+    if (!err) {
+        err = call_server(server, mcp->own_names[at], call, out, &reason);
+        release_server(place);
+    }
+    out->timed_out = err == ERR_TIMEOUT;
+    if (err == ERR_INTERRUPTED || err == ERR_NO_MEMORY)
+        return err_set(why, err, "%s", reason.text);
+    return err ? tool_fail(out, "%s", reason.text) : ERR_OK;
+}
+
+const struct tool_driver tool_mcp = {
+    .name = "mcp",
+    .summary = "tools of an MCP server over stdio (--mcp COMMAND)",
+    .params = PARAMS,
+    .must_be_named = true,
+    .state_size = sizeof(struct mcp),
+    .open = mcp_open,
+    .close = mcp_close,
+    .list = mcp_list,
+    .begin = mcp_begin,
+    .end = mcp_end,
+    .call = mcp_call,
+};

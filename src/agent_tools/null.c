@@ -1,0 +1,106 @@
+/* The tools that do nothing.  null returns what it is told to, after a time: for tests, for measuring the loop itself,
+ * and as the smallest example of a driver.  think gives a model a place to write down its reasoning, where its turns
+ * would have none. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent_tools/tool.h"
+#include "core/clock.h"
+#include "port/json_read.h"
+#include "port/thread.h"
+
+enum { DELAY_MAX_MS = 3600 * 1000, STEP_MS = 20 };
+
+struct null {
+    nanos delay;
+    bool fails;
+    char *output; /* NULL: the arguments */
+};
+
+static const struct param_spec PARAMS[] = {
+    {"delay_ms", "MS", "time that a call takes (default 0)"},
+    {"output", "TEXT", "what it returns (default: its arguments)"},
+    {"fail", "BOOL", "every call fails (default no)"},
+    {NULL, NULL, NULL},
+};
+
+static enum err null_open(const struct tool_config *config, void *state, struct error *why)
+{
+    struct null *null = state;
+    double ms;
+    enum err err = params_number(config->params, "delay_ms", 0, &ms, why);
+    if (!err)
+        err = params_bool(config->params, "fail", false, &null->fails, why);
+    if (!err && !(ms >= 0 && ms <= DELAY_MAX_MS))
+        err = err_set(why, ERR_USAGE, "delay_ms: expected 0 to %d", DELAY_MAX_MS);
+    if (err)
+        return err;
+    const char *output = params_get(config->params, "output");
+    null->delay = from_seconds(ms * 1e-3);
+    null->output = output ? strdup(output) : NULL;
+    return output && !null->output ? err_no_memory(why) : ERR_OK;
+}
+
+static void null_close(void *state)
+{
+    free(((struct null *)state)->output);
+}
+
+static enum err null_call(void *state, const struct tool_spec *spec,
+                          const struct tool_request *call, struct tool_result *out,
+                          struct error *why)
+{
+    const struct null *null = state;
+    nanos start = clock_now(), until = start + null->delay;
+    (void)spec;
+    for (nanos now = start; now < until; now = clock_now()) {
+        if (call->cancel && atomic_load(call->cancel))
+            return err_set(why, ERR_INTERRUPTED, "null: the call was canceled");
+        if (call->timeout > 0 && now - start >= call->timeout) {
+            out->timed_out = true;
+            return tool_fail(out, "timed out after %.3g s", seconds(call->timeout));
+        }
+        thread_sleep(until - now < STEP_MS * NS_PER_MS ? until - now : STEP_MS * NS_PER_MS);
+    }
+    if (null->fails)
+        return tool_fail(out, "the null tool failed");
+    if (!null->output)
+        return jv_print(call->arguments, &out->output) ? err_no_memory(why) : ERR_OK;
+    text_add(&out->output, null->output);
+    return ERR_OK;
+}
+
+const struct tool_driver tool_null = {
+    .name = "null",
+    .summary = "returns its arguments, or a fixed text after a fixed time; for tests",
+    .params = PARAMS,
+    .must_be_named = true,
+    .state_size = sizeof(struct null),
+    .open = null_open,
+    .close = null_close,
+    .spec = {"null", "Does nothing and returns its arguments.",
+             "{\"type\":\"object\",\"properties\":{}}", false},
+    .call = null_call,
+};
+
+static enum err think_call(void *state, const struct tool_spec *spec,
+                           const struct tool_request *call, struct tool_result *out,
+                           struct error *why)
+{
+    (void)state, (void)spec, (void)why;
+    if (tool_argument(call, "thought", out))
+        text_add(&out->output, "Noted.");
+    return ERR_OK;
+}
+
+const struct tool_driver tool_think = {
+    .name = "think",
+    .summary = "a place for a model's reasoning between two calls; has no effect",
+    .spec = {"think",
+             "Write down a thought: a plan, or what the results so far mean. It has no effect and "
+             "finds nothing out.",
+             "{\"type\":\"object\",\"properties\":{\"thought\":{\"type\":\"string\"}},"
+             "\"required\":[\"thought\"]}",
+             false},
+    .call = think_call,
+};

@@ -1,0 +1,324 @@
+/* The list of tools, those of one run opened by their names, and what is common to all calls: arguments that parse,
+ * output that is valid UTF-8 and not longer than its limit. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent_tools/tool.h"
+#include "core/registry.h"
+#include "core/utf8.h"
+#include "port/json_read.h"
+
+#define TOOL(name) extern const struct tool_driver tool_##name;
+#include "agent_tools/tools.def"
+#undef TOOL
+
+const struct tool_driver *const TOOL_DRIVERS[] = {
+#define TOOL(name) &tool_##name,
+#include "agent_tools/tools.def"
+#undef TOOL
+    NULL,
+};
+
+#define DEFAULT_TIMEOUT (30 * NS_PER_S)
+enum { DEFAULT_OUTPUT = 16 * 1024, NAMES_MAX = 256 };
+
+struct tool_box {
+    const struct tool_driver *driver;
+    void *state;
+};
+
+/* ---- opening ---- */
+
+static const char *name_at(size_t index)
+{
+    return TOOL_DRIVERS[index] ? TOOL_DRIVERS[index]->name : NULL;
+}
+
+static bool is_name(const char *name)
+{
+    size_t length =
+        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+    return length > 0 && length <= TOOL_NAME_MAX && !name[length];
+}
+
+static enum err add_tool(struct toolset *set, const struct tool_spec *spec, size_t box,
+                         struct error *why)
+{
+    if (!is_name(spec->name))
+        return err_set(why, ERR_BAD_VALUE,
+                       "tool '%.80s': a name has 1 to %d letters, digits, _ or -",
+                       plain_text(spec->name).text, TOOL_NAME_MAX);
+    for (size_t i = 0; i < set->count; i++)
+        if (!strcmp(set->tools[i].spec.name, spec->name))
+            return err_set(
+                why, ERR_USAGE,
+                "two tools are called '%s': give their MCP server a prefix (PREFIX=COMMAND)",
+                spec->name);
+    struct tool *tools = realloc(set->tools, (set->count + 1) * sizeof *tools);
+    if (!tools)
+        return err_no_memory(why);
+    set->tools = tools;
+    set->tools[set->count++] = (struct tool){.spec = *spec, .box = box};
+    return ERR_OK;
+}
+
+static enum err open_box(struct toolset *set, const struct tool_driver *driver,
+                         const struct params *params, struct error *why)
+{
+    char owner[64];
+    str_format(owner, sizeof owner, "tool %s", driver->name);
+    enum err err = driver->available ? driver->available(why) : ERR_OK;
+    if (!err)
+        err = params_check(params, driver->params, owner, why);
+    if (err)
+        return err;
+    struct tool_box *boxes = realloc(set->boxes, (set->box_count + 1) * sizeof *boxes);
+    if (!boxes)
+        return err_no_memory(why);
+    set->boxes = boxes;
+    struct tool_box box = {driver, calloc(1, driver->state_size ? driver->state_size : 1)};
+    const struct tool_config config = {.params = params, .timeout = set->timeout};
+    if (!box.state)
+        return err_no_memory(why);
+    if (driver->open && (err = driver->open(&config, box.state, why))) {
+        free(box.state);
+        return err;
+    }
+    set->boxes[set->box_count++] = box;
+    size_t count = 1;
+    const struct tool_spec *specs = driver->list ? driver->list(box.state, &count) : &driver->spec;
+    for (size_t i = 0; i < count && !err; i++)
+        err = add_tool(set, &specs[i], set->box_count - 1, why);
+    return err;
+}
+
+/* Those of one driver, whose name is before the dot, without it. */
+static enum err params_of(const struct params *all, const char *driver, struct params *out)
+{
+    size_t length = strlen(driver);
+    enum err err = ERR_OK;
+    for (size_t i = 0; all && i < all->count && !err; i++)
+        if (str_starts(all->items[i].key, driver) && all->items[i].key[length] == '.')
+            err = params_set(out, all->items[i].key + length + 1, all->items[i].value);
+    return err;
+}
+
+static enum err open_driver(struct toolset *set, const struct tool_driver *driver,
+                            const struct params *all, struct error *why)
+{
+    struct params params = {0};
+    enum err err = params_of(all, driver->name, &params);
+    err = err ? err_no_memory(why) : open_box(set, driver, &params, why);
+    params_release(&params);
+    return err;
+}
+
+static enum err open_default(struct toolset *set, const struct params *all, struct error *why)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; TOOL_DRIVERS[i] && !err; i++)
+        if (!TOOL_DRIVERS[i]->must_be_named)
+            err = open_driver(set, TOOL_DRIVERS[i], all, why);
+    return err;
+}
+
+static enum err open_named(struct toolset *set, const char *names, const struct params *all,
+                           struct error *why)
+{
+    enum err err = ERR_OK;
+    while (names && !err) {
+        char name[TOOL_NAME_MAX];
+        if (!str_next_item(&names, name, sizeof name))
+            return err_set(why, ERR_USAGE, "tools: expected names separated by commas");
+        long at = registry_find("tool", name_at, name, ERR_USAGE, why);
+        if (at < 0)
+            return ERR_USAGE;
+        for (size_t i = 0; i < set->box_count; i++)
+            if (set->boxes[i].driver == TOOL_DRIVERS[at])
+                return err_set(why, ERR_USAGE, "tool %s given more than once", name);
+        err = open_driver(set, TOOL_DRIVERS[at], all, why);
+    }
+    return err;
+}
+
+/* "files=npx server": a prefix has no spaces, quotes or slashes, which a command with an assignment would have. */
+static enum err open_server(struct toolset *set, const char *given, const struct params *all,
+                            struct error *why)
+{
+    struct params params = {0};
+    char prefix[TOOL_NAME_MAX / 2] = "";
+    size_t length = strspn(given, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+    bool has_prefix = length > 0 && length < sizeof prefix && given[length] == '=';
+    if (has_prefix)
+        str_format(prefix, sizeof prefix, "%.*s_", (int)length, given);
+    enum err err = params_of(all, tool_mcp.name, &params);
+    if (!err)
+        err = params_set(&params, "command", given + (has_prefix ? length + 1 : 0));
+    if (!err && has_prefix)
+        err = params_set(&params, "prefix", prefix);
+    err = err ? err_no_memory(why) : open_box(set, &tool_mcp, &params, why);
+    params_release(&params);
+    return err;
+}
+
+/* Every parameter is of a driver that was opened. */
+static enum err check_owners(const struct toolset *set, const struct params *all, struct error *why)
+{
+    for (size_t i = 0; all && i < all->count; i++) {
+        const char *key = all->items[i].key;
+        size_t length = strcspn(key, ".");
+        bool found = false;
+        for (size_t b = 0; b < set->box_count && key[length]; b++) {
+            const char *name = set->boxes[b].driver->name;
+            found = found || (strlen(name) == length && !strncmp(name, key, length));
+        }
+        if (!found)
+            return err_set(why, ERR_USAGE,
+                           "tool parameter '%.64s': expected TOOL.KEY=VALUE of a tool in use", key);
+    }
+    return ERR_OK;
+}
+
+enum err toolset_open(const struct toolset_options *options, struct toolset *out, struct error *why)
+{
+    *out = (struct toolset){
+        .timeout = options->timeout > 0 ? options->timeout : DEFAULT_TIMEOUT,
+        .output_limit = options->output_limit ? options->output_limit : DEFAULT_OUTPUT,
+    };
+    const char *names = options->names;
+    enum err err = jv_available(why);
+    if (!err && !names)
+        err = open_default(out, options->params, why);
+    else if (!err && strcmp(names, "none") != 0)
+        err = open_named(out, names, options->params, why);
+    for (size_t i = 0; i < options->server_count && !err; i++)
+        err = open_server(out, options->servers[i], options->params, why);
+    if (!err)
+        err = check_owners(out, options->params, why);
+    if (err)
+        toolset_close(out);
+    return err;
+}
+
+void toolset_close(struct toolset *set)
+{
+    for (size_t i = 0; i < set->box_count; i++) {
+        if (set->boxes[i].driver->close)
+            set->boxes[i].driver->close(set->boxes[i].state);
+        free(set->boxes[i].state);
+    }
+    free(set->boxes);
+    free(set->tools);
+    *set = (struct toolset){0};
+}
+
+/* ---- one query ---- */
+
+enum err tool_session_open(const struct toolset *set, const char *directory,
+                           struct tool_session *out, struct error *why)
+{
+    *out = (struct tool_session){.set = set, .workspace = {.fd = -1}};
+    enum err err = ERR_OK;
+    if (!str_copy(out->workspace.path, sizeof out->workspace.path, directory))
+        return err_set(why, ERR_USAGE, "the path of the workspace is too long");
+    out->workspace.fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (out->workspace.fd < 0)
+        return err_set(why, err_from_errno(errno), "cannot open the workspace %s: %s",
+                       plain_text(directory).text, strerror(errno));
+    out->states = calloc(set->box_count + 1, sizeof *out->states);
+    if (!out->states)
+        err = err_no_memory(why);
+    for (size_t i = 0; i < set->box_count && !err; i++)
+        if (set->boxes[i].driver->begin)
+            err = set->boxes[i].driver->begin(set->boxes[i].state, &out->workspace, &out->states[i],
+                                              why);
+    if (err)
+        tool_session_close(out);
+    return err;
+}
+
+void tool_session_close(struct tool_session *session)
+{
+    for (size_t i = 0; session->states && i < session->set->box_count; i++)
+        if (session->states[i])
+            session->set->boxes[i].driver->end(session->set->boxes[i].state, session->states[i]);
+    if (session->set && session->workspace.fd >= 0)
+        close(session->workspace.fd);
+    free(session->states);
+    *session = (struct tool_session){.workspace = {.fd = -1}};
+}
+
+/* The model sees text: bytes of a program are repaired, and a long output is cut at a character. */
+static enum err finish(struct tool_result *out, size_t limit, struct error *why)
+{
+    struct text whole = {0};
+    size_t length = out->output.length;
+    if (length > limit) {
+        out->is_truncated = true;
+        length = limit;
+        while (length > limit - UTF8_BYTES_MAX && length > 0 &&
+               ((unsigned char)out->output.bytes[length] & 0xC0) == 0x80)
+            length--;
+    }
+    text_add_repaired(&whole, text_get(&out->output), length);
+    if (out->is_truncated)
+        text_addf(&whole, "\n[output truncated to %zu bytes]", limit);
+    bool failed = whole.failed || out->output.failed;
+    text_release(&out->output);
+    out->output = whole;
+    return failed ? err_no_memory(why) : ERR_OK;
+}
+
+static const struct tool *find_tool(const struct toolset *set, const char *name,
+                                    struct error *reason)
+{
+    const char *names[NAMES_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        if (!strcmp(set->tools[i].spec.name, name))
+            return &set->tools[i];
+        if (count < NAMES_MAX)
+            names[count++] = set->tools[i].spec.name;
+    }
+    registry_unknown("tool", plain_text(name).text, names, count, ERR_NOT_FOUND, reason);
+    return NULL;
+}
+
+enum err tool_session_call(const struct tool_session *session, const char *name,
+                           const char *arguments, const atomic_bool *cancel,
+                           struct tool_result *out, struct error *why)
+{
+    const struct toolset *set = session->set;
+    struct error reason = {0};
+    struct jv *tree = NULL;
+    *out = (struct tool_result){.cpu_s = UNKNOWN};
+    const struct tool *tool = find_tool(set, name, &reason);
+    if (!tool) {
+        tool_fail(out, "%s", reason.text);
+        return finish(out, set->output_limit, why);
+    }
+    if (!arguments || !*arguments) /* some models send none */
+        arguments = "{}";
+    enum err err = ERR_OK;
+    if (jv_parse(arguments, strlen(arguments), &tree, &reason) != ERR_OK) {
+        tool_fail(out, "the arguments are not valid JSON: %s", reason.text);
+    } else if (!jv_is_object(tree)) {
+        tool_fail(out, "the arguments must be a JSON object");
+    } else {
+        const struct tool_box *box = &set->boxes[tool->box];
+        const struct tool_request call = {
+            .arguments = tree,
+            .workspace = &session->workspace,
+            .session = session->states[tool->box],
+            .timeout = set->timeout,
+            .cancel = cancel,
+            .output_limit = set->output_limit,
+        };
+        err = box->driver->call(box->state, &tool->spec, &call, out, why);
+    }
+    jv_free(tree);
+    return err ? err : finish(out, set->output_limit, why);
+}

@@ -1,0 +1,210 @@
+/* MCP servers: tests/fakes/mcp_server.py, which lists its tools in pages, is slow, crashes and prints what is no
+ * protocol; an http server of Python's that redirects. */
+#include "support/unit.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent_tools/tool.h"
+#include "core/clock.h"
+#include "port/json_read.h"
+#include "port/proc.h"
+#include "port/thread.h"
+
+#define SERVER "python3 " IPW_FIXTURES "/../fakes/mcp_server.py"
+
+struct place {
+    char folder[64];
+    struct toolset set;
+    struct tool_session session;
+};
+
+static enum err python_available(struct error *why)
+{
+    char path[1024];
+    enum err err = jv_available(why);
+    return err ? err
+           : proc_find("python3", path, sizeof path)
+               ? err_set(why, ERR_NOT_FOUND, "python3 is not installed")
+               : ERR_OK;
+}
+
+static enum err try_open(struct place *place, const char *command, double timeout_s,
+                         struct error *why)
+{
+    const char *const servers[] = {command};
+    struct toolset_options options = {
+        .names = "none", .servers = servers, .server_count = 1, .timeout = from_seconds(timeout_s)};
+    return toolset_open(&options, &place->set, why);
+}
+
+static void open_place(struct place *place, const char *command, double timeout_s)
+{
+    struct error why = {0};
+    snprintf(place->folder, sizeof place->folder, "/tmp/ipw mcp-XXXXXX");
+    assert_non_null(mkdtemp(place->folder));
+    enum err err = try_open(place, command, timeout_s, &why);
+    if (err)
+        print_error("%s\n", why.text);
+    assert_int_equal(err, ERR_OK);
+    assert_int_equal(tool_session_open(&place->set, place->folder, &place->session, &why), ERR_OK);
+}
+
+static void close_place(struct place *place)
+{
+    tool_session_close(&place->session);
+    toolset_close(&place->set);
+    rmdir(place->folder);
+}
+
+static struct tool_result call(const struct place *place, const char *tool, const char *arguments)
+{
+    struct tool_result result;
+    struct error why = {0};
+    assert_int_equal(tool_session_call(&place->session, tool, arguments, NULL, &result, &why),
+                     ERR_OK);
+    return result;
+}
+
+static void expect(struct tool_result result, bool is_error, const char *part)
+{
+    if (result.is_error != is_error)
+        print_error("output: %s\n", text_get(&result.output));
+    assert_int_equal(result.is_error, is_error);
+    assert_contains(text_get(&result.output), part);
+    tool_result_release(&result);
+}
+
+static void tools_are_listed_and_called(void **state)
+{
+    (void)state;
+    struct place place;
+    open_place(&place, SERVER " --pages 3", 60);
+    assert_int_equal(place.set.count, 10);
+    expect(call(&place, "add", "{\"a\":2,\"b\":40}"), false, "42");
+    expect(call(&place, "echo", "{\"x\":{\"y\":[1,null]}}"), false, "{\"x\": {\"y\": [1, null]}}");
+    expect(call(&place, "fail", "{}"), true, "it failed");
+    expect(call(&place, "parts", "{}"), false, "one\n[image, not shown]\ntwo");
+    expect(call(&place, "noise", "{}"), false, "quiet");
+    expect(call(&place, "ask", "{}"), false, "asked");
+    struct tool_result result = call(&place, "huge", "{}");
+    assert_true(result.is_truncated);
+    tool_result_release(&result);
+    close_place(&place);
+}
+
+static void names_take_a_prefix(void **state)
+{
+    (void)state;
+    struct place place;
+    open_place(&place, "first=" SERVER, 60);
+    expect(call(&place, "first_add", "{\"a\":1,\"b\":1}"), false, "2");
+    close_place(&place);
+    const char *const twice[] = {SERVER, SERVER};
+    struct toolset_options options = {.names = "none", .servers = twice, .server_count = 2};
+    struct error why = {0};
+    assert_int_equal(toolset_open(&options, &place.set, &why), ERR_USAGE);
+    assert_contains(why.text, "PREFIX=COMMAND");
+}
+
+static void a_server_of_a_query_works_in_its_workspace(void **state)
+{
+    (void)state;
+    struct place place;
+    open_place(&place, SERVER " {workspace}", 60);
+    expect(call(&place, "where", "{}"), false, place.folder); /* with a space in it */
+    close_place(&place);
+}
+
+static void a_crash_fails_the_call_and_the_next_one_works(void **state)
+{
+    (void)state;
+    struct place place;
+    open_place(&place, SERVER, 60);
+    for (int i = 0; i < 3; i++) {
+        expect(call(&place, "crash", "{}"), true, "out of cheese");
+        expect(call(&place, "add", "{\"a\":1,\"b\":2}"), false, "3");
+    }
+    expect(call(&place, "crash", "{}"), true, "ended");
+    expect(call(&place, "add", "{\"a\":1,\"b\":2}"), true, "ended 4 times");
+    close_place(&place);
+}
+
+static void a_slow_call_times_out_and_the_server_lives(void **state)
+{
+    (void)state;
+    struct place place;
+    open_place(&place, SERVER, 2);
+    struct tool_result result = call(&place, "slow", "{}");
+    assert_true(result.timed_out);
+    assert_true(result.is_error);
+    tool_result_release(&result);
+    expect(call(&place, "add", "{\"a\":1,\"b\":2}"), false, "3");
+    close_place(&place);
+}
+
+struct parallel {
+    const struct place *place;
+    struct tool_result result;
+    const char *tool;
+    nanos done;
+};
+
+static void *call_parallel(void *context)
+{
+    struct parallel *parallel = context;
+    parallel->result = call(parallel->place, parallel->tool, "{\"s\":1.5,\"a\":1,\"b\":1}");
+    parallel->done = clock_now();
+    return NULL;
+}
+
+static void calls_are_in_flight_together(void **state)
+{
+    (void)state;
+    struct place place;
+    open_place(&place, SERVER, 60);
+    struct parallel slow = {.place = &place, .tool = "slow"};
+    struct parallel quick = {.place = &place, .tool = "add"};
+    pthread_t threads[2];
+    assert_int_equal(thread_start(&threads[0], call_parallel, &slow), ERR_OK);
+    thread_sleep(200 * NS_PER_MS);
+    assert_int_equal(thread_start(&threads[1], call_parallel, &quick), ERR_OK);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    expect(slow.result, false, "done");
+    expect(quick.result, false, "2");
+    assert_true(quick.done < slow.done);
+    close_place(&place);
+}
+
+static void a_server_that_does_not_start_is_an_error(void **state)
+{
+    (void)state;
+    struct place place;
+    struct error why = {0};
+    assert_int_not_equal(try_open(&place, SERVER " --dead", 60, &why), ERR_OK);
+    assert_contains(why.text, "no configuration");
+    assert_int_not_equal(try_open(&place, "/no/such/server", 60, &why), ERR_OK);
+    assert_contains(why.text, "not found");
+    struct params params = {0};
+    const char *const mute[] = {SERVER " --mute"};
+    assert_int_equal(params_add(&params, "mcp.start_timeout_s=1"), ERR_OK);
+    struct toolset_options options = {
+        .names = "none", .params = &params, .servers = mute, .server_count = 1};
+    assert_int_equal(toolset_open(&options, &place.set, &why), ERR_TIMEOUT);
+    params_release(&params);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tools_are_listed_and_called),
+        cmocka_unit_test(names_take_a_prefix),
+        cmocka_unit_test(a_server_of_a_query_works_in_its_workspace),
+        cmocka_unit_test(a_crash_fails_the_call_and_the_next_one_works),
+        cmocka_unit_test(a_slow_call_times_out_and_the_server_lives),
+        cmocka_unit_test(calls_are_in_flight_together),
+        cmocka_unit_test(a_server_that_does_not_start_is_an_error),
+    };
+    return RUN_TESTS_WITH(python_available, tests);
+}

@@ -1,0 +1,390 @@
+/* The tools that touch files and run programs: what leaves the workspace, takes too long, too much memory or too much
+ * output, opens a socket or stays in the background.  Programs of the machine are the oracle: sh, python3, ls. */
+#include "support/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent_tools/tool.h"
+#include "core/clock.h"
+#include "core/json.h"
+#include "port/json_read.h"
+#include "port/subprocess.h"
+#include "port/thread.h"
+
+struct place {
+    char folder[64]; /* inside it: workspace/ and secret.txt */
+    struct toolset set;
+    struct tool_session session;
+};
+
+static void put_file(const char *path, const char *content)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+    close(fd);
+}
+
+static void open_place(struct place *place, const char *names, double timeout_s)
+{
+    struct error why = {0};
+    char path[128];
+    snprintf(place->folder, sizeof place->folder, "/tmp/ipw-place-XXXXXX");
+    assert_non_null(mkdtemp(place->folder));
+    snprintf(path, sizeof path, "%s/secret.txt", place->folder);
+    put_file(path, "the secret");
+    snprintf(path, sizeof path, "%s/workspace", place->folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    struct params params = {0};
+    if (strstr(names, "shell"))
+        assert_int_equal(params_add(&params, "shell.memory_mb=512"), ERR_OK);
+    struct toolset_options options = {.names = names,
+                                      .params = &params,
+                                      .timeout = from_seconds(timeout_s),
+                                      .output_limit = 2000};
+    enum err err = toolset_open(&options, &place->set, &why);
+    if (err)
+        print_error("%s\n", why.text);
+    assert_int_equal(err, ERR_OK);
+    params_release(&params);
+    assert_int_equal(tool_session_open(&place->set, path, &place->session, &why), ERR_OK);
+}
+
+static void close_place(struct place *place)
+{
+    tool_session_close(&place->session);
+    toolset_close(&place->set);
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", place->folder);
+    const char *const argv[] = {"/bin/sh", "-c", command, NULL};
+    struct text output = {0};
+    struct subprocess_result result;
+    assert_int_equal(subprocess_run(&(struct subprocess_options){.argv = argv, .directory = -1},
+                                    &(struct subprocess_run){0}, &output, &result, NULL),
+                     ERR_OK);
+    text_release(&output);
+}
+
+/* Calls a tool with one or two string arguments. */
+static struct tool_result call(struct place *place, const char *tool, const char *key,
+                               const char *value, const char *key2, const char *value2)
+{
+    struct text arguments = {0};
+    struct json json;
+    struct tool_result result;
+    struct error why = {0};
+    json_init(&json, &arguments, false);
+    json_object(&json, NULL);
+    json_string(&json, key, value);
+    if (key2)
+        json_string(&json, key2, value2);
+    json_object_end(&json);
+    assert_int_equal(
+        tool_session_call(&place->session, tool, text_get(&arguments), NULL, &result, &why),
+        ERR_OK);
+    text_release(&arguments);
+    return result;
+}
+
+static struct tool_result shell(struct place *place, const char *command)
+{
+    return call(place, "shell", "command", command, NULL, NULL);
+}
+
+static void expect(struct tool_result result, bool is_error, const char *part)
+{
+    if (result.is_error != is_error)
+        print_error("output: %s\n", text_get(&result.output));
+    assert_int_equal(result.is_error, is_error);
+    assert_contains(text_get(&result.output), part);
+    tool_result_release(&result);
+}
+
+/* ---- files ---- */
+
+static void files_are_written_and_read(void **state)
+{
+    (void)state;
+    struct place place;
+    open_place(&place, "file_read,file_write", 10);
+    expect(call(&place, "file_write", "path", "a/b/c.txt", "content", "h\xC3\xA4llo\n"), false,
+           "Wrote 7 bytes");
+    expect(call(&place, "file_read", "path", "a//./b/c.txt", NULL, NULL), false, "h\xC3\xA4llo\n");
+    expect(call(&place, "file_write", "path", "a/b/c.txt", "content", "new"), false, "Wrote 3");
+    struct tool_result result = call(&place, "file_read", "path", "a/b/c.txt", NULL, NULL);
+    assert_string_equal(text_get(&result.output), "new");
+    tool_result_release(&result);
+    expect(call(&place, "file_read", "path", ".", NULL, NULL), false, "a/\n");
+    expect(call(&place, "file_read", "path", "a/b", NULL, NULL), false, "c.txt\n");
+    expect(call(&place, "file_read", "path", "missing", NULL, NULL), true, "No such file");
+    expect(call(&place, "file_write", "path", "a/b/c.txt/d", "content", "x"), true,
+           "Not a directory");
+    expect(call(&place, "file_write", "path", "a", "content", "x"), true, "directory");
+    close_place(&place);
+}
+
+static void no_path_leaves_the_workspace(void **state)
+{
+    (void)state;
+    struct place place;
+    char link[128], target[128];
+    open_place(&place, "file_read,file_write", 10);
+    snprintf(target, sizeof target, "%s/secret.txt", place.folder);
+    snprintf(link, sizeof link, "%s/workspace/link", place.folder);
+    assert_int_equal(symlink(target, link), 0);
+    snprintf(link, sizeof link, "%s/workspace/up", place.folder);
+    assert_int_equal(symlink(place.folder, link), 0);
+    snprintf(link, sizeof link, "%s/workspace/dangling", place.folder);
+    assert_int_equal(symlink("../made.txt", link), 0);
+    static const char *const PATHS[] = {
+        "../secret.txt",    "a/../../secret.txt", "..",           "./..",          "a/..",
+        "workspace/../../", "/etc/passwd",        "link",         "up/secret.txt", "up",
+        "dangling",         "~/secret.txt",       "//etc/passwd",
+    };
+    for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++) {
+        struct tool_result result = call(&place, "file_read", "path", PATHS[i], NULL, NULL);
+        if (!result.is_error || strstr(text_get(&result.output), "the secret"))
+            print_error("%s was read: %s\n", PATHS[i], text_get(&result.output));
+        assert_true(result.is_error);
+        tool_result_release(&result);
+        result = call(&place, "file_write", "path", PATHS[i], "content", "changed");
+        if (!result.is_error)
+            print_error("%s was written\n", PATHS[i]);
+        assert_true(result.is_error);
+        tool_result_release(&result);
+    }
+    char content[32] = "";
+    int fd = open(target, O_RDONLY);
+    assert_true(read(fd, content, sizeof content - 1) > 0);
+    close(fd);
+    assert_string_equal(content, "the secret");
+    snprintf(link, sizeof link, "%s/made.txt", place.folder);
+    assert_int_equal(access(link, F_OK), -1);
+    close_place(&place);
+}
+
+static void a_pipe_is_no_file_and_long_files_are_cut(void **state)
+{
+    (void)state;
+    struct place place;
+    char path[128], content[5001];
+    open_place(&place, "file_read,file_write", 10);
+    snprintf(path, sizeof path, "%s/workspace/pipe", place.folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    expect(call(&place, "file_read", "path", "pipe", NULL, NULL), true, "not a file");
+    struct tool_result result = call(&place, "file_write", "path", "pipe", "content", "x");
+    assert_true(result.is_error); /* and did not wait for a reader */
+    tool_result_release(&result);
+    memset(content, 'y', sizeof content - 1);
+    content[sizeof content - 1] = '\0';
+    expect(call(&place, "file_write", "path", "long", "content", content), false, "5000 bytes");
+    result = call(&place, "file_read", "path", "long", NULL, NULL);
+    assert_true(result.is_truncated);
+    assert_true(result.output.length < 2100);
+    assert_contains(text_get(&result.output), "truncated to 2000 bytes");
+    tool_result_release(&result);
+    close_place(&place);
+}
+
+/* ---- programs ---- */
+
+static void commands_run_in_the_workspace(void **state)
+{
+    (void)state;
+    struct place place;
+    char path[128];
+    SKIP_WITHOUT(subprocess_can_confine);
+    open_place(&place, "shell", 20);
+    snprintf(path, sizeof path, "%s/workspace\n", place.folder);
+    expect(shell(&place, "pwd"), false, path);
+    expect(shell(&place, "echo out; echo err >&2"), false, "err");
+    expect(shell(&place, "exit 3"), true, "[exit code 3]");
+    expect(shell(&place, "true"), false, "(no output)");
+    expect(shell(&place, "cat"), false, "(no output)"); /* its input is empty, not ours */
+    struct tool_result result = shell(&place, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done");
+    assert_false(result.is_error);
+    assert_true(result.cpu_s > 0);
+    tool_result_release(&result);
+    close_place(&place);
+}
+
+static void keys_of_our_environment_are_not_theirs(void **state)
+{
+    (void)state;
+    struct place place;
+    SKIP_WITHOUT(subprocess_can_confine);
+    setenv("OPENAI_API_KEY", "sk-secret", 1);
+    open_place(&place, "shell", 20);
+    struct tool_result result = shell(&place, "env");
+    assert_null(strstr(text_get(&result.output), "sk-secret"));
+    assert_contains(text_get(&result.output), "PATH=");
+    tool_result_release(&result);
+    close_place(&place);
+    unsetenv("OPENAI_API_KEY");
+}
+
+static void output_is_limited_and_repaired(void **state)
+{
+    (void)state;
+    struct place place;
+    SKIP_WITHOUT(subprocess_can_confine);
+    open_place(&place, "shell", 20);
+    struct tool_result result = shell(&place, "yes | head -c 3000000");
+    assert_true(result.is_truncated);
+    assert_true(result.output.length < 2100);
+    tool_result_release(&result);
+    expect(shell(&place, "printf 'a\\377b'"), false,
+           "a\xEF\xBF\xBD"
+           "b");
+    close_place(&place);
+}
+
+static void a_slow_command_is_killed_with_its_children(void **state)
+{
+    (void)state;
+    struct place place;
+    char path[128], number[32] = "";
+    SKIP_WITHOUT(subprocess_can_confine);
+    open_place(&place, "shell", 1);
+    nanos start = clock_now();
+    struct tool_result result = shell(&place, "sleep 300 & echo $! > pid; sleep 300");
+    assert_true(result.timed_out);
+    assert_true(result.is_error);
+    assert_contains(text_get(&result.output), "timed out");
+    assert_true(clock_now() - start < 60 * NS_PER_S);
+    tool_result_release(&result);
+    snprintf(path, sizeof path, "%s/workspace/pid", place.folder);
+    int fd = open(path, O_RDONLY);
+    assert_true(read(fd, number, sizeof number - 1) > 0);
+    close(fd);
+    pid_t pid = (pid_t)strtol(number, NULL, 10);
+    for (int i = 0; i < 500 && kill(pid, 0) == 0; i++)
+        thread_sleep(20 * NS_PER_MS); /* until init has seen its end */
+    assert_int_equal(kill(pid, 0), -1);
+    close_place(&place);
+}
+
+static void nothing_stays_in_the_background(void **state)
+{
+    (void)state;
+    struct place place;
+    char path[128];
+    SKIP_WITHOUT(subprocess_can_confine);
+    open_place(&place, "shell", 30);
+    nanos start = clock_now();
+    expect(shell(&place, "(sleep 1; touch late) & setsid sh -c 'sleep 1; touch later' & echo ok"),
+           false, "ok");
+    assert_true(clock_now() - start < 20 * NS_PER_S); /* not until they end */
+    thread_sleep(1500 * NS_PER_MS);
+    snprintf(path, sizeof path, "%s/workspace/late", place.folder);
+    assert_int_equal(access(path, F_OK), -1);
+    snprintf(path, sizeof path, "%s/workspace/later", place.folder);
+    assert_int_equal(access(path, F_OK), -1);
+    close_place(&place);
+}
+
+static void sockets_are_refused(void **state)
+{
+    (void)state;
+    struct place place;
+    struct error why = {0};
+    SKIP_WITHOUT(subprocess_can_confine);
+    for (size_t i = 0; TOOL_DRIVERS[i]; i++)
+        if (!strcmp(TOOL_DRIVERS[i]->name, "python") && TOOL_DRIVERS[i]->available(&why))
+            SKIP("%s", why.text);
+    open_place(&place, "python,shell", 60);
+    expect(call(&place, "python", "code", "print(6 * 7)", NULL, NULL), false, "42");
+    expect(call(&place, "python", "code",
+                "import socket\n"
+                "for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):\n"
+                "    try:\n"
+                "        socket.socket(family)\n"
+                "        print('opened', family)\n"
+                "    except PermissionError:\n"
+                "        print('refused')\n",
+                NULL, NULL),
+           false, "refused\nrefused\nrefused");
+    /* What a program starts is held to the same. */
+    expect(shell(&place, "python3 -c 'import socket; socket.socket()' 2>&1 | tail -1"), false,
+           "PermissionError");
+    expect(call(&place, "python", "code", "import os; os.setsid()", NULL, NULL), true,
+           "PermissionError");
+    expect(call(&place, "python", "code", "1/0", NULL, NULL), true, "ZeroDivisionError");
+    close_place(&place);
+}
+
+static void memory_is_limited(void **state)
+{
+    (void)state;
+    struct place place;
+    SKIP_WITHOUT(subprocess_can_confine);
+    open_place(&place, "shell", 60);
+    struct tool_result result =
+        shell(&place, "python3 -c 'x = bytearray(700 << 20); print(len(x))' 2>&1");
+    assert_null(strstr(text_get(&result.output), "734003200"));
+    tool_result_release(&result);
+    result = shell(&place, "head -c 100000000 /dev/zero > big");
+    assert_true(result.is_error); /* beyond the largest file */
+    tool_result_release(&result);
+    close_place(&place);
+}
+
+static void a_canceled_call_is_no_result(void **state)
+{
+    (void)state;
+    struct place place;
+    struct tool_result result;
+    struct error why = {0};
+    atomic_bool cancel = true;
+    SKIP_WITHOUT(subprocess_can_confine);
+    open_place(&place, "shell", 60);
+    assert_int_equal(tool_session_call(&place.session, "shell", "{\"command\":\"sleep 50\"}",
+                                       &cancel, &result, &why),
+                     ERR_INTERRUPTED);
+    tool_result_release(&result);
+    close_place(&place);
+}
+
+static void an_unknown_tool_is_told_to_the_model(void **state)
+{
+    (void)state;
+    struct place place;
+    open_place(&place, "file_read,null", 10);
+    expect(call(&place, "file_raed", "path", "x", NULL, NULL), true, "did you mean 'file_read'");
+    close_place(&place);
+    struct toolset set;
+    struct error why = {0};
+    assert_int_equal(toolset_open(&(struct toolset_options){.names = "calculater"}, &set, &why),
+                     ERR_USAGE);
+    assert_contains(why.text, "did you mean 'calculator'");
+    assert_int_equal(toolset_open(&(struct toolset_options){.names = "think,think"}, &set, &why),
+                     ERR_USAGE);
+    assert_int_equal(toolset_open(&(struct toolset_options){.names = "http_get"}, &set, &why),
+                     ERR_USAGE);
+    assert_contains(why.text, "http_get.allow");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_are_written_and_read),
+        cmocka_unit_test(no_path_leaves_the_workspace),
+        cmocka_unit_test(a_pipe_is_no_file_and_long_files_are_cut),
+        cmocka_unit_test(commands_run_in_the_workspace),
+        cmocka_unit_test(keys_of_our_environment_are_not_theirs),
+        cmocka_unit_test(output_is_limited_and_repaired),
+        cmocka_unit_test(a_slow_command_is_killed_with_its_children),
+        cmocka_unit_test(nothing_stays_in_the_background),
+        cmocka_unit_test(sockets_are_refused),
+        cmocka_unit_test(memory_is_limited),
+        cmocka_unit_test(a_canceled_call_is_no_result),
+        cmocka_unit_test(an_unknown_tool_is_told_to_the_model),
+    };
+    return RUN_TESTS_WITH(jv_available, tests);
+}
