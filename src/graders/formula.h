@@ -34,6 +34,7 @@ enum math_sign {
     SIGN_ELEMENT = 'E',
     SIGN_UNION = 'U',
     SIGN_INTERSECTION = 'I',
+    SIGN_DIFFERENCE = 'D', /* of sets */
     SIGN_DEGREE = 'o',
     SIGN_ROW = 'R', /* the end of a row of a matrix */
 };

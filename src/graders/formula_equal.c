@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "graders/formula_parts.h"
 
@@ -143,6 +144,25 @@ static bool same_words(struct part a, struct part b)
            strcmp(x, y) == 0;
 }
 
+/* \text{C, A, B} */
+static bool is_text(struct part part)
+{
+    return part.count == 1 && part.at[0].kind == MATH_TEXT;
+}
+
+/* The expected digits with their base, which the answer may leave out; 10 may be left out of both. */
+static bool same_digits(struct part expected, struct part answer)
+{
+    struct digits a, b;
+    char x[LETTERS_MAX], y[LETTERS_MAX];
+    if (!part_digits(expected, &a) || !part_digits(answer, &b) ||
+        !(a.base ? a.base == b.base || !b.base : b.base == 10))
+        return false;
+    struct math_token first = {.text = a.text}, second = {.text = b.text};
+    return part_letters((struct part){&first, 1}, x) &&
+           part_letters((struct part){&second, 1}, y) && strcmp(x, y) == 0;
+}
+
 static bool is_empty_set(struct part part)
 {
     return (part.count == 1 && part.at[0].kind == MATH_NAME &&
@@ -205,11 +225,91 @@ static bool same_relations(struct comparison *with, struct part a, struct part b
     return equations && proportional(&first, &second);
 }
 
-static bool same_matrices(struct comparison *with, struct part a, struct part b)
+/* A matrix, and the factor before it; that of "M" has no tokens. */
+struct matrix {
+    struct part factor;
+    struct parts cells;
+};
+
+static bool read_matrix(struct part part, struct matrix *out)
 {
-    struct parts first, second;
-    return part_split(part_inside(a), PART_CELLS, &first) &&
-           part_split(part_inside(b), PART_CELLS, &second) && same_in_order(with, &first, &second);
+    char closing;
+    for (size_t i = 0; i < part.count; i++)
+        if (part.at[i].kind == MATH_OPEN && part.at[i].sign == 'X') {
+            struct part cells = {part.at + i, part.count - i};
+            out->factor = (struct part){part.at, i};
+            return part_brackets(cells, &closing) == 'X' &&
+                   part_split(part_inside(cells), PART_CELLS, &out->cells);
+        }
+    return false;
+}
+
+enum { PRODUCT_MAX = 64 };
+
+/* The product of the factor and a cell, as tokens in `out`; no tokens when it is too long. */
+static struct part scaled(const struct part *factor, struct part cell,
+                          struct math_token out[PRODUCT_MAX])
+{
+    size_t count = 0;
+    if (!factor->count)
+        return cell;
+    if (factor->count + cell.count + 5 > PRODUCT_MAX)
+        return (struct part){out, 0};
+    out[count++] = (struct math_token){.kind = MATH_OPEN, .sign = '('};
+    for (size_t i = 0; i < cell.count; i++)
+        out[count++] = cell.at[i];
+    out[count++] = (struct math_token){.kind = MATH_CLOSE, .sign = '('};
+    out[count++] = (struct math_token){.kind = MATH_SIGN, .sign = '*'};
+    for (size_t i = 0; i < factor->count; i++)
+        out[count++] = factor->at[i];
+    const struct math_token *last = &factor->at[factor->count - 1];
+    if (factor->count == 1 && part_is_sign(last, '-')) /* that of -M */
+        out[count++] = (struct math_token){.kind = MATH_NUMBER, .value = 1};
+    else if (part_is_sign(last, '*'))
+        count--;
+    return (struct part){out, count};
+}
+
+static bool same_matrices(struct comparison *with, const struct matrix *a, const struct matrix *b)
+{
+    struct math_token x[PRODUCT_MAX], y[PRODUCT_MAX];
+    bool equal = a->cells.count == b->cells.count;
+    for (size_t i = 0; i < a->cells.count && equal; i++)
+        equal = a->cells.signs[i] == b->cells.signs[i] &&
+                same(with, scaled(&a->factor, a->cells.items[i], x),
+                     scaled(&b->factor, b->cells.items[i], y));
+    return equal;
+}
+
+/* The cells of [[1, 2], [3, 4]], and of (1, 2), which is a row or a column as `sign` says. */
+static bool read_rows(struct part part, char sign, struct parts *out)
+{
+    struct part_list rows, row;
+    out->count = 0;
+    if (!part_list_read(part, &rows) || rows.open == 'S' || !rows.open)
+        return false;
+    for (size_t i = 0; i < rows.parts.count; i++) {
+        if (!part_list_read(rows.parts.items[i], &row))
+            row.parts = (struct parts){.items = {rows.parts.items[i]}, .count = 1};
+        for (size_t k = 0; k < row.parts.count; k++) {
+            if (out->count == PARTS_MAX)
+                return false;
+            out->signs[out->count] = !out->count ? '\0' : k ? '&' : sign;
+            out->items[out->count++] = row.parts.items[k];
+        }
+    }
+    return true;
+}
+
+static bool same_rows(struct comparison *with, const struct matrix *matrix, struct part other)
+{
+    struct parts cells;
+    char sign = SIGN_ROW;
+    if (matrix->factor.count)
+        return false;
+    if (matrix->cells.count > 1 && !memchr(matrix->cells.signs, SIGN_ROW, matrix->cells.count))
+        sign = '&';
+    return read_rows(other, sign, &cells) && same_in_order(with, &matrix->cells, &cells);
 }
 
 /* (-2, 1) and "x = -2, y = 1" */
@@ -251,10 +351,13 @@ static bool same_compound(struct comparison *with, struct part a, struct part b,
 {
     struct part_list a_list, b_list;
     struct parts a_union, b_union;
-    char ignored;
+    struct matrix x, y;
     *compound = true;
-    if (part_brackets(a, &ignored) == 'X' && part_brackets(b, &ignored) == 'X')
-        return same_matrices(with, a, b);
+    bool matrix = read_matrix(a, &x);
+    if (read_matrix(b, &y))
+        return matrix ? same_matrices(with, &x, &y) : same_rows(with, &y, a);
+    if (matrix)
+        return same_rows(with, &x, b);
     if (part_same_regions(a, b))
         return true;
     if (part_split(a, PART_UNIONS, &a_union) && part_split(b, PART_UNIONS, &b_union) &&
@@ -275,7 +378,7 @@ static bool same_expression(struct comparison *with, struct part a, struct part 
     if (same_alternatives(with, a, b) || same_alternatives(with, b, a))
         return true;
     a = part_strip_suffix(part_strip_sides(a), &a_suffix);
-    b = part_strip_suffix(part_strip_sides(b), &b_suffix);
+    b = part_strip_suffix(part_strip_sides(part_strip_condition(b)), &b_suffix);
     if (part_has_relation(a) != part_has_relation(b)) {
         a = part_strip_suffix(part_strip_lhs(a, true), &a_suffix);
         b = part_strip_suffix(part_strip_lhs(b, false), &b_suffix);
@@ -284,10 +387,12 @@ static bool same_expression(struct comparison *with, struct part a, struct part 
         return false;
     if (same_tokens(a, b) || (is_empty_set(a) && is_empty_set(b)))
         return true;
+    if (same_digits(a, b))
+        return true;
     bool compound;
     bool equal = same_compound(with, a, b, &compound);
     if (compound)
-        return equal;
+        return equal || ((is_text(a) || is_text(b)) && same_words(a, b));
     return same_value(with, a, &a_suffix, b, &b_suffix) || same_words(a, b);
 }
 

@@ -224,6 +224,55 @@ struct part part_strip_suffix(struct part part, struct suffix *suffix)
     }
 }
 
+/* ---- numbers with a base ---- */
+
+/* The base that "_2", "_{\\text{two}}", "in base 2" or "(base 2)" names; 0 when it is something else. */
+static unsigned base_of(struct part part)
+{
+    static const char *const NAMES[] = {"two",   "three", "four", "five", "six",
+                                        "seven", "eight", "nine", "ten"};
+    char closing;
+    bool index = part.count && part_is_sign(&part.at[0], '_');
+    if (index)
+        part = (struct part){part.at + 1, part.count - 1};
+    if (part_brackets(part, &closing) && (closing == '{' || closing == '('))
+        part = part_inside(part);
+    bool words = part.count > 1 && part_is_word(&part.at[0], "in");
+    part = (struct part){part.at + words, part.count - words};
+    bool base = part.count == 2 && part_is_word(&part.at[0], "base");
+    part = (struct part){part.at + base, part.count - base};
+    if (part.count != 1 || !(index || base))
+        return 0;
+    for (unsigned i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (part_is_word(part.at, NAMES[i]))
+            return i + 2;
+    return part.at->kind == MATH_NUMBER && part.at->value >= 2 && part.at->value <= 36
+               ? (unsigned)part.at->value
+               : 0;
+}
+
+bool part_digits(struct part part, struct digits *out)
+{
+    size_t count = 0;
+    while (count < part.count &&
+           (part.at[count].kind == MATH_NUMBER || part.at[count].kind == MATH_NAME ||
+            part.at[count].kind == MATH_TEXT) &&
+           (count == 0 || slice_end(part.at[count - 1].text) == part.at[count].text.start))
+        count++;
+    if (!count)
+        return false;
+    *out = (struct digits){
+        .text = slice_between(part.at[0].text.start, slice_end(part.at[count - 1].text))};
+    for (size_t i = 0; i < out->text.length; i++)
+        if (!isalnum((unsigned char)out->text.start[i]))
+            return false;
+    if (count < part.count)
+        out->base = base_of((struct part){part.at + count, part.count - count});
+    return count == part.count || out->base;
+}
+
+/* ---- sides ---- */
+
 /* The right side of "x = 5", "(x, y) = (1, 2)" and "6/8 = 3/4"; used when the other expression is not an
  * equation. */
 struct part part_strip_lhs(struct part part, bool expected)
@@ -242,7 +291,20 @@ struct part part_strip_lhs(struct part part, bool expected)
     struct parts terms;
     bool named = first.count <= 12 && (first.at[0].kind != MATH_NUMBER) &&
                  (!expected || (part_split(first, "+-*/", &terms) && terms.count == 1));
-    return (number && !expected) || sides.count > 2 || named ? last : part;
+    char ignored;
+    struct digits digits;
+    bool result = number || part_digits(last, &digits) || part_brackets(last, &ignored) == 'X';
+    return (result && !expected) || sides.count > 2 || named ? last : part;
+}
+
+/* 3.46, perhaps with a unit */
+static bool is_decimal(struct part part)
+{
+    struct suffix ignored = {0};
+    part = part_strip_suffix(part, &ignored);
+    double complex value;
+    bool variables;
+    return formula_value(part.at, part.count, 0, &value, &variables) && !variables;
 }
 
 /* S of "x \in S"; of "5/12 \approx 0.42" the exact side, of "x \approx 3" the right one. */
@@ -251,9 +313,11 @@ struct part part_strip_sides(struct part part)
     struct parts sides;
     if (part_split(part, "E", &sides) && sides.count == 2 && sides.items[0].count == 1)
         part = sides.items[1];
-    if (part_split(part, "~", &sides) && sides.count == 2)
-        part = sides.items[sides.items[0].count == 1 && sides.items[0].at[0].kind == MATH_NAME];
-    return part;
+    if (!part_split(part, "~", &sides) || sides.count < 2 || !is_decimal(sides.items[1]))
+        return part;
+    struct part first = sides.items[0];
+    bool named = first.count == 1 && first.at[0].kind == MATH_NAME;
+    return sides.items[named];
 }
 
 bool part_has_relation(struct part part)
@@ -269,4 +333,101 @@ char part_flipped(char sign)
     if (!at)
         return sign;
     return TO[at - FROM];
+}
+
+/* ---- conditions ---- */
+
+/* Is the name one of the variables of the expression? */
+static bool has_name(struct part part, struct slice name)
+{
+    for (size_t i = 0; i < part.count; i++)
+        if (part.at[i].kind == MATH_NAME && slice_equal(part.at[i].text, name))
+            return true;
+    return false;
+}
+
+/* "where", "for all" */
+static bool leads_condition(const struct math_token *token)
+{
+    static const char *const WORDS[] = {"for",  "with", "where", "provided", "when", "if",
+                                        "and",  "that", "such",  "every",    "any",  "all",
+                                        "only", "on",   "as",    "long",     "given"};
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+        if (part_is_word(token, WORDS[i]))
+            return true;
+    return false;
+}
+
+/* "x ≠ 2", "k ∈ Z", of a variable of the expression */
+static bool is_bound_of(struct part condition, struct part expression)
+{
+    struct parts sides;
+    if (!part_split(condition, "<>LGNE", &sides) || sides.count < 2 || sides.count > 3)
+        return false;
+    struct part left = sides.items[sides.count - 2];
+    return left.at[0].kind == MATH_NAME && (left.count == 1 || left.at[1].kind == MATH_OPEN) &&
+           has_name(expression, left.at[0].text);
+}
+
+/* "C is a constant", "every integer n" */
+static bool is_kind_of(struct part condition, struct part expression)
+{
+    static const char *const KINDS[] = {"integer", "integers", "constant",  "constants",
+                                        "real",    "natural",  "arbitrary", "number"};
+    bool kind = false, named = false;
+    for (size_t i = 0; i < condition.count; i++) {
+        const struct math_token *token = &condition.at[i];
+        if (token->kind != MATH_TEXT && token->kind != MATH_NAME)
+            return false;
+        named = named || (token->kind == MATH_NAME && has_name(expression, token->text));
+        for (size_t k = 0; k < sizeof KINDS / sizeof *KINDS; k++)
+            kind = kind || part_is_word(token, KINDS[k]);
+    }
+    return kind && named;
+}
+
+/* Are all parts of the text conditions: "x ≠ 2", "where x ≠ 2, 3"? */
+static bool are_conditions(struct part text, struct part expression)
+{
+    struct parts list;
+    char closing;
+    if (text.count && part_is_sign(&text.at[text.count - 1], '.'))
+        text.count--;
+    if (part_brackets(text, &closing) == '(')
+        text = part_inside(text);
+    if (!part_split(text, PART_LIST, &list) || !list.count)
+        return false;
+    for (size_t i = 0; i < list.count; i++) {
+        struct part item = list.items[i];
+        while (item.count > 1 && leads_condition(item.at))
+            item = (struct part){item.at + 1, item.count - 1};
+        bool more = i && item.count == 1 && item.at[0].kind == MATH_NUMBER; /* "x ≠ 2, 3" */
+        if (!more && !is_bound_of(item, expression) && !is_kind_of(item, expression))
+            return false;
+    }
+    return true;
+}
+
+struct part part_strip_condition(struct part part)
+{
+    int depth = 0;
+    struct parts sides;
+    for (size_t i = 0; i + 1 < part.count; i++) {
+        const struct math_token *token = &part.at[i];
+        struct part kept = {part.at, i}, rest = {part.at + i, part.count - i};
+        bool comma = part_is_sign(token, ',') || part_is_sign(token, ';');
+        bool mod = depth <= 1 && (part_is_word(token, "mod") ||
+                                  (token->kind == MATH_NAME && slice_is(token->text, "mod")));
+        bool bracket = depth == 0 && token->kind == MATH_OPEN && token->sign == '(';
+        if (mod && i > (size_t)depth) /* "4 (mod 5)" */
+            return (struct part){part.at, i - (size_t)depth};
+        if (depth == 0 && comma)
+            rest = (struct part){rest.at + 1, rest.count - 1};
+        if (i && ((depth == 0 && (comma || leads_condition(token))) || bracket) &&
+            !(part_split(kept, "<>LGN", &sides) && sides.count > 1) && are_conditions(rest, kept))
+            return kept;
+        depth += token->kind == MATH_OPEN;
+        depth -= token->kind == MATH_CLOSE;
+    }
+    return part;
 }

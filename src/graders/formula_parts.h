@@ -78,6 +78,17 @@ struct part part_strip_lhs(struct part part, bool expected);
 /* S of "x \in S"; of "5/12 \approx 0.42" the exact side, of "x \approx 3" the right one. */
 struct part part_strip_sides(struct part part);
 
+/* An expression without the conditions after it: "x + 2, x ≠ 2", "2n + 1 for every integer n", "4 (mod 5)". */
+struct part part_strip_condition(struct part part);
+
+/* A number as its digits: 11011, 11011_2, 2A_{16}, "11011 in base 2". */
+struct digits {
+    struct slice text;
+    unsigned base; /* 0: not given */
+};
+
+bool part_digits(struct part part, struct digits *out);
+
 /* ---- sets of real numbers: formula_region.c ---- */
 
 /* The same set of numbers, at least one of them not only brackets: (1, 2) may be a point. */

@@ -127,21 +127,49 @@ static bool read_inequality(struct part part, unsigned point, struct region *out
                         less ? second_closed : first_closed);
 }
 
-/* "all real numbers", and those "except 2" */
+/* All numbers but those of the list. */
+static bool read_complement(const struct parts *missing, unsigned point, struct region *out)
+{
+    double low = -INFINITY;
+    for (size_t n = 0; n <= missing->count; n++) {
+        double next = INFINITY; /* the smallest one above */
+        for (size_t i = 0; i < missing->count; i++) {
+            double bound = bound_at(missing->items[i], point);
+            if (isnan(bound))
+                return false;
+            next = bound > low && bound < next ? bound : next;
+        }
+        if (!add_interval(out, low, false, next, false))
+            return false;
+        if (!isfinite(next))
+            return true;
+        low = next;
+    }
+    return false;
+}
+
+/* "all real numbers", those "except 2", and \mathbb{R} \setminus \{2\} */
 static bool read_reals(struct part part, unsigned point, struct region *out)
 {
     size_t words = 0;
+    struct part_list set;
+    struct parts missing;
     while (words < part.count && part.at[words].kind == MATH_TEXT)
         words++;
-    bool except = words && part_is_word(&part.at[words - 1], "except");
-    struct part named = {part.at, words - except};
+    bool except = words && part_is_word(&part.at[words - 1], "except"),
+         minus = words < part.count && part_is_sign(&part.at[words], SIGN_DIFFERENCE);
+    struct part named = {part.at, words - except},
+                rest = {part.at + words + minus, part.count - words - minus};
     if (!words || !(part_words_are(named, "allrealnumbers") || part_words_are(named, "r") ||
                     part_words_are(named, "allreals")))
         return false;
     out->relation = true;
+    if (minus)
+        return part_list_read(rest, &set) && set.open == 'S' &&
+               read_complement(&set.parts, point, out);
     if (except)
-        return read_distance(bound_at((struct part){part.at + words, part.count - words}, point),
-                             '>', 0, out);
+        return part_split(rest, PART_LIST, &missing) && missing.count &&
+               read_complement(&missing, point, out);
     return words == part.count && add_interval(out, -INFINITY, false, INFINITY, false);
 }
 

@@ -84,7 +84,9 @@ static double complex variable(struct parser *parser, uint64_t hash)
     bool group = is_kind(parser, MATH_OPEN) && parser->at->sign == '{';
     parser->at += group;
     while (parser->at < parser->end && parser->at->kind != MATH_CLOSE) {
-        hash = mix(hash, parser->at++->text);
+        const struct math_token *index = parser->at++;
+        struct slice value = {(const char *)&index->value, sizeof index->value};
+        hash = mix(hash, index->kind == MATH_NUMBER ? value : index->text); /* 10 is also ₁₀ */
         if (!group)
             break;
     }
@@ -159,9 +161,12 @@ static double complex square_root(struct parser *parser)
     return root(parser, operand(parser), degree);
 }
 
-static double factorial(double n)
+/* That of a variable, which has no whole value here, is the gamma function. */
+static double factorial(const struct parser *parser, double n)
 {
-    return n >= 0 && n == floor(n) && n <= 170 ? round(tgamma(n + 1)) : NAN;
+    if (!(n >= 0 && n <= 170) || (n != floor(n) && !parser->variables))
+        return NAN;
+    return n == floor(n) ? round(tgamma(n + 1)) : tgamma(n + 1);
 }
 
 /* ---- functions ---- */
@@ -234,8 +239,10 @@ static double complex call(struct parser *parser, const struct function *functio
 
 /* ---- names ---- */
 
-static double choose(double n, double k)
+static double choose(const struct parser *parser, double n, double k)
 {
+    if (parser->variables && n >= 0 && k >= 0)
+        return factorial(parser, n) / (factorial(parser, k) * tgamma(n - k + 1));
     if (!(n >= k && k >= 0 && n <= 1000 && n == floor(n) && k == floor(k)))
         return NAN;
     double ways = 1;
@@ -264,7 +271,7 @@ static double complex named(struct parser *parser)
     if (fraction || is_name(parser, "binom")) {
         parser->at++;
         double complex upper = operand(parser), lower = operand(parser);
-        return fraction ? upper / lower : choose(creal(upper), creal(lower));
+        return fraction ? upper / lower : choose(parser, creal(upper), creal(lower));
     }
     bool indexed = parser->at + 1 < parser->end && parser->at[1].kind == MATH_SIGN &&
                    parser->at[1].sign == '_';
@@ -335,7 +342,7 @@ static double complex atom(struct parser *parser)
     parser->depth--;
     for (;;) {
         if (take_sign(parser, '!'))
-            value = factorial(creal(value));
+            value = factorial(parser, creal(value));
         else if (take_sign(parser, '%'))
             value /= 100;
         else if (take_sign(parser, SIGN_DEGREE))
