@@ -181,13 +181,18 @@ static bool is_short_word(struct slice run)
     return strstr(WORDS, padded) != NULL;
 }
 
-/* "22 over 7", "3 to 2" */
-static bool joins_numbers(const struct lexer *lexer, struct slice run)
+/* "22 over 7", "7 out of 10", "3 to 2" */
+static bool joins_numbers(struct lexer *lexer, struct slice run)
 {
     const struct formula *out = lexer->out;
-    return (slice_is(run, "over") || slice_is(run, "to")) && out->count &&
-           out->items[out->count - 1].kind == MATH_NUMBER && peek(lexer, 0) == ' ' &&
-           isdigit((unsigned char)peek(lexer, 1));
+    const char *start = lexer->at;
+    bool joins = slice_is(run, "over") || slice_is(run, "to") ||
+                 (slice_is(run, "out") && take(lexer, " of"));
+    if (joins && out->count && out->items[out->count - 1].kind == MATH_NUMBER &&
+        peek(lexer, 0) == ' ' && isdigit((unsigned char)peek(lexer, 1)))
+        return true;
+    lexer->at = start;
+    return false;
 }
 
 /* Letters: a known name, a product of variables, or a word. */
@@ -262,6 +267,7 @@ static const struct command {
     {" gt ", MATH_SIGN, '>', NULL},
     {" ne neq != ≠ ", MATH_SIGN, SIGN_NOT_EQUAL, NULL},
     {" approx simeq ≈ ", MATH_SIGN, SIGN_APPROXIMATE, NULL},
+    {" equiv ≡ ", MATH_SIGN, '=', NULL},
     {" in ∈ ", MATH_SIGN, SIGN_ELEMENT, NULL},
     {" cup ∪ ", MATH_SIGN, SIGN_UNION, NULL},
     {" cap ∩ ", MATH_SIGN, SIGN_INTERSECTION, NULL},
@@ -276,13 +282,13 @@ static const struct command {
     {" ） ", MATH_CLOSE, '(', NULL},
     {" lbrace ", MATH_OPEN, 'S', NULL},
     {" rbrace ", MATH_CLOSE, 'S', NULL},
-    {" langle ", MATH_OPEN, '(', NULL},
-    {" rangle ", MATH_CLOSE, '(', NULL},
-    {" lfloor ", MATH_OPEN, 'F', NULL},
-    {" rfloor ", MATH_CLOSE, 'F', NULL},
-    {" lceil ", MATH_OPEN, 'C', NULL},
-    {" rceil ", MATH_CLOSE, 'C', NULL},
-    {" vert lvert rvert ", MATH_SIGN, '|', NULL},
+    {" langle ⟨ ", MATH_OPEN, '(', NULL},
+    {" rangle ⟩ ", MATH_CLOSE, '(', NULL},
+    {" lfloor ⌊ ", MATH_OPEN, 'F', NULL},
+    {" rfloor ⌋ ", MATH_CLOSE, 'F', NULL},
+    {" lceil ⌈ ", MATH_OPEN, 'C', NULL},
+    {" rceil ⌉ ", MATH_CLOSE, 'C', NULL},
+    {" vert lvert rvert mid ", MATH_SIGN, '|', NULL},
     {" text textbf textit textrm textnormal mbox hbox mathrm mathbf mathit mathsf mathbb "
      "boldsymbol "
      "operatorname ",
@@ -424,6 +430,21 @@ static bool read_vulgar_fraction(struct lexer *lexer, enum err *err)
     return false;
 }
 
+/* ∛ */
+static bool read_cube_root(struct lexer *lexer, enum err *err)
+{
+    if (!take(lexer, "∛") && !take(lexer, "cbrt"))
+        return false;
+    *err = add_name(lexer, slice_of("sqrt"));
+    if (!*err)
+        *err = add_sign(lexer, MATH_OPEN, '[');
+    if (!*err)
+        *err = add_digit(lexer, slice_of("3"));
+    if (!*err)
+        *err = add_sign(lexer, MATH_CLOSE, '[');
+    return true;
+}
+
 /* Unicode signs, and those that ASCII writes with two characters. */
 static bool read_spelling(struct lexer *lexer, enum err *err)
 {
@@ -441,7 +462,7 @@ static bool read_spelling(struct lexer *lexer, enum err *err)
             return true;
         }
     return read_superscript(lexer, err) || read_subscript(lexer, err) ||
-           read_vulgar_fraction(lexer, err);
+           read_cube_root(lexer, err) || read_vulgar_fraction(lexer, err);
 }
 
 /* "ln 5 ~ 1.61"; the tie of LaTeX has no spaces around it. */
@@ -480,7 +501,7 @@ static enum err read_one(struct lexer *lexer)
     }
     if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)peek(lexer, 1))))
         return read_number(lexer);
-    if (isalpha((unsigned char)c))
+    if (isalpha((unsigned char)c) && !slice_starts(slice_between(lexer->at, lexer->end), "cbrt("))
         return read_letters(lexer);
     if (c == '\\')
         return read_command(lexer);

@@ -273,6 +273,19 @@ bool part_digits(struct part part, struct digits *out)
 
 /* ---- sides ---- */
 
+/* A derivative, integral, sum or limit: \\frac{d}{dx}(...), \\int ... */
+static bool is_operation(struct part part)
+{
+    static const char *const NAMES[] = {"int", "sum", "prod", "lim"};
+    if (part.count < 4 || part.count > 60 || part.at[0].kind != MATH_NAME)
+        return false;
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (slice_is(part.at[0].text, NAMES[i]))
+            return true;
+    return slice_is(part.at[0].text, "frac") && part.at[2].kind == MATH_NAME &&
+           slice_is(part.at[2].text, "d");
+}
+
 /* The right side of "x = 5", "(x, y) = (1, 2)" and "6/8 = 3/4"; used when the other expression is not an
  * equation. */
 struct part part_strip_lhs(struct part part, bool expected)
@@ -289,7 +302,7 @@ struct part part_strip_lhs(struct part part, bool expected)
     struct part first = sides.items[0], last = sides.items[sides.count - 1];
     bool number = formula_value(last.at, last.count, 0, &value, &variables) && !variables;
     struct parts terms;
-    bool named = first.count <= 12 && (first.at[0].kind != MATH_NUMBER) &&
+    bool named = (first.count <= 12 || is_operation(first)) && first.at[0].kind != MATH_NUMBER &&
                  (!expected || (part_split(first, "+-*/", &terms) && terms.count == 1));
     char ignored;
     struct digits digits;
@@ -311,6 +324,11 @@ static bool is_decimal(struct part part)
 struct part part_strip_sides(struct part part)
 {
     struct parts sides;
+    char closing;
+    if (part_brackets(part, &closing) == 'S' && part_split(part_inside(part), "|:", &sides) &&
+        sides.count == 2 && sides.items[0].at[0].kind == MATH_NAME &&
+        part_has_relation(sides.items[1]))
+        return sides.items[1]; /* {x | x > 3} */
     if (part_split(part, "E", &sides) && sides.count == 2 && sides.items[0].count == 1)
         part = sides.items[1];
     if (!part_split(part, "~", &sides) || sides.count < 2 || !is_decimal(sides.items[1]))
@@ -410,20 +428,22 @@ static bool are_conditions(struct part text, struct part expression)
 
 struct part part_strip_condition(struct part part)
 {
+    enum { CONDITION_MAX = 60 };
     int depth = 0;
     struct parts sides;
     for (size_t i = 0; i + 1 < part.count; i++) {
         const struct math_token *token = &part.at[i];
         struct part kept = {part.at, i}, rest = {part.at + i, part.count - i};
         bool comma = part_is_sign(token, ',') || part_is_sign(token, ';');
-        bool mod = depth <= 1 && (part_is_word(token, "mod") ||
-                                  (token->kind == MATH_NAME && slice_is(token->text, "mod")));
+        bool mod = (depth == 1 && part_is_word(token, "mod")) ||
+                   (depth == 0 && token->kind == MATH_NAME && slice_is(token->text, "mod"));
         bool bracket = depth == 0 && token->kind == MATH_OPEN && token->sign == '(';
-        if (mod && i > (size_t)depth) /* "4 (mod 5)" */
+        if (mod && i > (size_t)depth && !part_has_relation(rest)) /* "4 (mod 5)" */
             return (struct part){part.at, i - (size_t)depth};
         if (depth == 0 && comma)
             rest = (struct part){rest.at + 1, rest.count - 1};
-        if (i && ((depth == 0 && (comma || leads_condition(token))) || bracket) &&
+        if (i && rest.count <= CONDITION_MAX &&
+            ((depth == 0 && (comma || leads_condition(token))) || bracket) &&
             !(part_split(kept, "<>LGN", &sides) && sides.count > 1) && are_conditions(rest, kept))
             return kept;
         depth += token->kind == MATH_OPEN;

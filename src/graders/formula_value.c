@@ -63,7 +63,7 @@ static uint64_t mix(uint64_t hash, struct slice text)
     return hash_bytes(hash, text.start, text.length);
 }
 
-/* 0.5 to 2.5, at the later points perhaps negative. */
+/* 0.5 to 2.5; at later points perhaps negative, smaller or larger. */
 static double value_of_name(uint64_t hash, unsigned point)
 {
     hash = (hash ^ point) * UINT64_C(0x9E3779B97F4A7C15);
@@ -71,6 +71,8 @@ static double value_of_name(uint64_t hash, unsigned point)
     hash *= UINT64_C(0xBF58476D1CE4E5B9);
     hash ^= hash >> 32;
     double value = 0.5 + 2.0 * (double)(hash >> 11) / 9007199254740992.0;
+    if (point >= FORMULA_WIDE_POINT)
+        value *= hash & 2 ? 0.2 : 3;
     return point >= FORMULA_SIGNED_POINT && (hash & 1) ? -value : value;
 }
 

@@ -25,7 +25,16 @@ static enum err math_configure(const struct grader_config *config, void *state, 
 
 static const struct delimiter {
     const char *open, *close;
-} DELIMITERS[] = {{"$$", "$$"}, {"$", "$"}, {"\\(", "\\)"}, {"\\[", "\\]"}};
+} DELIMITERS[] = {
+    {"$$", "$$"},
+    {"$", "$"},
+    {"\\(", "\\)"},
+    {"\\[", "\\]"},
+    {"\\begin{align*}", "\\end{align*}"},
+    {"\\begin{align}", "\\end{align}"},
+    {"\\begin{equation*}", "\\end{equation*}"},
+    {"\\begin{equation}", "\\end{equation}"},
+};
 
 enum { DELIMITER_COUNT = sizeof DELIMITERS / sizeof *DELIMITERS };
 
@@ -44,7 +53,7 @@ static const char *formula_close(const struct delimiter *with, const char *start
         if (*c == '\\' && c + 1 < end && c[1] == '$')
             c++;
         else if (slice_starts(slice_between(c, end), with->close))
-            return is_money(with, start, c, end) ? NULL : c;
+            return c;
     return NULL;
 }
 
@@ -58,6 +67,8 @@ static const char *formula_at(const char *at, const char *end, bool unclosed[DEL
         if (unclosed[i] || !slice_starts(slice_between(at, end), with->open))
             continue;
         const char *start = at + strlen(with->open), *close = formula_close(with, start, end);
+        if (close && is_money(with, start, close, end))
+            continue;
         if (close) {
             *out = slice_trim(slice_between(start, close));
             return close + strlen(with->close);
@@ -227,7 +238,7 @@ static void add_tail(struct candidates *to, struct slice sentence)
         if (!is_prose(&token) ||
             (joint && start && slice_trim(slice_between(start, token.text.start)).length))
             continue;
-        bool apart = tokens.at < tokens.end && (*tokens.at == ' ' || token_is_cjk(&token));
+        bool apart = tokens.at < tokens.end && (strchr(" ,", *tokens.at) || token_is_cjk(&token));
         start = joint || !apart || token_is_negation(&token) || token_is_cjk_bound(&token) ||
                         token_in(&token, " except than least most almost nearly ")
                     ? NULL
@@ -269,6 +280,35 @@ static void add_suffixes(struct candidates *to, struct slice sentence)
     add_tail(to, sentence);
 }
 
+/* The point or interval of a sentence that has one: "The center is (2, 3) and the radius is 5."  f(2, 3) is none. */
+static void add_tuple(struct candidates *to, struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token, before = {0}, word = {0};
+    const char *open = NULL;
+    struct slice tuple = {0};
+    for (bool comma = false; token_next(&tokens, &token); before = token) {
+        if (token_is_negation(&token) || (token.kind == TOKEN_WORD && token_is(&token, "or")))
+            return;
+        bool attached = before.kind == TOKEN_WORD && before.text.length && !token.spaced;
+        if (token_in(&token, " ( [ ")) {
+            open = attached ? NULL : token.text.start;
+            comma = false;
+        }
+        comma = comma || token_is(&token, ",");
+        if (!open || !token_in(&token, " ) ] "))
+            continue;
+        if (comma && tuple.length)
+            return;
+        if (comma)
+            tuple = slice_between(open, tokens.at);
+        open = NULL;
+    }
+    word = last_word(slice_between(sentence.start, tuple.length ? tuple.start : sentence.start));
+    if (tuple.length && !token_in(&word, " in from through with and inside outside on "))
+        add(to, tuple);
+}
+
 /* Is the formula the result?  Not if a number follows, "$\sqrt{16}$, which is 4", or a denial, "$x=2$ is not", or
  * after "except". */
 static bool is_result(struct slice text, struct slice formula)
@@ -302,6 +342,7 @@ static void add_sentence(struct candidates *to, struct slice sentence, bool mark
         add(to, formula);
     else if (!marked || !formulas)
         add_suffixes(to, sentence);
+    add_tuple(to, sentence);
     while (formulas == 0 && bold_next(&sentence, &bold))
         if (sentence.length < 3) /* "The fastest is **Evelyn**." */
             add(to, bold);
@@ -343,8 +384,8 @@ static struct slice without_remark(struct slice clause)
                        (token_is_negation(&second) || token_in(&second, " can does ")));
         if (token_is(&next, "which") && token_is(&second, "is") && token_next(&look, &second))
             remark = token_in(&second, " already in fully ");
-        if (remark && has_value(kept))
-            return kept;
+        if (remark)
+            return has_value(kept) ? kept : clause;
     }
     return clause;
 }
@@ -364,9 +405,8 @@ static struct slice after_reason(struct slice sentence)
         depth -= token_in(&token, " ) ] } ");
         said = said || token_in(&token, " = < > ≠ ≤ ≥ is are lies and ");
         struct slice rest = slice_between(tokens.at, tokens.end);
-        if (said && depth == 0 && token_is(&token, ",") && rest.length && rest.start[0] == ' ' &&
-            has_value(rest))
-            return slice_trim(rest);
+        if (said && depth == 0 && token_is(&token, ",") && rest.length && rest.start[0] == ' ')
+            return has_value(rest) ? slice_trim(rest) : sentence;
     }
     return sentence;
 }
@@ -399,11 +439,14 @@ static void find_candidates(const struct math *math, struct slice answer,
     struct token first;
     if (token_next(&tokens, &first) && token_in(&first, " yes no true false "))
         add(to, first.text); /* "Yes, it converges." */
-    if (text_is_cut(text))
-        return;
     struct slice line = last, bold;
     for (rest = last; sentence_next(&rest, &sentence);)
         last = sentence;
+    struct number number;
+    bool value = number_first(last, &number);
+    if (text_is_cut(text) ||
+        (value && text_declines(slice_between(last.start, number.where.start))))
+        return;
     if (ends_in_bold(last, &bold)) {
         add_clause(to, bold, true);
         return;

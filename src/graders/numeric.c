@@ -176,6 +176,7 @@ static bool is_fragment(const struct neighbors *near, struct slice number)
                  (begins_with_digit(&near->second) || token_is(&near->second, "$"));
     bool label = token_is(&near->mark, "#") && slice_end(near->mark.text) == number.start;
     bool function =
+        slice_starts(last->text, "log") ||
         token_in(last, " sqrt √ \\sqrt log ln sin cos tan exp root twice double triple ") ||
         token_in(next, " squared cubed ") ||
         (token_is(last, "of") &&
@@ -267,15 +268,17 @@ static bool is_circumstance(const struct neighbors *near)
 /* An element of a set, "{−1, 0, 1}"; not \\frac{1}{2}. */
 static bool is_element(struct slice sentence, struct slice number)
 {
-    const char *open = number.start, *close = slice_end(number), *end = slice_end(sentence);
-    while (open > sentence.start && *open != '{' && *open != '}')
+    enum { REACH = 48 };
+    const char *from = near_start(sentence, number.start), *open = number.start,
+               *close = slice_end(number), *end = slice_end(sentence);
+    end = end - close > REACH ? close + REACH : end;
+    while (open > from && *open != '{' && *open != '}')
         open--;
     while (close < end && *close != '{' && *close != '}')
         close++;
-    return *open == '{' && close < end && *close == '}' &&
-           memchr(open, ',', (size_t)(close - open)) &&
-           !(open > sentence.start && strchr("}]", open[-1])) &&
-           !(open > sentence.start && isalpha((unsigned char)open[-1]));
+    bool command = open > from && (strchr("}]", open[-1]) || isalpha((unsigned char)open[-1]));
+    return *open == '{' && close < end && *close == '}' && !command &&
+           memchr(open, ',', (size_t)(close - open));
 }
 
 static enum role role_of(struct slice sentence, struct slice number)
