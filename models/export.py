@@ -4,7 +4,7 @@ import json
 import gguf
 import numpy as np
 
-from shapes import CONTEXT, NORM_EPSILON, ROPE_BASE, SHAPES
+from shapes import NORM_EPSILON, ROPE_BASE, SHAPES
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
@@ -13,14 +13,14 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}")
 
 
-def add_facts(writer, name, shape):
+def add_facts(writer, name, shape, description):
     writer.add_name(name)
     writer.add_author("ipw")
     writer.add_license("apache-2.0")
-    writer.add_description("Trained from nothing on the questions that ipw makes itself")
+    writer.add_description(description)
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
     writer.add_vocab_size(shape.vocabulary)
-    writer.add_context_length(CONTEXT)
+    writer.add_context_length(shape.context)
     writer.add_embedding_length(shape.width)
     writer.add_block_count(shape.layers)
     writer.add_feed_forward_length(shape.hidden)
@@ -31,7 +31,7 @@ def add_facts(writer, name, shape):
     writer.add_layer_norm_rms_eps(NORM_EPSILON)
 
 
-def add_tokenizer(writer, path):
+def add_tokenizer(writer, path, chat_template):
     described = json.loads(path.read_text(encoding="utf-8"))
     words = described["model"]["vocab"]
     special = {token["content"] for token in described["added_tokens"]}
@@ -48,13 +48,14 @@ def add_tokenizer(writer, path):
     writer.add_eos_token_id(words["<|im_end|>"])
     writer.add_pad_token_id(words["<|pad|>"])
     writer.add_add_bos_token(False)
-    writer.add_chat_template(CHAT_TEMPLATE)
+    writer.add_chat_template(chat_template)
 
 
-def export(name, trained, tokenizer, out):
+def export(name, trained, tokenizer, out, shape=None, chat_template=CHAT_TEMPLATE,
+           description="Trained from nothing on the questions that ipw makes itself"):
     writer = gguf.GGUFWriter(out, "llama")
-    add_facts(writer, name, SHAPES[name])
-    add_tokenizer(writer, tokenizer)
+    add_facts(writer, name, shape or SHAPES[name], description)
+    add_tokenizer(writer, tokenizer, chat_template)
     with np.load(trained) as weights:
         for key in weights:
             weight = weights[key]

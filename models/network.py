@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from shapes import CONTEXT, NORM_EPSILON, ROPE_BASE
+from shapes import NORM_EPSILON, ROPE_BASE
 
 
 def rotary_table(head_width, length):
@@ -73,7 +73,7 @@ class Llama(nn.Module):
         self.token_embd = nn.Embedding(shape.vocabulary, shape.width)
         self.blk = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.output_norm = nn.Parameter(torch.ones(shape.width))
-        self.register_buffer("table", rotary_table(shape.head_width, CONTEXT), persistent=False)
+        self.register_buffer("table", rotary_table(shape.head_width, shape.context), persistent=False)
         for name, weight in self.named_parameters():
             if weight.dim() == 2:
                 nn.init.normal_(weight, std=0.02)

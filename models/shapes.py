@@ -14,6 +14,7 @@ class Shape:
     kv_heads: int
     hidden: int
     vocabulary: int = 480
+    context: int = CONTEXT
 
     @property
     def head_width(self):
@@ -25,3 +26,7 @@ SHAPES = {
     "ipw-1m": Shape(width=128, layers=5, heads=4, kv_heads=4, hidden=352),
     "ipw-6m": Shape(width=256, layers=8, heads=8, kv_heads=4, hidden=704),
 }
+
+# The one that calls a calculator: its own tokenizer and training (train_tools.py).
+TOOLS_NAME = "tools-2m"
+TOOLS_SHAPE = Shape(width=160, layers=6, heads=5, kv_heads=5, hidden=448, vocabulary=640, context=1024)

@@ -614,6 +614,7 @@ const struct tool_driver tool_calculator = {
              "Evaluate an arithmetic expression: + - * / // % ** and parentheses; sqrt, log, exp, "
              "sin, cos, tan, abs, round, floor, ceil, min, max, factorial, gcd, lcm; pi and e.",
              "{\"type\":\"object\",\"properties\":{\"expression\":{\"type\":\"string\","
-             "\"description\":\"for example (17 + 4) * 2\"}},\"required\":[\"expression\"]}"},
+             "\"description\":\"for example (17 + 4) * 2\"}},\"required\":[\"expression\"]}",
+             false},
     .call = calculate,
 };

@@ -183,7 +183,8 @@ const struct tool_driver tool_file_read = {
              "Read a text file of the workspace, or list a directory of it (\".\" is the workspace "
              "itself).",
              "{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\",\"description\":"
-             "\"relative to the workspace\"}},\"required\":[\"path\"]}"},
+             "\"relative to the workspace\"}},\"required\":[\"path\"]}",
+             false},
     .call = read_call,
 };
 
@@ -229,6 +230,7 @@ const struct tool_driver tool_file_write = {
          "is replaced, or extended with append.",
          "{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\",\"description\":"
          "\"relative to the workspace\"},\"content\":{\"type\":\"string\"},\"append\":{\"type\":"
-         "\"boolean\"}},\"required\":[\"path\",\"content\"]}"},
+         "\"boolean\"}},\"required\":[\"path\",\"content\"]}",
+         true},
     .call = write_call,
 };

@@ -147,6 +147,7 @@ const struct tool_driver tool_http_get = {
     .close = get_close,
     .spec = {"http_get", "Fetch a URL with GET and return the body of the response.",
              "{\"type\":\"object\",\"properties\":{\"url\":{\"type\":\"string\"}},"
-             "\"required\":[\"url\"]}"},
+             "\"required\":[\"url\"]}",
+             false},
     .call = get_call,
 };

@@ -493,7 +493,8 @@ static enum err add_spec(struct mcp *mcp, const struct jv *tool, struct error *w
     else
         text_add(&parameters, "{\"type\":\"object\"}");
     struct tool_spec spec = {model_name(mcp->prefix, name), strdup(description ? description : ""),
-                             parameters.bytes};
+                             parameters.bytes,
+                             !jv_bool(jv_path(tool, "annotations.readOnlyHint"), false)};
     char *own = strdup(name);
     if (err || parameters.failed || !spec.name || !spec.description || !own) {
         free_spec(&spec);

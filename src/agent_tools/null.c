@@ -79,7 +79,7 @@ const struct tool_driver tool_null = {
     .open = null_open,
     .close = null_close,
     .spec = {"null", "Does nothing and returns its arguments.",
-             "{\"type\":\"object\",\"properties\":{}}"},
+             "{\"type\":\"object\",\"properties\":{}}", false},
     .call = null_call,
 };
 
@@ -100,6 +100,7 @@ const struct tool_driver tool_think = {
              "Write down a thought: a plan, or what the results so far mean. It has no effect and "
              "finds nothing out.",
              "{\"type\":\"object\",\"properties\":{\"thought\":{\"type\":\"string\"}},"
-             "\"required\":[\"thought\"]}"},
+             "\"required\":[\"thought\"]}",
+             false},
     .call = think_call,
 };

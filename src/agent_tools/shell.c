@@ -120,7 +120,8 @@ const struct tool_driver tool_shell = {
     .spec = {"shell",
              "Run a command with sh in the workspace and return its output. There is no network.",
              "{\"type\":\"object\",\"properties\":{\"command\":{\"type\":\"string\"}},"
-             "\"required\":[\"command\"]}"},
+             "\"required\":[\"command\"]}",
+             true},
     .call = shell_call,
 };
 
@@ -162,6 +163,7 @@ const struct tool_driver tool_python = {
     .spec = {"python",
              "Run Python 3 code in the workspace and return what it prints. There is no network.",
              "{\"type\":\"object\",\"properties\":{\"code\":{\"type\":\"string\",\"description\":"
-             "\"must print its results\"}},\"required\":[\"code\"]}"},
+             "\"must print its results\"}},\"required\":[\"code\"]}",
+             true},
     .call = python_call,
 };

@@ -17,8 +17,7 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
-
-struct jv;
+#include "port/json_read.h"
 
 enum {
     TOOL_NAME_MAX = 64
@@ -28,6 +27,7 @@ struct tool_spec {
     const char *name; /* by which a model calls it */
     const char *description;
     const char *parameters; /* JSON schema of its arguments: an object */
+    bool has_effects; /* it changes what another call may see: calls are then made in their order */
 };
 
 /* A directory of one query.  Tools that take paths resolve them below it, and follow no symbolic link. */
@@ -146,7 +146,14 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
 enum err tool_fail(struct tool_result *out, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* A string argument, or NULL after tool_fail. */
-const char *tool_argument(const struct tool_request *call, const char *key,
-                          struct tool_result *out);
+static inline const char *tool_argument(const struct tool_request *call, const char *key,
+                                        struct tool_result *out)
+{
+    const struct jv *value = jv_get(call->arguments, key);
+    const char *string = jv_text(value);
+    if (!string)
+        tool_fail(out, value ? "argument '%s' must be a string" : "missing argument '%s'", key);
+    return string;
+}
 
 #endif

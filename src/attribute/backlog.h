@@ -31,6 +31,7 @@ struct portion {
 struct sharer {
     struct request_trace trace;
     double counted_joules[PHASE_COUNT], counted_baseline[PHASE_COUNT]; /* of the counted devices */
+    size_t group_size;         /* of its group, in flight now */
     double shared_s, alone_s;  /* in flight; without another */
     double concurrent_s;       /* in flight, times the number of requests in flight */
     struct portion portions[]; /* one per device */

@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "port/proc.h"
+#include "port/thread.h"
 #include "port/url.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -541,6 +542,59 @@ static double busiest_gpu(const struct ledger *ledger, const char **id)
         *id = device->id;
     }
     return most;
+}
+
+/* ---- a machine of our own ---- */
+
+#define DEDICATED_GPU_PCT   5
+#define DEDICATED_CPU_SHARE 0.1
+
+static enum err judge_dedicated(const struct conditions *c, const struct ledger *ledger,
+                                struct error *why)
+{
+    const struct summary_conditions *figures = &c->figures;
+    const struct summary_gpu_process *other = figures->gpu_processes;
+    const char *gpu = "";
+    double gpu_pct = busiest_gpu(ledger, &gpu);
+    /* Where the server cannot be seen, nothing was asked of it yet either. */
+    double busy = is_known(c->use.background) ? c->use.background : c->use.host_s / c->use.seconds;
+    double share = share_of_cpus(c, busy);
+    if (figures->gpu_process_count)
+        return err_set(why, ERR_BUSY,
+                       "the hardware is not dedicated: %zu other process%s on a GPU, the first is "
+                       "%s (pid %lld) on %s",
+                       figures->gpu_process_count, figures->gpu_process_count == 1 ? "" : "es",
+                       other->name[0] ? other->name : "unknown", (long long)other->pid,
+                       other->device);
+    if (gpu_pct > DEDICATED_GPU_PCT)
+        return err_set(why, ERR_BUSY,
+                       "the hardware is not dedicated: %s was busy %.0f %% of the time before the "
+                       "run (limit: %d %%)",
+                       gpu, gpu_pct, DEDICATED_GPU_PCT);
+    if (share > DEDICATED_CPU_SHARE)
+        return err_set(why, ERR_BUSY,
+                       "the hardware is not dedicated: other processes used %.0f %% of the CPUs "
+                       "before the run (limit: %.0f %%)",
+                       100 * share, 100 * DEDICATED_CPU_SHARE);
+    return ERR_OK;
+}
+
+enum err conditions_dedicated(struct conditions *c, double length_s, struct error *why)
+{
+    struct ledger ledger;
+    nanos from = clock_now(), to = from + from_seconds(length_s);
+    conditions_begin(c);
+    while (clock_now() < to)
+        thread_sleep(to - clock_now());
+    conditions_stop(c);
+    sampler_settle(c->session->sampler, to);
+    enum err err = ledger_take(c->session->sampler, from, to, NULL, &ledger);
+    if (err)
+        return err_explain(why, err);
+    conditions_take(c, &ledger);
+    err = judge_dedicated(c, &ledger, why);
+    ledger_release(&ledger);
+    return err;
 }
 
 static bool was_idle(struct conditions *c, const struct ledger *ledger)

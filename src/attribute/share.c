@@ -33,6 +33,7 @@ struct share_device {
 
     /* Over the time that is being settled: */
     bool is_known, counted;
+    bool is_cpu; /* processors and their memory */
     size_t source, channel;
     long shape;   /* channel that shapes a counter's joules; -1 none */
     unsigned key; /* of source and channel (share_key); 0 none */
@@ -64,7 +65,12 @@ struct slice_device {
     double baseline;             /* J: idle before it is limited to joules; 0 without a baseline */
     double covered_s;            /* 0: unknown, and then joules is 0 and given to no one */
     unsigned key;                /* the channel that measured it */
-    bool counted;
+    bool counted, is_cpu;
+};
+
+/* A request's parts of a slice: of the energy above idle, which tools have of the processors only, and of idle energy. */
+struct parts {
+    double cpu, other, idle;
 };
 
 struct times {
@@ -84,8 +90,10 @@ struct sharing {
     struct sharers in_flight;
     struct sharers done; /* to be handed over */
     struct times events; /* of those pending and in flight, ascending */
-    double *weights;     /* buffer, one for each that may be in flight */
-    size_t weight_capacity;
+    struct parts *parts; /* buffer, one for each that may be in flight */
+    size_t part_capacity;
+    bool has_changed; /* what is in flight, since group sizes were counted */
+    size_t groups;    /* in flight */
     struct share_device *devices;
     struct slice_device *slice; /* buffer, one per device */
     size_t device_count;
@@ -117,7 +125,10 @@ static void choose_channel(struct share_device *device, struct sampler *sampler,
     device->was_counted = row->counted;
     device->source = row->source;
     device->channel = row->channel;
-    device->shape = channel_energy_shape(sampler_sensor(sampler, row->source), row->channel);
+    const struct sensor *sensor = sampler_sensor(sampler, row->source);
+    enum scope scope = sensor->channels[row->channel].scope;
+    device->is_cpu = scope_contains(SCOPE_PLATFORM, scope) || scope_contains(SCOPE_GRACE, scope);
+    device->shape = channel_energy_shape(sensor, row->channel);
     device->key = share_key(row->source, row->channel);
 }
 
@@ -152,7 +163,8 @@ static enum err load_row(struct share_device *device, struct sampler *sampler, n
 /* What a device spent in slice k of the row. */
 static struct slice_device slice_of(const struct share_device *device, size_t k)
 {
-    struct slice_device out = {.key = device->key, .counted = device->counted};
+    struct slice_device out = {
+        .key = device->key, .counted = device->counted, .is_cpu = device->is_cpu};
     if (!device->is_known || device->covered[k + 1] <= device->covered[k])
         return out;
     out.covered_s = seconds(device->covered[k + 1] - device->covered[k]);
@@ -172,14 +184,10 @@ static struct slice_device slice_of(const struct share_device *device, size_t k)
     return out;
 }
 
-/* What was given to requests, of all active and of all idle joules: both are 1 except for rounding. */
-struct given {
-    double active, idle;
-};
-
-/* Books slice k; `given` is NULL where no request was in flight. */
+/* Books slice k.  `given`: what all requests were given, each part being 1 except for rounding; NULL where none was in
+ * flight. */
 static void settle_device(struct share_device *device, size_t k, const struct slice_device *slice,
-                          const struct given *given)
+                          const struct parts *given)
 {
     if (!device->is_known)
         return;
@@ -190,7 +198,8 @@ static void settle_device(struct share_device *device, size_t k, const struct sl
         device->busy_covered_s += slice->covered_s;
     }
     if (given) {
-        device->requests += given->active * slice->active + given->idle * slice->idle;
+        double active = slice->is_cpu ? given->cpu : given->other;
+        device->requests += active * slice->active + given->idle * slice->idle;
     } else {
         device->between += slice->joules;
         device->between_idle += slice->baseline;
@@ -199,23 +208,99 @@ static void settle_device(struct share_device *device, size_t k, const struct sl
 
 /* ---- one slice and the requests in flight in it ---- */
 
-/* Each request's weight for the active energy; returns their sum. */
-static double weigh(struct sharing *sharing, nanos from, nanos to)
+/* What the inferences in flight have of a slice, by the tokens that they processed; it adds up to `all`. */
+static void weigh_inferences(struct sharing *sharing, size_t count, nanos from, nanos to,
+                             struct parts all)
 {
     const struct sharers *requests = &sharing->in_flight;
     double sum = 0;
     for (size_t i = 0; i < requests->count; i++) {
         const struct request_trace *trace = &requests->items[i]->trace;
-        sharing->weights[i] = request_prefill_tokens(trace, from, to) +
-                              sharing->decode_weight * request_decode_tokens(trace, from, to);
-        sum += sharing->weights[i];
+        double *weight = &sharing->parts[i].other;
+        if (trace->kind != REQUEST_INFERENCE)
+            continue;
+        *weight = request_prefill_tokens(trace, from, to) +
+                  sharing->decode_weight * request_decode_tokens(trace, from, to);
+        sum += *weight;
     }
-    if (is_known(sum) && sum > 0)
-        return sum;
     /* Tokens of one of them are unknown, or none processed any: equal shares. */
-    for (size_t i = 0; i < requests->count; i++)
-        sharing->weights[i] = 1;
-    return (double)requests->count;
+    bool equal = !is_known(sum) || sum <= 0;
+    for (size_t i = 0; i < requests->count; i++) {
+        if (requests->items[i]->trace.kind != REQUEST_INFERENCE)
+            continue;
+        double part = equal ? 1 / (double)count : sharing->parts[i].other / sum;
+        sharing->parts[i].cpu = all.cpu * part;
+        sharing->parts[i].other = all.other * part;
+    }
+}
+
+/* Of the processors, tools whose CPU time is known have their part of it; the others share the rest with the
+ * inferences.  Of anything else they have a part only where there is no inference. */
+static struct parts weigh_tools(struct sharing *sharing, size_t inferences, size_t tools)
+{
+    const struct sharers *requests = &sharing->in_flight;
+    double known = 0;
+    size_t unknown = 0;
+    for (size_t i = 0; i < requests->count; i++) {
+        const struct request_trace *trace = &requests->items[i]->trace;
+        if (trace->kind == REQUEST_TOOL && is_known(trace->cpu_share))
+            known += trace->cpu_share;
+        else if (trace->kind == REQUEST_TOOL)
+            unknown++;
+    }
+    bool others = inferences + unknown > 0;
+    double scale = known > 1 || (!others && known > 0) ? 1 / known : 1;
+    double rest = others ? fmax(0, 1 - known * scale) : known > 0 ? 0 : 1;
+    double each = rest / (double)(others ? inferences + unknown : tools);
+    for (size_t i = 0; i < requests->count; i++) {
+        const struct request_trace *trace = &requests->items[i]->trace;
+        if (trace->kind != REQUEST_TOOL)
+            continue;
+        bool has_share = is_known(trace->cpu_share) && (others || known > 0);
+        sharing->parts[i].cpu = has_share ? trace->cpu_share * scale : each;
+        sharing->parts[i].other = inferences ? 0 : 1 / (double)tools;
+    }
+    return (struct parts){.cpu = each * (double)inferences, .other = 1};
+}
+
+/* Every group has the same part of idle energy, and so has each of its requests of that. */
+static void count_groups(struct sharing *sharing)
+{
+    const struct sharers *requests = &sharing->in_flight;
+    double groups = 0;
+    for (size_t i = 0; i < requests->count; i++) {
+        struct sharer *sharer = requests->items[i];
+        uint64_t group = sharer->trace.group;
+        sharer->group_size = group ? 0 : 1;
+        for (size_t k = 0; group && k < requests->count; k++)
+            sharer->group_size += requests->items[k]->trace.group == group;
+        groups += 1 / (double)sharer->group_size;
+    }
+    sharing->groups = (size_t)lround(groups);
+    sharing->has_changed = false;
+}
+
+/* Each request's parts of a slice. */
+static void weigh(struct sharing *sharing, nanos from, nanos to)
+{
+    const struct sharers *requests = &sharing->in_flight;
+    size_t inferences = 0, tools = 0;
+    struct parts rest = {1, 1, 1};
+    if (sharing->has_changed)
+        count_groups(sharing);
+    for (size_t i = 0; i < requests->count; i++) {
+        const struct sharer *sharer = requests->items[i];
+        inferences += sharer->trace.kind == REQUEST_INFERENCE;
+        tools += sharer->trace.kind == REQUEST_TOOL;
+        sharing->parts[i] =
+            (struct parts){.idle = 1 / ((double)sharing->groups * (double)sharer->group_size)};
+    }
+    if (tools)
+        rest = weigh_tools(sharing, inferences, tools);
+    if (inferences)
+        weigh_inferences(sharing, inferences, from, to, rest);
+    for (size_t i = 0; !tools && !inferences && i < requests->count; i++)
+        sharing->parts[i].cpu = sharing->parts[i].other = sharing->parts[i].idle;
 }
 
 static void note_channel(struct portion *portion, const struct slice_device *device)
@@ -227,9 +312,10 @@ static void note_channel(struct portion *portion, const struct slice_device *dev
     portion->key = device->key;
 }
 
-static void give(const struct sharing *sharing, struct sharer *sharer, nanos from, double active,
-                 double idle)
+static void give(const struct sharing *sharing, struct sharer *sharer, nanos from,
+                 const struct parts *parts)
 {
+    double idle = parts->idle;
     nanos change = request_phase_change(&sharer->trace);
     enum phase phase = from < change ? PHASE_PREFILL : PHASE_DECODE;
     for (size_t d = 0; d < sharing->device_count; d++) {
@@ -237,6 +323,7 @@ static void give(const struct sharing *sharing, struct sharer *sharer, nanos fro
         struct portion *portion = &sharer->portions[d];
         if (device->covered_s <= 0)
             continue;
+        double active = device->is_cpu ? parts->cpu : parts->other;
         double joules = active * device->active + idle * device->idle;
         portion->joules[phase] += joules;
         portion->baseline[phase] += idle * device->baseline;
@@ -252,21 +339,21 @@ static void give(const struct sharing *sharing, struct sharer *sharer, nanos fro
 
 /* Shares a slice among the requests in flight, at least one: each is in flight throughout it and in
  * one phase. */
-static struct given share_slice(struct sharing *sharing, nanos from, nanos to)
+static struct parts share_slice(struct sharing *sharing, nanos from, nanos to)
 {
-    struct given given = {0};
-    size_t count = sharing->in_flight.count;
-    double length = seconds(to - from), equal = 1 / (double)count;
-    double sum = weigh(sharing, from, to);
-    for (size_t i = 0; i < count; i++) {
+    struct parts given = {0};
+    double length = seconds(to - from);
+    weigh(sharing, from, to);
+    for (size_t i = 0; i < sharing->in_flight.count; i++) {
         struct sharer *sharer = sharing->in_flight.items[i];
-        double part = sharing->weights[i] / sum;
-        give(sharing, sharer, from, part, equal);
-        given.active += part;
-        given.idle += equal;
+        const struct parts *parts = &sharing->parts[i];
+        give(sharing, sharer, from, parts);
+        given.cpu += parts->cpu;
+        given.other += parts->other;
+        given.idle += parts->idle;
         sharer->shared_s += length;
-        sharer->concurrent_s += length * (double)count;
-        if (count == 1)
+        sharer->concurrent_s += length * (double)sharing->groups;
+        if (sharing->groups == 1)
             sharer->alone_s += length;
     }
     return given;
@@ -320,7 +407,7 @@ void sharing_free(struct sharing *sharing)
     sharers_release(&sharing->done);
     share_result_release(&sharing->result);
     free(sharing->events.items);
-    free(sharing->weights);
+    free(sharing->parts);
     free(sharing->devices);
     free(sharing->slice);
     free(sharing);
@@ -444,12 +531,12 @@ static enum err gather(struct sharing *sharing, nanos limit)
         err = sharers_reserve(&sharing->in_flight, sharing->pending.count);
     if (!err)
         err = sharers_reserve(&sharing->done, sharing->pending.count + sharing->in_flight.count);
-    while (!err && sharing->weight_capacity < sharing->in_flight.capacity) {
-        double *weights = grow(sharing->weights, &sharing->weight_capacity,
-                               sharing->weight_capacity, sizeof *weights);
-        if (!weights)
+    while (!err && sharing->part_capacity < sharing->in_flight.capacity) {
+        struct parts *parts =
+            grow(sharing->parts, &sharing->part_capacity, sharing->part_capacity, sizeof *parts);
+        if (!parts)
             return ERR_NO_MEMORY;
-        sharing->weights = weights;
+        sharing->parts = parts;
     }
     if (!err && sharing->events.count)
         qsort(sharing->events.items, sharing->events.count, sizeof(nanos), by_time);
@@ -497,12 +584,14 @@ static void update_in_flight(struct sharing *sharing, nanos t, size_t *started)
         }
         sharers_add(&sharing->done, in_flight->items[i]);
         in_flight->items[i] = in_flight->items[--in_flight->count];
+        sharing->has_changed = true;
     }
     for (; *started < sharing->pending.count; (*started)++) {
         struct sharer *next = sharing->pending.items[*started];
         if (next->trace.from > t)
             return;
         sharers_add(next->trace.to > t ? in_flight : &sharing->done, next);
+        sharing->has_changed = true;
     }
 }
 
@@ -523,7 +612,7 @@ static void add_busy(struct sharing *sharing, double length)
 
 static void settle_slice(struct sharing *sharing, const nanos *edges, size_t k)
 {
-    struct given given;
+    struct parts given;
     bool shared = sharing->in_flight.count > 0;
     for (size_t d = 0; d < sharing->device_count; d++)
         sharing->slice[d] = slice_of(&sharing->devices[d], k);

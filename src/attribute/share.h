@@ -6,7 +6,10 @@
  * power x time, at most all of it) and active.  The active part is attributed to the requests in
  * flight by the tokens they processed in the slice: prefill tokens count 1, decode tokens
  * `decode_weight`; where the tokens of one of them are unknown, or none processed any, by equal shares.
- * The idle part is attributed to them by equal shares.  What is reported as a request's idle energy is
+ * The idle part is attributed to them by equal shares.  Requests may be tools, and time in which an agent waits
+ * (trace/request.h): of processors' active energy a tool gets the part that its processes had of the CPU time,
+ * of other devices' none while there is an inference; the requests of one query share one part of idle
+ * energy.  What is reported as a request's idle energy is
  * its share of baseline power x time, limited once to all of its joules; so too where no request is in
  * flight, and what exceeds it there is unattributed.  Without a baseline the idle share is unknown, and
  * all energy is shared as if it were active.

@@ -138,14 +138,23 @@ static bool mode_is(const char *mode)
     return strcmp(args.mode, mode) == 0;
 }
 
+/* Of the GPU here, or of one that Slurm gives. */
+static enum err ask_clocks(struct sweep *sweep, struct error *why)
+{
+    if (!args.slurm.on)
+        return sweep_control_clocks(args.measure.devices, args.least_mhz, &sweep->clocks,
+                                    &sweep->clock_count, why);
+    if (!args.quiet)
+        tell("ipw sweep: asks a node of the cluster for the clocks of its GPU (srun)\n");
+    return slurm_clocks(&args.slurm.options, args.measure.devices, args.least_mhz, &sweep->clocks,
+                        &sweep->clock_count, why);
+}
+
 /* The --knob gpu-clock of the mode.  Without a GPU that can be asked, its default alone, with the reason. */
 static enum err clock_knob(struct sweep *sweep, struct text *out, struct error *why)
 {
-    double *clocks = NULL;
-    size_t count;
     struct error reason = {0};
-    enum err err =
-        sweep_control_clocks(NULL, args.measure.devices, args.least_mhz, &clocks, &count, &reason);
+    enum err err = ask_clocks(sweep, &reason);
     if (err && !sweep_control_is_refused(err))
         err = err_set(why, err, "%s", reason.text);
     else if (err) {
@@ -155,13 +164,13 @@ static enum err clock_knob(struct sweep *sweep, struct text *out, struct error *
         sweep->uncontrolled = strdup(reason.text);
         err = sweep->uncontrolled ? ERR_OK : err_no_memory(why);
     } else if (mode_is("probe")) {
-        sweep_probe_knob(clocks, count, args.probes, out);
+        sweep_probe_knob(sweep->clocks, sweep->clock_count, args.probes, out);
     } else {
         text_add(out, "gpu-clock=");
-        for (size_t i = 0; i < count; i++)
-            text_addf(out, "%s%.10g", i ? "," : "", clocks[i]);
+        for (size_t i = 0; i < sweep->clock_count; i++)
+            text_addf(out, "%s%.10g", i ? "," : "", sweep->clocks[i]);
+        sweep->clock_count = 0; /* all are points: there is none to choose */
     }
-    free(clocks);
     return err;
 }
 
@@ -319,6 +328,8 @@ static int show_plan(struct sweep *sweep)
               sweep->seed);
     if (sweep->control && !sweep->uncontrolled)
         text_add(&out, "sets clocks or the power limit of the GPU, which needs root\n");
+    else if (sweep->control)
+        text_addf(&out, "measures only: %s\n", sweep->uncontrolled);
     struct sweep once = *sweep;
     once.until_pct = UNKNOWN; /* how many more repeats there will be is not known */
     sweep_each(&once, add_step, &out);
@@ -331,20 +342,10 @@ static int show_plan(struct sweep *sweep)
 
 /* ---- progress ---- */
 
-/* No more digits than an estimate has. */
-static void add_about(double wait_s, struct text *out)
-{
-    if (wait_s < 100)
-        text_addf(out, ", about %.0f s", fmax(wait_s, 1));
-    else if (wait_s < 100 * 60)
-        text_addf(out, ", about %.0f min", wait_s / 60);
-    else
-        text_addf(out, ", about %.0f h", wait_s / 3600);
-}
-
 static void show_begin(void *context, const struct sweep *sweep, const struct sweep_step *step)
 {
     struct text line = {0};
+    char cell[FORMAT_MAX];
     const struct sweep_attempt *made = sweep_made(sweep, step->point, step->repeat);
     double left_s;
     size_t left = sweep_left(sweep, &left_s);
@@ -358,7 +359,7 @@ static void show_begin(void *context, const struct sweep *sweep, const struct sw
                   sweep->reruns + 1);
     text_addf(&line, "; %zu left", left);
     if (is_known(left_s) && left)
-        add_about(left_s, &line);
+        text_addf(&line, ", %s", format_about(cell, left_s));
     tell("ipw sweep: %s\n", text_get(&line));
     text_release(&line);
 }
@@ -543,7 +544,8 @@ static enum err collect(void *context, size_t *left, struct error *why)
     return err;
 }
 
-static int follow(struct sweep *sweep, struct run_writer *writer)
+/* Mode probe then adds settings, a few times at most: *more. */
+static int follow(struct sweep *sweep, struct run_writer *writer, bool *more)
 {
     struct collecting collecting = {sweep, writer};
     const struct slurm_wait wait = {"settings", args.quiet, collect, &collecting};
@@ -551,7 +553,13 @@ static int follow(struct sweep *sweep, struct run_writer *writer)
     size_t left;
     int number;
     enum err err = slurm_command_follow(writer->directory, &wait, &left, &number, &why);
-    if (!err && !left && !number && !sweep->ended)
+    bool is_done = !err && !left && !number && !sweep->ended;
+    if (is_done)
+        err = sweep_refine(sweep, writer, more, &why);
+    if (!err && *more && args.slurm.on)
+        return EXIT_DONE;
+    left += *more;
+    if (!err && is_done && !*more)
         err = sweep_finish(sweep, writer, &why);
     if (err)
         return complain(EXIT_FAILED, "%s", why.text);
@@ -591,15 +599,19 @@ static int execute_on_slurm(struct sweep *sweep, struct run_writer *writer)
 {
     struct error why = {0};
     size_t count;
-    if (args.slurm.on) {
-        enum err err = submit(sweep, writer->directory, &count, &why);
+    for (bool more = true; more;) {
+        enum err err = args.slurm.on ? submit(sweep, writer->directory, &count, &why) : ERR_OK;
         if (err)
             return usage_or_failure(err, &why);
-        if (!args.quiet)
+        if (args.slurm.on && !args.quiet)
             tell("ipw sweep: %zu of %zu settings %s, into %s\n", count, sweep->point_count,
                  args.slurm.script_only ? "to be submitted" : "submitted", writer->directory);
+        more = false;
+        int code = args.slurm.script_only ? EXIT_DONE : follow(sweep, writer, &more);
+        if (!more || !args.slurm.on)
+            return code;
     }
-    return args.slurm.script_only ? EXIT_DONE : follow(sweep, writer);
+    return EXIT_DONE;
 }
 
 /* Without a writer for --dry-run, which changes nothing. */
@@ -628,10 +640,6 @@ static int resume(const char **words, size_t count)
     bool arrays = (args.slurm.on || slurm_command_has(args.resume)) && !args.point;
     if (arrays && count)
         err = err_set(&why, ERR_USAGE, "the command of a sweep on Slurm cannot be changed");
-    if (!err && (args.point || arrays) && is_known(sweep.time_exponent))
-        err = err_set(&why, ERR_USAGE,
-                      "a sweep of mode probe chooses its points one after the other: "
-                      "not with --slurm or --point");
     if (!err && !args.point && !args.dry_run)
         err = sweep_collect(&sweep, &writer, &why);
     if (!err)
@@ -812,10 +820,9 @@ static const char *conflict_of_modes(void)
         return "--list has all knobs and points: drop --knob, --paired and --mode";
     if (clocks && !args.control && !args.resume)
         return "modes dvfs and probe set the GPU's clock: give --control, which needs root";
-    if (clocks && args.slurm.on && !args.resume)
-        return "modes dvfs and probe ask the GPU of this machine, and --slurm measures on others: "
-               "give "
-               "the clocks with --knob gpu-clock";
+    if (clocks && args.slurm.script_only && !args.resume)
+        return "modes dvfs and probe ask a node for its clocks, and --slurm-script-only submits "
+               "nothing: give the clocks with --knob gpu-clock";
     if (mode_is("baseline") && args.control)
         return "mode baseline leaves the GPU as it is: drop --control";
     return NULL;

@@ -29,10 +29,11 @@ static enum err unknown_option(const struct option_row *rows, const char *word, 
                                struct error *why)
 {
     char name[64];
-    const char *names[64] = {"help"};
+    enum { NAMES_MAX = 128 };
+    const char *names[NAMES_MAX] = {"help"};
     size_t count = 1;
     str_format(name, sizeof name, "%.*s", (int)length, word);
-    for (; rows->name && count < 64; rows++)
+    for (; rows->name && count < NAMES_MAX; rows++)
         if (rows->type != OPTION_HINT)
             names[count++] = rows->name;
     const char *near = nearest_name(name, names, count);
@@ -230,7 +231,7 @@ void options_help(const struct command *command, const struct option_row *rows, 
             str_format(letter, sizeof letter, "-%c, ", rows->letter);
         str_format(left, sizeof left, "  %s--%s%s%s", letter, rows->name, rows->value ? " " : "",
                    rows->value ? rows->value : "");
-        text_addf(out, "%-30s %s\n", left, rows->help);
+        text_addf(out, "%-30s%s%s\n", left, strlen(left) < 30 ? " " : "  ", rows->help);
     }
     text_addf(out, "%-30s %s\n", "  -h, --help", "show this help");
 }

@@ -595,7 +595,8 @@ static enum err find_calls(const struct client_request *request, struct completi
         text_release(&out->content);
         out->content = rest;
         rest = (struct text){0};
-        str_copy(out->finish_reason, sizeof out->finish_reason, "tool_calls");
+        if (strcmp(out->finish_reason, "stop") == 0) /* one that was cut stays so */
+            str_copy(out->finish_reason, sizeof out->finish_reason, "tool_calls");
     }
     text_release(&rest);
     return err_explain(why, err);

@@ -4,15 +4,13 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <curl/curl.h>
 
 #include "core/clock.h"
-#include "port/dl.h"
+#include "port/http_library.h"
 #include "port/url.h"
 
 enum {
@@ -22,72 +20,9 @@ enum {
     REDIRECTS_MAX = 5,
 };
 
-/* ---- the library ---- */
-
-static struct {
-    CURLcode (*global_init)(long flags);
-    CURL *(*easy_init)(void);
-    void (*easy_cleanup)(CURL *easy);
-    void (*easy_reset)(CURL *easy);
-    CURLcode (*easy_setopt)(CURL *easy, CURLoption option, ...);
-    CURLcode (*easy_getinfo)(CURL *easy, CURLINFO info, ...);
-    const char *(*easy_strerror)(CURLcode code);
-    CURLM *(*multi_init)(void);
-    CURLMcode (*multi_cleanup)(CURLM *multi);
-    CURLMcode (*multi_add_handle)(CURLM *multi, CURL *easy);
-    CURLMcode (*multi_remove_handle)(CURLM *multi, CURL *easy);
-    CURLMcode (*multi_perform)(CURLM *multi, int *running);
-    CURLMcode (*multi_poll)(CURLM *multi, struct curl_waitfd *extra, unsigned count, int wait_ms,
-                            int *ready);
-    CURLMsg *(*multi_info_read)(CURLM *multi, int *left);
-    struct curl_slist *(*slist_append)(struct curl_slist *list, const char *line);
-    void (*slist_free_all)(struct curl_slist *list);
-    time_t (*getdate)(const char *date, const time_t *unused);
-} curl;
-
-static pthread_once_t loaded_once = PTHREAD_ONCE_INIT;
-static enum err load_result;
-static struct error load_error;
-
-/* Once, and never unloaded: the library may have started threads and registered handlers. */
-static void load_library(void)
-{
-    static const char *const NAMES[] = {"libcurl.so.4", "libcurl-gnutls.so.4", NULL};
-    static const struct dl_symbol SYMBOLS[] = {
-        {"curl_global_init", &curl.global_init, true},
-        {"curl_easy_init", &curl.easy_init, true},
-        {"curl_easy_cleanup", &curl.easy_cleanup, true},
-        {"curl_easy_reset", &curl.easy_reset, true},
-        {"curl_easy_setopt", &curl.easy_setopt, true},
-        {"curl_easy_getinfo", &curl.easy_getinfo, true},
-        {"curl_easy_strerror", &curl.easy_strerror, true},
-        {"curl_multi_init", &curl.multi_init, true},
-        {"curl_multi_cleanup", &curl.multi_cleanup, true},
-        {"curl_multi_add_handle", &curl.multi_add_handle, true},
-        {"curl_multi_remove_handle", &curl.multi_remove_handle, true},
-        {"curl_multi_perform", &curl.multi_perform, true},
-        {"curl_multi_poll", &curl.multi_poll, true},
-        {"curl_multi_info_read", &curl.multi_info_read, true},
-        {"curl_slist_append", &curl.slist_append, true},
-        {"curl_slist_free_all", &curl.slist_free_all, true},
-        {"curl_getdate", &curl.getdate, true},
-    };
-    struct dl library;
-    struct error absence;
-    if (dl_open(&library, NAMES, &absence)) {
-        load_result =
-            err_set(&load_error, ERR_UNSUPPORTED, "libcurl is not installed: apt install libcurl4");
-        return;
-    }
-    load_result = dl_load(&library, SYMBOLS, sizeof SYMBOLS / sizeof *SYMBOLS, &load_error);
-    if (!load_result && curl.global_init(CURL_GLOBAL_DEFAULT))
-        load_result = err_set(&load_error, ERR_UNSUPPORTED, "libcurl cannot be initialized");
-}
-
 enum err http_available(struct error *why)
 {
-    pthread_once(&loaded_once, load_library);
-    return load_result ? err_set(why, load_result, "%s", load_error.text) : ERR_OK;
+    return curl_load(why);
 }
 
 struct http {
@@ -262,24 +197,6 @@ static long milliseconds(nanos t)
     return (long)((t + NS_PER_MS - 1) / NS_PER_MS);
 }
 
-static void set_trust(CURL *easy)
-{
-    const char *bundle = getenv("CURL_CA_BUNDLE");
-    if (!bundle || !*bundle)
-        bundle = getenv("SSL_CERT_FILE");
-    if (bundle && *bundle)
-        curl.easy_setopt(easy, CURLOPT_CAINFO, bundle);
-}
-
-/* Names that stand for this machine are for the proxy alone; see url_is_loopback for what credentials need. */
-static bool is_local(const struct url *url)
-{
-    static const char SUFFIX[] = ".localhost";
-    size_t length = strlen(url->host);
-    return url_is_loopback(url) || strcmp(url->host, "localhost") == 0 ||
-           (length > strlen(SUFFIX) && strcmp(url->host + length - strlen(SUFFIX), SUFFIX) == 0);
-}
-
 static void set_transport(CURL *easy, const struct http_request *request, const struct url *url,
                           nanos spent)
 {
@@ -292,13 +209,7 @@ static void set_transport(CURL *easy, const struct http_request *request, const 
     if (request->timeout > 0)
         curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS,
                          request->timeout > spent ? milliseconds(request->timeout - spent) : 1L);
-    if (is_local(url))
-        curl.easy_setopt(easy, CURLOPT_NOPROXY, "*");
-#if LIBCURL_VERSION_NUM >= 0x075700
-    /* A canceled request does not wait for a name server that does not answer. */
-    curl.easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-#endif
-    set_trust(easy);
+    curl_set_peer(easy, url_is_local(url));
 }
 
 static void set_request(CURL *easy, const struct http_request *request, const char *url,

@@ -1,6 +1,9 @@
 /* A build without libcurl's header: no request can be made, and every call says so. */
+#include <stdint.h>
+
 #include "core/clock.h"
 #include "port/http.h"
+#include "port/http_relay.h"
 
 enum err http_available(struct error *why)
 {
@@ -33,4 +36,40 @@ enum err http_fetch(struct http *http, const char *url, const struct params *hea
 {
     (void)url, (void)headers, (void)timeout, (void)limit, (void)body;
     return http_perform(http, NULL, out, why);
+}
+
+enum err http_relay_new(struct event_loop *loop, struct http_relay **out, struct error *why)
+{
+    (void)loop;
+    *out = NULL;
+    return http_available(why);
+}
+
+void http_relay_free(struct http_relay *relay)
+{
+    (void)relay;
+}
+
+nanos http_relay_turn(struct http_relay *relay)
+{
+    (void)relay;
+    return INT64_MAX;
+}
+
+enum err http_relay_start(struct http_relay *relay, const struct relay_request *request,
+                          struct relay_call **out, struct error *why)
+{
+    (void)relay, (void)request;
+    *out = NULL;
+    return http_available(why);
+}
+
+void relay_call_resume(struct relay_call *call)
+{
+    (void)call;
+}
+
+void relay_call_cancel(struct relay_call *call)
+{
+    (void)call;
 }

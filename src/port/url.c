@@ -2,44 +2,11 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <pthread.h>
 #include <string.h>
-#include <curl/curl.h>
 
 #include "core/secret.h"
 #include "core/text.h"
-#include "port/dl.h"
-
-/* ---- the library ---- */
-
-static struct {
-    CURLU *(*init)(void);
-    void (*cleanup)(CURLU *url);
-    CURLUcode (*set)(CURLU *url, CURLUPart what, const char *part, unsigned flags);
-    CURLUcode (*get)(const CURLU *url, CURLUPart what, char **part, unsigned flags);
-    void (*release)(void *part);
-} curl;
-
-static pthread_once_t loaded_once = PTHREAD_ONCE_INIT;
-static enum err load_result;
-static struct error load_error;
-
-/* Once, and never unloaded, as in port/http.c. */
-static void load_library(void)
-{
-    static const char *const NAMES[] = {"libcurl.so.4", "libcurl-gnutls.so.4", NULL};
-    static const struct dl_symbol SYMBOLS[] = {
-        {"curl_url", &curl.init, true},     {"curl_url_cleanup", &curl.cleanup, true},
-        {"curl_url_set", &curl.set, true},  {"curl_url_get", &curl.get, true},
-        {"curl_free", &curl.release, true},
-    };
-    struct dl library;
-    struct error absence;
-    load_result = dl_open(&library, NAMES, &absence)
-                      ? err_set(&load_error, ERR_UNSUPPORTED,
-                                "libcurl is not installed: apt install libcurl4")
-                      : dl_load(&library, SYMBOLS, sizeof SYMBOLS / sizeof *SYMBOLS, &load_error);
-}
+#include "port/http_library.h"
 
 /* ---- parts ---- */
 
@@ -47,7 +14,7 @@ static void load_library(void)
 static bool get_part(const CURLU *parsed, CURLUPart what, unsigned flags, char *to, size_t size)
 {
     char *part = NULL;
-    bool fits = curl.get(parsed, what, &part, flags) == CURLUE_OK && str_copy(to, size, part);
+    bool fits = curl.url_get(parsed, what, &part, flags) == CURLUE_OK && str_copy(to, size, part);
     curl.release(part);
     return fits;
 }
@@ -71,7 +38,7 @@ static bool show(CURLU *parsed, const char *given, struct url *out)
 {
     static const CURLUPart LOGIN[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS};
     for (size_t i = 0; i < sizeof LOGIN / sizeof *LOGIN; i++)
-        curl.set(parsed, LOGIN[i], NULL, 0);
+        curl.url_set(parsed, LOGIN[i], NULL, 0);
     if (!get_part(parsed, CURLUPART_URL, 0, out->shown, sizeof out->shown))
         return false;
     size_t length = strlen(out->shown), end = strlen(given);
@@ -92,7 +59,7 @@ static enum err invalid(const char *given, const char *what, struct error *why)
 
 static enum err read_parts(CURLU *parsed, const char *given, struct url *out, struct error *why)
 {
-    CURLUcode code = curl.set(parsed, CURLUPART_URL, given, CURLU_NON_SUPPORT_SCHEME);
+    CURLUcode code = curl.url_set(parsed, CURLUPART_URL, given, CURLU_NON_SUPPORT_SCHEME);
     bool has_scheme =
         code == CURLUE_OK && get_part(parsed, CURLUPART_SCHEME, 0, out->scheme, sizeof out->scheme);
     if (!has_scheme && !str_starts(given, "http://") && !str_starts(given, "https://"))
@@ -118,14 +85,14 @@ static enum err read_parts(CURLU *parsed, const char *given, struct url *out, st
 enum err url_read(const char *given, struct url *out, struct error *why)
 {
     *out = (struct url){0};
-    pthread_once(&loaded_once, load_library);
-    if (load_result)
-        return err_set(why, load_result, "%s", load_error.text);
-    CURLU *parsed = curl.init();
+    enum err err = curl_load(why);
+    if (err)
+        return err;
+    CURLU *parsed = curl.url();
     if (!parsed)
         return err_set(why, ERR_NO_MEMORY, "out of memory for a URL");
-    enum err err = read_parts(parsed, given, out, why);
-    curl.cleanup(parsed);
+    err = read_parts(parsed, given, out, why);
+    curl.url_cleanup(parsed);
     return err;
 }
 
@@ -140,6 +107,14 @@ bool url_is_loopback(const struct url *url)
     struct in_addr address;
     return strcmp(url->host, "[::1]") == 0 || (inet_pton(AF_INET, url->host, &address) == 1 &&
                                                ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET);
+}
+
+bool url_is_local(const struct url *url)
+{
+    static const char SUFFIX[] = ".localhost";
+    size_t length = strlen(url->host);
+    return url_is_loopback(url) || strcmp(url->host, "localhost") == 0 ||
+           (length > strlen(SUFFIX) && strcmp(url->host + length - strlen(SUFFIX), SUFFIX) == 0);
 }
 
 void url_hide_login(const char *given, char *to, size_t size)

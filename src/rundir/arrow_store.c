@@ -1,26 +1,11 @@
-/* A dataset as Hugging Face saves it to disk, and as the Python IPW reads it: an Arrow stream, with
- * dataset_info.json for its columns and state.json for its files. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
+/* The records of a run as a dataset of Hugging Face, with the schema of record.def. */
 #include <string.h>
 
-#include "core/json.h"
-#include "core/text.h"
 #include "core/units.h"
-#include "port/arrow_write.h"
 #include "port/json_read.h"
+#include "rundir/hf_dataset.h"
 #include "rundir/record.h"
-#include "rundir/run_dir.h"
 #include "rundir/store.h"
-
-#define DATA_FILE "data-00000-of-00001.arrow"
-
-struct arrow_store {
-    char directory[512];
-    struct arrow_field *root;
-    struct arrow_writer *writer;
-};
 
 /* ---- the schema: a struct for each object that the paths of record.def lead through ---- */
 
@@ -112,148 +97,40 @@ static enum err schema_new(const char *model, const struct jv *metadata, struct 
     return err_no_memory(why);
 }
 
-static void schema_features(const struct arrow_field *root, const char *key, struct json *json)
-{
-    static const char *const TYPES[] = {
-        [ARROW_TEXT] = "string",
-        [ARROW_DOUBLE] = "float64",
-        [ARROW_INT64] = "int64",
-        [ARROW_BOOL] = "bool",
-    };
-    json_object(json, key);
-    if (root->type == ARROW_STRUCT) {
-        for (const struct arrow_field *child = root->first; child; child = child->next)
-            schema_features(child, child->name, json);
-    } else {
-        json_string(json, "dtype", TYPES[root->type]);
-        json_string(json, "_type", "Value");
-    }
-    json_object_end(json);
-}
-
 /* ---- the store ---- */
-
-static enum err arrow_available(struct error *why)
-{
-    enum err err = jv_available(why);
-    return err ? err : arrow_write_available(why);
-}
-
-static void free_store(struct arrow_store *arrow)
-{
-    arrow_writer_close(arrow->writer);
-    arrow_field_free(arrow->root);
-    free(arrow);
-}
-
-/* The schema's own copy of the features, without which `datasets` would guess them. */
-static enum err open_writer(struct arrow_store *arrow, struct error *why)
-{
-    struct text text = {0};
-    struct json json;
-    json_init(&json, &text, false);
-    json_object(&json, NULL);
-    json_object(&json, "info");
-    schema_features(arrow->root, "features", &json);
-    json_object_end(&json);
-    json_object_end(&json);
-    enum err err = text.failed
-                       ? err_no_memory(why)
-                       : arrow_writer_open(arrow->directory, DATA_FILE, arrow->root, "huggingface",
-                                           text_get(&text), &arrow->writer, why);
-    text_release(&text);
-    return err;
-}
 
 static enum err arrow_open(const struct store_run *run, struct store *out, struct error *why)
 {
-    struct arrow_store *arrow = calloc(1, sizeof *arrow);
-    if (!arrow)
-        return err_no_memory(why);
-    enum err err = ERR_OK;
-    if (!str_copy(arrow->directory, sizeof arrow->directory, run->directory))
-        err = err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", run->directory);
+    struct arrow_field *root;
+    struct hf_dataset *dataset;
+    enum err err = schema_new(run->model, run->metadata, &root, why);
     if (!err)
-        err = schema_new(run->model, run->metadata, &arrow->root, why);
+        err = hf_dataset_open(run->directory, root, &dataset, why);
     if (!err)
-        err = open_writer(arrow, why);
-    if (err)
-        free_store(arrow);
-    else
-        out->state = arrow;
+        out->state = dataset;
     return err;
 }
 
 static enum err arrow_put(struct store *store, const struct jv *record, struct error *why)
 {
-    const struct arrow_store *arrow = store->state;
-    return arrow_writer_add(arrow->writer, record, why);
+    return hf_dataset_add(store->state, record, why);
 }
 
-static enum err put_info(const struct arrow_store *arrow, struct error *why)
-{
-    struct text text = {0};
-    struct json json;
-    json_init(&json, &text, true);
-    json_object(&json, NULL);
-    json_string(&json, "citation", "");
-    json_string(&json, "description", "");
-    schema_features(arrow->root, "features", &json);
-    json_string(&json, "homepage", "");
-    json_string(&json, "license", "");
-    json_object_end(&json);
-    enum err err = run_dir_put(arrow->directory, "dataset_info.json", &text, why);
-    text_release(&text);
-    return err;
-}
-
-static enum err put_state(const struct arrow_store *arrow, uint64_t fingerprint, struct error *why)
-{
-    struct text text = {0};
-    struct json json;
-    char digits[17];
-    str_format(digits, sizeof digits, "%016" PRIx64, fingerprint);
-    json_init(&json, &text, true);
-    json_object(&json, NULL);
-    json_array(&json, "_data_files");
-    json_object(&json, NULL);
-    json_string(&json, "filename", DATA_FILE);
-    json_object_end(&json);
-    json_array_end(&json);
-    json_string(&json, "_fingerprint", digits);
-    json_null(&json, "_format_columns");
-    json_object(&json, "_format_kwargs");
-    json_object_end(&json);
-    json_null(&json, "_format_type");
-    json_bool(&json, "_output_all_columns", false);
-    json_null(&json, "_split");
-    json_object_end(&json);
-    enum err err = run_dir_put(arrow->directory, "state.json", &text, why);
-    text_release(&text);
-    return err;
-}
-
-/* state.json is last: it is what names the others. */
 static enum err arrow_finish(struct store *store, const struct summary *summary, struct error *why)
 {
     (void)summary;
-    struct arrow_store *arrow = store->state;
-    uint64_t fingerprint;
-    enum err err = arrow_writer_finish(arrow->writer, &fingerprint, why);
-    if (!err)
-        err = put_info(arrow, why);
-    return err ? err : put_state(arrow, fingerprint, why);
+    return hf_dataset_finish(store->state, why);
 }
 
 static void arrow_close(struct store *store)
 {
-    free_store(store->state);
+    hf_dataset_close(store->state);
 }
 
 const struct store_driver store_arrow = {
     .name = "arrow",
     .summary = "a Hugging Face dataset on disk, readable by datasets and by the Python IPW",
-    .available = arrow_available,
+    .available = hf_dataset_available,
     .open = arrow_open,
     .put = arrow_put,
     .finish = arrow_finish,

@@ -132,4 +132,24 @@ enum err journal_starts_read(const char *directory, struct journal_starts *out, 
     MUST_USE;
 void journal_starts_release(struct journal_starts *starts);
 
+/* ---- the records of a run directory, from its journal, or from the Arrow files of one that has none ---- */
+
+struct run_records {
+    const char *directory;
+    struct journal_index *index; /* NULL: Arrow files */
+    struct run_shards shards;
+    uint64_t damaged;       /* lines of the journal that the last pass left out */
+    uint64_t first_damaged; /* the first of them, from 1 */
+    double format;          /* of the journal; UNKNOWN without one */
+};
+
+/* run_records_close frees what it opened.  ERR_NOT_FOUND: no such directory, or no run in it. */
+enum err run_records_open(const char *directory, struct run_records *out, struct error *why)
+    MUST_USE;
+void run_records_close(struct run_records *records);
+
+/* May be called several times.  Stops when take returns anything but ERR_OK, and returns that. */
+enum err run_records_give(struct run_records *records, journal_take *take, void *context,
+                          struct error *why) MUST_USE;
+
 #endif

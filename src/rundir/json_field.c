@@ -303,7 +303,7 @@ void json_field_read(struct json_field_reader *reader, const struct json_field *
         break;
     case FIELD_JSON:
     case FIELD_METADATA:
-        ((struct json_any *)member)->value = value;
+        *(struct json_any *)member = (struct json_any){NULL, value};
         break;
     }
 }

@@ -164,6 +164,10 @@ static const struct {
     {"plots", "*.svg"},
     {"plots", "*.pdf"},
     {"plots", ".*.tmp"},
+    {RUN_TRACE_DATASET, "dataset_info.json"},
+    {RUN_TRACE_DATASET, "state.json"},
+    {RUN_TRACE_DATASET, "data-[0-9]*-of-[0-9]*.arrow"},
+    {RUN_TRACE_DATASET, ".*.tmp"},
 };
 
 static bool is_made(const char *folder, const char *name)
@@ -260,6 +264,8 @@ enum err run_dir_clear(const char *path, struct error *why)
         err = clear_below(directory, "analysis", path, why);
     if (!err)
         err = clear_below(directory, "plots", path, why);
+    if (!err)
+        err = clear_below(directory, RUN_TRACE_DATASET, path, why);
     if (!err)
         err = clear_folder(fcntl(directory, F_DUPFD_CLOEXEC, 0), "", path, why);
     if (!err && !held) {

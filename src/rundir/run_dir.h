@@ -10,6 +10,9 @@
 
 struct text;
 
+/* The folder of a run that has the traces of an agent as a dataset. */
+#define RUN_TRACE_DATASET "hf_dataset"
+
 enum run_dir_state { RUN_DIR_NEW, RUN_DIR_EMPTY, RUN_DIR_HAS_RUN, RUN_DIR_FOREIGN };
 
 /* What a path holds: nothing, an empty directory, a run of ours (a journal) or of the Python IPW, or

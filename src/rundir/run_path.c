@@ -223,6 +223,8 @@ static const struct {
     [RUN_KIND_RUN] = {"run", "run", "runs"},
     [RUN_KIND_LAYERS] = {"layers", "window", "windows"},
     [RUN_KIND_SWEEP] = {"sweep", "point", "points"},
+    [RUN_KIND_AGENT] = {"agent", "query", "queries"},
+    [RUN_KIND_PROXY] = {"proxy", "request", "requests"},
 };
 
 const char *run_kind_name(enum run_kind kind)
@@ -236,6 +238,11 @@ enum run_kind run_kind_named(const char *name)
         if (strcmp(name, KINDS[kind].name) == 0)
             return (enum run_kind)kind;
     return RUN_KIND_PROFILE;
+}
+
+bool run_kind_asks(enum run_kind kind)
+{
+    return kind == RUN_KIND_PROFILE || kind == RUN_KIND_AGENT;
 }
 
 const char *run_kind_unit(enum run_kind kind, bool several)
@@ -343,7 +350,7 @@ bool run_path_file(const char *directory, enum run_file file, char *to, size_t s
     static const char *const NAMES[RUN_FILES] = {
         [RUN_FILE_RECORDS] = "records.jsonl",  [RUN_FILE_SPANS] = "spans.jsonl",
         [RUN_FILE_SUMMARY] = "summary.json",   [RUN_FILE_LAYERS] = "layers.json",
-        [RUN_FILE_ESTIMATE] = "estimate.json",
+        [RUN_FILE_ESTIMATE] = "estimate.json", [RUN_FILE_TRACES] = "traces.jsonl",
     };
     return str_format(to, size, "%s/%s", directory, NAMES[file]);
 }

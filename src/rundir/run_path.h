@@ -29,14 +29,26 @@ void run_dir_name(const char *hardware, const char *model, const char *dataset, 
 
 /* Which command measured it; in the header of records.jsonl ("run_kind"), and absent in those of version 0.1, which
  * are all of RUN_KIND_PROFILE. */
-enum run_kind { RUN_KIND_PROFILE, RUN_KIND_RUN, RUN_KIND_LAYERS, RUN_KIND_SWEEP, RUN_KINDS };
+enum run_kind {
+    RUN_KIND_PROFILE,
+    RUN_KIND_RUN,
+    RUN_KIND_LAYERS,
+    RUN_KIND_SWEEP,
+    RUN_KIND_AGENT,
+    RUN_KIND_PROXY,
+    RUN_KINDS
+};
 
-const char *run_kind_name(enum run_kind kind); /* "profile", "run", "layers", "sweep" */
+/* "profile", "run", "layers", "sweep", "agent", "proxy" */
+const char *run_kind_name(enum run_kind kind);
 enum run_kind
 run_kind_named(const char *name); /* RUN_KIND_PROFILE for NULL and for unknown names */
 
+/* Whether its records are queries of a dataset to a model. */
+bool run_kind_asks(enum run_kind kind);
+
 /* What a record of such a run is: "query" and "queries", "run" and "runs", "window" and "windows",
- * "point" and "points". */
+ * "point" and "points", "request" and "requests". */
 const char *run_kind_unit(enum run_kind kind, bool several);
 
 /* run_<hardware>_<subject>_<UTC time>, or layers_...: each has a name of its own.  hardware: NULL where it is not
@@ -91,6 +103,7 @@ bool run_part_path(const char *folder, const char *name, const struct run_part *
 enum run_file {
     RUN_FILE_RECORDS,
     RUN_FILE_SPANS,
+    RUN_FILE_TRACES, /* what agents did */
     RUN_FILE_SUMMARY,
     RUN_FILE_LAYERS,   /* what `ipw layers` measured */
     RUN_FILE_ESTIMATE, /* what `ipw estimate` predicted for the run; put there by the user */

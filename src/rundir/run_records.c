@@ -1,10 +1,9 @@
-#include "rundir/run_records.h"
-
 #include "core/text.h"
 #include "core/units.h"
 #include "port/arrow_read.h"
 #include "port/file.h"
 #include "port/json_read.h"
+#include "rundir/journal.h"
 
 enum err run_records_open(const char *directory, struct run_records *out, struct error *why)
 {

@@ -11,6 +11,7 @@
 #include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/run_dir.h"
+#include "rundir/traces.h"
 #include "rundir/run_path.h"
 
 #define SUMMARY_FILE "summary.json"
@@ -428,6 +429,8 @@ void summary_to_json(const struct summary *summary, bool pretty, struct text *ou
         }
     }
     json_field_writer_end(&writer);
+    if (summary->traces)
+        traces_summary_to_json(summary->traces, &json);
     json_object_end(&json);
     text_add(out, pretty ? "\n" : "");
 }

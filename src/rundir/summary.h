@@ -12,6 +12,7 @@
 struct json;
 struct jv;
 struct text;
+struct traces;
 
 /* A distribution over queries; `count` 0: none. */
 struct summary_statistic {
@@ -117,7 +118,8 @@ struct summary {
     struct summary_idle idle;
     struct summary_device *devices;
     size_t device_count;
-    struct jv *tree; /* what it was read from; NULL when it was filled in */
+    const struct traces *traces; /* of an agent's run, to be written; not owned, NULL without */
+    struct jv *tree;             /* what it was read from; NULL when it was filled in */
 };
 
 /* All of it unknown. */

@@ -62,6 +62,7 @@ void sweep_release(struct sweep *sweep)
     free(sweep->uncontrolled);
     free(sweep->mode);
     free(sweep->expected_s);
+    free(sweep->clocks);
     *sweep = (struct sweep){0};
 }
 
@@ -171,6 +172,10 @@ static void put_settings(const struct sweep *sweep, struct text *out)
     json_string(&json, "mode", sweep->mode);
     json_number(&json, "time_exponent", sweep->time_exponent);
     json_number(&json, "least_mhz", sweep->least_mhz);
+    json_array(&json, "clocks");
+    for (size_t i = 0; i < sweep->clock_count; i++)
+        json_number(&json, NULL, sweep->clocks[i]);
+    json_array_end(&json);
     json_bool(&json, "control", sweep->control);
     json_string(&json, "uncontrolled", sweep->uncontrolled);
     put_words(&json, "options", sweep->options, sweep->option_count);
@@ -412,6 +417,12 @@ static enum err take_header(const struct jv *line, struct sweep *sweep)
     sweep->mode = strdup(mode ? mode : "custom");
     if (!sweep->mode || (reason && !(sweep->uncontrolled = strdup(reason))))
         return ERR_NO_MEMORY;
+    const struct jv *clocks = jv_get(settings, "clocks");
+    sweep->clocks = calloc(jv_count(clocks) + 1, sizeof *sweep->clocks);
+    if (!sweep->clocks)
+        return ERR_NO_MEMORY;
+    if (jv_numbers(clocks, sweep->clocks, jv_count(clocks)))
+        sweep->clock_count = jv_count(clocks);
     sweep->seed = count_in(settings, "seed");
     sweep->repeats = count_in(settings, "repeats");
     sweep->most_repeats = count_in(settings, "most_repeats");
@@ -546,6 +557,39 @@ enum err sweep_load(const char *directory, struct sweep *out, struct error *why)
     if (err)
         sweep_release(out);
     return err;
+}
+
+static const char POINTS[] = "/points/p";
+
+/* Of a path such as SWEEP/points/p001_r1/run_x, or what several such have in common. */
+size_t sweep_of_run(const char *run)
+{
+    const char *found = NULL;
+    for (const char *at = run; (at = strstr(at, POINTS)); at++) {
+        const char *number = at + sizeof POINTS - 1;
+        size_t digits = strspn(number, "0123456789");
+        if (digits >= 3 && str_starts(number + digits, "_r"))
+            found = at;
+    }
+    return found ? (size_t)(found - run) : 0;
+}
+
+void sweep_setting_of_run(const char *run, char *to, size_t size)
+{
+    size_t length = sweep_of_run(run);
+    char directory[FILE_PATH_MAX];
+    struct sweep sweep;
+    struct text setting = {0};
+    to[0] = '\0';
+    if (!length || !str_format(directory, sizeof directory, "%.*s", (int)length, run) ||
+        sweep_load(directory, &sweep, NULL))
+        return;
+    unsigned long point = strtoul(run + length + sizeof POINTS - 1, NULL, 10);
+    if (point >= 1 && point <= sweep.point_count)
+        sweep_setting(&sweep, point - 1, &setting);
+    (void)str_copy(to, size, text_get(&setting));
+    text_release(&setting);
+    sweep_release(&sweep);
 }
 
 enum err sweep_reopen(struct sweep *sweep, const char *directory, struct run_writer *writer,

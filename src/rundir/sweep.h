@@ -46,6 +46,8 @@ struct sweep {
     char *mode;           /* how the points were chosen: "custom", "baseline", "dvfs", "probe" */
     double time_exponent; /* mode probe: n of the E T^n that is minimized */
     double least_mhz;     /* modes dvfs and probe: the lowest clock */
+    double *clocks;       /* mode probe: those of the GPU to choose from, highest first; MHz */
+    size_t clock_count;
     unsigned seed, repeats, most_repeats;
     double
         until_pct; /* repeat until the standard error is so small; UNKNOWN: `repeats` are enough */
@@ -131,5 +133,10 @@ bool sweep_same_point(const struct sweep *sweep, size_t a, size_t b);
 
 /* "threads=4, batch=8" */
 void sweep_setting(const struct sweep *sweep, size_t point, struct text *out);
+
+/* Of the directory of an attempt's run: how long that of its sweep is, 0 where it is of none; and its setting, which its
+ * own files do not tell: a clock that was set is in no command.  "" where it is of none. */
+size_t sweep_of_run(const char *run);
+void sweep_setting_of_run(const char *run, char *to, size_t size);
 
 #endif

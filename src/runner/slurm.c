@@ -76,6 +76,78 @@ static enum err ask(const char *argv[], struct text *out, struct error *why)
     return !err && out->failed ? err_no_memory(why) : err;
 }
 
+/* ---- clocks of a node ---- */
+
+enum { CLOCKS_MOST = 10000, WORDS_MOST = 64 };
+
+static int by_highest(const void *left, const void *right)
+{
+    const double *a = left, *b = right;
+    return (*a < *b) - (*a > *b);
+}
+
+/* Lines of the plan such as " 1  gpu-clock=1785: true". */
+static enum err take_clocks(const char *plan, double **out, size_t *count, struct error *why)
+{
+    static const char KNOB[] = "gpu-clock=", NO_CONTROL[] = "measures only: ";
+    const char *reason = strstr(plan, NO_CONTROL);
+    *out = calloc(CLOCKS_MOST, sizeof **out);
+    if (!*out)
+        return err_no_memory(why);
+    for (const char *at = plan; (at = strstr(at, KNOB)) && *count < CLOCKS_MOST;) {
+        char *end;
+        at += sizeof KNOB - 1;
+        double mhz = strtod(at, &end);
+        if (end > at && mhz > 0)
+            (*out)[(*count)++] = mhz;
+    }
+    qsort(*out, *count, sizeof **out, by_highest);
+    if (*count)
+        return ERR_OK;
+    reason = reason ? reason + sizeof NO_CONTROL - 1 : "it lists no clocks";
+    return err_set(why, ERR_UNSUPPORTED, "on the node that Slurm gave: %.*s",
+                   (int)strcspn(reason, "\n"), reason);
+}
+
+enum err slurm_clocks(const struct slurm_options *options, const char *devices, double least,
+                      double **out, size_t *count, struct error *why)
+{
+    char program[PATH_MAX] = "", lowest[32];
+    struct text words[4 + WORDS_MOST] = {{0}}, plan = {0};
+    const char *argv[16 + sizeof words / sizeof *words] = {"srun", "--quiet", "--nodes=1",
+                                                           "--ntasks=1"};
+    const char *const names[] = {"partition", "gres", "time", "account"};
+    const char *const values[] = {options->partition, options->gres, options->time,
+                                  options->account};
+    size_t used = 4, made = 0;
+    *out = NULL;
+    *count = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (values[i])
+            text_addf(&words[made++], "--%s=%s", names[i], values[i]);
+    for (size_t i = 0; i < options->more_count && i < WORDS_MOST; i++)
+        text_addf(&words[made++], "--%s", options->more[i] + strspn(options->more[i], "-"));
+    for (size_t i = 0; i < made; i++)
+        argv[used++] = text_get(&words[i]);
+    (void)str_format(lowest, sizeof lowest, "%.10g", least);
+    const char *const rest[] = {program,     "sweep",     "--control",
+                                "--mode",    "dvfs",      "--min-clock",
+                                lowest,      "--devices", devices ? devices : "",
+                                "--dry-run", "--",        "true"};
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+        if (devices || (i != 7 && i != 8))
+            argv[used++] = rest[i];
+    enum err err = readlink("/proc/self/exe", program, sizeof program - 1) > 0
+                       ? ask(argv, &plan, why)
+                       : err_set(why, ERR_IO, "the path of this program is not known");
+    if (!err)
+        err = take_clocks(text_get(&plan), out, count, why);
+    for (size_t i = 0; i < made; i++)
+        text_release(&words[i]);
+    text_release(&plan);
+    return err;
+}
+
 /* ---- the folder ---- */
 
 static enum err find_place(const char *directory, struct place *out, struct error *why)

@@ -22,6 +22,11 @@ struct slurm_options {
     size_t more_count;
 };
 
+/* The graphics clocks of the GPU that Slurm gives, at least `least` MHz, highest first, by a dry run of this program on a
+ * node (srun), which waits in the queue.  The caller frees *out.  ERR_UNSUPPORTED: why it has none to set. */
+enum err slurm_clocks(const struct slurm_options *options, const char *devices, double least,
+                      double **out, size_t *count, struct error *why) MUST_USE;
+
 /* ERR_NOT_FOUND names the program of Slurm that is not in PATH. */
 enum err slurm_available(struct error *why) MUST_USE;
 

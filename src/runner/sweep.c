@@ -605,22 +605,6 @@ static enum err make_all(struct sweep *sweep, struct run_writer *writer,
     return err;
 }
 
-/* Without control there are no other clocks. */
-static enum err refine(struct sweep *sweep, struct run_writer *writer,
-                       struct sweep_control *control, bool *added, struct error *why)
-{
-    double *clocks;
-    size_t count;
-    *added = false;
-    if (!control || strcmp(sweep->mode, "probe") != 0)
-        return ERR_OK;
-    enum err err = sweep_control_clocks(control, NULL, sweep->least_mhz, &clocks, &count, why);
-    if (!err)
-        err = sweep_refine(sweep, writer, clocks, count, added, why);
-    free(clocks);
-    return err;
-}
-
 enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
                        struct sweep_control *control, const struct sweep_progress *progress,
                        int *signal, struct error *why)
@@ -630,8 +614,8 @@ enum err sweep_execute(struct sweep *sweep, struct run_writer *writer,
     for (bool more = true; !err && !*signal && more;) {
         err = make_all(sweep, writer, control, progress, signal, why);
         more = false;
-        if (!err && !*signal)
-            err = refine(sweep, writer, control, &more, why);
+        if (!err && !*signal && !sweep->only)
+            err = sweep_refine(sweep, writer, &more, why);
     }
     if (!err && !*signal)
         err = sweep_finish(sweep, writer, why);

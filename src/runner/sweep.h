@@ -27,11 +27,11 @@ enum err sweep_read_list(const char *path, struct sweep *sweep, struct error *wh
 
 /* Mode probe.  The --knob of so many clocks, from clocks[count] (highest first) down to 0.45 of the highest.  And when
  * they were measured, adds points near the optimum of the fitted model, of each setting of the other knobs one at a
- * time; none, and *added false, when the optimum is among the measured ones. */
+ * time; none, and *added false, when the optimum is among the measured ones, and in other modes. */
 enum { SWEEP_PROBES_LEAST = 3, SWEEP_PROBES_MOST = 5 };
 void sweep_probe_knob(const double *clocks, size_t count, unsigned probes, struct text *out);
-enum err sweep_refine(struct sweep *sweep, struct run_writer *writer, const double *clocks,
-                      size_t count, bool *added, struct error *why) MUST_USE;
+enum err sweep_refine(struct sweep *sweep, struct run_writer *writer, bool *added,
+                      struct error *why) MUST_USE;
 
 /* Each knob must be a {placeholder} of the command or set on the GPU; other braces stay as they are.  ERR_USAGE names one that is not. */
 enum err sweep_check_command(const struct sweep *sweep, struct error *why) MUST_USE;

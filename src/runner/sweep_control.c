@@ -143,18 +143,16 @@ static enum err usable_clocks(struct sensor *sensor, double least, double **out,
     return err;
 }
 
-enum err sweep_control_clocks(struct sweep_control *control, const char *devices, double least,
-                              double **out, size_t *count, struct error *why)
+enum err sweep_control_clocks(const char *devices, double least, double **out, size_t *count,
+                              struct error *why)
 {
-    struct sensor opened = {0}, *sensor = control ? gpu_control_sensor(control->gpu) : &opened;
+    struct sensor sensor = {0};
     *out = NULL;
-    enum err err = control ? check_answers(control, why)
-                           : gpu_control_query(devices ? devices : "", &opened, why);
+    enum err err = gpu_control_query(devices ? devices : "", &sensor, why);
     if (err)
         return err;
-    err = usable_clocks(sensor, least, out, count, why);
-    if (!control)
-        sensor_close(&opened);
+    err = usable_clocks(&sensor, least, out, count, why);
+    sensor_close(&sensor);
     return err;
 }
 

@@ -26,9 +26,9 @@ enum err sweep_control_begin(const struct sweep *sweep, struct sweep_control **o
                              struct error *why) MUST_USE;
 
 /* The graphics clocks that the GPU supports at its highest memory clock and that are at least `least` MHz, highest first.
- * The caller frees *out.  With control NULL, those of the GPU that --devices selects, which is not changed. */
-enum err sweep_control_clocks(struct sweep_control *control, const char *devices, double least,
-                              double **out, size_t *count, struct error *why) MUST_USE;
+ * The caller frees *out.  The GPU, which --devices selects, is not changed. */
+enum err sweep_control_clocks(const char *devices, double least, double **out, size_t *count,
+                              struct error *why) MUST_USE;
 
 /* Degrees Celsius of that GPU, UNKNOWN where it does not report them. */
 enum err sweep_control_temperature(struct sweep_control *control, const struct sweep *sweep,

@@ -160,9 +160,10 @@ static enum err add_clock(struct sweep *sweep, struct run_writer *writer, size_t
 }
 
 static enum err refine_curve(struct sweep *sweep, struct run_writer *writer, size_t knob,
-                             size_t first, const double *clocks, size_t count, bool *added,
-                             struct error *why)
+                             size_t first, bool *added, struct error *why)
 {
+    const double *clocks = sweep->clocks;
+    size_t count = sweep->clock_count;
     struct freq_points points = {0};
     struct freq_curves curves = {0};
     double best = UNKNOWN;
@@ -183,20 +184,22 @@ static enum err refine_curve(struct sweep *sweep, struct run_writer *writer, siz
     return err;
 }
 
-enum err sweep_refine(struct sweep *sweep, struct run_writer *writer, const double *clocks,
-                      size_t count, bool *added, struct error *why)
+enum err sweep_refine(struct sweep *sweep, struct run_writer *writer, bool *added,
+                      struct error *why)
 {
     size_t knob = find_knob(sweep), points = sweep->point_count;
     enum err err = ERR_OK;
     *added = false;
-    for (size_t p = 0; !err && knob < sweep->knob_count && p < points; p++) {
+    /* Without control there are no other clocks. */
+    bool is_probe = is_known(sweep->time_exponent) && sweep->clock_count && !sweep->uncontrolled;
+    for (size_t p = 0; is_probe && !err && knob < sweep->knob_count && p < points; p++) {
         size_t first = 0, on_curve = 0;
         while (!same_curve(sweep, knob, first, p))
             first++;
         for (size_t q = 0; q < points; q++)
             on_curve += same_curve(sweep, knob, p, q);
         if (first == p && on_curve < SWEEP_PROBES_MOST + ADDED_MOST)
-            err = refine_curve(sweep, writer, knob, p, clocks, count, added, why);
+            err = refine_curve(sweep, writer, knob, p, added, why);
     }
     return err;
 }

@@ -18,30 +18,15 @@ struct trace_recorder {
 
 /* ---- types ---- */
 
-static const char *const NAMES[TRACE_TYPES] = {
-#define TYPE(constant, name)  name,
-#define POINT(constant, name) name,
-#include "trace/types.def"
-};
-
-const char *trace_type_name(enum trace_type type)
-{
-    return NAMES[type];
-}
-
-bool trace_type_is_span(enum trace_type type)
-{
-    return type < TRACE_RETRY;
-}
-
 /* "tool_call_start", "retry_attempt"; TRACE_OTHER for anything else. */
 static enum trace_type read_type(const char *name, enum trace_edge *edge)
 {
     size_t length = strlen(name);
     for (int type = 0; type < TRACE_TYPES; type++) {
-        size_t own = strlen(NAMES[type]);
+        const char *known = trace_type_name((enum trace_type)type);
+        size_t own = strlen(known);
         bool is_span = trace_type_is_span((enum trace_type)type);
-        if (length < own || memcmp(name, NAMES[type], own) != 0)
+        if (length < own || memcmp(name, known, own) != 0)
             continue;
         *edge = strcmp(name + own, "_start") == 0 ? TRACE_START : TRACE_END;
         if (is_span && (*edge == TRACE_START || strcmp(name + own, "_end") == 0))
@@ -54,19 +39,6 @@ static enum trace_type read_type(const char *name, enum trace_edge *edge)
     return TRACE_OTHER;
 }
 
-struct trace_event trace_event_new(enum trace_type type, enum trace_edge edge, const char *query,
-                                   const char *id)
-{
-    return (struct trace_event){
-        .type = type,
-        .edge = edge,
-        .query = query,
-        .id = id,
-        .cpu_busy_s = UNKNOWN,
-        .facts = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0, NULL, NULL},
-    };
-}
-
 /* ---- recording ---- */
 
 struct trace_recorder *trace_recorder_new(void)
@@ -75,14 +47,6 @@ struct trace_recorder *trace_recorder_new(void)
     if (recorder)
         pthread_mutex_init(&recorder->lock, NULL);
     return recorder;
-}
-
-void trace_events_release(struct trace_events *events)
-{
-    for (size_t i = 0; i < events->count; i++)
-        free((void *)events->items[i].query);
-    free(events->items);
-    *events = (struct trace_events){0};
 }
 
 void trace_recorder_free(struct trace_recorder *recorder)

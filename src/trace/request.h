@@ -8,8 +8,16 @@
 
 #include "core/units.h"
 
+/* What kind of work it is: of a device's energy above idle, tools get the part that their processes used of the CPUs,
+ * inferences the rest; time in which an agent waits gets what is left when neither is there. */
+enum request_kind { REQUEST_INFERENCE, REQUEST_TOOL, REQUEST_WAIT };
+
 struct request_trace {
-    uint64_t id;       /* unique among the requests of a run */
+    uint64_t id; /* unique among the requests of a run */
+    enum request_kind kind;
+    uint64_t
+        group; /* of the query: what is in flight of one group shares its part of idle power; 0: of none */
+    double cpu_share;  /* of a tool: its processes' part of the CPU time of the machine; UNKNOWN */
     void *context;     /* the caller's, carried along; may be NULL */
     nanos from;        /* sent: prefill begins */
     nanos first_token; /* prefill ends, decode begins; 0 without a token (all of it is prefill) */

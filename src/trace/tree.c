@@ -33,6 +33,45 @@ struct build {
     nanos from, to; /* of the query */
 };
 
+/* ---- events ---- */
+
+static const char *const NAMES[TRACE_TYPES] = {
+#define TYPE(constant, name)  name,
+#define POINT(constant, name) name,
+#include "trace/types.def"
+};
+
+const char *trace_type_name(enum trace_type type)
+{
+    return NAMES[type];
+}
+
+bool trace_type_is_span(enum trace_type type)
+{
+    return type < TRACE_RETRY;
+}
+
+struct trace_event trace_event_new(enum trace_type type, enum trace_edge edge, const char *query,
+                                   const char *id)
+{
+    return (struct trace_event){
+        .type = type,
+        .edge = edge,
+        .query = query,
+        .id = id,
+        .cpu_busy_s = UNKNOWN,
+        .facts = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0, NULL, NULL},
+    };
+}
+
+void trace_events_release(struct trace_events *events)
+{
+    for (size_t i = 0; i < events->count; i++)
+        free((void *)events->items[i].query);
+    free(events->items);
+    *events = (struct trace_events){0};
+}
+
 /* ---- pairing ---- */
 
 static uint64_t key_of(const struct trace_event *event)

@@ -99,7 +99,7 @@ enum tool_text { TOOL_TEXT_HERMES, TOOL_TEXT_REACT };
 enum err tool_text_render(enum tool_text form, const struct chat *chat,
                           const struct chat_tool *tools, size_t count, struct chat *out) MUST_USE;
 
-/* Appends the calls in a model's text to *calls, without ids (tool_calls_identify makes them), and the rest to *answer:
+/* Adds the calls in a model's text to *calls, which is empty, without ids (tool_calls_identify makes them), and the rest to *answer:
  * the final answer without its label where there are no calls, else what was said before them.  Models are sloppy:
  * both forms are read in either, and bare JSON of a call of a known tool; arguments that are not JSON go to the tool's
  * first parameter; what follows an invented observation is dropped. */

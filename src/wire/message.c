@@ -87,3 +87,106 @@ const char *message_error(const struct jv *object)
     }
     return jv_is_null(jv_get(object, "error")) ? NULL : MESSAGE_UNSPECIFIED_ERROR;
 }
+
+/* ---- requests of others ---- */
+
+static const char *skip_space(const char *at, const char *end)
+{
+    while (at < end && slice_is_space(*at))
+        at++;
+    return at;
+}
+
+/* After the closing quote of the string that begins at `at`; NULL without one. */
+static const char *skip_string(const char *at, const char *end)
+{
+    for (at++; at < end && *at != '"'; at++)
+        if (*at == '\\')
+            at++;
+    return at < end ? at + 1 : NULL;
+}
+
+/* After the value that begins at `at`; NULL when it does not end. */
+static const char *skip_value(const char *at, const char *end)
+{
+    size_t depth = 0;
+    while (at < end) {
+        if (*at == '"') {
+            at = skip_string(at, end);
+            if (!at)
+                return NULL;
+        } else if (*at == '{' || *at == '[') {
+            depth++;
+            at++;
+        } else if (depth && (*at == '}' || *at == ']')) {
+            depth--;
+            at++;
+        } else if (depth || !strchr(",}]", *at)) {
+            at++;
+            continue;
+        }
+        if (depth == 0)
+            return at;
+    }
+    return depth ? NULL : at;
+}
+
+struct slice message_member(const char *bytes, size_t length, const char *key)
+{
+    const char *end = bytes + length, *at = skip_space(bytes, end);
+    if (at == end || *at++ != '{')
+        return (struct slice){"", 0};
+    for (;;) {
+        const char *name = skip_space(at, end);
+        const char *after = name < end && *name == '"' ? skip_string(name, end) : NULL;
+        const char *colon = after ? skip_space(after, end) : end;
+        if (colon == end || *colon != ':')
+            return (struct slice){"", 0};
+        const char *value = skip_space(colon + 1, end), *last = skip_value(value, end);
+        if (!last)
+            return (struct slice){"", 0};
+        if (slice_is(slice_between(name + 1, after - 1), key))
+            return slice_trim(slice_between(value, last));
+        at = skip_space(last, end);
+        if (at == end || *at++ != ',')
+            return (struct slice){"", 0};
+    }
+}
+
+static void add_content(const struct jv *content, struct text *out)
+{
+    text_add(out, jv_text(content) ? jv_text(content) : "");
+    for (const struct jv *part = jv_is_array(content) ? jv_first(content) : NULL; part;
+         part = jv_next(part)) {
+        const char *text = jv_text(part) ? jv_text(part) : jv_text(jv_get(part, "text"));
+        text_add(out, text ? text : "");
+    }
+}
+
+static const struct jv *last_of_user(const struct jv *messages)
+{
+    const struct jv *last = NULL;
+    for (const struct jv *m = jv_is_array(messages) ? jv_first(messages) : NULL; m;
+         m = jv_next(m)) {
+        const char *role = jv_text(jv_get(m, "role"));
+        if (role && strcmp(role, "user") == 0)
+            last = jv_get(m, "content");
+    }
+    return last;
+}
+
+void message_question(const char *bytes, size_t length, struct text *out)
+{
+    struct jv *root = NULL;
+    text_clear(out);
+    if (jv_parse(bytes, length, &root, NULL))
+        return;
+    const struct jv *input = jv_get(root, "input");
+    const struct jv *content = last_of_user(jv_get(root, "messages"));
+    if (!content)
+        content = last_of_user(input);
+    if (!content)
+        content = jv_get(root, "prompt");
+    add_content(content ? content : input, out);
+    jv_free(root);
+}

@@ -31,6 +31,13 @@ static void read_usage(const struct jv *usage, struct completion *completion)
         return;
     completion_read_count(&completion->prompt_tokens, jv_get(usage, "prompt_tokens"));
     completion_read_count(&completion->output_tokens, jv_get(usage, "completion_tokens"));
+    completion_read_count(&completion->prompt_tokens,
+                          jv_get(usage, "input_tokens")); /* /responses */
+    completion_read_count(&completion->output_tokens, jv_get(usage, "output_tokens"));
+    completion_read_count(&completion->reasoning_tokens,
+                          jv_path(usage, "output_tokens_details.reasoning_tokens"));
+    completion_read_count(&completion->cached_tokens,
+                          jv_path(usage, "input_tokens_details.cached_tokens"));
     completion_read_count(&completion->reasoning_tokens,
                           jv_get(usage, "reasoning_tokens")); /* SGLang */
     completion_read_count(&completion->reasoning_tokens,
@@ -201,12 +208,55 @@ static enum err read_choice(struct completion_sink *sink, const struct jv *choic
     return err;
 }
 
+/* ---- /responses: events with a "type", the last of them with the whole response ---- */
+
+static void end_reply(struct openai_response *response, const struct jv *reply)
+{
+    struct completion *completion = response->sink.completion;
+    const char *reason = jv_text(jv_path(reply, "incomplete_details.reason"));
+    read_usage(jv_get(reply, "usage"), completion);
+    str_copy(completion->finish_reason, sizeof completion->finish_reason,
+             reason && strcmp(reason, "max_output_tokens") == 0 ? "length" : "stop");
+    response->is_done = true;
+}
+
+static enum err read_reply_event(struct openai_response *response, const struct jv *root,
+                                 const char *type, nanos t)
+{
+    const char *delta = jv_text(jv_get(root, "delta"));
+    if (strcmp(type, "response.completed") == 0 || strcmp(type, "response.incomplete") == 0)
+        end_reply(response, jv_get(root, "response"));
+    else if (strcmp(type, "response.failed") == 0)
+        return read_error(&response->sink, jv_get(root, "response"), "error");
+    else if (str_starts(type, "response.reasoning") && str_contains_nocase(type, ".delta"))
+        return completion_sink_reasoning(&response->sink, delta, t);
+    else if (str_contains_nocase(type, ".delta"))
+        return completion_sink_content(&response->sink, delta, t);
+    return ERR_OK;
+}
+
+/* The response as one document. */
+static enum err read_reply(struct openai_response *response, const struct jv *root, nanos t)
+{
+    enum err err = ERR_OK;
+    const struct jv *item = jv_first(jv_get(root, "output"));
+    for (; item && !err; item = jv_next(item))
+        err = read_parts(&response->sink, jv_get(item, "content"), t);
+    end_reply(response, root);
+    return err;
+}
+
 static enum err read_root(struct openai_response *response, const struct jv *root,
                           const char *event, nanos t)
 {
     struct completion_sink *sink = &response->sink;
     read_statistics(root, sink->completion);
     enum err err = read_error(sink, root, event);
+    const char *type = jv_text(jv_get(root, "type"));
+    if (!err && type && str_starts(type, "response."))
+        return read_reply_event(response, root, type, t);
+    if (!err && jv_is_array(jv_get(root, "output")))
+        return read_reply(response, root, t);
     const struct jv *choice = jv_first(jv_get(root, "choices"));
     for (; choice && !err; choice = jv_next(choice))
         err = read_choice(sink, choice, t);
@@ -241,7 +291,7 @@ static enum err read_document(struct openai_response *response)
     if (jv_parse(text_get(document), document->length, &root, NULL))
         return completion_sink_malformed(&response->sink, text_get(document), document->length);
     enum err err = read_root(response, root, "", response->last);
-    if (!err && jv_is_null(jv_path(root, "choices.0")))
+    if (!err && jv_is_null(jv_path(root, "choices.0")) && !jv_is_array(jv_get(root, "output")))
         err = err_set(response->sink.why, ERR_BAD_VALUE, "%s sent a response without choices",
                       response->sink.server);
     response->is_done = !err;

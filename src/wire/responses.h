@@ -6,7 +6,7 @@
 #include "wire/completion.h"
 #include "wire/sse.h"
 
-/* ---- OpenAI's format (/chat/completions, /completions): an SSE stream, or one JSON document from a server that does
+/* ---- OpenAI's format (/chat/completions, /completions, /responses): an SSE stream, or one JSON document from a server that does
  * not stream ---- */
 
 enum openai_format { OPENAI_UNKNOWN, OPENAI_STREAM, OPENAI_DOCUMENT, OPENAI_HTML };

@@ -210,21 +210,55 @@ static const struct chat_tool *find_tool(const char *name, const struct chat_too
     return NULL;
 }
 
+static bool is_quote(char c)
+{
+    return c == '"' || c == '\'' || c == '`' || c == '*';
+}
+
+/* Without quotes and emphasis around it. */
+static struct slice unquote(struct slice s)
+{
+    while (s.length >= 2 && is_quote(*s.at) && s.at[s.length - 1] == *s.at)
+        s = trim(s.at + 1, s.at + s.length - 1);
+    return s;
+}
+
+/* The value without "NAME =" or "NAME:" before it. */
+static struct slice strip_name(const char *value, const char *name)
+{
+    const char *at = value;
+    if (str_starts(at, name)) {
+        at += strlen(name);
+        at += strspn(at, " ");
+        at = *at == '=' || *at == ':' ? at + 1 : value;
+    }
+    return unquote(trim(at, at + strlen(at)));
+}
+
 /* {"PARAMETER": value}, for a model that wrote the value alone: the parameter that is required first, else the first. */
 static enum err wrap(const struct chat_tool *tool, const char *value, struct text *out)
 {
-    struct jv *schema = NULL;
+    struct jv *schema = NULL, *typed = NULL;
     struct json json;
-    if (tool && tool->parameters &&
-        jv_parse(tool->parameters, strlen(tool->parameters), &schema, NULL))
+    const char *given = tool && tool->parameters ? tool->parameters : "{}";
+    if (jv_parse(given, strlen(given), &schema, NULL))
         schema = NULL;
+    const struct jv *properties = jv_get(schema, "properties");
     const char *name = jv_text(jv_path(schema, "required.0"));
     if (!name)
-        name = jv_key(jv_first_member(jv_get(schema, "properties")));
+        name = jv_key(jv_first_member(properties));
+    if (!name)
+        name = "input";
+    const char *type = jv_text(jv_get(jv_get(properties, name), "type"));
+    struct slice bare = strip_name(value, name);
+    bool is_typed =
+        type && strcmp(type, "string") != 0 && !jv_parse(bare.at, bare.length, &typed, NULL);
     json_init(&json, out, false);
     json_object(&json, NULL);
-    json_string(&json, name ? name : "input", value);
+    if (!is_typed || jv_to_json(typed, name, &json))
+        json_string_bytes(&json, name, bare.at, bare.length);
     json_object_end(&json);
+    jv_free(typed);
     jv_free(schema);
     return out->failed ? ERR_NO_MEMORY : ERR_OK;
 }
@@ -354,39 +388,42 @@ static enum label read_label(const char *line, const char **value)
     return NO_LABEL;
 }
 
+/* A label at this place of the text: at the beginning of a line in any spelling, within one exactly as asked for. */
+static enum label label_at(const char *text, const char *at, const char **value)
+{
+    static const char *const EXACT[] = {[ACTION_INPUT] = "Action Input:",
+                                        [ACTION] = "Action:",
+                                        [OBSERVATION] = "Observation:",
+                                        [FINAL_ANSWER] = "Final Answer:"};
+    if (at == text || at[-1] == '\n')
+        return read_label(at, value);
+    for (size_t i = ACTION_INPUT; i <= FINAL_ANSWER && at[-1] == ' '; i++)
+        if (str_starts(at, EXACT[i])) {
+            *value = at + strlen(EXACT[i]);
+            return (enum label)i;
+        }
+    return NO_LABEL;
+}
+
 /* A label and its value, which goes on up to the next one. */
 struct step {
     enum label label;
     struct slice value;
 };
 
-/* The step that begins at *at, which moves to the next; false at the end.  Text before the first label is a thought. */
-static bool next_step(const char **at, struct step *out)
+/* The step that begins at *at, which moves to the next; false at the end.  Text before the first label has none. */
+static bool next_step(const char *text, const char **at, struct step *out)
 {
-    if (!**at)
+    const char *value = *at, *end = *at, *ignored;
+    if (!*end)
         return false;
-    const char *value = *at, *ignored, *line = *at;
-    enum label label = read_label(line, &value);
-    do {
-        line += strcspn(line, "\n");
-        line += *line == '\n';
-    } while (*line && read_label(line, &ignored) == NO_LABEL);
-    *out = (struct step){label ? label : THOUGHT, trim(value, line)};
-    *at = line;
+    out->label = label_at(text, *at, &value);
+    do
+        end++;
+    while (*end && (end < value || label_at(text, end, &ignored) == NO_LABEL));
+    out->value = trim(value, end);
+    *at = end;
     return true;
-}
-
-static bool is_quote(char c)
-{
-    return c == '"' || c == '\'' || c == '`' || c == '*';
-}
-
-/* Without quotes and emphasis around it. */
-static struct slice unquote(struct slice s)
-{
-    while (s.length >= 2 && is_quote(*s.at) && s.at[s.length - 1] == *s.at)
-        s = trim(s.at + 1, s.at + s.length - 1);
-    return s;
 }
 
 /* The name of a tool in what a model wrote for it: exactly, in other case, or within a sentence. */
@@ -481,28 +518,29 @@ static enum err read_action(struct slice action, struct slice input, const struc
     return err;
 }
 
-/* Steps in order, up to the first that would be invented.  A text without labels is an answer. */
+/* Steps in order, up to the first that would be invented; *has_form says whether there was an action or an answer. */
 static enum err parse_react(const char *text, const struct chat_tool *tools, size_t count,
-                            struct text *answer, struct tool_calls *calls)
+                            struct text *answer, struct tool_calls *calls, bool *has_form)
 {
     struct step step, next;
     const char *at = text;
     enum err err = ERR_OK;
-    while (!err && next_step(&at, &step) && step.label != OBSERVATION) {
+    *has_form = false;
+    while (!err && next_step(text, &at, &step) && step.label != OBSERVATION) {
         const char *after = at;
-        if (step.label == FINAL_ANSWER) {
-            if (calls->count > 0) /* invented, as there is no result yet */
-                break;
-            text_clear(answer);
-            add_part(answer, step.value);
-            break;
-        }
-        if (step.label == THOUGHT && calls->count == 0)
-            add_part(answer, step.value);
-        if (step.label != ACTION)
-            continue;
         struct slice input = {step.value.at, 0};
-        if (next_step(&after, &next) && next.label == ACTION_INPUT) {
+        *has_form = *has_form || step.label == ACTION || step.label == FINAL_ANSWER;
+        if (calls->count > 0 && step.label != ACTION)
+            break; /* invented: there is no result yet */
+        if (step.label == FINAL_ANSWER)
+            text_clear(answer);
+        if (step.label != ACTION) {
+            add_part(answer, step.value);
+            if (step.label == FINAL_ANSWER)
+                break;
+            continue;
+        }
+        if (next_step(text, &after, &next) && next.label == ACTION_INPUT) {
             input = next.value;
             at = after;
         }
@@ -511,33 +549,44 @@ static enum err parse_react(const char *text, const struct chat_tool *tools, siz
     return err ? err : answer->failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
-/* ---- reading ---- */
+/* ---- reading: JSON without a form ---- */
 
-/* The calls of a text that is JSON alone, where it names a tool that there is. */
+/* The first JSON in the text that is a call of a tool that there is; what stands before it is the answer. */
 static enum err parse_bare(const char *text, const struct chat_tool *tools, size_t count,
-                           struct tool_calls *calls)
+                           struct text *answer, struct tool_calls *calls)
 {
-    struct jv *tree = read_json(trim(text, text + strlen(text)));
-    struct tool_calls found = {0};
-    bool is_call;
-    enum err err = read_calls(tree, tools, count, &found, &is_call);
-    jv_free(tree);
-    for (size_t i = 0; i < found.count && !err; i++)
-        if (find_tool(found.items[i].name, tools, count))
-            err = tool_calls_add(calls, NULL, found.items[i].name,
-                                 text_get(&found.items[i].arguments));
-    tool_calls_release(&found);
-    return err;
+    enum { TRIES = 32 }; /* each may read to the end */
+    enum err err = ERR_OK;
+    const char *at = text, *end = text + strlen(text);
+    for (int i = 0; i < TRIES && !err && calls->count == 0 && (at = strpbrk(at, "{[")); i++, at++) {
+        struct tool_calls found = {0};
+        struct jv *tree = read_json((struct slice){at, (size_t)(end - at)});
+        bool is_call;
+        err = read_calls(tree, tools, count, &found, &is_call);
+        jv_free(tree);
+        for (size_t c = 0; c < found.count && !err; c++)
+            if (find_tool(found.items[c].name, tools, count))
+                err = tool_calls_add(calls, NULL, found.items[c].name,
+                                     text_get(&found.items[c].arguments));
+        tool_calls_release(&found);
+        if (calls->count > 0) {
+            const char *fence = strstr(text, "```");
+            text_clear(answer);
+            add_part(answer, trim(text, fence && fence < at ? fence : at));
+        }
+    }
+    return err ? err : answer->failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
 enum err tool_text_parse(const char *text, const struct chat_tool *tools, size_t count,
                          struct text *answer, struct tool_calls *calls)
 {
     const char *end;
+    bool has_form;
     while ((end = strstr(text, "</think>"))) /* a plan is not yet an action */
         text = end + strlen("</think>");
     if (strstr(text, CALL_BEGIN))
         return parse_hermes(text, tools, count, answer, calls);
-    enum err err = parse_bare(text, tools, count, calls);
-    return err || calls->count > 0 ? err : parse_react(text, tools, count, answer, calls);
+    enum err err = parse_react(text, tools, count, answer, calls, &has_form);
+    return err || has_form ? err : parse_bare(text, tools, count, answer, calls);
 }

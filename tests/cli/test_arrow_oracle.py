@@ -120,7 +120,9 @@ def ipw_type():
         + fields(DOUBLE, "window_joules prefill_plus_minus decode_plus_minus")
         + fields(TEXT, "devices") + [("judge_energy", energy_type())]
         + fields(TEXT, "failed_attempts") + fields(TRUTH, "restored")
-        + fields(INTEGER, "scored_tokens scored_bytes") + fields(DOUBLE, "negative_log_likelihood"))
+        + fields(INTEGER, "scored_tokens scored_bytes") + fields(DOUBLE, "negative_log_likelihood")
+        + fields(INTEGER, "turns inferences tool_calls")
+        + fields(DOUBLE, "inference_s tool_s inference_joules tool_joules gap_joules"))
 
 
 def schema_of(model, metadata):

@@ -16,7 +16,8 @@ from machines import Intel, Machine  # noqa: E402
 from program import IPW, MachineTest, ipw  # noqa: E402
 
 # A value that suits what help calls it; a new kind of value needs a line here.
-VALUES = {"N": "2", "S": "0.5", "HZ": "10", "LIST": "rapl", "FILE": "/dev/null", "NAME": "json",
+VALUES = {"ADDRESS:PORT": "127.0.0.1:1", "LABEL=NAME": "key-0a1b2c3d=me", "MIB": "8",
+          "N": "2", "S": "0.5", "HZ": "10", "LIST": "rapl", "FILE": "/dev/null", "NAME": "json",
           "URL": "http://127.0.0.1:1/v1", "K=V": "key=value", "R": "0.5", "W": "2", "TEXT": "a b",
           "DIR": "/tmp", "N[,ACTIVE]": "30B,3B", "WORD": "auto", "NAMES": "latency",
           "BOUND": "latency > +5%", "FORMAT": "csv", "METRIC": "latency", "PATH": "/tmp/x",
@@ -26,7 +27,8 @@ VALUES = {"N": "2", "S": "0.5", "HZ": "10", "LIST": "rapl", "FILE": "/dev/null",
           "WORKLOAD": "llama", "PERCENT": "5", "SECONDS": "5", "WATTS": "5", "C": "80", "COLUMNS": "batch",
           "COLUMN": "accuracy", "SETTING": "8", "KNOB": "clock",
           "NAME=VALUES": "threads=1,2", "P": "5", "SWEEP": "/tmp", "MODE": "custom", "MHZ": "510", "PROBES": "3",
-          "K": "2", "LIMIT": "30", "OPTION": "qos=high", "I/N": "1/2"}
+          "K": "2", "LIMIT": "30", "OPTION": "qos=high", "I/N": "1/2",
+          "T.K=V": "tool.key=value", "COMMAND": "cat", "KB": "8"}
 
 NULL = ["profile", "--client", "null", "--model", "m"]
 

@@ -2,8 +2,8 @@
 """Writes a small Llama-architecture model with random weights:  make_gguf.py OUT.gguf [--seed N]
 
 A server loads it, tokenises with it and streams from it as from a real model, with no download.
-Its text is noise: fit for counting and timing tokens, never for judging answers.  The same options
-give the same file, byte for byte."""
+Its text is noise: fit for counting and timing tokens, never for judging answers; --says makes it say
+one thing instead, as one token, again and again.  The same options give the same file, byte for byte."""
 
 import argparse
 import array
@@ -19,6 +19,8 @@ U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
 TENSOR_F32 = 0
 NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
 
+SPACE = "\u2581"  # SentencePiece's mark for one
+
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
     "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
@@ -33,9 +35,9 @@ def vocabulary():
                ("<|im_start|>", CONTROL), ("<|im_end|>", CONTROL)]
     yield from ((piece, 0.0, kind) for piece, kind in special)
     yield from ((f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256))
-    space, letters = "\u2581", string.ascii_lowercase  # SentencePiece's mark for a space
-    singles = [space] + [chr(code) for code in range(0x21, 0x7f)]
-    pairs = [a + b for a, b in itertools.product(space + letters, letters)]
+    letters = string.ascii_lowercase
+    singles = [SPACE] + [chr(code) for code in range(0x21, 0x7f)]
+    pairs = [a + b for a, b in itertools.product(SPACE + letters, letters)]
     # A higher score joins first; the order has no meaning beyond being one.
     yield from ((piece, -float(rank), NORMAL) for rank, piece in enumerate(pairs + singles))
 
@@ -89,11 +91,14 @@ def count(shape):
 # ---- the model ----
 
 class Model:
-    def __init__(self, name, seed, layers, hidden, heads, context, quick):
+    def __init__(self, name, seed, layers, hidden, heads, context, quick, says, template):
         self.name, self.layers, self.hidden = name, layers, hidden
         self.heads, self.context, self.quick = heads, context, quick
         self.random = random.Random(seed)
         self.tokens = list(vocabulary())
+        self.template, self.says = template, says.replace(" ", SPACE)
+        if says:
+            self.tokens.append((self.says, -1e6, NORMAL))
 
     def fields(self):
         named = {piece: number for number, (piece, _, _) in enumerate(self.tokens)}
@@ -124,7 +129,7 @@ class Model:
             ("tokenizer.ggml.add_bos_token", BOOL, True),
             ("tokenizer.ggml.add_eos_token", BOOL, False),
             ("tokenizer.ggml.add_space_prefix", BOOL, False),
-            ("tokenizer.chat_template", STRING, CHAT_TEMPLATE),
+            ("tokenizer.chat_template", STRING, self.template),
         ]
 
     def tensors(self):
@@ -177,15 +182,17 @@ class Model:
         data = self.noise(self.hidden * len(self.tokens), 2 * self.hidden ** -0.5)
         for token, (piece, _, kind) in enumerate(self.tokens):
             speakable = kind == NORMAL and piece != "<"
-            data[token * self.hidden] = 0.0 if speakable else -100.0
+            data[token * self.hidden] = (100.0 if self.says and piece == self.says else
+                                         0.0 if speakable else -100.0)
         return data
 
 
-def make(path, *, name="ipw-random", seed=1, layers=8, hidden=128, heads=4, context=2048, quick=0):
+def make(path, *, name="ipw-random", seed=1, layers=8, hidden=128, heads=4, context=2048, quick=0,
+         says="", template=CHAT_TEMPLATE):
     """Writes the model; gives how many parameters it has.  quick: large models in seconds."""
     if heads % 2 or hidden % (2 * heads):
         raise ValueError("hidden must be a multiple of twice the heads, and the heads even")
-    model = Model(name, seed, layers, hidden, heads, context, quick)
+    model = Model(name, seed, layers, hidden, heads, context, quick, says, template)
     tensors = list(model.tensors())
     write(path, model.fields(), tensors)
     return sum(count(shape) for _, shape, _ in tensors)
@@ -196,7 +203,7 @@ def main():
     parse.add_argument("path", metavar="OUT.gguf")
     for name, default in make.__kwdefaults__.items():
         parse.add_argument(f"--{name}", type=type(default), default=default,
-                           help=f"{default} unless told")
+                           help=f"{default} unless told".replace("%", "%%"))
     try:
         parameters = make(**vars(parse.parse_args()))
     except ValueError as problem:

@@ -13,7 +13,7 @@ import unittest
 from pathlib import Path
 
 PATIENCE_S = 30
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "sinfo")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol", "sinfo")
 
 CONFIG = """\
 ClusterName=ipw

@@ -38,6 +38,39 @@ class Tokens(unittest.TestCase):
                 self.assertEqual(told["tokens"], item["prompt"], item["problem"])
 
 
+class Tools(unittest.TestCase):
+    """The model that calls a calculator, by llama.cpp's server, which reads its calls; the test computes."""
+
+    CALCULATOR = {"type": "function", "function": {
+        "name": "calculator", "description": "Evaluates arithmetic.", "parameters": {
+            "type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]}}}
+    # Question, calls of each turn, answer.
+    QUESTIONS = [("What is 1234 * 5678?", [1], 1234 * 5678), ("What is (28 + 9) * 11?", [1, 1], 37 * 11),
+                 ("How much is 90317 minus 45?", [1], 90317 - 45), ("Compute 12 * 9 and 31 + 44.", [2], "108 and 75"),
+                 ("Eva has 31 cards and buys 12 boxes with 24 cards each. How many cards does Eva have now?", [1, 1], 319)]
+
+    def converse(self, url, question):
+        messages, turns = [{"role": "user", "content": question}], []
+        for _ in range(5):
+            reply = servers.post(f"{url}/v1/chat/completions", {
+                "model": url.model, "messages": messages, "tools": [self.CALCULATOR], "temperature": 0,
+                "max_tokens": 160})["choices"][0]["message"]
+            if not reply.get("tool_calls"):
+                return turns, reply["content"]
+            turns.append(len(reply["tool_calls"]))
+            messages.append(reply)
+            for call in reply["tool_calls"]:
+                expression = json.loads(call["function"]["arguments"])["expression"]
+                self.assertRegex(expression, r"^[-+* 0-9]+$")
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": str(eval(expression))})
+        raise AssertionError(f"no answer: {messages}")
+
+    def test_it_calls_and_answers(self):
+        with servers.llama_server(BUILT / "tools-2m-q8_0.gguf", parallel=1, context=1024) as url:
+            for question, turns, answer in self.QUESTIONS:
+                self.assertEqual(self.converse(url, question), (turns, str(answer)), question)
+
+
 def ask(model, count, *options):
     with tempfile.TemporaryDirectory(prefix="ipw-models-") as folder:
         done = ipw(None, "profile", "--client", "llama", "--model", model, "--client-param",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+from machines import Controlled  # noqa: E402
 from program import IPW, PATIENCE_S, python  # noqa: E402
 from slurm import Slurm, wait_until  # noqa: E402
 
@@ -203,7 +204,52 @@ class Sweeps(SlurmTest):
         self.assertEqual(sorted(point["settings"]["a"] for point in self.lines("point")), ["2 $(x)", "it's"])
         self.assertEqual(sorted(self.notes.read_text().splitlines()), ["2 $(x)", "it's"])
 
+    def controlled(self, script):
+        """The node's GPU becomes one that may be controlled."""
+        machine = Controlled(script)
+        self.addCleanup(machine.close)
+        kept = cluster.environment
+        cluster.environment = {**machine.environment(), **{name: kept[name] for name in ("PATH", "SLURM_CONF")}}
+        self.addCleanup(setattr, cluster, "environment", kept)
+        return machine
+
+    def clocks(self):
+        return [int(point["settings"]["gpu-clock"]) for point in self.lines("point")]
+
+    def test_all_clocks_of_the_node_s_gpu(self):
+        machine = self.controlled("value throttle 0 0")
+        self.ipw(*self.sweep("--control", "--mode", "dvfs", "--min-clock", 1740, "--array-limit", 1, "--gres", "gpu:1", "--time", 5,
+                             command=["sh", "-c", 'cat "$1" >> "$2"', "-", machine.root / "settings", self.notes]))
+        self.assertEqual(sorted(self.clocks()), [1740, 1755, 1770, 1785])
+        held = [line.split()[2:4] for line in self.notes.read_text().splitlines()]
+        self.assertEqual(sorted(held), [[str(mhz)] * 2 for mhz in (1740, 1755, 1770, 1785)])
+        self.assertEqual(machine.settings(), Controlled.FREE)
+        self.assertEqual(len(self.jobs()), 1)
+
+    def test_probes_then_clocks_near_the_optimum(self):
+        # At a constant power the least energy is at the highest clock, and so are the clocks that are added.
+        machine = self.controlled("value throttle 0 0\npower 0 constant 300")
+        load = python("import sys, time; time.sleep(0.4 * 1785 / float(sys.argv[1]))", "{gpu-clock}")
+        self.ipw(*self.sweep("--control", "--mode", "probe", "--probes", 3, "--array-limit", 1, command=load))
+        clocks = self.clocks()
+        self.assertEqual(sorted(clocks[:3]), [810, 1290, 1785])
+        self.assertTrue(1 <= len(clocks[3:]) <= 8, clocks)
+        self.assertGreater(max(clocks[3:]), 1600)
+        self.assertEqual(len(self.lines("added")), len(clocks) - 3)
+        self.assertEqual([len(job["points"]) for job in self.jobs()], [3] + [1] * (len(clocks) - 3))
+        self.assertEqual((machine.settings(), len(self.lines("end"))), (Controlled.FREE, 1))
+        self.ipw("sweep", "--resume", self.directory(), "--slurm")  # nothing is left
+        self.assertEqual(self.clocks(), clocks)
+
+    def test_a_node_without_a_gpu_to_control(self):
+        self.controlled("devices 0")
+        said = self.ipw(*self.sweep("--control", "--mode", "dvfs", command=["true"]), code=1).stderr
+        self.assertRegex(said, "not possible: on the node that Slurm gave: .*GPU")
+        self.assertIn("MEASURES ONLY", said)
+        self.assertEqual([point["settings"] for point in self.lines("point")], [{"gpu-clock": "default"}])
+
     def test_what_is_refused(self):
+        self.assertIn("--knob gpu-clock", self.ipw(*self.sweep("--control", "--mode", "dvfs", "--slurm-script-only"), code=2).stderr)
         for words, said, code in ((["--partition", "none"], "invalid partition", 1), (["--gres", "a b"], "--gres", 2),
                                   (["--sbatch", "array=1"], "--sbatch", 2)):
             self.assertIn(said, self.ipw(*self.sweep("--knob", "a=1", *words), code=code).stderr)

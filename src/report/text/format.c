@@ -260,6 +260,17 @@ char *format_duration(char *to, double s)
     return to;
 }
 
+char *format_about(char *to, double s)
+{
+    if (s < 100)
+        str_format(to, FORMAT_MAX, "about %.0f s", fmax(s, 1));
+    else if (s < 100 * 60)
+        str_format(to, FORMAT_MAX, "about %.0f min", s / 60);
+    else
+        str_format(to, FORMAT_MAX, "about %.0f h", s / 3600);
+    return to;
+}
+
 char *format_time(char *to, nanos wall)
 {
     time_t whole = (time_t)(wall / NS_PER_S);

@@ -55,6 +55,7 @@ char *format_bytes_of(char *to, double used, double total);
 
 /* 75.2 s, 2 m 05 s, 3 h 02 m. */
 char *format_duration(char *to, double seconds);
+char *format_about(char *to, double s); /* "about 7 min": no more digits than an estimate has */
 
 /* A time since the epoch: "2026-01-31T23:59:59.123Z". */
 char *format_time(char *to, nanos wall);

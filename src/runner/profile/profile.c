@@ -13,28 +13,33 @@
 #include "port/proc.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_writer.h"
+#include "runner/profile/request.h"
 #include "runner/profile/settle.h"
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 #include "stats/pareto.h"
+#include "trace/trace.h"
 
 /* ---- one run ---- */
 
 static enum err run_queries(struct profile *profile, struct error *why)
 {
-    struct workers *workers;
-    profile_begin_phase(profile, "queries", profile->supply.total);
+    struct workers *workers = NULL;
+    const bool is_proxied = profile->options->proxy != NULL;
+    profile_begin_phase(profile, is_proxied ? "requests" : "queries",
+                        is_proxied ? -1 : profile->supply.total);
     profile_write_samples(profile); /* those of the set-up, so that few are left to write later */
     conditions_begin(&profile->conditions);
     sampler_mark(profile->session->sampler);
     nanos from = clock_now();
     enum err err = settle_open_account(profile, from, why);
     if (!err)
-        err = settle_begin(profile, from, workers_take_share, why);
+        err = settle_begin(profile, from, request_take_share, why);
     if (!err)
-        err = workers_start(profile, profile->options->concurrency, &workers, why);
+        err = is_proxied ? proxied_start(profile, why)
+                         : workers_start(profile, profile->options->concurrency, &workers, why);
     if (err)
         return err;
     err = profile_loop(profile);
@@ -44,7 +49,10 @@ static enum err run_queries(struct profile *profile, struct error *why)
                        profile->stuck_since
                            ? "interrupted while the dataset was being read"
                            : "interrupted three times: the queries in flight are lost");
-    workers_join(workers);
+    if (is_proxied)
+        proxied_join(profile);
+    else
+        workers_join(workers);
     conditions_stop(&profile->conditions);
     err = settle_rest(profile, why);
     profile_write_samples(profile);
@@ -131,6 +139,8 @@ static enum err run_phases(struct profile *profile, struct error *why)
 static void close_run(struct profile *profile)
 {
     sharing_free(profile->sharing);
+    trace_recorder_free(profile->recorder);
+    proxied_free(profile->proxied);
     if (profile->has_supply)
         supply_close(&profile->supply);
     if (profile->has_files) {
@@ -171,7 +181,10 @@ static enum err run_one(struct session *session, const struct host_report *host,
     profile->cpu_s_before = before.cpu_s;
     sampler_ready(session->sampler);
     profile->began = clock_now();
-    enum err err = profile_setup(profile, why);
+    if (options->agent)
+        profile->recorder = trace_recorder_new();
+    enum err err =
+        options->agent && !profile->recorder ? err_no_memory(why) : profile_setup(profile, why);
     out->repeat = profile->repeat;
     if (!err && !out->was_done)
         err = run_phases(profile, why);

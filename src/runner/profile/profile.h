@@ -20,9 +20,14 @@
 #include "rundir/run_path.h"
 #include "rundir/summary.h"
 
+struct client;
+struct client_request;
+struct completion;
 struct session;
 struct host_report;
 struct profile;
+struct trace_recorder;
+struct proxy_options;
 
 /* What to do with a directory that already holds a run. */
 enum profile_existing { EXISTING_REFUSE, EXISTING_RESUME, EXISTING_OVERWRITE };
@@ -39,7 +44,30 @@ struct profile_progress {
     bool stopping; /* interrupted: waiting for the queries in flight */
 };
 
+/* Who answers a query, where that is not one request of the client: an agent. */
+struct profile_question {
+    const char *key;       /* of the query */
+    const char *problem;   /* as the dataset has it */
+    struct client *client; /* the worker's own */
+    const struct client_request *request;
+    struct trace_recorder *recorder; /* for the events of the query, under its key */
+};
+
+struct profile_agent {
+    const char *
+        settings; /* one JSON object, which is kept with the run and must be the same to resume it */
+    /* As ask of a client: *out is of the whole query.  Any thread. */
+    enum err (*answer)(void *context, const struct profile_question *question,
+                       struct completion *out, struct error *why);
+    void *context;
+};
+
 struct profile_options {
+    const struct profile_agent *agent; /* NULL: none */
+    /* Requests come from clients through this proxy, not from a dataset, until a signal ends the run; NULL: none do.  Its
+     * begins, ended and first_id are the run's own.  listening: the proxy takes requests. */
+    const struct proxy_options *proxy;
+    void (*listening)(unsigned port, const char *upstream, const char *directory);
     bool is_perplexity; /* the text of the dataset is scored, nothing is generated or graded */
     const char *client, *model, *dataset;
     const char *base_url; /* NULL for the client's default */
@@ -63,13 +91,14 @@ struct profile_options {
     const char *judge_client, *judge_url, *judge_model; /* judge_model NULL: no judge */
     struct params judge_params;
     const char *price_file;
-    const char *parameters; /* the model's size when no table knows it: "8.03B" or "30B,3B" */
-    double weight_bits;     /* per stored parameter; 0: unknown */
-    double kv_bytes;        /* KV-cache bytes per token; 0: that traffic is not counted */
-    double decode_weight;   /* output token relative to prompt token, see attribute/share.h */
+    const char *parameters;      /* the model's size when no table knows it: "8.03B" or "30B,3B" */
+    double weight_bits;          /* per stored parameter; 0: unknown */
+    double kv_bytes;             /* KV-cache bytes per token; 0: that traffic is not counted */
+    double decode_weight;        /* output token relative to prompt token, see attribute/share.h */
     struct run_repeat of_series; /* which of several runs it is; zeros: the only one */
     enum profile_existing existing;
-    bool no_stores; /* the journal and summary.json alone */
+    bool require_dedicated; /* ends before it begins where others use the GPUs or CPUs */
+    bool no_stores;         /* the journal and summary.json alone */
 
     /* Called when a run is in the way and `existing` is REFUSE: true overwrites.  May be NULL. */
     bool (*may_overwrite)(const char *path);

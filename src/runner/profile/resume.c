@@ -68,6 +68,8 @@ void resume_settings(const struct profile_options *options, const char *dataset_
     json_string(&json, DATASET_HASH, dataset_hash[0] ? dataset_hash : NULL);
     json_string(&json, "system", options->system);
     json_string(&json, "template", options->template_text);
+    if (options->agent)
+        json_raw(&json, "agent", options->agent->settings);
     json_integer(&json, "repeat", options->repeat);
     run_part_name(&(struct run_part){options->shard, options->shards}, shard, sizeof shard);
     json_string(&json, RUN_PART_KEY, str_or_null(shard));

@@ -90,7 +90,7 @@ enum err settle_open_account(struct profile *profile, nanos from, struct error *
     json_number(&json, "decode_weight", profile->options->decode_weight);
     json_object_end(&json);
     struct journal_header header = {
-        .kind = RUN_KIND_PROFILE,
+        .kind = profile_kind(profile),
         .start = profile->start,
         .started_at = seconds(profile->zero_wall),
         .hardware_label = profile->host->label,

@@ -319,6 +319,11 @@ static void default_name(const struct profile *profile, const char *parent, char
     const struct profile_options *options = profile->options;
     char base[256];
     run_dir_name(profile->host->label, options->model, profile->dataset_name, base, sizeof base);
+    if (options->agent) { /* both may be measured of one model */
+        char of_profile[sizeof base];
+        str_copy(of_profile, sizeof of_profile, base);
+        str_format(base, sizeof base, "agent%s", of_profile + strcspn(of_profile, "_"));
+    }
     if (options->rate > 0)
         str_format(to, size, "%s_rate%g", base, options->rate);
     else if (options->concurrency > 1)
@@ -333,7 +338,10 @@ static enum err choose_name(const struct profile *profile, const char *parent, c
                             size_t size, struct error *why)
 {
     const char *name = profile->options->name;
-    if (!name)
+    if (!name && profile->options->proxy) /* as often as it is started */
+        run_path_name(RUN_KIND_PROXY, profile->host->label, profile->options->model,
+                      seconds(clock_wall()), to, size);
+    else if (!name)
         default_name(profile, parent, to, size);
     else if (!name[0] || name[0] == '.' || strchr(name, '/') || !str_copy(to, size, name))
         return err_set(why, ERR_USAGE,
@@ -500,7 +508,7 @@ static enum err measure_idle(struct profile *profile, struct error *why)
 {
     double idle_s = profile->options->idle_s;
     conditions_init(&profile->conditions, profile->session);
-    if (!profile->client_driver->is_in_process)
+    if (!profile->client_driver || !profile->client_driver->is_in_process)
         conditions_serve(&profile->conditions, profile->base_url);
     if (idle_s <= 0)
         return ERR_OK;
@@ -587,9 +595,42 @@ static enum err warm_up(struct profile *profile, struct error *why)
 
 /* ---- all of it ---- */
 
+static enum err check_dedicated(struct profile *profile, struct error *why)
+{
+    static const double LENGTH_S = 3;
+    struct conditions conditions;
+    if (!profile->options->require_dedicated)
+        return ERR_OK;
+    profile_begin_phase(profile, "preflight", -1);
+    conditions_init(&conditions, profile->session);
+    if (!profile->client_driver->is_in_process)
+        conditions_serve(&conditions, profile->base_url);
+    return conditions_dedicated(&conditions, LENGTH_S, why);
+}
+
+/* Requests come from elsewhere: there is nothing to ask, and nobody to ask whether it is ready. */
+static enum err setup_proxied(struct profile *profile, struct error *why)
+{
+    enum err err = find_facts(profile, why);
+    if (!err)
+        err = proxied_check(profile, why);
+    str_copy(profile->dataset_name, sizeof profile->dataset_name, profile->options->dataset);
+    if (!err)
+        err = take_directory(profile, why);
+    if (!err)
+        err = close_unsettled(profile, why);
+    if (!err)
+        err = measure_idle(profile, why);
+    profile->zero = clock_now();
+    profile->zero_wall = clock_wall();
+    return err ? err : open_files(profile, why);
+}
+
 enum err profile_setup(struct profile *profile, struct error *why)
 {
     enum err err = jv_available(why);
+    if (!err && profile->options->proxy)
+        return setup_proxied(profile, why);
     if (!err)
         err = find_facts(profile, why);
     if (!err)
@@ -614,6 +655,8 @@ enum err profile_setup(struct profile *profile, struct error *why)
     supply_close(&profile->supply); /* opened again, now that it is known what is done already */
     profile->has_supply = false;
     err = open_supply(profile, why);
+    if (!err)
+        err = check_dedicated(profile, why);
     if (!err)
         err = measure_idle(profile, why);
     if (!err)

@@ -26,6 +26,7 @@
 #include "runner/samples_log.h"
 
 struct prices;
+struct proxied;
 
 struct profile {
     const struct profile_options *options;
@@ -66,10 +67,13 @@ struct profile {
     size_t energy_space; /* bytes that a line with an energy may take */
     bool unsettled;      /* such a line could not be written */
 
+    struct proxied *proxied; /* while a proxy takes the requests; else NULL */
+
     /* Shared by the threads. */
     struct supply supply;
     bool has_supply;
     struct sharing *sharing;
+    struct trace_recorder *recorder; /* of an agent's events; NULL without */
     atomic_bool stop;   /* start no new query */
     atomic_bool cancel; /* abort those in flight */
     atomic_uint_fast64_t done, failed, output_tokens;
@@ -115,6 +119,20 @@ static inline const struct client_windows *profile_windows(const struct profile 
 
 /* setup.c: everything before the first query.  After an error the state holds what was opened. */
 enum err profile_setup(struct profile *profile, struct error *why) MUST_USE;
+
+/* proxied.c: a proxy in the place of a dataset and its workers.  proxied_check finds out whether it can be started, before
+ * anything is written, and fills base_url and client_info; proxied_join is for when no thread is working any more, and
+ * profile->proxied is freed after the last energy. */
+enum err proxied_check(struct profile *profile, struct error *why) MUST_USE;
+enum err proxied_start(struct profile *profile, struct error *why) MUST_USE;
+void proxied_join(struct profile *profile);
+void proxied_free(struct proxied *proxied);
+
+/* The command that measures. */
+static inline enum run_kind profile_kind(const struct profile *profile)
+{
+    return profile->options->proxy ? RUN_KIND_PROXY : RUN_KIND_PROFILE;
+}
 
 /* judge.c: the answers that only a model can grade, once the queries are through; their energy is
  * accounted separately.  Does nothing where there are none. */

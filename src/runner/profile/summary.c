@@ -227,7 +227,7 @@ static void fill_run(const struct profile *profile, struct summary *out)
 {
     struct own_cost own;
     proc_own_cost(&own);
-    out->run_kind = run_kind_name(RUN_KIND_PROFILE);
+    out->run_kind = run_kind_name(profile_kind(profile));
     out->generated_at = seconds(clock_wall());
     out->output_dir = out->directory = profile->directory;
     out->version = IPW_VERSION;
@@ -239,7 +239,8 @@ static void fill_run(const struct profile *profile, struct summary *out)
     out->started_at =
         profile->resume.starts ? profile->resume.started_at : seconds(profile->zero_wall);
     out->starts = profile->start;
-    out->interrupted = (int8_t)(profile->result->signal != 0 || profile->err);
+    out->interrupted =
+        (int8_t)((profile->result->signal && !profile->options->proxy) || profile->err);
     out->rows_left_out = (int64_t)profile->supply.bad_rows;
     out->first_row_left_out = str_or_null(profile->supply.first_bad.text);
     out->own_cpu_s = own.cpu_s - profile->cpu_s_before;

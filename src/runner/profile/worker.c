@@ -1,6 +1,6 @@
 /* A query goes through attempt (once, and again after errors that may pass), grade and write_record.  Every
  * attempt is announced to attribution before it is sent and handed over when it has ended; its energy
- * comes back later, in the main thread, through workers_take_share. */
+ * comes back later, in the main thread, through request_take_share. */
 #include "runner/profile/worker.h"
 
 #include <inttypes.h>
@@ -15,6 +15,7 @@
 #include "port/thread.h"
 #include "runner/profile/grading.h"
 #include "runner/profile/records.h"
+#include "runner/profile/request.h"
 #include "runner/profile/state.h"
 
 /* Between attempts: half a second, doubled each time, a minute at most. */
@@ -64,54 +65,6 @@ static double backoff_s(unsigned attempt, const struct completion *reply)
 
 /* ---- one attempt ---- */
 
-static struct pending *new_pending(struct profile *profile, const struct query *query,
-                                   unsigned attempt)
-{
-    struct pending *pending = calloc(1, sizeof *pending);
-    if (pending) {
-        pending->id = atomic_fetch_add(&profile->next_request, 1);
-        str_copy(pending->key, sizeof pending->key, query->key);
-        pending->attempt = attempt;
-    }
-    return pending;
-}
-
-static void fill_pending(struct pending *pending, const struct completion *reply)
-{
-    pending->input_tokens = known_count(reply->prompt_tokens);
-    pending->output_tokens = known_count(reply->output_tokens);
-    pending->seconds = seconds(reply->done - reply->sent);
-    bool phases = reply_has_phases(reply);
-    pending->prefill_s = phases ? seconds(reply->first_token - reply->sent) : UNKNOWN;
-    pending->decode_s = phases ? seconds(reply->done - reply->first_token) : UNKNOWN;
-}
-
-/* Hands the request over to attribution; arrivals are copied, the record needs them too. */
-static enum err end_request(struct profile *profile, struct pending *pending,
-                            const struct completion *reply)
-{
-    struct request_trace trace = {
-        .id = pending->id,
-        .context = pending,
-        .from = reply->sent,
-        .first_token = reply->first_token,
-        .to = reply->done,
-        .prompt_tokens = pending->input_tokens,
-        .output_tokens = pending->output_tokens,
-        .arrival_count = reply->arrivals.count,
-    };
-    if (trace.arrival_count) {
-        trace.arrivals = malloc(trace.arrival_count * sizeof *trace.arrivals);
-        if (!trace.arrivals)
-            return ERR_NO_MEMORY;
-        memcpy(trace.arrivals, reply->arrivals.times, trace.arrival_count * sizeof *trace.arrivals);
-    }
-    enum err err = sharing_end(profile->sharing, &trace);
-    if (err)
-        request_trace_release(&trace);
-    return err;
-}
-
 /* An item may set the length of its answer; the user's own max_tokens overrides it.
  * *own is the caller's to release. */
 static const struct params *params_for(const struct profile_options *options,
@@ -137,7 +90,21 @@ static enum err score_window(struct worker *worker, const struct query *query,
                                         why);
 }
 
-static enum err send_request(struct worker *worker, const struct query *query,
+static enum err ask_agent(struct worker *worker, const struct query *query,
+                          const struct client_request *request, struct completion *reply,
+                          struct error *why)
+{
+    const struct profile_agent *agent = worker->profile->options->agent;
+    const struct profile_question question = {.key = query->key,
+                                              .problem = query->item.problem,
+                                              .client = &worker->client,
+                                              .request = request,
+                                              .recorder = worker->profile->recorder};
+    return agent->answer(agent->context, &question, reply, why);
+}
+
+/* is_warm_up: the model is warmed up, not an agent. */
+static enum err send_request(struct worker *worker, const struct query *query, bool is_warm_up,
                              struct completion *reply, struct error *why)
 {
     const struct profile_options *options = worker->profile->options;
@@ -153,19 +120,24 @@ static enum err send_request(struct worker *worker, const struct query *query,
     };
     completion_init(reply);
     *why = (struct error){0};
-    enum err err = options->is_perplexity
-                       ? score_window(worker, query, &request, reply, why)
-                       : worker->client.driver->ask(&worker->client, &request, reply, why);
+    enum err err;
+    if (options->is_perplexity)
+        err = score_window(worker, query, &request, reply, why);
+    else if (options->agent && !is_warm_up)
+        err = ask_agent(worker, query, &request, reply, why);
+    else
+        err = worker->client.driver->ask(&worker->client, &request, reply, why);
     params_release(&own);
     return err;
 }
 
 /* An answer of nothing is no answer, whatever the server calls it: counted as one, it would make queries look cheap.  An
- * answer cut at the token limit, or one that calls a tool, may have no text. */
+ * answer cut at the token limit, or one that calls a tool, may have no text, and so may that of an agent whose turns are
+ * used up: it is wrong, but it was given. */
 static enum err refuse_empty(const struct client *client, struct completion *reply,
                              struct error *why)
 {
-    static const char *const FINE[] = {"length", "tool_calls", "function_call"};
+    static const char *const FINE[] = {"length", "tool_calls", "function_call", "max_turns"};
     if (reply->content.length || reply->reasoning.length || reply->scored_tokens > 0)
         return ERR_OK;
     for (size_t i = 0; i < sizeof FINE / sizeof *FINE; i++)
@@ -176,21 +148,6 @@ static enum err refuse_empty(const struct client *client, struct completion *rep
                    reply->finish_reason[0] ? reply->finish_reason : "none");
 }
 
-static enum err write_span(struct worker *worker, const struct pending *pending,
-                           const struct completion *reply, struct error *why)
-{
-    records_span(worker->profile, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT, pending->key,
-                 pending->attempt, reply, &worker->line);
-    return journal_append(&worker->profile->spans, &worker->line, why);
-}
-
-/* Attribution must know of a request before it is sent. */
-static enum err begin_request(struct worker *worker, struct pending *pending, struct error *why)
-{
-    enum err err = sharing_begin(worker->profile->sharing, pending->id, clock_now());
-    return err_explain(why, err);
-}
-
 /* Sends the query once.  *again is set when another attempt should follow, *broken when the run itself
  * cannot go on; broken_why says why then. */
 static enum err attempt(struct worker *worker, const struct query *query, unsigned number,
@@ -199,32 +156,23 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
 {
     *again = false;
     struct profile *profile = worker->profile;
-    struct pending *pending = new_pending(profile, query, number);
-    *broken = pending ? begin_request(worker, pending, broken_why)
-                      : err_set(broken_why, ERR_NO_MEMORY, "out of memory");
+    struct pending *pending;
+    *broken = request_begin(profile, query->key, number, &pending, broken_why);
     if (*broken) {
-        free(pending);
         completion_init(reply);
         return *broken;
     }
-    atomic_fetch_add(&profile->sent, 1);
-    enum err err = send_request(worker, query, reply, why);
+    enum err err = send_request(worker, query, false, reply, why);
     if (!err)
         err = refuse_empty(&worker->client, reply, why);
     if (err == ERR_INTERRUPTED && atomic_load(&profile->cancel)) {
-        sharing_forget(profile->sharing, pending->id);
-        free(pending);
+        request_forget(profile, pending);
         return err;
     }
     *again = err && reply->retryable && number <= profile->options->retries &&
              !atomic_load(&profile->stop);
     pending->last = !*again;
-    fill_pending(pending, reply);
-    /* First, since attribution owns `pending` from end_request on. */
-    *broken = write_span(worker, pending, reply, broken_why);
-    enum err lost = end_request(profile, pending, reply);
-    if (lost && !*broken)
-        *broken = err_set(broken_why, lost, "%s", err_text(lost));
+    *broken = request_end(profile, pending, reply, &worker->line, broken_why);
     return err;
 }
 
@@ -249,50 +197,10 @@ static void grade(struct worker *worker, const struct query *query, struct answe
                   &answer->grade);
 }
 
-/* The record of a query whose texts are too long for a line of the journal: failed, without the texts. */
-static void write_without_texts(struct worker *worker, struct answer *answer)
-{
-    struct query query = *answer->query;
-    struct completion reply = *answer->reply;
-    char none[] = "";
-    query.item.problem = query.item.answer = query.item.metadata = none;
-    reply.content = reply.reasoning = (struct text){0};
-    answer->err = ERR_BAD_VALUE;
-    answer->why = "question and answer are too long for the journal";
-    struct answer bare = *answer;
-    bare.query = &query;
-    bare.reply = &reply;
-    bare.grader = NULL;
-    records_query(worker->profile, &bare, &worker->line);
-}
-
-static enum err write_record(struct worker *worker, struct answer *answer, struct error *why)
-{
-    struct profile *profile = worker->profile;
-    records_query(profile, answer, &worker->line);
-    if (worker->line.length >= JOURNAL_LONGEST)
-        write_without_texts(worker, answer);
-    if (worker->line.failed)
-        return err_no_memory(why);
-    return journal_append(&profile->journal, &worker->line, why);
-}
-
-static void count_query(struct profile *profile, const struct answer *answer)
-{
-    atomic_fetch_add(&profile->done, 1);
-    if (answer->err)
-        atomic_fetch_add(&profile->failed, 1);
-    if (answer->reply->output_tokens > 0)
-        atomic_fetch_add(&profile->output_tokens, (uint64_t)answer->reply->output_tokens);
-}
-
 static enum err finish_query(struct worker *worker, struct answer *answer, struct error *why)
 {
     grade(worker, answer->query, answer);
-    enum err err = write_record(worker, answer, why);
-    if (!err)
-        count_query(worker->profile, answer);
-    return err;
+    return request_record(worker->profile, answer, &worker->line, why);
 }
 
 /* Returns an error only when the run cannot go on; a query that fails is a record. */
@@ -365,22 +273,6 @@ static void *worker_main(void *argument)
     }
     atomic_fetch_sub(&profile->working, 1);
     return NULL;
-}
-
-void workers_take_share(void *context, const struct share *share)
-{
-    struct profile *profile = context;
-    struct pending *pending = share->trace->context;
-    struct text line = {0};
-    struct error why = {0};
-    records_energy(profile, pending, share, &line);
-    enum err err = journal_append_reserved(&profile->journal, &line,
-                                           pending->last ? profile->energy_space : 0, &why);
-    profile->unsettled = profile->unsettled || err;
-    if (err)
-        profile_fail(profile, err, &why);
-    text_release(&line);
-    free(pending);
 }
 
 /* ---- starting and ending ---- */
@@ -477,7 +369,7 @@ enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *ans
         err = next_query(profile, &supply, &query, &end, why);
         if (err || end)
             break;
-        if (send_request(&worker, &query, &reply, why) == ERR_OK)
+        if (send_request(&worker, &query, true, &reply, why) == ERR_OK)
             ++*answered;
         completion_release(&reply);
         query_release(&query);

@@ -6,7 +6,6 @@
 #include "core/err.h"
 
 struct profile;
-struct share;
 struct workers;
 
 /* So many queries may end while those before them are settled; then workers wait, so that a client that
@@ -18,9 +17,6 @@ enum { WORKERS_PENDING_MAX = 4096 };
 enum err workers_start(struct profile *profile, unsigned count, struct workers **out,
                        struct error *why) MUST_USE;
 void workers_join(struct workers *workers);
-
-/* For settle_begin: journals the energy of a request.  context is the profile. */
-void workers_take_share(void *context, const struct share *share);
 
 /* Sends `wanted` queries from the front of the dataset, one after another, and discards the answers.
  * Nothing is taken from the run's own supply; profile->done counts them.  *answered is how many were

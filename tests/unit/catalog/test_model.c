@@ -92,6 +92,7 @@ static const struct {
 } KNOWN[] = {
     {"ipw-1m-f16", 0.001066368, 0.001066368},
     {"ipw-6m-q4_0.gguf", 0.006025472, 0.006025472},
+    {"tools-2m-q8_0", 0.00200912, 0.00200912},
     {"llama3.1:8b", 8.03, 8.03},
     {"meta-llama/Meta-Llama-3.1-8B-Instruct", 8.03, 8.03},
     {"meta-llama/Llama-3.1-405B-Instruct-FP8", 405.9, 405.9},

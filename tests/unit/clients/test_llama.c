@@ -332,6 +332,37 @@ static void the_library_and_model_are_described(void **state)
     client_close(&client);
 }
 
+/* Tools are described to a model that is said to know them; one whose template has none refuses. */
+static void tools_are_part_of_the_prompt(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(model_available);
+    static const struct chat_tool TOOL = {"add", "Adds.", NULL};
+    struct params params = {0};
+    assert_int_equal(params_add(&params, "max_tokens=4"), ERR_OK);
+    struct client_request request = {.model = model_path(), .prompt = "Q", .params = &params};
+    struct completion plain, tooled;
+    struct client client = open_client("tools=on,context=2048");
+    assert_int_equal(client.driver->tools(&client, model_path()), CLIENT_TOOLS_YES);
+    assert_int_equal(client.driver->ask(&client, &request, &plain, NULL), ERR_OK);
+    request.tools = &TOOL;
+    request.tool_count = 1;
+    assert_int_equal(client.driver->ask(&client, &request, &tooled, NULL), ERR_OK);
+    assert_true(tooled.prompt_tokens > plain.prompt_tokens + 50);
+    assert_true(tooled.content.length > 0); /* random weights call nothing */
+    completion_release(&plain);
+    completion_release(&tooled);
+    client_close(&client);
+    client = open_client(NULL);
+    assert_int_equal(client.driver->tools(&client, model_path()), CLIENT_TOOLS_NO);
+    assert_int_equal(client.driver->tools(&client, "no-such-model"), CLIENT_TOOLS_UNKNOWN);
+    assert_int_equal(client.driver->ask(&client, &request, &tooled, NULL), ERR_UNSUPPORTED);
+    assert_true(tooled.rejects_tools);
+    completion_release(&tooled);
+    client_close(&client);
+    params_release(&params);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +375,7 @@ int main(void)
         cmocka_unit_test(what_is_not_understood_is_refused),
         cmocka_unit_test(clients_share_a_model),
         cmocka_unit_test(a_timeout_or_cancellation_ends_a_request),
+        cmocka_unit_test(tools_are_part_of_the_prompt),
         cmocka_unit_test(the_library_and_model_are_described),
     };
     return cmocka_run_group_tests(tests, model_make, model_remove);

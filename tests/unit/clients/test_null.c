@@ -2,8 +2,10 @@
 #include "support/unit.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "core/clock.h"
+#include "port/json_read.h"
 #include "support/asking.h"
 
 static enum err open_null(const char *params, struct client *client, struct error *why)
@@ -113,7 +115,7 @@ static void bad_parameters_are_refused(void **state)
         {"ttft_ms=-1", "ttft_ms"},           {"ttft_ms=soon", "ttft_ms=soon: expected a number"},
         {"tokens=-1", "tokens=-1"},          {"tokens=99999999999", "at most"},
         {"tokens_per_s=-5", "tokens_per_s"}, {"token=5", "did you mean 'tokens'?"},
-        {"fail_every=x", "fail_every=x"},
+        {"fail_every=x", "fail_every=x"},    {"tools=maybe", "expected yes, no or unknown"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct client client;
@@ -146,6 +148,103 @@ static void all_of_it_is_shown(void **state)
     text_release(&seen);
 }
 
+/* ---- scripts ---- */
+
+static char script_path[] = "/tmp/ipw-script-XXXXXX";
+
+static const char *write_script(const char *lines)
+{
+    static char params[80];
+    strcpy(script_path + strlen(script_path) - 6, "XXXXXX");
+    int fd = mkstemp(script_path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, lines, strlen(lines)), strlen(lines));
+    close(fd);
+    snprintf(params, sizeof params, "script=%s", script_path);
+    return params;
+}
+
+/* Asks with the tools, expects the text and calls them: "name{arguments}". */
+static void expect(struct client *client, struct chat *chat, const char *content, const char *calls)
+{
+    static const struct chat_tool TOOL = {"add", NULL, NULL};
+    const struct client_request request = {
+        .model = "m", .chat = chat, .tools = &TOOL, .tool_count = 1};
+    struct completion reply;
+    struct text shown = {0};
+    assert_int_equal(client->driver->ask(client, &request, &reply, NULL), ERR_OK);
+    for (size_t i = 0; i < reply.calls.count; i++)
+        text_addf(&shown, "%s%s", reply.calls.items[i].name,
+                  text_get(&reply.calls.items[i].arguments));
+    assert_string_equal(text_get(&reply.content), content);
+    assert_string_equal(text_get(&shown), calls);
+    assert_string_equal(reply.finish_reason, *calls ? "tool_calls" : "stop");
+    assert_true(reply.output_tokens > 0 && reply.first_token > 0);
+    assert_int_equal(chat_add_reply(chat, text_get(&reply.content), &reply.calls), ERR_OK);
+    for (size_t i = 0; i < reply.calls.count; i++)
+        assert_int_equal(chat_add_result(chat, &reply.calls.items[i], "3"), ERR_OK);
+    completion_release(&reply);
+    text_release(&shown);
+}
+
+static void a_script_is_played_by_turn_and_question(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(jv_available);
+    struct client client;
+    const char *params = write_script(
+        "{\"when\":\"sum\",\"tool_calls\":[{\"function\":{\"name\":\"add\",\"arguments\":{\"a\":1}}"
+        "},"
+        "{\"function\":{\"name\":\"add\",\"arguments\":{}}}]}\n\n"
+        "{\"when\":\"sum\",\"content\":\"It is 3.\",\"prompt_tokens\":70,\"output_tokens\":9}\n"
+        "{\"content\":\"No idea.\"}");
+    assert_int_equal(open_null(params, &client, NULL), ERR_OK);
+    for (int round = 0; round < 2;
+         round++) { /* it is the conversation that counts, not the calls */
+        struct chat sum = {0}, other = {0};
+        assert_int_equal(chat_add(&sum, CHAT_USER, "the sum?"), ERR_OK);
+        assert_int_equal(chat_add(&other, CHAT_USER, "why?"), ERR_OK);
+        expect(&client, &sum, "", "add{\"a\":1}add{}");
+        expect(&client, &other, "No idea.", "");
+        expect(&client, &sum, "It is 3.", "");
+        expect(&client, &sum, "No idea.", "");
+        expect(&client, &sum, "No idea.", ""); /* the last goes on */
+        chat_release(&sum);
+        chat_release(&other);
+    }
+    client_close(&client);
+    unlink(script_path);
+}
+
+static void a_script_counts_and_fails_as_it_says(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(jv_available);
+    struct asked a = ask_null(
+        write_script("{\"content\":\"a b\",\"prompt_tokens\":70,\"output_tokens\":9}"), NULL);
+    assert_int_equal(a.err, ERR_OK);
+    assert_int_equal(a.reply.prompt_tokens, 70);
+    assert_int_equal(a.reply.output_tokens, 9);
+    asked_release(&a);
+    unlink(script_path);
+    a = ask_null(write_script("{\"error\":\"out of moons\"}"), NULL);
+    assert_int_equal(a.err, ERR_IO);
+    assert_contains(a.why.text, "out of moons");
+    assert_false(a.reply.retryable);
+    asked_release(&a);
+    unlink(script_path);
+    static const char *const BAD[][2] = {{"", "no replies"},
+                                         {"{\"content\":1", "line 1"},
+                                         {"{}\n\n[1]", "line 3: expected an object"}};
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        struct client client;
+        struct error why;
+        assert_int_equal(open_null(write_script(BAD[i][0]), &client, &why), ERR_USAGE);
+        assert_contains(why.text, BAD[i][1]);
+        unlink(script_path);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +254,8 @@ int main(void)
         cmocka_unit_test(a_timeout_ends_it_and_keeps_what_came),
         cmocka_unit_test(bad_parameters_are_refused),
         cmocka_unit_test(all_of_it_is_shown),
+        cmocka_unit_test(a_script_is_played_by_turn_and_question),
+        cmocka_unit_test(a_script_counts_and_fails_as_it_says),
     };
     return RUN_TESTS(tests);
 }

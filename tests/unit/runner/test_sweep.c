@@ -79,6 +79,10 @@ static double probe(const struct gpu *gpu, double exponent, const char *parent, 
     struct error why = {0};
     bool more = true;
     sweep.mode = strdup("probe");
+    sweep.clocks = malloc(sizeof clocks);
+    assert_non_null(sweep.clocks);
+    memcpy(sweep.clocks, clocks, sizeof clocks);
+    sweep.clock_count = count;
     sweep_probe_knob(clocks, count, 4, &knob);
     const char *words[] = {text_get(&knob)};
     assert_int_equal(sweep_expand(words, 1, false, &sweep, &why), ERR_OK);
@@ -87,7 +91,7 @@ static double probe(const struct gpu *gpu, double exponent, const char *parent, 
     assert_int_equal(sweep_create(&sweep, parent, &writer, &why), ERR_OK);
     while (more) {
         measure(&sweep, &writer, gpu);
-        assert_int_equal(sweep_refine(&sweep, &writer, clocks, count, &more, &why), ERR_OK);
+        assert_int_equal(sweep_refine(&sweep, &writer, &more, &why), ERR_OK);
     }
     for (size_t i = 0; i < count; i++)
         best = fmin(best, objective_at(gpu, clocks[i], exponent));
@@ -98,6 +102,8 @@ static double probe(const struct gpu *gpu, double exponent, const char *parent, 
     assert_int_equal(again.point_count, sweep.point_count);
     for (size_t p = 0; p < sweep.point_count; p++)
         assert_string_equal(again.values[p], sweep.values[p]);
+    assert_int_equal(again.clock_count, count);
+    assert_memory_equal(again.clocks, clocks, count * sizeof *clocks);
     assert_int_equal(again.count, sweep.point_count);
     *points = sweep.point_count;
     run_writer_close(&writer);
@@ -187,13 +193,17 @@ static void other_knobs_have_curves_of_their_own(void **state)
     size_t best[2];
     tree_new(&tree);
     sweep.mode = strdup("probe");
+    sweep.clocks = malloc(sizeof CLOCKS);
+    assert_non_null(sweep.clocks);
+    memcpy(sweep.clocks, CLOCKS, sizeof CLOCKS);
+    sweep.clock_count = sizeof CLOCKS / sizeof *CLOCKS;
     sweep.until_pct = sweep.cooldown_s = sweep.least_mhz = UNKNOWN;
     assert_int_equal(sweep_expand(words, 2, false, &sweep, &why), ERR_OK);
     assert_int_equal(sweep_word(&sweep.command, &sweep.word_count, "load"), ERR_OK);
     assert_int_equal(sweep_create(&sweep, tree.root, &writer, &why), ERR_OK);
     for (bool more = true; more;) {
         measure_batches(&sweep, &writer);
-        assert_int_equal(sweep_refine(&sweep, &writer, CLOCKS, 11, &more, &why), ERR_OK);
+        assert_int_equal(sweep_refine(&sweep, &writer, &more, &why), ERR_OK);
     }
     for (size_t i = 0; i < 6; i++) /* one of each, to begin with */
         best[*sweep.values[2 * sweep.attempts[i].point] == '8'] = i;

@@ -525,6 +525,124 @@ static void ollama_reports_durations(void **state)
     completion_release(&reply);
 }
 
+/* ---- tool calls ---- */
+
+#define DELTA(calls)          "data: {\"choices\":[{\"delta\":{\"tool_calls\":[" calls "]}}]}\n\n"
+#define CALL(head, arguments) "{" head "\"function\":{\"arguments\":\"" arguments "\"}}"
+#define NAMED(head, name, arguments)                                                               \
+    "{" head "\"function\":{\"name\":\"" name "\",\"arguments\":\"" arguments "\"}}"
+#define WHOLE(calls)                                                                               \
+    "{\"choices\":[{\"message\":{\"content\":null,\"tool_calls\":[" calls                          \
+    "]},\"finish_reason\":\"tool_calls\"}]}"
+#define LINE(calls) "{\"message\":{\"content\":\"\",\"tool_calls\":[" calls "]}}\n"
+#define END_LINE    "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n"
+
+/* Two calls, however a server sends them: id, name and arguments of each, "?" for an id that is made. */
+static const struct {
+    reader read;
+    const char *body, *calls;
+} CALL_CASES[] = {
+    /* as OpenAI and vLLM: by index */
+    {read_openai,
+     DELTA(NAMED("\"index\":0,\"id\":\"x\",", "f", ""))
+         DELTA(CALL("\"index\":0,", "{\\\"a\\\":") "," NAMED("\"index\":1,\"id\":\"y\",", "g", ""))
+             DELTA(CALL("\"index\":0,", "1}")) REASON DONE,
+     "x f{\"a\":1};y g{}"},
+    /* the name and the id again in every piece, null and "" between */
+    {read_openai,
+     DELTA(NAMED("\"index\":0,\"id\":\"x\",", "f", "{"))
+         DELTA(NAMED("\"index\":0,\"id\":\"x\",", "f", "}"))
+             DELTA(NAMED("\"index\":1,\"id\":\"\",", "g", "{\\\"b\\\":")) DELTA(
+                 "{\"index\":1,\"id\":null,\"function\":{\"name\":null,\"arguments\":\"2}\"}}")
+                 REASON DONE,
+     "x f{};? g{\"b\":2}"},
+    /* every call numbered 0; told apart by id */
+    {read_openai,
+     DELTA(NAMED("\"index\":0,\"id\":\"x\",", "f", "{}"))
+         DELTA(NAMED("\"index\":0,\"id\":\"y\",", "g", "{}")) REASON DONE,
+     "x f{};y g{}"},
+    /* without index */
+    {read_openai,
+     DELTA(NAMED("\"id\":\"x\",", "f", "{\\\"a\\\":")) DELTA(CALL("", "1}"))
+         DELTA(NAMED("", "g", "{}")) REASON DONE,
+     "x f{\"a\":1};? g{}"},
+    /* arguments that are an object, and such that are not JSON */
+    {read_openai,
+     WHOLE("{\"id\":\"x\",\"function\":{\"name\":\"f\",\"arguments\":{\"a\":1}}},"
+           "{\"id\":\"y\",\"function\":{\"name\":\"g\",\"arguments\":\"1+\"}}"),
+     "x f{\"a\":1};y g{\"input\":\"1+\"}"},
+    {read_openai, WHOLE(NAMED("", "f", "[1]") "," NAMED("", "f", "")),
+     "? f{\"input\":\"[1]\"};? f{}"},
+    /* Ollama: whole objects, in one line or several, with an index or without */
+    {read_ollama,
+     LINE("{\"function\":{\"name\":\"f\",\"arguments\":{\"a\":1}}},"
+          "{\"function\":{\"name\":\"g\",\"arguments\":{}}}") END_LINE,
+     "? f{\"a\":1};? g{}"},
+    {read_ollama,
+     LINE("{\"id\":\"x\",\"function\":{\"index\":0,\"name\":\"f\",\"arguments\":{}}}")
+         LINE("{\"id\":\"y\",\"function\":{\"index\":1,\"name\":\"f\",\"arguments\":{}}}") END_LINE,
+     "x f{};y f{}"},
+    {read_ollama,
+     LINE("{\"function\":{\"index\":0,\"name\":\"f\",\"arguments\":{}}}")
+         LINE("{\"function\":{\"index\":0,\"name\":\"g\",\"arguments\":{}}}") END_LINE,
+     "? f{};? g{}"},
+};
+
+static void calls_are_joined_from_what_servers_send(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    for (size_t i = 0; i < sizeof CALL_CASES / sizeof *CALL_CASES; i++) {
+        size_t length = strlen(CALL_CASES[i].body);
+        for (size_t cut = 0; cut < length; cut += 7) {
+            struct completion reply;
+            struct error why;
+            struct text shown = {0};
+            assert_int_equal(
+                CALL_CASES[i].read(CALL_CASES[i].body, length, cut, 0, ERR_OK, &reply, &why),
+                ERR_OK);
+            for (size_t c = 0; c < reply.calls.count; c++) {
+                const struct tool_call *call = &reply.calls.items[c];
+                bool is_made = strlen(call->id) == 9;
+                text_addf(&shown, "%s%s %s%s", c ? ";" : "", is_made ? "?" : call->id, call->name,
+                          text_get(&call->arguments));
+            }
+            assert_string_equal(text_get(&shown), CALL_CASES[i].calls);
+            assert_string_not_equal(reply.calls.items[0].id, reply.calls.items[1].id);
+            /* tokens were generated for them */
+            assert_true(reply.first_token > 0 && reply.arrivals.count > 0);
+            assert_int_equal(reply.content.length, 0);
+            completion_release(&reply);
+            text_release(&shown);
+        }
+    }
+}
+
+static void calls_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    struct completion reply;
+    struct error why;
+    static const char NAMELESS[] = DELTA(CALL("\"index\":0,", "{}")) REASON DONE;
+    assert_int_equal(read_openai(NAMELESS, strlen(NAMELESS), 0, 0, ERR_OK, &reply, &why),
+                     ERR_BAD_VALUE);
+    assert_contains(why.text, "without a name");
+    completion_release(&reply);
+    struct text many = {0};
+    for (int i = 0; i < 2 * TOOL_CALLS_LIMIT; i++)
+        text_add(&many, DELTA(NAMED("", "f", "{}")));
+    assert_int_equal(read_openai(text_get(&many), many.length, 0, 0, ERR_OK, &reply, &why),
+                     ERR_BAD_VALUE);
+    assert_contains(why.text, "more than 256 tool calls");
+    completion_release(&reply);
+    text_release(&many);
+    static const char ODD[] =
+        DELTA("1,null,\"x\",[],{}") REASON DONE; /* {} begins a call that never gets a name */
+    assert_int_equal(read_openai(ODD, strlen(ODD), 0, 0, ERR_OK, &reply, &why), ERR_BAD_VALUE);
+    completion_release(&reply);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -542,6 +660,8 @@ int main(void)
         cmocka_unit_test(a_piece_has_the_time_at_which_it_was_complete),
         cmocka_unit_test(content_is_shown_as_it_arrives),
         cmocka_unit_test(ollama_reports_durations),
+        cmocka_unit_test(calls_are_joined_from_what_servers_send),
+        cmocka_unit_test(calls_that_cannot_be_are_refused),
     };
     return RUN_TESTS(tests);
 }

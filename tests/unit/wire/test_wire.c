@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/json.h"
 #include "core/secret.h"
 #include "core/text.h"
 #include "port/json_read.h"
 #include "support/inference.h"
+#include "wire/chat.h"
 #include "wire/message.h"
 #include "wire/sse.h"
 
@@ -318,6 +320,60 @@ static void an_error_is_found_in_every_form(void **state)
     }
 }
 
+/* A conversation with everything in it, as each API documents it. */
+static void a_conversation_is_written_for_either_api(void **state)
+{
+    (void)state;
+    static const char *const EXPECTED[] = {
+        [CHAT_OPENAI] =
+            "{\"messages\":[{\"role\":\"system\",\"content\":\"S\"},"
+            "{\"role\":\"user\",\"content\":\"Q \\\"1\\\"\"},"
+            "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"c1\",\"type\":"
+            "\"function\",\"function\":{\"name\":\"add\",\"arguments\":\"{\\\"a\\\":1}\"}}]},"
+            "{\"role\":\"tool\",\"tool_call_id\":\"c1\",\"name\":\"add\",\"content\":\"R\"},"
+            "{\"role\":\"assistant\",\"content\":\"A\"}],"
+            "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"add\",\"description\":"
+            "\"D\","
+            "\"parameters\":{\"type\":\"object\"}}},{\"type\":\"function\",\"function\":{\"name\":"
+            "\"noop\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}}]}",
+        [CHAT_OLLAMA] =
+            "{\"messages\":[{\"role\":\"system\",\"content\":\"S\"},"
+            "{\"role\":\"user\",\"content\":\"Q \\\"1\\\"\"},"
+            "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"id\":\"c1\",\"function\":"
+            "{\"name\":\"add\",\"arguments\":{\"a\":1}}}]},"
+            "{\"role\":\"tool\",\"tool_call_id\":\"c1\",\"tool_name\":\"add\",\"content\":\"R\"},"
+            "{\"role\":\"assistant\",\"content\":\"A\"}],"
+            "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"add\",\"description\":"
+            "\"D\","
+            "\"parameters\":{\"type\":\"object\"}}},{\"type\":\"function\",\"function\":{\"name\":"
+            "\"noop\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}}]}",
+    };
+    static const struct chat_tool TOOLS[] = {{"add", "D", "{\"type\":\"object\"}"},
+                                             {"noop", NULL, NULL}};
+    struct chat chat = {0};
+    struct tool_calls calls = {0};
+    assert_int_equal(tool_calls_add(&calls, "c1", "add", "{\"a\":1}"), ERR_OK);
+    assert_int_equal(chat_add(&chat, CHAT_SYSTEM, "S"), ERR_OK);
+    assert_int_equal(chat_add(&chat, CHAT_USER, "Q \"1\""), ERR_OK);
+    assert_int_equal(chat_add_reply(&chat, NULL, &calls), ERR_OK);
+    assert_int_equal(chat_add_result(&chat, &calls.items[0], "R"), ERR_OK);
+    assert_int_equal(chat_add_reply(&chat, "A", NULL), ERR_OK);
+    tool_calls_release(&calls); /* it was copied */
+    for (int dialect = CHAT_OPENAI; dialect <= CHAT_OLLAMA; dialect++) {
+        struct text out = {0};
+        struct json json;
+        json_init(&json, &out, false);
+        json_object(&json, NULL);
+        chat_write(&json, (enum chat_dialect)dialect, &chat);
+        chat_write_tools(&json, TOOLS, 2);
+        chat_write_tools(&json, NULL, 0);
+        json_object_end(&json);
+        assert_string_equal(text_get(&out), EXPECTED[dialect]);
+        text_release(&out);
+    }
+    chat_release(&chat);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +388,7 @@ int main(void)
         cmocka_unit_test(parameters_are_typed_as_json),
         cmocka_unit_test(a_server_message_fits_one_line),
         cmocka_unit_test(an_error_is_found_in_every_form),
+        cmocka_unit_test(a_conversation_is_written_for_either_api),
     };
     return RUN_TESTS(tests);
 }

@@ -1,0 +1,655 @@
+#include "attribute/span_account.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/grow.h"
+#include "core/json.h"
+#include "rundir/record.h"
+#include "rundir/traces.h"
+#include "sensors/sensor.h"
+
+/* Ids of segments, which no other request has: this bit, the query's, the segment's number. */
+#define SEGMENT_BIT  ((uint64_t)1 << 62)
+#define SEGMENT_BITS 20
+
+/* A stretch of time in which a span does something itself. */
+struct span_segment {
+    struct span_account *account;
+    int span;
+    enum request_kind kind;
+    nanos from, to;
+};
+
+/* ---- segments ---- */
+
+static bool is_phase(const struct trace_span *span)
+{
+    return span->type == TRACE_PREFILL || span->type == TRACE_DECODE;
+}
+
+/* Of a request to a model all time is its own, whatever else is said to happen inside. */
+static bool is_request(const struct trace_span *span)
+{
+    return span->type == TRACE_INFERENCE || span->type == TRACE_SUBMODEL;
+}
+
+static enum request_kind kind_of(const struct trace_span *span)
+{
+    if (is_request(span))
+        return REQUEST_INFERENCE;
+    return span->type == TRACE_TOOL ? REQUEST_TOOL : REQUEST_WAIT;
+}
+
+static enum err add_segment(struct span_account *account, size_t span, nanos from, nanos to)
+{
+    if (to <= from)
+        return ERR_OK;
+    struct span_segment *items =
+        grow(account->segments, &account->segment_capacity, account->segment_count, sizeof *items);
+    if (!items || account->segment_count >> SEGMENT_BITS)
+        return ERR_NO_MEMORY;
+    account->segments = items;
+    items[account->segment_count++] =
+        (struct span_segment){account, (int)span, kind_of(&account->tree.spans[span]), from, to};
+    account->segments_s += seconds(to - from);
+    return ERR_OK;
+}
+
+/* Parents come before children, and those by their start: `done` is how far a span's time is given away. */
+static enum err cut(struct span_account *account, nanos *done)
+{
+    const struct trace_tree *tree = &account->tree;
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < tree->count && !err; i++) {
+        const struct trace_span *span = &tree->spans[i];
+        done[i] = span->from;
+        if (is_phase(span) || i == 0)
+            continue;
+        int parent = span->parent;
+        if (is_request(&tree->spans[parent]))
+            continue;
+        err = add_segment(account, (size_t)parent, done[parent], span->from);
+        done[parent] = span->to > done[parent] ? span->to : done[parent];
+    }
+    for (size_t i = 0; i < tree->count && !err; i++)
+        if (!is_phase(&tree->spans[i]))
+            err = add_segment(account, i, done[i], tree->spans[i].to);
+    return err;
+}
+
+struct span_account *span_account_new(struct trace_tree *tree, void *context)
+{
+    struct span_account *account = calloc(1, sizeof *account);
+    nanos *done = calloc(tree->count + 1, sizeof *done);
+    struct span_energy *spans = calloc(tree->count + 1, sizeof *spans);
+    enum err err = account && done && spans ? ERR_OK : ERR_NO_MEMORY;
+    if (account) {
+        *account = (struct span_account){.tree = *tree,
+                                         .spans = spans,
+                                         .mbu_avg_pct = UNKNOWN,
+                                         .mbu_max_pct = UNKNOWN,
+                                         .context = context};
+        *tree = (struct trace_tree){0};
+    } else {
+        trace_tree_release(tree);
+        free(spans);
+    }
+    for (size_t i = 0; !err && i < account->tree.count; i++)
+        spans[i] = (struct span_energy){
+            energy_unknown("it took no time"), 0, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+    if (!err)
+        err = cut(account, done);
+    free(done);
+    if (!err)
+        return account;
+    span_account_free(account);
+    return NULL;
+}
+
+void span_account_free(struct span_account *account)
+{
+    if (!account)
+        return;
+    trace_tree_release(&account->tree);
+    free(account->spans);
+    free(account->segments);
+    text_release(&account->texts);
+    free(account);
+}
+
+static struct request_trace request_of(struct span_segment *segment, uint64_t id, size_t number)
+{
+    const struct trace_span *span = &segment->account->tree.spans[segment->span];
+    return (struct request_trace){
+        .id = SEGMENT_BIT | id << SEGMENT_BITS | number,
+        .kind = segment->kind,
+        .group = id + 1,
+        .cpu_share = span->cpu_share,
+        .context = segment,
+        .from = segment->from,
+        .first_token = segment->kind == REQUEST_INFERENCE ? span->facts.first_token : 0,
+        .to = segment->to,
+        .prompt_tokens = span->facts.input_tokens,
+        .output_tokens = span->facts.output_tokens,
+    };
+}
+
+enum err span_account_submit(struct span_account *account, struct sharing *sharing, uint64_t id)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < account->segment_count && !err; i++) {
+        struct request_trace request = request_of(&account->segments[i], id, i);
+        err = sharing_begin(sharing, request.id, request.from);
+        if (!err)
+            err = sharing_end(sharing, &request);
+        account->left += !err;
+    }
+    sharing_forget(sharing, id);
+    return err;
+}
+
+/* ---- shares ---- */
+
+enum device_kind { KIND_GPU, KIND_CPU, KIND_DRAM, KIND_BOARD };
+
+/* By what its channel covers; a processor's memory is a part of the processors' energy. */
+static enum device_kind kind_of_device(const struct device_share *share)
+{
+    enum scope scope = share->device->sensor->channels[share->device->channel].scope;
+    if (scope_contains(SCOPE_GPU, scope))
+        return KIND_GPU;
+    if (scope == SCOPE_DRAM)
+        return KIND_DRAM;
+    if (scope_contains(SCOPE_PLATFORM, scope) || scope_contains(SCOPE_GRACE, scope))
+        return KIND_CPU;
+    return KIND_BOARD;
+}
+
+static void add_device(struct span_energy *to, const struct device_share *share, double joules)
+{
+    if (!share->device->has_energy || !is_known(joules))
+        return;
+    enum device_kind kind = kind_of_device(share);
+    if (kind == KIND_GPU)
+        add_known(&to->gpu_joules, joules);
+    else if (share->counted && kind == KIND_BOARD)
+        add_known(&to->soc_joules, joules);
+    else if (share->counted)
+        add_known(&to->cpu_joules, joules);
+    if (share->counted && kind == KIND_DRAM)
+        add_known(&to->dram_joules, joules);
+}
+
+static void add_peak(struct span_energy *to, const struct share *share)
+{
+    for (size_t i = 0; i < share->count; i++) {
+        double watts = share->devices[i].watts.max;
+        if (share->devices[i].device->has_energy &&
+            kind_of_device(&share->devices[i]) == KIND_GPU && is_known(watts) &&
+            !(watts <= to->peak_watts))
+            to->peak_watts = watts;
+    }
+}
+
+/* A request's phases are its children. */
+static void add_phases(struct span_account *account, int request, const struct share *share)
+{
+    for (size_t i = (size_t)request + 1; i < account->tree.count; i++) {
+        const struct trace_span *span = &account->tree.spans[i];
+        struct span_energy *to = &account->spans[i];
+        if (span->parent != request || !is_phase(span))
+            continue;
+        bool is_prefill = span->type == TRACE_PREFILL;
+        to->energy = is_prefill ? share->prefill : share->decode;
+        to->own_joules = to->energy.joules;
+        for (size_t d = 0; d < share->count; d++)
+            add_device(to, &share->devices[d],
+                       is_prefill ? share->devices[d].prefill_joules
+                                  : share->devices[d].decode_joules);
+    }
+}
+
+static void add_gauges(struct span_account *account, const struct share *share, double part)
+{
+    for (size_t i = 0; i < share->count; i++) {
+        const struct value_stats *use = &share->devices[i].gauges[QTY_MEMORY_UTILIZATION];
+        if (!is_known(use->avg))
+            continue;
+        add_known(&account->mbu_avg_pct, use->avg * part);
+        if (!(use->max <= account->mbu_max_pct))
+            account->mbu_max_pct = use->max;
+    }
+}
+
+/* A parent's energy is its own and that of its children, which come after it. */
+static void add_up(struct span_account *account)
+{
+    for (size_t i = account->tree.count; i-- > 1;) {
+        const struct trace_span *span = &account->tree.spans[i];
+        const struct span_energy *from = &account->spans[i];
+        struct span_energy *to = &account->spans[span->parent];
+        if (is_phase(span))
+            continue;
+        energy_add(&to->energy, &from->energy);
+        add_known(&to->gpu_joules, from->gpu_joules);
+        add_known(&to->cpu_joules, from->cpu_joules);
+        add_known(&to->dram_joules, from->dram_joules);
+        add_known(&to->soc_joules, from->soc_joules);
+        if (is_known(from->peak_watts) && !(from->peak_watts <= to->peak_watts))
+            to->peak_watts = from->peak_watts;
+    }
+}
+
+bool span_account_owns(const struct share *share)
+{
+    return share->trace->id & SEGMENT_BIT;
+}
+
+struct span_account *span_account_take(const struct share *share)
+{
+    const struct span_segment *segment = share->trace->context;
+    struct span_account *account = segment->account;
+    struct span_energy *to = &account->spans[segment->span];
+    double length = seconds(segment->to - segment->from);
+    if (share->total.method == METHOD_NONE && to->energy.method == METHOD_NONE)
+        to->energy = share->total; /* with its reason */
+    energy_add(&to->energy, &share->total);
+    to->own_joules += share->total.joules;
+    for (size_t i = 0; i < share->count; i++)
+        add_device(to, &share->devices[i], share->devices[i].energy.joules);
+    add_peak(to, share);
+    if (segment->kind == REQUEST_INFERENCE)
+        add_phases(account, segment->span, share);
+    add_gauges(account, share, length / account->segments_s);
+    account->concurrency += share->concurrency * length / account->segments_s;
+    account->alone_s += share->alone_s;
+    if (--account->left)
+        return NULL;
+    add_up(account);
+    return account;
+}
+
+/* ---- a trace: spans ---- */
+
+static double span_s(const struct trace_span *span)
+{
+    return seconds(span->to - span->from);
+}
+
+static const char *share_of(const struct trace_span *span)
+{
+    switch (span->type) {
+    case TRACE_AGENT:
+    case TRACE_TURN:
+        return "time";
+    case TRACE_TOOL:
+        return is_known(span->cpu_share) ? "cpu_time" : "equal";
+    default:
+        return is_known(span->facts.input_tokens + span->facts.output_tokens) ? "tokens" : "equal";
+    }
+}
+
+static void fill_span(const struct span_account *account, size_t i, struct span_trace *out)
+{
+    const struct trace_span *span = &account->tree.spans[i];
+    const struct span_energy *spent = &account->spans[i];
+    nanos zero = account->tree.spans[0].from;
+    *out = (struct span_trace){
+        .type = trace_type_name(span->type),
+        .name = str_or_null(span->name),
+        .id = str_or_null(span->id),
+        .parent = i ? span->parent : UNKNOWN,
+        .turn = span->turn >= 0 ? span->turn : UNKNOWN,
+        .from_s = seconds(span->from - zero),
+        .to_s = seconds(span->to - zero),
+        .joules = spent->energy.joules,
+        .plus_minus = spent->energy.plus_minus,
+        .idle_joules = spent->energy.idle_joules,
+        .active_joules = spent->energy.active_joules,
+        .own_joules = spent->own_joules,
+        .gpu_joules = spent->gpu_joules,
+        .cpu_joules = spent->cpu_joules,
+        .method = method_name(spent->energy.method),
+        .share = share_of(span),
+        .cpu_s = span->facts.cpu_s,
+        .cpu_share = span->cpu_share,
+        .input_tokens = span->facts.input_tokens,
+        .output_tokens = span->facts.output_tokens,
+        .error = span->facts.error,
+        .no_end = span->no_end ? 1 : -1,
+        .made_up = span->made_up ? 1 : -1,
+    };
+}
+
+/* ---- turns ---- */
+
+/* Whether it belongs to that turn of the query, sub-agents included. */
+static bool is_in_turn(const struct trace_span *span, int turn)
+{
+    return span->turn == turn && span->type != TRACE_TURN;
+}
+
+/* UNKNOWN where one of the turn's requests does not know it. */
+static double sum_tokens(const struct trace_tree *tree, int turn, size_t offset)
+{
+    double sum = 0;
+    for (size_t i = 0; i < tree->count; i++)
+        if (is_in_turn(&tree->spans[i], turn) && is_request(&tree->spans[i]))
+            sum += *(const double *)((const char *)&tree->spans[i].facts + offset);
+    return sum;
+}
+
+static double sum_known_facts(const struct trace_tree *tree, int turn, size_t offset)
+{
+    double sum = UNKNOWN;
+    for (size_t i = 0; i < tree->count; i++)
+        if (is_in_turn(&tree->spans[i], turn))
+            add_known(&sum, *(const double *)((const char *)&tree->spans[i].facts + offset));
+    return sum;
+}
+
+#define TOKENS(member) sum_tokens(tree, turn, offsetof(struct trace_facts, member))
+#define FACTS(member)  sum_known_facts(tree, turn, offsetof(struct trace_facts, member))
+
+static const char *tool_name(const struct trace_span *span)
+{
+    return span->name[0] ? span->name : "unknown";
+}
+
+static double seconds_of_tool(const struct trace_tree *tree, int turn, const char *name)
+{
+    double sum = 0;
+    for (size_t i = 0; i < tree->count; i++) {
+        const struct trace_span *span = &tree->spans[i];
+        if (is_in_turn(span, turn) && span->type == TRACE_TOOL &&
+            strcmp(tool_name(span), name) == 0)
+            sum += span_s(span);
+    }
+    return sum;
+}
+
+static bool is_first_of_name(const struct trace_tree *tree, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (is_in_turn(&tree->spans[i], tree->spans[at].turn) &&
+            tree->spans[i].type == TRACE_TOOL &&
+            strcmp(tool_name(&tree->spans[i]), tool_name(&tree->spans[at])) == 0)
+            return false;
+    return true;
+}
+
+/* Each text ends in a NUL of its own. */
+static void write_tools(const struct trace_tree *tree, int turn, struct text *out)
+{
+    struct json json;
+    json_init(&json, out, false);
+    json_array(&json, NULL);
+    for (size_t i = 0; i < tree->count; i++)
+        if (is_in_turn(&tree->spans[i], turn) && tree->spans[i].type == TRACE_TOOL)
+            json_string(&json, NULL, tool_name(&tree->spans[i]));
+    json_array_end(&json);
+    text_add_bytes(out, "", 1);
+    json_init(&json, out, false);
+    json_object(&json, NULL);
+    for (size_t i = 0; i < tree->count; i++) {
+        const struct trace_span *span = &tree->spans[i];
+        if (is_in_turn(span, turn) && span->type == TRACE_TOOL && is_first_of_name(tree, i))
+            json_number(&json, tool_name(span), seconds_of_tool(tree, turn, tool_name(span)));
+    }
+    json_object_end(&json);
+    text_add_bytes(out, "", 1);
+}
+
+static bool has_parallel_tools(const struct trace_tree *tree, int turn)
+{
+    nanos until = INT64_MIN;
+    for (size_t i = 0; i < tree->count; i++) {
+        const struct trace_span *span = &tree->spans[i];
+        if (!is_in_turn(span, turn) || span->type != TRACE_TOOL)
+            continue;
+        if (span->from < until)
+            return true;
+        until = span->to > until ? span->to : until;
+    }
+    return false;
+}
+
+static const char *first_error(const struct trace_tree *tree, int turn)
+{
+    for (size_t i = 0; i < tree->count; i++)
+        if (tree->spans[i].turn == turn && tree->spans[i].facts.error)
+            return tree->spans[i].facts.error;
+    return NULL;
+}
+
+static void fill_turn(const struct span_account *account, size_t at, struct turn_trace *out)
+{
+    const struct trace_tree *tree = &account->tree;
+    const struct trace_span *span = &tree->spans[at];
+    const struct span_energy *spent = &account->spans[at];
+    int turn = span->turn;
+    double results = FACTS(result_tokens), length = span_s(span);
+    turn_trace_init(out);
+    out->turn_index = turn;
+    out->input_tokens = TOKENS(input_tokens);
+    out->output_tokens = TOKENS(output_tokens);
+    out->tool_result_tokens = is_known(results) ? results : 0;
+    out->wall_clock_s = length;
+    out->error = first_error(tree, turn);
+    out->gpu_energy_joules = spent->gpu_joules;
+    out->cpu_energy_joules = spent->cpu_joules;
+    out->gpu_power_avg_watts = ratio(spent->gpu_joules, length);
+    out->cpu_power_avg_watts = ratio(spent->cpu_joules, length);
+    out->cost_usd = FACTS(cost_usd);
+    out->dram_energy_joules = spent->dram_joules;
+    out->peak_watts = spent->peak_watts;
+    out->reasoning_tokens = FACTS(reasoning_tokens);
+    out->cached_tokens = FACTS(cached_tokens);
+    out->has_parallel_tools = (int8_t)has_parallel_tools(tree, turn);
+    out->shared_device_warning = account->concurrency > 1 + 1e-9;
+}
+
+/* The texts of all turns are written first: their place may move until the last is there. */
+static void point_to_texts(struct span_account *account, struct query_trace *out)
+{
+    const char *at = text_get(&account->texts);
+    for (size_t i = 0; i < out->turn_count; i++) {
+        out->turns[i].tools_called.text = at;
+        at += strlen(at) + 1;
+        out->turns[i].tool_latencies_s.text = at;
+        at += strlen(at) + 1;
+    }
+    out->ipw.event_problems = str_or_null(at);
+}
+
+static enum err fill_turns(struct span_account *account, struct query_trace *out)
+{
+    const struct trace_tree *tree = &account->tree;
+    char problems[600];
+    out->turns = calloc(tree->count + 1, sizeof *out->turns);
+    if (!out->turns)
+        return ERR_NO_MEMORY;
+    text_clear(&account->texts);
+    for (size_t i = 1; i < tree->count; i++) {
+        if (tree->spans[i].type != TRACE_TURN || tree->spans[i].parent != 0)
+            continue;
+        fill_turn(account, i, &out->turns[out->turn_count++]);
+        write_tools(tree, tree->spans[i].turn, &account->texts);
+    }
+    trace_problems_text(&tree->problems, problems, sizeof problems);
+    text_add(&account->texts, problems);
+    if (account->texts.failed)
+        return ERR_NO_MEMORY;
+    point_to_texts(account, out);
+    return ERR_OK;
+}
+
+/* ---- the query ---- */
+
+/* Own time of the query's agents and turns: nothing was computed for them. */
+static double gap_joules(const struct span_account *account)
+{
+    double sum = UNKNOWN;
+    for (size_t i = 0; i < account->tree.count; i++)
+        if (account->tree.spans[i].type <= TRACE_TURN)
+            add_known(&sum, account->spans[i].own_joules);
+    return sum;
+}
+
+enum err span_account_trace(struct span_account *account, struct query_trace *out)
+{
+    const struct trace_tree *tree = &account->tree;
+    const struct span_energy *all = &account->spans[0];
+    double length = span_s(&tree->spans[0]);
+    out->total_wall_clock_s = length;
+    out->query_gpu_energy_joules = all->gpu_joules;
+    out->query_cpu_energy_joules = all->cpu_joules;
+    out->query_gpu_power_avg_watts = ratio(all->gpu_joules, length);
+    out->query_cpu_power_avg_watts = ratio(all->cpu_joules, length);
+    out->query_mbu_avg_pct = account->mbu_avg_pct;
+    out->query_mbu_max_pct = account->mbu_max_pct;
+    out->lm_energy_measurable = energy_is_measured(&all->energy);
+    out->shared_device_warning = account->concurrency > 1 + 1e-9;
+    out->n_retries = (double)tree->retries;
+    out->ipw.energy_joules = all->energy.joules;
+    out->ipw.plus_minus = all->energy.plus_minus;
+    out->ipw.idle_joules = all->energy.idle_joules;
+    out->ipw.active_joules = all->energy.active_joules;
+    out->ipw.gap_joules = is_known(all->energy.joules) ? gap_joules(account) : UNKNOWN;
+    out->ipw.coverage = all->energy.coverage;
+    out->ipw.method = method_name(all->energy.method);
+    out->ipw.source = str_or_null(all->energy.source);
+    out->ipw.note = str_or_null(all->energy.note);
+    out->ipw.energy_split = is_known(all->energy.joules) ? "measured" : NULL;
+    out->ipw.events = (double)tree->problems.events;
+    out->ipw.errors = (double)tree->errors;
+    out->spans = calloc(tree->count + 1, sizeof *out->spans);
+    if (!out->spans)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < tree->count; i++)
+        fill_span(account, i, &out->spans[out->span_count++]);
+    return fill_turns(account, out);
+}
+
+/* ---- the record ---- */
+
+/* What the query's spans of some types took and spent, sub-agents included. */
+struct part_sum {
+    double seconds, joules;
+    int64_t count;
+};
+
+static struct part_sum sum_own(const struct span_account *account, enum trace_type first,
+                               enum trace_type last)
+{
+    struct part_sum sum = {0, UNKNOWN, 0};
+    for (size_t i = 0; i < account->tree.count; i++) {
+        const struct trace_span *span = &account->tree.spans[i];
+        if (span->type < first || span->type > last)
+            continue;
+        sum.count++;
+        sum.seconds += span_s(span);
+        add_known(&sum.joules, account->spans[i].own_joules);
+    }
+    return sum;
+}
+
+static double sum_requests(const struct trace_tree *tree, size_t offset)
+{
+    double sum = 0;
+    bool any = false;
+    for (size_t i = 0; i < tree->count; i++)
+        if (is_request(&tree->spans[i])) {
+            sum += *(const double *)((const char *)&tree->spans[i].facts + offset);
+            any = true;
+        }
+    return any ? sum : UNKNOWN;
+}
+
+#define REQUESTS(member) sum_requests(tree, offsetof(struct trace_facts, member))
+
+static int64_t whole(double value)
+{
+    return is_known(value) ? (int64_t)value : INTEGER_UNKNOWN;
+}
+
+static void fill_tokens(const struct trace_tree *tree, double length, struct record *out)
+{
+    double input = REQUESTS(input_tokens), output = REQUESTS(output_tokens);
+    out->latency_s = length;
+    for (size_t i = tree->count; i-- > 0;)
+        if (is_request(&tree->spans[i]) && tree->spans[i].facts.first_token)
+            out->ttft_s = seconds(tree->spans[i].facts.first_token - tree->spans[0].from);
+    out->input_tokens = whole(input);
+    out->output_tokens = whole(output);
+    out->total_tokens = whole(input + output);
+    out->cached_tokens = whole(REQUESTS(cached_tokens));
+    out->reasoning_tokens = whole(REQUESTS(reasoning_tokens));
+    out->per_token_ms = 1e3 * ratio(length, output);
+    out->tokens_per_s = output > 0 ? ratio(output, length) : UNKNOWN;
+}
+
+static void fill_phases(const struct span_account *account, struct record *out)
+{
+    struct part_sum prefill = sum_own(account, TRACE_PREFILL, TRACE_PREFILL),
+                    decode = sum_own(account, TRACE_DECODE, TRACE_DECODE);
+    if (!prefill.count)
+        return;
+    out->prefill_s = prefill.seconds;
+    out->decode_s = decode.seconds;
+    out->prefill_ms = 1e3 * prefill.seconds;
+    out->decode_ms = 1e3 * decode.seconds;
+    out->prefill_joules = prefill.joules;
+    out->decode_joules = decode.joules;
+    out->prefill_watts = ratio(prefill.joules, prefill.seconds);
+    out->decode_watts = ratio(decode.joules, decode.seconds);
+    out->prefill_joules_per_token = ratio(prefill.joules, integer_number(out->input_tokens));
+    out->decode_joules_per_token = ratio(decode.joules, integer_number(out->output_tokens));
+}
+
+static void fill_parts(const struct span_account *account, struct record *out)
+{
+    const struct trace_tree *tree = &account->tree;
+    struct part_sum requests = sum_own(account, TRACE_SUBMODEL, TRACE_INFERENCE),
+                    tools = sum_own(account, TRACE_TOOL, TRACE_TOOL);
+    int64_t turns = 0;
+    for (size_t i = 1; i < tree->count; i++)
+        turns += tree->spans[i].type == TRACE_TURN && tree->spans[i].parent == 0;
+    out->turns = turns;
+    out->tool_calls = tools.count;
+    out->inferences = requests.count;
+    out->inference_s = requests.seconds;
+    out->tool_s = tools.seconds;
+    out->inference_joules = requests.joules;
+    out->tool_joules = tools.joules;
+    if (is_known(account->spans[0].energy.joules))
+        out->gap_joules = gap_joules(account);
+}
+
+void span_account_record(const struct span_account *account, struct record *out)
+{
+    const struct span_energy *all = &account->spans[0];
+    double length = span_s(&account->tree.spans[0]), joules = all->energy.joules;
+    fill_tokens(&account->tree, length, out);
+    fill_phases(account, out);
+    fill_parts(account, out);
+    out->energy = record_energy_of(&all->energy);
+    out->gpu_joules = all->gpu_joules;
+    out->cpu_joules = all->cpu_joules;
+    out->soc_joules = all->soc_joules;
+    out->gpu_watts.avg = ratio(all->gpu_joules, length);
+    out->cpu_watts.avg = ratio(all->cpu_joules, length);
+    out->soc_watts.avg = ratio(all->soc_joules, length);
+    out->energy_basis = out->power_basis = is_known(all->gpu_joules)   ? "gpu"
+                                           : is_known(all->soc_joules) ? "soc"
+                                           : is_known(all->cpu_joules) ? "cpu"
+                                                                       : NULL;
+    out->memory_utilization_pct = account->mbu_avg_pct;
+    out->joules_per_output_token = ratio(joules, integer_number(out->output_tokens));
+    out->joules_per_token = ratio(joules, integer_number(out->total_tokens));
+    out->tokens_per_joule = ratio(integer_number(out->output_tokens), joules);
+    out->company = account->concurrency;
+    out->alone_s = account->alone_s;
+}

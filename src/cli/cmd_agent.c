@@ -1,0 +1,146 @@
+/* ipw agent: a dataset through an agent, with the energy of every query, turn and tool.
+ *
+ *   $ ipw agent --client openai --model qwen3:8b --dataset gsm8k --tools calculator,python
+ *
+ * Progress and the report for people go to stderr; with --json one object goes to stdout. */
+#include <string.h>
+
+#include "cli/common.h"
+#include "cli/profile_command.h"
+#include "core/text.h"
+#include "runner/agent/agent.h"
+
+static struct {
+    struct profile_command common;
+    struct agent_options options;
+    struct params tool_params;
+    struct option_list servers;
+    unsigned output_kb;
+    double tool_timeout_s, query_timeout_s;
+    const char *protocol;
+    struct agent agent;
+    struct profile_agent answerer;
+} command = {
+    .common = PROFILE_COMMAND_DEFAULTS("agent"),
+    .options = {.max_turns = 10},
+    .output_kb = 16,
+    .tool_timeout_s = 30,
+    .protocol = "auto",
+};
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    PROFILE_WHAT_OPTION_ROWS(command.common),
+    {.name = "tools", .type = OPTION_TEXT, .target = &command.options.tools.names, .value = "LIST",
+     .help = "tools, or none (default: calculator,think,file_read,file_write)"},
+    {.name = "tool-param", .type = OPTION_PARAMS, .target = &command.tool_params,
+     .value = "T.K=V",
+     .help = "parameter of a tool: shell.memory_mb=512, http_get.allow=HOST ..."},
+    {.name = "mcp", .type = OPTION_LIST, .target = &command.servers, .value = "COMMAND",
+     .help = "add the tools of an MCP server; PREFIX=COMMAND names them so"},
+    {.name = "max-turns", .type = OPTION_COUNT, .target = &command.options.max_turns,
+     .value = "N",
+     .help = "requests to the model per query, at most (default: 10)", .least = 1, .most = 1000},
+    {.name = "protocol", .type = OPTION_CHOICE, .target = &command.protocol, .value = "WORD",
+     .help = "how tools are called: auto (default), native, hermes, react",
+     .choices = AGENT_PROTOCOLS},
+    {.name = "tool-timeout", .type = OPTION_NUMBER, .target = &command.tool_timeout_s,
+     .value = "S",
+     .help = "seconds per tool call (default: 30)", .least = 0.001, .most = 86400},
+    {.name = "tool-output", .type = OPTION_COUNT, .target = &command.output_kb, .value = "KB",
+     .help = "what a model sees of a tool's output (default: 16)", .least = 1, .most = 16384},
+    {.name = "query-timeout", .type = OPTION_NUMBER, .target = &command.query_timeout_s,
+     .value = "S",
+     .help = "seconds per query, with all its turns (default: no limit)", .least = 0.001,
+     .most = 604800},
+    {.name = "workspaces", .type = OPTION_TEXT, .target = &command.options.workspaces,
+     .value = "DIR",
+     .help = "keep the files of each query in DIR/QUERY (default: removed)"},
+    {.name = "require-dedicated-hardware", .type = OPTION_FLAG,
+     .target = &command.common.profile.require_dedicated,
+     .help = "refuse to run where others use GPU (5 %) or CPU (10 %)"},
+    PROFILE_LOAD_OPTION_ROWS(command.common),
+    PROFILE_RUN_OPTION_ROWS(command.common),
+    {.name = "tool", .type = OPTION_HINT, .help = "use --tools LIST"},
+    {.name = "max-steps", .type = OPTION_HINT, .help = "use --max-turns N"},
+    {.name = "mcp-server", .type = OPTION_HINT, .help = "use --mcp COMMAND"},
+    {0},
+};
+/* clang-format on */
+
+static enum err answer(void *context, const struct profile_question *question,
+                       struct completion *out, struct error *why)
+{
+    const struct agent_query query = {.client = question->client,
+                                      .request = question->request,
+                                      .key = question->key,
+                                      .recorder = question->recorder};
+    return agent_answer(context, &query, out, why);
+}
+
+static int open_agent(void)
+{
+    struct error why = {0};
+    enum err err = agent_open(&command.agent, &command.options, &why);
+    if (err)
+        return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+    command.answerer = (struct profile_agent){
+        .settings = text_get(&command.agent.settings), .answer = answer, .context = &command.agent};
+    command.common.profile.agent = &command.answerer;
+    return 0;
+}
+
+static void close_agent(void)
+{
+    agent_close(&command.agent);
+}
+
+static int agent_main(const char **words, size_t count)
+{
+    struct agent_options *options = &command.options;
+    struct toolset_options *tools = &options->tools;
+    (void)words, (void)count;
+    int code = profile_command_complete(&command.common);
+    if (code >= 0)
+        return code;
+    while (strcmp(AGENT_PROTOCOLS[options->protocol], command.protocol) != 0)
+        options->protocol++; /* it is one of these: the options were checked */
+    options->retries = command.common.profile.retries;
+    options->query_timeout = from_seconds(command.query_timeout_s);
+    tools->params = &command.tool_params;
+    tools->servers = command.servers.items;
+    tools->server_count = command.servers.count;
+    tools->timeout = from_seconds(command.tool_timeout_s);
+    tools->output_limit = (size_t)command.output_kb << 10;
+    command.common.begins = open_agent;
+    command.common.ended = close_agent;
+    return profile_command_measure(&command.common);
+}
+
+const struct command command_agent = {
+    .name = "agent",
+    .summary = "a dataset through an agent with tools, with the energy of every turn and tool",
+    .usage = "--client NAME --model NAME [OPTIONS]",
+    .details =
+        "Gives every question of a dataset to an agent: a model that may call tools, turn by turn, "
+        "until\n"
+        "it answers. For each query it records energy, latency and tokens of the whole, and of "
+        "each turn,\n"
+        "inference and tool.\n\n"
+        "A query has a workspace of its own, an empty directory in which its tools work. shell, "
+        "python and\n"
+        "http_get must be named to be used: they run what the model writes, with limits and "
+        "without network,\n"
+        "or fetch what the model asks for, from hosts that --tool-param http_get.allow lists. "
+        "--mcp 'CMD'\n"
+        "adds the tools of an MCP server; {workspace} in CMD is the workspace, and then each query "
+        "has a\n"
+        "server of its own.\n\n"
+        "Calls of one turn run at the same time unless one of them changes something. Where the "
+        "service or\n"
+        "the model takes no tools, they are described in the prompt and called in text (ReAct).\n\n"
+        "`ipw list -v tools` shows the tools with their parameters; docs/agents.md has the rest.",
+    .rows = ROWS,
+    .words = WORDS_NONE,
+    .run = agent_main,
+};

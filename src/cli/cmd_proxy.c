@@ -1,0 +1,238 @@
+/* ipw proxy: requests of any program to an inference service, with the energy of every one.
+ *
+ *   $ ipw proxy --upstream http://127.0.0.1:8000
+ *   $ OPENAI_BASE_URL=http://127.0.0.1:8430/v1 python agent.py
+ *
+ * Messages and the report for people go to stderr; with --json one object goes to stdout. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/common.h"
+#include "cli/profile_view.h"
+#include "core/text.h"
+#include "core/secret.h"
+#include "port/proc.h"
+#include "proxy/proxy.h"
+#include "report/text/profile_report.h"
+#include "runner/host_report.h"
+#include "runner/profile/profile.h"
+#include "sampler/session.h"
+
+enum { DEFAULT_PORT = 8430 };
+
+/* ---- options ---- */
+
+/* Static: threads that an impatient user leaves behind use it until the process ends. */
+static struct proxy_command {
+    struct measure_options measure;
+    struct profile_options profile;
+    struct proxy_options proxy;
+    struct params key_names;
+    const char *listen;
+    char address[256];
+    unsigned max_body_mib;
+    double client_timeout_s;
+    bool overwrite, json, quiet;
+    const char *output;
+} command = {
+    .measure = {.idle_s = UNKNOWN},
+    .profile = {.client = "proxy",
+                .model = "mixed",
+                .dataset = "proxy",
+                .repeat = 1,
+                .idle_s = 2,
+                .decode_weight = 64},
+    .max_body_mib = 64,
+    .client_timeout_s = 30,
+};
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.name = "upstream", .type = OPTION_TEXT, .target = &command.proxy.upstream, .value = "URL",
+     .help = "server that requests are passed on to"},
+    {.letter = 'l', .name = "listen", .type = OPTION_TEXT, .target = &command.listen, .value = "ADDRESS:PORT",
+     .help = "where to listen (default: 127.0.0.1:8430; port 0: any)"},
+    {.name = "model", .type = OPTION_TEXT, .target = &command.profile.model, .value = "NAME",
+     .help = "model of the run, for its size and prices (default: mixed)"},
+    {.name = "energy-header", .type = OPTION_FLAG, .target = &command.proxy.energy_header,
+     .help = "tell clients the energy; answers wait for it"},
+    {.name = "inject-usage", .type = OPTION_FLAG, .target = &command.proxy.inject_usage,
+     .help = "ask for token counts in streams, and remove them again"},
+    {.name = "store-content", .type = OPTION_FLAG, .target = &command.proxy.keep_content,
+     .help = "store questions and answers in the run directory"},
+    {.name = "key-name", .type = OPTION_PARAMS, .target = &command.key_names, .value = "LABEL=NAME",
+     .help = "name of an API key, by its label key-XXXXXXXX; may be repeated"},
+    {.name = "max-body", .type = OPTION_COUNT, .target = &command.max_body_mib, .value = "MIB",
+     .help = "largest request body (default: 64)", .least = 1, .most = 4096},
+    {.name = "client-timeout", .type = OPTION_NUMBER, .target = &command.client_timeout_s, .value = "S",
+     .help = "time in which a client must send a request (default: 30)", .least = 0.1, .most = 86400},
+    {.name = "prices", .type = OPTION_TEXT, .target = &command.profile.price_file, .value = "FILE",
+     .help = "JSON file with prices of tokens and electricity"},
+    {.name = "parameters", .type = OPTION_TEXT, .target = &command.profile.parameters,
+     .value = "N[,ACTIVE]",
+     .help = "parameter count, if unknown to ipw: 8.03B, or 30B,3B"},
+    {.name = "decode-weight", .type = OPTION_NUMBER, .target = &command.profile.decode_weight,
+     .value = "W",
+     .help = "weight of an output token relative to a prompt token (default: 64)", .least = 1e-6,
+     .most = 1e6},
+    IDLE_OPTION_ROW(command.measure, "measure idle power first, S seconds (default: 2; 0: not at all)", 0),
+    {.name = "output-dir", .type = OPTION_TEXT, .target = &command.profile.output_dir,
+     .value = "DIR",
+     .help = "parent of the run directory (default: runs)"},
+    {.name = "name", .type = OPTION_TEXT, .target = &command.profile.name, .value = "NAME",
+     .help = "name of the run directory (default: hardware, model, time)"},
+    {.name = "overwrite", .type = OPTION_FLAG, .target = &command.overwrite,
+     .help = "replace the run in that directory"},
+    RESULT_OPTION_ROWS(command, "no progress and no report on stderr"),
+    MEASURE_OPTION_ROWS(command.measure, "sample-rate"),
+    {.name = "token", .type = OPTION_HINT,
+     .help = "set IPW_PROXY_TOKEN, so that no list of processes shows the token"},
+    {.name = "api-key", .type = OPTION_HINT,
+     .help = "set IPW_API_KEY, so that no list of processes shows the key"},
+    {.letter = 'p', .name = "port", .type = OPTION_HINT, .help = "use --listen 127.0.0.1:PORT"},
+    {0},
+};
+/* clang-format on */
+
+/* "PORT", "ADDRESS", "ADDRESS:PORT", "[::1]:PORT". */
+static int read_listen(void)
+{
+    const char *given = command.listen ? command.listen : "127.0.0.1";
+    uint64_t port = DEFAULT_PORT;
+    const char *bracket = strchr(given, ']'), *colon = strrchr(given, ':');
+    bool is_port = given[strspn(given, "0123456789")] == '\0';
+    if (bracket && colon && colon < bracket)
+        colon = NULL;
+    size_t length = is_port ? 0 : colon ? (size_t)(colon - given) : strlen(given);
+    bool is_v6 = given[0] == '[' && bracket;
+    str_format(command.address, sizeof command.address, "%.*s",
+               (int)(is_v6 ? (size_t)(bracket - given - 1) : length), given + (is_v6 ? 1 : 0));
+    if (is_port)
+        str_copy(command.address, sizeof command.address, "127.0.0.1");
+    if ((is_port || colon) && (parse_u64(is_port ? given : colon + 1, &port) || port > 65535))
+        return complain(EXIT_USAGE, "--listen %s: ADDRESS:PORT, with a port from 0 to 65535",
+                        given);
+    command.proxy.address = command.address;
+    command.proxy.port = (unsigned)port;
+    return -1;
+}
+
+static void listening(unsigned port, const char *upstream, const char *directory)
+{
+    const char *address = command.proxy.address;
+    bool is_v6 = strchr(address, ':');
+    profile_view_wipe();
+    tell("ipw proxy: listening on http://%s%s%s:%u, upstream %s, run directory %s\n",
+         is_v6 ? "[" : "", address, is_v6 ? "]" : "", port, upstream, directory);
+}
+
+static int complete_options(void)
+{
+    struct profile_options *profile = &command.profile;
+    const char *token = getenv("IPW_PROXY_TOKEN"), *key = getenv("IPW_API_KEY");
+    if (!command.proxy.upstream)
+        return complain_usage("missing --upstream");
+    int code = read_listen();
+    if (code >= 0)
+        return code;
+    if (is_known(command.measure.idle_s))
+        profile->idle_s = command.measure.idle_s;
+    if (command.overwrite)
+        profile->existing = EXISTING_OVERWRITE;
+    command.proxy.token = str_or_null(token);
+    command.proxy.upstream_key = str_or_null(key);
+    if (command.proxy.token)
+        secret_add(token);
+    command.proxy.key_names = &command.key_names;
+    command.proxy.body_max = (size_t)command.max_body_mib << 20;
+    command.proxy.request_limit = from_seconds(command.client_timeout_s);
+    profile->proxy = &command.proxy;
+    profile->listening = listening;
+    profile->progress = profile_view_show;
+    profile->warn = profile_view_warn;
+    return -1;
+}
+
+/* ---- the command ---- */
+
+static int outcome;
+
+static int deliver_outcome(const struct profile_result *result)
+{
+    struct text object = {0}, text = {0};
+    summary_to_report(&result->summary, &object);
+    if (!command.quiet) {
+        profile_text(&result->summary, wants_color(STDERR_FILENO), &text);
+        profile_view_put(&text);
+    }
+    int code = deliver_result(command.output, command.json, &object, NULL);
+    text_release(&object);
+    text_release(&text);
+    return code;
+}
+
+static void take_end(const struct profile_result *result, enum err err, const struct error *why)
+{
+    profile_view_wipe();
+    if (err)
+        outcome = complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s",
+                           why->text[0] ? why->text : err_text(err));
+    int code = result->has_summary ? deliver_outcome(result) : EXIT_DONE;
+    if (!outcome)
+        outcome = code;
+    if (!outcome && result->summary.queries > 0)
+        outcome = require_measured(&command.measure, &result->energy, &result->summary.conditions);
+}
+
+static int proxy_main(const char **words, size_t count)
+{
+    static struct session session; /* neither is released, as in cmd_profile.c */
+    static struct host_report host;
+    const struct profile_repeats repeats = {
+        .profile = &command.profile, .runs = 1, .ended = take_end};
+    struct error why = {0};
+    (void)words, (void)count;
+    int code = complete_options();
+    if (code >= 0)
+        return code;
+    proc_block_signals();
+    code = open_session(&command.measure, &session);
+    if (code)
+        return code;
+    host_report_take(&session.findings, &host);
+    profile_view_start("proxy", command.quiet);
+    enum err err = profile_repeats_run(&session, &host, &repeats, &why);
+    if (err && !outcome)
+        outcome = complain(EXIT_FAILED, "%s", why.text);
+    if (err == ERR_INTERRUPTED)
+        _exit(outcome); /* threads still use what exit handlers would free */
+    return outcome;
+}
+
+const struct command command_proxy = {
+    .name = "proxy",
+    .summary = "a recording proxy for inference services, with the energy of every request",
+    .usage = "--upstream URL [OPTIONS]",
+    .details =
+        "Passes OpenAI-compatible and Ollama requests on to an inference service, unchanged in "
+        "both\n"
+        "directions, and records for each its energy with uncertainty, its latency and its tokens: "
+        "any\n"
+        "program that can be given a base URL can be measured.\n\n"
+        "  ipw proxy --upstream http://127.0.0.1:8000\n"
+        "  OPENAI_BASE_URL=http://127.0.0.1:8430/v1 python agent.py\n\n"
+        "The headers x-ipw-query and x-ipw-turn label a request; an API key is recorded as a short "
+        "hash.\n"
+        "http://127.0.0.1:8430/ipw/metrics has metrics for Prometheus, /ipw/requests the latest "
+        "requests.\n"
+        "Ctrl-C lets the requests in flight end and writes the run directory, "
+        "runs/proxy_HARDWARE_MODEL_TIME;\n"
+        "a second one aborts them. Questions and answers are stored with --store-content only.\n\n"
+        "Other addresses than loopback need a token in IPW_PROXY_TOKEN, which clients send as "
+        "x-ipw-token\n"
+        "or as their API key. IPW_API_KEY is sent upstream for clients that have no key.",
+    .rows = ROWS,
+    .words = WORDS_NONE,
+    .run = proxy_main,
+};

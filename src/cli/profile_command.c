@@ -1,0 +1,160 @@
+#include "cli/profile_command.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/profile_view.h"
+#include "core/text.h"
+#include "port/proc.h"
+#include "report/text/profile_report.h"
+#include "runner/host_report.h"
+#include "sampler/session.h"
+
+static const struct profile_command *command; /* that is being run */
+
+/* ---- a run that is in the way ---- */
+
+static bool ask_to_overwrite(const char *path)
+{
+    char answer[16];
+    profile_view_wipe();
+    tell("ipw %s: %s already holds a run. Replace it? [y/N] ", command->name, path);
+    proc_end_by_signals(); /* nothing has been changed yet */
+    bool answered = fgets(answer, sizeof answer, stdin) != NULL;
+    proc_defer_signals();
+    if (!answered)
+        return false;
+    return answer[0] == 'y' || answer[0] == 'Y';
+}
+
+/* ---- the command ---- */
+
+int profile_command_complete(struct profile_command *given)
+{
+    struct profile_options *profile = &given->profile;
+    int code = failed_limit_read(&given->max_failed);
+    command = given;
+    if (code)
+        return code;
+    if (is_known(given->measure.idle_s))
+        profile->idle_s = given->measure.idle_s;
+    if (!profile->client || !profile->model)
+        return complain_usage(profile->client ? "missing --model" : "missing --client");
+    if (given->resume && (given->overwrite || given->yes))
+        return complain(EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
+    if (given->resume)
+        profile->existing = EXISTING_RESUME;
+    else if (given->overwrite || given->yes)
+        profile->existing = EXISTING_OVERWRITE;
+    else if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+        profile->may_overwrite = ask_to_overwrite;
+    /* With fewer workers than arrivals in flight, requests would not be sent at their times. */
+    if (profile->concurrency == 0)
+        profile->concurrency = profile->rate > 0 ? 64 : 1;
+    profile->seed = given->seed;
+    profile->progress = profile_view_show;
+    profile->warn = profile_view_warn;
+    return -1;
+}
+
+/* What the runs gave, as they end. */
+static struct {
+    int code;            /* of the first that was not right */
+    struct text objects; /* of all, separated by commas */
+    char group[REPEAT_GROUP_MAX];
+} outcome;
+
+/* Of several runs one object, which has all of them. */
+int profile_command_write(const struct profile_command *given)
+{
+    struct text all = {0};
+    if (!outcome.objects.length)
+        return EXIT_DONE;
+    if (outcome.group[0])
+        text_addf(&all, "{\"repeat_group\": \"%s\", \"repeats\": [\n%s]}\n", outcome.group,
+                  text_get(&outcome.objects));
+    int code = deliver_result(given->output, given->json,
+                              outcome.group[0] ? &all : &outcome.objects, NULL);
+    text_release(&all);
+    text_release(&outcome.objects);
+    return code;
+}
+
+void profile_command_show(const struct profile_command *given, const struct profile_result *result)
+{
+    struct text text = {0};
+    if (outcome.objects.length)
+        text_add(&outcome.objects, ",\n");
+    str_copy(outcome.group, sizeof outcome.group, result->repeat.group);
+    summary_to_report(&result->summary, &outcome.objects);
+    if (!given->quiet) {
+        profile_text(&result->summary, wants_color(STDERR_FILENO), &text);
+        profile_view_put(&text);
+    }
+    text_release(&text);
+}
+
+static int exit_code_of(const struct profile_result *result, enum err err)
+{
+    if (result->signal)
+        return 128 + result->signal;
+    if (err) /* what is not found once the run has its directory was there before */
+        return err == ERR_USAGE || (err == ERR_NOT_FOUND && !result->directory[0]) ? EXIT_USAGE
+                                                                                   : EXIT_FAILED;
+    int code = require_answers(&command->max_failed, result->summary.queries,
+                               result->summary.failed, "", result->directory);
+    return code ? code
+                : require_measured(&command->measure, &result->energy, &result->summary.conditions);
+}
+
+static void announce(unsigned number, unsigned of)
+{
+    profile_view_wipe();
+    if (!command->quiet)
+        tell("ipw %s: run %u of %u\n", command->name, number, of);
+}
+
+static void take_end(const struct profile_result *result, enum err err, const struct error *why)
+{
+    profile_view_wipe();
+    if (err)
+        complain(EXIT_FAILED, "%s", why->text[0] ? why->text : err_text(err));
+    if (result->was_done && !command->quiet)
+        tell("ipw %s: %s is finished\n", command->name, result->directory);
+    if (result->has_summary)
+        profile_command_show(command, result);
+    int code = exit_code_of(result, err);
+    if (code && (!outcome.code || result->signal))
+        outcome.code = code;
+}
+
+int profile_command_measure(struct profile_command *given)
+{
+    /* Neither is released: the process ends next (see cmd_run.c), and after a third signal threads still use
+     * them. */
+    static struct session session;
+    static struct host_report host;
+    const struct profile_repeats repeats = {
+        .profile = &given->profile, .runs = given->runs, .begins = announce, .ended = take_end};
+    struct error why = {0};
+    proc_block_signals();
+    int code = given->begins ? given->begins() : 0;
+    if (!code)
+        code = open_session(&given->measure, &session);
+    if (code)
+        return code;
+    host_report_take(&session.findings, &host);
+    profile_view_start(given->name, given->quiet);
+    enum err err = profile_repeats_run(&session, &host, &repeats, &why);
+    if (err && !outcome.code)
+        outcome.code = complain(EXIT_FAILED, "%s", why.text);
+    int written = profile_command_write(given);
+    code = outcome.code ? outcome.code : written;
+    /* Threads may still be in a request; exit handlers of libraries would free memory that they use.
+     * Everything has been written. */
+    if (err == ERR_INTERRUPTED)
+        _exit(code);
+    if (given->ended)
+        given->ended();
+    return code;
+}

@@ -1,0 +1,165 @@
+/* What commands that send a dataset to a service have in common: their options, which are spelled alike, the run itself,
+ * and what is printed at its end.  There is one such command in a process; nothing of it is released, because threads
+ * that an interruption leaves behind use it until the process ends. */
+#ifndef IPW_CLI_PROFILE_COMMAND_H
+#define IPW_CLI_PROFILE_COMMAND_H
+
+#include <stdbool.h>
+
+#include "cli/common.h"
+#include "core/units.h"
+#include "runner/profile/profile.h"
+
+struct profile_command {
+    const char *name; /* of the command */
+    struct measure_options measure;
+    struct profile_options profile;
+    unsigned seed, runs;
+    struct failed_limit max_failed;
+    bool resume, overwrite, yes, json, quiet;
+    const char *output;
+    /* Before the run, once signals are blocked, and after it; 0 to go on, else the exit code.  May be NULL. */
+    int (*begins)(void);
+    void (*ended)(void);
+};
+
+#define PROFILE_COMMAND_DEFAULTS(command_name)                                                     \
+    {.name = (command_name),                                                                       \
+     .runs = 1,                                                                                    \
+     .measure = {.idle_s = UNKNOWN},                                                               \
+     .profile = {.dataset = "builtin",                                                             \
+                 .repeat = 1,                                                                      \
+                 .warmup_queries = 3,                                                              \
+                 .retries = 3,                                                                     \
+                 .timeout_s = 600,                                                                 \
+                 .idle_s = 2,                                                                      \
+                 .decode_weight = 64, /* measured: docs/measurements.md */                         \
+                 .judge_client = "openai"}}
+
+/* clang-format off */
+/* Which service, model and dataset. */
+#define PROFILE_WHAT_OPTION_ROWS(c)                                                                \
+    {.name = "client", .type = OPTION_TEXT, .target = &(c).profile.client, .value = "NAME",        \
+     .help = "client: openai, ollama, llama (in process) or null"},                                \
+    {.name = "model", .type = OPTION_TEXT, .target = &(c).profile.model, .value = "NAME",          \
+     .help = "model, as the service calls it"},                                                    \
+    {.name = "dataset", .type = OPTION_TEXT, .target = &(c).profile.dataset, .value = "NAME",      \
+     .help = "questions: one of `ipw list datasets`, or a file (default: builtin)"}
+
+/* How it is asked, graded and kept. */
+#define PROFILE_LOAD_OPTION_ROWS(c)                                                                \
+    {.name = "client-base-url", .type = OPTION_TEXT, .target = &(c).profile.base_url,              \
+     .value = "URL",                                                                               \
+     .help = "address of the service (default: the client's own)"},                                \
+    {.name = "client-param", .type = OPTION_PARAMS, .target = &(c).profile.client_params,          \
+     .value = "K=V",                                                                               \
+     .help = "parameter of the client; K=V options may be repeated"},                              \
+    {.name = "dataset-param", .type = OPTION_PARAMS, .target = &(c).profile.dataset_params,        \
+     .value = "K=V",                                                                               \
+     .help = "parameter of the dataset"},                                                          \
+    {.name = "param", .type = OPTION_PARAMS, .target = &(c).profile.request_params,                \
+     .value = "K=V",                                                                               \
+     .help = "sent with every request: max_tokens=256, temperature=0 ..."},                        \
+    {.name = "max-queries", .type = OPTION_COUNT, .target = &(c).profile.max_queries,              \
+     .value = "N",                                                                                 \
+     .help = "only the first N questions (default: all)", .most = 4e9},                            \
+    {.name = "warmup-queries", .type = OPTION_COUNT, .target = &(c).profile.warmup_queries,        \
+     .value = "N",                                                                                 \
+     .help = "queries sent first and discarded (default: 3)", .most = 100000},                     \
+    {.letter = 'c', .name = "concurrency", .type = OPTION_COUNT,                                   \
+     .target = &(c).profile.concurrency, .value = "N",                                             \
+     .help = "max. requests in flight (default: 1; with --request-rate: 64)", .least = 1, .most = 4096},\
+    {.name = "request-rate", .type = OPTION_NUMBER, .target = &(c).profile.rate, .value = "R",     \
+     .help = "Poisson arrivals per second (default: next when one ends)", .least = 1e-6,           \
+     .most = 1e6},                                                                                 \
+    {.name = "repeat", .type = OPTION_COUNT, .target = &(c).profile.repeat, .value = "N",          \
+     .help = "ask the whole dataset N times (default: 1)", .least = 1, .most = 100000},            \
+    {.name = "repeat-runs", .type = OPTION_COUNT, .target = &(c).runs, .value = "N",               \
+     .help = "repeat the run as a whole N times: NAME_r1, NAME_r2 ... (default: 1)", .least = 1,   \
+     .most = 1000},                                                                                \
+    {.name = "seed", .type = OPTION_COUNT, .target = &(c).seed, .value = "N",                      \
+     .help = "random seed of the arrivals of --request-rate (default: 0)", .most = 4e9},           \
+    {.name = "timeout", .type = OPTION_NUMBER, .target = &(c).profile.timeout_s, .value = "S",     \
+     .help = "seconds per request (default: 600)", .least = 0.001, .most = 604800},                \
+    {.name = "retries", .type = OPTION_COUNT, .target = &(c).profile.retries, .value = "N",        \
+     .help = "retries after a transient error (default: 3)", .most = 100},                         \
+    MAX_FAILED_OPTION_ROW((c).max_failed),                                                         \
+    IDLE_OPTION_ROW((c).measure, "measure idle power first, S seconds (default: 2; 0: not at all)", 0),\
+    {.name = "system", .type = OPTION_TEXT, .target = &(c).profile.system, .value = "TEXT",        \
+     .help = "system prompt of every request"},                                                    \
+    {.name = "template", .type = OPTION_TEXT, .target = &(c).profile.template_text,                \
+     .value = "TEXT",                                                                              \
+     .help = "prompt template with {problem}, {subject}, {id}, {KEY}"},                            \
+    {.name = "grader", .type = OPTION_TEXT, .target = &(c).profile.grader, .value = "NAME",        \
+     .help = "how answers are graded (default: the dataset's, else by its answers)"},              \
+    {.name = "grader-param", .type = OPTION_PARAMS, .target = &(c).profile.grader_params,          \
+     .value = "K=V",                                                                               \
+     .help = "parameter of the grader"},                                                           \
+    {.name = "eval-client", .type = OPTION_TEXT, .target = &(c).profile.judge_client,              \
+     .value = "NAME",                                                                              \
+     .help = "client of the judge model of --grader judge (default: openai)"},                     \
+    {.name = "eval-base-url", .type = OPTION_TEXT, .target = &(c).profile.judge_url,               \
+     .value = "URL",                                                                               \
+     .help = "address of its service"},                                                            \
+    {.name = "eval-model", .type = OPTION_TEXT, .target = &(c).profile.judge_model,                \
+     .value = "NAME",                                                                              \
+     .help = "its name; without one such answers are not graded"},                                 \
+    {.name = "eval-param", .type = OPTION_PARAMS, .target = &(c).profile.judge_params,             \
+     .value = "K=V",                                                                               \
+     .help = "sent with every request to it"},                                                     \
+    {.name = "prices", .type = OPTION_TEXT, .target = &(c).profile.price_file, .value = "FILE",    \
+     .help = "JSON file with prices of tokens and electricity"},                                   \
+    {.name = "parameters", .type = OPTION_TEXT, .target = &(c).profile.parameters,                 \
+     .value = "N[,ACTIVE]",                                                                        \
+     .help = "parameter count, if unknown to ipw: 8.03B, or 30B,3B"},                              \
+    {.name = "weight-bits", .type = OPTION_NUMBER, .target = &(c).profile.weight_bits,             \
+     .value = "N",                                                                                 \
+     .help = "bits per stored parameter, for bandwidth utilization (MBU)", .least = 0.1,           \
+     .most = 64},                                                                                  \
+    {.name = "kv-bytes", .type = OPTION_NUMBER, .target = &(c).profile.kv_bytes, .value = "N",     \
+     .help = "KV-cache bytes per token, for MBU", .most = 1e9},                                    \
+    {.name = "decode-weight", .type = OPTION_NUMBER, .target = &(c).profile.decode_weight,         \
+     .value = "W",                                                                                 \
+     .help = "weight of an output token relative to a prompt token (default: 64)", .least = 1e-6,  \
+     .most = 1e6},                                                                                 \
+    {.name = "output-dir", .type = OPTION_TEXT, .target = &(c).profile.output_dir,                 \
+     .value = "DIR",                                                                               \
+     .help = "parent of the run directory (default: runs)"},                                       \
+    {.name = "name", .type = OPTION_TEXT, .target = &(c).profile.name, .value = "NAME",            \
+     .help = "name of the run directory (default: hardware, model, dataset, load)"}
+
+/* What happens to a run that is there, what is printed, what is measured with; and hints. */
+#define PROFILE_RUN_OPTION_ROWS(c)                                                                 \
+    {.name = "resume", .type = OPTION_FLAG, .target = &(c).resume,                                 \
+     .help = "continue the run in that directory"},                                                \
+    {.name = "overwrite", .type = OPTION_FLAG, .target = &(c).overwrite,                           \
+     .help = "replace the run in that directory"},                                                 \
+    {.letter = 'y', .name = "yes", .type = OPTION_FLAG, .target = &(c).yes,                        \
+     .help = "same as --overwrite"},                                                               \
+    RESULT_OPTION_ROWS(c, "no progress and no report on stderr"),                                  \
+    MEASURE_OPTION_ROWS((c).measure, "sample-rate"),                                               \
+    {.name = "rate", .type = OPTION_HINT,                                                          \
+     .help = "use --request-rate for arrivals per second, --sample-rate for the sensors"},         \
+    {.name = "base-url", .type = OPTION_HINT, .help = "use --client-base-url URL"},                \
+    {.name = "url", .type = OPTION_HINT, .help = "use --client-base-url URL"},                     \
+    {.name = "max-tokens", .type = OPTION_HINT, .help = "use --param max_tokens=N"},               \
+    {.name = "temperature", .type = OPTION_HINT, .help = "use --param temperature=T"},             \
+    {.letter = 'n', .name = "num-prompts", .type = OPTION_HINT, .help = "use --max-queries N"},    \
+    {.name = "limit", .type = OPTION_HINT, .help = "use --max-queries N"},                         \
+    {.name = "max-concurrency", .type = OPTION_HINT, .help = "use --concurrency N"},               \
+    {.name = "api-key", .type = OPTION_HINT,                                                       \
+     .help = "set IPW_API_KEY, so that no list of processes shows the key"}
+/* clang-format on */
+
+/* Checks the options and completes those of the profile; -1 to go on, else the exit code. */
+int profile_command_complete(struct profile_command *command);
+
+/* Runs it, and returns the exit code. */
+int profile_command_measure(struct profile_command *command);
+
+/* The parts of that, for a run that was made otherwise: prints what it gave, and writes all objects that were printed. */
+void profile_command_show(const struct profile_command *command,
+                          const struct profile_result *result);
+int profile_command_write(const struct profile_command *command);
+
+#endif

@@ -1,0 +1,105 @@
+#define _GNU_SOURCE
+#include "port/event_loop.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+
+enum { BATCH = 256 };
+
+struct event_loop {
+    int epoll;
+    struct event_watch wake;
+    struct epoll_event batch[BATCH];
+    int next, count; /* of the batch that is being handled */
+};
+
+static void drain(void *context, unsigned events)
+{
+    struct event_loop *loop = context;
+    uint64_t times;
+    (void)events;
+    (void)!read(loop->wake.fd, &times, sizeof times);
+}
+
+enum err event_loop_new(struct event_loop **out, struct error *why)
+{
+    struct event_loop *loop = *out = calloc(1, sizeof *loop);
+    if (!loop)
+        return err_no_memory(why);
+    loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+    loop->wake = (struct event_watch){
+        .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = drain, .context = loop};
+    if (loop->epoll < 0 || loop->wake.fd < 0 || event_loop_watch(loop, &loop->wake, EPOLLIN)) {
+        enum err err = err_from_errno(errno);
+        event_loop_free(loop);
+        *out = NULL;
+        return err_set(why, err, "cannot make an event loop: %s", err_text(err));
+    }
+    return ERR_OK;
+}
+
+void event_loop_free(struct event_loop *loop)
+{
+    if (!loop)
+        return;
+    if (loop->wake.fd >= 0)
+        close(loop->wake.fd);
+    if (loop->epoll >= 0)
+        close(loop->epoll);
+    free(loop);
+}
+
+enum err event_loop_watch(struct event_loop *loop, struct event_watch *watch, unsigned events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = watch};
+    if (events == watch->events)
+        return ERR_OK;
+    int how = !events ? EPOLL_CTL_DEL : watch->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    if (epoll_ctl(loop->epoll, how, watch->fd, &event) && events)
+        return err_from_errno(errno);
+    watch->events = events;
+    /* What was ready already must not be handed to a watch that is gone. */
+    for (int i = loop->next; !events && i < loop->count; i++)
+        if (loop->batch[i].data.ptr == watch)
+            loop->batch[i].data.ptr = NULL;
+    return ERR_OK;
+}
+
+void event_loop_unwatch(struct event_loop *loop, struct event_watch *watch)
+{
+    (void)!event_loop_watch(loop, watch, 0);
+}
+
+/* Rounded up: a wait that ends before its time would be taken up again at once. */
+static int wait_ms(nanos until)
+{
+    nanos left = until - clock_now();
+    if (left <= 0)
+        return 0;
+    nanos ms = (left + NS_PER_MS - 1) / NS_PER_MS;
+    return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+void event_loop_turn(struct event_loop *loop, nanos until)
+{
+    loop->count = epoll_wait(loop->epoll, loop->batch, BATCH, wait_ms(until));
+    for (loop->next = 0; loop->next < loop->count;) {
+        struct epoll_event *event = &loop->batch[loop->next++];
+        struct event_watch *watch = event->data.ptr;
+        if (watch)
+            watch->ready(watch->context, event->events);
+    }
+    loop->count = 0;
+}
+
+void event_loop_wake(struct event_loop *loop)
+{
+    uint64_t once = 1;
+    (void)!write(loop->wake.fd, &once, sizeof once);
+}

@@ -1,0 +1,36 @@
+/* An event loop: descriptors and what to call when they are ready, over epoll.  Everything but event_loop_wake belongs
+ * to the thread that turns the loop.  event_loop_new gives what event_loop_free frees; a watch is its owner's, and must
+ * be removed (events 0) before its memory or its descriptor goes. */
+#ifndef IPW_PORT_EVENT_LOOP_H
+#define IPW_PORT_EVENT_LOOP_H
+
+#include <stdbool.h>
+#include <sys/epoll.h>
+
+#include "core/err.h"
+#include "core/units.h"
+
+struct event_loop;
+
+struct event_watch {
+    int fd;
+    void (*ready)(void *context, unsigned events); /* EPOLLIN, EPOLLOUT ...; may remove any watch */
+    void *context;
+    unsigned events; /* as registered; 0: not */
+};
+
+enum err event_loop_new(struct event_loop **out, struct error *why) MUST_USE;
+void event_loop_free(struct event_loop *loop);
+
+/* Registers the watch for these events, changes them, or with 0 removes it. */
+enum err event_loop_watch(struct event_loop *loop, struct event_watch *watch, unsigned events)
+    MUST_USE;
+void event_loop_unwatch(struct event_loop *loop, struct event_watch *watch);
+
+/* Waits for events until the monotonic time `until` (in the past: only looks), and calls what is ready. */
+void event_loop_turn(struct event_loop *loop, nanos until);
+
+/* Ends the wait of a turn, this or the next.  Any thread. */
+void event_loop_wake(struct event_loop *loop);
+
+#endif

@@ -1,0 +1,337 @@
+/* libcurl's multi interface, told by the loop which sockets are ready (curl_multi_socket_action).  Handles are used again:
+ * making one costs more than a short request. */
+#include "port/http_relay.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "port/event_loop.h"
+#include "port/http_library.h"
+
+enum {
+    HANDLES_KEPT = 64,
+    CONNECTIONS_KEPT = 1024,
+    BUFFER = 16 * 1024,
+};
+
+struct relay_socket {
+    struct http_relay *relay;
+    struct event_watch watch;
+};
+
+struct relay_call {
+    struct http_relay *relay;
+    CURL *easy;
+    struct curl_slist *headers;
+    struct relay_request request;
+    struct text head; /* of the response */
+    int status;
+    bool has_head;
+    struct relay_call *next, *previous;
+};
+
+struct http_relay {
+    struct event_loop *loop;
+    CURLM *multi;
+    nanos due; /* of libcurl's timer; INT64_MAX: none */
+    CURL *kept[HANDLES_KEPT];
+    size_t kept_count;
+    struct relay_call *calls;
+};
+
+/* ---- sockets and timer ---- */
+
+static void on_ready(void *context, unsigned events)
+{
+    struct relay_socket *socket = context;
+    int running, what = 0;
+    if (events & (EPOLLIN | EPOLLHUP))
+        what |= CURL_CSELECT_IN;
+    if (events & EPOLLOUT)
+        what |= CURL_CSELECT_OUT;
+    if (events & EPOLLERR)
+        what |= CURL_CSELECT_ERR;
+    curl.multi_socket_action(socket->relay->multi, socket->watch.fd, what, &running);
+}
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *data)
+{
+    struct http_relay *relay = context;
+    struct relay_socket *socket = data;
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        if (socket)
+            event_loop_unwatch(relay->loop, &socket->watch);
+        free(socket);
+        curl.multi_assign(relay->multi, fd, NULL);
+        return 0;
+    }
+    if (!socket) {
+        socket = calloc(1, sizeof *socket);
+        if (!socket)
+            return -1;
+        *socket = (struct relay_socket){relay, {.fd = fd, .ready = on_ready, .context = socket}};
+        curl.multi_assign(relay->multi, fd, socket);
+    }
+    unsigned events = (what & CURL_POLL_IN ? EPOLLIN : 0U) | (what & CURL_POLL_OUT ? EPOLLOUT : 0U);
+    return event_loop_watch(relay->loop, &socket->watch, events) ? -1 : 0;
+}
+
+static int on_timer(CURLM *multi, long wait_ms, void *context)
+{
+    struct http_relay *relay = context;
+    (void)multi;
+    relay->due = wait_ms < 0 ? INT64_MAX : clock_now() + wait_ms * NS_PER_MS;
+    return 0;
+}
+
+/* ---- the relay ---- */
+
+enum err http_relay_new(struct event_loop *loop, struct http_relay **out, struct error *why)
+{
+    *out = NULL;
+    enum err err = curl_load(why);
+    struct http_relay *relay = err ? NULL : calloc(1, sizeof *relay);
+    if (!err && (!relay || !(relay->multi = curl.multi_init())))
+        err = err_no_memory(why);
+    if (err) {
+        free(relay);
+        return err;
+    }
+    relay->loop = loop;
+    relay->due = INT64_MAX;
+    curl.multi_setopt(relay->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl.multi_setopt(relay->multi, CURLMOPT_SOCKETDATA, relay);
+    curl.multi_setopt(relay->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    curl.multi_setopt(relay->multi, CURLMOPT_TIMERDATA, relay);
+    curl.multi_setopt(relay->multi, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_KEPT);
+    *out = relay;
+    return ERR_OK;
+}
+
+static void release(struct relay_call *call)
+{
+    struct http_relay *relay = call->relay;
+    if (call->next)
+        call->next->previous = call->previous;
+    if (call->previous)
+        call->previous->next = call->next;
+    else
+        relay->calls = call->next;
+    curl.multi_remove_handle(relay->multi, call->easy);
+    if (relay->kept_count < HANDLES_KEPT) {
+        curl.easy_reset(call->easy);
+        relay->kept[relay->kept_count++] = call->easy;
+    } else {
+        curl.easy_cleanup(call->easy);
+    }
+    curl.slist_free_all(call->headers);
+    text_release(&call->head);
+    free(call);
+}
+
+void http_relay_free(struct http_relay *relay)
+{
+    if (!relay)
+        return;
+    while (relay->calls)
+        release(relay->calls);
+    while (relay->kept_count)
+        curl.easy_cleanup(relay->kept[--relay->kept_count]);
+    curl.multi_cleanup(relay->multi);
+    free(relay);
+}
+
+/* ---- a call ---- */
+
+static size_t on_header(char *bytes, size_t unit, size_t count, void *context)
+{
+    struct relay_call *call = context;
+    size_t length = unit * count, trimmed = length;
+    while (trimmed && (bytes[trimmed - 1] == '\n' || bytes[trimmed - 1] == '\r'))
+        trimmed--;
+    if (call->has_head)
+        return length; /* trailers */
+    if (trimmed >= 5 && memcmp(bytes, "HTTP/", 5) == 0) {
+        const char *space = memchr(bytes, ' ', trimmed);
+        call->status = space ? (int)strtol(space + 1, NULL, 10) : 0;
+        text_clear(&call->head);
+    } else if (trimmed) {
+        text_add_bytes(&call->head, bytes, trimmed);
+        text_add_bytes(&call->head, "", 1);
+    } else if (call->status >= 200) { /* before it come those of "100 Continue" */
+        call->has_head = true;
+        call->request.head(call->request.context, call->status, &call->head);
+    }
+    return length;
+}
+
+static size_t on_body(char *bytes, size_t unit, size_t count, void *context)
+{
+    nanos t = clock_now(); /* first, because this is the arrival time */
+    struct relay_call *call = context;
+    size_t length = unit * count;
+    return call->request.take(call->request.context, bytes, length, t) ? length
+                                                                       : CURL_WRITEFUNC_PAUSE;
+}
+
+static enum err add_line(struct curl_slist **list, const char *line)
+{
+    struct curl_slist *longer = curl.slist_append(*list, line);
+    if (!longer)
+        return ERR_NO_MEMORY;
+    *list = longer;
+    return ERR_OK;
+}
+
+/* For libcurl "Name:" removes a header, and "Name;" sends it empty. */
+static enum err add_header(struct curl_slist **list, const char *line)
+{
+    const char *colon = strchr(line, ':');
+    char empty[256];
+    if (!colon || colon[1 + strspn(colon + 1, " \t")])
+        return colon ? add_line(list, line) : ERR_OK;
+    if (!str_format(empty, sizeof empty, "%.*s;", (int)(colon - line), line))
+        return ERR_OK;
+    return add_line(list, empty);
+}
+
+static bool has_header(const struct text *headers, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t at = 0; at < headers->length; at += strlen(headers->bytes + at) + 1) {
+        char start[64];
+        str_format(start, sizeof start, "%.*s", (int)length + 1, headers->bytes + at);
+        if (start[length] == ':') {
+            start[length] = '\0';
+            if (str_equal_nocase(start, name))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* What the client sent, and none of what libcurl would add. */
+static enum err build_headers(const struct text *headers, struct curl_slist **list)
+{
+    static const char *const OWN[] = {"Accept", "Content-Type", "User-Agent"};
+    enum err err = add_line(list, "Expect:");
+    for (size_t i = 0; i < sizeof OWN / sizeof *OWN && !err; i++) {
+        char line[32];
+        str_format(line, sizeof line, "%s:", OWN[i]);
+        if (!has_header(headers, OWN[i]))
+            err = add_line(list, line);
+    }
+    for (size_t at = 0; at < headers->length && !err; at += strlen(headers->bytes + at) + 1)
+        err = add_header(list, headers->bytes + at);
+    return err;
+}
+
+static void set_options(struct relay_call *call)
+{
+    const struct relay_request *request = &call->request;
+    CURL *easy = call->easy;
+    curl.easy_setopt(easy, CURLOPT_URL, request->url);
+    curl.easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    curl.easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl.easy_setopt(easy, CURLOPT_HTTPHEADER, call->headers);
+    curl.easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
+    curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl.easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl.easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER);
+    curl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(request->connect_limit / NS_PER_MS));
+    if (request->body) {
+        curl.easy_setopt(easy, CURLOPT_POST, 1L);
+        curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
+        curl.easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
+    }
+    if (strcmp(request->method, "HEAD") == 0)
+        curl.easy_setopt(easy, CURLOPT_NOBODY, 1L);
+    else
+        curl.easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+    curl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl.easy_setopt(easy, CURLOPT_HEADERDATA, call);
+    curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl.easy_setopt(easy, CURLOPT_WRITEDATA, call);
+    curl.easy_setopt(easy, CURLOPT_PRIVATE, call);
+    curl_set_peer(easy, request->is_local);
+}
+
+enum err http_relay_start(struct http_relay *relay, const struct relay_request *request,
+                          struct relay_call **out, struct error *why)
+{
+    struct relay_call *call = *out = calloc(1, sizeof *call);
+    if (!call)
+        return err_no_memory(why);
+    *call = (struct relay_call){.relay = relay, .request = *request, .next = relay->calls};
+    call->easy = relay->kept_count ? relay->kept[--relay->kept_count] : curl.easy_init();
+    enum err err = call->easy ? build_headers(request->headers, &call->headers) : ERR_NO_MEMORY;
+    if (!err) {
+        set_options(call);
+        err = curl.multi_add_handle(relay->multi, call->easy) ? ERR_NO_MEMORY : ERR_OK;
+    }
+    if (err) {
+        if (call->easy)
+            curl.easy_cleanup(call->easy);
+        curl.slist_free_all(call->headers);
+        free(call);
+        *out = NULL;
+        return err_explain(why, err);
+    }
+    if (call->next)
+        call->next->previous = call;
+    relay->calls = call;
+    return ERR_OK;
+}
+
+void relay_call_resume(struct relay_call *call)
+{
+    curl.easy_pause(call->easy, CURLPAUSE_CONT);
+}
+
+void relay_call_cancel(struct relay_call *call)
+{
+    release(call);
+}
+
+/* ---- ends ---- */
+
+static enum err err_of(CURLcode code)
+{
+    switch (code) {
+    case CURLE_OK:
+        return ERR_OK;
+    case CURLE_OPERATION_TIMEDOUT:
+        return ERR_TIMEOUT;
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return ERR_NOT_FOUND;
+    case CURLE_OUT_OF_MEMORY:
+        return ERR_NO_MEMORY;
+    default:
+        return ERR_LOST;
+    }
+}
+
+static void finish(CURL *easy, CURLcode code)
+{
+    struct relay_call *call = NULL;
+    curl.easy_getinfo(easy, CURLINFO_PRIVATE, &call);
+    struct relay_request request = call->request;
+    release(call);
+    request.done(request.context, err_of(code), code ? curl.easy_strerror(code) : "");
+}
+
+nanos http_relay_turn(struct http_relay *relay)
+{
+    int running, left;
+    if (relay->due <= clock_now()) {
+        relay->due = INT64_MAX;
+        curl.multi_socket_action(relay->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    }
+    for (CURLMsg *message; (message = curl.multi_info_read(relay->multi, &left));)
+        if (message->msg == CURLMSG_DONE)
+            finish(message->easy_handle, message->data.result);
+    return relay->due;
+}

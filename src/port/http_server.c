@@ -1,0 +1,646 @@
+/* libmicrohttpd with epoll, without threads of its own: its epoll descriptor is one of the loop's.
+ *
+ * A connection whose answer is not there yet is suspended, and resumed by every piece of it.  libmicrohttpd does not
+ * look at a suspended connection: that the client has gone is seen by a watch of our own on its socket.  Its timeout is
+ * one of inactivity, which a client that sends a byte now and then never reaches: deadlines for whole requests are our
+ * own too. */
+#define _GNU_SOURCE
+#include "port/http_server.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <microhttpd.h>
+
+#include "core/clock.h"
+#include "core/text.h"
+#include "port/dl.h"
+#include "port/event_loop.h"
+
+enum {
+    BLOCK = 8192,               /* bytes that libmicrohttpd asks for at once */
+    SLOWEST_UPLOAD = 16 * 1024, /* bytes/s */
+    DISCARD_MAX = 4,            /* bodies that are too large are read up to so many limits */
+    KEEPALIVE_S = 30,
+    KEEPALIVE_PROBES = 3,
+    KEEPALIVE_EVERY_S = 10,
+};
+#define SWEEP_PERIOD (250 * NS_PER_MS)
+
+/* ---- the library ---- */
+
+static struct {
+    struct MHD_Daemon *(*start_daemon)(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback apc,
+                                       void *apc_cls, MHD_AccessHandlerCallback dh, void *dh_cls,
+                                       ...);
+    void (*stop_daemon)(struct MHD_Daemon *daemon);
+    MHD_socket (*quiesce_daemon)(struct MHD_Daemon *daemon);
+    const union MHD_DaemonInfo *(*get_daemon_info)(struct MHD_Daemon *daemon,
+                                                   enum MHD_DaemonInfoType type, ...);
+    enum MHD_Result (*run)(struct MHD_Daemon *daemon);
+    enum MHD_Result (*get_timeout)(struct MHD_Daemon *daemon, MHD_UNSIGNED_LONG_LONG *timeout);
+    const union MHD_ConnectionInfo *(*get_connection_info)(struct MHD_Connection *connection,
+                                                           enum MHD_ConnectionInfoType type, ...);
+    void (*suspend_connection)(struct MHD_Connection *connection);
+    void (*resume_connection)(struct MHD_Connection *connection);
+    const char *(*lookup)(struct MHD_Connection *connection, enum MHD_ValueKind kind,
+                          const char *key);
+    int (*get_values)(struct MHD_Connection *connection, enum MHD_ValueKind kind,
+                      MHD_KeyValueIterator take, void *context);
+    struct MHD_Response *(*create_response)(uint64_t size, size_t block_size,
+                                            MHD_ContentReaderCallback read, void *context,
+                                            MHD_ContentReaderFreeCallback release);
+    enum MHD_Result (*add_header)(struct MHD_Response *response, const char *name,
+                                  const char *value);
+    enum MHD_Result (*queue_response)(struct MHD_Connection *connection, unsigned status,
+                                      struct MHD_Response *response);
+    void (*destroy_response)(struct MHD_Response *response);
+} mhd;
+
+static pthread_once_t loaded_once = PTHREAD_ONCE_INIT;
+static enum err load_result;
+static struct error load_error;
+
+static void load_library(void)
+{
+    static const char *const NAMES[] = {"libmicrohttpd.so.12", NULL};
+    static const struct dl_symbol SYMBOLS[] = {
+        {"MHD_start_daemon", &mhd.start_daemon, true},
+        {"MHD_stop_daemon", &mhd.stop_daemon, true},
+        {"MHD_quiesce_daemon", &mhd.quiesce_daemon, true},
+        {"MHD_get_daemon_info", &mhd.get_daemon_info, true},
+        {"MHD_run", &mhd.run, true},
+        {"MHD_get_timeout", &mhd.get_timeout, true},
+        {"MHD_get_connection_info", &mhd.get_connection_info, true},
+        {"MHD_suspend_connection", &mhd.suspend_connection, true},
+        {"MHD_resume_connection", &mhd.resume_connection, true},
+        {"MHD_lookup_connection_value", &mhd.lookup, true},
+        {"MHD_get_connection_values", &mhd.get_values, true},
+        {"MHD_create_response_from_callback", &mhd.create_response, true},
+        {"MHD_add_response_header", &mhd.add_header, true},
+        {"MHD_queue_response", &mhd.queue_response, true},
+        {"MHD_destroy_response", &mhd.destroy_response, true},
+    };
+    struct dl library;
+    struct error absence;
+    load_result = dl_open(&library, NAMES, &absence)
+                      ? err_set(&load_error, ERR_UNSUPPORTED,
+                                "libmicrohttpd is not installed: apt install libmicrohttpd12")
+                      : dl_load(&library, SYMBOLS, sizeof SYMBOLS / sizeof *SYMBOLS, &load_error);
+}
+
+enum err http_server_available(struct error *why)
+{
+    pthread_once(&loaded_once, load_library);
+    return load_result ? err_set(why, load_result, "%s", load_error.text) : ERR_OK;
+}
+
+/* ---- state ---- */
+
+struct connection {
+    struct http_server *server;
+    struct event_watch hangup; /* of the socket */
+    struct http_exchange *exchange;
+    bool gone;      /* the client has closed its side */
+    nanos deadline; /* for the next whole request; 0: none, a request is being answered */
+    struct connection *next, *previous;
+};
+
+struct http_server {
+    struct http_server_options options;
+    struct event_loop *loop;
+    struct MHD_Daemon *daemon;
+    struct event_watch watch; /* of the daemon's epoll descriptor */
+    int listener;
+    unsigned port;
+    bool is_ready;    /* the daemon has something to do */
+    nanos next_sweep; /* for deadlines */
+    struct connection *connections;
+};
+
+enum answer_state { ANSWER_NONE, ANSWER_BEGUN, ANSWER_WHOLE, ANSWER_CUT };
+
+struct http_exchange {
+    struct http_server *server;
+    struct MHD_Connection *mhd;
+    struct connection *connection;
+    struct MHD_Response *response;
+    char *target, *method;
+    struct text body;
+    size_t received; /* bytes of the body, those that were discarded too */
+    void *data;
+    struct text headers; /* of the answer, "Name\0value\0"... */
+    struct text out;     /* what is not sent yet, from `sent` on */
+    size_t sent;
+    int status;
+    enum answer_state answer;
+    bool is_handed_over, is_suspended, is_queued;
+};
+
+static void wake_connection(struct http_exchange *exchange)
+{
+    if (!exchange->is_suspended)
+        return;
+    exchange->is_suspended = false;
+    mhd.resume_connection(exchange->mhd);
+    exchange->server->is_ready = true;
+}
+
+static void sleep_connection(struct http_exchange *exchange)
+{
+    exchange->is_suspended = true;
+    mhd.suspend_connection(exchange->mhd);
+}
+
+/* ---- connections ---- */
+
+static void on_hangup(void *context, unsigned events)
+{
+    struct connection *connection = context;
+    if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
+        return;
+    connection->gone = true;
+    event_loop_unwatch(connection->server->loop, &connection->hangup);
+    if (connection->exchange && connection->exchange->is_handed_over)
+        wake_connection(connection->exchange);
+}
+
+/* A peer that vanished without a word is noticed within a minute, also while nothing is sent. */
+static void tune_socket(int fd, nanos write_limit)
+{
+    const int on = 1, idle = KEEPALIVE_S, every = KEEPALIVE_EVERY_S, probes = KEEPALIVE_PROBES;
+    const unsigned most_ms = (unsigned)(write_limit / NS_PER_MS);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &most_ms, sizeof most_ms);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+static void open_connection(struct http_server *server, struct MHD_Connection *mhd_connection,
+                            void **slot)
+{
+    const union MHD_ConnectionInfo *info =
+        mhd.get_connection_info(mhd_connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct connection *connection = info ? calloc(1, sizeof *connection) : NULL;
+    *slot = connection;
+    if (!connection)
+        return; /* its requests are refused */
+    tune_socket(info->connect_fd, server->options.write_limit);
+    connection->server = server;
+    connection->deadline = clock_now() + server->options.request_limit;
+    connection->hangup =
+        (struct event_watch){.fd = info->connect_fd, .ready = on_hangup, .context = connection};
+    (void)!event_loop_watch(server->loop, &connection->hangup, EPOLLRDHUP | EPOLLET);
+    connection->next = server->connections;
+    if (connection->next)
+        connection->next->previous = connection;
+    server->connections = connection;
+}
+
+static void close_connection(struct http_server *server, void **slot)
+{
+    struct connection *connection = *slot;
+    if (!connection)
+        return;
+    *slot = NULL;
+    event_loop_unwatch(server->loop, &connection->hangup);
+    if (connection->next)
+        connection->next->previous = connection->previous;
+    if (connection->previous)
+        connection->previous->next = connection->next;
+    else
+        server->connections = connection->next;
+    free(connection);
+}
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **slot,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+        open_connection(context, connection, slot);
+    else
+        close_connection(context, slot);
+}
+
+/* Requests that do not come to their end, and connections that nobody uses. */
+static void sweep(struct http_server *server, nanos now)
+{
+    server->next_sweep = now + SWEEP_PERIOD;
+    server->is_ready = true; /* libmicrohttpd's own timeouts */
+    for (struct connection *c = server->connections; c; c = c->next)
+        if (c->deadline && c->deadline < now) {
+            shutdown(c->hangup.fd, SHUT_RDWR); /* libmicrohttpd sees it closed */
+            c->deadline = 0;
+        }
+}
+
+/* ---- requests ---- */
+
+/* The target as the client wrote it: libmicrohttpd's own is decoded.  What this returns is the context of the
+ * request. */
+static void *on_target(void *context, const char *target, struct MHD_Connection *mhd_connection)
+{
+    struct http_server *server = context;
+    const union MHD_ConnectionInfo *info =
+        mhd.get_connection_info(mhd_connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct http_exchange *exchange = calloc(1, sizeof *exchange);
+    if (!exchange || !info || !info->socket_context || !(exchange->target = strdup(target))) {
+        free(exchange);
+        return NULL;
+    }
+    exchange->server = server;
+    exchange->mhd = mhd_connection;
+    exchange->connection = info->socket_context;
+    exchange->connection->exchange = exchange;
+    return exchange;
+}
+
+static enum MHD_Result queue_answer(struct http_exchange *exchange)
+{
+    exchange->is_queued = true;
+    enum MHD_Result queued =
+        mhd.queue_response(exchange->mhd, (unsigned)exchange->status, exchange->response);
+    mhd.destroy_response(exchange->response);
+    exchange->response = NULL;
+    return queued;
+}
+
+/* All of it is there. */
+static void hand_over(struct http_exchange *exchange)
+{
+    static const char TOO_LARGE[] = "{\"error\":{\"message\":\"the request body is too "
+                                    "large\",\"type\":\"invalid_request_error\"}}";
+    exchange->connection->deadline = 0;
+    if (exchange->received > exchange->server->options.body_max) {
+        http_exchange_reply(exchange, 413, "application/json", TOO_LARGE, strlen(TOO_LARGE));
+        return;
+    }
+    exchange->is_handed_over = true;
+    exchange->server->options.request(exchange->server->options.context, exchange);
+}
+
+static enum MHD_Result take_body(struct http_exchange *exchange, const char *bytes, size_t *size)
+{
+    const struct http_server_options *options = &exchange->server->options;
+    exchange->received += *size;
+    exchange->connection->deadline += (nanos)(*size) * NS_PER_S / SLOWEST_UPLOAD;
+    if (exchange->received <= options->body_max)
+        text_add_bytes(&exchange->body, bytes, *size);
+    else
+        text_release(&exchange->body);
+    *size = 0;
+    return exchange->body.failed || exchange->received / DISCARD_MAX > options->body_max ? MHD_NO
+                                                                                         : MHD_YES;
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd_connection,
+                                  const char *url, const char *method, const char *version,
+                                  const char *bytes, size_t *size, void **slot)
+{
+    struct http_exchange *exchange = *slot;
+    (void)context, (void)mhd_connection, (void)url, (void)version;
+    if (!exchange)
+        return MHD_NO;
+    if (exchange->is_queued)
+        return MHD_YES;
+    if (exchange->is_handed_over && exchange->connection->gone)
+        return MHD_NO;
+    if (exchange->answer != ANSWER_NONE)
+        return queue_answer(exchange);
+    if (!exchange->method) { /* the headers are there */
+        exchange->method = strdup(method);
+        exchange->connection->deadline = clock_now() + exchange->server->options.request_limit;
+        return exchange->method ? MHD_YES : MHD_NO;
+    }
+    if (*size)
+        return take_body(exchange, bytes, size);
+    if (!exchange->is_handed_over)
+        hand_over(exchange);
+    if (exchange->answer != ANSWER_NONE)
+        return queue_answer(exchange);
+    sleep_connection(exchange);
+    return MHD_YES;
+}
+
+static void release(struct http_exchange *exchange)
+{
+    if (exchange->response)
+        mhd.destroy_response(exchange->response);
+    exchange->connection->exchange = NULL;
+    exchange->connection->deadline = clock_now() + exchange->server->options.idle_limit;
+    text_release(&exchange->body);
+    text_release(&exchange->headers);
+    text_release(&exchange->out);
+    free(exchange->target);
+    free(exchange->method);
+    free(exchange);
+}
+
+static void on_completed(void *context, struct MHD_Connection *mhd_connection, void **slot,
+                         enum MHD_RequestTerminationCode how)
+{
+    struct http_server *server = context;
+    struct http_exchange *exchange = *slot;
+    (void)mhd_connection;
+    *slot = NULL;
+    if (!exchange)
+        return;
+    if (exchange->is_handed_over)
+        server->options.ended(server->options.context, exchange,
+                              how == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    release(exchange);
+}
+
+/* ---- answers ---- */
+
+static ssize_t on_read(void *context, uint64_t at, char *to, size_t most)
+{
+    struct http_exchange *exchange = context;
+    size_t left = exchange->out.length - exchange->sent;
+    (void)at;
+    if (exchange->connection->gone)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (left) {
+        size_t length = left < most ? left : most;
+        memcpy(to, exchange->out.bytes + exchange->sent, length);
+        exchange->sent += length;
+        if (length == left) {
+            text_clear(&exchange->out);
+            exchange->sent = 0;
+            if (exchange->answer == ANSWER_BEGUN && exchange->is_handed_over)
+                exchange->server->options.drained(exchange->server->options.context, exchange);
+        }
+        return (ssize_t)length;
+    }
+    if (exchange->answer == ANSWER_WHOLE)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (exchange->answer == ANSWER_CUT)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    sleep_connection(exchange);
+    return 0;
+}
+
+const char *http_exchange_method(const struct http_exchange *exchange)
+{
+    return exchange->method;
+}
+
+const char *http_exchange_target(const struct http_exchange *exchange)
+{
+    return exchange->target;
+}
+
+const char *http_exchange_header(struct http_exchange *exchange, const char *name)
+{
+    return mhd.lookup(exchange->mhd, MHD_HEADER_KIND, name);
+}
+
+struct header_taker {
+    void (*take)(void *context, const char *name, const char *value);
+    void *context;
+};
+
+static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                 const char *value)
+{
+    const struct header_taker *taker = context;
+    (void)kind;
+    taker->take(taker->context, name, value ? value : "");
+    return MHD_YES;
+}
+
+void http_exchange_headers(struct http_exchange *exchange,
+                           void (*take)(void *context, const char *name, const char *value),
+                           void *context)
+{
+    struct header_taker taker = {take, context};
+    mhd.get_values(exchange->mhd, MHD_HEADER_KIND, on_header, &taker);
+}
+
+const char *http_exchange_body(const struct http_exchange *exchange, size_t *length)
+{
+    *length = exchange->body.length;
+    return text_get(&exchange->body);
+}
+
+void http_exchange_set_data(struct http_exchange *exchange, void *data)
+{
+    exchange->data = data;
+}
+
+void *http_exchange_data(const struct http_exchange *exchange)
+{
+    return exchange->data;
+}
+
+void http_exchange_add_header(struct http_exchange *exchange, const char *name, const char *value)
+{
+    text_add_bytes(&exchange->headers, name, strlen(name) + 1);
+    text_add_bytes(&exchange->headers, value, strlen(value) + 1);
+}
+
+void http_exchange_begin(struct http_exchange *exchange, int status, uint64_t length)
+{
+    const char *at = exchange->headers.bytes, *end = at + exchange->headers.length;
+    exchange->response = mhd.create_response(
+        length == HTTP_LENGTH_UNKNOWN ? MHD_SIZE_UNKNOWN : length, BLOCK, on_read, exchange, NULL);
+    exchange->status = status;
+    exchange->answer = ANSWER_BEGUN;
+    while (at < end && exchange->response) {
+        const char *value = at + strlen(at) + 1;
+        (void)mhd.add_header(exchange->response, at, value);
+        at = value + strlen(value) + 1;
+    }
+    text_release(&exchange->headers);
+    if (!exchange->response) /* out of memory: the connection is cut */
+        exchange->connection->gone = true;
+    wake_connection(exchange);
+}
+
+void http_exchange_send(struct http_exchange *exchange, const char *bytes, size_t length)
+{
+    if (exchange->sent > exchange->out.length / 2) { /* keeps what is unsent at the front */
+        memmove(exchange->out.bytes, exchange->out.bytes + exchange->sent,
+                exchange->out.length - exchange->sent);
+        exchange->out.length -= exchange->sent;
+        exchange->sent = 0;
+    }
+    text_add_bytes(&exchange->out, bytes, length);
+    if (exchange->out.failed)
+        exchange->connection->gone = true;
+    wake_connection(exchange);
+}
+
+void http_exchange_end(struct http_exchange *exchange, bool whole)
+{
+    exchange->answer = whole ? ANSWER_WHOLE : ANSWER_CUT;
+    if (!whole && !exchange->response && !exchange->is_queued)
+        exchange->connection->gone = true; /* nothing was begun */
+    wake_connection(exchange);
+}
+
+size_t http_exchange_unsent(const struct http_exchange *exchange)
+{
+    return exchange->out.length - exchange->sent;
+}
+
+void http_exchange_reply(struct http_exchange *exchange, int status, const char *content_type,
+                         const char *body, size_t length)
+{
+    http_exchange_add_header(exchange, "Content-Type", content_type);
+    http_exchange_begin(exchange, status, length);
+    if (length)
+        http_exchange_send(exchange, body, length);
+    http_exchange_end(exchange, true);
+}
+
+/* ---- the server ---- */
+
+static void on_daemon(void *context, unsigned events)
+{
+    struct http_server *server = context;
+    (void)events;
+    server->is_ready = true;
+}
+
+static int try_listen(const struct addrinfo *info)
+{
+    const int on = 1;
+    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
+        return fd;
+    int failure = errno;
+    close(fd);
+    errno = failure;
+    return -1;
+}
+
+static enum err open_listener(struct http_server *server, struct error *why)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    struct sockaddr_storage bound;
+    socklen_t size = sizeof bound;
+    char service[8], host[128];
+    str_format(service, sizeof service, "%u", server->options.port);
+    if (getaddrinfo(server->options.address, service, &hints, &found))
+        return err_set(why, ERR_USAGE, "'%.80s' is no address of this machine",
+                       server->options.address);
+    server->listener = try_listen(found);
+    int failure = errno;
+    freeaddrinfo(found);
+    if (server->listener < 0)
+        return err_set(why, failure == EACCES ? ERR_DENIED : ERR_BUSY,
+                       "cannot listen on %.80s port %u: %s", server->options.address,
+                       server->options.port, strerror(failure));
+    if (getsockname(server->listener, (struct sockaddr *)&bound, &size) == 0 &&
+        getnameinfo((struct sockaddr *)&bound, size, host, sizeof host, service, sizeof service,
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        server->port = (unsigned)strtoul(service, NULL, 10);
+    return ERR_OK;
+}
+
+static enum err start_daemon(struct http_server *server, struct error *why)
+{
+    const struct http_server_options *options = &server->options;
+    /* Its memory of a connection holds the headers and what is read at once. */
+    size_t memory = options->header_max + BLOCK;
+    server->daemon = mhd.start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_SUPPRESS_DATE_NO_CLOCK, 0, NULL, NULL,
+        on_request, server, MHD_OPTION_LISTEN_SOCKET, server->listener, MHD_OPTION_CONNECTION_LIMIT,
+        options->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(options->write_limit / NS_PER_S),
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+        server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+    if (!server->daemon)
+        return err_set(why, ERR_UNSUPPORTED, "libmicrohttpd cannot start (epoll)");
+    const union MHD_DaemonInfo *info =
+        mhd.get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    server->watch =
+        (struct event_watch){.fd = info->listen_fd, .ready = on_daemon, .context = server};
+    return err_explain(why, event_loop_watch(server->loop, &server->watch, EPOLLIN));
+}
+
+enum err http_server_open(struct event_loop *loop, const struct http_server_options *options,
+                          struct http_server **out, struct error *why)
+{
+    *out = NULL;
+    enum err err = http_server_available(why);
+    struct http_server *server = err ? NULL : calloc(1, sizeof *server);
+    if (!server)
+        return err ? err : err_no_memory(why);
+    server->options = *options;
+    server->loop = loop;
+    server->listener = -1;
+    err = open_listener(server, why);
+    if (!err)
+        err = start_daemon(server, why);
+    if (err)
+        http_server_close(server);
+    else
+        *out = server;
+    return err;
+}
+
+void http_server_close(struct http_server *server)
+{
+    if (!server)
+        return;
+    if (server->daemon) {
+        for (struct connection *c = server->connections; c; c = c->next) {
+            c->gone = true; /* libmicrohttpd cannot stop with suspended connections */
+            if (c->exchange)
+                wake_connection(c->exchange);
+        }
+        mhd.run(server->daemon);
+        event_loop_unwatch(server->loop, &server->watch);
+        mhd.stop_daemon(server->daemon); /* closes the listener, too */
+    } else if (server->listener >= 0) {
+        close(server->listener);
+    }
+    free(server);
+}
+
+unsigned http_server_port(const struct http_server *server)
+{
+    return server->port;
+}
+
+nanos http_server_turn(struct http_server *server)
+{
+    MHD_UNSIGNED_LONG_LONG wait_ms;
+    nanos now = clock_now();
+    if (now >= server->next_sweep)
+        sweep(server, now);
+    if (mhd.get_timeout(server->daemon, &wait_ms) == MHD_YES && wait_ms == 0)
+        server->is_ready = true;
+    if (!server->is_ready)
+        return server->next_sweep;
+    server->is_ready = false;
+    mhd.run(server->daemon);
+    return server->is_ready || (mhd.get_timeout(server->daemon, &wait_ms) == MHD_YES && !wait_ms)
+               ? now
+               : server->next_sweep;
+}
+
+void http_server_refuse(struct http_server *server)
+{
+    if (server->listener < 0)
+        return;
+    server->listener = mhd.quiesce_daemon(server->daemon);
+    if (server->listener >= 0)
+        close(server->listener);
+    server->listener = -1;
+}

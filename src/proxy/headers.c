@@ -1,0 +1,60 @@
+/* Headers of messages that pass, as lines "Name: value" with a NUL after each, and secrets in them. */
+#define _GNU_SOURCE
+#include "proxy/passage.h"
+
+#include <string.h>
+#include <strings.h>
+
+static bool is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at && *at; at = strchr(at, ',')) {
+        at += strspn(at, ", \t");
+        if (strncasecmp(at, name, length) == 0 && (!at[length] || strchr(", \t", at[length])))
+            return true;
+    }
+    return false;
+}
+
+bool header_is_hop_by_hop(const char *name, const char *connection)
+{
+    static const char *const NAMES[] = {"Connection",
+                                        "Keep-Alive",
+                                        "Proxy-Authenticate",
+                                        "Proxy-Authorization",
+                                        "Proxy-Connection",
+                                        "TE",
+                                        "Trailer",
+                                        "Transfer-Encoding",
+                                        "Upgrade",
+                                        "Content-Length"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (str_equal_nocase(name, NAMES[i]))
+            return true;
+    return is_listed(connection, name);
+}
+
+void header_add(struct text *lines, const char *name, const char *value)
+{
+    text_addf(lines, "%s: %s", name, value);
+    text_add_bytes(lines, "", 1);
+}
+
+const char *header_find(const struct text *lines, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t at = 0; at < lines->length; at += strlen(lines->bytes + at) + 1) {
+        const char *line = lines->bytes + at;
+        if (strncasecmp(line, name, length) == 0 && line[length] == ':')
+            return line + length + 1 + strspn(line + length + 1, " \t");
+    }
+    return NULL;
+}
+
+bool header_is_token(const char *given, const char *token)
+{
+    size_t length = strlen(token), differs = given ? strlen(given) ^ length : 1;
+    for (size_t i = 0; given && i < length && given[i]; i++)
+        differs |= (size_t)(unsigned char)(given[i] ^ token[i]);
+    return differs == 0;
+}

@@ -1,0 +1,187 @@
+#include "proxy/passage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/secret.h"
+#include "wire/message.h"
+
+enum { DOCUMENT_MAX = 16 * 1024 * 1024 };
+
+/* ---- requests ---- */
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t length = strlen(path), tail = strlen(end);
+    return length >= tail && strcmp(path + length - tail, end) == 0;
+}
+
+enum proxy_kind observe_kind(const char *method, const char *path)
+{
+    static const struct {
+        const char *end;
+        enum proxy_kind kind;
+    } ENDS[] = {
+        {"/chat/completions", PROXY_OPENAI}, {"/completions", PROXY_OPENAI},
+        {"/responses", PROXY_OPENAI},        {"/embeddings", PROXY_EMBEDDINGS},
+        {"/api/chat", PROXY_OLLAMA},         {"/api/generate", PROXY_OLLAMA},
+        {"/api/embed", PROXY_EMBEDDINGS},
+    };
+    for (size_t i = 0; strcmp(method, "POST") == 0 && i < sizeof ENDS / sizeof *ENDS; i++)
+        if (ends_with(path, ENDS[i].end))
+            return ENDS[i].kind;
+    return PROXY_OTHER;
+}
+
+void observe_label(char *to, size_t size, const char *value)
+{
+    if (value)
+        secret_one_line(to, size, value, strlen(value));
+}
+
+void observe_request(struct proxy_request *request, const char *path, const char *body,
+                     size_t length)
+{
+    request->began_wall = clock_wall();
+    completion_init(&request->reply);
+    request->reply.sent = clock_now();
+    observe_label(request->path, sizeof request->path, path);
+    struct slice model = message_member(body, length, "model");
+    struct slice stream = message_member(body, length, "stream");
+    if (model.length > 2 && model.start[0] == '"')
+        secret_one_line(request->model, sizeof request->model, model.start + 1, model.length - 2);
+    request->is_stream =
+        request->kind == PROXY_OLLAMA ? !slice_is(stream, "false") : slice_is(stream, "true");
+}
+
+/* ---- responses ---- */
+
+void observer_init(struct observer *observer, struct proxy_request *request)
+{
+    *observer = (struct observer){.request = request};
+}
+
+static void give_up(struct observer *observer, const char *problem)
+{
+    struct completion *reply = &observer->request->reply;
+    if (!reply->count_problem[0])
+        str_copy(reply->count_problem, sizeof reply->count_problem, problem);
+    observer->err = ERR_BAD_VALUE;
+}
+
+void observer_begin(struct observer *observer, int status, const char *encoding)
+{
+    struct proxy_request *request = observer->request;
+    request->reply.status = status;
+    if (status < 200 || status > 299)
+        return;
+    if (encoding && !str_equal_nocase(encoding, "identity")) {
+        give_up(observer, "the response is compressed: its tokens were not counted");
+        return;
+    }
+    const struct completion_sink sink = {
+        .completion = &request->reply, .server = "the upstream server", .why = &observer->why};
+    if (request->kind == PROXY_OPENAI)
+        openai_response_init(&observer->reader.openai, &sink);
+    else if (request->kind == PROXY_OLLAMA)
+        ollama_response_init(&observer->reader.ollama, &sink);
+    observer->is_read = true;
+}
+
+static void keep_document(struct observer *observer, const char *bytes, size_t length)
+{
+    if (observer->document.length + length > DOCUMENT_MAX)
+        give_up(observer, "the response is too long: its tokens were not counted");
+    else
+        text_add_bytes(&observer->document, bytes, length);
+}
+
+void observer_take(struct observer *observer, const char *bytes, size_t length, nanos t)
+{
+    struct proxy_request *request = observer->request;
+    if (!observer->is_read || observer->err)
+        return;
+    if (request->kind == PROXY_OPENAI)
+        observer->err = openai_response_feed(&observer->reader.openai, bytes, length, t);
+    else if (request->kind == PROXY_OLLAMA)
+        observer->err = ollama_response_feed(&observer->reader.ollama, bytes, length, t);
+    else
+        keep_document(observer, bytes, length);
+}
+
+static void read_embeddings(struct observer *observer)
+{
+    struct completion *reply = &observer->request->reply;
+    const char *bytes = text_get(&observer->document);
+    size_t length = observer->document.length;
+    struct slice usage = message_member(bytes, length, "usage");
+    struct slice counts[] = {message_member(usage.start, usage.length, "prompt_tokens"),
+                             message_member(bytes, length, "prompt_eval_count")};
+    for (size_t i = 0; i < 2; i++) {
+        char digits[24];
+        int64_t count;
+        str_format(digits, sizeof digits, "%.*s", (int)(counts[i].length % sizeof digits),
+                   counts[i].start);
+        if (parse_i64(digits, &count) == ERR_OK && count >= 0)
+            reply->prompt_tokens = count;
+    }
+    str_copy(reply->finish_reason, sizeof reply->finish_reason, "stop");
+}
+
+static void end_reading(struct observer *observer, enum err transport)
+{
+    enum err err = observer->err;
+    if (!observer->is_read)
+        return;
+    if (observer->request->kind == PROXY_OPENAI)
+        err = err ? err : openai_response_end(&observer->reader.openai, transport);
+    else if (observer->request->kind == PROXY_OLLAMA)
+        err = err ? err : ollama_response_end(&observer->reader.ollama, transport);
+    else if (!err && !transport)
+        read_embeddings(observer);
+    if (err == ERR_BAD_VALUE)
+        give_up(observer, observer->why.text);
+    observer->err = err;
+}
+
+void observer_end(struct observer *observer, enum err transport, const char *why)
+{
+    struct proxy_request *request = observer->request;
+    int status = request->reply.status;
+    end_reading(observer, transport);
+    if (transport) {
+        request->err = transport;
+        secret_one_line(request->why, sizeof request->why, why, strlen(why));
+    } else if (status < 200 || status > 299) {
+        request->err = ERR_IO;
+        str_format(request->why, sizeof request->why, "the upstream server answered with status %d",
+                   status);
+    } else if (observer->err && observer->err != ERR_BAD_VALUE) {
+        request->err = observer->err;
+        str_copy(request->why, sizeof request->why, observer->why.text);
+    }
+}
+
+void observer_release(struct observer *observer)
+{
+    if (observer->is_read && observer->request->kind == PROXY_OPENAI)
+        openai_response_release(&observer->reader.openai);
+    else if (observer->is_read && observer->request->kind == PROXY_OLLAMA)
+        ollama_response_release(&observer->reader.ollama);
+    text_release(&observer->document);
+}
+
+void proxy_request_question(const struct proxy_request *request, struct text *out)
+{
+    message_question(text_get(&request->body), request->body.length, out);
+}
+
+void proxy_request_free(struct proxy_request *request)
+{
+    if (!request)
+        return;
+    completion_release(&request->reply);
+    text_release(&request->body);
+    free(request);
+}

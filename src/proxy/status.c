@@ -1,0 +1,324 @@
+/* What the proxy tells about itself: counters for Prometheus, and the latest requests as JSON.  Model names come from
+ * clients: so many are told apart, the rest is "other". */
+#include "proxy/passage.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+
+enum { RECENT = 1024, MODELS_MAX = 32, UNSETTLED_MAX = 1 << 16 };
+
+/* Upper bounds in s; the last bucket is +Inf. */
+static const double BOUNDS[] = {0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2,
+                                0.3,   0.5,    0.75,  1,    2,    5,    10,   20,    40,  80};
+enum { BUCKETS = sizeof BOUNDS / sizeof *BOUNDS };
+
+struct histogram {
+    uint64_t counts[BUCKETS + 1];
+    uint64_t count;
+    double sum;
+};
+
+enum outcome { OUTCOME_COMPLETED, OUTCOME_FAILED, OUTCOME_CANCELED, OUTCOMES };
+static const char *const OUTCOME_NAMES[OUTCOMES] = {"completed", "failed", "canceled"};
+
+struct model_totals {
+    char name[96];
+    uint64_t requests[OUTCOMES];
+    double prompt_tokens, output_tokens, joules;
+};
+
+struct recent {
+    uint64_t id;
+    bool is_used, is_ended;
+    enum outcome outcome;
+    int status;
+    char path[96], name[96], query[64], turn[32], key[64], why[200];
+    bool is_stream;
+    double started_at, latency_s, ttft_s, itl_s;
+    int64_t prompt_tokens, output_tokens;
+    bool is_settled;
+    struct energy energy;
+};
+
+struct status {
+    struct model_totals models[MODELS_MAX]; /* the last one: other */
+    size_t model_count;
+    uint64_t in_flight, others, settled, unmeasured;
+    struct histogram ttft, itl, duration;
+    uint64_t newest; /* id */
+    unsigned char
+        model_of[UNSETTLED_MAX]; /* by id: energies come later than the recent requests may last */
+    struct recent recent[RECENT];
+};
+
+struct status *status_new(void)
+{
+    return calloc(1, sizeof(struct status));
+}
+
+void status_free(struct status *status)
+{
+    free(status);
+}
+
+static size_t find_model(struct status *status, const char *name)
+{
+    for (size_t i = 0; i < status->model_count; i++)
+        if (strcmp(status->models[i].name, name) == 0)
+            return i;
+    if (status->model_count < MODELS_MAX) {
+        bool is_last = status->model_count == MODELS_MAX - 1;
+        str_copy(status->models[status->model_count].name, sizeof status->models[0].name,
+                 is_last ? "other" : name);
+        return status->model_count++;
+    }
+    return MODELS_MAX - 1;
+}
+
+static void observe(struct histogram *histogram, double value)
+{
+    size_t i = 0;
+    while (i < BUCKETS && value > BOUNDS[i])
+        i++;
+    histogram->counts[i]++;
+    histogram->count++;
+    histogram->sum += value;
+}
+
+static struct recent *find(struct status *status, uint64_t id)
+{
+    struct recent *entry = &status->recent[id % RECENT];
+    return entry->is_used && entry->id == id ? entry : NULL;
+}
+
+void status_count_other(struct status *status)
+{
+    status->others++;
+}
+
+void status_begin(struct status *status, const struct proxy_request *request)
+{
+    struct recent *entry = &status->recent[request->id % RECENT];
+    *entry = (struct recent){
+        .id = request->id,
+        .is_used = true,
+        .is_stream = request->is_stream,
+        .started_at = seconds(request->began_wall),
+        .latency_s = UNKNOWN,
+        .ttft_s = UNKNOWN,
+        .itl_s = UNKNOWN,
+        .prompt_tokens = -1,
+        .output_tokens = -1,
+    };
+    str_copy(entry->path, sizeof entry->path, request->path);
+    str_copy(entry->name, sizeof entry->name, request->model);
+    str_copy(entry->query, sizeof entry->query, request->query);
+    str_copy(entry->turn, sizeof entry->turn, request->turn);
+    str_copy(entry->key, sizeof entry->key, request->key);
+    status->newest = request->id;
+    status->in_flight++;
+}
+
+static void add_latencies(struct status *status, const struct completion *reply)
+{
+    const struct arrivals *arrivals = &reply->arrivals;
+    observe(&status->duration, seconds(reply->done - reply->sent));
+    if (reply->first_token)
+        observe(&status->ttft, seconds(reply->first_token - reply->sent));
+    for (size_t i = 1; i < arrivals->count; i++)
+        observe(&status->itl, seconds(arrivals->times[i] - arrivals->times[i - 1]));
+}
+
+void status_end(struct status *status, const struct proxy_request *request)
+{
+    const struct completion *reply = &request->reply;
+    size_t model = find_model(status, request->model[0] ? request->model : "unknown");
+    struct model_totals *totals = &status->models[model];
+    struct recent *entry = find(status, request->id);
+    enum outcome outcome = request->canceled ? OUTCOME_CANCELED
+                           : request->err    ? OUTCOME_FAILED
+                                             : OUTCOME_COMPLETED;
+    status->in_flight--;
+    status->model_of[request->id % UNSETTLED_MAX] = (unsigned char)model;
+    totals->requests[outcome]++;
+    totals->prompt_tokens += reply->prompt_tokens > 0 ? (double)reply->prompt_tokens : 0;
+    totals->output_tokens += reply->output_tokens > 0 ? (double)reply->output_tokens : 0;
+    if (outcome == OUTCOME_COMPLETED)
+        add_latencies(status, reply);
+    if (!entry)
+        return;
+    entry->is_ended = true;
+    entry->outcome = outcome;
+    entry->status = reply->status;
+    entry->latency_s = seconds(reply->done - reply->sent);
+    entry->prompt_tokens = reply->prompt_tokens;
+    entry->output_tokens = reply->output_tokens;
+    if (reply->first_token)
+        entry->ttft_s = seconds(reply->first_token - reply->sent);
+    if (reply->arrivals.count > 1)
+        entry->itl_s =
+            seconds(reply->last_token - reply->first_token) / (double)(reply->arrivals.count - 1);
+    str_copy(entry->why, sizeof entry->why, request->why);
+}
+
+void status_settle(struct status *status, uint64_t id, const struct energy *energy)
+{
+    struct recent *entry = find(status, id);
+    size_t model = status->model_of[id % UNSETTLED_MAX];
+    status->settled++;
+    if (is_known(energy->joules))
+        status->models[model].joules += energy->joules;
+    else
+        status->unmeasured++;
+    if (entry) {
+        entry->energy = *energy;
+        entry->is_settled = true;
+    }
+}
+
+/* ---- Prometheus ---- */
+
+static void add_help(struct text *out, const char *name, const char *type, const char *help)
+{
+    text_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void add_label(struct text *out, const char *value)
+{
+    for (; *value; value++) {
+        if (*value == '"' || *value == '\\')
+            text_add(out, "\\");
+        text_add_bytes(out, value, 1);
+    }
+}
+
+static void add_histogram(struct text *out, const char *name, const char *help,
+                          const struct histogram *histogram)
+{
+    uint64_t below = 0;
+    add_help(out, name, "histogram", help);
+    for (size_t i = 0; i < BUCKETS; i++) {
+        below += histogram->counts[i];
+        text_addf(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name, BOUNDS[i], below);
+    }
+    text_addf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum %.9g\n%s_count %" PRIu64 "\n", name,
+              histogram->count, name, histogram->sum, name, histogram->count);
+}
+
+static void add_plain(struct text *out, const char *name, const char *type, const char *help,
+                      uint64_t value)
+{
+    add_help(out, name, type, help);
+    text_addf(out, "%s %" PRIu64 "\n", name, value);
+}
+
+static void add_per_model(const struct status *status, struct text *out, const char *name,
+                          const char *help, size_t offset)
+{
+    add_help(out, name, "counter", help);
+    for (size_t i = 0; i < status->model_count; i++) {
+        double value;
+        memcpy(&value, (const char *)&status->models[i] + offset, sizeof value);
+        text_addf(out, "%s{model=\"", name);
+        add_label(out, status->models[i].name);
+        text_addf(out, "\"} %.12g\n", value);
+    }
+}
+
+static void add_requests(const struct status *status, struct text *out)
+{
+    static const char NAME[] = "ipw_proxy_requests_total";
+    add_help(out, NAME, "counter", "Inference requests that have ended.");
+    for (size_t i = 0; i < status->model_count; i++)
+        for (int k = 0; k < OUTCOMES; k++) {
+            text_addf(out, "%s{model=\"", NAME);
+            add_label(out, status->models[i].name);
+            text_addf(out, "\",outcome=\"%s\"} %" PRIu64 "\n", OUTCOME_NAMES[k],
+                      status->models[i].requests[k]);
+        }
+}
+
+void status_metrics(const struct status *status, struct text *out)
+{
+    add_requests(status, out);
+    add_plain(out, "ipw_proxy_other_requests_total", "counter",
+              "Requests that are no inference, such as lists of models.", status->others);
+    add_plain(out, "ipw_proxy_requests_in_flight", "gauge", "Inference requests in flight.",
+              status->in_flight);
+    add_per_model(status, out, "ipw_proxy_prompt_tokens_total",
+                  "Prompt tokens, as the upstream server counts them.",
+                  offsetof(struct model_totals, prompt_tokens));
+    add_per_model(status, out, "ipw_proxy_generation_tokens_total",
+                  "Output tokens, as the upstream server counts them.",
+                  offsetof(struct model_totals, output_tokens));
+    add_per_model(status, out, "ipw_proxy_request_energy_joules_total",
+                  "Energy attributed to requests, of those whose energy was measured.",
+                  offsetof(struct model_totals, joules));
+    add_plain(out, "ipw_proxy_settled_requests_total", "counter",
+              "Requests whose energy has been attributed, or is known to be unknown.",
+              status->settled);
+    add_plain(out, "ipw_proxy_unmeasured_requests_total", "counter",
+              "Requests whose energy stays unknown.", status->unmeasured);
+    add_histogram(out, "ipw_proxy_time_to_first_token_seconds",
+                  "Time to first token of completed requests.", &status->ttft);
+    add_histogram(out, "ipw_proxy_inter_token_latency_seconds",
+                  "Time between chunks of streamed answers.", &status->itl);
+    add_histogram(out, "ipw_proxy_request_duration_seconds", "Duration of completed requests.",
+                  &status->duration);
+}
+
+/* ---- JSON ---- */
+
+static void put_count(struct json *json, const char *key, int64_t count)
+{
+    if (count >= 0)
+        json_integer(json, key, count);
+    else
+        json_null(json, key);
+}
+
+static void add_request(struct json *json, const struct recent *entry)
+{
+    json_object(json, NULL);
+    json_integer(json, "id", (int64_t)entry->id);
+    json_number(json, "started_at", entry->started_at);
+    json_string(json, "path", entry->path);
+    json_string(json, "model", str_or_null(entry->name));
+    json_string(json, "query", str_or_null(entry->query));
+    json_string(json, "turn", str_or_null(entry->turn));
+    json_string(json, "key", str_or_null(entry->key));
+    json_bool(json, "stream", entry->is_stream);
+    json_string(json, "state", entry->is_ended ? OUTCOME_NAMES[entry->outcome] : "in_flight");
+    put_count(json, "http_status", entry->status ? entry->status : -1);
+    json_string(json, "error", str_or_null(entry->why));
+    json_number(json, "latency_s", entry->latency_s);
+    json_number(json, "time_to_first_token_s", entry->ttft_s);
+    json_number(json, "inter_token_latency_s", entry->itl_s);
+    put_count(json, "input_tokens", entry->prompt_tokens);
+    put_count(json, "output_tokens", entry->output_tokens);
+    if (entry->is_settled)
+        energy_to_json(json, "energy", &entry->energy);
+    else
+        json_null(json, "energy");
+    json_object_end(json);
+}
+
+void status_requests(const struct status *status, size_t most, struct text *out)
+{
+    struct json json;
+    json_init(&json, out, false);
+    json_object(&json, NULL);
+    json_integer(&json, "in_flight", (int64_t)status->in_flight);
+    json_array(&json, "requests");
+    for (size_t i = 0; i < RECENT && i < most && i <= status->newest; i++) {
+        const struct recent *entry = &status->recent[(status->newest - i) % RECENT];
+        if (entry->is_used && entry->id == status->newest - i)
+            add_request(&json, entry);
+    }
+    json_array_end(&json);
+    json_object_end(&json);
+    text_add(out, "\n");
+}

@@ -1,0 +1,374 @@
+/* Tables bind members to keys, so that writing and reading cannot differ; the lists of traces.def make both the tables
+ * and the structs. */
+#include "rundir/traces.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/grow.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "port/file.h"
+#include "port/json_read.h"
+#include "rundir/journal.h"
+#include "rundir/run_path.h"
+
+#define ROW(of, type_, member) {#member, FIELD_##type_, offsetof(struct of, member)},
+#define TURN(type, member)     ROW(turn_trace, type, member)
+#define QUERY(type, member)    ROW(query_trace, type, member)
+#define OURS(type, member)     ROW(query_trace_ours, type, member)
+#define SPAN(type, member)     ROW(span_trace, type, member)
+
+typedef const struct json_field fields[];
+
+/* clang-format off */
+static fields TURN_FIELDS = {TRACE_TURN_FIELDS(TURN){0}};
+static fields HEAD_FIELDS = {TRACE_QUERY_HEAD(QUERY){0}};
+static fields QUERY_FIELDS = {TRACE_QUERY_FIELDS(QUERY){0}};
+static fields OURS_FIELDS = {TRACE_OURS(OURS){0}};
+static fields SPAN_FIELDS = {TRACE_SPAN_FIELDS(SPAN){0}};
+/* clang-format on */
+
+static void clear(const struct json_field *field, void *object)
+{
+    for (; field->path; field++)
+        json_field_clear(field, object);
+}
+
+void turn_trace_init(struct turn_trace *turn)
+{
+    clear(TURN_FIELDS, turn);
+    turn->tool_result_tokens = 0;
+    turn->tools_called.text = "[]";
+    turn->tool_latencies_s.text = "{}";
+    turn->has_parallel_tools = turn->shared_device_warning = 0;
+}
+
+void query_trace_init(struct query_trace *trace)
+{
+    *trace = (struct query_trace){0};
+    clear(HEAD_FIELDS, trace);
+    clear(QUERY_FIELDS, trace);
+    clear(OURS_FIELDS, &trace->ipw);
+    trace->workload_type = "agentic";
+    trace->query_text = trace->response_text = "";
+    trace->completed = trace->timed_out = 0;
+    trace->score_metadata.text = trace->accuracy_metadata.text = "{}";
+    trace->lm_energy_measurable = 1;
+    trace->shared_device_warning = 0;
+    trace->n_retries = 0;
+}
+
+void query_trace_release(struct query_trace *trace)
+{
+    free(trace->turns);
+    free(trace->spans);
+    jv_free(trace->tree);
+    query_trace_init(trace);
+}
+
+/* ---- sums ---- */
+
+/* Over the turns; UNKNOWN where a turn does not know it, or over those that do. */
+static double sum_turns(const struct query_trace *trace, size_t offset, bool all)
+{
+    double sum = trace->turn_count && all ? 0 : UNKNOWN;
+    for (size_t i = 0; i < trace->turn_count; i++) {
+        double value = *(const double *)((const char *)&trace->turns[i] + offset);
+        if (all)
+            sum += value;
+        else
+            add_known(&sum, value);
+    }
+    return sum;
+}
+
+#define SUM(member)       sum_turns(trace, offsetof(struct turn_trace, member), true)
+#define SUM_KNOWN(member) sum_turns(trace, offsetof(struct turn_trace, member), false)
+
+double query_trace_gpu_joules(const struct query_trace *trace)
+{
+    return is_known(trace->query_gpu_energy_joules) ? trace->query_gpu_energy_joules
+                                                    : SUM_KNOWN(gpu_energy_joules);
+}
+
+double query_trace_cpu_joules(const struct query_trace *trace)
+{
+    return is_known(trace->query_cpu_energy_joules) ? trace->query_cpu_energy_joules
+                                                    : SUM_KNOWN(cpu_energy_joules);
+}
+
+static double mean_watts(const struct query_trace *trace, size_t offset, double otherwise)
+{
+    double sum = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < trace->turn_count; i++) {
+        double value = *(const double *)((const char *)&trace->turns[i] + offset);
+        sum += is_known(value) ? value : 0;
+        count += is_known(value);
+    }
+    return count ? sum / (double)count : otherwise;
+}
+
+double query_trace_gpu_watts(const struct query_trace *trace)
+{
+    return mean_watts(trace, offsetof(struct turn_trace, gpu_power_avg_watts),
+                      trace->query_gpu_power_avg_watts);
+}
+
+double query_trace_cpu_watts(const struct query_trace *trace)
+{
+    return mean_watts(trace, offsetof(struct turn_trace, cpu_power_avg_watts),
+                      trace->query_cpu_power_avg_watts);
+}
+
+static size_t tools_of(const struct turn_trace *turn)
+{
+    if (turn->tools_called.value)
+        return jv_count(turn->tools_called.value);
+    size_t count = 0;
+    const char *text = turn->tools_called.text;
+    struct jv *list = NULL;
+    struct error why;
+    if (text && jv_parse(text, strlen(text), &list, &why) == ERR_OK)
+        count = jv_count(list);
+    jv_free(list);
+    return count;
+}
+
+/* Nothing better is known: the turns' parts of the query's energy by their time. */
+static void split_by_time(struct query_trace *trace)
+{
+    double all_s = SUM(wall_clock_s);
+    bool by_gpu = is_known(trace->query_gpu_energy_joules) && isnan(SUM_KNOWN(gpu_energy_joules)),
+         by_cpu = is_known(trace->query_cpu_energy_joules) && isnan(SUM_KNOWN(cpu_energy_joules));
+    if (!(all_s > 0) || (!by_gpu && !by_cpu))
+        return;
+    trace->ipw.energy_split = "wall_clock_share";
+    for (size_t i = 0; i < trace->turn_count; i++) {
+        struct turn_trace *turn = &trace->turns[i];
+        double part = turn->wall_clock_s / all_s;
+        if (by_gpu)
+            turn->gpu_energy_joules = part * trace->query_gpu_energy_joules;
+        if (by_cpu)
+            turn->cpu_energy_joules = part * trace->query_cpu_energy_joules;
+    }
+}
+
+static double sum_known(double a, double b)
+{
+    double sum = a;
+    add_known(&sum, b);
+    return sum;
+}
+
+void query_trace_compute(struct query_trace *trace)
+{
+    double tools = 0, gpu = query_trace_gpu_joules(trace);
+    for (size_t i = 0; i < trace->turn_count; i++)
+        tools += (double)tools_of(&trace->turns[i]);
+    trace->num_turns = (double)trace->turn_count;
+    trace->total_input_tokens = SUM(input_tokens);
+    trace->total_output_tokens = SUM(output_tokens);
+    trace->total_tokens = trace->total_input_tokens + trace->total_output_tokens;
+    trace->tool_call_count = trace->total_tool_calls = tools;
+    double output = trace->total_output_tokens, wall = trace->total_wall_clock_s;
+    trace->throughput_tokens_per_sec = output > 0 && wall > 0 ? output / wall : UNKNOWN;
+    trace->energy_per_output_token_joules = output > 0 && gpu > 0 ? gpu / output : UNKNOWN;
+    trace->total_task_gpu_energy_joules = sum_known(gpu, trace->judge_gpu_energy_joules);
+    trace->total_task_cpu_energy_joules =
+        sum_known(query_trace_cpu_joules(trace), trace->judge_cpu_energy_joules);
+    if (trace->turn_count)
+        trace->total_cost_usd = SUM_KNOWN(cost_usd);
+    split_by_time(trace);
+}
+
+/* ---- writing ---- */
+
+static void put_fields(struct json *json, const struct json_field *field, const void *object)
+{
+    struct json_field_writer writer = {.json = json};
+    for (; field->path; field++)
+        json_field_write(&writer, field, object);
+    json_field_writer_end(&writer);
+}
+
+/* What is not known of a span is left out: there are many. */
+static void put_known(struct json *json, const struct json_field *field, const void *object)
+{
+    struct json_field_writer writer = {.json = json};
+    for (; field->path; field++)
+        if (json_field_is_known(field, object))
+            json_field_write(&writer, field, object);
+    json_field_writer_end(&writer);
+}
+
+void query_trace_to_json(const struct query_trace *trace, struct text *line)
+{
+    struct json json;
+    text_clear(line);
+    json_init(&json, line, false);
+    json_object(&json, NULL);
+    put_fields(&json, HEAD_FIELDS, trace);
+    json_array(&json, "turns");
+    for (size_t i = 0; i < trace->turn_count; i++) {
+        json_object(&json, NULL);
+        put_fields(&json, TURN_FIELDS, &trace->turns[i]);
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+    put_fields(&json, QUERY_FIELDS, trace);
+    json_object(&json, "ipw");
+    put_fields(&json, OURS_FIELDS, &trace->ipw);
+    json_array(&json, "spans");
+    for (size_t i = 0; i < trace->span_count; i++) {
+        json_object(&json, NULL);
+        put_known(&json, SPAN_FIELDS, &trace->spans[i]);
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+    json_object_end(&json);
+    json_object_end(&json);
+}
+
+/* ---- reading ---- */
+
+static void read_fields(const struct jv *value, const struct json_field *field, void *object)
+{
+    struct json_field_reader reader = {.root = value};
+    for (; field->path; field++)
+        json_field_read(&reader, field, object);
+}
+
+static enum err read_turns(const struct jv *list, struct query_trace *out)
+{
+    out->turns = calloc(jv_count(list) + 1, sizeof *out->turns);
+    for (const struct jv *value = out->turns ? jv_first(list) : NULL; value;
+         value = jv_next(value)) {
+        struct turn_trace *turn = &out->turns[out->turn_count++];
+        turn_trace_init(turn);
+        read_fields(value, TURN_FIELDS, turn);
+        if (!is_known(turn->turn_index))
+            return ERR_BAD_VALUE;
+    }
+    return out->turns ? ERR_OK : ERR_NO_MEMORY;
+}
+
+static enum err read_spans(const struct jv *list, struct query_trace *out)
+{
+    out->spans = calloc(jv_count(list) + 1, sizeof *out->spans);
+    for (const struct jv *value = out->spans ? jv_first(list) : NULL; value;
+         value = jv_next(value)) {
+        struct span_trace *span = &out->spans[out->span_count];
+        clear(SPAN_FIELDS, span);
+        read_fields(value, SPAN_FIELDS, span);
+        bool is_root = out->span_count == 0 && !is_known(span->parent);
+        if (!span->type || !(span->to_s >= span->from_s) ||
+            !(is_root || (span->parent >= 0 && span->parent < (double)out->span_count)))
+            return ERR_BAD_VALUE;
+        out->span_count++;
+    }
+    return out->spans ? ERR_OK : ERR_NO_MEMORY;
+}
+
+/* What only must be there: a name, a kind of work, and the number of each turn. */
+static enum err read_trace(const struct jv *value, struct query_trace *out)
+{
+    const struct jv *ours = jv_get(value, "ipw");
+    query_trace_init(out);
+    out->workload_type = NULL;
+    read_fields(value, HEAD_FIELDS, out);
+    read_fields(value, QUERY_FIELDS, out);
+    if (jv_is_object(ours))
+        read_fields(ours, OURS_FIELDS, &out->ipw);
+    enum err err = out->query_id && out->workload_type ? ERR_OK : ERR_BAD_VALUE;
+    if (!err)
+        err = read_turns(jv_get(value, "turns"), out);
+    if (!err)
+        err = read_spans(jv_get(ours, "spans"), out);
+    return err;
+}
+
+/* The trace takes a copy of the line's tree: its texts point into it. */
+static enum err copy_tree(const struct jv *line, struct jv **out)
+{
+    enum err err = jv_object_new(out);
+    return err ? err : jv_merge(*out, line);
+}
+
+static struct query_trace *place_for(struct traces *traces, const struct query_trace *trace)
+{
+    for (size_t i = traces->count; trace->ipw.key && i-- > 0;)
+        if (traces->items[i].ipw.key && strcmp(traces->items[i].ipw.key, trace->ipw.key) == 0) {
+            query_trace_release(&traces->items[i]);
+            return &traces->items[i];
+        }
+    struct query_trace *items =
+        grow(traces->items, &traces->capacity, traces->count, sizeof *items);
+    if (!items)
+        return NULL;
+    traces->items = items;
+    return &items[traces->count++];
+}
+
+static enum err take_line(void *context, const struct jv *line)
+{
+    struct traces *traces = context;
+    struct query_trace trace = {0};
+    struct jv *tree = NULL;
+    enum err err = copy_tree(line, &tree);
+    if (!err)
+        err = read_trace(tree, &trace);
+    trace.tree = tree;
+    struct query_trace *place = err ? NULL : place_for(traces, &trace);
+    if (place) {
+        query_trace_compute(&trace);
+        *place = trace;
+        return ERR_OK;
+    }
+    query_trace_release(&trace);
+    traces->damaged += err == ERR_BAD_VALUE;
+    return err == ERR_BAD_VALUE ? ERR_OK : ERR_NO_MEMORY;
+}
+
+bool traces_exist(const char *directory)
+{
+    char path[FILE_PATH_MAX];
+    return run_path_file(directory, RUN_FILE_TRACES, path, sizeof path) && file_exists(path);
+}
+
+enum err traces_load(const char *directory, struct traces *out, struct error *why)
+{
+    char path[FILE_PATH_MAX];
+    uint64_t damaged = 0;
+    *out = (struct traces){0};
+    if (!run_path_file(directory, RUN_FILE_TRACES, path, sizeof path))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    enum err err = journal_read(path, take_line, out, &damaged, why);
+    out->damaged += damaged;
+    if (err)
+        traces_release(out);
+    return err;
+}
+
+void traces_release(struct traces *traces)
+{
+    for (size_t i = 0; i < traces->count; i++)
+        query_trace_release(&traces->items[i]);
+    free(traces->items);
+    *traces = (struct traces){0};
+}
+
+const struct query_trace *traces_find(const struct traces *traces, const char *key, size_t *hint)
+{
+    for (size_t i = 0; key && i < traces->count; i++) {
+        size_t at = (*hint + i) % traces->count;
+        const struct query_trace *trace = &traces->items[at];
+        if (trace->ipw.key && strcmp(trace->ipw.key, key) == 0) {
+            *hint = at + 1;
+            return trace;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,86 @@
+/* traces.jsonl: what each query of an agent did, turn by turn, in the format of the Python IPW (docs/formats.md), with
+ * the spans and energies of ours in an object "ipw" of each query.  Files of the Python IPW, old and new, are read as
+ * well as our own; what a file does not have is unknown.
+ *
+ * Ownership: traces that were loaded own their lists and the trees that their texts point into: traces_release.  Of one
+ * that is to be written, all belongs to whoever filled it in; query_trace_release frees its lists. */
+#ifndef IPW_RUNDIR_TRACES_H
+#define IPW_RUNDIR_TRACES_H
+
+#include <stddef.h>
+
+#include "core/err.h"
+#include "rundir/json_field.h"
+
+struct json;
+struct text;
+
+#include "rundir/traces.def"
+#define TRACE_MEMBER(type, member) FIELD_C_##type member;
+
+struct turn_trace {
+    TRACE_TURN_FIELDS(TRACE_MEMBER)
+};
+
+struct span_trace {
+    TRACE_SPAN_FIELDS(TRACE_MEMBER)
+};
+
+struct query_trace {
+    TRACE_QUERY_HEAD(TRACE_MEMBER)
+    TRACE_QUERY_FIELDS(TRACE_MEMBER)
+    struct query_trace_ours {
+        TRACE_OURS(TRACE_MEMBER)
+    } ipw;
+    struct turn_trace *turns;
+    size_t turn_count;
+    struct span_trace *spans; /* none in files of the Python IPW */
+    size_t span_count;
+    struct jv *tree; /* of a trace that was read */
+};
+
+struct traces {
+    struct query_trace *items;
+    size_t count, capacity;
+    uint64_t damaged;   /* lines that are no trace */
+    const char *config; /* for the summary: how the agent was run, a JSON object; may be NULL */
+};
+
+/* All of it as the Python IPW has it where nothing is said: mostly unknown. */
+void turn_trace_init(struct turn_trace *turn);
+void query_trace_init(struct query_trace *trace);
+void query_trace_release(struct query_trace *trace);
+
+/* Fills in what is computed from the turns.  Where the query's energy is known and no turn's is, the turns get their
+ * part of it by wall clock, and ipw.energy_split says so. */
+void query_trace_compute(struct query_trace *trace);
+
+/* GPU and CPU energy: of the query, else the sum of its turns. */
+double query_trace_gpu_joules(const struct query_trace *trace);
+double query_trace_cpu_joules(const struct query_trace *trace);
+double
+query_trace_gpu_watts(const struct query_trace *trace); /* mean over turns, else the query's */
+double query_trace_cpu_watts(const struct query_trace *trace);
+
+/* A line, without its newline. */
+void query_trace_to_json(const struct query_trace *trace, struct text *line);
+
+/* Computed traces of a run directory, in the order of the file; of a query that is there twice, the last.
+ * ERR_NOT_FOUND without the file. */
+bool traces_exist(const char *directory);
+enum err traces_load(const char *directory, struct traces *out, struct error *why) MUST_USE;
+void traces_release(struct traces *traces);
+
+/* Of a query's key; NULL without one.  Asked for one after the other, *hint (0 at first) makes it quick. */
+const struct query_trace *traces_find(const struct traces *traces, const char *key, size_t *hint);
+
+/* What the Python IPW's exporter has in summary.json: totals, efficiency, averages, statistics, and those without
+ * outliers, as members of an open object. */
+void traces_summary_to_json(const struct traces *traces, struct json *json);
+
+/* hf_dataset/ of a run directory: one row per query, as the Python IPW has it.  ERR_UNSUPPORTED in a build without
+ * Arrow. */
+enum err traces_save_dataset(const char *directory, const struct traces *traces, struct error *why)
+    MUST_USE;
+
+#endif

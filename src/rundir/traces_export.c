@@ -1,0 +1,364 @@
+/* What is made of traces: the figures of the Python IPW's exporter for summary.json, and its dataset. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "port/json_read.h"
+#include "rundir/hf_dataset.h"
+#include "rundir/run_dir.h"
+#include "rundir/traces.h"
+#include "stats/online.h"
+#include "stats/quantile.h"
+
+/* ---- figures of a query ---- */
+
+#define MEMBER(name, member)                                                                       \
+    static double name(const struct query_trace *trace)                                            \
+    {                                                                                              \
+        return trace->member;                                                                      \
+    }
+MEMBER(wall_clock_of, total_wall_clock_s)
+MEMBER(input_of, total_input_tokens)
+MEMBER(output_of, total_output_tokens)
+MEMBER(total_of, total_tokens)
+MEMBER(throughput_of, throughput_tokens_per_sec)
+MEMBER(per_token_of, energy_per_output_token_joules)
+MEMBER(cost_of, total_cost_usd)
+MEMBER(turns_of, num_turns)
+MEMBER(tools_of, total_tool_calls)
+MEMBER(mbu_of, query_mbu_avg_pct)
+
+typedef double figure(const struct query_trace *trace);
+
+static const struct statistic {
+    const char *key;
+    figure *of;
+} STATISTICS[] = {
+    {"wall_clock_s", wall_clock_of},
+    {"gpu_energy_joules", query_trace_gpu_joules},
+    {"cpu_energy_joules", query_trace_cpu_joules},
+    {"gpu_power_watts", query_trace_gpu_watts},
+    {"cpu_power_watts", query_trace_cpu_watts},
+    {"input_tokens", input_of},
+    {"output_tokens", output_of},
+    {"total_tokens", total_of},
+    {"throughput_tokens_per_sec", throughput_of},
+    {"energy_per_token_joules", per_token_of},
+    {"cost_usd", cost_of},
+    {"turns", turns_of},
+    {"tool_calls", tools_of},
+    {"mbu_avg_pct", mbu_of},
+};
+
+enum { STATISTIC_COUNT = sizeof STATISTICS / sizeof *STATISTICS };
+
+/* Some traces, by pointer: all of them, or those that are no outliers. */
+struct selection {
+    const struct query_trace **items;
+    size_t count;
+};
+
+/* The known ones; UNKNOWN without any. */
+static double sum_of(const struct selection *some, figure *of)
+{
+    double sum = UNKNOWN;
+    for (size_t i = 0; i < some->count; i++)
+        add_known(&sum, of(some->items[i]));
+    return sum;
+}
+
+/* UNKNOWN where one of them is: a part of the tokens is no total. */
+static double total_of_all(const struct selection *some, figure *of)
+{
+    double sum = some->count ? 0 : UNKNOWN;
+    for (size_t i = 0; i < some->count; i++)
+        sum += of(some->items[i]);
+    return sum;
+}
+
+static double mean_of(const struct selection *some, figure *of)
+{
+    struct online stats = {0};
+    for (size_t i = 0; i < some->count; i++)
+        online_add(&stats, of(some->items[i]));
+    return online_mean(&stats);
+}
+
+/* ---- summary.json ---- */
+
+struct tally {
+    int64_t completed, resolved, unresolved;
+    double accuracy;
+};
+
+static struct tally tally_of(const struct selection *some)
+{
+    struct tally tally = {0};
+    for (size_t i = 0; i < some->count; i++) {
+        tally.completed += some->items[i]->completed == 1;
+        tally.resolved += some->items[i]->is_resolved == 1;
+        tally.unresolved += some->items[i]->is_resolved == 0;
+    }
+    tally.accuracy = ratio((double)tally.resolved, (double)(tally.resolved + tally.unresolved));
+    return tally;
+}
+
+static void put_totals(struct json *json, const struct selection *all)
+{
+    struct tally tally = tally_of(all);
+    json_object(json, "totals");
+    json_integer(json, "queries", (int64_t)all->count);
+    json_integer(json, "completed", tally.completed);
+    json_integer(json, "resolved", tally.resolved);
+    json_integer(json, "unresolved", tally.unresolved);
+    json_number(json, "turns", total_of_all(all, turns_of));
+    json_number(json, "tool_calls", total_of_all(all, tools_of));
+    json_number(json, "input_tokens", total_of_all(all, input_of));
+    json_number(json, "output_tokens", total_of_all(all, output_of));
+    json_number(json, "total_tokens", total_of_all(all, total_of));
+    json_number(json, "wall_clock_s", sum_of(all, wall_clock_of));
+    json_number(json, "gpu_energy_joules", sum_of(all, query_trace_gpu_joules));
+    json_number(json, "cpu_energy_joules", sum_of(all, query_trace_cpu_joules));
+    json_number(json, "cost_usd", sum_of(all, cost_of));
+    json_number(json, "accuracy", tally.accuracy);
+    json_object_end(json);
+}
+
+/* The exporter's own meaning of ipj and ipw, which are not ours: docs/metrics.md. */
+static void put_efficiency(struct json *json, const struct selection *some)
+{
+    double accuracy = tally_of(some).accuracy, joules = sum_of(some, query_trace_gpu_joules),
+           watts = mean_of(some, query_trace_gpu_watts);
+    json_number(json, "accuracy", accuracy);
+    json_number(json, "total_gpu_energy_joules", joules);
+    json_number(json, "total_cpu_energy_joules", sum_of(some, query_trace_cpu_joules));
+    json_number(json, "avg_gpu_power_watts", watts);
+    json_number(json, "avg_cpu_power_watts", mean_of(some, query_trace_cpu_watts));
+    json_number(json, "ipj", ratio(accuracy, joules));
+    json_number(json, "ipw", ratio(accuracy, watts));
+}
+
+static void put_averages(struct json *json, const struct selection *all)
+{
+    json_object(json, "averages");
+    json_number(json, "turns_per_query", mean_of(all, turns_of));
+    json_number(json, "wall_clock_per_query_s", mean_of(all, wall_clock_of));
+    json_number(json, "gpu_energy_per_query_joules", mean_of(all, query_trace_gpu_joules));
+    json_object_end(json);
+}
+
+/* The deviation of one value is 0 there. */
+static void put_statistic(struct json *json, const struct statistic *row,
+                          const struct selection *some, double *values)
+{
+    struct online stats = {0};
+    for (size_t i = 0; i < some->count; i++) {
+        values[i] = row->of(some->items[i]);
+        online_add(&stats, values[i]);
+    }
+    json_object(json, row->key);
+    json_number(json, "avg", online_mean(&stats));
+    json_number(json, "median", quantile(values, some->count, 0.5));
+    json_number(json, "min", online_min(&stats));
+    json_number(json, "max", online_max(&stats));
+    json_number(json, "std", stats.count == 1 ? 0 : online_stddev(&stats));
+    json_object_end(json);
+}
+
+static void put_statistics(struct json *json, const struct selection *some)
+{
+    double *values = calloc(some->count + 1, sizeof *values);
+    for (size_t i = 0; values && i < STATISTIC_COUNT; i++)
+        put_statistic(json, &STATISTICS[i], some, values);
+    json->out->failed = json->out->failed || !values;
+    free(values);
+}
+
+static int by_wall_clock(const void *a, const void *b)
+{
+    double x = (*(const struct query_trace *const *)a)->total_wall_clock_s,
+           y = (*(const struct query_trace *const *)b)->total_wall_clock_s;
+    return (x > y) - (x < y);
+}
+
+/* A twentieth from each end by wall clock, at least one query; nothing is left of fewer than four. */
+static size_t drop_outliers(struct selection *some)
+{
+    size_t before = some->count, drop = before / 20 > 1 ? before / 20 : 1;
+    if (before < 4)
+        return 0;
+    qsort(some->items, some->count, sizeof *some->items, by_wall_clock);
+    memmove(some->items, some->items + drop, (before - 2 * drop) * sizeof *some->items);
+    some->count = before - 2 * drop;
+    return before;
+}
+
+static void put_outliers(struct json *json, size_t before, size_t after)
+{
+    json_string(json, "_description",
+                "without the slowest and the fastest 5 % of the queries by wall-clock time");
+    json_object(json, "_outliers_removed");
+    json_integer(json, "top_pct", 5);
+    json_integer(json, "bottom_pct", 5);
+    json_integer(json, "queries_before", (int64_t)before);
+    json_integer(json, "queries_after", (int64_t)after);
+    json_object_end(json);
+}
+
+static void put_normalized(struct json *json, struct selection *some)
+{
+    size_t before = drop_outliers(some);
+    if (!before) {
+        json_null(json, "normalized_statistics");
+        json_null(json, "normalized_efficiency");
+        return;
+    }
+    json_object(json, "normalized_statistics");
+    put_statistics(json, some);
+    put_outliers(json, before, some->count);
+    json_object_end(json);
+    json_object(json, "normalized_efficiency");
+    put_efficiency(json, some);
+    put_outliers(json, before, some->count);
+    json_object_end(json);
+}
+
+void traces_summary_to_json(const struct traces *traces, struct json *json)
+{
+    struct selection all = {calloc(traces->count + 1, sizeof *all.items), traces->count};
+    if (!all.items) {
+        json->out->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < traces->count; i++)
+        all.items[i] = &traces->items[i];
+    json_raw(json, "config", traces->config ? traces->config : "{}");
+    put_totals(json, &all);
+    json_object(json, "efficiency");
+    put_efficiency(json, &all);
+    json_object_end(json);
+    put_averages(json, &all);
+    json_object(json, "statistics");
+    put_statistics(json, &all);
+    json_object_end(json);
+    put_normalized(json, &all);
+    free((void *)all.items);
+}
+
+/* ---- hf_dataset/ ---- */
+
+static const struct {
+    const char *name;
+    enum arrow_type type;
+} COLUMNS[] = {
+    {"query_id", ARROW_TEXT},
+    {"workload_type", ARROW_TEXT},
+    {"query_text", ARROW_TEXT},
+    {"response_text", ARROW_TEXT},
+    {"num_turns", ARROW_INT64},
+    {"total_input_tokens", ARROW_INT64},
+    {"total_output_tokens", ARROW_INT64},
+    {"total_tool_calls", ARROW_INT64},
+    {"total_wall_clock_s", ARROW_DOUBLE},
+    {"total_gpu_energy_joules", ARROW_DOUBLE},
+    {"total_cpu_energy_joules", ARROW_DOUBLE},
+    {"judge_gpu_energy_joules", ARROW_DOUBLE},
+    {"judge_cpu_energy_joules", ARROW_DOUBLE},
+    {"judge_wall_clock_s", ARROW_DOUBLE},
+    {"total_task_gpu_energy_joules", ARROW_DOUBLE},
+    {"total_task_cpu_energy_joules", ARROW_DOUBLE},
+    {"total_tokens", ARROW_INT64},
+    {"total_cost_usd", ARROW_DOUBLE},
+    {"avg_gpu_power_watts", ARROW_DOUBLE},
+    {"avg_cpu_power_watts", ARROW_DOUBLE},
+    {"throughput_tokens_per_sec", ARROW_DOUBLE},
+    {"energy_per_token_joules", ARROW_DOUBLE},
+    {"query_mbu_avg_pct", ARROW_DOUBLE},
+    {"query_mbu_max_pct", ARROW_DOUBLE},
+    {"completed", ARROW_BOOL},
+    {"timed_out", ARROW_BOOL},
+    {"is_resolved", ARROW_BOOL},
+    {"unscorable_reason", ARROW_TEXT},
+    {"score_metadata_json", ARROW_TEXT},
+    {"trace_json", ARROW_TEXT},
+};
+
+static struct arrow_field *make_fields(void)
+{
+    struct arrow_field *root = arrow_field_add(NULL, "", ARROW_STRUCT);
+    bool fine = root;
+    for (size_t i = 0; fine && i < sizeof COLUMNS / sizeof *COLUMNS; i++)
+        fine = arrow_field_add(root, COLUMNS[i].name, COLUMNS[i].type);
+    if (fine)
+        return root;
+    arrow_field_free(root);
+    return NULL;
+}
+
+/* The trace itself has most of the columns under the same names; the others are put beside them. */
+static void write_row(const struct query_trace *trace, struct text *line, struct text *row)
+{
+    struct text score = {0};
+    struct json json;
+    query_trace_to_json(trace, line);
+    if (trace->score_metadata.value)
+        score.failed = jv_print(trace->score_metadata.value, &score) != ERR_OK;
+    else
+        text_add(&score, trace->score_metadata.text ? trace->score_metadata.text : "{}");
+    text_clear(row);
+    json_init(&json, row, false);
+    json_object(&json, NULL);
+    json_number(&json, "total_gpu_energy_joules", query_trace_gpu_joules(trace));
+    json_number(&json, "total_cpu_energy_joules", query_trace_cpu_joules(trace));
+    json_number(&json, "avg_gpu_power_watts", query_trace_gpu_watts(trace));
+    json_number(&json, "avg_cpu_power_watts", query_trace_cpu_watts(trace));
+    json_number(&json, "energy_per_token_joules", trace->energy_per_output_token_joules);
+    json_string(&json, "score_metadata_json", text_get(&score));
+    json_string(&json, "trace_json", text_get(line));
+    json_object_end(&json);
+    row->failed = row->failed || score.failed || line->failed;
+    text_release(&score);
+}
+
+static enum err add_row(struct hf_dataset *dataset, const struct query_trace *trace,
+                        struct error *why)
+{
+    struct text line = {0}, row = {0};
+    struct jv *whole = NULL, *more = NULL;
+    write_row(trace, &line, &row);
+    enum err err = row.failed ? err_no_memory(why) : ERR_OK;
+    if (!err)
+        err = jv_parse(line.bytes, line.length, &whole, why);
+    if (!err)
+        err = jv_parse(row.bytes, row.length, &more, why);
+    if (!err && jv_merge(whole, more))
+        err = err_no_memory(why);
+    if (!err)
+        err = hf_dataset_add(dataset, whole, why);
+    jv_free(whole);
+    jv_free(more);
+    text_release(&line);
+    text_release(&row);
+    return err;
+}
+
+enum err traces_save_dataset(const char *directory, const struct traces *traces, struct error *why)
+{
+    struct hf_dataset *dataset = NULL;
+    char path[600];
+    enum err err = hf_dataset_available(why);
+    if (!err && !str_format(path, sizeof path, "%s/" RUN_TRACE_DATASET, directory))
+        err = err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    if (!err)
+        err = run_dir_make(path, why);
+    if (!err)
+        err = hf_dataset_open(path, make_fields(), &dataset, why);
+    for (size_t i = 0; !err && i < traces->count; i++)
+        err = add_row(dataset, &traces->items[i], why);
+    if (!err)
+        err = hf_dataset_finish(dataset, why);
+    hf_dataset_close(dataset);
+    return err;
+}

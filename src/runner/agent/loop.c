@@ -1,0 +1,496 @@
+/* A turn is one request to the model and the calls that it answers with.  Calls of one turn run at the same time, each in
+ * a thread, unless one of them changes something: then in the order in which the model made them. */
+#include "runner/agent/agent.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent_tools/tool.h"
+#include "clients/client.h"
+#include "core/clock.h"
+#include "core/json.h"
+#include "port/thread.h"
+#include "trace/trace.h"
+#include "wire/chat.h"
+
+/* Between attempts: half a second, doubled each time, a minute at most. */
+#define RETRY_FIRST_S 0.5
+#define RETRY_MAX_S   60.0
+#define NAP           (20 * NS_PER_MS)
+
+enum { ID_MAX = 160 };
+
+struct conversation {
+    struct agent *agent;
+    const struct agent_query *query;
+    struct tool_session tools;
+    struct chat_tool *offered; /* what the model may call */
+    size_t offered_count;
+    struct chat chat;
+    struct completion *whole; /* of the query so far */
+    nanos deadline;           /* 0: none */
+    unsigned turn;
+};
+
+/* ---- events ---- */
+
+static enum err note(const struct conversation *c, struct trace_event event, struct error *why)
+{
+    enum err err = trace_event(c->query->recorder, &event);
+    return err ? err_explain(why, err) : ERR_OK;
+}
+
+/* "KEY/t2", and of what is inside it "KEY/t2/lm", "KEY/t2/c1". */
+static void turn_id(const struct conversation *c, char id[static ID_MAX])
+{
+    str_format(id, ID_MAX, "%s/t%u", c->query->key, c->turn);
+}
+
+static enum err note_turn(const struct conversation *c, enum trace_edge edge, struct error *why)
+{
+    char id[ID_MAX];
+    turn_id(c, id);
+    struct trace_event event = trace_event_new(TRACE_TURN, edge, c->query->key, id);
+    event.parent = c->query->key;
+    return note(c, event, why);
+}
+
+static enum err note_agent(const struct conversation *c, enum trace_edge edge, nanos at,
+                           const char *error, struct error *why)
+{
+    struct trace_event event = trace_event_new(TRACE_AGENT, edge, c->query->key, c->query->key);
+    event.name = "agent";
+    event.at = at;
+    event.facts.error = error;
+    return note(c, event, why);
+}
+
+static double known(int64_t count)
+{
+    return count >= 0 ? (double)count : UNKNOWN;
+}
+
+/* reply: NULL at the start. */
+static enum err note_inference(const struct conversation *c, unsigned attempt,
+                               const struct completion *reply, const char *error, struct error *why)
+{
+    char turn[ID_MAX], id[ID_MAX + 32];
+    turn_id(c, turn);
+    str_format(id, sizeof id, "%s/lm%u", turn, attempt);
+    struct trace_event event =
+        trace_event_new(TRACE_INFERENCE, reply ? TRACE_END : TRACE_START, c->query->key, id);
+    event.parent = turn;
+    event.name = c->query->request->model;
+    if (reply) {
+        event.at = reply->done;
+        event.facts.input_tokens = known(reply->prompt_tokens);
+        event.facts.output_tokens = known(reply->output_tokens);
+        event.facts.reasoning_tokens = known(reply->reasoning_tokens);
+        event.facts.cached_tokens = known(reply->cached_tokens);
+        event.facts.first_token = reply->first_token;
+        event.facts.error = error;
+    }
+    return note(c, event, why);
+}
+
+static enum err note_retry(const struct conversation *c, unsigned attempt, const char *reason,
+                           struct error *why)
+{
+    char turn[ID_MAX];
+    turn_id(c, turn);
+    struct trace_event event = trace_event_new(TRACE_RETRY, TRACE_POINT, c->query->key, NULL);
+    event.parent = turn;
+    event.facts.error = reason;
+    (void)attempt;
+    return note(c, event, why);
+}
+
+/* ---- one request to the model ---- */
+
+/* -1 where one of them is unknown. */
+static void add_count(int64_t *sum, int64_t count, bool is_first)
+{
+    *sum = is_first ? count : *sum < 0 || count < 0 ? -1 : *sum + count;
+}
+
+/* The query's figures so far; the answer replaces that of the turn before. */
+static void add_reply(struct conversation *c, const struct completion *reply, bool is_first)
+{
+    struct completion *whole = c->whole;
+    add_count(&whole->prompt_tokens, reply->prompt_tokens, is_first);
+    add_count(&whole->output_tokens, reply->output_tokens, is_first);
+    add_count(&whole->reasoning_tokens, reply->reasoning_tokens, is_first);
+    add_count(&whole->cached_tokens, reply->cached_tokens, is_first);
+    /* Its phases are those of its inferences: what is between the first token and the last is more than decoding. */
+    if (!whole->first_token)
+        whole->first_token = whole->last_token = reply->first_token;
+    whole->status = reply->status;
+    str_copy(whole->finish_reason, sizeof whole->finish_reason, reply->finish_reason);
+    if (reply->count_problem[0])
+        str_copy(whole->count_problem, sizeof whole->count_problem, reply->count_problem);
+}
+
+static bool tools_in_text(const struct conversation *c, enum tool_text *form)
+{
+    const struct agent *agent = c->agent;
+    *form = agent->options->protocol == AGENT_HERMES ? TOOL_TEXT_HERMES : TOOL_TEXT_REACT;
+    return c->offered_count > 0 &&
+           (agent->options->protocol == AGENT_HERMES || agent->options->protocol == AGENT_REACT ||
+            (agent->options->protocol == AGENT_AUTO && atomic_load(&agent->in_text)));
+}
+
+static enum err send_text(struct conversation *c, enum tool_text form,
+                          struct client_request *request, struct completion *reply,
+                          struct error *why)
+{
+    struct chat rendered = {0};
+    struct params params = {0};
+    enum err err = tool_text_render(form, &c->chat, c->offered, c->offered_count, &rendered);
+    if (!err && request->params)
+        err = params_copy(&params, request->params);
+    if (!err && !params_get(&params, "stop"))
+        err = params_set(&params, "stop", tool_text_stop(form));
+    if (err) {
+        err_explain(why, err);
+    } else {
+        request->chat = &rendered;
+        request->params = &params;
+        request->tools = NULL;
+        request->tool_count = 0;
+        err = c->query->client->driver->ask(c->query->client, request, reply, why);
+    }
+    params_release(&params);
+    chat_release(&rendered);
+    return err;
+}
+
+/* One request as it is; ERR_TIMEOUT when the query's time is up. */
+static enum err send_once(struct conversation *c, struct completion *reply, struct error *why)
+{
+    struct client_request request = *c->query->request;
+    enum tool_text form;
+    nanos left = c->deadline - clock_now();
+    request.chat = &c->chat;
+    request.tools = c->offered;
+    request.tool_count = c->offered_count;
+    if (c->deadline && left <= 0)
+        return err_set(why, ERR_TIMEOUT, "the query took longer than %.3g s",
+                       seconds(c->agent->options->query_timeout));
+    if (c->deadline && (!request.timeout || left < request.timeout))
+        request.timeout = left;
+    if (tools_in_text(c, &form))
+        return send_text(c, form, &request, reply, why);
+    return c->query->client->driver->ask(c->query->client, &request, reply, why);
+}
+
+static bool is_canceled(const struct conversation *c)
+{
+    const atomic_bool *cancel = c->query->request->cancel;
+    return cancel && atomic_load(cancel);
+}
+
+/* Before the next attempt; false when there is none. */
+static bool pause_before_retry(const struct conversation *c, unsigned attempt,
+                               const struct completion *reply)
+{
+    double s =
+        is_known(reply->retry_after_s) ? reply->retry_after_s : RETRY_FIRST_S * exp2(attempt - 1);
+    nanos until = clock_now() + from_seconds(fmin(fmax(s, 0), RETRY_MAX_S));
+    if (c->deadline && until >= c->deadline)
+        return false;
+    while (clock_now() < until && !is_canceled(c))
+        thread_sleep(NAP);
+    return !is_canceled(c);
+}
+
+/* What is found out by asking: the service, or the model, takes no tools. */
+static bool turn_to_text(struct conversation *c, const struct completion *reply)
+{
+    if (!reply->rejects_tools || c->agent->options->protocol != AGENT_AUTO)
+        return false;
+    atomic_store(&c->agent->in_text, true);
+    return true;
+}
+
+/* With attempts again after errors that may pass. */
+static enum err ask_model(struct conversation *c, struct completion *reply, struct error *why)
+{
+    enum err err;
+    for (unsigned attempt = 1;; attempt++) {
+        struct error reason = {0};
+        completion_init(reply);
+        err = note_inference(c, attempt, NULL, NULL, why);
+        if (err)
+            return err;
+        err = send_once(c, reply, &reason);
+        if (!reply->done)
+            reply->done = clock_now();
+        enum err lost = note_inference(c, attempt, reply, err ? reason.text : NULL, why);
+        if (lost)
+            return lost;
+        if (!err)
+            return ERR_OK;
+        err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
+        bool again = turn_to_text(c, reply);
+        if (!again)
+            again = reply->retryable && attempt <= c->agent->options->retries &&
+                    pause_before_retry(c, attempt, reply);
+        if (!again)
+            return err;
+        struct error ignored;
+        if (note_retry(c, attempt, reason.text, &ignored))
+            return err_no_memory(why);
+        completion_release(reply);
+    }
+}
+
+/* ---- tools ---- */
+
+struct running_call {
+    const struct conversation *c;
+    const struct tool_call *call;
+    unsigned number;
+    struct tool_result result;
+    enum err err;
+    struct error why;
+};
+
+static void describe_result(const struct tool_result *result, struct text *out)
+{
+    struct json json;
+    json_init(&json, out, false);
+    json_object(&json, NULL);
+    json_integer(&json, "result_bytes", (int64_t)result->output.length);
+    json_bool(&json, "is_error", result->is_error);
+    json_bool(&json, "timed_out", result->timed_out);
+    json_bool(&json, "is_truncated", result->is_truncated);
+    json_object_end(&json);
+}
+
+static struct trace_event call_event(const struct running_call *running, enum trace_edge edge,
+                                     const char *id, const char *turn)
+{
+    struct trace_event event = trace_event_new(TRACE_TOOL, edge, running->c->query->key, id);
+    event.parent = turn;
+    event.name = running->call->name;
+    return event;
+}
+
+static void *run_call(void *context)
+{
+    struct running_call *running = context;
+    const struct conversation *c = running->c;
+    char turn[ID_MAX], id[ID_MAX + 32];
+    struct text described = {0};
+    turn_id(c, turn);
+    str_format(id, sizeof id, "%s/c%u", turn, running->number);
+    running->err = note(c, call_event(running, TRACE_START, id, turn), &running->why);
+    if (running->err)
+        return NULL;
+    running->err =
+        tool_session_call(&c->tools, running->call->name, text_get(&running->call->arguments),
+                          c->query->request->cancel, &running->result, &running->why);
+    struct trace_event end = call_event(running, TRACE_END, id, turn);
+    describe_result(&running->result, &described);
+    end.facts.cpu_s = running->result.cpu_s;
+    end.facts.metadata = text_get(&described);
+    if (running->err)
+        end.facts.error = running->why.text;
+    else if (running->result.is_error)
+        end.facts.error = text_get(&running->result.output);
+    struct error why = {0};
+    enum err lost = note(c, end, &why);
+    text_release(&described);
+    if (lost && !running->err) {
+        running->err = lost;
+        running->why = why;
+    }
+    return NULL;
+}
+
+static bool has_effects(const struct conversation *c, const struct tool_calls *calls)
+{
+    for (size_t i = 0; i < calls->count; i++)
+        for (size_t t = 0; t < c->tools.set->count; t++)
+            if (c->tools.set->tools[t].spec.has_effects &&
+                !strcmp(c->tools.set->tools[t].spec.name, calls->items[i].name))
+                return true;
+    return false;
+}
+
+/* Each in a thread of its own; one that cannot be started is run here. */
+static void run_together(struct running_call *running, size_t count)
+{
+    pthread_t *threads = calloc(count, sizeof *threads);
+    bool *started = calloc(count, sizeof *started);
+    for (size_t i = 1; i < count; i++)
+        if (threads && started && !thread_start(&threads[i], run_call, &running[i]))
+            started[i] = true;
+    run_call(&running[0]);
+    for (size_t i = 1; i < count; i++)
+        if (started && started[i])
+            pthread_join(threads[i], NULL);
+        else
+            run_call(&running[i]);
+    free(threads);
+    free(started);
+}
+
+/* The calls of a turn; their results become messages, in the order of the calls. */
+static enum err run_calls(struct conversation *c, const struct tool_calls *calls, struct error *why)
+{
+    struct running_call *running = calloc(calls->count, sizeof *running);
+    enum err err = running ? ERR_OK : err_no_memory(why);
+    if (err)
+        return err;
+    for (size_t i = 0; i < calls->count; i++)
+        running[i] = (struct running_call){.c = c, .call = &calls->items[i], .number = (unsigned)i};
+    if (has_effects(c, calls))
+        for (size_t i = 0; i < calls->count && !is_canceled(c); i++)
+            run_call(&running[i]);
+    else
+        run_together(running, calls->count);
+    for (size_t i = 0; i < calls->count; i++) {
+        if (!err && running[i].err)
+            err = err_set(why, running[i].err, "%s: %s", calls->items[i].name, running[i].why.text);
+        if (!err)
+            err = err_explain(why, chat_add_result(&c->chat, &calls->items[i],
+                                                   text_get(&running[i].result.output)));
+        tool_result_release(&running[i].result);
+    }
+    free(running);
+    return !err && is_canceled(c) ? err_set(why, ERR_INTERRUPTED, "canceled") : err;
+}
+
+/* ---- turns ---- */
+
+/* Calls that the model wrote as text, because it was asked to, or because the service did not recognize them. */
+static enum err read_text_calls(const struct conversation *c, struct completion *reply,
+                                struct error *why)
+{
+    enum tool_text form;
+    struct text answer = {0};
+    bool expected = tools_in_text(c, &form);
+    if (reply->calls.count ||
+        (!expected && (!c->offered_count || !strstr(text_get(&reply->content), "<tool_call>"))))
+        return ERR_OK;
+    enum err err = tool_text_parse(text_get(&reply->content), c->offered, c->offered_count, &answer,
+                                   &reply->calls);
+    if (!err)
+        err = tool_calls_identify(&reply->calls, (uint64_t)reply->sent);
+    if (err || answer.failed) {
+        text_release(&answer);
+        return err_no_memory(why);
+    }
+    text_release(&reply->content);
+    reply->content = answer;
+    return ERR_OK;
+}
+
+/* The answer of the query: that of the last turn. */
+static void take_answer(struct conversation *c, struct completion *reply)
+{
+    text_release(&c->whole->content);
+    text_release(&c->whole->reasoning);
+    c->whole->content = reply->content;
+    c->whole->reasoning = reply->reasoning;
+    reply->content = reply->reasoning = (struct text){0};
+}
+
+/* *ended: the model has answered, or has no turns left. */
+static enum err take_turn(struct conversation *c, bool *ended, struct error *why)
+{
+    struct completion reply;
+    enum err err = ask_model(c, &reply, why);
+    add_reply(c, &reply, c->turn == 0);
+    if (!err)
+        err = read_text_calls(c, &reply, why);
+    bool is_last = c->turn + 1 >= c->agent->options->max_turns;
+    *ended = err || reply.calls.count == 0 || is_last;
+    if (!err && reply.calls.count && is_last)
+        str_copy(c->whole->finish_reason, sizeof c->whole->finish_reason, "max_turns");
+    if (!err && !*ended) {
+        err = err_explain(why, chat_add_reply(&c->chat, text_get(&reply.content), &reply.calls));
+        if (!err)
+            err = run_calls(c, &reply.calls, why);
+    }
+    if (!err && *ended)
+        take_answer(c, &reply);
+    completion_release(&reply);
+    return err;
+}
+
+static enum err take_turns(struct conversation *c, struct error *why)
+{
+    enum err err = ERR_OK;
+    bool ended = false;
+    for (; !err && !ended; c->turn++) {
+        struct error ignored;
+        err = note_turn(c, TRACE_START, why);
+        if (!err)
+            err = take_turn(c, &ended, why);
+        if (note_turn(c, TRACE_END, &ignored) && !err)
+            err = err_no_memory(why);
+    }
+    return err;
+}
+
+/* ---- a query ---- */
+
+static enum err begin(struct conversation *c, const char *workspace, struct error *why)
+{
+    const struct client_request *request = c->query->request;
+    const struct toolset *set = &c->agent->tools;
+    enum err err = tool_session_open(set, workspace, &c->tools, why);
+    if (err)
+        return err;
+    c->offered = calloc(set->count + 1, sizeof *c->offered);
+    if (!c->offered)
+        return err_no_memory(why);
+    for (size_t i = 0; i < set->count; i++) {
+        const struct tool_spec *spec = &set->tools[i].spec;
+        c->offered[i] = (struct chat_tool){spec->name, spec->description, spec->parameters};
+    }
+    c->offered_count = set->count;
+    if (request->system)
+        err = chat_add(&c->chat, CHAT_SYSTEM, request->system);
+    if (!err)
+        err = chat_add(&c->chat, CHAT_USER, request->prompt);
+    return err ? err_explain(why, err) : ERR_OK;
+}
+
+/* What the service says of itself spares a request that is rejected. */
+static void ask_for_tools(struct agent *agent, const struct agent_query *query)
+{
+    const struct client_driver *driver = query->client->driver;
+    if (agent->options->protocol == AGENT_AUTO && !atomic_load(&agent->in_text) && driver->tools &&
+        driver->tools(query->client, query->request->model) == CLIENT_TOOLS_NO)
+        atomic_store(&agent->in_text, true);
+}
+
+enum err agent_loop(struct agent *agent, const struct agent_query *query, const char *workspace,
+                    struct completion *out, struct error *why)
+{
+    struct conversation c = {
+        .agent = agent, .query = query, .whole = out, .tools.workspace.fd = -1};
+    completion_init(out);
+    ask_for_tools(agent, query);
+    out->sent = clock_now();
+    if (agent->options->query_timeout)
+        c.deadline = out->sent + agent->options->query_timeout;
+    enum err err = note_agent(&c, TRACE_START, out->sent, NULL, why);
+    if (!err)
+        err = begin(&c, workspace, why);
+    if (!err)
+        err = take_turns(&c, why);
+    tool_session_close(&c.tools);
+    out->done = clock_now();
+    struct error ignored;
+    if (note_agent(&c, TRACE_END, out->done, err ? why->text : NULL, &ignored) && !err)
+        err = err_no_memory(why);
+    out->retryable = false;
+    free(c.offered);
+    chat_release(&c.chat);
+    return err;
+}

@@ -1,0 +1,247 @@
+/* A run whose requests come through a proxy.  The proxy's thread announces each request to attribution and hands it over
+ * when it has ended; the recorder, a thread of this module, journals it, so that no stream waits for a disk.  Energies
+ * come back in the main thread, which passes them on to the proxy for its clients. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/share.h"
+#include "core/clock.h"
+#include "core/json.h"
+#include "port/thread.h"
+#include "proxy/proxy.h"
+#include "runner/profile/records.h"
+#include "runner/profile/request.h"
+#include "runner/profile/settle.h"
+#include "runner/profile/state.h"
+
+#define NAP   (100 * NS_PER_MS)
+#define DRAIN (50 * NS_PER_MS)
+
+struct ended {
+    struct proxy_request *request;
+    struct ended *next;
+};
+
+struct proxied {
+    struct profile *profile;
+    struct proxy *proxy;
+    pthread_t recorder;
+    struct text line, question, metadata; /* the recorder's */
+    pthread_mutex_t lock;                 /* guards what follows */
+    pthread_cond_t came;
+    struct ended *oldest, **newest; /* not recorded yet */
+    bool is_open;                   /* the proxy may be told of energies */
+};
+
+/* ---- from the proxy's thread ---- */
+
+static void on_begins(void *context, uint64_t id, nanos at)
+{
+    struct proxied *proxied = context;
+    struct error why = {0};
+    enum err err = request_begin_as(proxied->profile, id, at, &why);
+    if (err)
+        profile_fail(proxied->profile, err, &why);
+}
+
+static void on_ended(void *context, struct proxy_request *request)
+{
+    struct proxied *proxied = context;
+    struct ended *ended = malloc(sizeof *ended);
+    struct error why = {0};
+    if (!ended) {
+        profile_fail(proxied->profile, err_no_memory(&why), &why);
+        proxy_request_free(request);
+        return;
+    }
+    *ended = (struct ended){.request = request};
+    pthread_mutex_lock(&proxied->lock);
+    *proxied->newest = ended;
+    proxied->newest = &ended->next;
+    pthread_cond_signal(&proxied->came);
+    pthread_mutex_unlock(&proxied->lock);
+}
+
+/* ---- the recorder ---- */
+
+static void write_metadata(const struct proxy_request *request, struct text *out)
+{
+    struct json json;
+    text_clear(out);
+    json_init(&json, out, false);
+    json_object(&json, NULL);
+    json_string(&json, "path", request->path);
+    json_string(&json, "model", str_or_null(request->model));
+    json_string(&json, "query", str_or_null(request->query));
+    json_string(&json, "turn", str_or_null(request->turn));
+    json_string(&json, "key", str_or_null(request->key));
+    json_bool(&json, "stream", request->is_stream);
+    json_bool(&json, "canceled", request->canceled);
+    json_object_end(&json);
+}
+
+static enum err record(struct proxied *proxied, struct proxy_request *request, struct error *why)
+{
+    struct profile *profile = proxied->profile;
+    struct query query = {.index = request->id, .repeat = 0};
+    query_key(query.index, 0, query.key);
+    struct pending *pending = pending_new(request->id, query.key, 1);
+    enum err err = pending ? journal_reserve(&profile->journal, profile->energy_space, why)
+                           : err_no_memory(why);
+    if (err) {
+        free(pending);
+        return err;
+    }
+    proxy_request_question(request, &proxied->question);
+    if (!profile->options->proxy->keep_content) {
+        text_clear(&request->reply.content);
+        text_clear(&request->reply.reasoning);
+    }
+    write_metadata(request, &proxied->metadata);
+    char none[] = "", general[] = "general";
+    query.item = (struct item){
+        .id = request->query[0] ? request->query : query.key,
+        .problem = proxied->question.length ? proxied->question.bytes : none,
+        .answer = none,
+        .subject = request->model[0] ? request->model : general,
+        .metadata = proxied->metadata.bytes,
+    };
+    struct answer answer = {.query = &query,
+                            .reply = &request->reply,
+                            .err = request->err,
+                            .why = request->why,
+                            .attempts = 1,
+                            .first_sent = request->reply.sent};
+    pending->last = true;
+    err = request_end(profile, pending, &request->reply, &proxied->line, why);
+    return err ? err : request_record(profile, &answer, &proxied->line, why);
+}
+
+static struct ended *take_ended(struct proxied *proxied, bool wait)
+{
+    pthread_mutex_lock(&proxied->lock);
+    if (!proxied->oldest && wait)
+        thread_wait(&proxied->came, &proxied->lock, NAP);
+    struct ended *list = proxied->oldest;
+    proxied->oldest = NULL;
+    proxied->newest = &proxied->oldest;
+    pthread_mutex_unlock(&proxied->lock);
+    return list;
+}
+
+static void record_ended(struct proxied *proxied, bool wait)
+{
+    struct ended *list = take_ended(proxied, wait);
+    while (list) {
+        struct ended *next = list->next;
+        struct error why = {0};
+        enum err err = record(proxied, list->request, &why);
+        if (err)
+            profile_fail(proxied->profile, err, &why);
+        proxy_request_free(list->request);
+        free(list);
+        list = next;
+    }
+}
+
+static void *recorder_main(void *argument)
+{
+    struct proxied *proxied = argument;
+    struct profile *profile = proxied->profile;
+    thread_name("ipw-record", -1);
+    while (!atomic_load(&profile->stop))
+        record_ended(proxied, true);
+    while (!proxy_drain(proxied->proxy, DRAIN) && !atomic_load(&profile->cancel))
+        record_ended(proxied, false);
+    pthread_mutex_lock(&proxied->lock);
+    proxied->is_open = false;
+    pthread_mutex_unlock(&proxied->lock);
+    proxy_stop(proxied->proxy);
+    record_ended(proxied, false);
+    atomic_fetch_sub(&profile->working, 1);
+    return NULL;
+}
+
+/* ---- energies ---- */
+
+/* For settle_begin, in the place of request_take_share. */
+static void take_share(void *context, const struct share *share)
+{
+    struct profile *profile = context;
+    struct proxied *proxied = profile->proxied;
+    pthread_mutex_lock(&proxied->lock);
+    if (proxied->is_open)
+        proxy_settle(proxied->proxy, share->trace->id, &share->total);
+    pthread_mutex_unlock(&proxied->lock);
+    request_take_share(context, share);
+}
+
+/* ---- starting and ending ---- */
+
+enum err proxied_check(struct profile *profile, struct error *why)
+{
+    struct json json;
+    enum err err =
+        proxy_check(profile->options->proxy, profile->base_url, sizeof profile->base_url, why);
+    if (err)
+        return err;
+    json_init(&json, &profile->client_info, false);
+    json_object(&json, NULL);
+    json_string(&json, "client", profile->options->client);
+    json_string(&json, "base_url", profile->base_url);
+    json_object_end(&json);
+    return profile->client_info.failed ? err_no_memory(why) : ERR_OK;
+}
+
+void proxied_free(struct proxied *proxied)
+{
+    if (!proxied)
+        return;
+    text_release(&proxied->line);
+    text_release(&proxied->question);
+    text_release(&proxied->metadata);
+    pthread_mutex_destroy(&proxied->lock);
+    pthread_cond_destroy(&proxied->came);
+    free(proxied);
+}
+
+enum err proxied_start(struct profile *profile, struct error *why)
+{
+    struct proxied *proxied = calloc(1, sizeof *proxied);
+    if (!proxied)
+        return err_no_memory(why);
+    struct proxy_options options = *profile->options->proxy;
+    proxied->profile = profile;
+    proxied->newest = &proxied->oldest;
+    proxied->is_open = true;
+    pthread_mutex_init(&proxied->lock, NULL);
+    pthread_cond_init(&proxied->came, NULL);
+    options.begins = on_begins;
+    options.ended = on_ended;
+    options.context = proxied;
+    profile->proxied = proxied;
+    profile->take_share = take_share;
+    enum err err = proxy_start(&options, &proxied->proxy, why);
+    if (!err) {
+        atomic_store(&profile->working, 1);
+        err = err_explain(why, thread_start(&proxied->recorder, recorder_main, proxied));
+        if (err)
+            proxy_stop(proxied->proxy);
+    }
+    if (err) {
+        atomic_store(&profile->working, 0);
+        profile->proxied = NULL;
+        proxied_free(proxied);
+        return err;
+    }
+    if (profile->options->listening)
+        profile->options->listening(proxy_port(proxied->proxy), profile->base_url,
+                                    profile->directory);
+    return ERR_OK;
+}
+
+void proxied_join(struct profile *profile)
+{
+    pthread_join(profile->proxied->recorder, NULL);
+}

@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""Time and energy of models as they ship in torchvision and transformers, on an NVIDIA GPU.
+
+    tools/measure-models.py [--out DIR] [--seconds S] [--budget S] [--only TEXT ...] [--kernels]
+
+Writes DIR/shipped.csv for `ipw estimate validate`: models as the libraries build them, with random weights, in
+eager mode and as a CUDA graph.  With --kernels also DIR/kernels.jsonl: what each operator of a row launched, with its
+input shapes and its time on the GPU by PyTorch's profiler.  Reads the card only: changes no clock, limit or mode.
+"""
+import argparse
+import importlib.util
+import json
+import pathlib
+import sys
+
+spec = importlib.util.spec_from_file_location("calibrate", pathlib.Path(__file__).with_name("calibrate-gpu.py"))
+calibrate = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(calibrate)
+say = calibrate.say
+
+COLUMNS = ["family"] + calibrate.VALIDATE + ["kernels", "kernel_time_s"]
+
+# name, family, image size, [(precision, batch)]
+VISION = [
+    ("resnet18", "resnet", 224, [("fp16", 1), ("fp32", 16)]),
+    ("resnet50", "resnet", 224, [("fp16", 1), ("fp16", 32), ("fp32", 8), ("bf16", 64)]),
+    ("resnext50_32x4d", "resnext", 224, [("fp16", 1), ("fp16", 32)]),
+    ("wide_resnet50_2", "resnet", 224, [("fp16", 16)]),
+    ("vgg16", "vgg", 224, [("fp16", 1), ("fp16", 32), ("fp32", 8)]),
+    ("densenet121", "densenet", 224, [("fp16", 1), ("fp16", 32)]),
+    ("mobilenet_v2", "mobilenet", 224, [("fp16", 1), ("fp16", 64)]),
+    ("mobilenet_v3_large", "mobilenet", 224, [("fp16", 8), ("fp32", 32)]),
+    ("efficientnet_b0", "efficientnet", 224, [("fp16", 1), ("fp16", 32)]),
+    ("efficientnet_v2_s", "efficientnet", 384, [("fp16", 16)]),
+    ("shufflenet_v2_x1_0", "shufflenet", 224, [("fp16", 32)]),
+    ("squeezenet1_1", "squeezenet", 224, [("fp16", 32)]),
+    ("mnasnet1_0", "mnasnet", 224, [("fp16", 32)]),
+    ("regnet_y_8gf", "regnet", 224, [("fp16", 1), ("fp16", 32)]),
+    ("regnet_x_3_2gf", "regnet", 224, [("bf16", 16)]),
+    ("googlenet", "inception", 224, [("fp16", 16)]),
+    ("inception_v3", "inception", 299, [("fp16", 16)]),
+    ("convnext_tiny", "convnext", 224, [("fp16", 1), ("fp16", 32), ("fp32", 8)]),
+    ("vit_b_16", "vit", 224, [("fp16", 1), ("fp16", 32), ("fp32", 8)]),
+    ("swin_t", "swin", 224, [("fp16", 1), ("fp16", 32)]),
+    ("maxvit_t", "maxvit", 224, [("fp16", 16)]),
+    ("alexnet", "alexnet", 224, [("fp16", 64)]),
+]
+
+# name, family, [(precision, batch, tokens)]
+ENCODERS = [
+    ("bert-base-uncased", "bert", [("fp16", 1, 128), ("fp16", 32, 128), ("fp32", 8, 128), ("bf16", 8, 512)]),
+    ("distilbert-base-uncased", "bert", [("fp16", 16, 128)]),
+    ("roberta-large", "roberta", [("fp16", 8, 256)]),
+]
+# name, family, [(phase, batch, length)]
+DECODERS = [
+    ("gpt2", "gpt2", [("prefill", 1, 512), ("decode", 1, 512)]),
+    ("llama-3.2-1b", "llama", [("prefill", 1, 512), ("decode", 1, 512), ("decode", 16, 2048)]),
+    ("llama-3.1-8b", "llama", [("prefill", 1, 1024), ("decode", 1, 1024), ("decode", 16, 4096)]),
+    ("qwen2.5-1.5b", "qwen2", [("prefill", 4, 512), ("decode", 8, 1024)]),
+    ("mistral-7b-v0.3", "mistral", [("prefill", 1, 512), ("decode", 4, 2048)]),
+    ("opt-1.3b", "opt", [("prefill", 1, 512), ("decode", 8, 512)]),
+    ("phi-2", "phi", [("prefill", 1, 512), ("decode", 1, 512)]),
+]
+
+
+def configs(transformers):
+    t = transformers
+    llama = dict(vocab_size=128256, hidden_act="silu", rms_norm_eps=1e-5, rope_theta=500000.0,
+                 max_position_embeddings=16384, attention_bias=False)
+    return {
+        "bert-base-uncased": lambda: (t.BertModel, t.BertConfig()),
+        "distilbert-base-uncased": lambda: (t.DistilBertModel, t.DistilBertConfig()),
+        "roberta-large": lambda: (t.RobertaModel, t.RobertaConfig(
+            vocab_size=50265, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096,
+            max_position_embeddings=514, type_vocab_size=1)),
+        "gpt2": lambda: (t.GPT2LMHeadModel, t.GPT2Config()),
+        "llama-3.2-1b": lambda: (t.LlamaForCausalLM, t.LlamaConfig(
+            **llama, hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32,
+            num_key_value_heads=8, tie_word_embeddings=True)),
+        "llama-3.1-8b": lambda: (t.LlamaForCausalLM, t.LlamaConfig(
+            **llama, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
+            num_key_value_heads=8)),
+        "qwen2.5-1.5b": lambda: (t.Qwen2ForCausalLM, t.Qwen2Config(
+            vocab_size=151936, hidden_size=1536, intermediate_size=8960, num_hidden_layers=28, num_attention_heads=12,
+            num_key_value_heads=2, tie_word_embeddings=True, max_position_embeddings=16384)),
+        "mistral-7b-v0.3": lambda: (t.MistralForCausalLM, t.MistralConfig(
+            vocab_size=32768, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
+            num_key_value_heads=8, sliding_window=None, max_position_embeddings=16384)),
+        "opt-1.3b": lambda: (t.OPTForCausalLM, t.OPTConfig(
+            vocab_size=50272, hidden_size=2048, ffn_dim=8192, num_hidden_layers=24, num_attention_heads=32,
+            max_position_embeddings=2048, word_embed_proj_dim=2048)),
+        "phi-2": lambda: (t.PhiForCausalLM, t.PhiConfig(
+            vocab_size=51200, hidden_size=2560, intermediate_size=10240, num_hidden_layers=32, num_attention_heads=32,
+            partial_rotary_factor=0.4, max_position_embeddings=2048)),
+    }
+
+
+class Models:
+    """Models as the libraries build them, on the GPU, one at a time."""
+
+    def __init__(self, bench, table, args):
+        self.bench, self.torch, self.table, self.args = bench, bench.torch, table, args
+        torch = bench.torch
+        self.kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
+        self.out = (args.out / "kernels.jsonl").open("w", encoding="utf-8") if args.kernels else None
+
+    def wanted(self, name):
+        return not self.args.only or any(text in name for text in self.args.only)
+
+    def profile(self, step, what):
+        """What one step launches: (kernels, seconds on the GPU)."""
+        torch = self.torch
+        from torch.profiler import ProfilerActivity, profile
+        for _ in range(3):
+            step()
+        torch.cuda.synchronize()
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True) as run:
+            step()
+            torch.cuda.synchronize()
+        rows, count, total = [], 0, 0.0
+        for event in run.events():
+            kernels = [(k.name, k.duration) for k in event.kernels]
+            if not kernels:
+                continue
+            count += len(kernels)
+            total += sum(us for _, us in kernels) * 1e-6
+            rows.append({"op": event.name, "shapes": event.input_shapes, "kernels": kernels})
+        if self.out:
+            self.out.write(json.dumps({**what, "operators": rows}) + "\n")
+            self.out.flush()
+        return count, total
+
+    def rows(self, what, label, step, seconds):
+        """Both runtimes of one step."""
+        if self.bench.left() < 8:
+            self.bench.skipped.append(label)
+            return
+        count, total = None, None
+        try:
+            count, total = self.profile(step, what)
+        except Exception as problem:
+            say(f"{label}: profile: {type(problem).__name__}: {str(problem).splitlines()[0][:100]}")
+        self.bench.args.seconds = seconds
+        for runtime in ("graph", "eager"):
+            row = {**what, "runtime": runtime, "kernels": count,
+                   "kernel_time_s": None if total is None else f"{total:.9g}", "notes": "random weights"}
+            self.bench.row(self.table, row, f"{label} {runtime}",
+                           lambda: calibrate.capture(self.torch, step) if runtime == "graph" else step, 4)
+
+    def vision(self, name, family, size, cases):
+        import torchvision
+        torch = self.torch
+        options = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
+        model = getattr(torchvision.models, name)(weights=None, **options).eval()
+        for precision, batch in cases:
+            kind = self.kinds[precision]
+            model = model.to(device="cuda", dtype=kind, memory_format=torch.channels_last)
+            image = torch.randn(batch, 3, size, size, dtype=kind, device="cuda").to(
+                memory_format=torch.channels_last)
+            self.rows({"family": family, "model": name, "precision": precision, "batch": batch},
+                      f"{name} {precision} batch {batch}", lambda: model(image), self.args.seconds)
+
+    def build(self, make, precision):
+        torch = self.torch
+        kind, config = make()
+        config._attn_implementation = "sdpa"
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(self.kinds[precision])
+        try:
+            with torch.device("cuda"):
+                return kind(config).eval()
+        finally:
+            torch.set_default_dtype(before)
+
+    def encoder(self, make, name, family, cases):
+        torch = self.torch
+        for precision, batch, tokens in cases:
+            model = self.build(make, precision)
+            ids = torch.randint(5, 30000, (batch, tokens), device="cuda")
+            mask = torch.ones_like(ids)
+            self.rows({"family": family, "model": name, "precision": precision, "batch": batch,
+                       "prompt_tokens": tokens}, f"{name} {precision} batch {batch} x {tokens}",
+                      lambda: model(input_ids=ids, attention_mask=mask), self.args.seconds)
+
+    def decoder(self, transformers, make, name, family, cases):
+        torch = self.torch
+        model = self.build(make, "fp16")
+        for phase, batch, length in cases:
+            prompt, context = (length, 0) if phase == "prefill" else (0, length)
+            new = prompt or 1
+            ids = torch.randint(5, 30000, (batch, new), device="cuda")
+            positions = torch.arange(context, context + new, device="cuda")
+            cache = transformers.StaticCache(config=model.config, max_batch_size=batch, max_cache_len=context + new,
+                                             device="cuda", dtype=torch.float16)
+            options = {"past_key_values": cache, "use_cache": True}
+            if family != "opt":
+                options["position_ids"] = positions[None].expand(batch, new)
+            model(input_ids=ids, **options)
+            # The cache counts what it was given: each step begins where the first one began.
+            lengths = torch.full((len(cache.layers),), context, device="cuda")
+            for index, layer in enumerate(cache.layers):
+                layer.cumulative_length = lengths[index]
+
+            def step():
+                lengths.fill_(context)
+                return model(input_ids=ids, **options)
+            self.rows({"family": family, "model": name, "precision": "fp16", "batch": batch, "phase": phase,
+                       "prompt_tokens": prompt or None, "context": context or None},
+                      f"{name} {phase} {length} batch {batch}", step, self.args.seconds)
+            cache = options = step = None
+
+    def all(self):
+        import transformers
+        transformers.logging.set_verbosity_error()
+        makers = configs(transformers)
+        parts = [(name, lambda n=name, f=family, s=size, c=cases: self.vision(n, f, s, c))
+                 for name, family, size, cases in VISION]
+        parts += [(name, lambda n=name, f=family, c=cases: self.encoder(makers[n], n, f, c))
+                  for name, family, cases in ENCODERS]
+        parts += [(name, lambda n=name, f=family, c=cases: self.decoder(transformers, makers[n], n, f, c))
+                  for name, family, cases in DECODERS]
+        for name, part in parts:
+            if not self.wanted(name):
+                continue
+            try:
+                part()
+            except Exception as problem:
+                say(f"{name}: {type(problem).__name__}: {str(problem).splitlines()[0][:160]}")
+                self.bench.skipped.append(name)
+            self.torch.cuda.empty_cache()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default="measure-models", type=pathlib.Path)
+    parser.add_argument("--seconds", default=1.1, type=float, help="of a window")
+    parser.add_argument("--budget", default=540, type=float, help="seconds for all of it")
+    parser.add_argument("--only", nargs="*", default=[], help="models whose name contains one of these")
+    parser.add_argument("--kernels", action="store_true", help="also write kernels.jsonl")
+    args = parser.parse_args()
+    if args.seconds < 1:
+        parser.error("--seconds below 1 is under ten updates of the card's counter")
+    sys.setswitchinterval(0.0005)
+    args.out.mkdir(parents=True, exist_ok=True)
+    say("starting PyTorch")
+    import torch
+    if not torch.cuda.is_available():
+        sys.exit("measure-models: PyTorch sees no CUDA device")
+    uuid = getattr(torch.cuda.get_device_properties(0), "uuid", None)
+    meter = calibrate.Meter(str(uuid) if uuid else None)
+    bench = calibrate.Bench(torch, meter, args)
+    about = {"hardware": bench.hardware, "torch": torch.__version__, "cuda": torch.version.cuda, **meter.about()}
+    (args.out / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    say(json.dumps(about))
+    table = calibrate.Table(args.out / "shipped.csv", COLUMNS)
+    with torch.inference_mode():
+        Models(bench, table, args).all()
+    say(f"{table.count} rows in {args.out / 'shipped.csv'}")
+    if bench.skipped:
+        say("left out: " + "; ".join(bench.skipped))
+
+
+if __name__ == "__main__":
+    main()
