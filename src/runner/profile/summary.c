@@ -328,11 +328,15 @@ static enum err summarize(struct profile *profile, struct sums *sums, profile_de
         fill_figures(profile, sums, summary);
         err = err_explain(why, describe(profile, summary));
     }
+    if (!err && profile->options->agent)
+        err = agents_summarize(profile, index, summary, why);
     profile->result->has_summary = !err;
     if (!err)
         err = summary_save(profile->directory, summary, why);
     if (!err && !profile->options->no_stores)
         err = fill_stores(profile, index, sums, why);
+    if (!err && !profile->options->no_stores && profile->options->agent)
+        err = agents_save(profile, why);
     journal_index_free(index);
     return err;
 }
