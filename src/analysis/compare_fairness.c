@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
+#include "rundir/sweep.h"
 
 static void warn(struct comparison *out, const char *format, ...) PRINTF_LIKE(2, 3);
 static void warn(struct comparison *out, const char *format, ...)
@@ -242,7 +243,9 @@ static void check_energy_of(const struct run_table *table, const struct energy_s
              "the sensors cover only %.0f %% of the queries' time in %s: its energies lack the "
              "rest",
              100 * state->coverage, whose);
-    if (2 * state->low_confidence > state->completed)
+    if (state->low_confidence && state->completed == 1)
+        warn(out, "%s is shorter than ten updates of a sensor", whose);
+    else if (2 * state->low_confidence > state->completed)
         warn(out, "%zu of %zu %s of %s are shorter than ten updates of a sensor",
              state->low_confidence, state->completed, run_kind_unit(table->kind, true), whose);
     if (strcmp(run_energy_method(table), "estimated") == 0)
@@ -352,7 +355,11 @@ static void check_conditions(const struct pair *pair, struct comparison *out)
 static void check_model(const struct pair *pair, struct comparison *out)
 {
     const struct run_table *a = pair->a, *b = pair->b;
-    if (strcmp(a->model, b->model) != 0)
+    size_t sweep = sweep_of_run(a->directory);
+    /* Commands of one sweep differ by its knobs, which is what is compared. */
+    bool is_knob = a->kind == RUN_KIND_RUN && sweep && sweep_of_run(b->directory) == sweep &&
+                   strncmp(a->directory, b->directory, sweep) == 0;
+    if (strcmp(a->model, b->model) != 0 && !is_knob)
         warn(out, "another %s: '%.100s' against '%.100s' of the baseline",
              a->kind == RUN_KIND_RUN ? "command" : "model", b->model, a->model);
     if (a->kind != b->kind)

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "core/utf8.h"
+#include "rundir/sweep.h"
 
 /* Of these, the model has the least when a name is cut, and a number before the name takes the most. */
 enum { MODEL_LETTERS = 14, NUMBER_LETTERS = 4 };
@@ -17,6 +18,8 @@ struct naming {
     size_t count;
     size_t family; /* letters at the beginning that all models share */
     bool models, hardware, datasets, concurrency; /* differ */
+    bool
+        settings; /* all are of one sweep, which these tell apart: its command differs by them alone */
 };
 
 /* ---- what differs ---- */
@@ -36,6 +39,19 @@ static bool concurrency_differs(const struct naming *naming)
         if (naming->points[i]->concurrency != naming->points[0]->concurrency)
             return true;
     return false;
+}
+
+static bool are_settings(const struct naming *naming)
+{
+    const char *first = naming->points[0]->directory;
+    size_t length = sweep_of_run(first);
+    bool are = length > 0;
+    for (size_t i = 0; are && i < naming->count; i++) {
+        const struct run_point *point = naming->points[i];
+        are = point->setting[0] && sweep_of_run(point->directory) == length &&
+              strncmp(point->directory, first, length) == 0;
+    }
+    return are && differ_in(naming, offsetof(struct run_point, setting));
 }
 
 /* Without its path or organization, unless another model then has the same name. */
@@ -97,6 +113,10 @@ static void name_run(const struct naming *naming, size_t run, size_t letters, ch
 {
     const struct run_point *point = naming->points[run];
     struct text name = {0}, rest = {0};
+    if (naming->settings) {
+        str_copy(to, RUN_NAME_MAX, point->setting);
+        return;
+    }
     if (naming->hardware && point->hardware[0])
         text_addf(&rest, ", %s", point->hardware);
     if (naming->datasets && point->dataset[0])
@@ -146,6 +166,7 @@ enum err run_names_of(const struct run_point *const *points, size_t count, size_
         naming.hardware = differ_in(&naming, offsetof(struct run_point, hardware));
         naming.datasets = differ_in(&naming, offsetof(struct run_point, dataset));
         naming.concurrency = concurrency_differs(&naming);
+        naming.settings = are_settings(&naming);
         naming.family = naming.models ? family_of(&naming) : 0;
         const char *first = model_name(&naming, 0);
         size_t shared = naming.models ? naming.family : strlen(first) + 1;

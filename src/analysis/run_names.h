@@ -1,5 +1,5 @@
 /* Names of runs that stand together, by what differs between them: model, hardware, dataset, concurrency; by their
- * directory where nothing does.  Tables, plots and pages all name runs by these. */
+ * setting where they are of one sweep, by their directory where nothing differs.  Tables, plots and pages all name runs by these. */
 #ifndef IPW_ANALYSIS_RUN_NAMES_H
 #define IPW_ANALYSIS_RUN_NAMES_H
 

@@ -108,33 +108,8 @@ static int judge_repeats(const struct compare_report *report)
     return EXIT_DONE;
 }
 
-/* Sides of a sweep are its settings, which runs do not tell: a clock that was set is in no command. */
-static void name_settings(const char *directory, const struct compare_groups *groups,
-                          struct compare_set *set)
-{
-    static const char PLACE[] = "/points/p";
-    struct sweep sweep;
-    if (!directory || sweep_load(directory, &sweep, NULL))
-        return;
-    for (size_t side = 0, first = 0; side < groups->count; first += groups->runs[side++]) {
-        const char *at = groups->directories[first] + strlen(directory);
-        unsigned long point = strncmp(at, PLACE, sizeof PLACE - 1) == 0
-                                  ? strtoul(at + sizeof PLACE - 1, NULL, 10)
-                                  : 0;
-        struct text name = {0};
-        if (point < 1 || point > sweep.point_count)
-            continue;
-        sweep_setting(&sweep, point - 1, &name);
-        str_copy(side ? set->comparisons[side - 1].side.name : set->baseline.name, RUN_NAME_MAX,
-                 text_get(&name));
-        text_release(&name);
-    }
-    sweep_release(&sweep);
-}
-
-/* sweep: its directory, whose settings are the sides; NULL: runs that were named. */
 static int compare_groups(const struct compare_command *options,
-                          const struct compare_groups *groups, const char *sweep)
+                          const struct compare_groups *groups)
 {
     struct compare_check checks[OPTION_LIST_MAX];
     struct compare_set set;
@@ -144,7 +119,6 @@ static int compare_groups(const struct compare_command *options,
         return code;
     if (compare_set_load(groups, &options->compare, &set, &why))
         return complain(EXIT_FAILED, "%s", why.text);
-    name_settings(sweep, groups, &set);
     struct compare_report report = {.groups = groups,
                                     .set = &set,
                                     .checks = checks,
@@ -184,7 +158,7 @@ static const struct option_row ROWS[] = {
 };
 /* clang-format on */
 
-static int compare_runs(const char **words, size_t count, const char *sweep)
+static int compare_runs(const char **words, size_t count)
 {
     struct compare_groups groups;
     struct error why = {0};
@@ -197,7 +171,7 @@ static int compare_runs(const char **words, size_t count, const char *sweep)
     int code = groups.count < 2
                    ? complain_usage(groups.count ? "missing run to compare with the baseline"
                                                  : "missing run directories")
-                   : compare_groups(&args, &groups, sweep);
+                   : compare_groups(&args, &groups);
     compare_groups_release(&groups);
     return code;
 }
@@ -211,7 +185,7 @@ static int compare_main(const char **words, size_t count)
     for (size_t i = 0; i < count && !sweep; i++)
         sweep = sweep_is(words[i]) ? words[i] : NULL;
     if (!sweep)
-        return compare_runs(words, count, NULL);
+        return compare_runs(words, count);
     if (count > 1)
         return complain(EXIT_USAGE,
                         "a sweep is compared by itself: name the runs of two settings instead, "
@@ -219,7 +193,7 @@ static int compare_main(const char **words, size_t count)
                         sweep);
     if (run_inputs_settings(sweep, &runs, &why))
         return complain(EXIT_FAILED, "%s", why.text);
-    int code = compare_runs((const char **)runs.paths, runs.count, sweep);
+    int code = compare_runs((const char **)runs.paths, runs.count);
     run_inputs_release(&runs);
     return code;
 }

@@ -134,6 +134,12 @@ static enum err write_model(const char *path, const struct freq_model *model, st
 
 static struct fit_command fit_args = {.model = "roofline", .seed = 1};
 
+/* Whether the model is, or contains, the one with published coefficients. */
+static bool has_published(const char *model)
+{
+    return strcmp(model, "fgcs") == 0 || strcmp(model, "ensemble") == 0;
+}
+
 static int fit_main(const char **words, size_t count)
 {
     struct fit_command *o = &fit_args;
@@ -143,6 +149,11 @@ static int fit_main(const char **words, size_t count)
     o->options.seed = o->seed;
     if (is_dash(o->output))
         return complain(EXIT_USAGE, "-o: the model needs a file, stdout has the report");
+    if (o->options.is_published && !has_published(o->model))
+        return complain(EXIT_USAGE,
+                        "--published is for fgcs, and for ensemble, which has it: not "
+                        "for %s",
+                        o->model);
     enum err err = power_options_add(&o->data, words, count, &why);
     if (!err)
         err = power_options_read(&o->data, &data, &why);
@@ -334,6 +345,11 @@ static int validate_main(const char **words, size_t count)
     if (code <= 0)
         code = each_name(o->protocols ? o->protocols : "random,frequency,application,gpu",
                          take_protocol, &v, "--leave-out: nothing");
+    bool is_published = !o->options.model.is_published;
+    for (size_t i = 0; i < v.kind_count; i++)
+        is_published |= has_published(v.kinds[i]->name);
+    if (code <= 0 && !is_published)
+        code = complain(EXIT_USAGE, "--published is for fgcs, which is not validated");
     if (code > 0)
         return code;
     enum err err = power_options_add(&o->data, words, count, &why);

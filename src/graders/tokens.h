@@ -76,6 +76,9 @@ bool sentence_next(struct slice *rest, struct slice *sentence);
 /* The main clause: "42" of "42, because ...", "is 4" of "is 4 when x = 2", "1/3" of "1/3, about 0.33". */
 struct slice sentence_without_reason(struct slice sentence);
 
+/* "So it is 12.", "Yes, so it is 12." */
+bool sentence_concludes(struct slice sentence);
+
 /* Takes the next text in bold, **x**; false when there is no other. */
 bool bold_next(struct slice *rest, struct slice *bold);
 

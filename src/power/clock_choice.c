@@ -15,6 +15,7 @@
 #include "power/freq_calibrate.h"
 #include "stats/distribution.h"
 #include "stats/fit.h"
+#include "stats/online.h"
 #include "stats/quantile.h"
 
 enum { REFITS = 5 };
@@ -268,14 +269,15 @@ static enum err refit(const struct clock_question *q, const struct clock_choice 
     return err;
 }
 
-/* What refits say of the saving at the chosen clock, and which clocks they would have chosen. */
+/* What refits say of the saving at each clock, and which clocks they would have chosen. */
 static enum err judge_by_refits(const struct clock_question *q, struct clock_choice *out,
                                 struct error *why)
 {
     struct freq_sample *samples = calloc(q->curve->count, sizeof *samples);
     struct optimize_point *points = calloc(out->count, sizeof *points);
-    enum err err = samples && points ? ERR_OK : err_no_memory(why);
-    double savings[REFITS] = {0}, mean = 0, spread = 0, regret = 0, most = 0;
+    struct online *savings = calloc(out->count, sizeof *savings);
+    enum err err = samples && points && savings ? ERR_OK : err_no_memory(why);
+    double regret = 0, most = 0;
     size_t picked = 0;
     for (size_t fold = 0; !err && fold < REFITS; fold++) {
         err = refit(q, out, fold, samples, points, why);
@@ -283,8 +285,8 @@ static enum err judge_by_refits(const struct clock_question *q, struct clock_cho
             break;
         const struct optimize_point *baseline = &points[out->count - 1];
         struct optimum at = optimize_pick(&q->goal, baseline, points, out->count);
-        savings[fold] = saving_of(&points[out->optimum.best], baseline);
-        mean += savings[fold] / REFITS;
+        for (size_t i = 0; i < out->count; i++)
+            online_add(&savings[i], saving_of(&points[i], baseline));
         if (at.is_found) {
             double excess =
                 optimize_objective(&q->goal, &out->points[at.best]) / out->optimum.objective - 1;
@@ -293,10 +295,11 @@ static enum err judge_by_refits(const struct clock_question *q, struct clock_cho
             picked++;
         }
     }
-    for (size_t fold = 0; fold < REFITS; fold++)
-        spread += (savings[fold] - mean) * (savings[fold] - mean);
-    if (!err && is_known(spread)) {
-        out->saving_error = REFIT_T * sqrt(spread * (REFITS - 1) / REFITS);
+    for (size_t i = 0; !err && i < out->count; i++)
+        if (savings[i].count == REFITS)
+            out->points[i].saving_error =
+                REFIT_T * sqrt(savings[i].squares * (REFITS - 1) / REFITS);
+    if (!err && is_known(out->points[out->optimum.best].saving_error)) {
         out->error_method = "refits without every fifth clock";
         out->refits = REFITS;
         out->regret_mean = picked ? regret / (double)picked : UNKNOWN;
@@ -304,20 +307,22 @@ static enum err judge_by_refits(const struct clock_question *q, struct clock_cho
     }
     free(samples);
     free(points);
+    free(savings);
     return err;
 }
 
 static void judge_by_intervals(struct clock_choice *out)
 {
-    const struct freq_value *best = &out->points[out->optimum.best].figures[FREQ_ENERGY_J],
-                            *base = &out->baseline.figures[FREQ_ENERGY_J];
-    double error = hypot(best->high / best->value - 1, base->high / base->value - 1);
-    if (is_known(error)) {
-        out->saving_error = (1 - out->saving) * error;
-        out->error_method = "interval of the fit at both ends";
-    } else {
-        out->flags |= CHOICE_NO_INTERVAL;
+    const struct freq_value *base = &out->baseline.figures[FREQ_ENERGY_J];
+    for (size_t i = 0; i < out->count; i++) {
+        const struct freq_value *at = &out->points[i].figures[FREQ_ENERGY_J];
+        out->points[i].saving_error = (1 - saving_of(&out->points[i], &out->baseline)) *
+                                      hypot(at->high / at->value - 1, base->high / base->value - 1);
     }
+    if (is_known(out->points[out->optimum.best].saving_error))
+        out->error_method = "interval of the fit at both ends";
+    else
+        out->flags |= CHOICE_NO_INTERVAL;
 }
 
 /* Relative, of one run, over all points with repeats.  Copies of one measurement have no scatter to tell of. */
@@ -355,9 +360,13 @@ static double judge_by_repeats(const struct optimize_goal *goal, struct clock_ch
     if (!(freedom > 0) || !best->runs || !out->baseline.runs)
         return UNKNOWN;
     double others = out->optimum.usable > 2 ? (double)(out->optimum.usable - 1) : 1;
-    double apart = student_quantile((1 - FREQ_LEVEL) / others, freedom) *
-                   sqrt(1.0 / best->runs + 1.0 / out->baseline.runs);
-    out->saving_error = (1 - out->saving) * apart * energy;
+    double t = student_quantile((1 - FREQ_LEVEL) / others, freedom);
+    for (size_t i = 0; i < out->count; i++)
+        if (out->points[i].runs)
+            out->points[i].saving_error =
+                (1 - saving_of(&out->points[i], &out->baseline)) * t * energy *
+                sqrt(1.0 / out->points[i].runs + 1.0 / out->baseline.runs);
+    double apart = t * sqrt(1.0 / best->runs + 1.0 / out->baseline.runs);
     out->error_method = "repeats, for all settings at once";
     out->flags &= ~(unsigned)CHOICE_NO_INTERVAL;
     /* A slow run uses more energy as well: the two do not cancel. */
@@ -367,9 +376,10 @@ static double judge_by_repeats(const struct optimize_goal *goal, struct clock_ch
 /* Pauses of the logs at both ends, which neither refits nor residuals see. */
 static void widen_by_pauses(const struct freq_curve *curve, struct clock_choice *out)
 {
-    double error = freq_samples_pause_error(curve->samples, curve->count);
-    if (error > 0 && is_known(out->saving_error))
-        out->saving_error = hypot(out->saving_error, (1 - out->saving) * error * sqrt(2));
+    double error = freq_samples_pause_error(curve->samples, curve->count) * sqrt(2);
+    for (size_t i = 0; error > 0 && i < out->count; i++)
+        out->points[i].saving_error = hypot(
+            out->points[i].saving_error, (1 - saving_of(&out->points[i], &out->baseline)) * error);
 }
 
 struct freq_value clock_choice_latency(double *seconds, size_t count, double p)
@@ -589,10 +599,11 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
         out->flags |= repeats_flag(out);
         (void)judge_by_repeats(&q->goal, out);
     }
-    if (!is_known(out->saving_error))
+    if (!is_known(out->points[out->optimum.best].saving_error))
         judge_by_intervals(out);
     else
         widen_by_pauses(q->curve, out); /* the intervals of the fit are wider already */
+    out->saving_error = out->points[out->optimum.best].saving_error;
     doubt(&q->goal, out);
     return err;
 }
@@ -625,8 +636,11 @@ enum err clock_choice_of_settings(struct optimize_point *points, size_t count, s
     settle(goal, out);
     if (void_because)
         refuse(out, CHOICE_NO_OPTIMUM, void_because);
-    if (out->is_recommended && !(out->flags & CHOICE_STAY))
-        doubt_setting(goal, judge_by_repeats(goal, out), out);
+    if (out->is_recommended && !(out->flags & CHOICE_STAY)) {
+        double error = judge_by_repeats(goal, out);
+        out->saving_error = out->points[out->optimum.best].saving_error;
+        doubt_setting(goal, error, out);
+    }
     return ERR_OK;
 }
 
@@ -635,7 +649,7 @@ enum err clock_choice_of_settings(struct optimize_point *points, size_t count, s
 struct clock_effect clock_choice_at(const struct clock_choice *choice,
                                     const struct optimize_goal *goal, double mhz)
 {
-    struct clock_effect effect = {false, UNKNOWN, UNKNOWN, UNKNOWN};
+    struct clock_effect effect = {false, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     for (size_t i = 0; choice->optimum.is_found && i < choice->count; i++) {
         const struct optimize_point *point = &choice->points[i];
         if (!(fabs(point->freq_mhz - mhz) <= SAME_MHZ) ||
@@ -645,6 +659,7 @@ struct clock_effect clock_choice_at(const struct clock_choice *choice,
         effect.is_known = true;
         effect.regret = optimize_objective(goal, point) / choice->optimum.objective - 1;
         effect.saving = saving_of(point, &choice->baseline);
+        effect.saving_error = point->saving_error;
         effect.slowdown =
             point->figures[FREQ_TIME_S].value / choice->baseline.figures[FREQ_TIME_S].value - 1;
         break;
@@ -658,7 +673,7 @@ static bool policy_at(const struct clock_choice *choices, size_t count,
 {
     policy->freq_mhz = mhz;
     policy->applications = 0;
-    policy->regret_mean = policy->regret_most = policy->saving_mean = 0;
+    policy->regret_mean = policy->regret_most = policy->saving_mean = policy->saving_error = 0;
     for (size_t i = 0; i < count; i++) {
         if (!choices[i].is_recommended || strcmp(choices[i].gpu, policy->gpu) != 0)
             continue;
@@ -669,9 +684,11 @@ static bool policy_at(const struct clock_choice *choices, size_t count,
         policy->regret_mean += effect.regret;
         policy->regret_most = fmax(policy->regret_most, effect.regret);
         policy->saving_mean += effect.saving;
+        policy->saving_error = hypot(policy->saving_error, effect.saving_error);
     }
     policy->regret_mean /= (double)policy->applications;
     policy->saving_mean /= (double)policy->applications;
+    policy->saving_error /= (double)policy->applications;
     return true;
 }
 
@@ -684,7 +701,8 @@ static struct clock_policy policy_of(const struct clock_choice *choices, size_t 
                                 .applications = applications,
                                 .regret_mean = UNKNOWN,
                                 .regret_most = UNKNOWN,
-                                .saving_mean = UNKNOWN};
+                                .saving_mean = UNKNOWN,
+                                .saving_error = UNKNOWN};
     (void)str_copy(best.gpu, sizeof best.gpu, first->gpu);
     for (size_t i = 0; i < first->count; i++) {
         struct clock_policy at = best;

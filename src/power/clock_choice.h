@@ -85,7 +85,7 @@ void clock_choice_release(struct clock_choice *choice);
 /* What a choice's points say of a clock. */
 struct clock_effect {
     bool is_known; /* the clock is one of them, within the limits */
-    double regret, saving, slowdown;
+    double regret, saving, saving_error, slowdown;
 };
 struct clock_effect clock_choice_at(const struct clock_choice *choice,
                                     const struct optimize_goal *goal, double mhz);
@@ -96,7 +96,9 @@ struct clock_policy {
     char gpu[40];
     double freq_mhz;     /* UNKNOWN: no clock is within the limits of all */
     size_t applications; /* with a recommendation */
-    double regret_mean, regret_most, saving_mean;
+    double regret_mean, regret_most;
+    double saving_mean,
+        saving_error; /* error: 90 %, the applications' being independent; UNKNOWN */
 };
 /* Of the GPUs with two such applications or more, into out[count]; returns how many. */
 size_t clock_policies_of(const struct clock_choice *choices, size_t count,

@@ -30,14 +30,18 @@ struct optimize_point {
     double queries;                                /* of a run, of which these are */
     unsigned runs;                                 /* measurements; 0: a fit */
     double scatter
-        [FREQ_FIGURES]; /* relative, of one run: / sqrt(runs) is the standard error; UNKNOWN */
+        [FREQ_FIGURES];  /* relative, of one run: / sqrt(runs) is the standard error; UNKNOWN */
+    double saving_error; /* of its energy against the baseline's, a share; UNKNOWN */
     bool is_extrapolated;
     bool is_front; /* set by optimize_front */
 };
 static inline struct optimize_point optimize_point_unknown(void)
 {
-    struct optimize_point point = {
-        .freq_mhz = UNKNOWN, .quality = UNKNOWN, .temperature_c = UNKNOWN, .queries = UNKNOWN};
+    struct optimize_point point = {.freq_mhz = UNKNOWN,
+                                   .quality = UNKNOWN,
+                                   .temperature_c = UNKNOWN,
+                                   .queries = UNKNOWN,
+                                   .saving_error = UNKNOWN};
     for (size_t k = 0; k < OPTIMIZE_LATENCIES; k++)
         point.latency[k] = (struct freq_value){UNKNOWN, UNKNOWN, UNKNOWN};
     for (size_t k = 0; k < FREQ_FIGURES; k++) {

@@ -559,6 +559,39 @@ enum err sweep_load(const char *directory, struct sweep *out, struct error *why)
     return err;
 }
 
+static const char POINTS[] = "/points/p";
+
+/* Of a path such as SWEEP/points/p001_r1/run_x, or what several such have in common. */
+size_t sweep_of_run(const char *run)
+{
+    const char *found = NULL;
+    for (const char *at = run; (at = strstr(at, POINTS)); at++) {
+        const char *number = at + sizeof POINTS - 1;
+        size_t digits = strspn(number, "0123456789");
+        if (digits >= 3 && str_starts(number + digits, "_r"))
+            found = at;
+    }
+    return found ? (size_t)(found - run) : 0;
+}
+
+void sweep_setting_of_run(const char *run, char *to, size_t size)
+{
+    size_t length = sweep_of_run(run);
+    char directory[FILE_PATH_MAX];
+    struct sweep sweep;
+    struct text setting = {0};
+    to[0] = '\0';
+    if (!length || !str_format(directory, sizeof directory, "%.*s", (int)length, run) ||
+        sweep_load(directory, &sweep, NULL))
+        return;
+    unsigned long point = strtoul(run + length + sizeof POINTS - 1, NULL, 10);
+    if (point >= 1 && point <= sweep.point_count)
+        sweep_setting(&sweep, point - 1, &setting);
+    (void)str_copy(to, size, text_get(&setting));
+    text_release(&setting);
+    sweep_release(&sweep);
+}
+
 enum err sweep_reopen(struct sweep *sweep, const char *directory, struct run_writer *writer,
                       struct error *why)
 {

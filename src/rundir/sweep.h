@@ -134,4 +134,9 @@ bool sweep_same_point(const struct sweep *sweep, size_t a, size_t b);
 /* "threads=4, batch=8" */
 void sweep_setting(const struct sweep *sweep, size_t point, struct text *out);
 
+/* Of the directory of an attempt's run: how long that of its sweep is, 0 where it is of none; and its setting, which its
+ * own files do not tell: a clock that was set is in no command.  "" where it is of none. */
+size_t sweep_of_run(const char *run);
+void sweep_setting_of_run(const char *run, char *to, size_t size);
+
 #endif

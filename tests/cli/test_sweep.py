@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -304,6 +305,25 @@ class Control(ControlTest):
         done = ipw(None, "compare", self.directory())
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"baseline: gpu-clock=510\n(.*\n)*? gpu-clock=1005\n")
+        runs = sorted(self.directory().glob("points/*/run_*"))
+        self.assertRegex(ipw(None, "analyze", *runs).stdout, r"(?m)^   gpu-clock=510 .*\n   gpu-clock=1005 ")
+        page = self.root / "page.html"
+        self.assertEqual(ipw(None, "report", *runs, "-o", page).returncode, 0)
+        self.assertIn("gpu-clock=1005", page.read_text())
+
+    def test_a_knob_is_not_another_command(self):
+        machine = self.machine("value throttle 0 0\npower 0 constant 300")
+        self.sweep("--knob", "a=0.1,0.2", "-q", command=["sleep", "{a}"], machine=machine)
+        done = ipw(None, "compare", self.directory())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"baseline: a=0.1\n(.*\n)*? a=0.2\n")
+        self.assertNotIn("another command", done.stdout)
+        self.assertNotIn("1 of 1 runs", done.stdout)
+        runs = sorted(self.directory().glob("points/*/run_*"))
+        copies = [self.root / name for name in "xy"]
+        for run, copy in zip(runs, copies):
+            shutil.copytree(run, copy)
+        self.assertIn("another command", ipw(None, "compare", *copies).stdout)
 
     def test_what_is_refused(self):
         for script, words, code, said in (

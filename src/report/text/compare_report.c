@@ -278,10 +278,11 @@ void compare_text(const struct compare_report *report, bool color, struct text *
     const struct compared_side *baseline = &report->set->baseline;
     char where[WHERE_MAX];
     where_text(where, baseline);
-    text_addf(out, "\n baseline: %s\n   %s\n   '%s'%s%s; %zu %s\n", plain_text(baseline->name).text,
-              plain_text(where).text, plain_text(baseline->model).text,
-              baseline->hardware[0] ? " on " : "", plain_text(baseline->hardware).text,
-              baseline->queries, units_of(report, baseline->queries != 1));
+    text_addf(out, "\n baseline: %s\n   %s\n   '%s'%s%s; %zu %s%s\n",
+              plain_text(baseline->name).text, plain_text(where).text,
+              plain_text(baseline->model).text, baseline->hardware[0] ? " on " : "",
+              plain_text(baseline->hardware).text, baseline->queries,
+              units_of(report, baseline->queries != 1), baseline->runs > 1 ? " each" : "");
     for (size_t i = 0; i < report->set->count; i++)
         put_comparison(&report->set->comparisons[i], is_known(common_to_all(report)), color, out);
     text_add(out, "\n");

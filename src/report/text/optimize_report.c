@@ -204,6 +204,16 @@ static void choice_to_table(const struct clock_choice *choice, struct table *tab
     text_release(&flags);
 }
 
+/* "12.3 ± 0.4 %"; an error that is not known is said to be. */
+static void percent_to_text(double share, double error, struct text *out)
+{
+    text_addf(out, "%.1f", 100 * share);
+    if (is_known(error))
+        text_addf(out, " ± %.1f %%", 100 * error);
+    else
+        text_add(out, " % (± unknown)");
+}
+
 static const char *const POLICY_TITLES[] = {"least mean", "least maximum"};
 
 static void policy_to_text(const struct optimize_report *report, const struct clock_policy *policy,
@@ -217,15 +227,18 @@ static void policy_to_text(const struct optimize_report *report, const struct cl
         text_add(out, "none is within the limits of all\n");
         return;
     }
-    text_addf(out, "%g MHz saves %.1f %% on average, regret %.1f %% (most %.1f %%)\n",
-              policy->freq_mhz, 100 * policy->saving_mean, 100 * policy->regret_mean,
+    text_addf(out, "%g MHz saves ", policy->freq_mhz);
+    percent_to_text(policy->saving_mean, policy->saving_error, out);
+    text_addf(out, " on average, regret %.1f %% (most %.1f %%)\n", 100 * policy->regret_mean,
               100 * policy->regret_most);
     for (size_t i = 0; i < report->count; i++) {
         const struct clock_choice *choice = &report->choices[i];
         struct clock_effect at = clock_choice_at(choice, report->goal, policy->freq_mhz);
-        if (choice->is_recommended && at.is_known && str_equal_nocase(choice->gpu, policy->gpu))
-            text_addf(out, "  %s: saves %.1f %%, %.1f %% slower, regret %.1f %%\n",
-                      choice->application, 100 * at.saving, 100 * at.slowdown, 100 * at.regret);
+        if (!choice->is_recommended || !at.is_known || !str_equal_nocase(choice->gpu, policy->gpu))
+            continue;
+        text_addf(out, "  %s: saves ", choice->application);
+        percent_to_text(at.saving, at.saving_error, out);
+        text_addf(out, ", %.1f %% slower, regret %.1f %%\n", 100 * at.slowdown, 100 * at.regret);
     }
     text_addf(out, "  apply: %s\n", command_of(report, policy->freq_mhz, command));
 }
@@ -376,8 +389,10 @@ static void flag_to_json(void *context, const char *name)
 
 static void certainty_to_json(const struct clock_choice *choice, struct json *json)
 {
+    bool is_noise = choice->flags & CHOICE_NO_REPEATS && !(choice->flags & CHOICE_STAY);
     json_object(json, "savings_pct");
-    json_number(json, "energy", 100 * choice->saving);
+    json_number(json, "energy", is_noise ? UNKNOWN : 100 * choice->saving);
+    json_number(json, "measured", 100 * choice->saving); /* single runs show no saving */
     json_number(json, "plus_minus", 100 * choice->saving_error);
     json_number(json, "level", FREQ_LEVEL);
     json_string(json, "method", choice->error_method);
@@ -435,6 +450,7 @@ static void policy_to_json(const struct optimize_report *report, const struct cl
     json_string(json, "gpu", str_or_null(policy->gpu));
     json_number(json, "freq_mhz", policy->freq_mhz);
     json_number(json, "mean_savings_pct", 100 * policy->saving_mean);
+    json_number(json, "plus_minus", 100 * policy->saving_error);
     json_number(json, "mean_regret_pct", 100 * policy->regret_mean);
     json_number(json, "most_regret_pct", 100 * policy->regret_most);
     json_array(json, "applications");
@@ -446,6 +462,7 @@ static void policy_to_json(const struct optimize_report *report, const struct cl
         json_object(json, NULL);
         json_string(json, "application", choice->application);
         json_number(json, "savings_pct", 100 * at.saving);
+        json_number(json, "plus_minus", 100 * at.saving_error);
         json_number(json, "slowdown_pct", 100 * at.slowdown);
         json_number(json, "regret_pct", 100 * at.regret);
         json_object_end(json);
@@ -524,7 +541,10 @@ void optimize_csv(const struct optimize_report *report, struct text *out)
                                   base->freq_mhz,
                                   base->figures[FREQ_ENERGY_J].value,
                                   base->figures[FREQ_TIME_S].value,
-                                  100 * choice->saving,
+                                  choice->flags & CHOICE_NO_REPEATS &&
+                                          !(choice->flags & CHOICE_STAY)
+                                      ? UNKNOWN
+                                      : 100 * choice->saving,
                                   100 * choice->saving_error,
                                   100 * choice->slowdown,
                                   product_at(best, 1),
