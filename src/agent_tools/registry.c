@@ -30,6 +30,11 @@ struct tool_box {
     void *state;
 };
 
+void tool_result_release(struct tool_result *result)
+{
+    text_release(&result->output);
+}
+
 /* ---- opening ---- */
 
 static const char *name_at(size_t index)

@@ -17,7 +17,8 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
+
+struct jv;
 
 enum {
     TOOL_NAME_MAX = 64
@@ -146,14 +147,7 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
 enum err tool_fail(struct tool_result *out, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* A string argument, or NULL after tool_fail. */
-static inline const char *tool_argument(const struct tool_request *call, const char *key,
-                                        struct tool_result *out)
-{
-    const struct jv *value = jv_get(call->arguments, key);
-    const char *string = jv_text(value);
-    if (!string)
-        tool_fail(out, value ? "argument '%s' must be a string" : "missing argument '%s'", key);
-    return string;
-}
+const char *tool_argument(const struct tool_request *call, const char *key,
+                          struct tool_result *out);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "attribute/span_account.h"
 #include "core/text.h"
-#include "port/json_read.h"
 #include "rundir/record.h"
 #include "rundir/traces.h"
 #include "runner/profile/records.h"
@@ -38,11 +37,8 @@ static struct ended_query *new_ended(const struct profile *profile, struct pendi
 {
     const struct query *query = answer->query;
     struct ended_query *ended = calloc(1, sizeof *ended);
-    if (!ended) {
-        free(pending);
+    if (!ended)
         return NULL;
-    }
-    ended->pending = pending;
     ended->problem = strdup(query->item.problem);
     ended->answer = strdup(text_get(&answer->reply->content));
     ended->started_at = seconds(profile->zero_wall) + seconds(answer->reply->sent - profile->zero);
@@ -62,10 +58,12 @@ static struct ended_query *new_ended(const struct profile *profile, struct pendi
         else
             ended->is_correct = answer->grade.verdict == VERDICT_TRUE;
     }
-    if (ended->problem && ended->answer)
-        return ended;
-    free_ended(ended);
-    return NULL;
+    if (!ended->problem || !ended->answer) {
+        free_ended(ended);
+        return NULL;
+    }
+    ended->pending = pending;
+    return ended;
 }
 
 /* ---- energies ---- */
@@ -145,7 +143,8 @@ enum err agents_end(struct profile *profile, struct pending *pending, const stru
         err = trace_tree_build(&events, reply->sent, reply->done, &tree);
     struct span_account *account = err ? NULL : span_account_new(&tree, ended);
     if (!account) {
-        sharing_forget(profile->sharing, id);
+        if (ended)
+            ended->pending = NULL;
         free_ended(ended);
         return err_no_memory(why);
     }
@@ -168,62 +167,46 @@ void agents_forget(struct profile *profile, const char *key)
 
 /* ---- the summary ---- */
 
-struct update {
-    struct profile *profile;
-    size_t at; /* where the last one was found: records and traces are mostly in one order */
-    struct text line;
-    struct error why;
-};
-
-static struct query_trace *find_trace(struct update *update, const char *key)
+/* Records and traces are mostly in one order: the search goes on where the last one was found. */
+static struct query_trace *find_trace(struct profile *profile, const char *key)
 {
-    struct traces *traces = &update->profile->agent_traces;
+    struct traces *traces = &profile->agent_traces;
     for (size_t i = 0; key && i < traces->count; i++) {
-        size_t at = (update->at + i) % traces->count;
+        size_t at = (profile->agent_trace + i) % traces->count;
         const char *its = traces->items[at].ipw.key;
         if (its && !strcmp(its, key)) {
-            update->at = at + 1;
+            profile->agent_trace = at + 1;
             return &traces->items[at];
         }
     }
     return NULL;
 }
 
-/* What a judge found. */
-static enum err update_trace(void *context, const struct jv *tree)
+enum err agents_load(struct profile *profile, struct error *why)
 {
-    struct update *update = context;
-    struct record record;
-    record_from_json(tree, update->profile->options->model, &record);
-    struct query_trace *trace = find_trace(update, jv_text(jv_get(tree, "key")));
-    if (!trace || record.correct == trace->is_resolved || record.correct < 0)
-        return ERR_OK;
-    trace->is_resolved = record.correct;
-    trace->unscorable_reason = NULL;
-    trace->judge_gpu_energy_joules = record.judge_gpu_joules;
-    trace->judge_cpu_energy_joules = record.judge_cpu_joules;
-    query_trace_compute(trace);
-    text_clear(&update->line);
-    query_trace_to_json(trace, &update->line);
-    return journal_append(&update->profile->traces, &update->line, &update->why);
-}
-
-enum err agents_summarize(struct profile *profile, struct journal_index *index,
-                          struct summary *summary, struct error *why)
-{
-    struct update update = {.profile = profile};
-    uint64_t damaged = 0;
     enum err err = journal_sync(&profile->traces, why);
     if (!err)
         err = traces_load(profile->directory, &profile->agent_traces, why);
-    if (err)
-        return err;
-    err = journal_index_give(index, update_trace, &update, &damaged, why);
-    text_release(&update.line);
-    if (err && update.why.text[0])
-        *why = update.why;
     profile->agent_traces.config = profile->options->agent->settings;
-    summary->traces = &profile->agent_traces;
+    profile->result->summary.traces = &profile->agent_traces;
+    return err;
+}
+
+enum err agents_update(struct profile *profile, const struct record *record)
+{
+    struct text line = {0};
+    struct error why = {0};
+    struct query_trace *trace = find_trace(profile, record->key);
+    if (!trace || record->correct == trace->is_resolved || record->correct < 0)
+        return ERR_OK;
+    trace->is_resolved = record->correct;
+    trace->unscorable_reason = NULL;
+    trace->judge_gpu_energy_joules = record->judge_gpu_joules;
+    trace->judge_cpu_energy_joules = record->judge_cpu_joules;
+    query_trace_compute(trace);
+    query_trace_to_json(trace, &line);
+    enum err err = line.failed ? ERR_NO_MEMORY : journal_append(&profile->traces, &line, &why);
+    text_release(&line);
     return err;
 }
 

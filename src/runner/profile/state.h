@@ -112,6 +112,7 @@ struct profile {
     char failure_reason[200], tokens_note[200], ungraded_reason[200];
     char dataset_hash[24]; /* "" where it has none */
     struct traces agent_traces;
+    size_t agent_trace; /* the next of them that is looked at */
 };
 
 /* The windows that replace the dataset's items; NULL: none do. */
@@ -131,17 +132,18 @@ enum err proxied_start(struct profile *profile, struct error *why) MUST_USE;
 void proxied_join(struct profile *profile);
 void proxied_free(struct proxied *proxied);
 
-/* agents.c: an agent's query has ended, and its record is in the journal; takes `pending` over.  Its energy comes later:
- * agents_take_share is true for a share of one.  agents_forget: the query does not count. */
+/* agents.c: an agent's query has ended, and its record is in the journal; takes `pending` over, unless it fails.  Its
+ * energy comes later: agents_take_share is true for a share of one.  agents_forget: the query does not count. */
 struct answer;
 struct pending;
 enum err agents_end(struct profile *profile, struct pending *pending, const struct answer *answer,
                     struct error *why) MUST_USE;
 bool agents_take_share(struct profile *profile, const struct share *share);
 void agents_forget(struct profile *profile, const char *key);
-/* The traces of all queries into the summary, and into a dataset of their own. */
-enum err agents_summarize(struct profile *profile, struct journal_index *index,
-                          struct summary *summary, struct error *why) MUST_USE;
+/* For the summary: the traces of all queries; what the record of one adds; and a dataset of them. */
+struct record;
+enum err agents_load(struct profile *profile, struct error *why) MUST_USE;
+enum err agents_update(struct profile *profile, const struct record *record) MUST_USE;
 enum err agents_save(struct profile *profile, struct error *why) MUST_USE;
 
 /* The command that measures. */

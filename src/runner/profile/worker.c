@@ -272,6 +272,8 @@ static enum err run_agent_query(struct worker *worker, const struct query *query
         if (!broken)
             broken = journal_append(&profile->spans, &worker->line, why);
         enum err lost = agents_end(profile, pending, &answer, &late);
+        if (lost)
+            request_forget(profile, pending);
         if (lost && !broken)
             broken = err_set(why, lost, "%s", late.text);
     }
