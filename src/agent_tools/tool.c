@@ -1,10 +1,8 @@
-/* What drivers use: results of failed calls, and arguments. */
+/* What drivers use: results of failed calls. */
 #include "agent_tools/tool.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-
-#include "port/json_read.h"
 
 enum err tool_fail(struct tool_result *out, const char *format, ...)
 {
@@ -17,13 +15,4 @@ enum err tool_fail(struct tool_result *out, const char *format, ...)
     text_addf(&out->output, "Error: %s", line);
     out->is_error = true;
     return ERR_OK;
-}
-
-const char *tool_argument(const struct tool_request *call, const char *key, struct tool_result *out)
-{
-    const struct jv *value = jv_get(call->arguments, key);
-    const char *string = jv_text(value);
-    if (!string)
-        tool_fail(out, value ? "argument '%s' must be a string" : "missing argument '%s'", key);
-    return string;
 }
