@@ -4,24 +4,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "core/registry.h"
 #include "port/thread.h"
 #include "rundir/layers_result.h"
-
-const char *unmeasured_kind(const char *name)
-{
-    static const struct {
-        const char *name, *answer;
-    } KINDS[] = {
-        {"agent", "this version does not run agents"},
-    };
-    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
-        if (strstr(name, KINDS[i].name))
-            return KINDS[i].answer;
-    return NULL;
-}
 
 #define ANALYSIS(name) extern const struct analysis_driver analysis_##name;
 #include "analysis/analyses.def"
@@ -41,10 +27,7 @@ static const char *name_at(size_t index)
 
 const struct analysis_driver *analysis_driver_find(const char *name, struct error *why)
 {
-    const char *unmeasured = unmeasured_kind(name);
     long at = registry_find("analysis", name_at, name, ERR_USAGE, why);
-    if (at < 0 && unmeasured)
-        err_set(why, ERR_USAGE, "unknown analysis '%s': %s", name, unmeasured);
     return at < 0 ? NULL : ANALYSIS_DRIVERS[at];
 }
 
@@ -64,6 +47,12 @@ static enum err look(const struct analysis_driver *driver, const struct analysis
         if (!input->sweep)
             return err_set(why, ERR_NO_DATA, "no sweep: `ipw sweep` makes one");
         analysis->sweep = input->sweep;
+        return driver->run(analysis, why);
+    }
+    if (driver->of_traces) {
+        if (!input->traces)
+            return err_set(why, ERR_NO_DATA, "no traces of an agent: `ipw agent` makes them");
+        analysis->traces = input->traces;
         return driver->run(analysis, why);
     }
     if (!table)

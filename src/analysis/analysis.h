@@ -23,13 +23,15 @@ struct layers_results;
 struct analysis_input {
     const struct run_table *table;
     const struct layers_results *layers;
-    const char *sweep; /* its directory */
+    const char *sweep;  /* its directory */
+    const char *traces; /* the directory that has an agent's */
 };
 
 struct analysis {
     const struct run_table *table;       /* NULL for one of layers */
     const struct layers_results *layers; /* NULL for one of a run */
     const char *sweep;                   /* its directory; NULL for any other */
+    const char *traces;                  /* likewise, of an agent's run */
     const struct params *params;         /* checked against the driver's list */
     struct result *result;               /* where summary and data go, in this order */
 };
@@ -43,6 +45,7 @@ struct analysis_driver {
     bool of_failures_too;            /* else a run of which all failed is not given to it */
     bool of_layers;                  /* of measured layers, not of a run */
     bool of_sweep;                   /* of the settings of a sweep */
+    bool of_traces;                  /* of an agent's traces */
     const struct result_phrase
         *finding; /* what it comes to, in a line or two; the last has no path */
 
@@ -66,8 +69,5 @@ enum err analysis_run(const struct analysis_driver *driver, const struct analysi
 void analysis_run_all(const struct analysis_driver *const *drivers, size_t count,
                       const struct analysis_input *input, const struct params *params,
                       struct result *results);
-
-/* What to say of such a name: that no data of the kind exist yet; NULL for any other name. */
-const char *unmeasured_kind(const char *name);
 
 #endif

@@ -139,7 +139,7 @@ static void match_queries(struct match *match, size_t *at)
 {
     const struct run_table *a = match->runs[0].run.table, *b = match->runs[match->a_runs].run.table;
     /* Repetitions of a command have nothing in common that would pair them. */
-    bool keyed = a->kind == RUN_KIND_PROFILE;
+    bool keyed = run_kind_asks(a->kind);
     match->paired = align(match, 0, match->all_runs, at) && keyed;
     match->a_only = a->rows - match->same - match->changed;
     match->b_only = b->rows - match->same - match->changed;
@@ -355,7 +355,7 @@ static void enter(const struct match *match, size_t first, size_t end, size_t i,
 {
     const struct run_table *table = match->runs[first].run.table;
     double question = run_number(table, RUN_INDEX, match->runs[first].rows[i]);
-    bool again = i && to->count && to->question == question && table->kind == RUN_KIND_PROFILE;
+    bool again = i && to->count && to->question == question && run_kind_asks(table->kind);
     double *entry = to->entries + (again ? to->count - 1 : to->count) * CONTRAST_SUMS;
     for (size_t s = 0; s < CONTRAST_SUMS; s++) {
         double sum = 0;

@@ -17,6 +17,7 @@
 #include "report/text/analysis_report.h"
 #include "report/text/conclusion.h"
 #include "rundir/layers_result.h"
+#include "rundir/traces.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_list.h"
 #include "rundir/run_table.h"
@@ -56,7 +57,7 @@ struct analyzing {
 struct subject {
     const char *path;
     struct run_table table;
-    bool has_table, is_file;
+    bool has_table, is_file, has_traces;
     struct layers_results layers; /* borrowed from struct analyzing */
 };
 
@@ -159,6 +160,10 @@ static void show_heading(struct text *out, const struct subject *subject)
 {
     const struct run_table *table = &subject->table;
     const char *hardware = subject->has_table ? run_hardware(table) : "";
+    if (!subject->has_table && !subject->layers.count) {
+        text_addf(out, " %s: traces of an agent\n", plain_text(subject->path).text);
+        return;
+    }
     if (!subject->has_table) {
         text_addf(out, " %s: layers of %zu model%s\n", plain_text(subject->path).text,
                   subject->layers.count, subject->layers.count == 1 ? "" : "s");
@@ -166,7 +171,7 @@ static void show_heading(struct text *out, const struct subject *subject)
     }
     text_addf(out, " %s: %zu %s %s '%s'%s%s", plain_text(table->directory).text, table->rows,
               run_kind_unit(table->kind, table->rows != 1),
-              table->kind == RUN_KIND_PROFILE ? "to" : "of", plain_text(table->model).text,
+              run_kind_asks(table->kind) ? "to" : "of", plain_text(table->model).text,
               hardware[0] ? " on " : "", plain_text(hardware).text);
     if (table->failed)
         text_addf(out, ", %zu failed", table->failed);
@@ -250,6 +255,7 @@ static size_t drivers_for(const struct analyzing *work, const struct subject *su
         if (work->drivers[i]->of_sweep    ? work->by_name && !work->sweep_count
             : work->by_name               ? true
             : work->drivers[i]->of_layers ? subject->layers.count > 0
+            : work->drivers[i]->of_traces ? subject->has_traces
                                           : subject->has_table)
             out[count++] = work->drivers[i];
     return count;
@@ -272,7 +278,8 @@ static enum err analyze_subject(struct analyzing *work, const struct subject *su
     const struct analysis_driver *drivers[ANALYSES_MOST];
     struct result results[ANALYSES_MOST];
     const struct analysis_input input = {.table = subject->has_table ? &subject->table : NULL,
-                                         .layers = &subject->layers};
+                                         .layers = &subject->layers,
+                                         .traces = subject->has_traces ? subject->path : NULL};
     size_t count = drivers_for(work, subject, drivers);
     bool warned = false;
     enum err err = ERR_OK;
@@ -391,7 +398,8 @@ static int load_subject(struct analyzing *work, struct run_wanted wanted, struct
     enum err err = run_table_load_texts(subject->path, work->options->model, wanted,
                                         texts_needed(work), &subject->table, &why);
     subject->has_table = !err;
-    if (err && (err != ERR_NOT_FOUND || !subject->layers.count))
+    subject->has_traces = traces_exist(subject->path);
+    if (err && (err != ERR_NOT_FOUND || !(subject->layers.count || subject->has_traces)))
         code = complain(EXIT_FAILED, "%s", why.text);
     return code;
 }
@@ -499,7 +507,7 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
         size_t answered = work->answered;
         if (load_subject(work, wanted, &subject) != EXIT_DONE)
             code = EXIT_FAILED;
-        if (!subject.has_table && !subject.layers.count)
+        if (!subject.has_table && !subject.layers.count && !subject.has_traces)
             continue;
         err = analyze_subject(work, &subject, json, &why);
         if (!err && work->answered == answered)

@@ -1,310 +1,102 @@
 /* The letter that an answer chooses.
  *
- * Each letter that names an option and is affirmed (letters.h) has evidence, by the words around it:
- *   stated   \boxed{B}; "answer: B", "the correct option is B"; "B is the best answer"; "final: B"; a first or last
- *            line that is only a letter
- *   chosen   "I'd go with B", "so B", "that leaves B", "which is B", "the best next step is B", "B fits best"; and,
- *            where several may be, "B is true"
- *   none     anything else
- * The last of the strongest evidence wins; after "wait" or "hmm" what was stated before is only as strong as what
- * was chosen.  Two under a condition each ("if it is dry, B; if it is wet, C") are undecided.  Without any, in this
- * order: verdicts ("A) Incorrect ... B) Correct"), lines that begin with a letter as options are written (of several,
- * the first when only that is written so: "D. All of them.  A, B and C ..."), the one letter that closes a sentence
- * ("secure the airway (C)."), the last sentence, and letters in
- * brackets or bold or after "option"; these must agree on one letter.  What is noted beside the answer counts only
- * when nothing else does. */
+ * The last letter that is claimed most strongly (claims.c) wins; after "wait" or "hmm" what was stated before is only as
+ * strong as what was chosen.  Undecided are letters that are joined ("A or C", "A, B and D are correct"), put beside
+ * the one that was chosen ("C is just as likely"), each right under a condition ("if it is dry, B; if it is wet, C"),
+ * or several that are said to be true.  An answer that declines, "I can't settle on one", chooses nothing weaker than
+ * what it states.
+ *
+ * When nothing is claimed, in this order: the one option that is repeated after all were gone through, verdicts ("A)
+ * Incorrect ... B) Correct"), lines that begin with a letter as options are written (of several, the first when only
+ * that is written so: "D. All of them.  A, B and C ..."), the one letter that closes a sentence ("secure the airway
+ * (C)."), the last sentence, and letters in brackets or bold or after "option"; these must agree on one letter.
+ * Letters that each head a sentence, or name what is before them ("helicase (B) ...  Ligase (A) ..."), are only gone
+ * through.  What is noted beside the answer counts only when nothing else does. */
 #include "graders/letters.h"
 
 #include <ctype.h>
-
-enum evidence { EVIDENCE_NONE, EVIDENCE_TRUE, EVIDENCE_CHOSEN, EVIDENCE_STATED };
 
 static const struct token *at(const struct mentions *mentions, size_t i)
 {
     return mentions_token(mentions, i);
 }
 
-/* ---- evidence ---- */
-
-/* The words that lead to a letter, read backwards. */
-struct lead {
-    bool linked;  /* passed "is", ":" or the like */
-    bool colon;   /* that link is a mark */
-    bool crossed; /* passed the end of a line */
-    bool would;   /* passed "would" */
-    unsigned far; /* words that are not filler */
-};
-
-static bool is_filler(const struct token *token)
-{
-    static const char FILLER[] =
-        " the would should must will therefore thus clearly probably most likely definitely "
-        "here then simply indeed has have to i we us number final correct right best la el le "
-        "die also just only either both statement be actually with on for toward towards upon ";
-    return mention_is_noun(token) || token_in(token, FILLER);
-}
-
-/* Does the writer choose, and not "many students"? */
-static bool is_writer(const struct mentions *mentions, size_t verb)
-{
-    static const char SKIPPED[] =
-        " would will should must can am are have has had 'd definitely probably therefore to going "
-        "rather confidently also then thus hence so and myself still ";
-    static const char WRITERS[] =
-        " i i'd i'll i'm i've we we'd we'll we've let's us you me my yo ich je ";
-    while (verb && token_in(at(mentions, verb - 1), SKIPPED))
-        verb--;
-    const struct token *before = mentions_before(mentions, verb);
-    return before->kind != TOKEN_WORD || token_in(before, WRITERS);
-}
-
-/* "choose B", "so B", "go with B", "it is B". */
-static bool is_choosing(const struct mentions *mentions, size_t j, const struct lead *lead)
-{
-    static const char VERBS[] =
-        " choose chose choosing pick picked picking select selected selecting say guess vote "
-        "lean leaning settle opt conclude thinking answering go going went stick sticking mark "
-        "meant reckon figure nominate elijo wähle ";
-    static const char CUES[] =
-        " leaves leaving left so thus therefore hence only it's its that's matches corresponds "
-        "matching favors favours suggests indicates supports remaining remains correction revised ";
-    const struct token *token = at(mentions, j);
-    if (lead->far || lead->crossed)
-        return false;
-    if (token_is(token, "so") && token_is(mentions_before(mentions, j), "and") && lead->linked)
-        return false;                  /* "and so is B" */
-    if (token_in(token, " no sorry ")) /* "A... no, B" */
-        return token_is(at(mentions, j + 1), ",") && mentions_sentence_first(mentions, j) == j;
-    return token_in(token, CUES) || token_has(token, "选") || token_has(token, "選") ||
-           (token_in(token, VERBS) && is_writer(mentions, j)) ||
-           (lead->linked && token_in(token, " it that this which "));
-}
-
-/* A noun that names the answer, before its link: "the correct option is", "final decision:", "best:". */
-static bool is_head(const struct mentions *mentions, size_t j, const struct lead *lead)
-{
-    const struct token *token = at(mentions, j);
-    if (!lead->linked || lead->crossed)
-        return false;
-    if (mention_is_noun(token))
-        return !token_is(token, "alternative") ||
-               token_in(mentions_before(mentions, j), " correct right best ");
-    return token_in(token, " selection pick conclusion решение solution decision verdict ") ||
-           (!lead->far && token_is(token, "one")) || /* not "one sharp is" */
-           (token_is(token, "version") && token_is(mentions_before(mentions, j), "short")) ||
-           (lead->colon && !lead->far &&
-            token_in(token, " final best correct right choose select dr tldr short "));
-}
-
-/* "the wrong answer", "not the answer" */
-static bool is_dismissed(const struct mentions *mentions, size_t noun)
-{
-    const struct token *before = mentions_before(mentions, noun);
-    while (noun > 1 && token_in(before, " the a correct right best "))
-        before = at(mentions, --noun - 1);
-    return token_is_negation(before) ||
-           token_in(before, " each every possible incorrect wrong worst weakest ");
-}
-
-/* What one word before the letter says; *done when nothing before it can say more. */
-static enum evidence lead_word(const struct mentions *mentions, size_t j, struct lead *lead,
-                               bool *done)
-{
-    static const char DOUBTS[] =
-        " could might may if whether each every possible options choices seems consider been "
-        "unless between incorrect wrong ";
-    const struct token *token = at(mentions, j);
-    *done = true;
-    if (mentions->at[j].letter || token_is_negation(token) || token_in(token, DOUBTS))
-        return EVIDENCE_NONE;
-    if (token_is_answer(token)) {
-        bool near = lead->far <= (lead->crossed ? 2 : 8) && (lead->linked || !lead->far);
-        return !near || is_dismissed(mentions, j) ? EVIDENCE_NONE
-               : lead->would                      ? EVIDENCE_CHOSEN
-                                                  : EVIDENCE_STATED;
-    }
-    if (is_head(mentions, j, lead))
-        return is_dismissed(mentions, j) ? EVIDENCE_NONE : EVIDENCE_STATED;
-    lead->would = lead->would || token_is(token, "would");
-    bool chosen = is_choosing(mentions, j, lead);
-    *done =
-        chosen && !token_in(mentions_before(mentions, j), " is be must "); /* "is therefore B" */
-    if (token_is_link(token))
-        lead->linked = true;
-    else if (lead->far || !is_filler(token))
-        lead->far += !chosen;
-    if (lead->linked && !lead->crossed && token_in(token, " best most correct right closest ") &&
-        token_in(mentions_before(mentions, j), " the my our next "))
-        chosen = true; /* "the best next step is B" */
-    *done = *done || lead->far > 8 || (lead->far && !lead->linked);
-    return chosen ? EVIDENCE_CHOSEN : EVIDENCE_NONE;
-}
-
-static enum evidence evidence_before(const struct mentions *mentions, size_t i)
-{
-    struct lead lead = {0};
-    enum evidence best = EVIDENCE_NONE;
-    bool done = false;
-    for (size_t back = 1; back <= i && back < MENTIONS_REACH && !done; back++) {
-        size_t j = i - back;
-        const struct token *token = at(mentions, j);
-        if (token_is(token, "\\boxed") || token_is(token, "\\fbox"))
-            return lead.far || lead.linked ? best : EVIDENCE_STATED;
-        if (mentions->at[j].ends)
-            return best;
-        if (token->kind == TOKEN_LINE) {
-            lead.crossed = true;
-        } else if (token->kind == TOKEN_MARK) {
-            lead.linked = lead.linked || token_is_link(token);
-            lead.colon = lead.linked;
-        } else {
-            enum evidence found = lead_word(mentions, j, &lead, &done);
-            best = found > best ? found : best;
-        }
-    }
-    return best;
-}
-
-/* Does a sentence or clause begin with the letter, or does a word before it lead to it? */
-static bool is_subject(const struct mentions *mentions, size_t i)
-{
-    static const char LEADS[] =
-        " option choice answer statement so thus hence that therefore only but and then think "
-        "believe ending response ";
-    while (i && mentions_opens(mentions, i - 1))
-        i--;
-    const struct token *before = mentions_before(mentions, i);
-    return before->kind != TOKEN_WORD || token_in(before, LEADS);
-}
-
-/* "(B) is the best answer"; weaker, "B fits", "B is true". */
-static enum evidence evidence_after(const struct mentions *mentions, size_t i)
-{
-    static const char ADVERBS[] =
-        " the clearly definitely indeed thus therefore a my probably obviously ";
-    static const char OTHER[] = " first second last next other wrong incorrect worst weaker least "
-                                "tempting possible plausible letter to in of for , . : ";
-    size_t j = mentions_skip_closing(mentions, i + 1);
-    if (!is_subject(mentions, i))
-        return EVIDENCE_NONE;
-    j += mentions_mark(mentions, j, ",");
-    if ((mention_is_praise(at(mentions, j)) &&
-         !token_in(at(mentions, j + 1), " just only some ")) ||
-        (token_is(at(mentions, j), "it") && token_is(at(mentions, j + 1), "is")))
-        return EVIDENCE_CHOSEN;
-    size_t verb = j;
-    while (j < verb + 3 && token_in(at(mentions, j), " is are was must be would should "))
-        j++;
-    if (j == verb)
-        return EVIDENCE_NONE;
-    while (j < verb + 6 && token_in(at(mentions, j), ADVERBS))
-        j++;
-    if (token_is(at(mentions, j), "what") && token_in(at(mentions, j + 1), " i i'd we we'd "))
-        return EVIDENCE_CHOSEN; /* "B is what I'd answer", perhaps "but ..., so C" */
-    for (size_t noun = j; noun < j + 4 && !token_in(at(mentions, noun), OTHER); noun++)
-        if (token_is_answer(at(mentions, noun)) || mention_is_noun(at(mentions, noun)))
-            return token_is(at(mentions, noun + 1), "to") && /* "... to another question" */
-                           token_in(at(mentions, noun + 2), " a another ")
-                       ? EVIDENCE_NONE
-                       : EVIDENCE_STATED;
-    if (token_in(at(mentions, j), " best most only better preferable superior appropriate chosen "))
-        return EVIDENCE_STATED;
-    bool noun = token_in(at(mentions, j - 1), " the a ") && /* "the right formula" */
-                at(mentions, j + 1)->kind == TOKEN_WORD && !token_is(at(mentions, j + 1), "one");
-    return !noun && token_in(at(mentions, j),
-                             " correct right true accurate valid consistent supported ")
-               ? EVIDENCE_TRUE
-               : EVIDENCE_NONE;
-}
-
-/* The first or last line of the answer, and nothing but the letter in it; "1." may be before it. */
-static bool is_lone(const struct mentions *mentions, size_t i)
-{
-    size_t first = i, end = i + 1;
-    if (mention_verdict(mentions, i) != SAID_NOTHING)
-        return false;
-    for (; first && at(mentions, first - 1)->kind != TOKEN_LINE; first--)
-        if (i - first > MENTIONS_REACH ||
-            (at(mentions, first - 1)->kind == TOKEN_WORD &&
-             !isdigit((unsigned char)at(mentions, first - 1)->text.start[0])))
-            return false;
-    if (first == 0 && mentions_mark(mentions, end, "!"))
-        return true;
-    for (; end < mentions->count && at(mentions, end)->kind != TOKEN_LINE; end++)
-        if (at(mentions, end)->kind == TOKEN_WORD || end - i > MENTIONS_REACH ||
-            mentions_mark(mentions, end, "?"))
-            return false;
-    return (first <= mentions->first_word || end > mentions->last_word) &&
-           end - first < MENTIONS_REACH;
-}
-
-/* The last sentence, and nothing but the letter in brackets: "The first one matches. (A)" */
-static bool closes_text(const struct mentions *mentions, size_t i)
-{
-    return i > 1 && i == mentions->last_word && mentions->at[i].enclosed &&
-           mentions_sentence_first(mentions, i) + 1 == i && mentions->at[i - 2].ends;
-}
-
-static enum evidence evidence_of(const struct mentions *mentions, size_t i)
-{
-    if (is_lone(mentions, i))
-        return EVIDENCE_STATED;
-    if (closes_text(mentions, i))
-        return EVIDENCE_CHOSEN;
-    enum evidence before = evidence_before(mentions, i), after = EVIDENCE_NONE;
-    bool clause_ends =
-        at(mentions, i + 1)->kind != TOKEN_WORD || token_in(at(mentions, i + 1), " because since ");
-    bool its = token_in(mentions_before(mentions, i), " it's its ");
-    if (mentions->at[i].bare_lower && !((before == EVIDENCE_STATED || its) && clause_ends))
-        return EVIDENCE_NONE;
-    if (before != EVIDENCE_STATED)
-        after = evidence_after(mentions, i);
-    if (before < after)
-        before = after;
-    return before == EVIDENCE_NONE || !mention_is_affirmed(mentions, i) ? EVIDENCE_NONE : before;
-}
-
 /* ---- rivals ---- */
 
-/* The letter that a link joins to this one: "A or B", "A, (B)"; '\0' when there is none. */
-static char rival_after(const struct mentions *mentions, size_t i)
+/* Past the text of an option in brackets: "A (if it is dry)". */
+static size_t skip_remark(const struct mentions *mentions, size_t i)
 {
-    size_t j = mentions_skip_closing(mentions, i + 1);
-    if (!mention_is_link(at(mentions, j)))
-        return '\0';
-    bool or = token_is(at(mentions, j), "or");
-    while (j < i + MENTIONS_REACH &&
-           !(mentions_letter(mentions, j) && !mentions->at[j].bare_lower) && /* E, not Italian e */
-           (mention_is_link(at(mentions, j)) || mention_is_noun(at(mentions, j)) ||
-            mentions_opens(mentions, j)))
-        if (token_is(at(mentions, j++), "both"))
-            return '\0'; /* "(E) Both A and B" */
-    if (j >= mentions->count || !mentions->at[j].letter ||
+    size_t end = i;
+    if (!mentions_mark(mentions, i, "("))
+        return i;
+    while (end < i + 12 && !mentions_mark(mentions, end, ")") && !mentions_letter(mentions, end))
+        end++;
+    return mentions_mark(mentions, end, ")") ? end + 1 : i;
+}
+
+/* The letter that is joined to this one, "A or B", "A, (B)", "A as well as option B"; `count` when there is none.
+ * *firm when more than a comma joins them. */
+static size_t joined_to(const struct mentions *mentions, size_t i, bool *firm)
+{
+    static const char JOINTS[] = " ; + | also well along together plus ";
+    static const char WRAPS[] = " \\text \\boxed \\textbf \\mathrm { ";
+    size_t start = skip_remark(mentions, mentions_skip_closing(mentions, i + 1)), j = start;
+    bool linked = false, either = false, apart = false;
+    *firm = false;
+    for (; j < i + MENTIONS_REACH; j++) {
+        const struct token *token = at(mentions, j);
+        bool joint =
+            mention_is_link(token) || token_in(token, JOINTS) ||
+            (token_is(token, "as") && (token_is(mentions_before(mentions, j), "well") ||
+                                       token_is(at(mentions, j + 1), "well"))) ||
+            (token_is(token, "with") && token_in(mentions_before(mentions, j), " along together "));
+        if ((mentions_letter(mentions, j) && !mentions->at[j].bare_lower) || /* not Italian e */
+            token_is(token, "both")) /* "(E) Both A and B" */
+            break;
+        if (!joint && !(linked && (mention_is_noun(token) || mentions_opens(mentions, j))) &&
+            !token_in(token, WRAPS) &&
+            !(mentions_mark(mentions, j, "(") && mention_is_link(at(mentions, j + 1))) &&
+            !(linked && mentions_skip_closing(mentions, j) > j))
+            return mentions->count;
+        linked = linked || joint;
+        either = either || token_is(token, "or");
+        apart = apart || token_is(token, ";");
+        *firm = *firm || (joint && !token_in(token, " , ; "));
+    }
+    if (!linked || !mentions_letter(mentions, j) ||
         mentions->at[j].letter == mentions->at[i].letter)
-        return '\0';
+        return mentions->count;
     const struct token *next = at(mentions, mentions_skip_closing(mentions, j + 1));
+    bool list = i > 1 && token_is(at(mentions, i - 1), ",") && mentions->at[i - 2].letter;
+    bool plural = next->kind == TOKEN_WORD && (list || slice_end(next->text)[-1] != 's');
     bool ends =
-        next->kind != TOKEN_WORD || mention_is_link(next) || token_is_cjk(next) ||
+        (next->kind != TOKEN_WORD && !(apart && mention_is_link(next))) ||
+        (mention_is_link(next) && !apart) || token_is_cjk(next) ||
         token_in(next,
                  " are were seem look appear fit match work remain have both do hold apply ") ||
-        (or &&token_in(next, " would could might can is "));
-    return (char)(ends ? mentions->at[j].letter : '\0');
+        (either && token_is(next, "is")) || (*firm && plural);
+    *firm = *firm || token_in(next, " are were all both ");
+    return ends ? j : mentions->count;
+}
+
+static char rival_after(const struct mentions *mentions, size_t i)
+{
+    bool firm;
+    size_t rival = joined_to(mentions, i, &firm);
+    return (char)(rival < mentions->count ? mentions->at[rival].letter : '\0');
 }
 
 /* The letter with the one that is joined to it, in the order of the text. */
 static struct letters with_rival(const struct mentions *mentions, size_t i)
 {
+    bool firm = false;
     char letter = mentions->at[i].letter, rival = rival_after(mentions, i);
-    while (i && mentions_opens(mentions, i - 1))
-        i--;
-    if (rival || i < 2 || mentions_mark(mentions, i - 1, ",") ||
-        !mention_is_link(at(mentions, i - 1)))
-        return (struct letters){.first = letter, .second = rival};
-    for (i -= 2; i && mentions_skip_closing(mentions, i) > i;)
-        i--;
-    char earlier = mentions->at[i].letter;
-    return earlier && earlier != letter ? (struct letters){.first = earlier, .second = letter}
-                                        : (struct letters){.first = letter};
+    for (size_t j = i; !rival && j-- && i - j < MENTIONS_REACH;)
+        if (mentions->at[j].letter && !mentions->at[j].bare_lower)
+            return joined_to(mentions, j, &firm) == i && firm
+                       ? (struct letters){.first = mentions->at[j].letter, .second = letter}
+                       : (struct letters){.first = letter};
+    return (struct letters){.first = letter, .second = rival};
 }
 
 static void agree(struct letters *out, char letter)
@@ -321,7 +113,23 @@ static bool reconsiders(const struct mentions *mentions, size_t i)
     if (token_in(at(mentions, i), " revised retract "))
         return true;
     return token_in(at(mentions, i), " wait hmm oops actually correction scratch no sorry edit ") &&
-           (i == 0 || at(mentions, i - 1)->kind == TOKEN_LINE || mentions->at[i - 1].ends);
+           (i == 0 || at(mentions, i - 1)->kind == TOKEN_LINE || mentions->at[i - 1].ends ||
+            (token_in(at(mentions, i - 1), " — – - ") && token_is(at(mentions, i + 1), ",")));
+}
+
+/* Does the writer think again after the choice at `i`, and leave it at that: "Wait, is it?  Let me check."? */
+static bool is_withdrawn(const struct mentions *mentions, size_t i)
+{
+    static const char CONFIRMS[] =
+        " yes correct indeed confirmed confirms right good stands holds so fine ok okay = ";
+    bool withdrawn = false;
+    for (i++; i < mentions->count; i++) {
+        withdrawn =
+            withdrawn || (reconsiders(mentions, i) && token_in(at(mentions, i), " wait hmm "));
+        if (mentions->at[i].letter || token_in(at(mentions, i), CONFIRMS))
+            return false;
+    }
+    return withdrawn;
 }
 
 /* The word that begins the condition of the letter, "if it is dry, B", "in the old edition it is B"; or `count`. */
@@ -329,9 +137,10 @@ static size_t condition_of(const struct mentions *mentions, size_t i)
 {
     for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first;) {
         bool begins = j == first || token_in(at(mentions, j - 1), " , ; and but while whereas ");
-        bool in = token_in(at(mentions, j), " in under for ") &&
-                  token_in(at(mentions, j + 1), " the a an ") &&
-                  !token_in(at(mentions, j + 2), " end final last ");
+        bool in =
+            token_in(at(mentions, j), " in under for with ") &&
+            !token_in(at(mentions, j + 1), " this these that my short sum conclusion fact ") &&
+            !token_in(at(mentions, j + 2), " end final last ");
         if (begins && (in || token_in(at(mentions, j), " if when assuming otherwise ")))
             return j;
     }
@@ -349,39 +158,97 @@ static bool are_alternatives(const struct mentions *mentions, size_t a, size_t b
             token_is(at(mentions, other), "otherwise"));
 }
 
-/* The last letter of the strongest evidence.  Options that are said to be true must agree: several may be. */
-static struct letters find_evident(const struct mentions *mentions, bool asides)
+/* Does the sentence of two letters leave open which is right: "it depends: A ..., B ...", "A if it is dry, otherwise
+ * B", "A in plants and B in animals"? */
+static bool is_left_open(const struct mentions *mentions, size_t a, size_t b)
 {
-    enum evidence best = EVIDENCE_NONE;
+    size_t first = mentions_sentence_first(mentions, b), end = b;
+    while (end < mentions->count && end < b + MENTIONS_REACH &&
+           mentions->at[end].sentence == mentions->at[b].sentence)
+        end++;
+    if (mentions_have(mentions, first, b, " depends depend depending "))
+        return true;
+    if (a < first || a >= b)
+        return false;
+    bool parallel = token_in(at(mentions, a + 1), " in for under with at on among ") &&
+                    token_same(at(mentions, a + 1), at(mentions, b + 1)) &&
+                    token_in(mentions_before(mentions, b), " and or , ; while ");
+    return (parallel || mentions_have(mentions, a, end, " if unless otherwise when ")) &&
+           mention_is_affirmed(mentions, b);
+}
+
+/* Is there nothing but marks, numbers and "answer" between two letters, as in a list of answers? */
+static bool are_adjacent(const struct mentions *mentions, size_t a, size_t b)
+{
+    bool near = b - a <= MENTIONS_REACH;
+    for (a++; a < b && near; a++)
+        if (at(mentions, a)->kind == TOKEN_WORD && !token_is_answer(at(mentions, a)) &&
+            !mentions->at[a].letter && !isdigit((unsigned char)at(mentions, a)->text.start[0]))
+            return false;
+    return near;
+}
+
+/* An answer that breaks off was still discussing the options: it ends with a word, and its sentences did not. */
+static bool breaks_off(const struct mentions *mentions)
+{
+    size_t last = mentions->count - 1;
+    if (at(mentions, last)->kind != TOKEN_WORD || mentions->at[last].letter)
+        return false;
+    size_t first = mentions_sentence_first(mentions, last);
+    return text_is_cut(mentions->text) || (first && mentions->at[first - 1].ends);
+}
+
+/* The last letter that is claimed most strongly.  Options that are said to be true must agree: several may be. */
+static struct letters find_claimed(const struct mentions *mentions, bool asides)
+{
+    enum claim best = CLAIM_NONE;
     struct letters found = {0}, true_ones = {0};
+    bool only_true = false; /* nothing else speaks for what was found */
     struct slice end = text_last_sentence(mentions->text);
-    bool gave_up = text_declines(end);
-    for (size_t i = 0, last = mentions->count; i < mentions->count; i++) {
-        if (best == EVIDENCE_STATED && reconsiders(mentions, i))
-            best = EVIDENCE_CHOSEN;
-        enum evidence evidence = mentions->at[i].letter ? evidence_of(mentions, i) : EVIDENCE_NONE;
-        if (evidence == EVIDENCE_NONE || (!asides && mention_is_aside(mentions, i)))
+    bool gave_up = text_declines(end), cut = breaks_off(mentions);
+    size_t last = mentions->count;
+    for (size_t i = 0; i < mentions->count; i++) {
+        if (best == CLAIM_STATED && reconsiders(mentions, i))
+            best = CLAIM_CHOSEN;
+        enum claim claim = mentions->at[i].letter ? mention_claim(mentions, i) : CLAIM_NONE;
+        if (mentions->at[i].letter && found.first && mentions->at[i].letter != found.first &&
+            (mention_is_equal(mentions, i) || is_left_open(mentions, last, i)) &&
+            !mention_is_denied(mentions, i)) {
+            agree(&found, mentions->at[i].letter);
             continue;
-        if (evidence == EVIDENCE_TRUE)
+        }
+        if (claim == CLAIM_NONE || (!asides && mention_is_aside(mentions, i)) ||
+            (cut && at(mentions, i)->text.start >= end.start &&
+             at(mentions, i + 1)->kind == TOKEN_WORD))
+            continue;
+        bool is_true = claim == CLAIM_TRUE;
+        if (is_true)
             agree(&true_ones, mentions->at[i].letter);
-        evidence = evidence == EVIDENCE_TRUE ? EVIDENCE_CHOSEN : evidence;
-        bool alternative = are_alternatives(mentions, last, i);
+        claim = is_true ? CLAIM_CHOSEN : claim;
+        bool alternative = are_alternatives(mentions, last, i) ||
+                           (last < i && mentions->at[last].letter != mentions->at[i].letter &&
+                            are_adjacent(mentions, last, i));
         if (alternative)
             found = (struct letters){.first = mentions->at[last].letter,
                                      .second = mentions->at[i].letter};
-        if (evidence < best || alternative)
+        char letter = mentions->at[i].letter;
+        if (claim < best && !alternative && found.second &&
+            (letter == found.first || letter == found.second))
+            found = with_rival(mentions, i); /* "B or C.  As it is dry, it's C." */
+        if (claim < best || alternative)
             continue;
         last = i;
         found = with_rival(mentions, i);
-        best = evidence;
-        gave_up = gave_up && evidence < EVIDENCE_STATED && at(mentions, i)->text.start < end.start;
+        best = claim;
+        only_true = is_true;
+        gave_up = gave_up && claim < CLAIM_STATED && at(mentions, i)->text.start < end.start;
     }
-    if (gave_up)
+    if (gave_up || is_withdrawn(mentions, last))
         return (struct letters){0};
-    return best < EVIDENCE_STATED && true_ones.second ? true_ones : found;
+    return only_true && true_ones.second ? true_ones : found;
 }
 
-/* ---- weaker evidence, which must agree ---- */
+/* ---- weaker signs, which must agree ---- */
 
 /* Does the letter at `i` label an option: "B.", "(B)", "B:"? */
 static bool is_label(const struct mentions *mentions, size_t i)
@@ -389,7 +256,7 @@ static bool is_label(const struct mentions *mentions, size_t i)
     const struct token *next = at(mentions, i + 1);
     if (!mentions->at[i].letter)
         return false;
-    bool closes = mentions_mark(mentions, i + 1, ".:,-)]") || token_in(next, " – — ： ");
+    bool closes = mentions_mark(mentions, i + 1, ".:,-)](") || token_in(next, " – — ： ");
     return mentions->at[i].enclosed || closes;
 }
 
@@ -413,12 +280,13 @@ static size_t next_line(const struct mentions *mentions, size_t i)
 static struct letters find_verdicts(const struct mentions *mentions)
 {
     struct letters right = {0};
-    bool wrong = false;
+    bool wrong = false; /* or not said to be right */
     for (size_t i = 0; i < mentions->count; i++) {
         enum verdict verdict = mentions->at[i].letter ? mention_verdict(mentions, i) : SAID_NOTHING;
         if (verdict == SAID_RIGHT)
             agree(&right, mentions->at[i].letter);
-        wrong = wrong || verdict == SAID_WRONG;
+        wrong =
+            wrong || verdict == SAID_WRONG || (verdict == SAID_NOTHING && mentions->at[i].enclosed);
     }
     return wrong ? right : (struct letters){0};
 }
@@ -430,15 +298,40 @@ static struct letters find_option_lines(const struct mentions *mentions)
          line = next_line(mentions, line)) {
         size_t first = option_of_line(mentions, line), end = next_line(mentions, line);
         for (size_t i = first; i < end && i < mentions->count && !found.second; i++) {
-            if ((i > first && !is_label(mentions, i)) || !mentions->at[i].letter ||
-                mention_is_denied(mentions, i))
+            char letter = mentions->at[i].letter;
+            if (!letter || (i > first && !is_label(mentions, i)))
                 continue;
-            agree(&found, mentions->at[i].letter);
-            if (rival_after(mentions, i))
-                agree(&found, rival_after(mentions, i));
+            char rival = rival_after(mentions, i);
+            if ((letter == found.first && !rival) || mention_is_denied(mentions, i))
+                continue;
+            agree(&found, letter);
+            if (rival)
+                agree(&found, rival);
         }
     }
     return found;
+}
+
+/* The one option that is repeated on the last line after they were gone through: "A. ...  B. ...  C. ...  So: B. ...";
+ * '\0' when there is none. */
+static char repeated_option(const struct mentions *mentions)
+{
+    size_t last = mentions->count;
+    unsigned seen = 0, again = 0;
+    for (size_t line = 0; line < mentions->count; line = next_line(mentions, line)) {
+        size_t i = option_of_line(mentions, line);
+        if (i >= mentions->count)
+            continue;
+        unsigned bit = 1u << (mentions->at[i].letter - 'A');
+        if (again && !(again & bit))
+            return '\0';
+        again = seen & bit ? bit : again;
+        seen |= bit;
+        last = i;
+    }
+    return (char)(again && (seen & (seen - 1)) && mention_is_affirmed(mentions, last)
+                      ? mentions->at[last].letter
+                      : '\0');
 }
 
 /* Does the letter begin a line, as options are written? */
@@ -451,19 +344,55 @@ static bool begins_line(const struct mentions *mentions, size_t i)
            option_of_line(mentions, line) == i;
 }
 
+/* Does the letter head a line, sentence or quotation, as where options are gone through one by one? */
+static bool heads(const struct mentions *mentions, size_t i)
+{
+    size_t start = i;
+    if (!mentions_letter(mentions, i))
+        return false;
+    while (start &&
+           (mentions_opens(mentions, start - 1) || mention_is_noun(at(mentions, start - 1))))
+        start--;
+    const struct token *next = at(mentions, mentions_skip_closing(mentions, i + 1));
+    bool quoted = i && mentions_mark(mentions, i - 1, "\"") && token_in(next, " : . ) ");
+    bool cut = i + 1 == mentions->count && start && mentions->at[start - 1].ends;
+    return (is_label(mentions, i) || cut ||
+            token_in(next, " is was says states claims means refers ")) &&
+           (quoted || begins_line(mentions, i) || start == mentions_sentence_first(mentions, i));
+}
+
+/* The first two options that head a line or sentence and are not denied: of several, none is chosen by that. */
+static struct letters head_letters(const struct mentions *mentions)
+{
+    struct letters found = {0};
+    for (size_t i = 0; i < mentions->count && !found.second; i++)
+        if (mentions->at[i].letter != found.first && heads(mentions, i) &&
+            mention_is_affirmed(mentions, i))
+            agree(&found, mentions->at[i].letter);
+    return found;
+}
+
 /* The option that the answer begins with, "D. All of the above", when it lists no others: lines such as "A, B and C
  * are ..." then speak of them.  '\0' when there is none. */
 static char leading_option(const struct mentions *mentions)
 {
     size_t first = option_of_line(mentions, 0), end = next_line(mentions, first);
+    const struct token *verb = at(mentions, mentions_skip_closing(mentions, first + 1));
     if (first == mentions->count || !mention_is_affirmed(mentions, first) ||
-        !(mentions->at[first].enclosed || mentions_mark(mentions, first + 1, ".:)]")))
+        rival_after(mentions, first) ||
+        token_in(verb, " is was has would could does can gives says states ") ||
+        !(mentions->at[first].enclosed || mentions_mark(mentions, first + 1, ".:)](")))
         return '\0';
+    bool out_of_order = false; /* "B. ...  A. ...  C. ...": the others follow it */
     for (size_t i = first + 1; i < mentions->count; i++) {
         bool label = mentions->at[i].letter &&
-                     (mentions->at[i].enclosed || mentions_mark(mentions, i + 1, ":)]"));
-        bool ends = mentions->at[i].letter && mentions_mark(mentions, i + 1, ".");
-        if ((label && i < end) || ((label || ends) && begins_line(mentions, i)))
+                     mentions->at[i].letter != mentions->at[first].letter &&
+                     (mentions->at[i].enclosed || mentions_mark(mentions, i + 1, ".:)]"));
+        bool next = mentions->at[i].letter == mentions->at[first].letter + 1 && i < end &&
+                    mentions->at[i].enclosed == mentions->at[first].enclosed;
+        if (label && heads(mentions, i) && mentions->at[i].letter == 'A')
+            out_of_order = true;
+        if (label && (next || heads(mentions, i)) && !out_of_order)
             return '\0';
     }
     return mentions->at[first].letter;
@@ -495,14 +424,26 @@ static bool is_defined(const struct mentions *mentions, size_t verb)
     return true;
 }
 
+/* Does the letter name what its sentence ends with: "secure the airway (C).", "a diary, A."? */
+static bool closes_statement(const struct mentions *mentions, size_t i)
+{
+    size_t name = i - (i && mention_is_noun(at(mentions, i - 1)));
+    bool named = token_in(mentions_before(mentions, name), " ( , ");
+    if (!named || !mentions->at[i].letter || mentions->at[i].bare_lower)
+        return false;
+    size_t end = mentions_skip_closing(mentions, i + 1);
+    return end < mentions->count && mentions->at[end].ends &&
+           mentions_sentence_first(mentions, i) + 2 < name;
+}
+
 /* Is the letter only spoken of: "let's start with B", "B says that", "it could be B", "written in B"? */
 static bool is_topic(const struct mentions *mentions, size_t i)
 {
+    static const char DOUBTS[] = " could might may no nothing worst if suppose assume ";
     static const char SUBJECTS[] =
-        " symbol grade element note key unit variable notation abbreviation could might may no "
-        "nothing consider considering start starting next now check checking test look looking at "
-        "evaluate compare compared comparing analyze try regarding worst typical if suppose assume "
-        "see ";
+        " symbol grade element note key unit variable notation abbreviation consider considering "
+        "start starting next now check checking test look looking at evaluate compare compared "
+        "comparing analyze try regarding typical see ";
     static const char CLOSERS[] =
         " because since as for with which here and but though although given due based in by on "
         "from where while whereas so then thus instead rather not over to or it i seems looks "
@@ -513,7 +454,7 @@ static bool is_topic(const struct mentions *mentions, size_t i)
     const struct token *before = mentions_before(mentions, lead), *after = at(mentions, verb);
     bool enclosed = mentions->at[i].enclosed || mentions_mark(mentions, i + 1, ")");
     bool ends = after->kind != TOKEN_WORD || token_is_cjk(after) || token_in(after, CLOSERS) ||
-                mention_is_praise(after) || token_in(before, " what as makes make ");
+                mentions_praise(mentions, verb) || token_in(before, " what as makes make ");
     if (!(ends || enclosed) || token_in(before, " says said ") ||
         (is_defined(mentions, verb) && !enclosed) || token_in(after, " would could might "))
         return true;
@@ -529,17 +470,23 @@ static bool is_topic(const struct mentions *mentions, size_t i)
         if (token_in(token, " , ; : — – but so then because ") &&
             !token_in(mentions_before(mentions, j), " next now "))
             return false;
-        if (token_in(token, SUBJECTS) || (token_is_negation(token) && !token_is_link(before)))
+        if ((token_in(token, SUBJECTS) && !closes_statement(mentions, i)) ||
+            token_in(token, DOUBTS) || (token_is_negation(token) && !token_is_link(before)))
             return true;
     }
     return false;
 }
 
-/* The letter before this one with only marks between, "A. B. C."; '\0' when there is none. */
+/* The letter before this one with only marks between, "A. B. C.", or that this one is put beside, "B seems right, but
+ * so does C"; '\0' when there is none. */
 static char neighbor_before(const struct mentions *mentions, size_t i)
 {
     size_t j = i;
-    while (j && at(mentions, j - 1)->kind == TOKEN_MARK)
+    bool equal = mention_is_equal(mentions, i);
+    while (j && i - j < 4 * MENTIONS_REACH &&
+           (at(mentions, j - 1)->kind == TOKEN_MARK ||
+            (equal && (!mentions->at[j - 1].letter ||
+                       mentions->at[j - 1].letter == mentions->at[i].letter))))
         j--;
     bool letter = j && mentions->at[j - 1].letter && !mentions->at[j - 1].bare_lower &&
                   mention_is_affirmed(mentions, j - 1);
@@ -550,12 +497,14 @@ static char neighbor_before(const struct mentions *mentions, size_t i)
 static struct letters find_mentioned(const struct mentions *mentions, struct slice within,
                                      bool marked)
 {
-    struct letters found = {0};
+    struct letters found = {0}, listed = head_letters(mentions);
     for (size_t i = 0; i < mentions->count && !found.second; i++) {
         const char *start = at(mentions, i)->text.start;
+        bool other = listed.second || (listed.first && listed.first != mentions->at[i].letter);
         bool counts = start >= within.start && start < slice_end(within) &&
                       mentions->at[i].letter && !begins_line(mentions, i) &&
-                      !mentions->at[i].bare_lower && !is_topic(mentions, i);
+                      !(other && heads(mentions, i)) && !mentions->at[i].bare_lower &&
+                      !is_topic(mentions, i);
         if (marked)
             counts = counts &&
                      (mentions->at[i].enclosed || mention_is_noun(mentions_before(mentions, i)));
@@ -570,55 +519,58 @@ static struct letters find_mentioned(const struct mentions *mentions, struct sli
     return found;
 }
 
+/* Is the letter of the conclusion one of several that are only named in brackets: "Helicase (B) unwinds.  Ligase (A)
+ * seals."? */
+static bool is_one_of_names(const struct mentions *mentions, struct slice sentence, char letter)
+{
+    bool named = false, other = false;
+    for (size_t i = 2; i < mentions->count; i++) {
+        const char *start = at(mentions, i)->text.start;
+        const struct token *noun = at(mentions, i - 2 - mentions_mark(mentions, i - 2, ","));
+        bool name = mentions->at[i].letter && mentions_mark(mentions, i - 1, "(") &&
+                    noun->kind == TOKEN_WORD && noun->text.length > 1 && !token_is_link(noun) &&
+                    !mention_is_noun(noun) && mentions_mark(mentions, i + 1, ")") &&
+                    mention_is_affirmed(mentions, i);
+        if (!name)
+            continue;
+        if (mentions->at[i].letter == letter)
+            named = named || start >= sentence.start;
+        else
+            other = other || start < sentence.start;
+    }
+    return named && other && !sentence_concludes(sentence);
+}
+
 /* The letter of the last sentence; of several, one that contrasts with those before it. */
 static struct letters find_in_conclusion(const struct mentions *mentions)
 {
     struct slice sentence = text_last_sentence(mentions->text);
-    if (text_declines(sentence))
-        return (struct letters){0};
     const char *contrast = contrast_start(sentence);
     struct letters last =
         find_mentioned(mentions, slice_between(contrast, slice_end(sentence)), false);
-    return last.first && !last.second ? last : find_mentioned(mentions, sentence, false);
+    if (!last.first || last.second)
+        last = find_mentioned(mentions, sentence, false);
+    if (last.first && !last.second && is_one_of_names(mentions, sentence, last.first))
+        return (struct letters){0};
+    return last;
 }
 
-/* Does the letter name what its sentence ends with: "secure the airway (C).", "a diary, A."? */
-static bool closes_statement(const struct mentions *mentions, size_t i)
-{
-    bool named = token_in(mentions_before(mentions, i), " ( , ");
-    if (!named || !mentions->at[i].letter || mentions->at[i].bare_lower)
-        return false;
-    size_t end = mentions_skip_closing(mentions, i + 1);
-    return end < mentions->count && mentions->at[end].ends &&
-           mentions_sentence_first(mentions, i) + 2 < i;
-}
-
-/* The one letter that closes a sentence; sentences after it, "Circulation, which B is about, comes later", only speak
- * of others.  '\0' when there is none, or are several. */
-static char closing_letter(const struct mentions *mentions)
+/* The letters that close a sentence; sentences after them, "Circulation, which B is about, comes later", only speak
+ * of others. */
+static struct letters closing_letters(const struct mentions *mentions)
 {
     struct letters found = {0};
     for (size_t i = 0; i < mentions->count; i++)
-        if (closes_statement(mentions, i) && mention_is_affirmed(mentions, i))
+        if (mentions->at[i].letter != found.first && closes_statement(mentions, i) &&
+            mention_is_affirmed(mentions, i))
             agree(&found, mentions->at[i].letter);
-    return (char)(found.second ? '\0' : found.first);
+    return found;
 }
 
-/* An answer that breaks off was still discussing the options: it ends with a word, and its sentences did not. */
-static bool breaks_off(const struct mentions *mentions)
+/* Weaker signs, in the order of their strength. */
+static struct letters find_weaker(const struct mentions *mentions)
 {
-    size_t last = mentions->count - 1;
-    if (at(mentions, last)->kind != TOKEN_WORD || mentions->at[last].letter)
-        return false;
-    size_t first = mentions_sentence_first(mentions, last);
-    return text_is_cut(mentions->text) || (first && mentions->at[first - 1].ends);
-}
-
-static struct letters find_letters(const struct mentions *mentions)
-{
-    struct letters found = find_evident(mentions, false);
-    if (!found.first)
-        found = find_verdicts(mentions);
+    struct letters found = find_verdicts(mentions);
     if (found.first)
         return found;
     found = find_option_lines(mentions);
@@ -629,17 +581,52 @@ static struct letters find_letters(const struct mentions *mentions)
         return found;
     struct letters concluded = {0};
     bool open = breaks_off(mentions);
-    char closing = closing_letter(mentions);
+    struct letters closing = closing_letters(mentions);
+    bool last_closes = mentions->at[mentions->last_word].letter != '\0';
     if (!open)
         concluded = find_in_conclusion(mentions);
-    if (!open && closing && !mentions->at[mentions->last_word].letter)
-        concluded = (struct letters){.first = closing};
+    if (!open && closing.first && !closing.second && !last_closes)
+        concluded = closing;
+    if (closing.second && closes_statement(mentions, mentions->last_word))
+        return closing; /* "the treaty (A).  The battle (B)." */
     if (!concluded.first && !found.first && !open)
         concluded = find_mentioned(mentions, mentions->text, true);
     if (!concluded.first && !found.first)
-        concluded = find_evident(mentions, true);
+        concluded = find_claimed(mentions, true);
     found.listed = found.second;
     return concluded.first ? concluded : found;
+}
+
+/* Does a sentence of the text decline to answer? */
+static bool declines(struct slice text)
+{
+    struct slice sentence;
+    while (sentence_next(&text, &sentence))
+        if (text_declines(sentence))
+            return true;
+    return false;
+}
+
+static struct letters find_letters(const struct mentions *mentions)
+{
+    struct letters found = find_claimed(mentions, false);
+    char repeated = repeated_option(mentions);
+    if (!found.first && declines(mentions->text))
+        return found;
+    if (repeated && (!found.first || found.second))
+        return (struct letters){.first = repeated};
+    if (found.first)
+        return found;
+    found = find_weaker(mentions);
+    for (size_t i = 0, chosen = mentions->count; i < mentions->count && found.first; i++) {
+        char letter = mentions->at[i].letter;
+        if (letter == found.first)
+            chosen = i;
+        else if (letter && (mention_is_equal(mentions, i) || is_left_open(mentions, chosen, i)) &&
+                 !mention_is_denied(mentions, i))
+            agree(&found, letter);
+    }
+    return found;
 }
 
 enum err letters_find(struct slice answer, unsigned options, struct letters *out)
@@ -657,7 +644,7 @@ enum err letters_expected(struct slice expected, unsigned options, char *out)
     enum err err = mentions_read(&mentions, slice_trim(expected), options);
     struct letters found = err ? (struct letters){0} : find_option_lines(&mentions);
     if (!err && !found.first)
-        found = find_evident(&mentions, true);
+        found = find_claimed(&mentions, true);
     *out = '\0';
     if (!found.second)
         *out = found.first;

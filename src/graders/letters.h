@@ -1,4 +1,5 @@
-/* The letter that an answer to a multiple-choice question chooses: letters.c decides, by what mentions.c reads. */
+/* The letter that an answer to a multiple-choice question chooses: letters.c decides, by what mentions.c reads and how
+ * claims.c weighs it. */
 #ifndef IPW_GRADERS_LETTERS_H
 #define IPW_GRADERS_LETTERS_H
 
@@ -8,7 +9,7 @@
 /* Plain data; nothing to release. */
 struct letters {
     char first;  /* 'A'..'Z'; '\0' when none was found */
-    char second; /* another one with equal evidence; '\0' when there is none */
+    char second; /* another one that is claimed as much; '\0' when there is none */
     bool listed; /* they only begin lines, as where the answer repeats the options */
 };
 
@@ -72,11 +73,14 @@ size_t mentions_sentence_first(const struct mentions *mentions, size_t i);
 /* "option", "choice", "ending". */
 bool mention_is_noun(const struct token *token);
 
-/* "fits", "explains": said of an option that is right. */
-bool mention_is_praise(const struct token *token);
+/* "fits", "makes sense": said of an option that is right. */
+bool mentions_praise(const struct mentions *mentions, size_t i);
 
 /* "and", "or", a comma: between letters that stand together. */
 bool mention_is_link(const struct token *token);
+
+/* Does what begins at `i` follow "all are true except", "everything but"?  Where something is said of the others. */
+bool mention_is_exception(const struct mentions *mentions, size_t i);
 
 /* ---- what is said of a letter ---- */
 
@@ -88,10 +92,26 @@ enum verdict mention_verdict(const struct mentions *mentions, size_t i);
 /* "not B", "B is wrong", "B is a common mistake", "at first B", "second best: B". */
 bool mention_is_denied(const struct mentions *mentions, size_t i);
 
+/* "B isn't perfect, but it's the best". */
+bool mention_is_redeemed(const struct mentions *mentions, size_t i);
+
 /* Neither denied nor doubted: "is it B?", "although B", "if x were 0, it would be B". */
 bool mention_is_affirmed(const struct mentions *mentions, size_t i);
 
 /* "Note that B ...": said beside the answer. */
 bool mention_is_aside(const struct mentions *mentions, size_t i);
+
+/* ---- how strongly an answer claims a letter: claims.c ---- */
+
+enum claim { CLAIM_NONE, CLAIM_TRUE, CLAIM_CHOSEN, CLAIM_STATED };
+
+enum claim mention_claim(const struct mentions *mentions, size_t i);
+
+/* Is the option put beside the one that was chosen: "C is just as likely", "so does C", "it could also be C", "or is
+ * it C"? */
+bool mention_is_equal(const struct mentions *mentions, size_t i);
+
+/* Is one of the words among the tokens [from, to)? */
+bool mentions_have(const struct mentions *mentions, size_t from, size_t to, const char *words);
 
 #endif

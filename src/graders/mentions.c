@@ -86,12 +86,14 @@ bool mention_is_noun(const struct token *token)
                     "opcja optie seçenek विकल्प ");
 }
 
-bool mention_is_praise(const struct token *token)
+bool mentions_praise(const struct mentions *mentions, size_t i)
 {
-    return token_in(token,
-                    " fits matches works makes wins holds remains satisfies explains captures "
+    if (token_is(at(mentions, i), "makes"))
+        return token_in(at(mentions, i + 1), " sense the most more perfect ");
+    return token_in(at(mentions, i),
+                    " fits matches works wins holds remains satisfies explains captures "
                     "completes accounts agrees answers follows best conserves edges beats "
-                    "reflects preserves ");
+                    "reflects preserves stimmt zutrifft passt convient ");
 }
 
 bool mention_is_link(const struct token *token)
@@ -110,7 +112,7 @@ static bool reads_as_word(const struct mentions *mentions, size_t i)
     static const char AFTER_A[] =
         " because since as is and or would for due not with but if to was are can does has "
         "seems says states must will gives cannot here instead describes should could might rather "
-        "over i it ";
+        "over i it in on along together plus ";
     char written = at(mentions, i)->text.start[0];
     int letter = toupper((unsigned char)written);
     const struct token *next = at(mentions, i + 1), *before = mentions_before(mentions, i);
@@ -119,11 +121,11 @@ static bool reads_as_word(const struct mentions *mentions, size_t i)
         mention_is_noun(before) || token_in(before, " statement sentence "))
         return false;
     if (letter == 'I')
-        return !token_in(next, " is has isn't seems ") && !mention_is_praise(next);
+        return !token_in(next, " is has isn't seems ") && !mentions_praise(mentions, i + 1);
     /* An article in the middle of a sentence is lower case. */
     if (written == 'A' && token_in(before, " , ; and or nor than that so only but between then "))
         return false;
-    return !token_in(next, AFTER_A) && !mention_is_praise(next);
+    return !token_in(next, AFTER_A) && !mentions_praise(mentions, i + 1);
 }
 
 /* Part of a formula or a compound: B-cells, C++, A/B, 20 °C, x_A, B = 5. */
@@ -133,10 +135,23 @@ static bool is_part(const struct mentions *mentions, size_t i)
     const struct token *beyond = at(mentions, i + 2);
     bool word_beyond = beyond->kind == TOKEN_WORD && attached(beyond);
     bool quoted = is_mark(next, "'") && is_mark(before, "'");
-    if (attached(next) && !quoted &&
+    bool label = is_mark(next, ".") && word_beyond && beyond->text.length > 2 && /* "B.Helicase" */
+                 isupper((unsigned char)beyond->text.start[0]) && before->kind == TOKEN_LINE;
+    if (attached(next) && !quoted && !label &&
         (is_mark(next, "+#/^'") || (is_mark(next, "-_.") && word_beyond)))
         return true;
     if (is_mark(next, "=") && !is_mark(beyond, ">"))
+        return true;
+    bool compared =
+        (is_mark(next, "<>") && beyond->text.length == 1) ||
+        ((is_mark(before, "<>=") || (is_mark(before, "+") && attached(before))) && i > 1 &&
+         at(mentions, i - 2)->text.length == 1 && at(mentions, i - 2)->kind == TOKEN_WORD);
+    if (compared && beyond->kind != TOKEN_MARK) /* "A < B" */
+        return true;
+    if (token_is(before, "let") && token_in(next, " be denote represent "))
+        return true;
+    if (i > 1 && is_mark(before, "(") && attached(before) && /* P(A) */
+        at(mentions, i - 2)->kind == TOKEN_WORD && at(mentions, i - 2)->text.length == 1)
         return true;
     if (!attached(at(mentions, i)))
         return false;
@@ -170,7 +185,7 @@ static bool may_lead(const struct token *token)
         "except besides without like unlike upon about into now here again instead rather hmm ok "
         "okay yes yeah wait sure well still i i'd i'll we me us you however yet too no out indeed "
         "nevertheless nonetheless otherwise moreover reading reflection inspection balance "
-        "analysis consideration review whole elimination "
+        "analysis consideration review whole end elimination "
         "has have had would will must should could might may can "
         "es est ist sind la el le il die der das den e y o et ou und oder è é son sont soit l ";
     static const char VERBS[] =
@@ -187,7 +202,7 @@ static bool may_lead(const struct token *token)
         "eliminated exclude excludes excluding excluded reject rejects rejecting rejected rule "
         "rules ruling ruled dismiss dismissing discard discarding avoid remains remaining points "
         "pointing becomes identifies identify reckon suspect figure feel nominate want meant "
-        "confirms confirm justifies contradicts elijo "
+        "confirms confirm justifies contradicts find deem elijo "
         "wähle "
         "scelgo choisis kies wybieram ";
     static const char NOUNS[] =
@@ -203,6 +218,24 @@ static bool may_lead(const struct token *token)
     return token->kind != TOKEN_WORD || adverb || foreign || token_is_answer(token) ||
            token_is_link(token) || mention_is_noun(token) || token_is_negation(token) ||
            token_in(token, FUNCTION) || token_in(token, VERBS) || token_in(token, NOUNS);
+}
+
+/* "A. 1783 B. 1781": does the label of the option before it precede, on the same line? */
+static bool continues_list(const struct mentions *mentions, size_t i)
+{
+    const struct token *mark = at(mentions, i + 1);
+    char previous = (char)(at(mentions, i)->text.start[0] - 1);
+    if (!isdigit((unsigned char)mentions_before(mentions, i)->text.start[0]))
+        return false;
+    for (size_t j = i; is_mark(mark, ".):") && j-- && i - j < MENTIONS_REACH;) {
+        const struct token *token = at(mentions, j);
+        if (token->kind == TOKEN_LINE)
+            return false;
+        if (token->text.length == 1 && token->text.start[0] == previous &&
+            token_same(at(mentions, j + 1), mark))
+            return true;
+    }
+    return false;
 }
 
 /* "vitamin C", "a grade of B", "3 A" */
@@ -223,7 +256,8 @@ static bool names_other(const struct mentions *mentions, size_t i)
         return one->token.kind == TOKEN_WORD && one->token.text.length == 1 && !one->letter &&
                isupper((unsigned char)one->token.text.start[0]);
     }
-    return before->text.length && !mentions_letter(mentions, i - 1) && !may_lead(before);
+    return before->text.length && !mentions_letter(mentions, i - 1) && !may_lead(before) &&
+           !continues_list(mentions, i);
 }
 
 static void read_letter(const struct mentions *mentions, size_t i, unsigned options)
@@ -236,8 +270,10 @@ static void read_letter(const struct mentions *mentions, size_t i, unsigned opti
         return;
     const struct token *next = at(mentions, i + 1);
     if (index == 0 && is_mark(next, ":") &&
-        token_in(at(mentions, i + 2), " i i'm we let let's first "))
-        return; /* "A: I think" is an answer to "Q:" */
+        (token_in(at(mentions, i + 2), " i i'm we let let's first ") ||
+         (at(mentions, i + 2)->text.length == 1 && at(mentions, i + 2)->kind == TOKEN_WORD &&
+          at(mentions, i + 3)->kind == TOKEN_LINE)))
+        return; /* "A: I think", "A: B" is an answer to "Q:" */
     bool opened = i && attached(&mention->token) && is_mark(at(mentions, i - 1), OPENING);
     bool closed = attached(next) && is_mark(next, CLOSING);
     mention->enclosed = opened && closed;
@@ -298,60 +334,26 @@ static enum verdict marked_before(const struct mentions *mentions, size_t i)
     return cross ? SAID_WRONG : check ? SAID_RIGHT : SAID_NOTHING;
 }
 
-enum verdict mention_verdict(const struct mentions *mentions, size_t i)
+/* Are the words after the letter those of the option: "Answer: C) False", "I'd choose B) False rather than A) True",
+ * "so B (no)"?  A label that begins its sentence, "B) False", is judged by them. */
+static bool has_text(const struct mentions *mentions, size_t i)
 {
-    size_t j = i + 1;
-    enum verdict marked = marked_before(mentions, i);
-    if (marked != SAID_NOTHING)
-        return marked;
-    while (is_mark(at(mentions, j), ")]}*_.:-(|?") || token_in(at(mentions, j), " – — → "))
-        j++;
-    const struct token *word = at(mentions, j);
-    if (token_in(word, CHECKS) || token_in(word, CROSSES))
-        return token_in(word, CHECKS) ? SAID_RIGHT : SAID_WRONG;
-    if (j == i + 1)
-        return SAID_NOTHING;
-    return token_in(word, " correct right true yes ")              ? SAID_RIGHT
-           : token_in(word, " incorrect wrong false no not nope ") ? SAID_WRONG
-                                                                   : SAID_NOTHING;
-}
-
-/* ---- denial ---- */
-
-/* "not B", "eliminating A, C and D", "rather than B", "not a base (B)", "A over B". */
-static bool denied_before(const struct mentions *mentions, size_t i)
-{
-    static const char DENIALS[] =
-        " eliminate eliminating eliminates eliminated exclude excluding excludes reject rejecting "
-        "rejects rejected discard discarding dismiss dismissing avoid than unlike except besides "
-        "without contrary incorrect wrong ";
-    static const char FILLER[] =
-        " be with in for by the likely to answers statement statements options choices "
-        "choice also first anything definitely certainly choose pick select ";
-    int named = is_mark(mentions_before(mentions, i), "(") ? 3 : 0; /* words of what it names */
-    for (size_t back = 1; back <= i && back < MENTIONS_REACH; back++) {
-        size_t j = i - back;
-        const struct token *token = at(mentions, j);
-        if (token_is_negation(token) || token_in(token, DENIALS))
-            return true;
-        if (token_in(token, " of out ")) /* "instead of", "rule out" */
-            return token_in(mentions_before(mentions, j),
-                            " instead rule ruling ruled rules cross crossing edges edging ");
-        if (token_is(token, "but") &&
-            token_in(mentions_before(mentions, j), " anything all nothing everything "))
-            return true;
-        if (token_in(token, " over beats versus to ") && back == 1) /* "prefer A to B" */
-            return j && mentions_letter(mentions, j - 1) &&
-                   (!token_is(token, "to") ||
-                    (j > 1 && token_in(at(mentions, j - 2), " prefer preferred ")));
-        if (mentions->at[j].ends || token->kind == TOKEN_LINE || token_in(token, " — – ; → ⇒ ") ||
-            (back > 2 && is_mark(token, "\"")) || (named > 0 && named < 3 && is_mark(token, ",")))
-            return false;
-        if (token->kind == TOKEN_WORD && !mentions->at[j].letter && !mention_is_link(token) &&
-            !mention_is_noun(token) && !token_in(token, FILLER) && named-- <= 0)
-            return false;
-    }
-    return false;
+    size_t before = i, after = i + 1;
+    while (before && (is_mark(at(mentions, before - 1), OPENING) ||
+                      mention_is_noun(at(mentions, before - 1))))
+        before--;
+    before -= before && is_mark(at(mentions, before - 1), ",");
+    while (is_mark(at(mentions, after), ").:*("))
+        after++;
+    const struct token *lead = mentions_before(mentions, before);
+    bool led = token_is_link(lead) ||
+               token_in(lead, " choose pick select go with for to so thus therefore hence than of "
+                              "over against say not is prefer favor favour ");
+    size_t first = mentions_sentence_first(mentions, i);
+    bool bullet = before == first + 1 && is_mark(lead, "-*");
+    return before > first && led && !bullet && after > i + 1 &&
+           !token_is_link(at(mentions, after)) &&
+           !(token_is_link(lead) && token_is_negation(at(mentions, after)));
 }
 
 /* The letter after `i`, past brackets and the words between; `count` when something else follows. */
@@ -363,23 +365,136 @@ static size_t letter_after(const struct mentions *mentions, size_t i)
     return mentions_letter(mentions, i) ? i : mentions->count;
 }
 
+enum verdict mention_verdict(const struct mentions *mentions, size_t i)
+{
+    size_t j = i + 1;
+    enum verdict marked = marked_before(mentions, i);
+    if (marked != SAID_NOTHING)
+        return marked;
+    while (is_mark(at(mentions, j), ")]}*_.:-(|?") || token_in(at(mentions, j), " – — → "))
+        j++;
+    const struct token *word = at(mentions, j);
+    if (token_in(word, CHECKS) || token_in(word, CROSSES))
+        return token_in(word, CHECKS) ? SAID_RIGHT : SAID_WRONG;
+    bool begins = !i || at(mentions, i - 1)->kind == TOKEN_LINE || mentions->at[i].enclosed;
+    for (size_t k = j; begins && k < i + MENTIONS_REACH && !mentions_letter(mentions, k) &&
+                       at(mentions, k)->kind != TOKEN_LINE;
+         k++)
+        if (token_in(at(mentions, k), CHECKS) || token_in(at(mentions, k), CROSSES))
+            return token_in(at(mentions, k), CHECKS) ? SAID_RIGHT : SAID_WRONG; /* "(D) radial ✔" */
+    if (token_in(word, " yes no ") && at(mentions, j + 1)->kind != TOKEN_WORD && j == i + 1)
+        return token_is(word, "yes") ? SAID_RIGHT : SAID_WRONG;
+    if (j == i + 1 || has_text(mentions, i) ||
+        (token_is(word, "not") && letter_after(mentions, j + 1) < mentions->count)) /* "B, not C" */
+        return SAID_NOTHING;
+    if (token_in(word, " yes no ") && is_mark(at(mentions, j + 1), ",") &&
+        !is_mark(at(mentions, i + 1), "?") &&
+        token_in(at(mentions, j + 2), " because since unless if as "))
+        return SAID_NOTHING; /* "(A) No, because the gift was not delivered" */
+    return token_in(word, " correct right true yes ")              ? SAID_RIGHT
+           : token_in(word, " incorrect wrong false no not nope ") ? SAID_WRONG
+                                                                   : SAID_NOTHING;
+}
+
+/* ---- denial ---- */
+
+static const char EXCEPTIONS[] = " except but save besides for from than ";
+
+bool mention_is_exception(const struct mentions *mentions, size_t i)
+{
+    const struct token *word = mentions_before(mentions, i);
+    if (!token_in(word, EXCEPTIONS))
+        return false;
+    const struct token *earlier = at(mentions, i > 1 ? i - 2 : mentions->count);
+    bool none = (token_is(word, "for") && token_is(earlier, "except")) || /* "except for B, none" */
+                (token_is(word, "from") && token_in(earlier, " apart aside ")) ||
+                (token_is(word, "than") && token_is(earlier, "other")) ||
+                token_in(word, " besides except ");
+    if (!none && !token_in(word, " but save "))
+        return false;
+    bool all = false, said = false;
+    size_t first = mentions_sentence_first(mentions, i), end = sentence_last(mentions, i);
+    for (size_t j = first; j < end; j++) {
+        const struct token *token = at(mentions, j);
+        said = said || token_in(token, " is are was were can have has do does works fits makes ");
+        all =
+            all || (j + 2 == i && token_in(token, " all everything others rest nothing ")) ||
+            (none && j < i && token_in(token, " all every everything each others rest nothing ")) ||
+            (none && j > i && token_in(token, " all every none nothing no "));
+    }
+    return all && said;
+}
+
+/* Does what is denied at `j` end before the letter, "Unlike A, B is ...", or is that preferred, "A is weaker than B"? */
+static bool ends_denial(const struct mentions *mentions, size_t j, size_t i)
+{
+    size_t first = mentions_sentence_first(mentions, i), lead = i;
+    const struct token *after = at(mentions, mentions_skip_closing(mentions, i + 1));
+    while (lead &&
+           (is_mark(at(mentions, lead - 1), OPENING) || mention_is_noun(at(mentions, lead - 1)) ||
+            token_in(at(mentions, lead - 1), " choose pick select ")))
+        lead--;
+    for (size_t k = j; token_is(at(mentions, j), "than") && k-- > first && k + 4 > j;)
+        if (token_in(at(mentions, k), " less weaker worse poorer "))
+            return true;
+    return token_in(at(mentions, j), " of than unlike to against ") && j < first + 2 &&
+           lead > j + 1 && is_mark(at(mentions, lead - 1), ",") && !mention_is_link(after);
+}
+
+/* "not B", "eliminating A, C and D", "rather than B", "not a base (B)", "A over B". */
+static bool denied_before(const struct mentions *mentions, size_t i)
+{
+    static const char DENIALS[] =
+        " eliminate eliminating eliminates eliminated exclude excluding excludes reject rejecting "
+        "rejects rejected discard discarding dismiss dismissing avoid than unlike except besides "
+        "without contrary incorrect wrong against unlikely hardly less ";
+    static const char FILLER[] =
+        " be with in for by the likely to answers statement statements options choices "
+        "choice also first anything definitely certainly choose pick select ";
+    size_t open = i - (i && mention_is_noun(at(mentions, i - 1)));
+    bool appended =
+        open > 1 && is_mark(at(mentions, open - 1), "(") && !token_is_link(at(mentions, open - 2));
+    int named = appended ? 5 : 0; /* words of what it names */
+    for (size_t back = 1; back <= i && back < MENTIONS_REACH; back++) {
+        size_t j = i - back;
+        const struct token *token = at(mentions, j);
+        if (token_in(token, EXCEPTIONS) && mention_is_exception(mentions, j + 1))
+            return false;
+        if (ends_denial(mentions, j, i))
+            return false;
+        bool comma = is_mark(at(mentions, j + 1), ",");
+        if (comma && (token_in(token, " incorrect wrong ") || /* "A and C are wrong, B is right" */
+                      token_is(mentions_before(mentions, j), "if"))) /* "if not, B" */
+            return false;
+        if (token_is_negation(token) || token_in(token, DENIALS))
+            return true;
+        if (token_in(token, " of out ")) /* "instead of", "rule out" */
+            return token_in(mentions_before(mentions, j),
+                            " instead none rule ruling ruled rules cross crossing edges edging ");
+        if (token_is(token, "but") &&
+            token_in(mentions_before(mentions, j), " anything all nothing everything "))
+            return true;
+        if (token_in(token, " over beats versus to ") && back == 1) /* "prefer A to B" */
+            return j && ((mentions_letter(mentions, j - 1) &&
+                          (!token_is(token, "to") ||
+                           (j > 1 && token_in(at(mentions, j - 2), " prefer preferred ")))) ||
+                         token_in(at(mentions, j - 1), " opposed preference preferable superior "));
+        if (mentions->at[j].ends || token->kind == TOKEN_LINE || token_in(token, " — – ; → ⇒ ") ||
+            (back > 2 && is_mark(token, "\"")) || (named > 0 && named < 5 && is_mark(token, ",")) ||
+            (named > 0 && token_in(token, " but is are yet so ")))
+            return false;
+        if (token->kind == TOKEN_WORD && !mentions->at[j].letter && !mention_is_link(token) &&
+            !mention_is_noun(token) && !token_in(token, FILLER) && named-- <= 0)
+            return false;
+    }
+    return false;
+}
+
 /* Does another subject begin: ", it is not", "and the others don't"? */
 static bool changes_subject(const struct mentions *mentions, size_t i)
 {
-    return token_in(at(mentions, i), " , and ") &&
+    return token_in(at(mentions, i), " , and – — - ( ") &&
            token_in(at(mentions, i + 1), " it the this they that so and others all none \" ");
-}
-
-/* "Answer: C) False", where the words after the letter are those of the option? */
-static bool has_text(const struct mentions *mentions, size_t i)
-{
-    size_t before = i, after = i + 1;
-    while (before && is_mark(at(mentions, before - 1), OPENING))
-        before--;
-    while (is_mark(at(mentions, after), ").:*"))
-        after++;
-    return before && token_is_link(at(mentions, before - 1)) && after > i + 1 &&
-           !token_is_link(at(mentions, after)) && !token_is_negation(at(mentions, after));
 }
 
 /* Does a word after the letter deny it: "wrong", "(true) only if"?  Not in "stands out", "the false statement". */
@@ -390,7 +505,8 @@ static bool is_wrong(const struct mentions *mentions, size_t j)
         "contradicted confuses eliminated excluded rejected ruled out unrelated irrelevant "
         "impossible implausible unlikely too invalid misleading mistake misconception error myth "
         "trap distractor fails second runner initial original earlier partially partly incomplete "
-        "arguable debatable opposite breaks mistaken "
+        "arguable debatable opposite breaks mistaken absurd nonsensical illogical nonsense "
+        "ridiculous "
         "lacks omits overlooks less least weaker worse might may could outside incorrecta falsch "
         "errada salah fout yanlış yanlıştır sai गलत ❌ ✗ ✘ ";
     const struct token *before = mentions_before(mentions, j), *next = at(mentions, j + 1);
@@ -400,8 +516,9 @@ static bool is_wrong(const struct mentions *mentions, size_t j)
     if (token_is(at(mentions, j), "only"))
         return token_in(next, " if when for in under where holds applies works partially ");
     return token_in(at(mentions, j), WRONG) &&
-           !token_in(before, " , stands turns wins comes works edges ") &&
-           !(token_is(before, "the") && token_in(next, " statement one claim sentence "));
+           !token_in(before, " , stands turns wins comes works edges one ") &&
+           !(token_is(before, "the") && token_in(next, " statement one claim sentence ")) &&
+           !(token_is(at(mentions, j), "too") && next->kind != TOKEN_WORD);
 }
 
 /* "B is wrong", "B ignores ...", "C is tempting". */
@@ -416,7 +533,9 @@ static bool denied_after(const struct mentions *mentions, size_t i)
         const struct token *token = at(mentions, j);
         if (j >= mentions->count || token->kind == TOKEN_LINE ||
             (!linked && mentions->at[j].letter) || changes_subject(mentions, j) ||
-            token_in(token, " because since as but while whereas though although however ; ， 。 "))
+            token_in(token, " because since as but while whereas though although however that "
+                            "rules leaving if unless when "
+                            "; ， 。 "))
             return false;
         if (is_mark(token, ":") && mention_verdict(mentions, i) != SAID_WRONG)
             return false;
@@ -443,8 +562,9 @@ static bool conceded_after(const struct mentions *mentions, size_t i)
         const struct token *token = at(mentions, j);
         if (mentions->at[j].letter && !was)
             return false;
-        but = but || (token_in(token, " but however yet ") &&
-                      !token_in(at(mentions, j + 1), " i i'm i've ")); /* "but I'm not sure" */
+        but =
+            but || (token_in(token, " but however yet ") &&
+                    !token_in(at(mentions, j + 1), " i i'm i've don't ")); /* "but I'm not sure" */
         if (but && (was || token_is_negation(token) || is_wrong(mentions, j)))
             return true;
     }
@@ -461,13 +581,16 @@ static bool is_disbelieved(const struct mentions *mentions, size_t i)
         if (token_in(token, " , ; — – but so then because since ") ||
             (is_mark(token, ":") && j + 4 <= i))
             return false;
+        if (token_in(token, " false untrue ") && token_is(next, "that"))
+            return true;
         if (token_in(token, " doubt disagree deny "))
             return !token_is(mentions_before(mentions, j), "no");
         if ((token_is_negation(token) || token_in(token, " no nothing nobody ")) &&
             token_in(next, BELIEFS))
             return true;
         if (token_in(token, " might may could ") && /* "one might think" */
-            token_in(next, " think say believe argue assume expect guess choose pick select "))
+            token_in(next,
+                     " think say believe argue assume expect guess choose pick select answer "))
             return true;
     }
     return false;
@@ -487,6 +610,8 @@ static bool sets_aside(const struct mentions *mentions, size_t j, bool chosen)
     const struct token *token = at(mentions, j), *next = at(mentions, j + 1);
     if (token_in(token, MISTAKES) || (chosen && token_in(token, OTHERS)))
         return true;
+    if (token_in(token, " almost nearly used "))
+        return token_in(next, " chose picked said selected went to ");
     if (token_is(token, "first"))
         return token_in(next, THOUGHTS) || token_is(mentions_before(mentions, j), "at");
     if (token_in(token, " thought believed considered "))
@@ -495,7 +620,9 @@ static bool sets_aside(const struct mentions *mentions, size_t j, bool chosen)
     if (token_is(token, "next") && token_in(at(mentions, j + 2), " step action test "))
         return false; /* "the next best step" */
     return token_in(token, " second 2nd third 3rd next runner ") &&
-           (token_in(next, " best choice guess pick most likely answer ") || is_mark(next, "-_"));
+           (token_in(next, " best choice guess pick most likely answer ") ||
+            (token_in(token, " second 2nd third ") && token_in(next, " is : ")) ||
+            is_mark(next, "-_"));
 }
 
 static bool is_set_aside(const struct mentions *mentions, size_t i)
@@ -517,11 +644,31 @@ static bool is_set_aside(const struct mentions *mentions, size_t i)
     return false;
 }
 
+bool mention_is_redeemed(const struct mentions *mentions, size_t i)
+{
+    for (size_t j = i + 1, end = sentence_last(mentions, i); j < end; j++) {
+        bool is = !token_is(at(mentions, j), "making") && token_is(at(mentions, j + 1), "it");
+        size_t the = j + (is ? 3 : 2);
+        if (token_in(at(mentions, j), " but making so ") &&
+            token_in(at(mentions, j + 1), " it it's ") && token_is(at(mentions, the), "the") &&
+            token_in(at(mentions, the + 1),
+                     " best closest only most nearest right correct answer "))
+            return true;
+    }
+    return false;
+}
+
 bool mention_is_denied(const struct mentions *mentions, size_t i)
 {
-    return denied_before(mentions, i) || denied_after(mentions, i) || conceded_after(mentions, i) ||
-           is_disbelieved(mentions, i) || is_set_aside(mentions, i) ||
-           marked_before(mentions, i) == SAID_WRONG;
+    size_t start = i;
+    while (start &&
+           (is_mark(at(mentions, start - 1), OPENING) || mention_is_noun(at(mentions, start - 1))))
+        start--;
+    bool denied = denied_before(mentions, i) || denied_after(mentions, i) ||
+                  conceded_after(mentions, i) || is_disbelieved(mentions, i) ||
+                  is_set_aside(mentions, i) || mention_verdict(mentions, i) == SAID_WRONG ||
+                  (i && is_mark(at(mentions, i - 1), "~") && is_mark(at(mentions, i + 1), "~"));
+    return denied && !mention_is_exception(mentions, start) && !mention_is_redeemed(mentions, i);
 }
 
 /* ---- doubt ---- */
@@ -578,7 +725,7 @@ static bool is_subordinate(const struct mentions *mentions, size_t i)
 /* "If x were negative, the answer would be C": its clause has a condition, and says would. */
 static bool is_hypothetical(const struct mentions *mentions, size_t i)
 {
-    bool would = false, condition = false;
+    bool would = false, condition = false, quoted = false;
     size_t first = i, start = mentions_sentence_first(mentions, i),
            end = sentence_last(mentions, i);
     if (start < i && token_in(at(mentions, start), " had were "))
@@ -586,18 +733,41 @@ static bool is_hypothetical(const struct mentions *mentions, size_t i)
     while (first > start && !token_in(at(mentions, first - 1), " ; but "))
         first--;
     for (size_t j = first; j < end && !(j > i && token_in(at(mentions, j), " ; but ")); j++) {
+        quoted =
+            token_in(at(mentions, j), " “ ” ") || is_mark(at(mentions, j), "\"") ? !quoted : quoted;
         would = would || token_is(at(mentions, j), "would");
         condition =
-            condition || (token_in(at(mentions, j), " if unless had ") &&
+            condition || (token_in(at(mentions, j), " if unless had ") && !quoted &&
                           !token_in(at(mentions, j + 1), " i to ")); /* "if I had to guess" */
     }
     return would && condition;
 }
 
+/* "between B and C, ...", "of the two remaining, B and C, ..." */
+static bool is_candidate(const struct mentions *mentions, size_t i)
+{
+    size_t j = i, next = mentions_skip_closing(mentions, i + 1);
+    bool several =
+        mention_is_link(at(mentions, next)) &&
+        (mentions_letter(mentions, next + 1) || is_mark(at(mentions, next + 1), OPENING));
+    for (; j && i - j < MENTIONS_REACH; j--) {
+        const struct mention *before = &mentions->at[j - 1];
+        if (before->letter == mentions->at[i].letter)
+            return false; /* "between B and C, B" */
+        if (!before->letter && !mention_is_link(&before->token) &&
+            !mention_is_noun(&before->token) && !is_mark(&before->token, OPENING) &&
+            !is_mark(&before->token, CLOSING))
+            break;
+        several = several || before->letter;
+    }
+    return several && token_in(mentions_before(mentions, j), " between among remaining ");
+}
+
 bool mention_is_affirmed(const struct mentions *mentions, size_t i)
 {
-    return !mention_is_denied(mentions, i) && !is_question(mentions, i) &&
-           !is_subordinate(mentions, i) && !is_hypothetical(mentions, i);
+    return !is_candidate(mentions, i) && !mention_is_denied(mentions, i) &&
+           !is_question(mentions, i) && !is_subordinate(mentions, i) &&
+           !is_hypothetical(mentions, i);
 }
 
 bool mention_is_aside(const struct mentions *mentions, size_t i)

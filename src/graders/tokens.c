@@ -198,6 +198,17 @@ bool token_is_negation(const struct token *token)
                            "bukan tidak není nie niet geen değil không नहीं ");
 }
 
+bool token_is_cjk_bound(const struct token *token)
+{
+    static const char *const PARTS[] = {"至少", "至多", "最多", "超过", "超過", "大于",
+                                        "大於", "小于", "小於", "少于", "少於", "多于",
+                                        "多於", "不到", "최소", "최대"};
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
+        if (token_has(token, PARTS[i]))
+            return true;
+    return false;
+}
+
 bool token_is_opening(const struct token *token)
 {
     return token->kind == TOKEN_MARK && token_in(token, " ( [ { * _ \" ' ` $ < “ ‘ « 「 ");
@@ -294,20 +305,29 @@ bool text_is_cut(struct slice text)
 
 bool text_declines(struct slice sentence)
 {
-    static const char UNABLE[] =
-        " not cannot can't couldn't don't unable impossible insufficient no sorry unclear ";
+    static const char UNABLE[] = " not cannot can't couldn't don't won't unable impossible "
+                                 "insufficient no sorry unclear hard "
+                                 "difficult tough refuse decline hesitate ";
     static const char ANSWERING[] =
         " know determine determined decide answer tell say sure certain choose pick identify "
-        "provide information enough access missing clarify solve possible ";
+        "provide information enough access missing clarify solve possible settle commit select "
+        "conclude single definite definitive idea clue ";
+    static const char OPEN[] =
+        " unsure undecided undetermined indeterminate unanswerable torn stumped ";
     struct tokens tokens = tokens_of(sentence);
-    struct token token;
+    struct token token, before = {0};
     int left = 0; /* words in which the refusal must be complete */
     bool declines = false;
     while (token_next(&tokens, &token)) {
-        declines = declines || (left > 0 && token_in(&token, ANSWERING));
+        declines = declines || (left > 0 && token_in(&token, ANSWERING)) ||
+                   token_in(&token, OPEN) ||
+                   (token_is(&before, "give") && token_is(&token, "up")) ||
+                   (token_in(&before, " must i ") && token_is(&token, "decline")) ||
+                   (token_is(&before, "need") && token_is(&token, "more"));
         if (token_in(&token, " but so still however yet maybe perhaps probably guess "))
             declines = false;
         left = token_in(&token, UNABLE) ? 7 : left - (token.kind == TOKEN_WORD);
+        before = token;
     }
     return declines;
 }
@@ -341,6 +361,8 @@ static bool is_aside(struct slice sentence)
     static const char MORE[] = " check verify double like know hope confirm want free ";
     struct token words[5];
     size_t count = leading_words(sentence, words, 5);
+    if (text_declines(sentence))
+        return false;
     if (count > 2 && sentence.start[0] == '(' && slice_end(sentence)[-1] == ')')
         return true;
     if (count && token_in(&words[0], CHECKS))
@@ -370,8 +392,7 @@ static bool is_aside(struct slice sentence)
     return false;
 }
 
-/* "So it is 12." and "Yes, so it is 12." end a check. */
-static bool concludes(struct slice sentence)
+bool sentence_concludes(struct slice sentence)
 {
     static const char WORDS[] = " so therefore thus hence ";
     struct token words[2];
@@ -395,7 +416,7 @@ struct slice text_without_asides(struct slice text)
     const char *cut = NULL; /* where the asides at the end begin */
     bool inside = false;
     while (sentence_next(&rest, &sentence)) {
-        inside = (inside && !concludes(sentence)) || is_aside(sentence);
+        inside = (inside && !sentence_concludes(sentence)) || is_aside(sentence);
         if (!inside)
             cut = NULL;
         else if (!cut)

@@ -64,6 +64,9 @@ bool token_is_link(const struct token *token);
 
 bool token_is_negation(const struct token *token);
 
+/* Does the run of Chinese, Japanese or Korean characters make a bound of the number after it: "at least", "over"? */
+bool token_is_cjk_bound(const struct token *token);
+
 /* A bracket, quote or mark of Markdown that may open a word. */
 bool token_is_opening(const struct token *token);
 
@@ -75,6 +78,9 @@ bool sentence_next(struct slice *rest, struct slice *sentence);
 
 /* The main clause: "42" of "42, because ...", "is 4" of "is 4 when x = 2", "1/3" of "1/3, about 0.33". */
 struct slice sentence_without_reason(struct slice sentence);
+
+/* "So it is 12.", "Yes, so it is 12." */
+bool sentence_concludes(struct slice sentence);
 
 /* Takes the next text in bold, **x**; false when there is no other. */
 bool bold_next(struct slice *rest, struct slice *bold);

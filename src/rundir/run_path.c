@@ -240,6 +240,11 @@ enum run_kind run_kind_named(const char *name)
     return RUN_KIND_PROFILE;
 }
 
+bool run_kind_asks(enum run_kind kind)
+{
+    return kind == RUN_KIND_PROFILE || kind == RUN_KIND_AGENT;
+}
+
 const char *run_kind_unit(enum run_kind kind, bool several)
 {
     return several ? KINDS[kind].units : KINDS[kind].unit;

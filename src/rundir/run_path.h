@@ -44,6 +44,9 @@ const char *run_kind_name(enum run_kind kind);
 enum run_kind
 run_kind_named(const char *name); /* RUN_KIND_PROFILE for NULL and for unknown names */
 
+/* Whether its records are queries of a dataset to a model. */
+bool run_kind_asks(enum run_kind kind);
+
 /* What a record of such a run is: "query" and "queries", "run" and "runs", "window" and "windows",
  * "point" and "points", "request" and "requests". */
 const char *run_kind_unit(enum run_kind kind, bool several);

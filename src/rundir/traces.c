@@ -332,6 +332,12 @@ static enum err take_line(void *context, const struct jv *line)
     return err == ERR_BAD_VALUE ? ERR_OK : ERR_NO_MEMORY;
 }
 
+bool traces_exist(const char *directory)
+{
+    char path[FILE_PATH_MAX];
+    return run_path_file(directory, RUN_FILE_TRACES, path, sizeof path) && file_exists(path);
+}
+
 enum err traces_load(const char *directory, struct traces *out, struct error *why)
 {
     char path[FILE_PATH_MAX];
@@ -352,4 +358,17 @@ void traces_release(struct traces *traces)
         query_trace_release(&traces->items[i]);
     free(traces->items);
     *traces = (struct traces){0};
+}
+
+const struct query_trace *traces_find(const struct traces *traces, const char *key, size_t *hint)
+{
+    for (size_t i = 0; key && i < traces->count; i++) {
+        size_t at = (*hint + i) % traces->count;
+        const struct query_trace *trace = &traces->items[at];
+        if (trace->ipw.key && strcmp(trace->ipw.key, key) == 0) {
+            *hint = at + 1;
+            return trace;
+        }
+    }
+    return NULL;
 }

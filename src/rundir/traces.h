@@ -67,8 +67,12 @@ void query_trace_to_json(const struct query_trace *trace, struct text *line);
 
 /* Computed traces of a run directory, in the order of the file; of a query that is there twice, the last.
  * ERR_NOT_FOUND without the file. */
+bool traces_exist(const char *directory);
 enum err traces_load(const char *directory, struct traces *out, struct error *why) MUST_USE;
 void traces_release(struct traces *traces);
+
+/* Of a query's key; NULL without one.  Asked for one after the other, *hint (0 at first) makes it quick. */
+const struct query_trace *traces_find(const struct traces *traces, const char *key, size_t *hint);
 
 /* What the Python IPW's exporter has in summary.json: totals, efficiency, averages, statistics, and those without
  * outliers, as members of an open object. */

@@ -232,15 +232,5 @@ class Places(LayersTest):
             self.assertIn('"layers":[{"model":"a/tiny-q4.gguf"', page)
 
 
-class NotMeasuredYet(LayersTest):
-    def test_it_is_reported(self):
-        for command, option, name, words in (("analyze", "--analysis", "agent", "does not run agents"),
-                                             ("plot", "--plot", "agent", "does not run agents")):
-            done = ipw(None, command, self.root, option, name)
-            self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertIn(words, done.stderr)
-            self.assertIn("this version does not run", done.stderr)
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -13,7 +13,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
 from machines import Controlled  # noqa: E402
-from program import IPW, PATIENCE_S, python  # noqa: E402
+from program import IPW, PATIENCE_S, main_side_by_side, python  # noqa: E402
 from slurm import Slurm, wait_until  # noqa: E402
 
 # Appends its last argument to a file, as one write; then waits while that file has a neighbor with its name.
@@ -295,5 +295,4 @@ class Profiles(SlurmTest):
 
 
 if __name__ == "__main__":
-    result = unittest.main(exit=False).result
-    sys.exit(77 if result.skipped and not result.testsRun else not result.wasSuccessful())
+    main_side_by_side()  # each with a Slurm of its own

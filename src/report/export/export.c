@@ -13,6 +13,7 @@
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
 #include "rundir/summary.h"
+#include "rundir/traces.h"
 
 enum { PIECE = 1 << 16 };
 
@@ -26,6 +27,8 @@ struct exporting {
     bool has_summary;
     struct jv *metadata;
     struct jv_index metadata_keys;
+    struct traces traces;
+    size_t trace; /* where the last one was */
     char *model, *name;
     struct output output; /* where the text goes; none where the driver makes its own files */
     uint64_t taken;
@@ -132,6 +135,7 @@ static enum err take_record(void *context, const struct jv *record)
         return ERR_OK;
     work->taken++;
     record_from_json(record, work->model, &given.fields);
+    given.trace = traces_find(&work->traces, given.fields.key, &work->trace);
     enum err err = work->driver->record(&work->export, &given, &work->why);
     return err ? err : export_pass_on(&work->export, &work->why);
 }
@@ -169,13 +173,20 @@ static enum err prepare(struct exporting *work, struct error *why)
         err = choose_model(work, why);
     if (!err)
         err = gather_metadata(work, why);
+    if (!err && traces_exist(request->directory))
+        err = traces_load(request->directory, &work->traces, why);
     work->name = err ? NULL : request->name ? strdup(request->name) : last_part(request->directory);
     if (!err && !work->name)
         err = err_no_memory(why);
-    work->run = (struct export_run){request->directory, work->name,
-                                    work->model,        work->has_summary ? &work->summary : NULL,
-                                    work->metadata,     request->output,
-                                    request->replace,   request->raw};
+    work->run = (struct export_run){request->directory,
+                                    work->name,
+                                    work->model,
+                                    work->has_summary ? &work->summary : NULL,
+                                    work->metadata,
+                                    request->output,
+                                    request->replace,
+                                    request->raw,
+                                    work->traces.count ? &work->traces : NULL};
     work->export =
         (struct export){.driver = work->driver, .run = &work->run, .output = &work->output};
     return err || work->driver->makes_files
@@ -219,6 +230,7 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
     text_release(&work.export.out);
     run_records_close(&work.records);
     summary_release(&work.summary);
+    traces_release(&work.traces);
     jv_index_release(&work.metadata_keys);
     jv_free(work.metadata);
     free(work.model);

@@ -19,7 +19,9 @@
 
 struct jv;
 struct output;
+struct query_trace;
 struct summary;
+struct traces;
 
 struct export_run {
     const char *directory;         /* the run's, as it was given */
@@ -31,6 +33,7 @@ struct export_run {
     const char *output;            /* the file or directory to make; NULL for a stream */
     bool replace;                  /* a run of this name, where the output has one */
     bool raw;                      /* csv: texts as they are, formulas of spreadsheets too */
+    const struct traces *traces;   /* of an agent's run; NULL of any other */
 };
 
 struct export
@@ -44,7 +47,8 @@ struct export
 
 struct export_record {
     struct record fields;
-    struct jv *tree; /* all of it; the driver may change it */
+    struct jv *tree;                 /* all of it; the driver may change it */
+    const struct query_trace *trace; /* of an agent's query; NULL of any other */
 };
 
 struct export_driver {

@@ -1,4 +1,5 @@
-/* A Hugging Face dataset on disk, as a run directory has one: all columns of the records, nested. */
+/* A Hugging Face dataset on disk, as a run directory has one: all columns of the records, nested; and below it that of
+ * an agent's traces. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "rundir/run_dir.h"
 #include "rundir/store.h"
 #include "rundir/summary.h"
+#include "rundir/traces.h"
 
 struct hf {
     struct store store;
@@ -82,7 +84,9 @@ static enum err hf_record(struct export *export, const struct export_record *rec
 static enum err hf_end(struct export *export, struct error *why)
 {
     struct hf *hf = export->state;
-    return store_finish(&hf->store, export->run->summary, why);
+    const struct export_run *run = export->run;
+    enum err err = store_finish(&hf->store, run->summary, why);
+    return err || !run->traces ? err : traces_save_dataset(run->output, run->traces, why);
 }
 
 static void hf_release(struct export *export)

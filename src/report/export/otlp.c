@@ -9,6 +9,7 @@
 #include "core/units.h"
 #include "report/export/export.h"
 #include "rundir/summary.h"
+#include "rundir/traces.h"
 
 /* ---- attributes, numbers and the resource ---- */
 
@@ -132,6 +133,7 @@ static uint64_t id_of(const struct export_run *run, const char *key, int64_t at,
 struct query {
     const struct export_run *run;
     const struct record *record;
+    const struct query_trace *agent; /* NULL of a query that is one request */
     struct moments when;
     char trace[33], span[17];
 };
@@ -182,11 +184,12 @@ static void put_query(struct json *json, const struct query *query)
     const struct record *record = query->record;
     bool failed = record->status && strcmp(record->status, "failed") == 0;
     struct text name = {0};
-    text_addf(&name, "chat %s", query->run->model);
+    const char *operation = query->agent ? "invoke_agent" : "chat";
+    text_addf(&name, "%s %s", operation, query->run->model);
     span_begin(json, query, query->span, NULL, text_get(&name), KIND_CLIENT, query->when.from_ns,
                query->when.to_ns);
     text_release(&name);
-    otlp_text(json, "gen_ai.operation.name", "chat");
+    otlp_text(json, "gen_ai.operation.name", operation);
     otlp_text(json, "gen_ai.provider.name",
               query->run->summary ? query->run->summary->config_client : NULL);
     otlp_text(json, "gen_ai.request.model", query->run->model);
@@ -220,6 +223,66 @@ static void put_phase(struct json *json, const struct query *query, const char *
     json_object_end(json);
 }
 
+/* What the conventions call it; NULL: they have no name for it. */
+static const char *operation_of(const struct span_trace *span)
+{
+    static const char *const NAMES[][2] = {{"agent", "invoke_agent"},
+                                           {"lm_inference", "chat"},
+                                           {"submodel_call", "chat"},
+                                           {"tool_call", "execute_tool"}};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (strcmp(span->type, NAMES[i][0]) == 0)
+            return NAMES[i][1];
+    return NULL;
+}
+
+static void put_agent_span(struct json *json, const struct query *query, const char *id,
+                           const char *parent, const struct span_trace *span)
+{
+    const char *operation = operation_of(span);
+    bool is_tool = strcmp(span->type, "tool_call") == 0;
+    char name[160];
+    str_format(name, sizeof name, "%s%s%s", operation ? operation : span->type,
+               span->name ? " " : "", text_or_empty(span->name));
+    span_begin(json, query, id, parent, name, KIND_INTERNAL,
+               query->when.from_ns + from_seconds(span->from_s),
+               query->when.from_ns + from_seconds(span->to_s));
+    otlp_text(json, "gen_ai.operation.name", operation);
+    otlp_text(json, is_tool ? "gen_ai.tool.name" : "gen_ai.request.model",
+              is_tool || (operation && strcmp(operation, "chat") == 0) ? span->name : NULL);
+    otlp_integer(json, "gen_ai.usage.input_tokens",
+                 is_known(span->input_tokens) ? (int64_t)span->input_tokens : INTEGER_UNKNOWN);
+    otlp_integer(json, "gen_ai.usage.output_tokens",
+                 is_known(span->output_tokens) ? (int64_t)span->output_tokens : INTEGER_UNKNOWN);
+    otlp_number(json, "ipw.turn", span->turn);
+    otlp_number(json, "ipw.energy.joules", span->joules);
+    otlp_number(json, "ipw.energy.plus_minus_joules", span->plus_minus);
+    otlp_number(json, "ipw.energy.own_joules", span->own_joules);
+    otlp_text(json, "ipw.energy.method", span->method);
+    json_array_end(json);
+    json_object(json, "status");
+    json_integer(json, "code", span->error ? STATUS_ERROR : STATUS_OK);
+    if (span->error)
+        json_string(json, "message", span->error);
+    json_object_end(json);
+    json_object_end(json);
+}
+
+/* The query's span is the first of them; the others have its id and their number for theirs. */
+static void put_agent_spans(struct json *json, const struct query *query, const char *key)
+{
+    const struct query_trace *trace = query->agent;
+    int64_t at = query->when.from_ns;
+    for (size_t i = 1; i < trace->span_count; i++) {
+        const struct span_trace *span = &trace->spans[i];
+        char id[17], parent[17];
+        str_format(id, sizeof id, "%016" PRIx64, id_of(query->run, key, at, 2 + i));
+        str_format(parent, sizeof parent, "%016" PRIx64,
+                   id_of(query->run, key, at, 2 + (uint64_t)span->parent));
+        put_agent_span(json, query, id, parent, span);
+    }
+}
+
 static void end_batch(struct export *export, struct spans *spans)
 {
     if (!spans->in_batch)
@@ -236,7 +299,9 @@ static enum err spans_record(struct export *export, const struct export_record *
     (void)why;
     struct spans *spans = export->state;
     const struct record *record = &given->fields;
-    struct query query = {.run = export->run, .record = record};
+    bool is_agent = given->trace && given->trace->span_count;
+    struct query query = {
+        .run = export->run, .record = record, .agent = is_agent ? given->trace : NULL};
     char number[32], phases[2][17];
     str_format(number, sizeof number, "%" PRIu64, spans->number++);
     const char *key = record->key ? record->key : number;
@@ -254,7 +319,9 @@ static enum err spans_record(struct export *export, const struct export_record *
         json_array(&spans->json, "spans");
     }
     put_query(&spans->json, &query);
-    if (first) {
+    if (is_agent) {
+        put_agent_spans(&spans->json, &query, key);
+    } else if (first) {
         put_phase(&spans->json, &query, "prefill", phases[0], at, first, record->prefill_joules,
                   record->prefill_plus_minus);
         put_phase(&spans->json, &query, "decode", phases[1], first, query.when.to_ns,

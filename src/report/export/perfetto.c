@@ -10,6 +10,7 @@
 #include "report/export/export.h"
 #include "rundir/samples.h"
 #include "rundir/journal.h"
+#include "rundir/traces.h"
 
 enum { PID_QUERIES = 1, PID_DEVICES = 10 };
 
@@ -162,6 +163,69 @@ static void put_phase(struct tracing *tracing, const char *name, size_t lane, in
     json_object_end(&json);
 }
 
+/* ---- spans of an agent's query ---- */
+
+static void put_span(struct tracing *tracing, size_t lane, int64_t zero,
+                     const struct span_trace *span)
+{
+    struct json json;
+    char name[128];
+    if (strcmp(span->type, "turn") == 0)
+        str_format(name, sizeof name, "turn %.0f", span->turn);
+    else
+        str_format(name, sizeof name, "%s%s%s", span->type, span->name ? " " : "",
+                   text_or_empty(span->name));
+    span_begin(tracing, &json, name, lane, zero + from_seconds(span->from_s),
+               zero + from_seconds(span->to_s));
+    put_number(&json, "energy_j", span->joules);
+    put_number(&json, "plus_minus_j", span->plus_minus);
+    put_number(&json, "idle_j", span->idle_joules);
+    put_number(&json, "own_j", span->own_joules);
+    put_number(&json, "gpu_j", span->gpu_joules);
+    put_number(&json, "cpu_j", span->cpu_joules);
+    put_text(&json, "method", span->method);
+    put_text(&json, "share", span->share);
+    put_number(&json, "input_tokens", span->input_tokens);
+    put_number(&json, "output_tokens", span->output_tokens);
+    put_text(&json, "error", span->error);
+    json_object_end(&json);
+    json_object_end(&json);
+}
+
+static void name_lanes(struct tracing *tracing, size_t lane)
+{
+    char name[64];
+    for (; tracing->named <= lane; tracing->named++) {
+        str_format(name, sizeof name, "lane %zu", tracing->named + 1);
+        name_track(tracing, "thread_name", PID_QUERIES, tracing->named + 1, name);
+    }
+}
+
+/* A viewer nests what is on one lane: a span stays on that of its parent unless it overlaps a sibling there. */
+static enum err put_spans(struct tracing *tracing, size_t lane, int64_t zero,
+                          const struct query_trace *trace)
+{
+    size_t *lanes = calloc(trace->span_count + 1, sizeof *lanes);
+    enum err err = lanes ? ERR_OK : ERR_NO_MEMORY;
+    for (size_t i = 0; i < trace->span_count && !err; i++) {
+        const struct span_trace *span = &trace->spans[i];
+        size_t parent = i ? (size_t)span->parent : 0;
+        bool overlaps = false;
+        lanes[i] = i ? lanes[parent] : lane;
+        for (size_t k = parent + 1; k < i && !overlaps; k++)
+            overlaps = lanes[k] == lanes[i] && (size_t)trace->spans[k].parent == parent &&
+                       trace->spans[k].to_s > span->from_s;
+        if (i && overlaps)
+            err = lanes_take(&tracing->lanes, zero + from_seconds(span->from_s),
+                             zero + from_seconds(span->to_s), &lanes[i]);
+        name_lanes(tracing, lanes[i]);
+        if (i && !err)
+            put_span(tracing, lanes[i], zero, span);
+    }
+    free(lanes);
+    return err;
+}
+
 static enum err perfetto_record(struct export *export, const struct export_record *given,
                                 struct error *why)
 {
@@ -169,7 +233,6 @@ static enum err perfetto_record(struct export *export, const struct export_recor
     const struct record *record = &given->fields;
     struct moments when;
     size_t lane;
-    char name[64];
     if (!moments_of(record, &when)) {
         tracing->out_of_place++;
         return ERR_OK;
@@ -178,11 +241,10 @@ static enum err perfetto_record(struct export *export, const struct export_recor
         tracing->base_ns = when.from_ns;
     if (lanes_take(&tracing->lanes, when.from_ns, when.to_ns, &lane))
         return err_no_memory(why);
-    for (; tracing->named <= lane; tracing->named++) {
-        str_format(name, sizeof name, "lane %zu", tracing->named + 1);
-        name_track(tracing, "thread_name", PID_QUERIES, tracing->named + 1, name);
-    }
+    name_lanes(tracing, lane);
     put_query(tracing, lane, &when, record);
+    if (given->trace && given->trace->span_count)
+        return put_spans(tracing, lane, when.from_ns, given->trace) ? err_no_memory(why) : ERR_OK;
     if (when.first_ns) {
         put_phase(tracing, "prefill", lane, when.from_ns, when.first_ns, record->prefill_joules,
                   "input_tokens", record->input_tokens);

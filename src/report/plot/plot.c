@@ -27,15 +27,12 @@ static const char *name_at(size_t index)
 
 const struct plot_driver *plot_driver_find(const char *name, struct error *why)
 {
-    const char *unmeasured = unmeasured_kind(name);
     long at = registry_find("plot", name_at, name, ERR_USAGE, why);
     if (at >= 0)
         return PLOT_DRIVERS[at];
     /* No command runs a sweep of clocks, but runs at several clocks can be drawn. */
     if (strstr(name, "sweep"))
         err_set(why, ERR_USAGE, "unknown plot '%s': did you mean '%s'?", name, plot_frequency.name);
-    else if (unmeasured)
-        err_set(why, ERR_USAGE, "unknown plot '%s': %s", name, unmeasured);
     return NULL;
 }
 

@@ -195,6 +195,52 @@ static void what_is_denied_or_doubted_is_not_chosen(void **state)
     GRADE_CASES("choice", "", CASES);
 }
 
+static void committed_answers_are_told_from_hedged_ones(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        /* the text of an option is no verdict on it */
+        {"B", "So I'd choose B) False rather than A) True.", T},
+        {"A", "So I'd choose B) False rather than A) True.", F},
+        {"A", "I would go with B (False) instead of A (True).", F},
+        {"C", "I choose C) Cannot be determined.", T},
+        {"A", "(A) No, because the gift was never delivered.", T},
+        /* several */
+        {"D", "All of the options A, B, C, and D are correct.", F},
+        {"C", "Each of the options A, B, and C is right.", F},
+        {"A", "The answer is A as well as C.", F},
+        {"A", "\\boxed{A \\text{ and } C}", F},
+        {"B", "A\nB", F},
+        {"D", "Since A, B, and C are correct, D is the answer.", T},
+        /* gone through, not chosen */
+        {"B", "\"A: Jupiter\" is the largest planet. \"B: Saturn\" is the second largest.", F},
+        {"C", "A) Paris is in France. B) London is in England. C) Rome is in Italy.", F},
+        {"C", "The treaty: 1783 (A). Yorktown: 1781 (B). Constitution: 1787 (C).", F},
+        {"A", "Helicase, (B), unwinds the double helix. Ligase, (A), seals nicks.", F},
+        {"C", "A) foo is small.\nB) bar is large.\nC) baz is odd.\n\nSo:\n**C) baz**", T},
+        /* refused */
+        {"D", "The entropy rises (D)... or not. I'm unable to settle on one option.", F},
+        {"D", "The entropy rises (D). I remain unsure.", F},
+        {"B", "I'm not 100% sure, but B.", T},
+        /* put beside another, or under a condition */
+        {"B", "I'm leaning toward B, but C is just as likely.", F},
+        {"C", "B seems right, but so does C.", F},
+        {"B", "I think it's B. But it could also be C.", F},
+        {"A", "The answer is A if viruses count, otherwise B.", F},
+        {"C", "So the answer is C or D. As exigency was absent, it's C.", T},
+        /* singled out */
+        {"B", "It keeps operating at a loss → B.", T},
+        {"B", "Next step = abdominal ultrasound (B).", T},
+        {"A", "\"If it were true, it would be rare\" - this is A. B is a misreading.", T},
+        {"D", "All of these are correct except (D).", T},
+        {"D", "All except D.", F},
+        {"C", "B is true, but C is the main idea.", T},
+        {"B", "Rather than A, B is correct.", T},
+        {"B", "It's unlikely to be B.", F},
+    };
+    GRADE_CASES("choice", "", CASES);
+}
+
 static void the_number_of_options_counts(void **state)
 {
     (void)state;
@@ -220,6 +266,7 @@ int main(void)
         cmocka_unit_test(several_letters_are_ambiguous),
         cmocka_unit_test(choices_in_other_words_are_found),
         cmocka_unit_test(what_is_denied_or_doubted_is_not_chosen),
+        cmocka_unit_test(committed_answers_are_told_from_hedged_ones),
         cmocka_unit_test(the_number_of_options_counts),
     };
     return RUN_TESTS(tests);

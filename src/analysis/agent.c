@@ -1,0 +1,351 @@
+/* Where the joules of an agent go: by kind of span, by tool, by turn, from the traces of its queries. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/analysis.h"
+#include "core/grow.h"
+#include "core/units.h"
+#include "port/json_read.h"
+#include "rundir/traces.h"
+
+enum { TURNS_MOST = 50, QUERIES_MOST = 10 };
+
+/* Something that occurs in many queries: a kind of span, a tool, a turn. */
+struct row {
+    const char *name;
+    size_t count, errors;
+    double seconds, joules, input, output;
+};
+
+struct rows {
+    struct row *items;
+    size_t count, capacity;
+};
+
+static struct row *find_row(struct rows *rows, const char *name)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (strcmp(rows->items[i].name, name) == 0)
+            return &rows->items[i];
+    struct row *items = grow(rows->items, &rows->capacity, rows->count, sizeof *items);
+    if (!items)
+        return NULL;
+    rows->items = items;
+    items[rows->count] =
+        (struct row){.name = name, .joules = UNKNOWN, .input = UNKNOWN, .output = UNKNOWN};
+    return &items[rows->count++];
+}
+
+static enum err add_to(struct rows *rows, const char *name, double seconds, double joules,
+                       bool failed)
+{
+    struct row *row = find_row(rows, name);
+    if (!row)
+        return ERR_NO_MEMORY;
+    row->count++;
+    row->errors += failed;
+    add_known(&row->seconds, seconds);
+    add_known(&row->joules, joules);
+    return ERR_OK;
+}
+
+static int by_joules(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    double left = is_known(x->joules) ? x->joules : x->seconds * 1e-9,
+           right = is_known(y->joules) ? y->joules : y->seconds * 1e-9;
+    return left != right ? (left < right) - (left > right) : strcmp(x->name, y->name);
+}
+
+/* ---- collecting ---- */
+
+struct collected {
+    struct rows types, tools;
+    struct row turns[TURNS_MOST];
+    size_t turn_count;
+    double joules, seconds;      /* of all queries */
+    double resolved, unresolved; /* joules */
+    size_t known, completed, right, wrong, shared, split_by_time, problems;
+    double turn_sum, tool_sum;
+};
+
+/* All devices that count; in a trace of the Python IPW those that it has. */
+static double joules_of(const struct query_trace *trace)
+{
+    double sum = UNKNOWN;
+    if (is_known(trace->ipw.energy_joules))
+        return trace->ipw.energy_joules;
+    add_known(&sum, query_trace_gpu_joules(trace));
+    add_known(&sum, query_trace_cpu_joules(trace));
+    return sum;
+}
+
+static const char *kind_of(const struct span_trace *span)
+{
+    return strcmp(span->type, "agent") == 0 || strcmp(span->type, "turn") == 0 ? "gap" : span->type;
+}
+
+static enum err add_spans(struct collected *all, const struct query_trace *trace)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < trace->span_count && !err; i++) {
+        const struct span_trace *span = &trace->spans[i];
+        bool is_gap = strcmp(kind_of(span), "gap") == 0;
+        err = add_to(&all->types, kind_of(span), is_gap ? UNKNOWN : span->to_s - span->from_s,
+                     span->own_joules, span->error);
+        if (!err && strcmp(span->type, "tool_call") == 0)
+            err = add_to(&all->tools, span->name ? span->name : "unknown",
+                         span->to_s - span->from_s, span->joules, span->error);
+    }
+    return err;
+}
+
+/* Traces of the Python IPW have no spans: calls by name, and their time where it is there. */
+static enum err add_named_tools(struct collected *all, const struct turn_trace *turn)
+{
+    enum err err = ERR_OK;
+    for (const struct jv *tool = jv_first(turn->tools_called.value); tool && !err;
+         tool = jv_next(tool)) {
+        const char *name = jv_text(tool);
+        const struct jv *first = jv_first(turn->tools_called.value);
+        while (first != tool && !(jv_text(first) && name && strcmp(jv_text(first), name) == 0))
+            first = jv_next(first);
+        double seconds =
+            first == tool && name ? jv_number(jv_get(turn->tool_latencies_s.value, name)) : UNKNOWN;
+        err = add_to(&all->tools, name ? name : "unknown", seconds, UNKNOWN, false);
+    }
+    return err;
+}
+
+static void add_turns(struct collected *all, const struct query_trace *trace)
+{
+    for (size_t i = 0; i < trace->turn_count && i < TURNS_MOST; i++) {
+        const struct turn_trace *turn = &trace->turns[i];
+        struct row *row = &all->turns[i];
+        double joules = UNKNOWN;
+        if (i >= all->turn_count)
+            all->turns[all->turn_count++] =
+                (struct row){.joules = UNKNOWN, .input = UNKNOWN, .output = UNKNOWN};
+        add_known(&joules, turn->gpu_energy_joules);
+        add_known(&joules, turn->cpu_energy_joules);
+        row->count++;
+        row->errors += turn->error != NULL;
+        add_known(&row->seconds, turn->wall_clock_s);
+        add_known(&row->joules, joules);
+        add_known(&row->input, turn->input_tokens);
+        add_known(&row->output, turn->output_tokens);
+    }
+}
+
+static enum err collect(const struct traces *traces, struct collected *all)
+{
+    enum err err = ERR_OK;
+    *all = (struct collected){.resolved = UNKNOWN, .unresolved = UNKNOWN, .joules = UNKNOWN};
+    for (size_t i = 0; i < traces->count && !err; i++) {
+        const struct query_trace *trace = &traces->items[i];
+        double joules = joules_of(trace);
+        add_known(&all->joules, joules);
+        add_known(&all->seconds, trace->total_wall_clock_s);
+        if (trace->is_resolved >= 0)
+            add_known(trace->is_resolved ? &all->resolved : &all->unresolved, joules);
+        all->known += is_known(joules);
+        all->completed += trace->completed == 1;
+        all->right += trace->is_resolved == 1;
+        all->wrong += trace->is_resolved == 0;
+        all->shared += trace->shared_device_warning == 1;
+        all->problems += trace->ipw.event_problems != NULL;
+        all->split_by_time +=
+            trace->ipw.energy_split && strcmp(trace->ipw.energy_split, "wall_clock_share") == 0;
+        all->turn_sum += trace->num_turns;
+        all->tool_sum += trace->total_tool_calls;
+        add_turns(all, trace);
+        err = add_spans(all, trace);
+        for (size_t k = 0; k < trace->turn_count && !trace->span_count && !err; k++)
+            err = add_named_tools(all, &trace->turns[k]);
+    }
+    return err;
+}
+
+/* ---- the result ---- */
+
+static double share_of(struct collected *all, const char *type)
+{
+    for (size_t i = 0; i < all->types.count; i++)
+        if (strcmp(all->types.items[i].name, type) == 0)
+            return ratio(all->types.items[i].joules, all->joules);
+    return UNKNOWN;
+}
+
+static void put_summary(struct result *result, struct collected *all, size_t queries)
+{
+    double inference = UNKNOWN, known = (double)all->known;
+    add_known(&inference, share_of(all, "lm_inference"));
+    add_known(&inference, share_of(all, "submodel_call"));
+    result_group(result, "summary");
+    result_count(result, "queries", queries);
+    result_count(result, "completed", all->completed);
+    result_number(result, "accuracy", ratio((double)all->right, (double)(all->right + all->wrong)),
+                  "%");
+    result_number(result, "turns_per_query", all->turn_sum / (double)queries, "");
+    result_number(result, "tool_calls_per_query", all->tool_sum / (double)queries, "");
+    result_number(result, "seconds_per_query", all->seconds / (double)queries, "s");
+    result_number(result, "joules", all->joules, "J");
+    result_number(result, "joules_per_query", ratio(all->joules, known), "J");
+    result_number(result, "joules_per_turn", ratio(all->joules, all->turn_sum), "J");
+    result_number(result, "joules_per_resolved_query", ratio(all->joules, (double)all->right), "J");
+    result_number(result, "inference_share", inference, "%");
+    result_number(result, "prefill_share", share_of(all, "prefill"), "%");
+    result_number(result, "decode_share", share_of(all, "decode"), "%");
+    result_number(result, "tool_share", share_of(all, "tool_call"), "%");
+    result_number(result, "gap_share", share_of(all, "gap"), "%");
+    result_number(result, "joules_of_resolved", all->resolved, "J");
+    result_number(result, "joules_of_unresolved", all->unresolved, "J");
+    result_end(result);
+}
+
+static void put_row(struct result *result, const struct row *row, double all_joules)
+{
+    double count = (double)row->count;
+    result_count(result, "count", row->count);
+    result_number(result, "seconds", row->seconds, "s");
+    result_number(result, "seconds_each", row->seconds / count, "s");
+    result_number(result, "joules", row->joules, "J");
+    result_number(result, "joules_each", row->joules / count, "J");
+    result_number(result, "share", ratio(row->joules, all_joules), "%");
+    result_count(result, "errors", row->errors);
+}
+
+static void put_rows(struct result *result, const char *key, const char *name, struct rows *rows,
+                     double all_joules)
+{
+    if (rows->count)
+        qsort(rows->items, rows->count, sizeof *rows->items, by_joules);
+    result_list(result, key);
+    for (size_t i = 0; i < rows->count; i++) {
+        result_group(result, NULL);
+        result_text(result, name, rows->items[i].name);
+        put_row(result, &rows->items[i], all_joules);
+        result_end(result);
+    }
+    result_end(result);
+}
+
+static void put_turns(struct result *result, const struct collected *all)
+{
+    result_list(result, "turns");
+    for (size_t i = 0; i < all->turn_count; i++) {
+        const struct row *row = &all->turns[i];
+        result_group(result, NULL);
+        result_count(result, "turn", i);
+        put_row(result, row, all->joules);
+        result_number(result, "input_tokens_each", row->input / (double)row->count, "");
+        result_number(result, "output_tokens_each", row->output / (double)row->count, "");
+        result_end(result);
+    }
+    result_end(result);
+}
+
+static int by_cost(const void *a, const void *b)
+{
+    double x = joules_of(*(const struct query_trace *const *)a),
+           y = joules_of(*(const struct query_trace *const *)b);
+    x = is_known(x) ? x : -1;
+    y = is_known(y) ? y : -1;
+    return (x < y) - (x > y);
+}
+
+/* Those that cost most. */
+static enum err put_queries(struct result *result, const struct traces *traces)
+{
+    const struct query_trace **order = calloc(traces->count + 1, sizeof *order);
+    if (!order)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < traces->count; i++)
+        order[i] = &traces->items[i];
+    qsort((void *)order, traces->count, sizeof *order, by_cost);
+    result_list(result, "queries");
+    for (size_t i = 0; i < traces->count && i < QUERIES_MOST; i++) {
+        const struct query_trace *trace = order[i];
+        result_group(result, NULL);
+        result_text(result, "query", trace->ipw.key ? trace->ipw.key : trace->query_id);
+        result_figure(result, "joules", joules_of(trace), trace->ipw.plus_minus, "J");
+        result_number(result, "seconds", trace->total_wall_clock_s, "s");
+        result_number(result, "turns", trace->num_turns, "");
+        result_number(result, "tool_calls", trace->total_tool_calls, "");
+        result_number(result, "output_tokens", trace->total_output_tokens, "");
+        result_end(result);
+    }
+    result_end(result);
+    free((void *)order);
+    return ERR_OK;
+}
+
+static void warn(struct result *result, const struct collected *all, const struct traces *traces)
+{
+    if (all->known < traces->count)
+        result_warn(result, "energy is unknown for %zu of %zu queries", traces->count - all->known,
+                    traces->count);
+    if (all->split_by_time)
+        result_warn(result,
+                    "in %zu of %zu queries only the energy of the query is known: that of turns is "
+                    "their share of its wall-clock time",
+                    all->split_by_time, traces->count);
+    if (all->problems)
+        result_warn(
+            result,
+            "events of %zu of %zu queries were incomplete or out of order: event_problems in "
+            "traces.jsonl says how they were repaired",
+            all->problems, traces->count);
+    if (all->shared)
+        result_note(result, "%zu of %zu queries overlapped others: their energies are shares",
+                    all->shared, traces->count);
+    if (traces->damaged)
+        result_warn(result, "%llu lines of traces.jsonl are no traces, and were skipped",
+                    (unsigned long long)traces->damaged);
+}
+
+static enum err agent_run(struct analysis *analysis, struct error *why)
+{
+    struct traces traces;
+    struct collected all = {0};
+    struct result *result = analysis->result;
+    enum err err = traces_load(analysis->traces, &traces, why);
+    if (err)
+        return err;
+    if (!traces.count)
+        err = err_set(why, ERR_NO_DATA, "traces.jsonl has no query");
+    if (!err)
+        err = err_explain(why, collect(&traces, &all));
+    if (!err) {
+        put_summary(result, &all, traces.count);
+        result_group(result, "data");
+        put_rows(result, "kinds", "kind", &all.types, all.joules);
+        put_rows(result, "tools", "tool", &all.tools, all.joules);
+        put_turns(result, &all);
+        err = err_explain(why, put_queries(result, &traces));
+        result_end(result);
+        warn(result, &all, &traces);
+    }
+    free(all.types.items);
+    free(all.tools.items);
+    traces_release(&traces);
+    return err;
+}
+
+static const struct result_phrase FINDING[] = {
+    {"", "summary.joules_per_query", " per query"},
+    {", ", "summary.turns_per_query", " turns"},
+    {", ", "summary.tool_calls_per_query", " tool calls"},
+    {"; inferences ", "summary.inference_share", ""},
+    {", tools ", "summary.tool_share", ""},
+    {", gaps ", "summary.gap_share", ""},
+    {0},
+};
+
+const struct analysis_driver analysis_agent = {
+    .name = "agent",
+    .summary = "energy and time of an agent's turns, inferences, tools and the gaps between them",
+    .of_traces = true,
+    .finding = FINDING,
+    .run = agent_run,
+};

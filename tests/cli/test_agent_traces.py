@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Traces of agents from outside: analyze, export and list read a run directory that has them, and the Python IPW's."""
+
+import json
+import shutil
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import oracle  # noqa: E402
+
+oracle.use()
+
+from agent_runs import trace, write_agent_run  # noqa: E402
+from program import ipw  # noqa: E402
+from rundirs import MODEL, query, write_run  # noqa: E402
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "traces"
+
+
+class TracesTest(unittest.TestCase):
+    def setUp(self):
+        self.root = Path(tempfile.mkdtemp(prefix="ipw-traces-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        self.run_dir = write_agent_run(self.root / "agent")
+
+    def analyzed(self, path, *options):
+        done = ipw(None, "analyze", path, "--analysis", "agent", "--json", *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)[str(path)]["agent"]
+
+
+class Analysis(TracesTest):
+    def test_where_the_joules_go(self):
+        found = self.analyzed(self.run_dir)
+        summary, data = found["summary"], found["data"]
+        self.assertEqual((summary["queries"], summary["completed"]), (3, 3))
+        for key, value in (("joules_per_query", 210), ("joules_per_turn", 210), ("joules_per_resolved_query", 315),
+                           ("inference_share", 120 / 210), ("tool_share", 60 / 210), ("gap_share", 30 / 210),
+                           ("prefill_share", 30 / 210), ("decode_share", 90 / 210), ("accuracy", 2 / 3),
+                           ("tool_calls_per_query", 2), ("joules_of_unresolved", 210)):
+            self.assertAlmostEqual(summary[key], value, 9, key)
+        self.assertAlmostEqual(sum(summary[key] for key in ("inference_share", "tool_share", "gap_share")), 1)
+        tools = {row["tool"]: row for row in data["tools"]}
+        self.assertAlmostEqual(tools["calculator"]["joules"], 78)
+        self.assertEqual((tools["<shell>"]["count"], tools["<shell>"]["errors"]), (3, 3))
+        self.assertEqual([row["kind"] for row in data["kinds"]],
+                         ["lm_inference", "decode", "tool_call", "gap", "prefill"])
+        self.assertEqual(found["warnings"], [])
+        self.assertTrue((self.run_dir / "analysis" / "agent.json").exists())
+
+    def test_it_is_in_all_analyses_of_an_agents_run_only(self):
+        done = ipw(None, "analyze", self.run_dir)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(" ".join(done.stdout.split()), r"agent 210\.0 J per query.*inferences 57\.1 %")
+        plain = write_run(self.root / "plain", [query(0)])
+        self.assertNotIn("agent ", ipw(None, "analyze", plain).stdout)
+        done = ipw(None, "analyze", plain, "--analysis", "agent")
+        self.assertIn("no traces of an agent", done.stdout + done.stderr)
+        self.assertEqual(done.returncode, 1)
+
+    def test_problems_of_events_and_split_energies_are_reported(self):
+        lines = [trace(0, event_problems="1 event without an end", spans=None), trace(1)]
+        del lines[0]["ipw"]["spans"]
+        lines[0]["turns"][0].update(gpu_energy_joules=None, cpu_energy_joules=None)
+        (self.run_dir / "traces.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + "{broken\n")
+        warnings = " ".join(self.analyzed(self.run_dir)["warnings"])
+        for words in ("events of 1 of 2 queries", "share of its wall-clock time", "1 lines of traces.jsonl"):
+            self.assertIn(words, warnings)
+
+    def test_files_of_the_python_ipw(self):
+        for name, queries, joules in (("old", 3, 180.0), ("new", 5, 2695.0)):
+            path = self.root / name
+            shutil.copytree(FIXTURES / name, path)
+            summary = self.analyzed(path)["summary"]
+            self.assertEqual(summary["queries"], queries)
+            self.assertAlmostEqual(summary["joules"], joules)
+            self.assertNotIn("gap_share", {key: value for key, value in summary.items() if value is not None})
+
+
+class Exports(TracesTest):
+    def exported(self, form):
+        done = ipw(None, "export", self.run_dir, "--to", form)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_perfetto(self):
+        events = [event for event in json.loads(self.exported("perfetto"))["traceEvents"] if event["ph"] == "X"]
+        self.assertEqual(len(events), 3 * 7)
+        named = {event["name"]: event for event in events[:7]}
+        inference = named[f"lm_inference {MODEL}"]
+        self.assertEqual((inference["dur"], inference["args"]["energy_j"]), (400000.0, 120))
+        self.assertEqual(named["turn 0"]["args"]["own_j"], 0)
+        # Two tools at the same time are on two tracks; on one track spans nest.
+        self.assertNotEqual(named["tool_call calculator"]["tid"], named["tool_call <shell>"]["tid"])
+        for one in events:
+            for other in events:
+                a, b = (one["ts"], one["ts"] + one["dur"]), (other["ts"], other["ts"] + other["dur"])
+                if one["tid"] == other["tid"] and a[0] < b[0] < a[1] - 1e-6:
+                    self.assertLessEqual(b[1], a[1] + 1e-6, (one, other))
+
+    def test_otlp(self):
+        spans = [span for line in self.exported("otlp-json").splitlines()
+                 for span in json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"]]
+        self.assertEqual(len(spans), 3 * 7)
+        self.assertEqual(len({span["spanId"] for span in spans}), 3 * 7)
+        by_id = {span["spanId"]: span for span in spans}
+        names = [span["name"] for span in spans[:7]]
+        self.assertEqual(names, [f"invoke_agent {MODEL}", "turn", f"chat {MODEL}", "prefill", "decode",
+                                 "execute_tool calculator", "execute_tool <shell>"])
+        parents = [by_id[span["parentSpanId"]]["name"] if "parentSpanId" in span else None for span in spans[:7]]
+        self.assertEqual(parents, [None, names[0], "turn", names[2], names[2], "turn", "turn"])
+        self.assertEqual(spans[6]["status"], {"code": 2, "message": "exit 1"})
+        for one in spans[1:7]:
+            above = by_id[one["parentSpanId"]]
+            self.assertLessEqual(int(above["startTimeUnixNano"]), int(one["startTimeUnixNano"]))
+            self.assertGreaterEqual(int(above["endTimeUnixNano"]), int(one["endTimeUnixNano"]))
+
+    def test_hf_dataset_of_the_traces(self):
+        try:
+            import datasets
+            import pyarrow as pa
+        except ImportError as error:
+            self.skipTest(str(error))
+        done = ipw(None, "export", self.run_dir, "--to", "hf", "-o", self.root / "out")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with pa.ipc.open_stream(self.root / "out" / "hf_dataset" / "data-00000-of-00001.arrow") as stream:
+            table = stream.read_all()
+        text, double, integer, truth = pa.string(), pa.float64(), pa.int64(), pa.bool_()
+        names = {text: "query_id workload_type query_text response_text unscorable_reason score_metadata_json trace_json",
+                 integer: "num_turns total_input_tokens total_output_tokens total_tool_calls total_tokens",
+                 truth: "completed timed_out is_resolved"}
+        for kind, listed in names.items():
+            for name in listed.split():
+                self.assertEqual(table.schema.field(name).type, kind, name)
+        self.assertEqual(table.column_names, """query_id workload_type query_text response_text num_turns
+            total_input_tokens total_output_tokens total_tool_calls total_wall_clock_s total_gpu_energy_joules
+            total_cpu_energy_joules judge_gpu_energy_joules judge_cpu_energy_joules judge_wall_clock_s
+            total_task_gpu_energy_joules total_task_cpu_energy_joules total_tokens total_cost_usd avg_gpu_power_watts
+            avg_cpu_power_watts throughput_tokens_per_sec energy_per_token_joules query_mbu_avg_pct query_mbu_max_pct
+            completed timed_out is_resolved unscorable_reason score_metadata_json trace_json""".split())
+        self.assertEqual(sum(field.type == double for field in table.schema), 30 - 7 - 5 - 3)
+        row = table.to_pylist()[0]
+        self.assertEqual((row["query_id"], row["num_turns"], row["total_tool_calls"], row["total_tokens"]),
+                         ("q0000", 1, 2, 120))
+        self.assertAlmostEqual(row["total_gpu_energy_joules"], 147)
+        self.assertAlmostEqual(row["energy_per_token_joules"], 147 / 20)
+        self.assertEqual(json.loads(row["trace_json"])["turns"][0]["tools_called"], ["calculator", "<shell>"])
+        self.assertIsNone(row["judge_gpu_energy_joules"])
+        loaded = datasets.load_from_disk(str(self.root / "out" / "hf_dataset"))
+        self.assertEqual(loaded["query_id"][:2], ["q0000", "q0001"])
+        self.assertEqual(len(datasets.load_from_disk(str(self.root / "out"))), 3)
+
+    def test_flat_exports_have_the_parts(self):
+        row = json.loads(self.exported("jsonl").splitlines()[0])
+        self.assertEqual((row["turns"], row["tool_calls"], row["tool_energy_j"], row["gap_energy_j"]), (1, 2, 60, 30))
+
+
+class Index(TracesTest):
+    def test_it_is_listed_as_an_agents_run(self):
+        done = ipw(None, "list", "runs", self.root, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('"agent"', done.stdout)
+
+    def test_two_are_compared_query_by_query(self):
+        other = write_agent_run(self.root / "other")
+        done = ipw(None, "compare", self.run_dir, other, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("not compared", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
