@@ -291,6 +291,13 @@ static const char *share_of(const struct trace_span *span)
     }
 }
 
+/* Of an inference that is split into phases, all of it is theirs. */
+static bool has_phases(const struct trace_tree *tree, size_t i)
+{
+    return i + 1 < tree->count && tree->spans[i + 1].parent == (int)i &&
+           is_phase(&tree->spans[i + 1]);
+}
+
 static void fill_span(const struct span_account *account, size_t i, struct span_trace *out)
 {
     const struct trace_span *span = &account->tree.spans[i];
@@ -308,7 +315,7 @@ static void fill_span(const struct span_account *account, size_t i, struct span_
         .plus_minus = spent->energy.plus_minus,
         .idle_joules = spent->energy.idle_joules,
         .active_joules = spent->energy.active_joules,
-        .own_joules = spent->own_joules,
+        .own_joules = has_phases(&account->tree, i) ? 0 : spent->own_joules,
         .gpu_joules = spent->gpu_joules,
         .cpu_joules = spent->cpu_joules,
         .method = method_name(spent->energy.method),

@@ -55,8 +55,18 @@ struct trace_event {
 };
 
 /* Nothing known but these. */
-struct trace_event trace_event_new(enum trace_type type, enum trace_edge edge, const char *query,
-                                   const char *id);
+static inline struct trace_event trace_event_new(enum trace_type type, enum trace_edge edge,
+                                                 const char *query, const char *id)
+{
+    return (struct trace_event){
+        .type = type,
+        .edge = edge,
+        .query = query,
+        .id = id,
+        .cpu_busy_s = UNKNOWN,
+        .facts = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0, NULL, NULL},
+    };
+}
 
 /* ---- recording ---- */
 

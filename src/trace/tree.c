@@ -51,19 +51,6 @@ bool trace_type_is_span(enum trace_type type)
     return type < TRACE_RETRY;
 }
 
-struct trace_event trace_event_new(enum trace_type type, enum trace_edge edge, const char *query,
-                                   const char *id)
-{
-    return (struct trace_event){
-        .type = type,
-        .edge = edge,
-        .query = query,
-        .id = id,
-        .cpu_busy_s = UNKNOWN,
-        .facts = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0, NULL, NULL},
-    };
-}
-
 void trace_events_release(struct trace_events *events)
 {
     for (size_t i = 0; i < events->count; i++)
