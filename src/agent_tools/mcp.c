@@ -492,9 +492,11 @@ static enum err add_spec(struct mcp *mcp, const struct jv *tool, struct error *w
         err = jv_print(schema, &parameters);
     else
         text_add(&parameters, "{\"type\":\"object\"}");
-    struct tool_spec spec = {model_name(mcp->prefix, name), strdup(description ? description : ""),
+    struct tool_spec spec = {model_name(mcp->prefix, name),
+                             strdup(description ? description : ""),
                              parameters.bytes,
-                             !jv_bool(jv_path(tool, "annotations.readOnlyHint"), false)};
+                             !jv_bool(jv_path(tool, "annotations.readOnlyHint"), false),
+                             {NULL}};
     char *own = strdup(name);
     if (err || parameters.failed || !spec.name || !spec.description || !own) {
         free_spec(&spec);

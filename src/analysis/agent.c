@@ -31,8 +31,7 @@ static struct row *find_row(struct rows *rows, const char *name)
     if (!items)
         return NULL;
     rows->items = items;
-    items[rows->count] =
-        (struct row){.name = name, .joules = UNKNOWN, .input = UNKNOWN, .output = UNKNOWN};
+    items[rows->count] = (struct row){name, 0, 0, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     return &items[rows->count++];
 }
 
@@ -49,11 +48,18 @@ static enum err add_to(struct rows *rows, const char *name, double seconds, doub
     return ERR_OK;
 }
 
+/* Without energies, by time. */
+static double weight_of(const struct row *row)
+{
+    if (is_known(row->joules))
+        return row->joules;
+    return is_known(row->seconds) ? row->seconds * 1e-9 : 0;
+}
+
 static int by_joules(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
-    double left = is_known(x->joules) ? x->joules : x->seconds * 1e-9,
-           right = is_known(y->joules) ? y->joules : y->seconds * 1e-9;
+    double left = weight_of(x), right = weight_of(y);
     return left != right ? (left < right) - (left > right) : strcmp(x->name, y->name);
 }
 
@@ -90,10 +96,12 @@ static enum err add_spans(struct collected *all, const struct query_trace *trace
     enum err err = ERR_OK;
     for (size_t i = 0; i < trace->span_count && !err; i++) {
         const struct span_trace *span = &trace->spans[i];
-        bool is_gap = strcmp(kind_of(span), "gap") == 0;
+        bool is_gap = strcmp(kind_of(span), "gap") == 0,
+             is_tool = strcmp(span->type, "tool_call") == 0;
+        /* A request's own energy is that of its phases. */
         err = add_to(&all->types, kind_of(span), is_gap ? UNKNOWN : span->to_s - span->from_s,
-                     span->own_joules, span->error);
-        if (!err && strcmp(span->type, "tool_call") == 0)
+                     is_gap || is_tool ? span->own_joules : span->joules, span->error);
+        if (!err && is_tool)
             err = add_to(&all->tools, span->name ? span->name : "unknown",
                          span->to_s - span->from_s, span->joules, span->error);
     }
@@ -125,7 +133,7 @@ static void add_turns(struct collected *all, const struct query_trace *trace)
         double joules = UNKNOWN;
         if (i >= all->turn_count)
             all->turns[all->turn_count++] =
-                (struct row){.joules = UNKNOWN, .input = UNKNOWN, .output = UNKNOWN};
+                (struct row){NULL, 0, 0, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
         add_known(&joules, turn->gpu_energy_joules);
         add_known(&joules, turn->cpu_energy_joules);
         row->count++;

@@ -291,6 +291,13 @@ static const char *share_of(const struct trace_span *span)
     }
 }
 
+/* Of an inference that is split into phases, all of it is theirs. */
+static bool has_phases(const struct trace_tree *tree, size_t i)
+{
+    return i + 1 < tree->count && tree->spans[i + 1].parent == (int)i &&
+           is_phase(&tree->spans[i + 1]);
+}
+
 static void fill_span(const struct span_account *account, size_t i, struct span_trace *out)
 {
     const struct trace_span *span = &account->tree.spans[i];
@@ -308,7 +315,7 @@ static void fill_span(const struct span_account *account, size_t i, struct span_
         .plus_minus = spent->energy.plus_minus,
         .idle_joules = spent->energy.idle_joules,
         .active_joules = spent->energy.active_joules,
-        .own_joules = spent->own_joules,
+        .own_joules = has_phases(&account->tree, i) ? 0 : spent->own_joules,
         .gpu_joules = spent->gpu_joules,
         .cpu_joules = spent->cpu_joules,
         .method = method_name(spent->energy.method),
@@ -498,6 +505,21 @@ static double gap_joules(const struct span_account *account)
     return sum;
 }
 
+static void fill_events(const struct trace_tree *tree, struct query_trace_ours *out)
+{
+    const struct trace_problems *problems = &tree->problems;
+    out->events = (double)problems->events;
+    out->errors = (double)tree->errors;
+    out->no_end = (double)problems->no_end;
+    out->no_start = (double)problems->no_start;
+    out->duplicates = (double)problems->duplicates;
+    out->out_of_order = (double)problems->out_of_order;
+    out->skewed = (double)problems->skewed;
+    out->ambiguous = (double)problems->ambiguous;
+    out->unknown_type = (double)problems->unknown_type;
+    out->too_many = (double)problems->too_many;
+}
+
 enum err span_account_trace(struct span_account *account, struct query_trace *out)
 {
     const struct trace_tree *tree = &account->tree;
@@ -523,8 +545,7 @@ enum err span_account_trace(struct span_account *account, struct query_trace *ou
     out->ipw.source = str_or_null(all->energy.source);
     out->ipw.note = str_or_null(all->energy.note);
     out->ipw.energy_split = is_known(all->energy.joules) ? "measured" : NULL;
-    out->ipw.events = (double)tree->problems.events;
-    out->ipw.errors = (double)tree->errors;
+    fill_events(tree, &out->ipw);
     out->spans = calloc(tree->count + 1, sizeof *out->spans);
     if (!out->spans)
         return ERR_NO_MEMORY;

@@ -716,7 +716,7 @@ class Retries(SweepTest):
         journal = (self.directory() / "records.jsonl").read_text()
         for words, count in ((["--retry-failed"], 1), (["--repeat", 3], 4), (["--retry-failed", "--repeat", 3], 5)):
             done = ipw(None, "sweep", "--resume", self.directory(), *words, "--dry-run")
-            self.assertIn(f"2 settings, {count} attempts to make", done.stdout)
+            self.assertIn(f"2 settings, {count} attempt{'s' if count != 1 else ''} to make", done.stdout)
             self.assertEqual(len(done.stdout.splitlines()), count + 2)
         self.assertEqual((self.directory() / "records.jsonl").read_text(), journal)
 

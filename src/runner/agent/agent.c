@@ -12,7 +12,6 @@
 
 #include "core/clock.h"
 #include "core/json.h"
-#include "port/file.h"
 #include "wire/completion.h"
 
 const char *const AGENT_PROTOCOLS[] = {
@@ -73,17 +72,14 @@ static enum err open_workspaces(struct agent *agent, struct error *why)
 {
     const char *given = agent->options->workspaces;
     const char *folder = getenv("TMPDIR");
-    char inside[600];
     if (given) {
-        char absolute[FILE_PATH_MAX];
-        str_format(inside, sizeof inside, "%s/x", given);
-        enum err err = file_make_parents(inside, why);
-        if (err)
-            return err;
-        if (!realpath(given, absolute) ||
-            !str_copy(agent->workspaces, sizeof agent->workspaces, absolute))
-            return err_set(why, ERR_USAGE, "--workspaces %.100s: the path is too long", given);
-        return ERR_OK;
+        char *absolute = mkdir(given, 0777) == 0 || errno == EEXIST ? realpath(given, NULL) : NULL;
+        if (!absolute)
+            return err_set(why, ERR_USAGE, "--workspaces %.100s: %s", plain_text(given).text,
+                           strerror(errno));
+        bool fits = str_copy(agent->workspaces, sizeof agent->workspaces, absolute);
+        free(absolute);
+        return fits ? ERR_OK : err_set(why, ERR_USAGE, "--workspaces: the path is too long");
     }
     str_join(agent->workspaces, sizeof agent->workspaces, folder && *folder ? folder : "/tmp",
              "/ipw-agent-XXXXXX", "");
