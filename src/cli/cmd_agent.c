@@ -148,7 +148,8 @@ const struct command command_agent = {
         "--exec 'CMD {problem}' runs another agent instead, for each query, with OPENAI_BASE_URL "
         "(and\n"
         "OLLAMA_HOST) set to a recording proxy in front of the client's service; what it prints is "
-        "the answer.\n\n"
+        "the\n"
+        "answer.\n\n"
         "`ipw list -v tools` shows the tools with their parameters; docs/agents.md has the rest.",
     .rows = ROWS,
     .words = WORDS_NONE,
