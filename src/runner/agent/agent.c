@@ -108,7 +108,8 @@ enum err agent_answer(struct agent *agent, const struct agent_query *query, stru
         out->sent = out->done = clock_now();
         return err;
     }
-    err = agent_loop(agent, query, workspace, out, why);
+    err = agent->options->command ? agent_external(agent, query, workspace, out, why)
+                                  : agent_loop(agent, query, workspace, out, why);
     if (agent->is_temporary)
         remove_folder(workspace);
     return err;
@@ -122,6 +123,8 @@ static enum err write_settings(struct agent *agent, struct error *why)
     const struct agent_options *options = agent->options;
     json_init(&json, &agent->settings, false);
     json_object(&json, NULL);
+    if (options->command)
+        json_string(&json, "exec", options->command);
     json_array(&json, "tools");
     for (size_t i = 0; i < agent->tools.count; i++)
         json_string(&json, NULL, agent->tools.tools[i].spec.name);
