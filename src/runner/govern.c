@@ -28,7 +28,7 @@ struct metric_name {
     const char *name, *seconds_total, *count_total;
 };
 
-static const struct metric_name NAMES[GOVERN_METRICS][10] = {
+static const struct metric_name NAMES[GOVERN_METRICS][12] = {
     [GOVERN_TTFT] = {{.name = "vllm:time_to_first_token_seconds"},
                      {.name = "sglang:time_to_first_token_seconds"},
                      {.name = "trtllm_time_to_first_token_seconds"},
