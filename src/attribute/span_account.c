@@ -505,6 +505,21 @@ static double gap_joules(const struct span_account *account)
     return sum;
 }
 
+static void fill_events(const struct trace_tree *tree, struct query_trace_ours *out)
+{
+    const struct trace_problems *problems = &tree->problems;
+    out->events = (double)problems->events;
+    out->errors = (double)tree->errors;
+    out->no_end = (double)problems->no_end;
+    out->no_start = (double)problems->no_start;
+    out->duplicates = (double)problems->duplicates;
+    out->out_of_order = (double)problems->out_of_order;
+    out->skewed = (double)problems->skewed;
+    out->ambiguous = (double)problems->ambiguous;
+    out->unknown_type = (double)problems->unknown_type;
+    out->too_many = (double)problems->too_many;
+}
+
 enum err span_account_trace(struct span_account *account, struct query_trace *out)
 {
     const struct trace_tree *tree = &account->tree;
@@ -530,8 +545,7 @@ enum err span_account_trace(struct span_account *account, struct query_trace *ou
     out->ipw.source = str_or_null(all->energy.source);
     out->ipw.note = str_or_null(all->energy.note);
     out->ipw.energy_split = is_known(all->energy.joules) ? "measured" : NULL;
-    out->ipw.events = (double)tree->problems.events;
-    out->ipw.errors = (double)tree->errors;
+    fill_events(tree, &out->ipw);
     out->spans = calloc(tree->count + 1, sizeof *out->spans);
     if (!out->spans)
         return ERR_NO_MEMORY;

@@ -175,21 +175,33 @@ static const char KNOWN[] = " sqrt sin cos tan cot sec csc arcsin arccos arctan 
 /* Is it a word or unit rather than a product of two variables? */
 static bool is_short_word(struct slice run)
 {
-    static const char WORDS[] = " no on is or of to in at by if up cm mm km kg mg ft lb oz hr ";
+    static const char WORDS[] =
+        " no on is or of to in at by if up cm mm km kg mg ft lb oz hr mi yd ml ";
     char padded[] = {' ', (char)tolower((unsigned char)run.start[0]),
                      (char)tolower((unsigned char)run.start[1]), ' ', '\0'};
     return strstr(WORDS, padded) != NULL;
 }
 
-/* "22 over 7", "7 out of 10", "3 to 2" */
+/* "22 over 7", "7 out of 10", "1 in 4", "3 to 2" */
 static bool joins_numbers(struct lexer *lexer, struct slice run)
 {
     const struct formula *out = lexer->out;
     const char *start = lexer->at;
-    bool joins = slice_is(run, "over") || slice_is(run, "to") ||
+    bool joins = slice_is(run, "over") || slice_is(run, "to") || slice_is(run, "in") ||
                  (slice_is(run, "out") && take(lexer, " of"));
     if (joins && out->count && out->items[out->count - 1].kind == MATH_NUMBER &&
         peek(lexer, 0) == ' ' && isdigit((unsigned char)peek(lexer, 1)))
+        return true;
+    lexer->at = start;
+    return false;
+}
+
+/* "square root of 2", "root 2" */
+static bool names_root(struct lexer *lexer, struct slice run)
+{
+    const char *start = lexer->at;
+    bool root = slice_is(run, "root") || (slice_is(run, "square") && take(lexer, " root of"));
+    if (root && peek(lexer, 0) == ' ' && isdigit((unsigned char)peek(lexer, 1)))
         return true;
     lexer->at = start;
     return false;
@@ -205,6 +217,8 @@ static enum err read_letters(struct lexer *lexer)
     struct slice run = slice_between(start, lexer->at);
     if (is_among(run, KNOWN))
         return add_name(lexer, run);
+    if (names_root(lexer, run))
+        return add_name(lexer, slice_of("sqrt"));
     if (joins_numbers(lexer, run))
         return add_sign(lexer, MATH_SIGN, slice_is(run, "to") ? ':' : '/');
     if (run.length > 1 && !only_xyz && (run.length > 2 || is_short_word(run)))
@@ -371,6 +385,12 @@ static bool read_superscript(struct lexer *lexer, enum err *err)
     double value;
     struct slice rest = slice_between(lexer->at, lexer->end);
     rest.length = char_superscript(rest, &value);
+    const char *letter = take(lexer, "ˣ") ? "x" : take(lexer, "ⁿ") ? "n" : NULL;
+    if (letter) {
+        *err = add_sign(lexer, MATH_SIGN, '^');
+        *err = *err ? *err : add_name(lexer, slice_of(letter));
+        return true;
+    }
     if (!rest.length)
         return false;
     lexer->at += rest.length;

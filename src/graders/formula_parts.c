@@ -383,6 +383,8 @@ static bool is_bound_of(struct part condition, struct part expression)
     if (!part_split(condition, "<>LGNE", &sides) || sides.count < 2 || sides.count > 3)
         return false;
     struct part left = sides.items[sides.count - 2];
+    if (left.count == 3 && part_is_sign(&left.at[0], '|') && part_is_sign(&left.at[2], '|'))
+        left = part_inside(left);
     return left.at[0].kind == MATH_NAME && (left.count == 1 || left.at[1].kind == MATH_OPEN) &&
            has_name(expression, left.at[0].text);
 }

@@ -223,7 +223,7 @@ static bool is_prose(const struct token *token)
     return token->kind == TOKEN_WORD && token->text.length > length && !char_subscript(last) &&
            (token_is_cjk(token) ||
             (letters && !token_in(token, " sin cos tan cot sec csc ln log lg exp sqrt pi arcsin "
-                                         "arccos arctan max min gcd lcm ")));
+                                         "arccos arctan max min gcd lcm root ")));
 }
 
 /* The expression at the end of a sentence, "the point (3, -1)": all after the last word.  That after "and" is only a
@@ -231,12 +231,13 @@ static bool is_prose(const struct token *token)
 static void add_tail(struct candidates *to, struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
-    struct token token;
+    struct token token, before = {0};
     const char *start = NULL;
-    while (token_next(&tokens, &token)) {
-        bool joint = token_in(&token, " and or ");
-        if (!is_prose(&token) ||
-            (joint && start && slice_trim(slice_between(start, token.text.start)).length))
+    for (; token_next(&tokens, &token); before = token) {
+        bool joint = token_in(&token, " and or ") ||
+                     (token_is(&token, "of") && token_in(&before, " root half third square "));
+        if (!is_prose(&token) || (token_in(&token, " and or ") && start &&
+                                  slice_trim(slice_between(start, token.text.start)).length))
             continue;
         bool apart = tokens.at < tokens.end && (strchr(" ,", *tokens.at) || token_is_cjk(&token));
         start = joint || !apart || token_is_negation(&token) || token_is_cjk_bound(&token) ||
@@ -359,11 +360,38 @@ static bool ends_in_bold(struct slice sentence, struct slice *bold)
     return last.length && (number_first(last, &number) || last_formula(last, &formula));
 }
 
+/* Does the text have a number or formula, or part of one: "√2", "2x"? */
 static bool has_value(struct slice text)
 {
-    struct slice formula;
+    static const char *const SIGNS[] = {"√", "π", "∞", "$", "\\"};
+    for (size_t at = 0; at < text.length; at++) {
+        if (isdigit((unsigned char)text.start[at]))
+            return true;
+        for (size_t i = 0; i < sizeof SIGNS / sizeof *SIGNS; i++)
+            if (slice_starts((struct slice){text.start + at, text.length - at}, SIGNS[i]))
+                return true;
+    }
+    return false;
+}
+
+/* Without the same number in another unit at the end: "π/3 (60°)", "5/6 (0.83)". */
+static struct slice without_conversion(struct slice clause)
+{
     struct number number;
-    return number_first(text, &number) || last_formula(text, &formula);
+    size_t end = clause.length;
+    if (end && clause.start[end - 1] == '(') /* "2/3 (≈ 0.67)", cut */
+        return slice_trim((struct slice){clause.start, end - 1});
+    while (end && strchr(".!", clause.start[end - 1]))
+        end--;
+    for (size_t i = end; i > 2 && clause.start[end - 1] == ')'; i--)
+        if (clause.start[i - 1] == '(') {
+            struct slice inside = {clause.start + i, end - 1 - i};
+            if (inside.length > 2 && slice_is((struct slice){slice_end(inside) - 2, 2}, "°"))
+                inside.length -= 2;
+            bool apart = clause.start[i - 2] == ' ' && number_whole(inside, &number);
+            return apart ? slice_trim((struct slice){clause.start, i - 2}) : clause;
+        }
+    return clause;
 }
 
 /* Without what is only said of the result, ", already in lowest terms", ", using 8^2 = 64", or "i.e." before what was
@@ -414,9 +442,25 @@ static struct slice after_reason(struct slice sentence)
 /* The main clause of a sentence if it may have the answer, else all of it. */
 static void add_clause(struct candidates *to, struct slice sentence, bool marked)
 {
-    struct slice clause = without_remark(sentence_without_reason(sentence));
+    struct slice clause = without_conversion(without_remark(sentence_without_reason(sentence)));
     add(to, sentence);
     add_sentence(to, after_reason(has_value(clause) ? clause : sentence), marked);
+}
+
+/* "The discriminant is -3, so there are no real roots." */
+static bool concludes_none(struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    bool concluding = false, none = false;
+    while (token_next(&tokens, &token)) {
+        if (token_in(&token, " so therefore thus hence "))
+            concluding = true;
+        else if (concluding && (has_value(token.text) || token_is(&token, "but")))
+            return false;
+        none = none || (concluding && token_in(&token, " no none "));
+    }
+    return none;
 }
 
 /* The texts that may be the answer: after a marker its line and first sentence; without one the last line,
@@ -444,7 +488,7 @@ static void find_candidates(const struct math *math, struct slice answer,
         last = sentence;
     struct number number;
     bool value = number_first(last, &number);
-    if (text_is_cut(text) ||
+    if (text_is_cut(text) || concludes_none(last) ||
         (value && text_declines(slice_between(last.start, number.where.start))))
         return;
     if (ends_in_bold(last, &bold)) {
@@ -559,8 +603,54 @@ static bool stands_apart(struct slice text, struct slice number)
         after++;
     bool listed = before - text.start > 3 && (slice_is((struct slice){before - 3, 3}, "and") ||
                                               slice_is((struct slice){before - 2, 2}, "or"));
+    struct slice rest = slice_between(after, end);
+    if (slice_starts(rest, "or ") && rest.length > 3) { /* "7 or 8" */
+        const char *other = skip_marks(rest.start + 3, end);
+        listed = listed || (other < end && (isdigit((unsigned char)*other) || *other == '$'));
+    }
     return !listed && !ends_with_operator(slice_between(text.start, before)) &&
            !(after < end && strchr("+-*/^=<>([{|", *after));
+}
+
+/* Is there LaTeX other than that of numbers, \\$ and \\%? */
+static bool has_commands(struct slice text)
+{
+    for (size_t i = 0; i + 1 < text.length; i++)
+        if (text.start[i] == '\\' && !strchr("$%,!", text.start[i + 1]))
+            return true;
+    return false;
+}
+
+/* A number alone, or with a unit as its only word: "6 \\text{ hours}".  The unit of the first is empty. */
+static bool number_with_unit(struct slice text, struct number *out, struct token *unit)
+{
+    *unit = (struct token){0};
+    if (number_whole(text, out))
+        return true;
+    if (!number_first(text, out) || out->where.start != text.start)
+        return false;
+    struct tokens tokens = tokens_of(slice_between(slice_end(out->where), slice_end(text)));
+    struct token token;
+    while (token_next(&tokens, &token)) {
+        bool word = token.kind == TOKEN_WORD && token.text.length > 2;
+        if (word ? unit->text.length > 0 : !token_in(&token, " \\text \\mathrm \\ { } "))
+            return false;
+        *unit = word ? token : *unit;
+    }
+    return unit->text.length > 0;
+}
+
+/* Does the unit, if there is one, follow the number: "6 hours"? */
+static bool has_unit(struct slice text, struct slice number, const struct token *unit)
+{
+    struct tokens tokens = tokens_of(slice_between(slice_end(number), slice_end(text)));
+    struct token token;
+    if (!unit->text.length)
+        return true;
+    while (token_next(&tokens, &token))
+        if (!token_is(&token, "*"))
+            return token_same(&token, unit);
+    return false;
 }
 
 /* The number that a sentence without formulas states, "there are 5 such integers", when a number is
@@ -569,15 +659,19 @@ static bool same_number(const struct math *math, struct slice expected, struct s
                         const struct final_answer *final, struct number *value)
 {
     struct number wanted;
+    struct token unit;
     struct slice text = final->marker ? final->line : text_without_asides(answer);
+    if (!final->marker && concludes_none(text_last_sentence(text)))
+        return false;
     if (!final->marker)
         text = slice_between(text.start, slice_end(without_remark(text_last_sentence(text))));
-    if (final->marker == FINAL_BOXED || !number_whole(expected, &wanted) ||
-        memchr(text.start, '\\', text.length))
+    if (final->marker == FINAL_BOXED || !number_with_unit(expected, &wanted, &unit) ||
+        has_commands(text))
         return false;
     if (final->marker ? !stated_after_marker(text, value) : !stated_in_conclusion(text, value))
         return false;
-    return stands_apart(text, value->where) && number_equal(&math->tolerance, &wanted, value);
+    return stands_apart(text, value->where) && has_unit(text, value->where, &unit) &&
+           number_equal(&math->tolerance, &wanted, value);
 }
 
 static enum err compare_all(const struct math *math, struct slice expected,

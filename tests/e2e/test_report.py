@@ -485,7 +485,7 @@ class Agents(Page):
         page = report(write_agent_run(self.folder / "agent"))
         for width in (DESKTOP, PHONE):
             self.browser.open(page, **width)
-            self.assertIn("210.0 J per query, 1 turn, 2 tool calls; inferences 57.1 %", self.browser.run("document.getElementById('agent').textContent"))
+            self.assertIn("210 ± 11 J per query, 1 turn, 2 tool calls; inferences 57.1 %", self.browser.run("document.getElementById('agent').textContent"))
             self.assertEqual(set(self.browser.run(EVERY_CHART)), {1})
             self.assertEqual(self.browser.run(BEYOND), [])
         # Of the two tools at the same time, the second is one row below.

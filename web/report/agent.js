@@ -101,7 +101,7 @@ function agentSection(run) {
   if (!run.agent || !found || !found.data.turns) return null;
   const { summary, data, warnings } = found;
   const table = (title, key, label, rows) => rows.length ? make("div", {}, make("h3", {}, title), smallTable(title, [{ key, label, text: true, of: row => String(key === "turn" ? row.turn + 1 : SPAN_WORDS[row[key]] || row[key]) }, ...PART_COLUMNS], rows)) : null;
-  return section("agent", "Agent", sentence([withUnit(summary.joules_per_query, "J") + " per query", perQuery(summary.turns_per_query, "turn"), perQuery(summary.tool_calls_per_query, "tool call")].join(", ")
+  return section("agent", "Agent", sentence([withError(summary.joules_per_query, summary.joules_per_query_error, "J") + " per query", perQuery(summary.turns_per_query, "turn"), perQuery(summary.tool_calls_per_query, "tool call")].join(", ")
     + (known(summary.inference_share) ? "; inferences " + withUnit(summary.inference_share, "%") + ", tools " + withUnit(summary.tool_share ?? 0, "%") + ", gaps " + withUnit(summary.gap_share, "%") + " of the energy" : "")),
     make("div", { class: "tables" }, table("By kind", "kind", "Kind", data.kinds), table("By tool", "tool", "Tool", data.tools), table("By turn", "turn", "Turn", data.turns)),
     run.agent.queries.length ? icicleView(run.agent) : null,

@@ -293,6 +293,19 @@ static void results_are_found_among_what_is_said_of_them(void **state)
         {"15", "The tip is $15, which is 25% of $60.", T},
         {"12", "\\begin{align*}\n2x &= 24 \\\\\nx &= 12\n\\end{align*}", T},
         {"12", "I cannot determine whether it is 12.", F},
+        {"2", "The discriminant is 2, so there are no real roots.", F},
+        {"7", "Either **7** or 8.", F},
+        {"\\sqrt{2}", "The exact length is √2, about 1.414.", T},
+        {"\\sqrt{2}", "the square root of 2", T},
+        {"2", "It is the square root of 2.", F},
+        {"\\frac{\\pi}{3}", "θ = π/3 (60°)", T},
+        {"60", "θ = π/3 (60°)", F},
+        {"6 \\text{ hours}", "It takes them 6 hours working together.", T},
+        {"6 \\text{ hours}", "It takes them 6 minutes working together.", F},
+        {"\\frac{5}{6}", "five sixths", T},
+        {"\\frac{1}{1-x}", "1/(1 − x) for |x| < 1", T},
+        {"(x+1)e^x", "eˣ(x + 1)", T},
+        {"1050", "He has \\$1{,}050 in the account.", T},
     };
     GRADE_CASES("math", "", CASES);
 }
