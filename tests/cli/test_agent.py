@@ -12,7 +12,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Both  # noqa: E402
-from profiling import Run, Service  # noqa: E402
+from profiling import TOKENS, Run, Service  # noqa: E402
 from program import MachineTest, ipw, while_it_moves  # noqa: E402
 
 SERVER = f"{sys.executable} {Path(__file__).parent.parent / 'fakes' / 'mcp_server.py'}"
@@ -244,6 +244,91 @@ class Protocols(AgentTest):
     def test_native_alone_fails_where_tools_are_rejected(self):
         self.script({"content": "408"})
         self.assertEqual(self.agent("--protocol", "native", client=("tools=no",), code=1)["failed"], 1)
+
+
+class External(AgentTest):
+    """`--exec`: a program that asks through the proxy twice, and does something in between."""
+
+    PROGRAM = """
+import json, os, socket, sys, time, urllib.request
+def ask(text):
+    body = {"model": os.environ["IPW_MODEL"], "stream": True, "messages": [{"role": "user", "content": text}]}
+    request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json", "Authorization": "Bearer x"})
+    return urllib.request.urlopen(request).read()
+def event(kind, way):
+    line = json.dumps({"type": "tool_call_" + kind, "correlation_id": "c1", "metadata": {"tool": "search"}})
+    if way == "print":
+        print(line, flush=True)
+    elif way == "socket":
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(line.encode(), os.environ["IPW_EVENTS"])
+problem, way = sys.argv[1:3]
+ask(problem)
+event("start", way)
+time.sleep(0.3)
+event("end", way)
+ask("again")
+print("answer to", problem, "in", os.path.isdir(os.environ["IPW_WORKSPACE"]))
+if way == "fail":
+    sys.exit("out of cheese")
+"""
+
+    def setUp(self):
+        super().setUp()
+        self.service = Service()
+        self.addCleanup(self.service.server_close)
+        self.addCleanup(self.service.shutdown)
+        (self.folder / "agent.py").write_text(self.PROGRAM)
+
+    def external(self, way, *options, code=0):
+        done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url("normal"), "--model", "tiny-1b",
+                   "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
+                   self.folder / "runs", "--name", "run", "--json", "--exec",
+                   f"{sys.executable} {self.folder / 'agent.py'} {{problem}} {way}", *options,
+                   env={"OPENAI_BASE_URL": "http://127.0.0.1:1/wrong"})
+        self.assertEqual(done.returncode, code, done.stderr)
+        return json.loads(done.stdout)
+
+    def spans(self, kind, query="q0000"):
+        return [span for span in self.traces()[query]["ipw"]["spans"] if span["type"] == kind]
+
+    def test_what_lies_between_inferences_is_a_tool(self):
+        self.questions({"problem": "it's $HOME; \"x\" `y`", "answer": "1"})
+        report = self.external("none")
+        self.assertEqual(report["completed"], 1)
+        self.assertEqual(list(self.records().values())[0]["model_answers"]["tiny-1b"],
+                         "answer to it's $HOME; \"x\" `y` in True")
+        self.assertEqual(len(self.spans("lm_inference")), 2)
+        tool, = self.spans("tool_call")
+        self.assertEqual(tool["name"], "between_inferences")
+        self.assertGreaterEqual(tool["to_s"] - tool["from_s"], 0.3)
+        trace = self.traces()["q0000"]
+        self.assertEqual((trace["num_turns"], trace["total_output_tokens"]), (2, 2 * TOKENS))
+
+    def test_events(self):
+        for way in ("print", "socket"):
+            self.external(way, "--overwrite")
+            tool, = self.spans("tool_call")
+            self.assertEqual(tool["name"], "search")
+            self.assertGreaterEqual(tool["to_s"] - tool["from_s"], 0.25)
+            self.assertNotIn("tool_call", list(self.records().values())[0]["model_answers"]["tiny-1b"])
+
+    def test_queries_are_apart(self):
+        self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])
+        self.assertEqual(self.external("none", "-c", "4")["completed"], 4)
+        for n in range(4):
+            self.assertEqual(len(self.spans("lm_inference", f"q000{n}")), 2)
+
+    def test_failures(self):
+        self.assertEqual(self.external("fail", code=1)["failed"], 1)
+        self.assertIn("out of cheese", json.dumps(list(self.records().values())[0]))
+        self.assertEqual(self.external("none", "--overwrite", "--query-timeout", "0.2", code=1)["failed"], 1)
+        self.assertTrue(self.traces()["q0000"]["timed_out"])
+
+    def test_wrong_usage(self):
+        done = ipw(None, "agent", "--client", "openai", "--model", "m", "--exec", "true", "--tools", "shell")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("mutually exclusive", done.stderr)
 
 
 class Servers(AgentTest):

@@ -22,6 +22,13 @@ const char *const AGENT_PROTOCOLS[] = {
     NULL,
 };
 
+const char *const AGENT_SUMMARIES[] = {
+    [AGENT_AUTO] = "native, or react where the service or the model takes no tools",
+    [AGENT_NATIVE] = "the tool calls of the service's own interface",
+    [AGENT_HERMES] = "in text: <tool_call>{...}</tool_call>",
+    [AGENT_REACT] = "in text: lines of Thought, Action, Action Input, Observation, Final Answer",
+};
+
 /* ---- workspaces ---- */
 
 enum { DEPTH_MAX = 64 };
@@ -101,7 +108,8 @@ enum err agent_answer(struct agent *agent, const struct agent_query *query, stru
         out->sent = out->done = clock_now();
         return err;
     }
-    err = agent_loop(agent, query, workspace, out, why);
+    err = agent->options->command ? agent_external(agent, query, workspace, out, why)
+                                  : agent_loop(agent, query, workspace, out, why);
     if (agent->is_temporary)
         remove_folder(workspace);
     return err;
@@ -115,6 +123,8 @@ static enum err write_settings(struct agent *agent, struct error *why)
     const struct agent_options *options = agent->options;
     json_init(&json, &agent->settings, false);
     json_object(&json, NULL);
+    if (options->command)
+        json_string(&json, "exec", options->command);
     json_array(&json, "tools");
     for (size_t i = 0; i < agent->tools.count; i++)
         json_string(&json, NULL, agent->tools.tools[i].spec.name);
