@@ -91,6 +91,20 @@ LIST_DRIVERS(sensors, SENSOR_DRIVERS, NULL, check_sensor(SENSOR_DRIVERS[i], &row
 LIST_DRIVERS(stores, STORE_DRIVERS, NULL, check(STORE_DRIVERS[i]->available, &row),
              "files of a run directory")
 
+/* How `ipw agent` runs one: by its own loop with a protocol for tools, or as a program. */
+static void list_agents(struct listing *listing)
+{
+    static const struct listing_row ROWS[] = {
+        {"native", "our loop; tools by the interface of the service", NULL, ""},
+        {"hermes", "our loop; tools in text, as <tool_call>{...}</tool_call>", NULL, ""},
+        {"react", "our loop; tools in text, as Thought, Action, Action Input", NULL, ""},
+        {"exec", "any program that takes OPENAI_BASE_URL (--exec COMMAND)", NULL, ""},
+    };
+    listing_begin(listing, "agents", "how `ipw agent` runs an agent (--protocol, --exec)");
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        listing_add(listing, &ROWS[i]);
+}
+
 static void list_presets(struct listing *listing)
 {
     listing_begin(listing, "presets", "public datasets with their fields and grader (--dataset)");
@@ -179,9 +193,10 @@ static const struct {
     void (*list)(struct listing *listing);
 } KINDS[] = {
     {"clients", list_clients},   {"datasets", list_datasets}, {"datasets", list_presets},
-    {"graders", list_graders},   {"tools", list_tools},       {"analyses", list_analyses},
-    {"plots", list_plots},       {"exports", list_exports},   {"sensors", list_sensors},
-    {"stores", list_stores},     {"hardware", list_hardware}, {"models", listing_models},
+    {"graders", list_graders},   {"agents", list_agents},     {"tools", list_tools},
+    {"analyses", list_analyses}, {"plots", list_plots},       {"exports", list_exports},
+    {"sensors", list_sensors},   {"stores", list_stores},     {"hardware", list_hardware},
+    {"models", listing_models},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
@@ -342,7 +357,8 @@ const struct command command_list = {
     .summary = "list clients, datasets, graders, plots, sensors, hardware, models ...",
     .usage = "[KIND] [ID...] [OPTIONS]",
     .details =
-        "KIND is clients, datasets, graders, tools, analyses, plots, exports, sensors, stores,\n"
+        "KIND is clients, datasets, graders, agents, tools, analyses, plots, exports, sensors, "
+        "stores,\n"
         "hardware, models, runs or all. Shows a one-line description of each; for those that this "
         "build\n"
         "or machine cannot use, what is missing. -v also shows their parameters. With ID, shows\n"
