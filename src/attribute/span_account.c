@@ -278,8 +278,10 @@ static double span_s(const struct trace_span *span)
     return seconds(span->to - span->from);
 }
 
-static const char *share_of(const struct trace_span *span)
+static const char *share_of(const struct trace_tree *tree, const struct trace_span *span)
 {
+    if (is_phase(span))
+        span = &tree->spans[span->parent];
     switch (span->type) {
     case TRACE_AGENT:
     case TRACE_TURN:
@@ -319,7 +321,7 @@ static void fill_span(const struct span_account *account, size_t i, struct span_
         .gpu_joules = spent->gpu_joules,
         .cpu_joules = spent->cpu_joules,
         .method = method_name(spent->energy.method),
-        .share = share_of(span),
+        .share = share_of(&account->tree, span),
         .cpu_s = span->facts.cpu_s,
         .cpu_share = span->cpu_share,
         .input_tokens = span->facts.input_tokens,

@@ -20,6 +20,7 @@
 #include "report/text/listing.h"
 #include "report/doctor_report.h"
 #include "report/plot/plot.h"
+#include "runner/agent/agent.h"
 #include "sensors/registry.h"
 #include "rundir/store.h"
 
@@ -91,18 +92,15 @@ LIST_DRIVERS(sensors, SENSOR_DRIVERS, NULL, check_sensor(SENSOR_DRIVERS[i], &row
 LIST_DRIVERS(stores, STORE_DRIVERS, NULL, check(STORE_DRIVERS[i]->available, &row),
              "files of a run directory")
 
-/* How `ipw agent` runs one: by its own loop with a protocol for tools, or as a program. */
 static void list_agents(struct listing *listing)
 {
-    static const struct listing_row ROWS[] = {
-        {"native", "our loop; tools by the interface of the service", NULL, ""},
-        {"hermes", "our loop; tools in text, as <tool_call>{...}</tool_call>", NULL, ""},
-        {"react", "our loop; tools in text, as Thought, Action, Action Input", NULL, ""},
-        {"exec", "any program that takes OPENAI_BASE_URL (--exec COMMAND)", NULL, ""},
-    };
     listing_begin(listing, "agents", "how `ipw agent` runs an agent (--protocol, --exec)");
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
-        listing_add(listing, &ROWS[i]);
+    for (size_t i = 0; AGENT_PROTOCOLS[i]; i++)
+        listing_add(listing,
+                    &(struct listing_row){AGENT_PROTOCOLS[i], AGENT_SUMMARIES[i], NULL, ""});
+    listing_add(listing,
+                &(struct listing_row){
+                    "exec", "any program that takes OPENAI_BASE_URL (--exec COMMAND)", NULL, ""});
 }
 
 static void list_presets(struct listing *listing)

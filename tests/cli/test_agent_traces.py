@@ -170,6 +170,11 @@ class Index(TracesTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('"agent"', done.stdout)
 
+    def test_kinds_of_agents_and_tools_are_listed(self):
+        for kind, names in (("agents", {"auto", "native", "react"}), ("tools", {"calculator", "shell"})):
+            found = json.loads(ipw(None, "list", kind, "--json").stdout)[kind]
+            self.assertLessEqual(names, {row["name"] for row in found})
+
     def test_two_are_compared_query_by_query(self):
         other = write_agent_run(self.root / "other")
         done = ipw(None, "compare", self.run_dir, other, "--json")

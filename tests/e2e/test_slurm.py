@@ -93,7 +93,7 @@ class SlurmTest(unittest.TestCase):
 class Sweeps(SlurmTest):
     def test_every_setting_once(self):
         done = self.ipw(*self.sweep("--knob", "a=1-6:1", "--repeat", 2, "--json", "--array-limit", 3, "--gres", "gpu:1",
-                                    "--time", 5, "--nodes", 1, "--sbatch", "comment=ipw"))
+                                    "--time", 5, "--nodes", 1, "--account", "lab", "--sbatch", "comment=ipw"))
         self.assertEqual(sorted(self.noted()), sorted(list("123456") * 2))
         self.assertEqual(sorted((point["settings"]["a"], point["repeat"]) for point in self.lines("point")),
                          sorted((a, repeat) for a in "123456" for repeat in (1, 2)))

@@ -22,6 +22,13 @@ const char *const AGENT_PROTOCOLS[] = {
     NULL,
 };
 
+const char *const AGENT_SUMMARIES[] = {
+    [AGENT_AUTO] = "native, or react where the service or the model takes no tools",
+    [AGENT_NATIVE] = "the tool calls of the service's own interface",
+    [AGENT_HERMES] = "in text: <tool_call>{...}</tool_call>",
+    [AGENT_REACT] = "in text: lines of Thought, Action, Action Input, Observation, Final Answer",
+};
+
 /* ---- workspaces ---- */
 
 enum { DEPTH_MAX = 64 };

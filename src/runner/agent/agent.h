@@ -24,6 +24,7 @@ struct trace_recorder;
  * default the interface, and ReAct where the service or the model has none. */
 enum agent_protocol { AGENT_AUTO, AGENT_NATIVE, AGENT_HERMES, AGENT_REACT };
 extern const char *const AGENT_PROTOCOLS[]; /* "auto", "native" ...; ends with NULL */
+extern const char *const AGENT_SUMMARIES[]; /* of each, a line */
 
 struct agent_options {
     struct toolset_options tools;
