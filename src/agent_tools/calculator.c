@@ -588,10 +588,7 @@ static enum err calculate(void *state, const struct tool_spec *spec,
                           struct error *why)
 {
     (void)state, (void)spec, (void)why;
-    const char *expression = tool_argument(call, "expression", out);
-    if (!expression)
-        return ERR_OK;
-    struct parser parser = {.start = expression, .at = expression};
+    struct parser parser = {.start = call->texts[0], .at = call->texts[0]};
     struct value value = sum(&parser);
     skip_space(&parser);
     if (!parser.error[0] && *parser.at)
@@ -615,6 +612,7 @@ const struct tool_driver tool_calculator = {
              "sin, cos, tan, abs, round, floor, ceil, min, max, factorial, gcd, lcm; pi and e.",
              "{\"type\":\"object\",\"properties\":{\"expression\":{\"type\":\"string\","
              "\"description\":\"for example (17 + 4) * 2\"}},\"required\":[\"expression\"]}",
-             false},
+             false,
+             {"expression"}},
     .call = calculate,
 };

@@ -160,8 +160,8 @@ static enum err read_call(void *state, const struct tool_spec *spec,
 {
     (void)state, (void)spec, (void)why;
     struct stat found;
-    const char *path = tool_argument(call, "path", out);
-    int fd = path ? open_below(call, path, O_RDONLY, false, out) : -1;
+    const char *path = call->texts[0];
+    int fd = open_below(call, path, O_RDONLY, false, out);
     if (fd < 0)
         return ERR_OK;
     if (fstat(fd, &found) == 0 && S_ISDIR(found.st_mode)) {
@@ -184,7 +184,8 @@ const struct tool_driver tool_file_read = {
              "itself).",
              "{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\",\"description\":"
              "\"relative to the workspace\"}},\"required\":[\"path\"]}",
-             false},
+             false,
+             {"path"}},
     .call = read_call,
 };
 
@@ -196,10 +197,7 @@ static enum err write_call(void *state, const struct tool_spec *spec,
 {
     (void)state, (void)spec, (void)why;
     struct stat found;
-    const char *path = tool_argument(call, "path", out);
-    const char *content = path ? tool_argument(call, "content", out) : NULL;
-    if (!content)
-        return ERR_OK;
+    const char *path = call->texts[0], *content = call->texts[1];
     size_t length = strlen(content);
     bool append = jv_bool(jv_get(call->arguments, "append"), false);
     if (length > WRITE_MAX)
@@ -231,6 +229,7 @@ const struct tool_driver tool_file_write = {
          "{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\",\"description\":"
          "\"relative to the workspace\"},\"content\":{\"type\":\"string\"},\"append\":{\"type\":"
          "\"boolean\"}},\"required\":[\"path\",\"content\"]}",
-         true},
+         true,
+         {"path", "content"}},
     .call = write_call,
 };

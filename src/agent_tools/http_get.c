@@ -121,10 +121,8 @@ static enum err get_call(void *state, const struct tool_spec *spec, const struct
     const struct http_get *get = state;
     struct url url;
     struct error reason = {0};
-    const char *given = tool_argument(call, "url", out);
+    const char *given = call->texts[0];
     (void)spec;
-    if (!given)
-        return ERR_OK;
     if (url_read(given, &url, &reason))
         return tool_fail(out, "%s", reason.text);
     if (!is_allowed(get, &url))
@@ -145,9 +143,11 @@ const struct tool_driver tool_http_get = {
     .state_size = sizeof(struct http_get),
     .open = get_open,
     .close = get_close,
-    .spec = {"http_get", "Fetch a URL with GET and return the body of the response.",
+    .spec = {"http_get",
+             "Fetch a URL with GET and return the body of the response.",
              "{\"type\":\"object\",\"properties\":{\"url\":{\"type\":\"string\"}},"
              "\"required\":[\"url\"]}",
-             false},
+             false,
+             {"url"}},
     .call = get_call,
 };

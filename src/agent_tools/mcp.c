@@ -332,23 +332,13 @@ static enum err initialize(struct server *server, nanos timeout, struct error *w
     return err;
 }
 
-/* "CMD {workspace}" for a shell, which sees a variable in its place: no path can become a command. */
-static void shell_command(const char *given, struct text *out)
-{
-    text_add(out, "export IPW_WORKSPACE=\"$1\"; shift; ");
-    for (const char *mark; (mark = strstr(given, WORKSPACE_MARK));
-         given = mark + strlen(WORKSPACE_MARK)) {
-        text_add_bytes(out, given, (size_t)(mark - given));
-        text_add(out, "\"$IPW_WORKSPACE\"");
-    }
-    text_add(out, given);
-}
-
 static enum err spawn(struct server *server, const char *command, const struct workspace *workspace,
                       struct error *why)
 {
+    static const char *const NAMES[] = {"workspace", NULL};
     struct text line = {0};
-    shell_command(command, &line);
+    text_add(&line, "export IPW_WORKSPACE=\"$1\"; shift; ");
+    subprocess_command(command, NAMES, &line);
     const char *const argv[] = {"/bin/sh", "-c", text_get(&line), "sh", workspace->path, NULL};
     const struct subprocess_options options = {.argv = argv, .directory = -1};
     enum err err =
@@ -492,9 +482,11 @@ static enum err add_spec(struct mcp *mcp, const struct jv *tool, struct error *w
         err = jv_print(schema, &parameters);
     else
         text_add(&parameters, "{\"type\":\"object\"}");
-    struct tool_spec spec = {model_name(mcp->prefix, name), strdup(description ? description : ""),
+    struct tool_spec spec = {model_name(mcp->prefix, name),
+                             strdup(description ? description : ""),
                              parameters.bytes,
-                             !jv_bool(jv_path(tool, "annotations.readOnlyHint"), false)};
+                             !jv_bool(jv_path(tool, "annotations.readOnlyHint"), false),
+                             {NULL}};
     char *own = strdup(name);
     if (err || parameters.failed || !spec.name || !spec.description || !own) {
         free_spec(&spec);

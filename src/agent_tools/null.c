@@ -6,7 +6,6 @@
 
 #include "agent_tools/tool.h"
 #include "core/clock.h"
-#include "port/json_read.h"
 #include "port/thread.h"
 
 enum { DELAY_MAX_MS = 3600 * 1000, STEP_MS = 20 };
@@ -64,9 +63,7 @@ static enum err null_call(void *state, const struct tool_spec *spec,
     }
     if (null->fails)
         return tool_fail(out, "the null tool failed");
-    if (!null->output)
-        return jv_print(call->arguments, &out->output) ? err_no_memory(why) : ERR_OK;
-    text_add(&out->output, null->output);
+    text_add(&out->output, null->output ? null->output : call->json);
     return ERR_OK;
 }
 
@@ -78,8 +75,11 @@ const struct tool_driver tool_null = {
     .state_size = sizeof(struct null),
     .open = null_open,
     .close = null_close,
-    .spec = {"null", "Does nothing and returns its arguments.",
-             "{\"type\":\"object\",\"properties\":{}}", false},
+    .spec = {"null",
+             "Does nothing and returns its arguments.",
+             "{\"type\":\"object\",\"properties\":{}}",
+             false,
+             {NULL}},
     .call = null_call,
 };
 
@@ -87,9 +87,8 @@ static enum err think_call(void *state, const struct tool_spec *spec,
                            const struct tool_request *call, struct tool_result *out,
                            struct error *why)
 {
-    (void)state, (void)spec, (void)why;
-    if (tool_argument(call, "thought", out))
-        text_add(&out->output, "Noted.");
+    (void)state, (void)spec, (void)call, (void)why;
+    text_add(&out->output, "Noted.");
     return ERR_OK;
 }
 
@@ -101,6 +100,7 @@ const struct tool_driver tool_think = {
              "finds nothing out.",
              "{\"type\":\"object\",\"properties\":{\"thought\":{\"type\":\"string\"}},"
              "\"required\":[\"thought\"]}",
-             false},
+             false,
+             {"thought"}},
     .call = think_call,
 };

@@ -30,6 +30,11 @@ struct tool_box {
     void *state;
 };
 
+void tool_result_release(struct tool_result *result)
+{
+    text_release(&result->output);
+}
+
 /* ---- opening ---- */
 
 static const char *name_at(size_t index)
@@ -287,6 +292,22 @@ static const struct tool *find_tool(const struct toolset *set, const char *name,
     return NULL;
 }
 
+/* False after tool_fail: one is missing. */
+static bool take_texts(const struct tool_spec *spec, const struct jv *arguments,
+                       struct tool_request *call, struct tool_result *out)
+{
+    for (size_t i = 0; i < TOOL_TEXTS_MAX && spec->texts[i]; i++) {
+        const struct jv *value = jv_get(arguments, spec->texts[i]);
+        call->texts[i] = jv_text(value);
+        if (!call->texts[i]) {
+            tool_fail(out, value ? "argument '%s' must be a string" : "missing argument '%s'",
+                      spec->texts[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
 enum err tool_session_call(const struct tool_session *session, const char *name,
                            const char *arguments, const atomic_bool *cancel,
                            struct tool_result *out, struct error *why)
@@ -309,15 +330,17 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
         tool_fail(out, "the arguments must be a JSON object");
     } else {
         const struct tool_box *box = &set->boxes[tool->box];
-        const struct tool_request call = {
+        struct tool_request call = {
             .arguments = tree,
+            .json = arguments,
             .workspace = &session->workspace,
             .session = session->states[tool->box],
             .timeout = set->timeout,
             .cancel = cancel,
             .output_limit = set->output_limit,
         };
-        err = box->driver->call(box->state, &tool->spec, &call, out, why);
+        if (take_texts(&tool->spec, tree, &call, out))
+            err = box->driver->call(box->state, &tool->spec, &call, out, why);
     }
     jv_free(tree);
     return err ? err : finish(out, set->output_limit, why);

@@ -103,10 +103,9 @@ static enum err shell_call(void *state, const struct tool_spec *spec,
                            struct error *why)
 {
     const struct program *program = state;
-    const char *command = tool_argument(call, "command", out);
     (void)spec;
-    const char *const argv[] = {program->path, "-c", command, NULL};
-    return command ? run_program(program, argv, call, out, why) : ERR_OK;
+    const char *const argv[] = {program->path, "-c", call->texts[0], NULL};
+    return run_program(program, argv, call, out, why);
 }
 
 const struct tool_driver tool_shell = {
@@ -121,7 +120,8 @@ const struct tool_driver tool_shell = {
              "Run a command with sh in the workspace and return its output. There is no network.",
              "{\"type\":\"object\",\"properties\":{\"command\":{\"type\":\"string\"}},"
              "\"required\":[\"command\"]}",
-             true},
+             true,
+             {"command"}},
     .call = shell_call,
 };
 
@@ -145,11 +145,10 @@ static enum err python_call(void *state, const struct tool_spec *spec,
                             struct error *why)
 {
     const struct program *program = state;
-    const char *code = tool_argument(call, "code", out);
     (void)spec;
     /* -I: modules that an earlier call left in the workspace do not shadow Python's own. */
-    const char *const argv[] = {program->path, "-I", "-B", "-c", code, NULL};
-    return code ? run_program(program, argv, call, out, why) : ERR_OK;
+    const char *const argv[] = {program->path, "-I", "-B", "-c", call->texts[0], NULL};
+    return run_program(program, argv, call, out, why);
 }
 
 const struct tool_driver tool_python = {
@@ -164,6 +163,7 @@ const struct tool_driver tool_python = {
              "Run Python 3 code in the workspace and return what it prints. There is no network.",
              "{\"type\":\"object\",\"properties\":{\"code\":{\"type\":\"string\",\"description\":"
              "\"must print its results\"}},\"required\":[\"code\"]}",
-             true},
+             true,
+             {"code"}},
     .call = python_call,
 };

@@ -4,11 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void tool_result_release(struct tool_result *result)
-{
-    text_release(&result->output);
-}
-
 enum err tool_fail(struct tool_result *out, const char *format, ...)
 {
     char line[1024];

@@ -17,17 +17,21 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/json_read.h"
+
+struct jv;
 
 enum {
     TOOL_NAME_MAX = 64
 }; /* bytes of a name, which has letters, digits, _ and - only, as servers require */
+
+enum { TOOL_TEXTS_MAX = 2 };
 
 struct tool_spec {
     const char *name; /* by which a model calls it */
     const char *description;
     const char *parameters; /* JSON schema of its arguments: an object */
     bool has_effects; /* it changes what another call may see: calls are then made in their order */
+    const char *texts[TOOL_TEXTS_MAX]; /* arguments that must be there, as strings; NULL: no more */
 };
 
 /* A directory of one query.  Tools that take paths resolve them below it, and follow no symbolic link. */
@@ -37,7 +41,9 @@ struct workspace {
 };
 
 struct tool_request {
-    const struct jv *arguments; /* an object */
+    const struct jv *arguments;        /* an object */
+    const char *json;                  /* the same as text */
+    const char *texts[TOOL_TEXTS_MAX]; /* those that the spec names */
     const struct workspace *workspace;
     void *session;             /* what the driver's begin returned; NULL */
     nanos timeout;             /* of the whole call; 0: none */
@@ -144,16 +150,5 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
 
 /* A failed call: the text is for the model.  Returns ERR_OK. */
 enum err tool_fail(struct tool_result *out, const char *format, ...) PRINTF_LIKE(2, 3);
-
-/* A string argument, or NULL after tool_fail. */
-static inline const char *tool_argument(const struct tool_request *call, const char *key,
-                                        struct tool_result *out)
-{
-    const struct jv *value = jv_get(call->arguments, key);
-    const char *string = jv_text(value);
-    if (!string)
-        tool_fail(out, value ? "argument '%s' must be a string" : "missing argument '%s'", key);
-    return string;
-}
 
 #endif

@@ -86,6 +86,7 @@ void run_point_of(const struct run_table *table, struct run_point *out)
     str_copy(out->directory, sizeof out->directory, table->directory);
     str_copy(out->model, sizeof out->model, table->model);
     sweep_setting_of_run(table->directory, out->setting, sizeof out->setting);
+    out->sweep = sweep_of_run(table->directory);
     str_copy(out->hardware, sizeof out->hardware, run_hardware(table));
     str_copy(out->dataset, sizeof out->dataset, text_or_empty(table->summary.dataset_name));
     out->concurrency = integer_number(table->summary.config_concurrency);

@@ -15,6 +15,7 @@ struct run_point {
     char directory[1024]; /* whole: files in it are read by this name */
     char model[128], hardware[64], dataset[128];
     char setting[200]; /* of a run of a sweep; "": of another */
+    size_t sweep;      /* letters of the directory that are the sweep's; 0: it is of none */
     size_t queries, failed;
     double concurrency, parameters, bits; /* of a weight, by the model's name */
     double joules_per_query, joules_per_output_token, output_tokens_per_s, watts;

@@ -31,8 +31,7 @@ static struct row *find_row(struct rows *rows, const char *name)
     if (!items)
         return NULL;
     rows->items = items;
-    items[rows->count] =
-        (struct row){.name = name, .joules = UNKNOWN, .input = UNKNOWN, .output = UNKNOWN};
+    items[rows->count] = (struct row){name, 0, 0, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     return &items[rows->count++];
 }
 
@@ -49,11 +48,18 @@ static enum err add_to(struct rows *rows, const char *name, double seconds, doub
     return ERR_OK;
 }
 
+/* Without energies, by time. */
+static double weight_of(const struct row *row)
+{
+    if (is_known(row->joules))
+        return row->joules;
+    return is_known(row->seconds) ? row->seconds * 1e-9 : 0;
+}
+
 static int by_joules(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
-    double left = is_known(x->joules) ? x->joules : x->seconds * 1e-9,
-           right = is_known(y->joules) ? y->joules : y->seconds * 1e-9;
+    double left = weight_of(x), right = weight_of(y);
     return left != right ? (left < right) - (left > right) : strcmp(x->name, y->name);
 }
 
@@ -63,9 +69,9 @@ struct collected {
     struct rows types, tools;
     struct row turns[TURNS_MOST];
     size_t turn_count;
-    double joules, seconds;      /* of all queries */
-    double resolved, unresolved; /* joules */
-    size_t known, completed, right, wrong, shared, split_by_time, problems;
+    double joules, plus_minus, seconds; /* of all queries */
+    double resolved, unresolved;        /* joules */
+    size_t known, estimated, completed, right, wrong, shared, split_by_time, problems;
     double turn_sum, tool_sum;
 };
 
@@ -90,10 +96,12 @@ static enum err add_spans(struct collected *all, const struct query_trace *trace
     enum err err = ERR_OK;
     for (size_t i = 0; i < trace->span_count && !err; i++) {
         const struct span_trace *span = &trace->spans[i];
-        bool is_gap = strcmp(kind_of(span), "gap") == 0;
+        bool is_gap = strcmp(kind_of(span), "gap") == 0,
+             is_tool = strcmp(span->type, "tool_call") == 0;
+        /* A request's own energy is that of its phases. */
         err = add_to(&all->types, kind_of(span), is_gap ? UNKNOWN : span->to_s - span->from_s,
-                     span->own_joules, span->error);
-        if (!err && strcmp(span->type, "tool_call") == 0)
+                     is_gap || is_tool ? span->own_joules : span->joules, span->error);
+        if (!err && is_tool)
             err = add_to(&all->tools, span->name ? span->name : "unknown",
                          span->to_s - span->from_s, span->joules, span->error);
     }
@@ -125,7 +133,7 @@ static void add_turns(struct collected *all, const struct query_trace *trace)
         double joules = UNKNOWN;
         if (i >= all->turn_count)
             all->turns[all->turn_count++] =
-                (struct row){.joules = UNKNOWN, .input = UNKNOWN, .output = UNKNOWN};
+                (struct row){NULL, 0, 0, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
         add_known(&joules, turn->gpu_energy_joules);
         add_known(&joules, turn->cpu_energy_joules);
         row->count++;
@@ -140,11 +148,14 @@ static void add_turns(struct collected *all, const struct query_trace *trace)
 static enum err collect(const struct traces *traces, struct collected *all)
 {
     enum err err = ERR_OK;
-    *all = (struct collected){.resolved = UNKNOWN, .unresolved = UNKNOWN, .joules = UNKNOWN};
+    *all = (struct collected){
+        .resolved = UNKNOWN, .unresolved = UNKNOWN, .joules = UNKNOWN, .plus_minus = UNKNOWN};
     for (size_t i = 0; i < traces->count && !err; i++) {
         const struct query_trace *trace = &traces->items[i];
         double joules = joules_of(trace);
         add_known(&all->joules, joules);
+        add_known(&all->plus_minus, trace->ipw.plus_minus); /* the same sensors err alike */
+        all->estimated += trace->ipw.method && strcmp(trace->ipw.method, "estimated") == 0;
         add_known(&all->seconds, trace->total_wall_clock_s);
         if (trace->is_resolved >= 0)
             add_known(trace->is_resolved ? &all->resolved : &all->unresolved, joules);
@@ -184,13 +195,15 @@ static void put_summary(struct result *result, struct collected *all, size_t que
     result_group(result, "summary");
     result_count(result, "queries", queries);
     result_count(result, "completed", all->completed);
+    result_count(result, "overlapping_queries", all->shared);
     result_number(result, "accuracy", ratio((double)all->right, (double)(all->right + all->wrong)),
                   "%");
     result_number(result, "turns_per_query", all->turn_sum / (double)queries, "");
     result_number(result, "tool_calls_per_query", all->tool_sum / (double)queries, "");
     result_number(result, "seconds_per_query", all->seconds / (double)queries, "s");
-    result_number(result, "joules", all->joules, "J");
-    result_number(result, "joules_per_query", ratio(all->joules, known), "J");
+    result_figure(result, "joules", all->joules, all->plus_minus, "J");
+    result_figure(result, "joules_per_query", ratio(all->joules, known),
+                  ratio(all->plus_minus, known), "J");
     result_number(result, "joules_per_turn", ratio(all->joules, all->turn_sum), "J");
     result_number(result, "joules_per_resolved_query", ratio(all->joules, (double)all->right), "J");
     result_number(result, "inference_share", inference, "%");
@@ -285,6 +298,9 @@ static void warn(struct result *result, const struct collected *all, const struc
     if (all->known < traces->count)
         result_warn(result, "energy is unknown for %zu of %zu queries", traces->count - all->known,
                     traces->count);
+    if (all->estimated)
+        result_warn(result, "energies of %zu of %zu queries are estimated, not measured",
+                    all->estimated, traces->count);
     if (all->split_by_time)
         result_warn(result,
                     "in %zu of %zu queries only the energy of the query is known: that of turns is "
@@ -296,9 +312,6 @@ static void warn(struct result *result, const struct collected *all, const struc
             "events of %zu of %zu queries were incomplete or out of order: event_problems in "
             "traces.jsonl says how they were repaired",
             all->problems, traces->count);
-    if (all->shared)
-        result_note(result, "%zu of %zu queries overlapped others: their energies are shares",
-                    all->shared, traces->count);
     if (traces->damaged)
         result_warn(result, "%llu lines of traces.jsonl are no traces, and were skipped",
                     (unsigned long long)traces->damaged);

@@ -8,7 +8,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "core/utf8.h"
-#include "rundir/sweep.h"
 
 /* Of these, the model has the least when a name is cut, and a number before the name takes the most. */
 enum { MODEL_LETTERS = 14, NUMBER_LETTERS = 4 };
@@ -43,13 +42,12 @@ static bool concurrency_differs(const struct naming *naming)
 
 static bool are_settings(const struct naming *naming)
 {
-    const char *first = naming->points[0]->directory;
-    size_t length = sweep_of_run(first);
-    bool are = length > 0;
+    const struct run_point *first = naming->points[0];
+    bool are = first->sweep > 0;
     for (size_t i = 0; are && i < naming->count; i++) {
         const struct run_point *point = naming->points[i];
-        are = point->setting[0] && sweep_of_run(point->directory) == length &&
-              strncmp(point->directory, first, length) == 0;
+        are = point->setting[0] && point->sweep == first->sweep &&
+              strncmp(point->directory, first->directory, first->sweep) == 0;
     }
     return are && differ_in(naming, offsetof(struct run_point, setting));
 }

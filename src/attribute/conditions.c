@@ -37,17 +37,6 @@ enum { IDLE_TRIES = 3 };
 
 /* ---- CPU time ---- */
 
-static double host_cpu_s(void)
-{
-    struct proc_stat stat;
-    struct cpu_times times;
-    enum err err = proc_stat_open(&stat);
-    if (!err)
-        err = proc_stat_times(&stat, &times);
-    proc_stat_close(&stat);
-    return err ? UNKNOWN : (double)times.busy / (double)sysconf(_SC_CLK_TCK);
-}
-
 static double usage_s(int who)
 {
     struct rusage usage;
@@ -95,8 +84,8 @@ void conditions_serve(struct conditions *c, const char *base_url)
 void conditions_begin(struct conditions *c)
 {
     sampler_watch_begin(c->session->sampler);
-    c->begin =
-        (struct conditions_mark){.own_s = own_cpu_s(c), .host_s = host_cpu_s(), .t = clock_now()};
+    c->begin = (struct conditions_mark){
+        .own_s = own_cpu_s(c), .host_s = proc_stat_busy_s(), .t = clock_now()};
 }
 
 static double tick_error_s(const struct conditions *c)
@@ -108,7 +97,7 @@ static double tick_error_s(const struct conditions *c)
 void conditions_stop(struct conditions *c)
 {
     struct conditions_use use = {.seconds = seconds(clock_now() - c->begin.t),
-                                 .host_s = host_cpu_s() - c->begin.host_s,
+                                 .host_s = proc_stat_busy_s() - c->begin.host_s,
                                  .own_s = own_cpu_s(c) - c->begin.own_s,
                                  .background = UNKNOWN};
     if (!(use.host_s >= 0)) /* a CPU went offline, and took its time along */

@@ -278,8 +278,10 @@ static double span_s(const struct trace_span *span)
     return seconds(span->to - span->from);
 }
 
-static const char *share_of(const struct trace_span *span)
+static const char *share_of(const struct trace_tree *tree, const struct trace_span *span)
 {
+    if (is_phase(span))
+        span = &tree->spans[span->parent];
     switch (span->type) {
     case TRACE_AGENT:
     case TRACE_TURN:
@@ -289,6 +291,13 @@ static const char *share_of(const struct trace_span *span)
     default:
         return is_known(span->facts.input_tokens + span->facts.output_tokens) ? "tokens" : "equal";
     }
+}
+
+/* Of an inference that is split into phases, all of it is theirs. */
+static bool has_phases(const struct trace_tree *tree, size_t i)
+{
+    return i + 1 < tree->count && tree->spans[i + 1].parent == (int)i &&
+           is_phase(&tree->spans[i + 1]);
 }
 
 static void fill_span(const struct span_account *account, size_t i, struct span_trace *out)
@@ -308,11 +317,11 @@ static void fill_span(const struct span_account *account, size_t i, struct span_
         .plus_minus = spent->energy.plus_minus,
         .idle_joules = spent->energy.idle_joules,
         .active_joules = spent->energy.active_joules,
-        .own_joules = spent->own_joules,
+        .own_joules = has_phases(&account->tree, i) ? 0 : spent->own_joules,
         .gpu_joules = spent->gpu_joules,
         .cpu_joules = spent->cpu_joules,
         .method = method_name(spent->energy.method),
-        .share = share_of(span),
+        .share = share_of(&account->tree, span),
         .cpu_s = span->facts.cpu_s,
         .cpu_share = span->cpu_share,
         .input_tokens = span->facts.input_tokens,
@@ -498,6 +507,21 @@ static double gap_joules(const struct span_account *account)
     return sum;
 }
 
+static void fill_events(const struct trace_tree *tree, struct query_trace_ours *out)
+{
+    const struct trace_problems *problems = &tree->problems;
+    out->events = (double)problems->events;
+    out->errors = (double)tree->errors;
+    out->no_end = (double)problems->no_end;
+    out->no_start = (double)problems->no_start;
+    out->duplicates = (double)problems->duplicates;
+    out->out_of_order = (double)problems->out_of_order;
+    out->skewed = (double)problems->skewed;
+    out->ambiguous = (double)problems->ambiguous;
+    out->unknown_type = (double)problems->unknown_type;
+    out->too_many = (double)problems->too_many;
+}
+
 enum err span_account_trace(struct span_account *account, struct query_trace *out)
 {
     const struct trace_tree *tree = &account->tree;
@@ -523,8 +547,7 @@ enum err span_account_trace(struct span_account *account, struct query_trace *ou
     out->ipw.source = str_or_null(all->energy.source);
     out->ipw.note = str_or_null(all->energy.note);
     out->ipw.energy_split = is_known(all->energy.joules) ? "measured" : NULL;
-    out->ipw.events = (double)tree->problems.events;
-    out->ipw.errors = (double)tree->errors;
+    fill_events(tree, &out->ipw);
     out->spans = calloc(tree->count + 1, sizeof *out->spans);
     if (!out->spans)
         return ERR_NO_MEMORY;

@@ -448,33 +448,42 @@ static void read_top(const struct object *at, struct storage *storage, struct ha
     read_points(at, storage, out);
 }
 
-enum err hardware_parse(const char *name, const char *bytes, size_t length, struct hardware *out,
-                        struct error *why)
+/* Takes the tree over. */
+static enum err from_tree(const char *name, struct jv *tree, struct hardware *out,
+                          struct error *why)
 {
-    struct error reason = {0};
+    enum err err = ERR_OK;
     struct storage *storage = calloc(1, sizeof *storage);
     *out = (struct hardware){.storage = storage};
-    if (!storage)
+    if (!storage) {
+        jv_free(tree);
         return err_set(why, ERR_NO_MEMORY, "%s: out of memory", name);
-    enum err err = jv_parse(bytes, length, &storage->tree, &reason);
-    if (err)
-        err_set(why, err, "%s: %s", name, reason.text);
-    else
-        read_top(&(struct object){storage->tree, NULL, "", name, &err, why}, storage, out);
+    }
+    storage->tree = tree;
+    read_top(&(struct object){tree, NULL, "", name, &err, why}, storage, out);
     if (err)
         hardware_release(out);
     return err;
 }
 
+enum err hardware_parse(const char *name, const char *bytes, size_t length, struct hardware *out,
+                        struct error *why)
+{
+    struct error reason = {0};
+    struct jv *tree;
+    *out = (struct hardware){0};
+    enum err err = jv_parse(bytes, length, &tree, &reason);
+    return err ? err_set(why, err, "%s: %s", name, reason.text) : from_tree(name, tree, out, why);
+}
+
 enum err hardware_read(const char *path, struct hardware *out, struct error *why)
 {
-    struct text bytes = {0};
     struct error doubt = {0};
+    struct jv *tree;
     *out = (struct hardware){0};
-    enum err err = file_read(path, FILE_SMALL, &bytes, why);
+    enum err err = jv_read(path, FILE_SMALL, &tree, why);
     if (!err)
-        err = hardware_parse(path, text_get(&bytes), bytes.length, out, why);
-    text_release(&bytes);
+        err = from_tree(path, tree, out, why);
     if (!err && hardware_check(out, &doubt) != ERR_OK) {
         (void)str_copy(out->doubt, sizeof out->doubt, doubt.text);
         log_warn("%.100s contradicts itself: %s", path, doubt.text);

@@ -33,6 +33,8 @@ static const struct option_row ROWS[] = {
     PROFILE_WHAT_OPTION_ROWS(command.common),
     {.name = "tools", .type = OPTION_TEXT, .target = &command.options.tools.names, .value = "LIST",
      .help = "tools, or none (default: calculator,think,file_read,file_write)"},
+    {.name = "exec", .type = OPTION_TEXT, .target = &command.options.command, .value = "COMMAND",
+     .help = "another agent: runs COMMAND for each query, {problem} in it"},
     {.name = "tool-param", .type = OPTION_PARAMS, .target = &command.tool_params,
      .value = "T.K=V",
      .help = "parameter of a tool: shell.memory_mb=512, http_get.allow=HOST ..."},
@@ -103,6 +105,10 @@ static int agent_main(const char **words, size_t count)
     int code = profile_command_complete(&command.common);
     if (code >= 0)
         return code;
+    if (options->command && (tools->names || command.servers.count))
+        return complain(EXIT_USAGE, "--exec and --tools are mutually exclusive: it has its own");
+    if (options->command)
+        tools->names = "none";
     while (strcmp(AGENT_PROTOCOLS[options->protocol], command.protocol) != 0)
         options->protocol++; /* it is one of these: the options were checked */
     options->retries = command.common.profile.retries;
@@ -139,6 +145,11 @@ const struct command command_agent = {
         "Calls of one turn run at the same time unless one of them changes something. Where the "
         "service or\n"
         "the model takes no tools, they are described in the prompt and called in text (ReAct).\n\n"
+        "--exec 'CMD {problem}' runs another agent instead, for each query, with OPENAI_BASE_URL "
+        "(and\n"
+        "OLLAMA_HOST) set to a recording proxy in front of the client's service; what it prints is "
+        "the\n"
+        "answer.\n\n"
         "`ipw list -v tools` shows the tools with their parameters; docs/agents.md has the rest.",
     .rows = ROWS,
     .words = WORDS_NONE,

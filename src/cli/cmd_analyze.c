@@ -15,7 +15,6 @@
 #include "core/text.h"
 #include "port/file.h"
 #include "report/text/analysis_report.h"
-#include "report/text/conclusion.h"
 #include "rundir/layers_result.h"
 #include "rundir/traces.h"
 #include "rundir/run_dir.h"

@@ -158,7 +158,8 @@ static const struct option_row ROWS[] = {
 };
 /* clang-format on */
 
-static int compare_runs(const char **words, size_t count)
+/* sweep: its directory, whose settings are the sides; NULL: runs that were named. */
+static int compare_runs(const char **words, size_t count, const char *sweep)
 {
     struct compare_groups groups;
     struct error why = {0};
@@ -168,7 +169,10 @@ static int compare_runs(const char **words, size_t count)
     args.compare.seed = args.seed;
     if (compare_groups_find(words, count, &groups, &why))
         return complain(EXIT_FAILED, "%s", why.text);
-    int code = groups.count < 2
+    int code = groups.count < 2 && sweep
+                   ? complain(EXIT_FAILED, "%s has %s: there is nothing to compare", sweep,
+                              groups.count ? "one setting that was measured" : "no run")
+               : groups.count < 2
                    ? complain_usage(groups.count ? "missing run to compare with the baseline"
                                                  : "missing run directories")
                    : compare_groups(&args, &groups);
@@ -185,7 +189,7 @@ static int compare_main(const char **words, size_t count)
     for (size_t i = 0; i < count && !sweep; i++)
         sweep = sweep_is(words[i]) ? words[i] : NULL;
     if (!sweep)
-        return compare_runs(words, count);
+        return compare_runs(words, count, NULL);
     if (count > 1)
         return complain(EXIT_USAGE,
                         "a sweep is compared by itself: name the runs of two settings instead, "
@@ -193,7 +197,7 @@ static int compare_main(const char **words, size_t count)
                         sweep);
     if (run_inputs_settings(sweep, &runs, &why))
         return complain(EXIT_FAILED, "%s", why.text);
-    int code = compare_runs((const char **)runs.paths, runs.count);
+    int code = compare_runs((const char **)runs.paths, runs.count, sweep);
     run_inputs_release(&runs);
     return code;
 }

@@ -18,7 +18,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/calibrate.h"
-#include "estimate/measurements.h"
+#include "estimate/calibrate_rows.h"
 #include "estimate/predictor.h"
 #include "estimate/validate.h"
 #include "port/proc.h"

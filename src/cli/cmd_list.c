@@ -20,6 +20,7 @@
 #include "report/text/listing.h"
 #include "report/doctor_report.h"
 #include "report/plot/plot.h"
+#include "runner/agent/agent.h"
 #include "sensors/registry.h"
 #include "rundir/store.h"
 
@@ -90,6 +91,17 @@ LIST_DRIVERS(sensors, SENSOR_DRIVERS, NULL, check_sensor(SENSOR_DRIVERS[i], &row
              "measure energy and power (--sensors); `ipw doctor` tests them")
 LIST_DRIVERS(stores, STORE_DRIVERS, NULL, check(STORE_DRIVERS[i]->available, &row),
              "files of a run directory")
+
+static void list_agents(struct listing *listing)
+{
+    listing_begin(listing, "agents", "how `ipw agent` runs an agent (--protocol, --exec)");
+    for (size_t i = 0; AGENT_PROTOCOLS[i]; i++)
+        listing_add(listing,
+                    &(struct listing_row){AGENT_PROTOCOLS[i], AGENT_SUMMARIES[i], NULL, ""});
+    listing_add(listing,
+                &(struct listing_row){
+                    "exec", "any program that takes OPENAI_BASE_URL (--exec COMMAND)", NULL, ""});
+}
 
 static void list_presets(struct listing *listing)
 {
@@ -179,9 +191,10 @@ static const struct {
     void (*list)(struct listing *listing);
 } KINDS[] = {
     {"clients", list_clients},   {"datasets", list_datasets}, {"datasets", list_presets},
-    {"graders", list_graders},   {"tools", list_tools},       {"analyses", list_analyses},
-    {"plots", list_plots},       {"exports", list_exports},   {"sensors", list_sensors},
-    {"stores", list_stores},     {"hardware", list_hardware}, {"models", listing_models},
+    {"graders", list_graders},   {"agents", list_agents},     {"tools", list_tools},
+    {"analyses", list_analyses}, {"plots", list_plots},       {"exports", list_exports},
+    {"sensors", list_sensors},   {"stores", list_stores},     {"hardware", list_hardware},
+    {"models", listing_models},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
@@ -342,7 +355,8 @@ const struct command command_list = {
     .summary = "list clients, datasets, graders, plots, sensors, hardware, models ...",
     .usage = "[KIND] [ID...] [OPTIONS]",
     .details =
-        "KIND is clients, datasets, graders, tools, analyses, plots, exports, sensors, stores,\n"
+        "KIND is clients, datasets, graders, agents, tools, analyses, plots, exports, sensors, "
+        "stores,\n"
         "hardware, models, runs or all. Shows a one-line description of each; for those that this "
         "build\n"
         "or machine cannot use, what is missing. -v also shows their parameters. With ID, shows\n"

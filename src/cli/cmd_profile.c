@@ -36,7 +36,7 @@ static const char *const TASKS[] = {"answer", "perplexity", NULL};
 static const struct option_row ROWS[] = {
     PROFILE_WHAT_OPTION_ROWS(command.common),
     {.name = "task", .type = OPTION_CHOICE, .target = &command.task, .value = "TASK",
-     .help = "answer: send the questions (default); perplexity: score a text file",
+     .help = "answer (default); perplexity: score the text of --dataset FILE.txt",
      .choices = TASKS},
     PROFILE_LOAD_OPTION_ROWS(command.common),
     {.name = "shard", .type = OPTION_TEXT, .target = &command.shard, .value = "I/N",

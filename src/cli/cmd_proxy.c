@@ -32,6 +32,7 @@ static struct proxy_command {
     const char *listen;
     char address[256];
     unsigned max_body_mib;
+    double client_timeout_s;
     bool overwrite, json, quiet;
     const char *output;
 } command = {
@@ -43,6 +44,7 @@ static struct proxy_command {
                 .idle_s = 2,
                 .decode_weight = 64},
     .max_body_mib = 64,
+    .client_timeout_s = 30,
 };
 
 /* clang-format off */
@@ -63,6 +65,8 @@ static const struct option_row ROWS[] = {
      .help = "name of an API key, by its label key-XXXXXXXX; may be repeated"},
     {.name = "max-body", .type = OPTION_COUNT, .target = &command.max_body_mib, .value = "MIB",
      .help = "largest request body (default: 64)", .least = 1, .most = 4096},
+    {.name = "client-timeout", .type = OPTION_NUMBER, .target = &command.client_timeout_s, .value = "S",
+     .help = "time in which a client must send a request (default: 30)", .least = 0.1, .most = 86400},
     {.name = "prices", .type = OPTION_TEXT, .target = &command.profile.price_file, .value = "FILE",
      .help = "JSON file with prices of tokens and electricity"},
     {.name = "parameters", .type = OPTION_TEXT, .target = &command.profile.parameters,
@@ -114,13 +118,13 @@ static int read_listen(void)
     return -1;
 }
 
-static void listening(unsigned port, const char *directory)
+static void listening(unsigned port, const char *upstream, const char *directory)
 {
     const char *address = command.proxy.address;
     bool is_v6 = strchr(address, ':');
     profile_view_wipe();
     tell("ipw proxy: listening on http://%s%s%s:%u, upstream %s, run directory %s\n",
-         is_v6 ? "[" : "", address, is_v6 ? "]" : "", port, command.proxy.upstream, directory);
+         is_v6 ? "[" : "", address, is_v6 ? "]" : "", port, upstream, directory);
 }
 
 static int complete_options(void)
@@ -142,6 +146,7 @@ static int complete_options(void)
         secret_add(token);
     command.proxy.key_names = &command.key_names;
     command.proxy.body_max = (size_t)command.max_body_mib << 20;
+    command.proxy.request_limit = from_seconds(command.client_timeout_s);
     profile->proxy = &command.proxy;
     profile->listening = listening;
     profile->progress = profile_view_show;

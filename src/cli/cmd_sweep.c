@@ -324,8 +324,8 @@ static int show_plan(struct sweep *sweep)
     bool unknown = !sweep->count &&
                    sweep_expect_from(sweep, args.output_dir ? args.output_dir : "runs", &from);
     size_t left = sweep_left(sweep, &left_s);
-    text_addf(&out, "%zu settings, %zu attempts to make, seed %u\n", sweep->point_count, left,
-              sweep->seed);
+    text_addf(&out, "%zu setting%s, %zu attempt%s to make, seed %u\n", sweep->point_count,
+              sweep->point_count == 1 ? "" : "s", left, left == 1 ? "" : "s", sweep->seed);
     if (sweep->control && !sweep->uncontrolled)
         text_add(&out, "sets clocks or the power limit of the GPU, which needs root\n");
     else if (sweep->control)
@@ -357,7 +357,10 @@ static void show_begin(void *context, const struct sweep *sweep, const struct sw
     if (made)
         text_addf(&line, " again: %s (try %u of %u)", made->flags, made->tries + 1,
                   sweep->reruns + 1);
-    text_addf(&line, "; %zu left", left);
+    if (step->repeat > sweep->repeats)
+        text_add(&line, " until the ± is met");
+    else
+        text_addf(&line, "; %zu left", left);
     if (is_known(left_s) && left)
         text_addf(&line, ", %s", format_about(cell, left_s));
     tell("ipw sweep: %s\n", text_get(&line));
@@ -505,9 +508,11 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
     const struct sweep_progress progress = {show_begin, show_end, show_cool, writer->directory};
     struct error why = {0}, later = {0};
     int number, code = EXIT_DONE;
-    if (!args.quiet && !sweep->only)
-        tell("ipw sweep: %zu settings into %s, seed %u\n", sweep->point_count, writer->directory,
-             sweep->seed);
+    if (!args.quiet && is_complete(sweep))
+        tell("ipw sweep: %s is complete: nothing is left to measure\n", writer->directory);
+    else if (!args.quiet && !sweep->only)
+        tell("ipw sweep: %zu setting%s into %s, seed %u\n", sweep->point_count,
+             sweep->point_count == 1 ? "" : "s", writer->directory, sweep->seed);
     enum err err = sweep_execute(sweep, writer, control, &progress, &number, &why);
     enum err restored = sweep_control_end(control, &later);
     if (restored)

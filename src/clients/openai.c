@@ -283,7 +283,8 @@ static enum err openai_score(struct client *client, const struct client_request 
     openai->is_completions = is_completions;
     openai->is_scoring = false;
     params_release(&params);
-    if (err == ERR_BAD_VALUE && out->status >= 400) /* llama.cpp: "Only no echo is supported" */
+    bool is_refused = strstr(cause.text, "echo") || strstr(cause.text, "logprobs");
+    if (err == ERR_BAD_VALUE && out->status >= 400 && is_refused)
         err = err_set(why, ERR_UNSUPPORTED,
                       "perplexity needs /completions with echo and logprobs: %.200s", cause.text);
     else if (err && why && cause.text[0])
@@ -291,8 +292,9 @@ static enum err openai_score(struct client *client, const struct client_request 
     if (!err && out->scored_tokens < 0)
         err =
             err_set(why, ERR_UNSUPPORTED,
-                    "%.100s returned no log-probabilities of the prompt: perplexity needs a server "
-                    "whose /completions support echo and logprobs, such as vLLM",
+                    "%.100s returned no log-probabilities of the prompt: it ignores echo, as "
+                    "llama.cpp's server does. Perplexity needs a server whose /completions support "
+                    "echo and logprobs, such as vLLM, or the model's file: --client llama",
                     openai->endpoint.shown);
     text_clear(&out->content); /* the echo */
     out->arrivals.count = 0;

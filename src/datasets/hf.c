@@ -32,19 +32,9 @@ static enum err read_json(const char *directory, const char *name, struct jv **o
                           struct error *why)
 {
     char path[FILE_PATH_MAX];
-    struct text text = {0};
-    struct error reason = {0};
     *out = NULL;
     enum err err = join(directory, name, path, why);
-    if (!err)
-        err = file_read(path, DESCRIPTION_MAX, &text, why);
-    if (!err) {
-        err = jv_parse(text_get(&text), text.length, out, &reason);
-        if (err)
-            err_set(why, err, "%s: %s", path, reason.text);
-    }
-    text_release(&text);
-    return err;
+    return err ? err : jv_read(path, DESCRIPTION_MAX, out, why);
 }
 
 static bool has(const char *directory, const char *name)

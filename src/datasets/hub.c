@@ -236,15 +236,6 @@ static enum err find_folder(const struct hub_pages *pages, struct text *out, str
     return out->failed ? err_no_memory(why) : ERR_OK;
 }
 
-static bool read_cached(const char *path, struct jv **out)
-{
-    struct text body = {0};
-    bool found = file_read(path, BODY_MAX, &body, NULL) == ERR_OK &&
-                 jv_parse(text_get(&body), body.length, out, NULL) == ERR_OK;
-    text_release(&body);
-    return found;
-}
-
 /* A response from the cache, or from the server and then cached.  A cache that cannot be written is only a
  * warning. */
 static enum err get_cached(struct hub_pages *pages, const char *file, const char *query,
@@ -253,7 +244,7 @@ static enum err get_cached(struct hub_pages *pages, const char *file, const char
     struct text body = {0};
     struct error reason = {0};
     *out = NULL;
-    if (!pages->refresh && read_cached(file, out)) {
+    if (!pages->refresh && jv_read(file, BODY_MAX, out, NULL) == ERR_OK) {
         if (jv_is_array(jv_get(*out, member)))
             return ERR_OK;
         jv_free(*out); /* not what we wrote: request it again */

@@ -11,6 +11,7 @@
 #include "core/err.h"
 #include "catalog/precision.h"
 
+struct predictor;
 struct text;
 
 enum calibrate_kind {
@@ -59,5 +60,12 @@ enum err calibrate_rows_read(const char *path, struct calibrate_rows *rows, stru
 
 /* Appends them as CSV that calibrate_rows_read reads. */
 void calibrate_rows_csv(const struct calibrate_rows *rows, const char *hardware, struct text *out);
+
+/* ---- out of measured runs: measurements.c ---- */
+
+/* Adds rows to calibrate with; operations and bytes are counted from the model.  Of a run directory, the queries
+ * that ran alone; of a layers result, the undisturbed windows and the idle ones. */
+enum err measurements_calibrate(const char *path, struct predictor *counter,
+                                struct calibrate_rows *rows, struct error *why) MUST_USE;
 
 #endif

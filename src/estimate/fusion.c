@@ -11,7 +11,6 @@
 
 #include <stdlib.h>
 
-
 enum {
     GROUP_MAX_NODES = 16,
     MAX_STEPS = 6,     /* scale, mask and the like between the two products of attention */

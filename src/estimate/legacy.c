@@ -83,18 +83,12 @@ static enum err read_legacy(const char *file, const struct jv *top, struct legac
 
 enum err legacy_hardware_read(const char *path, struct legacy_hardware *out, struct error *why)
 {
-    struct text bytes = {0};
-    struct error reason = {0};
-    struct jv *tree = NULL;
+    struct jv *tree;
     *out = (struct legacy_hardware){0};
-    enum err err = file_read(path, FILE_SMALL, &bytes, why);
-    if (!err) {
-        err = jv_parse(text_get(&bytes), bytes.length, &tree, &reason);
-        err = err ? err_set(why, err, "%s: %s", path, reason.text)
-                  : read_legacy(path, tree, out, why);
-    }
+    enum err err = jv_read(path, FILE_SMALL, &tree, why);
+    if (!err)
+        err = read_legacy(path, tree, out, why);
     jv_free(tree);
-    text_release(&bytes);
     return err;
 }
 

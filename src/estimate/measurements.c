@@ -1,11 +1,12 @@
-/* Both kinds of run are read as a sequence of measured passes, each of which the predictor can count or
- * predict. */
-#include "estimate/measurements.h"
-
+/* Measured runs as rows to calibrate with and to validate against: the queries of a run directory of `ipw profile`, or the
+ * windows and settings of a result of `ipw layers --json`.  Both are read as a sequence of measured passes, each of which
+ * the predictor can count or predict. */
 #include <string.h>
 
 #include "core/text.h"
 #include "core/units.h"
+#include "estimate/calibrate_rows.h"
+#include "estimate/validate.h"
 #include "port/file.h"
 #include "rundir/layers_result.h"
 #include "rundir/run_table.h"

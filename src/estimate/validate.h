@@ -61,4 +61,12 @@ struct validate_sums validate_sum(const struct validation *validation, enum esti
 enum validate_verdict { VALIDATE_UNKNOWN, VALIDATE_PASS, VALIDATE_FAIL };
 enum validate_verdict validate_verdict(const struct validation *validation, double most);
 
+/* ---- out of measured runs: measurements.c ---- */
+
+/* Predicts and adds all queries of a run directory, all settings of a layers result (*.json), or the rows of a
+ * CSV file that `where` selects. */
+enum err measurements_validate(const char *path, const struct params *where,
+                               struct predictor *predictor, struct validation *validation,
+                               struct error *why) MUST_USE;
+
 #endif

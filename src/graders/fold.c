@@ -96,6 +96,17 @@ size_t char_superscript(struct slice text, double *value)
     return digits ? at : 0;
 }
 
+const char *char_subscript(uint32_t c)
+{
+    static const char DIGITS[][2] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+    static const char LETTERS[][2] = {"a", "e", "o", "x", "", "h", "k", "l", "m", "n"};
+    if (c >= 0x2080 && c <= 0x2089)
+        return DIGITS[c - 0x2080];
+    if (c >= 0x2090 && c <= 0x2099 && c != 0x2094)
+        return LETTERS[c - 0x2090];
+    return c == 0x1D62 ? "i" : c == 0x2C7C ? "j" : NULL;
+}
+
 void char_one_line(char *to, size_t size, struct slice from)
 {
     size_t used = 0;

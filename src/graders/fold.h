@@ -41,6 +41,9 @@ bool char_is_cjk(uint32_t c);         /* of a script without spaces between word
 /* The number in superscript at the start, "²³" is 23; returns its length in bytes, 0 when there is none. */
 size_t char_superscript(struct slice text, double *value);
 
+/* The letter or digit of a character in subscript, "2" of ₂; NULL for any other. */
+const char *char_subscript(uint32_t c);
+
 /* Copies as one line of valid UTF-8, truncated at a whole character. */
 void char_one_line(char *to, size_t size, struct slice from);
 

@@ -140,14 +140,18 @@ static enum err read_number(struct lexer *lexer)
                                           .text = slice_between(start, lexer->at)});
 }
 
+static enum err add_digit(struct lexer *lexer, struct slice digit)
+{
+    return add(lexer, (struct math_token){
+                          .kind = MATH_NUMBER, .value = digit.start[0] - '0', .text = digit});
+}
+
 /* \frac12 and \frac1{2}: each digit by itself. */
 static enum err read_bare_digits(struct lexer *lexer)
 {
     enum err err = ERR_OK;
     for (int i = 0; i < 2 && !err && isdigit((unsigned char)peek(lexer, 0)); i++, lexer->at++)
-        err =
-            add(lexer, (struct math_token){
-                           .kind = MATH_NUMBER, .value = *lexer->at - '0', .text = {lexer->at, 1}});
+        err = add_digit(lexer, (struct slice){lexer->at, 1});
     return err;
 }
 
@@ -171,10 +175,36 @@ static const char KNOWN[] = " sqrt sin cos tan cot sec csc arcsin arccos arctan 
 /* Is it a word or unit rather than a product of two variables? */
 static bool is_short_word(struct slice run)
 {
-    static const char WORDS[] = " no on is or of to in at by if up cm mm km kg mg ft lb oz hr ";
+    static const char WORDS[] =
+        " no on is or of to in at by if up cm mm km kg mg ft lb oz hr mi yd ml ";
     char padded[] = {' ', (char)tolower((unsigned char)run.start[0]),
                      (char)tolower((unsigned char)run.start[1]), ' ', '\0'};
     return strstr(WORDS, padded) != NULL;
+}
+
+/* "22 over 7", "7 out of 10", "1 in 4", "3 to 2" */
+static bool joins_numbers(struct lexer *lexer, struct slice run)
+{
+    const struct formula *out = lexer->out;
+    const char *start = lexer->at;
+    bool joins = slice_is(run, "over") || slice_is(run, "to") || slice_is(run, "in") ||
+                 (slice_is(run, "out") && take(lexer, " of"));
+    if (joins && out->count && out->items[out->count - 1].kind == MATH_NUMBER &&
+        peek(lexer, 0) == ' ' && isdigit((unsigned char)peek(lexer, 1)))
+        return true;
+    lexer->at = start;
+    return false;
+}
+
+/* "square root of 2", "root 2" */
+static bool names_root(struct lexer *lexer, struct slice run)
+{
+    const char *start = lexer->at;
+    bool root = slice_is(run, "root") || (slice_is(run, "square") && take(lexer, " root of"));
+    if (root && peek(lexer, 0) == ' ' && isdigit((unsigned char)peek(lexer, 1)))
+        return true;
+    lexer->at = start;
+    return false;
 }
 
 /* Letters: a known name, a product of variables, or a word. */
@@ -187,6 +217,10 @@ static enum err read_letters(struct lexer *lexer)
     struct slice run = slice_between(start, lexer->at);
     if (is_among(run, KNOWN))
         return add_name(lexer, run);
+    if (names_root(lexer, run))
+        return add_name(lexer, slice_of("sqrt"));
+    if (joins_numbers(lexer, run))
+        return add_sign(lexer, MATH_SIGN, slice_is(run, "to") ? ':' : '/');
     if (run.length > 1 && !only_xyz && (run.length > 2 || is_short_word(run)))
         return add(lexer, (struct math_token){.kind = MATH_TEXT, .text = run});
     enum err err = ERR_OK;
@@ -238,7 +272,7 @@ static const struct command {
     {" ** ", MATH_SIGN, '^', NULL},
     {" − – ", MATH_SIGN, '-', NULL},
     {" cdot times ast × · ⋅ ", MATH_SIGN, '*', NULL},
-    {" div ÷ ", MATH_SIGN, '/', NULL},
+    {" div ÷ ⁄ ", MATH_SIGN, '/', NULL},
     {" pm ± ", MATH_SIGN, SIGN_PLUS_MINUS, NULL},
     {" mp ∓ ", MATH_SIGN, SIGN_MINUS_PLUS, NULL},
     {" le leq leqslant <= ≤ ", MATH_SIGN, SIGN_LESS_EQUAL, NULL},
@@ -247,21 +281,28 @@ static const struct command {
     {" gt ", MATH_SIGN, '>', NULL},
     {" ne neq != ≠ ", MATH_SIGN, SIGN_NOT_EQUAL, NULL},
     {" approx simeq ≈ ", MATH_SIGN, SIGN_APPROXIMATE, NULL},
+    {" equiv ≡ ", MATH_SIGN, '=', NULL},
     {" in ∈ ", MATH_SIGN, SIGN_ELEMENT, NULL},
     {" cup ∪ ", MATH_SIGN, SIGN_UNION, NULL},
     {" cap ∩ ", MATH_SIGN, SIGN_INTERSECTION, NULL},
     {" circ degree ^{\\circ} ^\\circ ^{\\degree} ^\\degree ^{°} ^° ° ", MATH_SIGN, SIGN_DEGREE,
      NULL},
     {" ldots cdots dots ", MATH_SIGN, '.', NULL},
+    {" setminus ∖ ", MATH_SIGN, SIGN_DIFFERENCE, NULL},
+    {" pmod ", MATH_NAME, 0, "mod"},
+    {" 。 ", MATH_SIGN, '.', NULL},
+    {" ， 、 ", MATH_SIGN, ',', NULL},
+    {" （ ", MATH_OPEN, '(', NULL},
+    {" ） ", MATH_CLOSE, '(', NULL},
     {" lbrace ", MATH_OPEN, 'S', NULL},
     {" rbrace ", MATH_CLOSE, 'S', NULL},
-    {" langle ", MATH_OPEN, '(', NULL},
-    {" rangle ", MATH_CLOSE, '(', NULL},
-    {" lfloor ", MATH_OPEN, 'F', NULL},
-    {" rfloor ", MATH_CLOSE, 'F', NULL},
-    {" lceil ", MATH_OPEN, 'C', NULL},
-    {" rceil ", MATH_CLOSE, 'C', NULL},
-    {" vert lvert rvert ", MATH_SIGN, '|', NULL},
+    {" langle ⟨ ", MATH_OPEN, '(', NULL},
+    {" rangle ⟩ ", MATH_CLOSE, '(', NULL},
+    {" lfloor ⌊ ", MATH_OPEN, 'F', NULL},
+    {" rfloor ⌋ ", MATH_CLOSE, 'F', NULL},
+    {" lceil ⌈ ", MATH_OPEN, 'C', NULL},
+    {" rceil ⌉ ", MATH_CLOSE, 'C', NULL},
+    {" vert lvert rvert mid ", MATH_SIGN, '|', NULL},
     {" text textbf textit textrm textnormal mbox hbox mathrm mathbf mathit mathsf mathbb "
      "boldsymbol "
      "operatorname ",
@@ -344,12 +385,83 @@ static bool read_superscript(struct lexer *lexer, enum err *err)
     double value;
     struct slice rest = slice_between(lexer->at, lexer->end);
     rest.length = char_superscript(rest, &value);
+    const char *letter = take(lexer, "ˣ") ? "x" : take(lexer, "ⁿ") ? "n" : NULL;
+    if (letter) {
+        *err = add_sign(lexer, MATH_SIGN, '^');
+        *err = *err ? *err : add_name(lexer, slice_of(letter));
+        return true;
+    }
     if (!rest.length)
         return false;
     lexer->at += rest.length;
     *err = add_sign(lexer, MATH_SIGN, '^');
     if (!*err)
         *err = add(lexer, (struct math_token){.kind = MATH_NUMBER, .value = value, .text = rest});
+    return true;
+}
+
+/* The index of a₁₀ and aₙ. */
+static bool read_subscript(struct lexer *lexer, enum err *err)
+{
+    const char *start = lexer->at;
+    size_t length;
+    while (lexer->at < lexer->end &&
+           char_subscript(char_at(slice_between(lexer->at, lexer->end), &length)))
+        lexer->at += length;
+    struct slice index = slice_between(start, lexer->at);
+    if (!index.length)
+        return false;
+    double value = 0;
+    const char *name = NULL;
+    for (struct slice rest = index; rest.length;
+         rest = (struct slice){rest.start + length, rest.length - length}) {
+        name = char_subscript(char_at(rest, &length));
+        value = 10 * value + (name[0] - '0');
+    }
+    *err = add_sign(lexer, MATH_SIGN, '_');
+    if (!*err && isdigit((unsigned char)name[0]))
+        *err = add(lexer, (struct math_token){.kind = MATH_NUMBER, .value = value, .text = index});
+    else if (!*err)
+        *err = add_name(lexer, slice_of(name));
+    return true;
+}
+
+/* ½: a fraction of two numbers */
+static bool read_vulgar_fraction(struct lexer *lexer, enum err *err)
+{
+    static const struct {
+        const char *character, *over, *under;
+    } FRACTIONS[] = {
+        {"½", "1", "2"}, {"⅓", "1", "3"}, {"⅔", "2", "3"}, {"¼", "1", "4"}, {"¾", "3", "4"},
+        {"⅕", "1", "5"}, {"⅖", "2", "5"}, {"⅗", "3", "5"}, {"⅘", "4", "5"}, {"⅙", "1", "6"},
+        {"⅚", "5", "6"}, {"⅛", "1", "8"}, {"⅜", "3", "8"}, {"⅝", "5", "8"}, {"⅞", "7", "8"},
+    };
+    for (size_t i = 0; i < sizeof FRACTIONS / sizeof *FRACTIONS; i++) {
+        if (!take(lexer, FRACTIONS[i].character))
+            continue;
+        struct slice over = slice_of(FRACTIONS[i].over), under = slice_of(FRACTIONS[i].under);
+        *err = add_name(lexer, slice_of("frac"));
+        if (!*err)
+            *err = add_digit(lexer, over);
+        if (!*err)
+            *err = add_digit(lexer, under);
+        return true;
+    }
+    return false;
+}
+
+/* ∛ */
+static bool read_cube_root(struct lexer *lexer, enum err *err)
+{
+    if (!take(lexer, "∛") && !take(lexer, "cbrt"))
+        return false;
+    *err = add_name(lexer, slice_of("sqrt"));
+    if (!*err)
+        *err = add_sign(lexer, MATH_OPEN, '[');
+    if (!*err)
+        *err = add_digit(lexer, slice_of("3"));
+    if (!*err)
+        *err = add_sign(lexer, MATH_CLOSE, '[');
     return true;
 }
 
@@ -369,31 +481,55 @@ static bool read_spelling(struct lexer *lexer, enum err *err)
                                                  : run_command(lexer, &COMMANDS[i]);
             return true;
         }
-    return read_superscript(lexer, err);
+    return read_superscript(lexer, err) || read_subscript(lexer, err) ||
+           read_cube_root(lexer, err) || read_vulgar_fraction(lexer, err);
+}
+
+/* "ln 5 ~ 1.61"; the tie of LaTeX has no spaces around it. */
+static bool is_about(const struct lexer *lexer)
+{
+    return peek(lexer, 0) == '~' && lexer->out->count && slice_is_space(lexer->at[-1]) &&
+           (slice_is_space(peek(lexer, 1)) || isdigit((unsigned char)peek(lexer, 1)));
+}
+
+/* A letter of another script is a variable, characters of Chinese, Japanese and Korean are a word. */
+static enum err read_other_script(struct lexer *lexer)
+{
+    const char *start = lexer->at;
+    size_t length;
+    bool cjk = char_is_cjk(char_at(slice_between(lexer->at, lexer->end), &length));
+    do
+        lexer->at += length;
+    while (cjk && lexer->at < lexer->end &&
+           char_is_cjk(char_at(slice_between(lexer->at, lexer->end), &length)));
+    struct slice text = slice_between(start, lexer->at);
+    return cjk ? add(lexer, (struct math_token){.kind = MATH_TEXT, .text = text})
+               : add_name(lexer, text);
 }
 
 static enum err read_one(struct lexer *lexer)
 {
     enum err err = ERR_OK;
     char c = peek(lexer, 0);
+    if (is_about(lexer)) {
+        lexer->at++;
+        return add_sign(lexer, MATH_SIGN, SIGN_APPROXIMATE);
+    }
     if (slice_is_space(c) || c == '$' || c == '~' || take(lexer, "\xC2\xA0")) {
         lexer->at += c != '\xC2';
         return ERR_OK;
     }
     if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)peek(lexer, 1))))
         return read_number(lexer);
-    if (isalpha((unsigned char)c))
+    if (isalpha((unsigned char)c) && !slice_starts(slice_between(lexer->at, lexer->end), "cbrt("))
         return read_letters(lexer);
     if (c == '\\')
         return read_command(lexer);
     if (read_spelling(lexer, &err))
         return err;
-    const char *start = lexer->at++;
-    if ((unsigned char)c >= 0x80) { /* a letter of another script is a variable */
-        while (utf8_is_continuation(peek(lexer, 0)))
-            lexer->at++;
-        return add_name(lexer, slice_between(start, lexer->at));
-    }
+    if ((unsigned char)c >= 0x80)
+        return read_other_script(lexer);
+    lexer->at++;
     static const char OPENING[] = "([{", CLOSING[] = ")]}";
     const char *close = strchr(CLOSING, c);
     if (strchr(OPENING, c))

@@ -34,6 +34,7 @@ enum math_sign {
     SIGN_ELEMENT = 'E',
     SIGN_UNION = 'U',
     SIGN_INTERSECTION = 'I',
+    SIGN_DIFFERENCE = 'D', /* of sets */
     SIGN_DEGREE = 'o',
     SIGN_ROW = 'R', /* the end of a row of a matrix */
 };
@@ -58,8 +59,8 @@ void formula_release(struct formula *formula);
 
 /* ---- values: formula_value.c ---- */
 
-/* From this point on some variables have negative values. */
-enum { FORMULA_SIGNED_POINT = 4, FORMULA_POINTS = 8 };
+/* From these points on some variables have negative values, and small and large ones. */
+enum { FORMULA_SIGNED_POINT = 4, FORMULA_WIDE_POINT = 8, FORMULA_POINTS = 16 };
 
 /* Evaluates with values for the variables that follow from their names and the number of the point: two
  * expressions that agree at every point are equal for the purpose of grading.  False when the tokens are

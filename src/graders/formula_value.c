@@ -63,7 +63,7 @@ static uint64_t mix(uint64_t hash, struct slice text)
     return hash_bytes(hash, text.start, text.length);
 }
 
-/* 0.5 to 2.5, at the later points perhaps negative. */
+/* 0.5 to 2.5; at later points perhaps negative, smaller or larger. */
 static double value_of_name(uint64_t hash, unsigned point)
 {
     hash = (hash ^ point) * UINT64_C(0x9E3779B97F4A7C15);
@@ -71,6 +71,8 @@ static double value_of_name(uint64_t hash, unsigned point)
     hash *= UINT64_C(0xBF58476D1CE4E5B9);
     hash ^= hash >> 32;
     double value = 0.5 + 2.0 * (double)(hash >> 11) / 9007199254740992.0;
+    if (point >= FORMULA_WIDE_POINT)
+        value *= hash & 2 ? 0.2 : 3;
     return point >= FORMULA_SIGNED_POINT && (hash & 1) ? -value : value;
 }
 
@@ -84,7 +86,9 @@ static double complex variable(struct parser *parser, uint64_t hash)
     bool group = is_kind(parser, MATH_OPEN) && parser->at->sign == '{';
     parser->at += group;
     while (parser->at < parser->end && parser->at->kind != MATH_CLOSE) {
-        hash = mix(hash, parser->at++->text);
+        const struct math_token *index = parser->at++;
+        struct slice value = {(const char *)&index->value, sizeof index->value};
+        hash = mix(hash, index->kind == MATH_NUMBER ? value : index->text); /* 10 is also ₁₀ */
         if (!group)
             break;
     }
@@ -159,9 +163,12 @@ static double complex square_root(struct parser *parser)
     return root(parser, operand(parser), degree);
 }
 
-static double factorial(double n)
+/* That of a variable, which has no whole value here, is the gamma function. */
+static double factorial(const struct parser *parser, double n)
 {
-    return n >= 0 && n == floor(n) && n <= 170 ? round(tgamma(n + 1)) : NAN;
+    if (!(n >= 0 && n <= 170) || (n != floor(n) && !parser->variables))
+        return NAN;
+    return n == floor(n) ? round(tgamma(n + 1)) : tgamma(n + 1);
 }
 
 /* ---- functions ---- */
@@ -234,8 +241,10 @@ static double complex call(struct parser *parser, const struct function *functio
 
 /* ---- names ---- */
 
-static double choose(double n, double k)
+static double choose(const struct parser *parser, double n, double k)
 {
+    if (parser->variables && n >= 0 && k >= 0)
+        return factorial(parser, n) / (factorial(parser, k) * tgamma(n - k + 1));
     if (!(n >= k && k >= 0 && n <= 1000 && n == floor(n) && k == floor(k)))
         return NAN;
     double ways = 1;
@@ -264,7 +273,7 @@ static double complex named(struct parser *parser)
     if (fraction || is_name(parser, "binom")) {
         parser->at++;
         double complex upper = operand(parser), lower = operand(parser);
-        return fraction ? upper / lower : choose(creal(upper), creal(lower));
+        return fraction ? upper / lower : choose(parser, creal(upper), creal(lower));
     }
     bool indexed = parser->at + 1 < parser->end && parser->at[1].kind == MATH_SIGN &&
                    parser->at[1].sign == '_';
@@ -335,7 +344,7 @@ static double complex atom(struct parser *parser)
     parser->depth--;
     for (;;) {
         if (take_sign(parser, '!'))
-            value = factorial(creal(value));
+            value = factorial(parser, creal(value));
         else if (take_sign(parser, '%'))
             value /= 100;
         else if (take_sign(parser, SIGN_DEGREE))

@@ -5,6 +5,7 @@
 
 #include "graders/answer.h"
 #include "graders/final.h"
+#include "graders/fold.h"
 #include "graders/formula.h"
 #include "graders/tokens.h"
 
@@ -24,9 +25,26 @@ static enum err math_configure(const struct grader_config *config, void *state, 
 
 static const struct delimiter {
     const char *open, *close;
-} DELIMITERS[] = {{"$$", "$$"}, {"$", "$"}, {"\\(", "\\)"}, {"\\[", "\\]"}};
+} DELIMITERS[] = {
+    {"$$", "$$"},
+    {"$", "$"},
+    {"\\(", "\\)"},
+    {"\\[", "\\]"},
+    {"\\begin{align*}", "\\end{align*}"},
+    {"\\begin{align}", "\\end{align}"},
+    {"\\begin{equation*}", "\\end{equation*}"},
+    {"\\begin{equation}", "\\end{equation}"},
+};
 
 enum { DELIMITER_COUNT = sizeof DELIMITERS / sizeof *DELIMITERS };
+
+/* Are the two dollar signs those of prices: "$15, which is 25% of $60"? */
+static bool is_money(const struct delimiter *with, const char *start, const char *close,
+                     const char *end)
+{
+    return slice_is(slice_of(with->open), "$") && isdigit((unsigned char)*start) &&
+           (slice_is_space(close[-1]) || (close + 1 < end && isdigit((unsigned char)close[1])));
+}
 
 /* Where the formula that `with` opened is closed; NULL when it is not. */
 static const char *formula_close(const struct delimiter *with, const char *start, const char *end)
@@ -49,6 +67,8 @@ static const char *formula_at(const char *at, const char *end, bool unclosed[DEL
         if (unclosed[i] || !slice_starts(slice_between(at, end), with->open))
             continue;
         const char *start = at + strlen(with->open), *close = formula_close(with, start, end);
+        if (close && is_money(with, start, close, end))
+            continue;
         if (close) {
             *out = slice_trim(slice_between(start, close));
             return close + strlen(with->close);
@@ -67,6 +87,57 @@ static bool joins(struct slice between)
         if (!token_in(&token, " and or , ; y und et oder ou "))
             return false;
     return true;
+}
+
+/* Does the formula after `between` limit the one before: "$1/x$ for $x \\ne 0$"? */
+static bool is_condition(struct slice between, struct slice formula)
+{
+    static const char *const SIGNS[] = {"\\ne", "\\in", "\\ge", "\\le", "<",
+                                        ">",    "≠",    "∈",    "≥",    "≤"};
+    struct tokens tokens = tokens_of(between);
+    struct token token;
+    while (token_next(&tokens, &token))
+        if (!token_in(&token, " , for where with provided if when and all any that ( "))
+            return false;
+    for (size_t at = 0; at < formula.length; at++)
+        for (size_t i = 0; i < sizeof SIGNS / sizeof *SIGNS; i++)
+            if (slice_starts((struct slice){formula.start + at, formula.length - at}, SIGNS[i]))
+                return true;
+    return false;
+}
+
+/* Does an equation for the variable follow from what is before it: "3x = 21 and x = 7", not "x = 3 and x = 7"? */
+static bool follows_from(struct slice before, struct slice name)
+{
+    bool found = false;
+    const char *end = slice_end(before);
+    if (name.length != 1 || !isalpha((unsigned char)name.start[0]))
+        return false;
+    for (const char *c = before.start; c < end; c++) {
+        const char *previous = c, *next = c + 1;
+        if (*c != *name.start || (c > before.start && isalpha((unsigned char)c[-1])) ||
+            (next < end && isalpha((unsigned char)*next)))
+            continue;
+        while (previous > before.start && previous[-1] == ' ')
+            previous--;
+        while (next < end && *next == ' ')
+            next++;
+        bool alone = previous == before.start || !strchr("0123456789+-*/^)({", previous[-1]);
+        if (alone && next < end && *next == '=')
+            return false;
+        found = true;
+    }
+    return found;
+}
+
+/* The x of "x = 7"; empty for any other formula. */
+static struct slice solved_for(struct slice formula)
+{
+    struct tokens tokens = tokens_of(formula);
+    struct token name, sign;
+    return token_next(&tokens, &name) && token_next(&tokens, &sign) && token_is(&sign, "=")
+               ? name.text
+               : (struct slice){formula.start, 0};
 }
 
 static struct token last_word(struct slice text)
@@ -92,8 +163,9 @@ static unsigned last_formula(struct slice text, struct slice *last)
         const char *after = money ? c + 2 : formula_at(c, end, unclosed, &inside);
         if (inside.length) {
             struct slice between = slice_between(closed ? closed : text.start, c);
-            bool joined =
-                closed && joins(between) && !(given && slice_is(slice_trim(between), ","));
+            bool listed = closed && joins(between) && !follows_from(*last, solved_for(inside)) &&
+                          !(given && slice_is(slice_trim(between), ","));
+            bool joined = closed && (listed || is_condition(between, inside));
             struct token lead = last_word(between);
             given = !joined && token_in(&lead, " since when if because as given where for with ");
             *last = joined ? slice_between(last->start, slice_end(inside)) : inside;
@@ -125,6 +197,8 @@ static bool ends_marked(struct slice text)
 static void add(struct candidates *to, struct slice text)
 {
     text = slice_trim(text);
+    if (text.length && text.start[0] == ',') /* "that is, 5" */
+        text = slice_trim((struct slice){text.start + 1, text.length - 1});
     size_t article = slice_starts(text, "a ")     ? 2
                      : slice_starts(text, "an ")  ? 3
                      : slice_starts(text, "the ") ? 4
@@ -138,44 +212,102 @@ static void add(struct candidates *to, struct slice text)
         to->at[to->count++] = text;
 }
 
-/* The expression at the end of a sentence, "the point (3, -1)": all after the last word.  After "and" it is
- * only a part. */
+/* A word of prose, not a name in an expression: "4π", "log₂", "½". */
+static bool is_prose(const struct token *token)
+{
+    size_t length;
+    uint32_t first = char_at(token->text, &length), last = first;
+    for (size_t at = 0; at < token->text.length; at += length)
+        last = char_at((struct slice){token->text.start + at, token->text.length - at}, &length);
+    bool letters = first < 0x80 ? isalpha((int)first) : first >= 0xC0 && first < 0x2000;
+    return token->kind == TOKEN_WORD && token->text.length > length && !char_subscript(last) &&
+           (token_is_cjk(token) ||
+            (letters && !token_in(token, " sin cos tan cot sec csc ln log lg exp sqrt pi arcsin "
+                                         "arccos arctan max min gcd lcm root ")));
+}
+
+/* The expression at the end of a sentence, "the point (3, -1)": all after the last word.  That after "and" is only a
+ * part of it. */
 static void add_tail(struct candidates *to, struct slice sentence)
 {
     struct tokens tokens = tokens_of(sentence);
-    struct token token;
+    struct token token, before = {0};
     const char *start = NULL;
-    while (token_next(&tokens, &token))
-        if (token.kind == TOKEN_WORD && token.text.length > 1 &&
-            !isdigit((unsigned char)token.text.start[0]))
-            start = token_in(&token, " and or except than least most almost nearly ") ||
-                            token_is_negation(&token) || *tokens.at != ' '
-                        ? NULL
-                        : tokens.at;
+    for (; token_next(&tokens, &token); before = token) {
+        bool joint = token_in(&token, " and or ") ||
+                     (token_is(&token, "of") && token_in(&before, " root half third square "));
+        if (!is_prose(&token) || (token_in(&token, " and or ") && start &&
+                                  slice_trim(slice_between(start, token.text.start)).length))
+            continue;
+        bool apart = tokens.at < tokens.end && (strchr(" ,", *tokens.at) || token_is_cjk(&token));
+        start = joint || !apart || token_is_negation(&token) || token_is_cjk_bound(&token) ||
+                        token_in(&token, " except than least most almost nearly ")
+                    ? NULL
+                    : tokens.at;
+    }
     if (start)
         add(to, slice_between(start, slice_end(sentence)));
+}
+
+static bool begins_restatement(const struct token *token)
+{
+    return token_is(token, "i") && slice_starts((struct slice){token->text.start, 4}, "i.e.");
 }
 
 /* What follows the last verbs of a sentence: "the length is 2", "which simplifies to 3", "x = 4"; not the last of
  * "x = 4 or x = 5". */
 static void add_suffixes(struct candidates *to, struct slice sentence)
 {
-    const char *starts[SUFFIXES_MAX];
+    const char *starts[SUFFIXES_MAX], *joint = NULL;
     size_t count = 0;
     struct tokens tokens = tokens_of(sentence);
-    struct token token, before = {0};
-    bool listed = false;
-    for (; token_next(&tokens, &token); before = token) {
-        listed = listed || (count && token_in(&token, " or and "));
+    struct token token, before = {0}, second = {0};
+    for (bool equation = false; token_next(&tokens, &token); second = before, before = token) {
+        bool equals = token_is(&token, "=");
+        if (equation && token_in(&token, " or and "))
+            joint = token.text.start;
+        equation = equation || equals;
+        bool step = joint && second.text.start == joint &&
+                    follows_from(slice_between(sentence.start, joint), before.text);
         if (token_in(&token, " is are equals equal to gives get yields obtain be was becomes by "
                              "exactly : = ") &&
-            !(before.text.length && token_is_negation(&before)) &&
-            !(listed && token_is(&token, "=")))
+            !(before.text.length && token_is_negation(&before)) && !(joint && equals && !step))
             starts[count++ % SUFFIXES_MAX] = tokens.at;
+        if (tokens.end - token.text.start > 4 && begins_restatement(&token))
+            starts[count++ % SUFFIXES_MAX] = token.text.start + 4;
     }
     for (size_t i = 0; i < SUFFIXES_MAX && i < count; i++)
         add(to, slice_between(starts[(count - 1 - i) % SUFFIXES_MAX], slice_end(sentence)));
     add_tail(to, sentence);
+}
+
+/* The point or interval of a sentence that has one: "The center is (2, 3) and the radius is 5."  f(2, 3) is none. */
+static void add_tuple(struct candidates *to, struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token, before = {0}, word = {0};
+    const char *open = NULL;
+    struct slice tuple = {0};
+    for (bool comma = false; token_next(&tokens, &token); before = token) {
+        if (token_is_negation(&token) || (token.kind == TOKEN_WORD && token_is(&token, "or")))
+            return;
+        bool attached = before.kind == TOKEN_WORD && before.text.length && !token.spaced;
+        if (token_in(&token, " ( [ ")) {
+            open = attached ? NULL : token.text.start;
+            comma = false;
+        }
+        comma = comma || token_is(&token, ",");
+        if (!open || !token_in(&token, " ) ] "))
+            continue;
+        if (comma && tuple.length)
+            return;
+        if (comma)
+            tuple = slice_between(open, tokens.at);
+        open = NULL;
+    }
+    word = last_word(slice_between(sentence.start, tuple.length ? tuple.start : sentence.start));
+    if (tuple.length && !token_in(&word, " in from through with and inside outside on "))
+        add(to, tuple);
 }
 
 /* Is the formula the result?  Not if a number follows, "$\sqrt{16}$, which is 4", or a denial, "$x=2$ is not", or
@@ -211,6 +343,7 @@ static void add_sentence(struct candidates *to, struct slice sentence, bool mark
         add(to, formula);
     else if (!marked || !formulas)
         add_suffixes(to, sentence);
+    add_tuple(to, sentence);
     while (formulas == 0 && bold_next(&sentence, &bold))
         if (sentence.length < 3) /* "The fastest is **Evelyn**." */
             add(to, bold);
@@ -227,14 +360,107 @@ static bool ends_in_bold(struct slice sentence, struct slice *bold)
     return last.length && (number_first(last, &number) || last_formula(last, &formula));
 }
 
+/* Does the text have a number or formula, or part of one: "√2", "2x"? */
+static bool has_value(struct slice text)
+{
+    static const char *const SIGNS[] = {"√", "π", "∞", "$", "\\"};
+    for (size_t at = 0; at < text.length; at++) {
+        if (isdigit((unsigned char)text.start[at]))
+            return true;
+        for (size_t i = 0; i < sizeof SIGNS / sizeof *SIGNS; i++)
+            if (slice_starts((struct slice){text.start + at, text.length - at}, SIGNS[i]))
+                return true;
+    }
+    return false;
+}
+
+/* Without the same number in another unit at the end: "π/3 (60°)", "5/6 (0.83)". */
+static struct slice without_conversion(struct slice clause)
+{
+    struct number number;
+    size_t end = clause.length;
+    if (end && clause.start[end - 1] == '(') /* "2/3 (≈ 0.67)", cut */
+        return slice_trim((struct slice){clause.start, end - 1});
+    while (end && strchr(".!", clause.start[end - 1]))
+        end--;
+    for (size_t i = end; i > 2 && clause.start[end - 1] == ')'; i--)
+        if (clause.start[i - 1] == '(') {
+            struct slice inside = {clause.start + i, end - 1 - i};
+            if (inside.length > 2 && slice_is((struct slice){slice_end(inside) - 2, 2}, "°"))
+                inside.length -= 2;
+            bool apart = clause.start[i - 2] == ' ' && number_whole(inside, &number);
+            return apart ? slice_trim((struct slice){clause.start, i - 2}) : clause;
+        }
+    return clause;
+}
+
+/* Without what is only said of the result, ", already in lowest terms", ", using 8^2 = 64", or "i.e." before what was
+ * taken away. */
+static struct slice without_remark(struct slice clause)
+{
+    struct tokens tokens = tokens_of(clause), look;
+    struct token token, next, second;
+    while (token_next(&tokens, &token)) {
+        look = tokens;
+        if (!token_in(&token, " , ; ") || !token_next(&look, &next) || !token_next(&look, &second))
+            continue;
+        struct slice kept = slice_between(clause.start, token.text.start);
+        bool remark = token_in(&next, " already fully using reduced ") ||
+                      (token_is(&next, "in") && token_in(&second, " lowest simplest reduced ")) ||
+                      (token_is(&next, "i") && slice_end(clause) - next.text.start == 4) ||
+                      (token_is(&next, "which") &&
+                       (token_is_negation(&second) || token_in(&second, " can does ")));
+        if (token_is(&next, "which") && token_is(&second, "is") && token_next(&look, &second))
+            remark = token_in(&second, " already in fully ");
+        if (remark)
+            return has_value(kept) ? kept : clause;
+    }
+    return clause;
+}
+
+/* What a reason that comes first leads to: "x = 4" of "Since x > 0 and x^2 = 16, x = 4". */
+static struct slice after_reason(struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    int depth = 0;
+    bool said = false;
+    if (!token_next(&tokens, &token) ||
+        !token_in(&token, " since because as given when if replacing using taking "))
+        return sentence;
+    while (token_next(&tokens, &token)) {
+        depth += token_in(&token, " ( [ { ");
+        depth -= token_in(&token, " ) ] } ");
+        said = said || token_in(&token, " = < > ≠ ≤ ≥ is are lies and ");
+        struct slice rest = slice_between(tokens.at, tokens.end);
+        if (said && depth == 0 && token_is(&token, ",") && rest.length && rest.start[0] == ' ')
+            return has_value(rest) ? slice_trim(rest) : sentence;
+    }
+    return sentence;
+}
+
 /* The main clause of a sentence if it may have the answer, else all of it. */
 static void add_clause(struct candidates *to, struct slice sentence, bool marked)
 {
-    struct slice clause = sentence_without_reason(sentence), ignored;
-    struct number number;
-    bool full = number_first(clause, &number) || last_formula(clause, &ignored);
+    struct slice clause = without_conversion(without_remark(sentence_without_reason(sentence)));
     add(to, sentence);
-    add_sentence(to, full ? clause : sentence, marked);
+    add_sentence(to, after_reason(has_value(clause) ? clause : sentence), marked);
+}
+
+/* "The discriminant is -3, so there are no real roots." */
+static bool concludes_none(struct slice sentence)
+{
+    struct tokens tokens = tokens_of(sentence);
+    struct token token;
+    bool concluding = false, none = false;
+    while (token_next(&tokens, &token)) {
+        if (token_in(&token, " so therefore thus hence "))
+            concluding = true;
+        else if (concluding && (has_value(token.text) || token_is(&token, "but")))
+            return false;
+        none = none || (concluding && token_in(&token, " no none "));
+    }
+    return none;
 }
 
 /* The texts that may be the answer: after a marker its line and first sentence; without one the last line,
@@ -257,11 +483,14 @@ static void find_candidates(const struct math *math, struct slice answer,
     struct token first;
     if (token_next(&tokens, &first) && token_in(&first, " yes no true false "))
         add(to, first.text); /* "Yes, it converges." */
-    if (text_is_cut(text))
-        return;
     struct slice line = last, bold;
     for (rest = last; sentence_next(&rest, &sentence);)
         last = sentence;
+    struct number number;
+    bool value = number_first(last, &number);
+    if (text_is_cut(text) || concludes_none(last) ||
+        (value && text_declines(slice_between(last.start, number.where.start))))
+        return;
     if (ends_in_bold(last, &bold)) {
         add_clause(to, bold, true);
         return;
@@ -315,23 +544,113 @@ static bool ends_with_words(struct slice expected, struct slice sentence)
 
 /* ---- grading ---- */
 
+/* Is the place inside a formula?  That is compared as a whole. */
+static bool is_in_formula(struct slice text, const char *place)
+{
+    bool unclosed[DELIMITER_COUNT] = {false};
+    struct slice ignored;
+    for (const char *c = text.start; c <= place;) {
+        const char *after = formula_at(c, slice_end(text), unclosed, &ignored);
+        if (after && after > place)
+            return true;
+        c = after ? after : c + 1;
+    }
+    return false;
+}
+
+static const char *skip_marks(const char *at, const char *end)
+{
+    while (end - at > 1 && at[0] == '*' && at[1] == '*')
+        at += 2;
+    return at;
+}
+
+/* May the character follow a number that is not part of an expression?  Chinese has no spaces. */
+static bool may_follow(struct slice rest)
+{
+    size_t length;
+    uint32_t c = rest.length ? char_at(rest, &length) : ' ';
+    return c < 0x80 ? strchr(" \t\n.,;:!?*)%", (int)c) != NULL
+                    : char_is_cjk(c) || c == 0xB0 || (c >= 0x3000 && char_is_punctuation(c));
+}
+
+/* Does the text end with a sign of which the number after it is an operand or a bound? */
+static bool ends_with_operator(struct slice text)
+{
+    size_t back = 1, length;
+    if (!text.length)
+        return false;
+    while (back < text.length && utf8_is_continuation(text.start[text.length - back]))
+        back++;
+    uint32_t c = char_at((struct slice){slice_end(text) - back, back}, &length);
+    if (c < 0x80)
+        return strchr("([{,+-*/^|<>", (int)c) != NULL;
+    return c == 0xD7 || c == 0xF7 || (c >= 0x2200 && c <= 0x22FF && c != 0x2248); /* not ≈ */
+}
+
 /* Is the number no part of a list or of an expression: "(1, 2)", "17 + c", "12k"? */
 static bool stands_apart(struct slice text, struct slice number)
 {
-    const char *after = slice_end(number), *before = number.start, *end = slice_end(text);
-    bool inside = *number.start == '$' && memchr(after, '$', (size_t)(end - after));
-    for (const char *c = text.start; c < number.start; c++)
-        inside ^= *c == '$'; /* a formula is compared as a whole */
-    if (inside || (after < end && !strchr(" \t\n.,;:!?*)%", *after)))
+    const char *end = slice_end(text), *after = skip_marks(slice_end(number), end),
+               *before = number.start;
+    if (is_in_formula(text, number.start) || !may_follow(slice_between(after, end)))
         return false;
+    while (before - text.start > 1 && before[-1] == '*' && before[-2] == '*')
+        before -= 2;
     while (before > text.start && strchr(" $", before[-1]))
         before--;
     while (after < end && strchr(" $", *after))
         after++;
     bool listed = before - text.start > 3 && (slice_is((struct slice){before - 3, 3}, "and") ||
                                               slice_is((struct slice){before - 2, 2}, "or"));
-    return !listed && !(before > text.start && strchr("([{,+-*/^|<>", before[-1])) &&
-           !(after < end && strchr("+-*/^=<>([{|", *after) && after[-1] != '*');
+    struct slice rest = slice_between(after, end);
+    if (slice_starts(rest, "or ") && rest.length > 3) { /* "7 or 8" */
+        const char *other = skip_marks(rest.start + 3, end);
+        listed = listed || (other < end && (isdigit((unsigned char)*other) || *other == '$'));
+    }
+    return !listed && !ends_with_operator(slice_between(text.start, before)) &&
+           !(after < end && strchr("+-*/^=<>([{|", *after));
+}
+
+/* Is there LaTeX other than that of numbers, \\$ and \\%? */
+static bool has_commands(struct slice text)
+{
+    for (size_t i = 0; i + 1 < text.length; i++)
+        if (text.start[i] == '\\' && !strchr("$%,!", text.start[i + 1]))
+            return true;
+    return false;
+}
+
+/* A number alone, or with a unit as its only word: "6 \\text{ hours}".  The unit of the first is empty. */
+static bool number_with_unit(struct slice text, struct number *out, struct token *unit)
+{
+    *unit = (struct token){0};
+    if (number_whole(text, out))
+        return true;
+    if (!number_first(text, out) || out->where.start != text.start)
+        return false;
+    struct tokens tokens = tokens_of(slice_between(slice_end(out->where), slice_end(text)));
+    struct token token;
+    while (token_next(&tokens, &token)) {
+        bool word = token.kind == TOKEN_WORD && token.text.length > 2;
+        if (word ? unit->text.length > 0 : !token_in(&token, " \\text \\mathrm \\ { } "))
+            return false;
+        *unit = word ? token : *unit;
+    }
+    return unit->text.length > 0;
+}
+
+/* Does the unit, if there is one, follow the number: "6 hours"? */
+static bool has_unit(struct slice text, struct slice number, const struct token *unit)
+{
+    struct tokens tokens = tokens_of(slice_between(slice_end(number), slice_end(text)));
+    struct token token;
+    if (!unit->text.length)
+        return true;
+    while (token_next(&tokens, &token))
+        if (!token_is(&token, "*"))
+            return token_same(&token, unit);
+    return false;
 }
 
 /* The number that a sentence without formulas states, "there are 5 such integers", when a number is
@@ -340,13 +659,19 @@ static bool same_number(const struct math *math, struct slice expected, struct s
                         const struct final_answer *final, struct number *value)
 {
     struct number wanted;
+    struct token unit;
     struct slice text = final->marker ? final->line : text_without_asides(answer);
-    if (final->marker == FINAL_BOXED || !number_whole(expected, &wanted) ||
-        memchr(text.start, '\\', text.length))
+    if (!final->marker && concludes_none(text_last_sentence(text)))
+        return false;
+    if (!final->marker)
+        text = slice_between(text.start, slice_end(without_remark(text_last_sentence(text))));
+    if (final->marker == FINAL_BOXED || !number_with_unit(expected, &wanted, &unit) ||
+        has_commands(text))
         return false;
     if (final->marker ? !stated_after_marker(text, value) : !stated_in_conclusion(text, value))
         return false;
-    return stands_apart(text, value->where) && number_equal(&math->tolerance, &wanted, value);
+    return stands_apart(text, value->where) && has_unit(text, value->where, &unit) &&
+           number_equal(&math->tolerance, &wanted, value);
 }
 
 static enum err compare_all(const struct math *math, struct slice expected,

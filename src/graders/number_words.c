@@ -11,14 +11,20 @@ static const char SCALES[] = " hundred dozen thousand million billion trillion "
 static const double SCALE_VALUES[] = {1e2, 12, 1e3, 1e6, 1e9, 1e12};
 static const char PARTS[] =
     " half halves third thirds quarter quarters fourth fourths fifth fifths eighth "
-    "eighths tenth tenths ";
-static const double PART_VALUES[] = {2, 3, 4, 4, 5, 8, 10};
+    "eighths tenth tenths sixth sixths seventh sevenths ninth ninths twelfth twelfths ";
+static const double PART_VALUES[] = {2, 3, 4, 4, 5, 8, 10, 6, 7, 9, 12};
 
 /* The denominator that the word names; 0 when it does not. */
 static double part_of(const struct token *token)
 {
     int index = token_index(token, PARTS);
     return index < 0 ? 0 : PART_VALUES[index / 2];
+}
+
+/* "Twenty-sixth" is a place, "five sixths" and "one sixth" are fractions. */
+static bool is_ordinal(const struct token *token, double count)
+{
+    return count != 1 && token_in(token, " sixth seventh ninth twelfth ");
 }
 
 /* What was read so far: "two hundred and fifty" is 250 in `group`, thousands and more are in `total`. */
@@ -71,8 +77,8 @@ static bool take_words(struct tokens *tokens, const struct token *first, double 
     *value = words.total + words.group;
     struct tokens look = *tokens;
     if (words.any && token_next(&look, &token) &&
-        (!token_is(&token, "-") || token_next(&look, &token)) &&
-        (part = part_of(&token)) > 0) { /* "three quarters" */
+        (!token_is(&token, "-") || token_next(&look, &token)) && (part = part_of(&token)) > 0 &&
+        !is_ordinal(&token, *value)) { /* "three quarters" */
         *value /= part;
         *tokens = look;
     }

@@ -126,8 +126,8 @@ struct neighbors {
 
 static struct neighbors neighbors_of(struct slice sentence, struct slice number)
 {
-    static const char SKIPPED[] =
-        " * the all his her their its our my your those these every about very $ ( away off back ";
+    static const char SKIPPED[] = " * a an the all his her their its our my your those these every "
+                                  "about very $ ( away off back ";
     static const char NEEDS[] = " must need needs needed require requires required requiring ";
     struct tokens before = {near_start(sentence, number.start), number.start},
                   after = {slice_end(number), slice_end(sentence)};
@@ -176,6 +176,7 @@ static bool is_fragment(const struct neighbors *near, struct slice number)
                  (begins_with_digit(&near->second) || token_is(&near->second, "$"));
     bool label = token_is(&near->mark, "#") && slice_end(near->mark.text) == number.start;
     bool function =
+        slice_starts(last->text, "log") ||
         token_in(last, " sqrt √ \\sqrt log ln sin cos tan exp root twice double triple ") ||
         token_in(next, " squared cubed ") ||
         (token_is(last, "of") &&
@@ -192,7 +193,8 @@ static bool is_bound(const struct neighbors *near)
 {
     const struct token *last = &near->words[0], *before = &near->words[1];
     static const char SIGNS[] = " < > ≤ ≥ \\le \\leq \\ge \\geq \\lt \\gt ";
-    if (near->than || near->who || (near->next.text.length && token_in(&near->next, SIGNS)) ||
+    if (near->than || near->who || token_is_cjk_bound(last) ||
+        (near->next.text.length && token_in(&near->next, SIGNS)) ||
         token_in(last, " almost nearly exceeds exceeding beyond below above "))
         return true;
     if (token_in(last, SIGNS)) /* not that of a quotation */
@@ -263,12 +265,29 @@ static bool is_circumstance(const struct neighbors *near)
            (token_in(last, " selling buying using making ") && before->kind == TOKEN_WORD);
 }
 
+/* An element of a set, "{−1, 0, 1}"; not \\frac{1}{2}. */
+static bool is_element(struct slice sentence, struct slice number)
+{
+    enum { REACH = 48 };
+    const char *from = near_start(sentence, number.start), *open = number.start,
+               *close = slice_end(number), *end = slice_end(sentence);
+    end = end - close > REACH ? close + REACH : end;
+    while (open > from && *open != '{' && *open != '}')
+        open--;
+    while (close < end && *close != '{' && *close != '}')
+        close++;
+    bool command = open > from && (strchr("}]", open[-1]) || isalpha((unsigned char)open[-1]));
+    return *open == '{' && close < end && *close == '}' && !command &&
+           memchr(open, ',', (size_t)(close - open));
+}
+
 static enum role role_of(struct slice sentence, struct slice number)
 {
     struct neighbors near = neighbors_of(sentence, number);
     const struct token *last = &near.words[0];
     bool label = last->text.length && token_in(last, LABELS);
-    if (label || is_fragment(&near, number) || is_bound(&near) || is_denied(&near))
+    if (label || is_fragment(&near, number) || is_bound(&near) || is_denied(&near) ||
+        is_element(sentence, number))
         return ROLE_NONE;
     return is_circumstance(&near) || is_compared(sentence, number) ? ROLE_CIRCUMSTANCE
                                                                    : ROLE_RESULT;
@@ -330,6 +349,26 @@ static bool in_words_after(struct slice sentence, const char *after, bool verb, 
     return verb || role_of(sentence, number.where) != ROLE_NONE;
 }
 
+/* The number that follows "i.e." or ", that is"; NULL for any other token, and when it is part of more. */
+static const char *after_restating(const struct token *token, const struct token *before,
+                                   struct tokens after)
+{
+    struct token next = {0};
+    struct number number;
+    if (token_is(token, "i") && slice_starts(slice_between(after.at, after.end), ".e."))
+        after.at += 3;
+    else if (!token_is(token, "that") || !token_is(before, ",") || !token_next(&after, &next) ||
+             !token_is(&next, "is"))
+        return NULL;
+    while (after.at < after.end && strchr(" ,", *after.at))
+        after.at++;
+    struct slice rest = slice_between(after.at, after.end);
+    return number_first(rest, &number) && number.where.start == rest.start &&
+                   role_of(rest, number.where) == ROLE_RESULT
+               ? rest.start
+               : NULL;
+}
+
 /* "so", "therefore", "así"; not "and so on" */
 static bool is_concluding(const struct token *token, struct tokens after)
 {
@@ -366,6 +405,9 @@ static struct slice conclusion_of(struct slice sentence)
             last = slice_between(tokens.at, tokens.end);
             reason = false;
         }
+        const char *restated = after_restating(&token, &before, tokens);
+        if (restated && restated <= latest)
+            last = slice_between(restated, tokens.end);
     }
     return last;
 }
@@ -553,10 +595,22 @@ static enum stated in_sentence(struct slice sentence, const struct number *compu
 
 /* ---- the whole answer ---- */
 
+/* Does the sentence of the number go on to another: "had **12** and ate 5, so 7 are left"? */
+static bool concludes_later(struct slice text, struct slice number)
+{
+    struct slice sentence = text, rest = text;
+    struct number other;
+    while (sentence_next(&rest, &sentence) && slice_end(sentence) < number.start)
+        ;
+    struct slice conclusion = conclusion_of(sentence);
+    return conclusion.start > number.start && number_first(conclusion, &other) &&
+           role_of(conclusion, other.where) == ROLE_RESULT;
+}
+
 /* The last number in bold: "**$10**", "**Total: 36**"; not "**Step 2**". */
 static bool in_bold(struct slice text, struct number *out)
 {
-    struct slice bold;
+    struct slice bold, whole = text;
     bool found = false;
     while (bold_next(&text, &bold)) {
         struct number number;
@@ -567,10 +621,13 @@ static bool in_bold(struct slice text, struct number *out)
             if (before >= 3 && !memchr(bold.start, ':', before))
                 continue;
         }
+        struct neighbors near = neighbors_of(whole, number.where);
+        if (is_denied(&near))
+            continue;
         *out = number;
         found = true;
     }
-    return found;
+    return found && !concludes_later(whole, out->where);
 }
 
 static struct slice last_paragraph(struct slice text)

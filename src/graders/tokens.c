@@ -198,6 +198,17 @@ bool token_is_negation(const struct token *token)
                            "bukan tidak není nie niet geen değil không नहीं ");
 }
 
+bool token_is_cjk_bound(const struct token *token)
+{
+    static const char *const PARTS[] = {"至少", "至多", "最多", "超过", "超過", "大于",
+                                        "大於", "小于", "小於", "少于", "少於", "多于",
+                                        "多於", "不到", "최소", "최대"};
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
+        if (token_has(token, PARTS[i]))
+            return true;
+    return false;
+}
+
 bool token_is_opening(const struct token *token)
 {
     return token->kind == TOKEN_MARK && token_in(token, " ( [ { * _ \" ' ` $ < “ ‘ « 「 ");

@@ -64,6 +64,9 @@ bool token_is_link(const struct token *token);
 
 bool token_is_negation(const struct token *token);
 
+/* Does the run of Chinese, Japanese or Korean characters make a bound of the number after it: "at least", "over"? */
+bool token_is_cjk_bound(const struct token *token);
+
 /* A bracket, quote or mark of Markdown that may open a word. */
 bool token_is_opening(const struct token *token);
 

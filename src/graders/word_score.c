@@ -1,16 +1,31 @@
 /* Words as numbers, by sorting all words of the compared texts once; the way from a score to a grade; and the
- * graders that compare the words of the answer with those of the nearest reference: f1, rouge_1, rouge_2 and rouge_l. */
-#include "graders/word_score.h"
-
+ * graders by a score over words: those that compare the answer with the nearest reference (f1, rouge_1, rouge_2 and
+ * rouge_l), and bleu, which compares it with all of them. */
+#include <ctype.h>
+#include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/grow.h"
+#include "core/slice.h"
+#include "core/text.h"
 #include "core/utf8.h"
+#include "graders/answer.h"
 #include "graders/fold.h"
 
 /* ---- words ---- */
 
-enum err words_split(struct words *words)
+/* Zero-initialize; words_release frees it. */
+struct words {
+    struct text text;    /* filled by the grader before words_split */
+    struct slice *items; /* into the text */
+    uint32_t *ids;       /* after words_number */
+    size_t count, capacity;
+};
+
+/* Splits the text at white space (Unicode's).  ERR_NO_MEMORY also when the text had failed. */
+static enum err words_split(struct words *words)
 {
     struct slice text = {text_get(&words->text), words->text.length}, word = {text.start, 0};
     if (words->text.failed)
@@ -48,7 +63,8 @@ static int by_word(const void *a, const void *b)
     return order ? order : (x.length > y.length) - (x.length < y.length);
 }
 
-enum err words_number(struct words *const *texts, size_t count)
+/* Numbers the words of several texts so that equal words have equal ids; n log n. */
+static enum err words_number(struct words *const *texts, size_t count)
 {
     size_t total = 0, used = 0;
     for (size_t i = 0; i < count; i++)
@@ -78,7 +94,7 @@ enum err words_number(struct words *const *texts, size_t count)
     return ERR_OK;
 }
 
-void words_release(struct words *words)
+static void words_release(struct words *words)
 {
     text_release(&words->text);
     free(words->items);
@@ -88,13 +104,24 @@ void words_release(struct words *words)
 
 /* ---- scores ---- */
 
-const struct param_spec SCORE_PARAMS[] = {
+/* The state of such a grader. */
+struct score_options {
+    double threshold;
+    char references[REFERENCES_PATH];
+};
+
+/* Scores an answer that is not empty: ERR_BAD_VALUE, with the reason, when that is not possible and the
+ * grade is null. */
+typedef enum err score_function(struct slice answer, const struct references *references,
+                                double *score, struct error *why);
+
+static const struct param_spec SCORE_PARAMS[] = {
     {"threshold", "SHARE", "lowest score that is correct, 0 to 1 (0.5)"},
     REFERENCES_PARAM,
     {NULL, NULL, NULL},
 };
 
-enum err score_configure(const struct grader_config *config, void *state, struct error *why)
+static enum err score_configure(const struct grader_config *config, void *state, struct error *why)
 {
     struct score_options *options = state;
     enum err err = references_read(config->params, options->references, why);
@@ -106,8 +133,8 @@ enum err score_configure(const struct grader_config *config, void *state, struct
     return err;
 }
 
-enum err score_grade(const struct score_options *options, const struct grading *what,
-                     score_function *score_of, struct grade *out, struct error *why)
+static enum err score_grade(const struct score_options *options, const struct grading *what,
+                            score_function *score_of, struct grade *out, struct error *why)
 {
     struct slice answer = slice_of(what->answer);
     struct references references;
@@ -129,6 +156,23 @@ enum err score_grade(const struct score_options *options, const struct grading *
         grade_false(out, "score %.4g is below the threshold %.4g", score, options->threshold);
     return ERR_OK;
 }
+
+/* The driver, whose score_function is NAME_score. */
+#define SCORE_DRIVER(NAME, SUMMARY)                                                                \
+    static enum err NAME##_grade(const void *state, const struct grading *what, struct grade *out, \
+                                 struct error *why)                                                \
+    {                                                                                              \
+        return score_grade(state, what, NAME##_score, out, why);                                   \
+    }                                                                                              \
+    const struct grader_driver grader_##NAME = {                                                   \
+        .name = #NAME,                                                                             \
+        .summary = (SUMMARY),                                                                      \
+        .params = SCORE_PARAMS,                                                                    \
+        .has_score = true,                                                                         \
+        .state_size = sizeof(struct score_options),                                                \
+        .configure = score_configure,                                                              \
+        .grade = NAME##_grade,                                                                     \
+    }
 
 typedef enum err word_reader(struct words *words, struct slice from);
 typedef enum err pair_score(struct words *answer, struct words *wanted, double *score,
@@ -349,3 +393,298 @@ static enum err rouge_l_score(struct slice answer, const struct references *refe
 }
 
 SCORE_DRIVER(rouge_l, "longest common subsequence of words, ROUGE-L's F-measure");
+
+/* ---- BLEU ---- */
+
+/* As sacrebleu's sentence_bleu computes it (13a tokens, n-grams up to four, exponential smoothing, effective order), on a
+ * scale of 1 instead of 100. */
+enum { ORDER = 4 };
+
+/* ---- its tokens ---- */
+
+/* The tokenizer of mteval-v13a, sacrebleu's "13a".  Each step rewrites the whole line before the next one
+ * begins; a single pass would see other neighbors. */
+
+static bool is_stop(char c)
+{
+    return c == '.' || c == ',';
+}
+
+static void replace(struct text *out, const struct text *in, const char *what, const char *with)
+{
+    struct slice rest = {text_get(in), in->length};
+    const char *pending = rest.start; /* start of the text not yet copied */
+    while (rest.length) {
+        size_t step = 1;
+        if (slice_starts(rest, what)) {
+            text_add_bytes(out, pending, (size_t)(rest.start - pending));
+            text_add(out, with);
+            step = strlen(what);
+            pending = rest.start + step;
+        }
+        rest.start += step;
+        rest.length -= step;
+    }
+    text_add_bytes(out, pending, (size_t)(rest.start - pending));
+}
+
+/* ASCII punctuation that is always a token: all but ' , - . */
+static bool is_mark(char c)
+{
+    return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
+           (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';
+}
+
+static void split_marks(struct text *out, const struct text *in)
+{
+    for (const char *c = text_get(in); *c; c++) {
+        char spaced[] = {' ', *c, ' '};
+        if (is_mark(*c))
+            text_add_bytes(out, spaced, 3);
+        else
+            text_add_bytes(out, c, 1);
+    }
+}
+
+/* A full stop or comma after anything but a digit. */
+static void split_stops_after(struct text *out, const struct text *in)
+{
+    for (const char *c = text_get(in); *c; c++) {
+        text_add_bytes(out, c, 1);
+        if (!isdigit((unsigned char)*c) && is_stop(c[1])) {
+            char spaced[] = {' ', *++c, ' '};
+            text_add_bytes(out, spaced, 3);
+        }
+    }
+}
+
+/* A full stop or comma before anything but a digit. */
+static void split_stops_before(struct text *out, const struct text *in)
+{
+    for (const char *c = text_get(in); *c; c++) {
+        if (is_stop(*c) && c[1] && !isdigit((unsigned char)c[1])) {
+            char spaced[] = {' ', *c, ' ', c[1]};
+            text_add_bytes(out, spaced, 4);
+            c++;
+        } else {
+            text_add_bytes(out, c, 1);
+        }
+    }
+}
+
+static void split_dashes(struct text *out, const struct text *in)
+{
+    for (const char *c = text_get(in); *c; c++) {
+        text_add_bytes(out, c, 1);
+        if (isdigit((unsigned char)*c) && c[1] == '-') {
+            text_add(out, " - ");
+            c++;
+        }
+    }
+}
+
+/* Makes *spare, into which a step has written, the line. */
+static void swap_lines(struct text *line, struct text *spare)
+{
+    struct text written = *spare;
+    *spare = *line;
+    *line = written;
+    if (spare->failed)
+        line->failed = true;
+    text_clear(spare);
+}
+
+/* Appends the tokens, separated by white space. */
+static void tokenize_13a(struct text *out, struct slice from)
+{
+    static const char *const PAIRS[][2] = {
+        {"<skipped>", ""}, {"-\n", ""},   {"\n", " "},   {"&quot;", "\""},
+        {"&amp;", "&"},    {"&lt;", "<"}, {"&gt;", ">"},
+    };
+    static void (*const STEPS[])(struct text *, const struct text *) = {
+        split_marks, split_stops_after, split_stops_before, split_dashes};
+    struct text line = {0}, spare = {0};
+    text_add_bytes(&line, from.start, from.length);
+    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++) {
+        replace(&spare, &line, PAIRS[i][0], PAIRS[i][1]);
+        swap_lines(&line, &spare);
+    }
+    text_add(&spare, " ");
+    text_add(&spare, text_get(&line));
+    text_add(&spare, " ");
+    swap_lines(&line, &spare);
+    for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++) {
+        STEPS[i](&spare, &line);
+        swap_lines(&line, &spare);
+    }
+    text_add(out, text_get(&line));
+    if (line.failed || spare.failed)
+        out->failed = true;
+    text_release(&line);
+    text_release(&spare);
+}
+
+static enum err read_sentence(struct words *words, struct slice from)
+{
+    *words = (struct words){0};
+    tokenize_13a(&words->text, from);
+    return words_split(words);
+}
+
+/* ---- n-grams, sorted so that equal ones are adjacent ---- */
+
+struct gram {
+    uint32_t ids[ORDER]; /* those beyond n are 0 */
+};
+
+struct grams {
+    struct gram *items;
+    size_t count;
+};
+
+static int by_ids(const void *a, const void *b)
+{
+    const struct gram *x = a, *y = b;
+    for (size_t i = 0; i < ORDER; i++)
+        if (x->ids[i] != y->ids[i])
+            return x->ids[i] < y->ids[i] ? -1 : 1;
+    return 0;
+}
+
+static enum err grams_make(struct grams *grams, const struct words *words, size_t n)
+{
+    grams->count = words->count >= n ? words->count - n + 1 : 0;
+    grams->items = calloc(grams->count ? grams->count : 1, sizeof *grams->items);
+    if (!grams->items)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < grams->count; i++)
+        memcpy(grams->items[i].ids, words->ids + i, n * sizeof *words->ids);
+    qsort(grams->items, grams->count, sizeof *grams->items, by_ids);
+    return ERR_OK;
+}
+
+/* How many equal n-grams begin at `at`. */
+static size_t run_length(const struct grams *grams, size_t at)
+{
+    size_t end = at + 1;
+    while (end < grams->count && by_ids(&grams->items[at], &grams->items[end]) == 0)
+        end++;
+    return end - at;
+}
+
+/* For each run of equal n-grams of the answer, at its first index in best[]: how often the reference has
+ * it, if that is more than before. */
+static void count_matches(const struct grams *answer, const struct grams *reference, size_t *best)
+{
+    size_t i = 0, j = 0;
+    while (i < answer->count && j < reference->count) {
+        int order = by_ids(&answer->items[i], &reference->items[j]);
+        size_t ours = order <= 0 ? run_length(answer, i) : 0;
+        size_t theirs = order >= 0 ? run_length(reference, j) : 0;
+        size_t matches = ours < theirs ? ours : theirs;
+        best[i] = matches > best[i] ? matches : best[i];
+        i += ours;
+        j += theirs;
+    }
+}
+
+/* ---- the score ---- */
+
+struct counts {
+    size_t correct[ORDER], total[ORDER];
+    size_t length, reference_length; /* of the reference nearest in length; of two, the shorter */
+};
+
+static enum err count_order(const struct words *answer, const struct words *references,
+                            size_t reference_count, size_t n, struct counts *counts)
+{
+    struct grams ours = {0};
+    enum err err = grams_make(&ours, answer, n);
+    size_t *best = err ? NULL : calloc(ours.count ? ours.count : 1, sizeof *best);
+    if (!best)
+        err = ERR_NO_MEMORY;
+    for (size_t r = 0; r < reference_count && !err; r++) {
+        struct grams theirs = {0};
+        err = grams_make(&theirs, &references[r], n);
+        if (!err)
+            count_matches(&ours, &theirs, best);
+        free(theirs.items);
+    }
+    for (size_t i = 0; i < ours.count && !err; i++)
+        counts->correct[n - 1] += best[i];
+    counts->total[n - 1] = ours.count;
+    free(best);
+    free(ours.items);
+    return err;
+}
+
+static double bleu_of(const struct counts *counts)
+{
+    double smooth = 1, logs = 0;
+    size_t order = 0, any = 0;
+    for (size_t n = 0; n < ORDER; n++)
+        any += counts->correct[n];
+    if (!any)
+        return 0;
+    for (; order < ORDER && counts->total[order]; order++) {
+        double total = (double)counts->total[order], correct = (double)counts->correct[order];
+        if (counts->correct[order] == 0)
+            smooth *= 2;
+        logs += log(counts->correct[order] ? correct / total : 1 / (smooth * total));
+    }
+    double brevity = counts->length < counts->reference_length
+                         ? exp(1 - (double)counts->reference_length / (double)counts->length)
+                         : 1;
+    return brevity * exp(logs / (double)order);
+}
+
+static size_t nearest_length(size_t length, const struct words *references, size_t count)
+{
+    size_t nearest = references[0].count;
+    for (size_t r = 1; r < count; r++) {
+        size_t other = references[r].count;
+        size_t gap = other > length ? other - length : length - other;
+        size_t least = nearest > length ? nearest - length : length - nearest;
+        if (gap < least || (gap == least && other < nearest))
+            nearest = other;
+    }
+    return nearest;
+}
+
+/* sentences[0] is the answer, the others are the references. */
+static enum err score_sentences(struct words *sentences, size_t count, double *score)
+{
+    struct words *all[REFERENCES_MAX + 1];
+    for (size_t i = 0; i < count; i++)
+        all[i] = &sentences[i];
+    struct counts counts = {
+        .length = sentences[0].count,
+        .reference_length = nearest_length(sentences[0].count, sentences + 1, count - 1),
+    };
+    enum err err = words_number(all, count);
+    for (size_t n = 1; n <= ORDER && !err; n++)
+        err = count_order(&sentences[0], sentences + 1, count - 1, n, &counts);
+    if (!err)
+        *score = bleu_of(&counts);
+    return err;
+}
+
+static enum err bleu_score(struct slice answer, const struct references *references, double *score,
+                           struct error *why)
+{
+    (void)why;
+    struct words sentences[REFERENCES_MAX + 1] = {0};
+    enum err err = read_sentence(&sentences[0], answer);
+    size_t count = 1;
+    for (unsigned r = 0; r < references->count && !err; r++) {
+        struct slice text = slice_trim(slice_of(references->items[r]));
+        err = read_sentence(&sentences[count++], text);
+    }
+    if (!err)
+        err = score_sentences(sentences, count, score);
+    for (size_t i = 0; i < count; i++)
+        words_release(&sentences[i]);
+    return err;
+}
+
+SCORE_DRIVER(bleu, "sentence BLEU, as sacrebleu's sentence_bleu");

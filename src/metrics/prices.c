@@ -132,19 +132,15 @@ static enum err read_top(const struct position *at, struct prices *prices)
     return err;
 }
 
-static enum err parse(const char *name, const char *bytes, size_t length, struct prices **out,
-                      struct error *why)
+enum err prices_load(const char *path, struct prices **out, struct error *why)
 {
-    struct position top = {name, NULL, why};
-    struct error reason = {0};
+    struct position top = {path, NULL, why};
     *out = NULL;
     struct prices *prices = calloc(1, sizeof *prices);
     if (!prices)
-        return err_set(why, ERR_NO_MEMORY, "%s: out of memory", name);
-    enum err err = jv_parse(bytes, length, &prices->tree, &reason);
-    if (err)
-        err_set(why, err, "%s: %s", name, reason.text);
-    else
+        return err_set(why, ERR_NO_MEMORY, "%s: out of memory", path);
+    enum err err = jv_read(path, FILE_SMALL, &prices->tree, why);
+    if (!err)
         err = read_top(&top, prices);
     if (err) {
         prices_free(prices);
@@ -152,17 +148,6 @@ static enum err parse(const char *name, const char *bytes, size_t length, struct
     }
     *out = prices;
     return ERR_OK;
-}
-
-enum err prices_load(const char *path, struct prices **out, struct error *why)
-{
-    struct text bytes = {0};
-    *out = NULL;
-    enum err err = file_read(path, FILE_SMALL, &bytes, why);
-    if (!err)
-        err = parse(path, text_get(&bytes), bytes.length, out, why);
-    text_release(&bytes);
-    return err;
 }
 
 void prices_free(struct prices *prices)

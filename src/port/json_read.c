@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "port/file.h"
 
 /* A struct jv is a cJSON under another name. */
 static const cJSON *of(const struct jv *value)
@@ -115,6 +116,18 @@ enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct erro
     if (length && find_unusable(bytes, bytes + length))
         return parse_replaced(bytes, length, out, why);
     return parse(bytes, length, out, why);
+}
+
+enum err jv_read(const char *path, size_t most, struct jv **out, struct error *why)
+{
+    struct text bytes = {0};
+    struct error reason = {0};
+    *out = NULL;
+    enum err err = file_read(path, most, &bytes, why);
+    if (!err && (err = jv_parse(text_get(&bytes), bytes.length, out, &reason)))
+        err_set(why, err, "%.160s: %s", path, reason.text);
+    text_release(&bytes);
+    return err;
 }
 
 enum err jv_object_new(struct jv **out)

@@ -26,6 +26,9 @@ MUST_USE static inline enum err jv_available(struct error *why)
 /* Exactly one JSON value with white space around it; anything else is ERR_BAD_VALUE, and *why says where.  An escaped
  * NUL and half of an escaped surrogate pair become U+FFFD. */
 enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why) MUST_USE;
+
+/* A file of at most `most` bytes; the error names it. */
+enum err jv_read(const char *path, size_t most, struct jv **out, struct error *why) MUST_USE;
 /* An empty object, to be filled by those below; likewise. */
 enum err jv_object_new(struct jv **out) MUST_USE;
 void jv_free(struct jv *value);

@@ -261,8 +261,9 @@ void subprocess_end(struct subprocess *process, struct subprocess_end *end)
 
 /* ---- a whole run ---- */
 
-/* Reads what is there; closes the descriptor at its end. */
-static void drain(int *fd, size_t most, struct text *output, size_t *kept, size_t *dropped)
+/* Reads what is there; closes the descriptor at its end.  `taker`: who gets it, instead of the output. */
+static void drain(int *fd, size_t most, const struct subprocess_run *taker, struct text *output,
+                  size_t *kept, size_t *dropped)
 {
     char bytes[4096];
     ssize_t n;
@@ -270,6 +271,10 @@ static void drain(int *fd, size_t most, struct text *output, size_t *kept, size_
         if (n < 0) {
             if (errno != EINTR)
                 break;
+            continue;
+        }
+        if (taker) {
+            taker->take(taker->context, bytes, (size_t)n);
             continue;
         }
         size_t room = most - *kept, length = (size_t)n < room ? (size_t)n : room;
@@ -293,11 +298,12 @@ struct watch {
 
 static void take_output(struct watch *watch)
 {
+    const struct subprocess_run *run = watch->run;
     errno = 0;
-    drain(&watch->process.output, watch->run->output_limit, watch->output, &watch->kept,
-          &watch->result->dropped);
+    drain(&watch->process.output, run->output_limit, run->take ? run : NULL, watch->output,
+          &watch->kept, &watch->result->dropped);
     errno = 0;
-    drain(&watch->process.messages, watch->run->output_limit, watch->output, &watch->kept,
+    drain(&watch->process.messages, run->output_limit, NULL, watch->output, &watch->kept,
           &watch->result->dropped);
 }
 
@@ -318,17 +324,20 @@ static void give_input(struct watch *watch)
 
 static void wait_for_change(const struct watch *watch)
 {
-    struct pollfd polled[4] = {
+    struct pollfd polled[5] = {
         {.fd = watch->process.input, .events = POLLOUT},
         {.fd = watch->process.output, .events = POLLIN},
         {.fd = watch->process.messages, .events = POLLIN},
         {.fd = watch->ended, .events = POLLIN},
+        {.fd = watch->run->ready ? watch->run->watched : -1, .events = POLLIN},
     };
     nanos patience = (watch->ended < 0 ? NO_PIDFD_MS : WATCH_MS) * NS_PER_MS;
     nanos left = watch->started + watch->run->timeout - clock_now();
     if (watch->run->timeout > 0 && left < patience)
         patience = left > 0 ? left : 0;
-    poll(polled, 4, (int)((patience + NS_PER_MS - 1) / NS_PER_MS));
+    poll(polled, 5, (int)((patience + NS_PER_MS - 1) / NS_PER_MS));
+    if (polled[4].revents)
+        watch->run->ready(watch->run->context);
 }
 
 static void watch_until_end(struct watch *watch)
@@ -377,4 +386,27 @@ enum err subprocess_run(const struct subprocess_options *options, const struct s
     close_end(&watch.ended);
     subprocess_end(&watch.process, &result->end);
     return output->failed ? err_no_memory(why) : ERR_OK;
+}
+
+/* ---- commands of a user ---- */
+
+void subprocess_command(const char *given, const char *const *names, struct text *out)
+{
+    while (*given) {
+        size_t i = 0, length = 0;
+        for (; *given == '{' && names[i]; i++) {
+            length = strlen(names[i]);
+            if (!strncmp(given + 1, names[i], length) && given[length + 1] == '}')
+                break;
+        }
+        if (*given != '{' || !names[i]) {
+            text_add_bytes(out, given++, 1);
+            continue;
+        }
+        text_add(out, "\"$IPW_");
+        for (const char *c = names[i]; *c; c++)
+            text_addf(out, "%c", *c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+        text_add(out, "\"");
+        given += length + 2;
+    }
 }

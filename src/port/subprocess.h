@@ -57,6 +57,12 @@ struct subprocess_run {
     nanos timeout;             /* 0: none */
     const atomic_bool *cancel; /* may be NULL */
     size_t output_limit;       /* bytes of standard output and error that are kept, together */
+    /* Gets standard output as it comes, which is then not kept; may be NULL. */
+    void (*take)(void *context, const char *bytes, size_t length);
+    /* Called while it runs, when `watched` can be read; may be NULL. */
+    void (*ready)(void *context);
+    int watched;
+    void *context;
 };
 
 struct subprocess_result {
@@ -69,6 +75,10 @@ struct subprocess_result {
 enum err subprocess_run(const struct subprocess_options *options, const struct subprocess_run *run,
                         struct text *output, struct subprocess_result *result, struct error *why)
     MUST_USE;
+
+/* Appends a command line for `sh -c`: {name} in it, for each of the names (NULL-terminated), is the variable IPW_NAME in
+ * quotes, so that no value can become a command. */
+void subprocess_command(const char *given, const char *const *names, struct text *out);
 
 /* Can the kernel confine one? */
 enum err subprocess_can_confine(struct error *why) MUST_USE;

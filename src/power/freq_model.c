@@ -187,21 +187,14 @@ static enum err model_from_json(struct freq_model *model, const struct jv *objec
 
 enum err freq_model_load(struct freq_model *model, const char *path, struct error *why)
 {
-    struct text bytes = {0};
-    struct jv *object = NULL;
+    struct jv *object;
     struct error inner = {0};
     *model = (struct freq_model){0};
-    enum err err = file_read(path, FILE_LARGEST, &bytes, why);
-    if (err)
-        return err;
-    err = jv_parse(text_get(&bytes), bytes.length, &object, &inner);
-    if (!err)
-        err = model_from_json(model, object, &inner);
-    if (err) {
+    enum err err = jv_read(path, FILE_LARGEST, &object, why);
+    if (!err && (err = model_from_json(model, object, &inner))) {
         err_set(why, err, "%.160s: %s", path, inner.text);
         freq_model_release(model);
     }
     jv_free(object);
-    text_release(&bytes);
     return err;
 }

@@ -638,7 +638,7 @@ static enum err open_parts(struct proxy *proxy, struct error *why)
         .header_max = HEADER_MAX,
         .body_max = options->body_max ? options->body_max : BODY_MAX,
         .connections_max = CONNECTIONS_MAX,
-        .request_limit = REQUEST_LIMIT,
+        .request_limit = options->request_limit ? options->request_limit : REQUEST_LIMIT,
         .idle_limit = IDLE_LIMIT,
         .write_limit = WRITE_LIMIT,
         .request = on_request,

@@ -59,7 +59,8 @@ struct proxy_options {
     bool inject_usage;              /* asks for token counts in streams, and removes them again */
     bool energy_header;             /* tells clients the energy, for which answers wait */
     bool keep_content;
-    size_t body_max; /* bytes of a request; 0: 64 MiB */
+    size_t body_max;     /* bytes of a request; 0: 64 MiB */
+    nanos request_limit; /* in which a client must send a request; 0: 30 s */
     uint64_t first_id;
     /* Called by the proxy's thread, and not to take long: an inference request goes upstream; it has ended. */
     void (*begins)(void *context, uint64_t id, nanos at);

@@ -222,7 +222,7 @@ static const struct {
     [RUN_KIND_PROFILE] = {"profile", "query", "queries"},
     [RUN_KIND_RUN] = {"run", "run", "runs"},
     [RUN_KIND_LAYERS] = {"layers", "window", "windows"},
-    [RUN_KIND_SWEEP] = {"sweep", "point", "points"},
+    [RUN_KIND_SWEEP] = {"sweep", "attempt", "attempts"},
     [RUN_KIND_AGENT] = {"agent", "query", "queries"},
     [RUN_KIND_PROXY] = {"proxy", "request", "requests"},
 };

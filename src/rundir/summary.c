@@ -566,21 +566,17 @@ enum err summary_from_json(struct jv *tree, struct summary *out, struct error *w
 enum err summary_load(const char *directory, struct summary *out, struct error *why)
 {
     char path[FILE_PATH_MAX];
-    struct text text = {0};
-    struct jv *tree = NULL;
+    struct jv *tree;
     summary_init(out);
     if (!str_format(path, sizeof path, "%s/%s", directory, SUMMARY_FILE))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
     if (!file_exists(path))
         return err_set(why, ERR_NOT_FOUND, "no %s in %s", SUMMARY_FILE, directory);
     struct error reason = {0};
-    enum err err = file_read(path, SUMMARY_BYTES_MAX, &text, &reason);
-    if (!err)
-        err = jv_parse(text_get(&text), text.length, &tree, &reason);
-    text_release(&text);
-    if (!err)
-        err = summary_from_json(tree, out, &reason);
-    return err ? err_set(why, err, "%s: %.200s", path, reason.text) : ERR_OK;
+    enum err err = jv_read(path, SUMMARY_BYTES_MAX, &tree, why);
+    if (!err && (err = summary_from_json(tree, out, &reason)))
+        err_set(why, err, "%.160s: %.200s", path, reason.text);
+    return err;
 }
 
 /* ---- the prediction ---- */
@@ -594,14 +590,10 @@ static const struct json_field ESTIMATE_FIELDS[] = {RUN_ESTIMATE(ROW){0}};
 enum err run_estimate_load(const char *directory, struct run_estimate *out, struct error *why)
 {
     char path[FILE_PATH_MAX];
-    struct text text = {0};
     *out = (struct run_estimate){0};
     if (!run_path_file(directory, RUN_FILE_ESTIMATE, path, sizeof path))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
-    enum err err = file_read(path, ESTIMATE_BYTES_MAX, &text, why);
-    if (!err)
-        err = jv_parse(text_get(&text), text.length, &out->tree, why);
-    text_release(&text);
+    enum err err = jv_read(path, ESTIMATE_BYTES_MAX, &out->tree, why);
     if (!err && !jv_is_object(jv_get(out->tree, "request")))
         err = err_set(why, ERR_BAD_VALUE, "estimate.json does not hold an estimate of a request");
     struct json_field_reader reader = {.root = out->tree};

@@ -225,6 +225,26 @@ static void put_normalized(struct json *json, struct selection *some)
     json_object_end(json);
 }
 
+/* Ours: what was wrong with the events of all queries. */
+static void put_events(struct json *json, const struct selection *all)
+{
+    static const struct {
+        const char *key;
+        size_t offset;
+    } COUNTS[] = {
+#define COUNT(type, member) {#member, offsetof(struct query_trace_ours, member)},
+        TRACE_EVENT_COUNTS(COUNT)};
+    json_object(json, "trace_events");
+    for (size_t k = 0; k < sizeof COUNTS / sizeof *COUNTS; k++) {
+        double sum = UNKNOWN;
+        for (size_t i = 0; i < all->count; i++)
+            add_known(&sum,
+                      *(const double *)((const char *)&all->items[i]->ipw + COUNTS[k].offset));
+        json_number(json, COUNTS[k].key, sum);
+    }
+    json_object_end(json);
+}
+
 void traces_summary_to_json(const struct traces *traces, struct json *json)
 {
     struct selection all = {calloc(traces->count + 1, sizeof *all.items), traces->count};
@@ -243,7 +263,8 @@ void traces_summary_to_json(const struct traces *traces, struct json *json)
     json_object(json, "statistics");
     put_statistics(json, &all);
     json_object_end(json);
-    put_normalized(json, &all);
+    put_events(json, &all);
+    put_normalized(json, &all); /* which drops some of them */
     free((void *)all.items);
 }
 

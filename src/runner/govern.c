@@ -28,11 +28,12 @@ struct metric_name {
     const char *name, *seconds_total, *count_total;
 };
 
-static const struct metric_name NAMES[GOVERN_METRICS][10] = {
+static const struct metric_name NAMES[GOVERN_METRICS][12] = {
     [GOVERN_TTFT] = {{.name = "vllm:time_to_first_token_seconds"},
                      {.name = "sglang:time_to_first_token_seconds"},
                      {.name = "trtllm_time_to_first_token_seconds"},
                      {.name = "dynamo_frontend_time_to_first_token_seconds"},
+                     {.name = "ipw_proxy_time_to_first_token_seconds"},
                      {.name = "time_to_first_token_seconds"}},
     [GOVERN_ITL] = {{.name = "vllm:inter_token_latency_seconds"},
                     {.name = "vllm:time_per_output_token_seconds"},
@@ -41,6 +42,7 @@ static const struct metric_name NAMES[GOVERN_METRICS][10] = {
                     {.name = "tgi_request_mean_time_per_token_duration"},
                     {.name = "trtllm_time_per_output_token_seconds"},
                     {.name = "dynamo_frontend_inter_token_latency_seconds"},
+                    {.name = "ipw_proxy_inter_token_latency_seconds"},
                     {.name = "time_per_output_token_seconds"},
                     {.name = "llamacpp:tokens_predicted_seconds_total",
                      .seconds_total = "llamacpp:tokens_predicted_seconds_total",
@@ -48,7 +50,8 @@ static const struct metric_name NAMES[GOVERN_METRICS][10] = {
 };
 static const char *const TOKENS[] = {
     "vllm:generation_tokens_total", "sglang:generation_tokens_total",
-    "tgi_request_generated_tokens_sum", "llamacpp:tokens_predicted_total"};
+    "tgi_request_generated_tokens_sum", "llamacpp:tokens_predicted_total",
+    "ipw_proxy_generation_tokens_total"};
 static const char *const METRIC_WORDS[GOVERN_METRICS] = {"time to first token",
                                                          "inter-token latency"};
 

@@ -1,6 +1,5 @@
 #include "sampler/series.h"
 
-
 void series_init(struct series *series, const struct sensor_channel *channel, struct spill *spill,
                  nanos gap_limit)
 {

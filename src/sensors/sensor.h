@@ -101,8 +101,8 @@ struct sensor_group {
     nanos period_default; /* between reads when the user requests none */
     nanos period_min;     /* never read faster than this, whatever is requested; only finding a
                              counter's ticks takes a short burst of denser reads */
-    bool fixed_period;    /* period_default holds whatever is requested; period_min is for windows */
-    bool follow_ticks;    /* phase-lock reads to the first energy or power channel's updates */
+    bool fixed_period; /* period_default holds whatever is requested; period_min is for windows */
+    bool follow_ticks; /* phase-lock reads to the first energy or power channel's updates */
 };
 
 /* A fixed fact for reports: {"uuid", "GPU-..."}. */

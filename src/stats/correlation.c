@@ -35,13 +35,6 @@ static int by_x(const void *left, const void *right)
     return order ? order : compare(a->y, b->y);
 }
 
-static int by_y(const void *left, const void *right)
-{
-    const struct pair *a = left, *b = right;
-    int order = compare(a->y, b->y);
-    return order ? order : compare(a->x, b->x);
-}
-
 /* ---- Spearman: Pearson's correlation of ranks ---- */
 
 static struct correlation pearson(const struct pair *pairs, size_t count)
@@ -80,16 +73,10 @@ static void rank_x(struct pair *pairs, size_t count)
     }
 }
 
-static void rank_y(struct pair *pairs, size_t count)
+static void swap(struct pair *pairs, size_t count)
 {
-    qsort(pairs, count, sizeof *pairs, by_y);
-    for (size_t from = 0, to; from < count; from = to) {
-        for (to = from + 1; to < count && pairs[to].y == pairs[from].y; to++)
-            ;
-        double rank = (double)(from + to + 1) / 2;
-        for (size_t i = from; i < to; i++)
-            pairs[i].y = rank;
-    }
+    for (size_t i = 0; i < count; i++)
+        pairs[i] = (struct pair){pairs[i].y, pairs[i].x};
 }
 
 enum err spearman(const double *x, const double *y, size_t count, struct correlation *out)
@@ -99,7 +86,9 @@ enum err spearman(const double *x, const double *y, size_t count, struct correla
     enum err err = pairs_of(x, y, count, &pairs, &kept);
     if (!err) {
         rank_x(pairs, kept);
-        rank_y(pairs, kept);
+        swap(pairs, kept);
+        rank_x(pairs, kept);
+        swap(pairs, kept);
         *out = pearson(pairs, kept);
     }
     free(pairs);

@@ -2,7 +2,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/clock.h"
 #include "core/grow.h"
@@ -92,22 +91,11 @@ static enum err copy_event(const struct trace_event *event, struct trace_event *
     return ERR_OK;
 }
 
-static double busy_cpu_s(void)
-{
-    struct proc_stat stat;
-    struct cpu_times times;
-    enum err err = proc_stat_open(&stat);
-    if (!err)
-        err = proc_stat_times(&stat, &times);
-    proc_stat_close(&stat);
-    return err ? UNKNOWN : (double)times.busy / (double)sysconf(_SC_CLK_TCK);
-}
-
 enum err trace_event(struct trace_recorder *recorder, const struct trace_event *event)
 {
     struct trace_event copy, now = *event;
     if (now.type == TRACE_TOOL && !now.at && !is_known(now.cpu_busy_s))
-        now.cpu_busy_s = busy_cpu_s();
+        now.cpu_busy_s = proc_stat_busy_s();
     enum err err = copy_event(&now, &copy);
     if (err)
         return err;

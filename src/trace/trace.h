@@ -55,8 +55,18 @@ struct trace_event {
 };
 
 /* Nothing known but these. */
-struct trace_event trace_event_new(enum trace_type type, enum trace_edge edge, const char *query,
-                                   const char *id);
+static inline struct trace_event trace_event_new(enum trace_type type, enum trace_edge edge,
+                                                 const char *query, const char *id)
+{
+    return (struct trace_event){
+        .type = type,
+        .edge = edge,
+        .query = query,
+        .id = id,
+        .cpu_busy_s = UNKNOWN,
+        .facts = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0, NULL, NULL},
+    };
+}
 
 /* ---- recording ---- */
 
@@ -71,6 +81,9 @@ enum err trace_event(struct trace_recorder *recorder, const struct trace_event *
  * `query` is used where the line names none.  ERR_BAD_VALUE when it is no such object. */
 enum err trace_event_line(struct trace_recorder *recorder, const char *query, const char *line,
                           size_t length, struct error *why) MUST_USE;
+
+/* A query with more events than these is not what anybody wants to see: the others are left out, and counted. */
+enum { TRACE_EVENTS_MAX = 20000 };
 
 /* The events of one query, in the order in which they were recorded; the recorder forgets them. */
 struct trace_events {
@@ -93,8 +106,8 @@ struct trace_problems {
     size_t skewed;       /* spans that would end before they start, or outside what contains them */
     size_t ambiguous;    /* same-name spans at the same time without ids: paired in their order */
     size_t unknown_type; /* left out */
+    size_t too_many;     /* beyond TRACE_EVENTS_MAX: left out */
 };
-void trace_problems_add(struct trace_problems *sum, const struct trace_problems *part);
 /* "2 events without an end (closed with their turn), ..."; "" without any. */
 void trace_problems_text(const struct trace_problems *problems, char *to, size_t size);
 

@@ -51,19 +51,6 @@ bool trace_type_is_span(enum trace_type type)
     return type < TRACE_RETRY;
 }
 
-struct trace_event trace_event_new(enum trace_type type, enum trace_edge edge, const char *query,
-                                   const char *id)
-{
-    return (struct trace_event){
-        .type = type,
-        .edge = edge,
-        .query = query,
-        .id = id,
-        .cpu_busy_s = UNKNOWN,
-        .facts = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0, NULL, NULL},
-    };
-}
-
 void trace_events_release(struct trace_events *events)
 {
     for (size_t i = 0; i < events->count; i++)
@@ -588,7 +575,9 @@ enum err trace_tree_build(struct trace_events *events, nanos from, nanos to, str
     int root = NO_PARENT;
     *out = (struct trace_tree){.events = *events};
     *events = (struct trace_events){0};
-    for (size_t i = 0; i < out->events.count && !err; i++)
+    size_t count = out->events.count < TRACE_EVENTS_MAX ? out->events.count : TRACE_EVENTS_MAX;
+    b.problems.too_many = out->events.count - count;
+    for (size_t i = 0; i < count && !err; i++)
         err = take_event(&b, &out->events.items[i]);
     if (!err) {
         drop_pending(&b);
@@ -635,27 +624,21 @@ static const struct problem {
     {offsetof(struct trace_problems, ambiguous),
      "of one name at the same time without correlation ids (paired in their order)"},
     {offsetof(struct trace_problems, unknown_type), "of an unknown type (left out)"},
+    {offsetof(struct trace_problems, too_many), "beyond the most of a query (left out)"},
 };
 
 enum { PROBLEM_COUNT = sizeof PROBLEMS / sizeof *PROBLEMS };
 
-static size_t *problem_at(const struct trace_problems *problems, size_t i)
+static size_t problem_at(const struct trace_problems *problems, size_t i)
 {
-    return (size_t *)((char *)problems + PROBLEMS[i].offset);
-}
-
-void trace_problems_add(struct trace_problems *sum, const struct trace_problems *part)
-{
-    sum->events += part->events;
-    for (size_t i = 0; i < PROBLEM_COUNT; i++)
-        *problem_at(sum, i) += *problem_at(part, i);
+    return *(const size_t *)((const char *)problems + PROBLEMS[i].offset);
 }
 
 void trace_problems_text(const struct trace_problems *problems, char *to, size_t size)
 {
     to[0] = '\0';
     for (size_t i = 0; i < PROBLEM_COUNT; i++) {
-        size_t used = strlen(to), count = *problem_at(problems, i);
+        size_t used = strlen(to), count = problem_at(problems, i);
         if (count)
             str_format(to + used, size - used, "%s%zu %s %s", used ? "; " : "", count,
                        count == 1 ? "event" : "events", PROBLEMS[i].text);

@@ -134,10 +134,10 @@ static const char *skip_value(const char *at, const char *end)
 struct slice message_member(const char *bytes, size_t length, const char *key)
 {
     const char *end = bytes + length, *at = skip_space(bytes, end);
-    if (at == end || *at++ != '{')
+    if (at == end || *at != '{')
         return (struct slice){"", 0};
     for (;;) {
-        const char *name = skip_space(at, end);
+        const char *name = skip_space(at + 1, end);
         const char *after = name < end && *name == '"' ? skip_string(name, end) : NULL;
         const char *colon = after ? skip_space(after, end) : end;
         if (colon == end || *colon != ':')
@@ -148,7 +148,7 @@ struct slice message_member(const char *bytes, size_t length, const char *key)
         if (slice_is(slice_between(name + 1, after - 1), key))
             return slice_trim(slice_between(value, last));
         at = skip_space(last, end);
-        if (at == end || *at++ != ',')
+        if (at == end || *at != ',')
             return (struct slice){"", 0};
     }
 }

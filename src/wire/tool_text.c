@@ -501,7 +501,9 @@ static enum err read_action(struct slice action, struct slice input, const struc
     const char *bracket = line.at;
     while (bracket < line.at + line.length && *bracket != '[' && *bracket != '(')
         bracket++;
-    char last = line.length ? line.at[line.length - 1] : '\0';
+    char last = '\0';
+    if (line.length)
+        last = line.at[line.length - 1];
     bool has_input = bracket < line.at + line.length && (last == ']' || last == ')');
     if (has_input && input.length == 0)
         input = trim(bracket + 1, line.at + line.length - 1);

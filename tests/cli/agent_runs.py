@@ -18,7 +18,7 @@ def spans():
     """210 J in 0.7 s: a turn with an inference and two tools at the same time, and a gap behind it."""
     return [span("agent", 0, 0.7, 210, own=30, name="react"),
             span("turn", 0, 0.6, 180, own=0, parent=0, turn=0),
-            span("lm_inference", 0, 0.4, 120, parent=1, turn=0, name=MODEL, input_tokens=100, output_tokens=20),
+            span("lm_inference", 0, 0.4, 120, own=0, parent=1, turn=0, name=MODEL, input_tokens=100, output_tokens=20),
             span("prefill", 0, 0.1, 30, parent=2, turn=0), span("decode", 0.1, 0.4, 90, parent=2, turn=0),
             span("tool_call", 0.4, 0.6, 26, parent=1, turn=0, name="calculator", share="cpu_time", cpu_share=0.25),
             span("tool_call", 0.45, 0.6, 34, parent=1, turn=0, name="<shell>", share="cpu_time", cpu_share=0.75, error="exit 1")]

@@ -101,11 +101,12 @@ def device(report, name):
 
 
 def run_share(name):
-    """One test of the script, in a process of its own: what it printed, and whether it was fine."""
+    """One test of the script, in a process of its own: what it printed, whether it was fine, and why it did not run."""
     out = io.StringIO()
     suite = unittest.defaultTestLoader.loadTestsFromName(name, sys.modules["__main__"])
     result = unittest.TextTestRunner(out, verbosity=2).run(suite)
-    return out.getvalue(), result.wasSuccessful()
+    skipped = None if result.testsRun else "".join(reason for _, reason in result.skipped)
+    return out.getvalue(), result.wasSuccessful(), skipped
 
 
 def main_side_by_side(at_once=4):
@@ -116,8 +117,11 @@ def main_side_by_side(at_once=4):
         unittest.main()
     with multiprocessing.get_context("fork").Pool(at_once, maxtasksperchild=1) as pool:
         results = list(pool.imap_unordered(run_share, names, chunksize=1))
-    for text, fine in results:
+    for text, fine, _ in results:
         print(text if not fine else text.split("\n\n-----")[0].rstrip(), file=sys.stderr)
-    wrong = sum(not fine for _, fine in results)
+    wrong = sum(not fine for _, fine, _ in results)
     print(f"Ran {len(results)} tests, {wrong} of them failed", file=sys.stderr)
+    if results and all(skipped for _, _, skipped in results):
+        print("skipped:", results[0][2])
+        sys.exit(77)
     sys.exit(1 if wrong or not results else 0)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Intel  # noqa: E402
-from profiling import Run  # noqa: E402
-from program import MachineTest, ipw  # noqa: E402
+from machines import Both  # noqa: E402
+from profiling import TOKENS, Run, Service  # noqa: E402
+from program import MachineTest, ipw, while_it_moves  # noqa: E402
 
 SERVER = f"{sys.executable} {Path(__file__).parent.parent / 'fakes' / 'mcp_server.py'}"
 
@@ -26,8 +26,8 @@ def calls(*made, **more):
     return {"content": "", "tool_calls": list(made), **more}
 
 
-class AgentTest(unittest.TestCase):
-    machine = None
+class AgentTest(MachineTest):
+    on = None  # the machine
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -43,7 +43,7 @@ class AgentTest(unittest.TestCase):
 
     def agent(self, *options, client=(), code=0, env=None):
         params = ",".join((f"script={self.folder / 'script.jsonl'}", *client))
-        done = ipw(self.machine, "agent", "--client", "null", "--model", "m", "--dataset", self.folder / "questions.jsonl",
+        done = ipw(self.on, "agent", "--client", "null", "--model", "m", "--dataset", self.folder / "questions.jsonl",
                    "--client-param", params, "--idle", "0", "--output-dir", self.folder / "runs", "--name", "run", "--json",
                    "--workspaces", self.folder / "work", *options, env=env)
         self.assertEqual(done.returncode, code, done.stderr)
@@ -52,6 +52,10 @@ class AgentTest(unittest.TestCase):
 
     def records(self):
         return Run(self.folder / "runs/run").records()
+
+    def traces(self):
+        """Of each query the last line, by its id."""
+        return {line["query_id"]: line for line in Run(self.folder / "runs/run").lines("traces.jsonl")}
 
     def answer(self, number=0):
         return list(self.records().values())[number]["model_answers"]["m"]
@@ -124,6 +128,103 @@ class Loop(AgentTest):
         self.assertIn("longer than 1 s", json.dumps(list(self.records().values())[0]))
 
 
+class Traces(AgentTest):
+    """What traces.jsonl says of the turns, with the script as the oracle."""
+
+    def test_turns_and_tools(self):
+        self.questions({"problem": "one", "answer": "1"}, {"problem": "two", "answer": "3"})
+        self.script(calls(call("null"), call("null"), prompt_tokens=10, output_tokens=3),
+                    calls(call("file_write", path="x", content="y"), prompt_tokens=20, output_tokens=4),
+                    {"content": "1", "prompt_tokens": 30, "output_tokens": 5})
+        self.agent("--grader", "numeric", "--tools", "null,file_write", "--tool-param", "null.delay_ms=200")
+        first, second = self.traces()["q0000"], self.traces()["q0001"]
+        self.assertEqual([turn["tools_called"] for turn in first["turns"]], [["null", "null"], ["file_write"], []])
+        self.assertEqual([turn["input_tokens"] for turn in first["turns"]], [10, 20, 30])
+        self.assertEqual([turn["output_tokens"] for turn in first["turns"]], [3, 4, 5])
+        self.assertEqual([turn["has_parallel_tools"] for turn in first["turns"]], [True, False, False])
+        self.assertEqual((first["num_turns"], first["total_tool_calls"], first["total_tokens"]), (3, 3, 72))
+        self.assertEqual((first["is_resolved"], second["is_resolved"]), (True, False))
+        self.assertEqual((first["query_text"], first["response_text"], first["completed"]), ("one", "1", True))
+        totals = Run(self.folder / "runs/run").summary()["totals"]
+        self.assertEqual((totals["queries"], totals["turns"], totals["tool_calls"], totals["resolved"]), (2, 6, 6, 1))
+        self.assertEqual(Run(self.folder / "runs/run").lines()[0]["run_kind"], "agent")
+
+    def test_failures(self):
+        self.script(calls(call("calculator", expression="1/0")), {"error": "broken"})
+        self.agent("--warmup-queries", "0", code=1)
+        trace = self.traces()["q0000"]
+        self.assertEqual((trace["completed"], trace["num_turns"]), (False, 2))
+        spans = trace["ipw"]["spans"]
+        self.assertIn("division by zero", next(s["error"] for s in spans if s["type"] == "tool_call"))
+        self.assertIn("broken", json.dumps([s for s in spans if s["type"] == "lm_inference"]))
+
+    def test_retries_are_counted(self):
+        self.script(calls(call("think", thought="hm")), {"content": "408"})
+        self.agent("--warmup-queries", "0", client=("fail_every=2",))
+        self.assertEqual(self.traces()["q0000"]["n_retries"], 1)
+
+    def test_a_judge_is_known_at_the_end(self):
+        service = Service()
+        self.addCleanup(service.server_close)
+        self.addCleanup(service.shutdown)
+        self.questions({"problem": "one", "answer": "1"}, {"problem": "two", "answer": "2"})
+        self.script({"content": "1"})
+        self.agent("--grader", "judge", "--eval-client", "openai", "--eval-base-url", service.url("judge"), "--eval-model", "j")
+        self.assertEqual([self.traces()[key]["is_resolved"] for key in ("q0000", "q0001")], [True, False])
+        self.assertEqual(Run(self.folder / "runs/run").summary()["totals"]["resolved"], 1)
+
+    def test_a_resumed_run_has_all_traces(self):
+        self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])
+        self.script({"content": "1"})
+        self.agent("--max-queries", "2")
+        self.agent("--resume")
+        self.assertEqual(set(self.traces()), {"q0000", "q0001", "q0002", "q0003"})
+        self.assertEqual(Run(self.folder / "runs/run").summary()["totals"]["queries"], 4)
+
+
+class Ledger(AgentTest):
+    """On a machine whose counters move: joules of spans add up to those of their queries, and these to the machine's."""
+
+    def run_agents(self, *options):
+        self.on = self.machine(Both)
+        self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(8)])
+        self.script(calls(call("null", n=1), call("null", n=2)), calls(call("shell", command=self.BURN)), {"content": "one " * 20})
+        return while_it_moves(self.on, lambda: self.agent(
+            "--tools", "null,shell", "--tool-param", "null.delay_ms=150", "--idle", "0.3", "--overwrite",
+            "--warmup-queries", "0", *options, client=("tokens_per_s=100", "ttft_ms=30")))
+
+    BURN = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"
+
+    def check(self, report):
+        records, traces = self.records(), self.traces()
+        total, queries = report["energy"]["joules"], 0
+        for trace in traces.values():
+            spans, own = trace["ipw"]["spans"], trace["ipw"]["energy_joules"]
+            self.assertAlmostEqual(sum(span["own_joules"] for span in spans) / own, 1, delta=1e-6)
+            self.assertAlmostEqual(records[trace["ipw"]["key"]]["ipw"]["energy"]["joules"] / own, 1, delta=1e-9)
+            for at, span in enumerate(spans):
+                inside = sum(s["joules"] for s in spans if s.get("parent") == at)
+                self.assertAlmostEqual(span["joules"], span["own_joules"] + inside, delta=1e-6 * own)
+                self.assertIsNotNone(span["plus_minus"])
+            queries += own
+        parts = queries + (report["joules"]["idle"] or 0) + report["joules"]["unattributed"]
+        self.assertAlmostEqual(parts / total, 1, delta=1e-3)
+        self.assertLess(report["conservation_error"], 1e-3)
+        return traces
+
+    def test_one_after_another(self):
+        traces = self.check(self.run_agents())
+        for trace in traces.values():
+            kinds = [span["type"] for span in trace["ipw"]["spans"]]
+            self.assertEqual((kinds.count("turn"), kinds.count("lm_inference"), kinds.count("tool_call")), (3, 3, 3))
+            shell = next(s for s in trace["ipw"]["spans"] if s.get("name") == "shell")
+            self.assertGreater(shell["cpu_s"], 0)
+
+    def test_four_at_a_time(self):
+        traces = self.check(self.run_agents("-c", "4"))
+        self.assertTrue(any(trace["shared_device_warning"] for trace in traces.values()))
+
+
 class Protocols(AgentTest):
     REACT = [{"content": "Thought: compute\nAction: calculator\nAction Input: {\"expression\": \"17 * 24\"}"},
              {"content": "Thought: now I know\nFinal Answer: 408"}]
@@ -143,6 +244,91 @@ class Protocols(AgentTest):
     def test_native_alone_fails_where_tools_are_rejected(self):
         self.script({"content": "408"})
         self.assertEqual(self.agent("--protocol", "native", client=("tools=no",), code=1)["failed"], 1)
+
+
+class External(AgentTest):
+    """`--exec`: a program that asks through the proxy twice, and does something in between."""
+
+    PROGRAM = """
+import json, os, socket, sys, time, urllib.request
+def ask(text):
+    body = {"model": os.environ["IPW_MODEL"], "stream": True, "messages": [{"role": "user", "content": text}]}
+    request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json", "Authorization": "Bearer x"})
+    return urllib.request.urlopen(request).read()
+def event(kind, way):
+    line = json.dumps({"type": "tool_call_" + kind, "correlation_id": "c1", "metadata": {"tool": "search"}})
+    if way == "print":
+        print(line, flush=True)
+    elif way == "socket":
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(line.encode(), os.environ["IPW_EVENTS"])
+problem, way = sys.argv[1:3]
+ask(problem)
+event("start", way)
+time.sleep(0.3)
+event("end", way)
+ask("again")
+print("answer to", problem, "in", os.path.isdir(os.environ["IPW_WORKSPACE"]))
+if way == "fail":
+    sys.exit("out of cheese")
+"""
+
+    def setUp(self):
+        super().setUp()
+        self.service = Service()
+        self.addCleanup(self.service.server_close)
+        self.addCleanup(self.service.shutdown)
+        (self.folder / "agent.py").write_text(self.PROGRAM)
+
+    def external(self, way, *options, code=0):
+        done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url("normal"), "--model", "tiny-1b",
+                   "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
+                   self.folder / "runs", "--name", "run", "--json", "--exec",
+                   f"{sys.executable} {self.folder / 'agent.py'} {{problem}} {way}", *options,
+                   env={"OPENAI_BASE_URL": "http://127.0.0.1:1/wrong"})
+        self.assertEqual(done.returncode, code, done.stderr)
+        return json.loads(done.stdout)
+
+    def spans(self, kind, query="q0000"):
+        return [span for span in self.traces()[query]["ipw"]["spans"] if span["type"] == kind]
+
+    def test_what_lies_between_inferences_is_a_tool(self):
+        self.questions({"problem": "it's $HOME; \"x\" `y`", "answer": "1"})
+        report = self.external("none")
+        self.assertEqual(report["completed"], 1)
+        self.assertEqual(list(self.records().values())[0]["model_answers"]["tiny-1b"],
+                         "answer to it's $HOME; \"x\" `y` in True")
+        self.assertEqual(len(self.spans("lm_inference")), 2)
+        tool, = self.spans("tool_call")
+        self.assertEqual(tool["name"], "between_inferences")
+        self.assertGreaterEqual(tool["to_s"] - tool["from_s"], 0.3)
+        trace = self.traces()["q0000"]
+        self.assertEqual((trace["num_turns"], trace["total_output_tokens"]), (2, 2 * TOKENS))
+
+    def test_events(self):
+        for way in ("print", "socket"):
+            self.external(way, "--overwrite")
+            tool, = self.spans("tool_call")
+            self.assertEqual(tool["name"], "search")
+            self.assertGreaterEqual(tool["to_s"] - tool["from_s"], 0.25)
+            self.assertNotIn("tool_call", list(self.records().values())[0]["model_answers"]["tiny-1b"])
+
+    def test_queries_are_apart(self):
+        self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])
+        self.assertEqual(self.external("none", "-c", "4")["completed"], 4)
+        for n in range(4):
+            self.assertEqual(len(self.spans("lm_inference", f"q000{n}")), 2)
+
+    def test_failures(self):
+        self.assertEqual(self.external("fail", code=1)["failed"], 1)
+        self.assertIn("out of cheese", json.dumps(list(self.records().values())[0]))
+        self.assertEqual(self.external("none", "--overwrite", "--query-timeout", "0.2", code=1)["failed"], 1)
+        self.assertTrue(self.traces()["q0000"]["timed_out"])
+
+    def test_wrong_usage(self):
+        done = ipw(None, "agent", "--client", "openai", "--model", "m", "--exec", "true", "--tools", "shell")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("mutually exclusive", done.stderr)
 
 
 class Servers(AgentTest):

@@ -43,6 +43,7 @@ class Analysis(TracesTest):
                            ("prefill_share", 30 / 210), ("decode_share", 90 / 210), ("accuracy", 2 / 3),
                            ("tool_calls_per_query", 2), ("joules_of_unresolved", 210)):
             self.assertAlmostEqual(summary[key], value, 9, key)
+        self.assertAlmostEqual(summary["joules_per_query_error"], 10.5)
         self.assertAlmostEqual(sum(summary[key] for key in ("inference_share", "tool_share", "gap_share")), 1)
         tools = {row["tool"]: row for row in data["tools"]}
         self.assertAlmostEqual(tools["calculator"]["joules"], 78)
@@ -55,7 +56,7 @@ class Analysis(TracesTest):
     def test_it_is_in_all_analyses_of_an_agents_run_only(self):
         done = ipw(None, "analyze", self.run_dir)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(" ".join(done.stdout.split()), r"agent 210\.0 J per query.*inferences 57\.1 %")
+        self.assertRegex(" ".join(done.stdout.split()), r"agent 210 ± 10 J per query.*inferences 57\.1 %")
         plain = write_run(self.root / "plain", [query(0)])
         self.assertNotIn("agent ", ipw(None, "analyze", plain).stdout)
         done = ipw(None, "analyze", plain, "--analysis", "agent")
@@ -70,6 +71,10 @@ class Analysis(TracesTest):
         warnings = " ".join(self.analyzed(self.run_dir)["warnings"])
         for words in ("events of 1 of 2 queries", "share of its wall-clock time", "1 lines of traces.jsonl"):
             self.assertIn(words, warnings)
+
+    def test_estimates_are_called_so(self):
+        write_agent_run(self.root / "estimated", method="estimated")
+        self.assertIn("energies of 3 of 3 queries are estimated", self.analyzed(self.root / "estimated")["warnings"][0])
 
     def test_files_of_the_python_ipw(self):
         for name, queries, joules in (("old", 3, 180.0), ("new", 5, 2695.0)):
@@ -164,6 +169,11 @@ class Index(TracesTest):
         done = ipw(None, "list", "runs", self.root, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('"agent"', done.stdout)
+
+    def test_kinds_of_agents_and_tools_are_listed(self):
+        for kind, names in (("agents", {"auto", "native", "react"}), ("tools", {"calculator", "shell"})):
+            found = json.loads(ipw(None, "list", kind, "--json").stdout)[kind]
+            self.assertLessEqual(names, {row["name"] for row in found})
 
     def test_two_are_compared_query_by_query(self):
         other = write_agent_run(self.root / "other")

@@ -182,6 +182,27 @@ class Perplexity(unittest.TestCase):
         self.assertNotAlmostEqual(report["perplexity"] / self.profile("ipw-1m-f16", "plain", window=128)["perplexity"], 1,
                                   delta=1e-3)
 
+    def test_a_sweep_over_model_files_is_optimized_by_it(self):
+        self.profile("ipw-1m-f16", "there", window=256)  # or skipped
+        done = ipw(None, "sweep", "--profile", "-q", "--knob", "model=ipw-1m-f16,ipw-1m-q4_0", "--output-dir", self.path / "sweeps", "--",
+                   "--task", "perplexity", "--client", "llama", "--model", "{model}", "--dataset", self.path / "text.txt",
+                   "--idle", "0", "--warmup-queries", "0", "--dataset-param", "window=256", "--client-param", "threads=1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        sweep, = (self.path / "sweeps").glob("sweep_*")
+        whole, = (numpy.array(list(Llama(SOURCE / "models/ipw-1m-f16.gguf").windows(self.text, 256))),)
+        wanted = math.exp(whole[:, 0].sum() / whole[:, 1].sum())
+        quality, names = {}, ("model=ipw-1m-f16", "model=ipw-1m-q4_0")
+        for name in names:
+            report = json.loads(ipw(None, "optimize", sweep, "--baseline", name, "--json").stdout)
+            quality[name] = report["baseline"]["quality"]
+        self.assertAlmostEqual(quality[names[0]] / wanted, 1, delta=1e-3)
+        worst, best = sorted(names, key=quality.get, reverse=True)
+        self.assertLess(quality[best] / quality[worst], 0.98)  # they differ
+        for least, left in ((99, {best}), (100 * quality[best] / quality[worst] - 1, {best, worst})):
+            report = json.loads(ipw(None, "optimize", sweep, "--baseline", best, "--min-quality", least, "--objective", "energy",
+                                    "--json").stdout)
+            self.assertIn(report["recommended"]["setting"], left)
+
     def test_compare_and_export_show_it(self):
         runs = [self.profile(model, model, window=64) for model in ("ipw-1m-f16", "ipw-1m-q4_0")]
         folders = [self.path / "runs" / model for model in ("ipw-1m-f16", "ipw-1m-q4_0")]

@@ -160,5 +160,419 @@ class Passing(ProxyTest):
                          {"POST /openai/v1/chat/completions HTTP/1.1"})
 
 
+
+class Ending(ProxyTest):
+    """However one of the three ends, the others learn of it."""
+
+    def test_a_client_that_disconnects_cancels_its_request(self):
+        for streams in (False, True):
+            with self.subTest(streams=streams):
+                gone = threading.Event()
+
+                def answer(connection, *_):
+                    if streams:
+                        connection.sendall(STREAM_HEAD + chunk(event("a")))
+                    if connection.recv(1) == b"":  # the upstream's client has closed
+                        gone.set()
+                    return False
+
+                proxy = self.proxy(self.upstream(answer), "--overwrite")
+                with proxy.connect() as connection:
+                    connection.sendall(request(CHAT, b'{"stream":true}'))
+                    if streams:
+                        connection.recv(1000)
+                    else:
+                        until(lambda: json.loads(proxy.get("/ipw/requests"))["in_flight"])
+                self.assertTrue(gone.wait(PATIENCE_S))
+                entry = until(lambda: [r for r in proxy.recent() if r["state"] != "in_flight"])[0]
+                self.assertEqual((entry["state"], entry["error"]), ("canceled", "the client disconnected"))
+                proxy.end()
+                record, = proxy.records()
+                self.assertEqual((record["ipw"]["status"], record["dataset_metadata"]["canceled"]), ("failed", True))
+
+    def test_errors_of_the_upstream_pass(self):
+        body = b'{"error":{"message":"slow down","type":"rate_limit"}}'
+        upstream = self.upstream(lambda c, *_: c.sendall(response(
+            body, "429 Too Many Requests", [("Content-Type", "application/json"), ("Retry-After", "7")])))
+        proxy = self.proxy(upstream)
+        line, headers, got = proxy.ask()
+        self.assertEqual((line, got, dict(headers)["retry-after"]), ("HTTP/1.1 429 Too Many Requests", body, "7"))
+        proxy.end()
+        record, = proxy.records()
+        self.assertEqual((record["ipw"]["status"], record["ipw"]["http_status"]), ("failed", 429))
+
+    def test_an_upstream_that_is_not_there_is_a_502(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+        proxy = self.proxy(f"http://user:hunter22@127.0.0.1:{port}")
+        line, headers, body = proxy.ask()
+        self.assertEqual((line, dict(headers)["content-type"]), ("HTTP/1.1 502 Bad Gateway", "application/json"))
+        message = json.loads(body)["error"]["message"]
+        self.assertIn(str(port), message)
+        self.assertNotIn("hunter22", message)
+        proxy.end()
+        self.assertNotIn("hunter22", proxy.stderr + (self.root / "runs/run/records.jsonl").read_text()
+                         + (self.root / "runs/run/summary.json").read_text())
+
+    def test_a_response_that_breaks_off_breaks_off(self):
+        def short(connection, *_):
+            connection.sendall(response(b"x" * 100)[:-60])
+            return False
+
+        def cut_stream(connection, *_):
+            connection.sendall(STREAM_HEAD + chunk(event("a")))
+            return False
+
+        for name, answer, sent in (("length", short, b"x" * 40), ("chunked", cut_stream, chunk(event("a")))):
+            with self.subTest(name):
+                proxy = self.proxy(self.upstream(answer), "--overwrite")
+                with proxy.connect() as connection, connection.makefile("rb") as stream:
+                    connection.sendall(request(CHAT, b'{"stream":true}'))
+                    while stream.readline().strip():
+                        pass
+                    try:
+                        rest = stream.read()
+                    except ConnectionResetError:
+                        rest = sent
+                self.assertEqual(rest, sent, "and no end of a body")
+                proxy.end()
+                self.assertEqual(proxy.records()[0]["ipw"]["status"], "failed")
+
+    def test_no_answer_at_all(self):
+        proxy = self.proxy(self.upstream(lambda *_: False))
+        self.assertEqual(proxy.ask()[0], "HTTP/1.1 502 Bad Gateway")
+
+    def test_a_signal_lets_requests_end_and_the_second_aborts_them(self):
+        for signals, status in ((1, "completed"), (2, "failed")):
+            with self.subTest(signals=signals):
+                came, go = threading.Event(), threading.Event()
+
+                def answer(connection, *_):
+                    came.set()
+                    go.wait(PATIENCE_S)
+                    connection.sendall(response(document()))
+
+                proxy = self.proxy(self.upstream(answer), "--overwrite")
+                with proxy.connect() as connection, connection.makefile("rb") as stream:
+                    connection.sendall(request())
+                    came.wait(PATIENCE_S)
+                    proxy.process.send_signal(signal.SIGINT)
+                    until(lambda: not self.listens(proxy))
+                    if signals == 2:
+                        proxy.process.send_signal(signal.SIGINT)
+                        self.assertEqual(stream.read(), b"")
+                    go.set()
+                    if signals == 1:
+                        self.assertEqual(read_message(stream)[2], document())
+                self.assertEqual(proxy.process.wait(PATIENCE_S), 0)
+                self.assertEqual([r["ipw"]["status"] for r in proxy.records()], [status])
+
+    @staticmethod
+    def listens(proxy):
+        try:
+            proxy.connect().close()
+            return True
+        except OSError:
+            return False
+
+    def test_a_slow_client_slows_its_own_request_down(self):
+        sent = 0
+        block = b"y" * 65536
+
+        def answer(connection, *_):
+            nonlocal sent
+            connection.sendall(STREAM_HEAD)
+            connection.settimeout(1)
+            try:
+                while sent < 200 * len(block):
+                    connection.sendall(chunk(block))
+                    sent += len(block)
+            except TimeoutError:
+                return False
+            connection.sendall(LAST_CHUNK)
+
+        proxy = self.proxy(self.upstream(answer))
+        with proxy.connect() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.sendall(request(CHAT, b'{"stream":true}'))
+            until(lambda: sent > 0)
+            before = -1
+            while sent != before:  # until nothing more is taken
+                before = sent
+                time.sleep(1.2)
+            self.assertLess(sent, 200 * len(block), "it does not read, and yet everything was taken")
+            line, _, _ = proxy.ask("/v1/models", b"", "GET")  # others are served meanwhile
+            self.assertTrue(line.startswith("HTTP/1.1"))
+
+    def test_all_of_a_large_stream_comes_to_a_slow_client(self):
+        blocks = [bytes([i]) * 65536 for i in range(100)]
+
+        def answer(connection, *_):
+            connection.sendall(STREAM_HEAD + b"".join(map(chunk, blocks)) + LAST_CHUNK)
+
+        proxy = self.proxy(self.upstream(answer))
+        with proxy.connect() as connection, connection.makefile("rb", buffering=1024) as stream:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.sendall(request(CHAT, b'{"stream":true}'))
+            time.sleep(0.5)  # until the proxy has paused
+            self.assertEqual(read_message(stream)[2], b"".join(blocks))
+
+
+class Refusing(ProxyTest):
+    def test_bodies_and_headers_have_limits(self):
+        upstream = self.upstream(plain)
+        proxy = self.proxy(upstream, "--max-body", "1")
+        self.assertEqual(proxy.ask(body=b" " * (1 << 20))[0], "HTTP/1.1 200 OK")
+        self.assertIn(" 413 ", proxy.ask(body=b" " * ((1 << 20) + 1))[0])
+        self.assertRegex(proxy.ask(headers=[("X-Long", "x" * 40_000)])[0], " (431|413) ")
+        self.assertEqual(len(upstream.requests), 1)
+
+    def test_other_addresses_need_a_token(self):
+        for address in ("0.0.0.0:0", "[::]:0", "nowhere.invalid:0"):
+            done = ipw(None, "proxy", "--upstream", "http://127.0.0.1:1", "--listen", address,
+                       "--output-dir", self.root / "runs")
+            self.assertEqual(done.returncode, 2, (address, done.stderr))
+            self.assertIn("token", done.stderr)
+        self.assertFalse((self.root / "runs").exists() and any((self.root / "runs").iterdir()))
+
+    def test_the_token_is_asked_for_and_not_passed_on(self):
+        upstream = self.upstream(plain)
+        proxy = self.proxy(upstream, "--listen", "0.0.0.0:0", env={"IPW_PROXY_TOKEN": "let-me-in-42",
+                                                                   "IPW_API_KEY": "sk-upstream-7"})
+        for headers in ((), (("x-ipw-token", "let-me-in-4"),), (("x-ipw-token", "let-me-in-422"),),
+                        (("Authorization", "Bearer sk-own-key"),)):
+            for path in (CHAT, "/ipw/metrics"):
+                line, _, body = proxy.ask(path, headers=headers)
+                self.assertIn(" 401 ", line)
+                self.assertNotIn(b"let-me-in", body)
+        for headers, key in (([("x-ipw-token", "let-me-in-42")], "Bearer sk-upstream-7"),
+                             ([("Authorization", "Bearer let-me-in-42")], "Bearer sk-upstream-7"),
+                             ([("x-ipw-token", "let-me-in-42"), ("Authorization", "Bearer sk-own-key")],
+                              "Bearer sk-own-key")):
+            self.assertEqual(proxy.ask(headers=headers)[0], "HTTP/1.1 200 OK")
+            self.assertEqual(dict(upstream.requests[-1][1]).get("authorization"), key)
+            self.assertNotIn("let-me-in", str(upstream.requests[-1]))
+        self.assertEqual(len(upstream.requests), 3)
+        proxy.end()
+        written = b"".join(path.read_bytes() for path in (self.root / "runs/run").iterdir())
+        for secret in ("let-me-in-42", "sk-upstream-7", "sk-own-key"):
+            self.assertNotIn(secret.encode(), written)
+            self.assertNotIn(secret, proxy.stderr + proxy.stdout)
+
+    def test_a_request_that_does_not_end_is_closed(self):
+        proxy = self.proxy(self.upstream(plain), "--client-timeout", "0.5")
+        for beginning in (b"", b"POST /v1/chat", f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nX-A:".encode(),
+                          request(CHAT, b"x" * 100)[:-50]):
+            with self.subTest(beginning), proxy.connect() as connection:
+                connection.sendall(beginning)
+                self.assertEqual(connection.recv(100), b"", "closed without an answer")
+        self.assertEqual(proxy.ask()[0], "HTTP/1.1 200 OK")
+
+    def test_wrong_usage(self):
+        for options, words in ((["--upstream", "nonsense"], "is not a URL"),
+                               (["--upstream", "http://127.0.0.1:1", "--listen", "127.0.0.1:70000"], "--listen"),
+                               (["--upstream", "http://127.0.0.1:1", "--token", "x"], "IPW_PROXY_TOKEN"),
+                               ([], "missing --upstream")):
+            done = ipw(None, "proxy", *options, "--output-dir", self.root / "runs")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(words, done.stderr)
+
+    def test_a_port_that_is_taken(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            done = ipw(None, "proxy", "--upstream", "http://127.0.0.1:1", "--listen",
+                       f"127.0.0.1:{taken.getsockname()[1]}", "--output-dir", self.root / "runs")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("in use", done.stderr)
+        self.assertFalse((self.root / "runs").exists(), "nothing was measured")
+
+
+class Recording(ProxyTest):
+    def test_streams_have_their_tokens_and_times(self):
+        turn = threading.Semaphore(0)
+        last = event(None, "length", usage={"prompt_tokens": 11, "completion_tokens": 3})
+
+        def answer(connection, *_):
+            connection.sendall(STREAM_HEAD)
+            for word in "abc":
+                turn.acquire()
+                connection.sendall(chunk(event(word)))
+            connection.sendall(chunk(last + DONE) + LAST_CHUNK)
+
+        proxy = self.proxy(self.upstream(answer))
+        with proxy.connect() as connection, connection.makefile("rb") as stream:
+            connection.sendall(request(CHAT, b'{"model":"tiny","stream":true,"messages":[]}'))
+            times = []
+            for _ in range(3):
+                time.sleep(0.1)
+                times.append(time.monotonic())
+                turn.release()
+            read_message(stream)
+        proxy.end()
+        record, = proxy.records()
+        own, model = record["ipw"], record["model_metrics"]["mixed"]
+        self.assertEqual((own["status"], own["finish_reason"], own["pieces"]), ("completed", "length", 3))
+        self.assertEqual(model["token_metrics"], {"input": 11, "output": 3, "total": 14})
+        self.assertGreaterEqual(model["latency_metrics"]["time_to_first_token_seconds"], 0.1)
+        self.assertGreaterEqual(model["latency_metrics"]["total_query_seconds"], 0.3)
+        self.assertEqual((record["problem"], model["lm_response"]), ("", ""), "content is not stored unasked")
+
+    def test_every_protocol_is_understood(self):
+        openai = document("hi", 5, 2)
+        responses = json.dumps({"object": "response", "status": "completed", "output": [
+            {"type": "message", "content": [{"type": "output_text", "text": "hi"}]}],
+            "usage": {"input_tokens": 5, "output_tokens": 2}}).encode()
+        responses_stream = b"".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n".encode() for e in (
+            {"type": "response.created", "response": {"status": "in_progress", "usage": None}},
+            {"type": "response.output_text.delta", "delta": "h"}, {"type": "response.output_text.delta", "delta": "i"},
+            {"type": "response.completed", "response": {"usage": {"input_tokens": 5, "output_tokens": 2}}}))
+        ollama = b"".join(json.dumps(line).encode() + b"\n" for line in (
+            {"message": {"content": "h"}, "done": False},
+            {"message": {"content": "i"}, "done": True, "prompt_eval_count": 5, "eval_count": 2}))
+        generate = json.dumps({"response": "hi", "done": True, "prompt_eval_count": 5, "eval_count": 2}).encode()
+        cases = {
+            "/v1/chat/completions": (b'{"model":"m"}', openai, 2), "/v1/completions": (b'{"model":"m"}', openai, 2),
+            "/v1/responses": (b'{"model":"m"}', responses, 2), "/responses": (b'{"stream":true}', responses_stream, 2),
+            "/api/chat": (b'{"model":"m"}', ollama, 2), "/api/generate": (b'{"stream":false}', generate, 2),
+            "/v1/embeddings": (b'{"model":"m"}', b'{"data":[],"usage":{"prompt_tokens":5,"total_tokens":5}}', None),
+            "/api/embed": (b'{"model":"m"}', b'{"embeddings":[[1.0]],"prompt_eval_count":5}', None),
+        }
+        answers = {path: answer for path, (_, answer, _) in cases.items()}
+        proxy = self.proxy(self.upstream(lambda c, line, *_: c.sendall(response(answers[line.split()[1]]))))
+        for path, (body, answer, _) in cases.items():
+            self.assertEqual(proxy.ask(path, body)[2], answer)
+        proxy.end()
+        records = {r["dataset_metadata"]["path"]: r for r in proxy.records()}
+        self.assertEqual(set(records), set(cases))
+        for path, (_, _, output) in cases.items():
+            with self.subTest(path):
+                tokens = records[path]["model_metrics"]["mixed"]["token_metrics"]
+                self.assertEqual((records[path]["ipw"]["status"], tokens["input"], tokens.get("output")),
+                                 ("completed", 5, output))
+
+    def test_labels(self):
+        proxy = self.proxy(self.upstream(plain), "--key-name", "key-00000000=nobody")
+        proxy.ask(body=b'{"model":"a"}', headers=[("x-ipw-query", "Q 1"), ("x-ipw-turn", "2"),
+                                                  ("Authorization", "Bearer sk-first-key")])
+        proxy.ask(body=b'{"model":"b"}', headers=[("Authorization", "Bearer sk-other-key")])
+        proxy.ask(body=b'{"model":"b"}')
+        first, other, none = (entry["key"] for entry in reversed(proxy.recent()))
+        self.assertRegex(first, r"^key-[0-9a-f]{8}$")
+        self.assertRegex(other, r"^key-[0-9a-f]{8}$")
+        self.assertNotEqual(first, other)
+        self.assertIsNone(none)
+        proxy.end()
+        data = [r["dataset_metadata"] for r in proxy.records()]
+        self.assertEqual([(d["model"], d["query"], d["turn"], d["key"]) for d in data],
+                         [("a", "Q 1", "2", first), ("b", None, None, other), ("b", None, None, None)])
+        named = self.proxy(self.upstream(plain), "--overwrite", "--key-name", f"{first}=alice")
+        named.ask(headers=[("Authorization", "Bearer sk-first-key")])
+        self.assertEqual(named.recent()[0]["key"], "alice")
+
+    def test_content_is_stored_on_request(self):
+        proxy = self.proxy(self.upstream(lambda c, *_: c.sendall(response(document("It is 4.")))), "--store-content")
+        proxy.ask(body=json.dumps({"messages": [{"role": "user", "content": "old"}, {"role": "assistant"},
+                                                {"role": "user", "content": [{"type": "text", "text": "2+2?"}]}]})
+                  .encode())
+        proxy.end()
+        record, = proxy.records()
+        self.assertEqual((record["problem"], record["model_answers"]["mixed"]), ("2+2?", "It is 4."))
+
+    def test_usage_is_asked_for_and_removed(self):
+        kept = event("a", usage=None), event(None, "stop", usage=None)
+        wanted = event("a") + event(None, "stop") + DONE
+        usage = b'data: {"choices":[],"usage":{"prompt_tokens":4,"completion_tokens":1}}\n\n'
+        whole = kept[0] + kept[1] + usage + DONE
+
+        def answer(connection, *_):
+            connection.sendall(STREAM_HEAD)
+            for at in range(0, len(whole), 7):  # no piece is an event
+                connection.sendall(chunk(whole[at:at + 7]))
+            connection.sendall(LAST_CHUNK)
+
+        upstream = self.upstream(answer)
+        proxy = self.proxy(upstream, "--inject-usage")
+        sent = b'{"model":"m", "stream" : true ,"messages":[]}'
+        self.assertEqual(proxy.ask(body=sent)[2], wanted)
+        self.assertEqual(json.loads(upstream.requests[0][2]),
+                         {**json.loads(sent), "stream_options": {"include_usage": True}})
+        own = b'{"stream":true,"stream_options":{"include_usage":true}}'
+        self.assertEqual(proxy.ask(body=own)[2], whole, "who asks for it gets it")
+        self.assertEqual(upstream.requests[1][2], own)
+        proxy.end()
+        self.assertEqual([r["model_metrics"]["mixed"]["token_metrics"]["input"] for r in proxy.records()], [4, 4])
+
+    def test_metrics_add_up(self):
+        proxy = self.proxy(self.upstream(plain))
+        for model in ("a", "a", 'b"\\'):
+            proxy.ask(body=json.dumps({"model": model}).encode())
+        until(lambda: "ipw_proxy_settled_requests_total 3" in proxy.get("/ipw/metrics"))
+        text = proxy.get("/ipw/metrics")
+        self.assertIn('ipw_proxy_requests_total{model="a",outcome="completed"} 2', text)
+        self.assertIn('ipw_proxy_generation_tokens_total{model="a"} 6', text)
+        self.assertIn("ipw_proxy_request_duration_seconds_count 3", text)
+        self.assertIn('ipw_proxy_request_duration_seconds_bucket{le="+Inf"} 3', text)
+        self.assertIn("ipw_proxy_requests_in_flight 0", text)
+        for line in text.splitlines():
+            self.assertRegex(line, r'^(# (HELP|TYPE) \S+ .+|\w+(\{.*\})? [0-9.e+-]+)$')
+
+
+class Energy(ProxyTest):
+    def test_energy_adds_up_and_other_commands_read_the_run(self):
+        def answer(connection, *_):
+            time.sleep(0.3)
+            connection.sendall(response(document()))
+
+        def once():
+            proxy = self.proxy(self.upstream(answer), "--overwrite", "--json", machine=machine)
+            askers = [threading.Thread(target=proxy.ask) for _ in range(3)]
+            for asker in askers:
+                asker.start()
+            for asker in askers:
+                asker.join()
+            self.assertEqual(proxy.end(), 0)
+            return proxy
+
+        machine = self.machine(Intel, 40)
+        proxy = while_it_moves(machine, once)
+        report = json.loads(proxy.stdout)
+        energies = [e["joules"] for e in proxy.energies().values()]
+        self.assertEqual(len(energies), 3)
+        self.assertAlmostEqual(sum(energies) / report["joules"]["queries"], 1, delta=1e-3)
+        self.assertLess(report["conservation_error"], 1e-3)
+        self.assertGreater(sum(energies), 40 * 0.3 * 0.9)
+        self.assertEqual((report["completed"], report["failed"]), (3, 0))
+        run = self.root / "runs/run"
+        self.assertEqual(json.loads((run / "summary.json").read_text())["run_kind"], "proxy")
+        for words in (["analyze", run], ["export", run, "--to", "jsonl", "-o", "-"], ["compare", run, run],
+                      ["list", "runs", self.root / "runs"]):
+            done = ipw(None, *words)
+            self.assertEqual(done.returncode, 0, (words, done.stderr))
+        self.assertIn("proxy", done.stdout)
+
+    def test_clients_are_told_the_energy(self):
+        def answer(connection, _, headers, body):
+            time.sleep(0.2)
+            if b"true" in body:
+                connection.sendall(STREAM_HEAD + chunk(event("a") + event(None, "stop") + DONE) + LAST_CHUNK)
+            else:
+                connection.sendall(response(document()))
+
+        machine = self.machine(Intel, 50)
+        proxy = self.proxy(self.upstream(answer), "--energy-header", machine=machine)
+        _, headers, body = proxy.ask()
+        self.assertEqual(body, document())
+        joules = float(dict(headers)["x-ipw-energy-joules"])
+        _, _, body = proxy.ask(body=b'{"stream":true}')
+        stream, comment = body[:-len(body.split(DONE)[1])], body.split(DONE)[1].decode()
+        self.assertEqual(stream, event("a") + event(None, "stop") + DONE)
+        said = re.fullmatch(r": x-ipw-energy-joules (\S+) plus-minus (\S+) method (\w+)\n\n", comment)
+        self.assertTrue(said, comment)
+        self.assertEqual(said[3], "counter")
+        proxy.end()
+        energies = proxy.energies()
+        self.assertAlmostEqual(joules, energies["q000000"]["joules"], delta=1e-4 * joules)
+        self.assertAlmostEqual(float(said[1]), energies["q000001"]["joules"], delta=1e-4 * float(said[1]))
+
+
 if __name__ == "__main__":
     main_side_by_side()

@@ -235,6 +235,32 @@ class Results(SweepTest):
             self.assertEqual(str(summary["profiler_config"]["max_concurrency"]), attempt["settings"]["a"])
             self.assertEqual(summary["run_kind"], "profile")
 
+    def test_scores_of_graders_are_the_quality(self):
+        machine = Nvidia("power 0 constant 300")
+        self.addCleanup(machine.close)
+        data = self.root / "data.jsonl"
+        data.write_text(json.dumps({"question": "What did the cat do?", "answer": "the cat sat on the mat"}) + "\n")
+        answers = {"the cat sat on the mat": {"rouge_1": 1, "rouge_2": 1, "rouge_l": 1},
+                   "the cat sat": {"rouge_1": 2 * 3 / 9, "rouge_2": 2 * 2 / 7, "rouge_l": 2 * 3 / 9}}
+        for grader in ("rouge_1", "rouge_2", "rouge_l", "bleu"):
+            self.setUp()
+            listed = self.root / "points.csv"
+            listed.write_text("a\n" + "\n".join(answers) + "\n")
+            self.sweep("--profile", "--list", listed, "--repeat", 2, "-q", machine=machine,
+                       command=["--client", "null", "--model", "m", "--dataset", data, "--idle", "0", "--grader", grader,
+                                "--client-param", "answer={a}"])
+            for answer, scores in answers.items():
+                done = ipw(None, "optimize", self.directory(), "--quality", "score", "--baseline", f"a={answer}", "--json")
+                quality = json.loads(done.stdout)["baseline"]["quality"]
+                if grader == "bleu":
+                    self.assertEqual(quality > 0.99, answer == "the cat sat on the mat", quality)
+                else:
+                    self.assertAlmostEqual(quality, scores[grader], places=6)
+            done = ipw(None, "optimize", self.directory(), "--quality", "score", "--min-quality", "90", "--json")
+            report = json.loads(done.stdout)
+            self.assertAlmostEqual(report["baseline"]["quality"], 1, places=6)
+            self.assertIn(report["recommended"] and report["recommended"]["setting"], (None, "a=the cat sat on the mat"))
+
     def test_the_latency_of_profiles_is_optimized(self):
         machine = Nvidia("power 0 constant 300")
         self.addCleanup(machine.close)
@@ -716,7 +742,7 @@ class Retries(SweepTest):
         journal = (self.directory() / "records.jsonl").read_text()
         for words, count in ((["--retry-failed"], 1), (["--repeat", 3], 4), (["--retry-failed", "--repeat", 3], 5)):
             done = ipw(None, "sweep", "--resume", self.directory(), *words, "--dry-run")
-            self.assertIn(f"2 settings, {count} attempts to make", done.stdout)
+            self.assertIn(f"2 settings, {count} attempt{'s' if count != 1 else ''} to make", done.stdout)
             self.assertEqual(len(done.stdout.splitlines()), count + 2)
         self.assertEqual((self.directory() / "records.jsonl").read_text(), journal)
 

@@ -162,6 +162,11 @@ class Others(Reading):
         report = json.loads(self.run_ok("compare", sweep, "--json"))
         side, = report["comparisons"]
         self.assertEqual(side["runs"], {"baseline": 2, "run": 2})  # repeats are one side
+        one = made_sweep(self.path / "one", ("n",), [((1,), {"joules": 1, "seconds": 1})], planned=[(2,)], ended=False)
+        done = ipw(None, "compare", one)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("one setting that was measured", done.stderr)
+        self.assertNotIn("usage", done.stderr)
         done = ipw(None, "compare", sweep, sweep)
         self.assertEqual(done.returncode, 2)
         self.assertIn(f"{sweep}/points/p001_r* --", done.stderr)

@@ -1,6 +1,6 @@
 /* Every analysis in the registry, held to the contract of analysis/analysis.h: whatever a table lacks,
  * the result is whole JSON or "not enough data" with what is missing, and always the same. */
-#include "support/unit.h"
+#include "support/conform.h"
 
 #include <stdlib.h>
 
@@ -9,14 +9,6 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "support/tables.h"
-
-#define HOLD(condition, subject)                                                                   \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            print_error("%s: broken: %s\n", (subject), #condition);                                \
-            _fail(__FILE__, __LINE__);                                                             \
-        }                                                                                          \
-    } while (0)
 
 enum { ROWS_MOST = 3000, ROWS_SLOW = 100 };
 

@@ -1,9 +1,8 @@
 /* Every client driver in the registry, held to the contract of clients/client.h: without a service,
  * with one that is well, and with one that is not.  A driver added to clients.def is under test the
  * same day; the server of the tests must then speak its language. */
-#include "support/unit.h"
+#include "support/conform.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -14,15 +13,6 @@
 #include "support/asking.h"
 #include "support/inference.h"
 #include "support/model.h"
-
-/* cmocka stops at a failed assertion; this says which driver it was about. */
-#define HOLD(condition, driver)                                                                    \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            print_error("%s: broken: %s\n", (driver)->name, #condition);                           \
-            _fail(__FILE__, __LINE__);                                                             \
-        }                                                                                          \
-    } while (0)
 
 #define FOR_EACH_DRIVER(d) for (const struct client_driver *const *d = CLIENT_DRIVERS; *d; d++)
 
@@ -66,32 +56,21 @@ static bool is_line(const char *text)
     return text && *text && !strchr(text, '\n');
 }
 
-static int open_descriptors(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (dir && readdir(dir))
-        count++;
-    if (dir)
-        closedir(dir);
-    return count;
-}
-
 static void a_driver_is_complete(void **state)
 {
     (void)state;
     FOR_EACH_DRIVER(d)
     {
         const struct client_driver *driver = *d;
-        HOLD(is_line(driver->name) && is_line(driver->summary), driver);
-        HOLD(strlen(driver->summary) <= 90, driver);
-        HOLD(driver->open && driver->close && driver->health && driver->models, driver);
-        HOLD(driver->prepare && driver->describe && driver->tools && driver->ask, driver);
-        HOLD(client_driver_find(driver->name, NULL) == driver, driver);
+        HOLD(is_line(driver->name) && is_line(driver->summary), driver->name);
+        HOLD(strlen(driver->summary) <= 90, driver->name);
+        HOLD(driver->open && driver->close && driver->health && driver->models, driver->name);
+        HOLD(driver->prepare && driver->describe && driver->tools && driver->ask, driver->name);
+        HOLD(client_driver_find(driver->name, NULL) == driver, driver->name);
         for (const struct param_spec *p = driver->params; p && p->name; p++)
-            HOLD(is_line(p->name) && is_line(p->value) && is_line(p->help), driver);
+            HOLD(is_line(p->name) && is_line(p->value) && is_line(p->help), driver->name);
         for (const struct client_driver *const *other = CLIENT_DRIVERS; other != d; other++)
-            HOLD(strcmp((*other)->name, driver->name) != 0, driver);
+            HOLD(strcmp((*other)->name, driver->name) != 0, driver->name);
     }
 }
 
@@ -117,8 +96,8 @@ static void a_driver_that_cannot_work_here_says_why(void **state)
         const struct client_config config = {0};
         if (!(*d)->available || (*d)->available(NULL, &why) == ERR_OK)
             continue;
-        HOLD(client_open(*d, &config, &client, &why) == ERR_UNSUPPORTED, *d);
-        HOLD(is_line(why.text) && strstr(why.text, "install") && !client.driver, *d);
+        HOLD(client_open(*d, &config, &client, &why) == ERR_UNSUPPORTED, (*d)->name);
+        HOLD(is_line(why.text) && strstr(why.text, "install") && !client.driver, (*d)->name);
     }
 }
 
@@ -132,24 +111,25 @@ static void opening_speaks_to_no_server_and_leaves_nothing(void **state)
         struct error why = {0};
         const struct client_config nobody = {.base_url =
                                                  (*d)->default_url ? inference_nobody() : NULL};
-        HOLD(client_open(*d, &nobody, &client, &why) == ERR_OK, *d); /* loads what is loaded once */
+        HOLD(client_open(*d, &nobody, &client, &why) == ERR_OK,
+             (*d)->name); /* loads what is loaded once */
         client_close(&client);
         int before = open_descriptors();
         for (int i = 0; i < 3; i++) {
-            HOLD(client_open(*d, &nobody, &client, &why) == ERR_OK, *d);
-            HOLD(client.driver == *d && client.state, *d);
+            HOLD(client_open(*d, &nobody, &client, &why) == ERR_OK, (*d)->name);
+            HOLD(client.driver == *d && client.state, (*d)->name);
             client_close(&client);
-            HOLD(!client.state, *d);
+            HOLD(!client.state, (*d)->name);
             client_close(&client); /* twice is harmless */
         }
         struct params unknown = {0};
         assert_int_equal(params_add(&unknown, "no_such_parameter=1"), ERR_OK);
         const struct client_config wrong = {.params = &unknown};
-        HOLD(client_open(*d, &wrong, &client, &why) == ERR_USAGE, *d);
-        HOLD(strstr(why.text, "no_such_parameter") && strstr(why.text, (*d)->name), *d);
-        HOLD(!client.state && !client.driver, *d);
+        HOLD(client_open(*d, &wrong, &client, &why) == ERR_USAGE, (*d)->name);
+        HOLD(strstr(why.text, "no_such_parameter") && strstr(why.text, (*d)->name), (*d)->name);
+        HOLD(!client.state && !client.driver, (*d)->name);
         params_release(&unknown);
-        HOLD(open_descriptors() == before, *d);
+        HOLD(open_descriptors() == before, (*d)->name);
     }
 }
 
@@ -165,14 +145,14 @@ static void a_missing_service_is_reported(void **state)
         struct error why = {0};
         struct client_models models = {0};
         const struct client_config nobody = {.base_url = inference_nobody()};
-        HOLD(client_open(*d, &nobody, &client, &why) == ERR_OK, *d);
-        HOLD((*d)->health(&client, &why) == ERR_LOST, *d);
-        HOLD(is_line(why.text) && strstr(why.text, "http://127.0.0.1:"), *d);
-        HOLD((*d)->models(&client, &models, &why) == ERR_LOST, *d);
-        HOLD((*d)->prepare(&client, "m", NS_PER_S, &why) == ERR_LOST, *d);
+        HOLD(client_open(*d, &nobody, &client, &why) == ERR_OK, (*d)->name);
+        HOLD((*d)->health(&client, &why) == ERR_LOST, (*d)->name);
+        HOLD(is_line(why.text) && strstr(why.text, "http://127.0.0.1:"), (*d)->name);
+        HOLD((*d)->models(&client, &models, &why) == ERR_LOST, (*d)->name);
+        HOLD((*d)->prepare(&client, "m", NS_PER_S, &why) == ERR_LOST, (*d)->name);
         struct asked a = ask_client(&client, NULL);
-        HOLD(a.err == ERR_LOST && a.reply.retryable && is_line(a.why.text), *d);
-        HOLD(a.reply.status == 0 && a.reply.done >= a.reply.sent && a.reply.sent > 0, *d);
+        HOLD(a.err == ERR_LOST && a.reply.retryable && is_line(a.why.text), (*d)->name);
+        HOLD(a.reply.status == 0 && a.reply.done >= a.reply.sent && a.reply.sent > 0, (*d)->name);
         asked_release(&a);
         client_models_release(&models);
         client_close(&client);
@@ -181,12 +161,12 @@ static void a_missing_service_is_reported(void **state)
 
 static void check_times(const struct client_driver *driver, const struct completion *r)
 {
-    HOLD(r->sent > 0 && r->sent <= r->first_token && r->first_token <= r->last_token, driver);
-    HOLD(r->last_token <= r->done, driver);
-    HOLD(r->arrivals.count > 0 && r->arrivals.times[0] == r->first_token, driver);
-    HOLD(r->arrivals.times[r->arrivals.count - 1] == r->last_token, driver);
+    HOLD(r->sent > 0 && r->sent <= r->first_token && r->first_token <= r->last_token, driver->name);
+    HOLD(r->last_token <= r->done, driver->name);
+    HOLD(r->arrivals.count > 0 && r->arrivals.times[0] == r->first_token, driver->name);
+    HOLD(r->arrivals.times[r->arrivals.count - 1] == r->last_token, driver->name);
     for (size_t i = 1; i < r->arrivals.count; i++)
-        HOLD(r->arrivals.times[i - 1] <= r->arrivals.times[i], driver);
+        HOLD(r->arrivals.times[i - 1] <= r->arrivals.times[i], driver->name);
 }
 
 static void see(void *context, const char *bytes, size_t length, nanos t)
@@ -204,24 +184,24 @@ static void a_service_that_is_well_answers(void **state)
         struct client client;
         struct error why = {0};
         struct client_models models = {0};
-        HOLD(open_on(*d, "normal:first_ms=5", &client) == ERR_OK, *d);
-        HOLD((*d)->health(&client, &why) == ERR_OK, *d);
-        HOLD((*d)->models(&client, &models, &why) == ERR_OK && models.count > 0, *d);
-        HOLD((*d)->prepare(&client, models.names[0], 60 * NS_PER_S, &why) == ERR_OK, *d);
+        HOLD(open_on(*d, "normal:first_ms=5", &client) == ERR_OK, (*d)->name);
+        HOLD((*d)->health(&client, &why) == ERR_OK, (*d)->name);
+        HOLD((*d)->models(&client, &models, &why) == ERR_OK && models.count > 0, (*d)->name);
+        HOLD((*d)->prepare(&client, models.names[0], 60 * NS_PER_S, &why) == ERR_OK, (*d)->name);
         for (int i = 0; i < times_asked(*d, 3); i++) {
             struct completion reply;
             struct text seen = {0};
             nanos before = clock_now();
             const struct client_request request = {
                 .model = models.names[0], .prompt = "Q", .observer = see, .context = &seen};
-            HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_OK, *d);
-            HOLD(reply.sent >= before && reply.done <= clock_now(), *d);
-            HOLD(reply.content.length > 0, *d);
-            HOLD(strcmp(text_get(&seen), text_get(&reply.content)) == 0, *d);
-            HOLD(reply.prompt_tokens > 0 && reply.output_tokens > 0, *d);
+            HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_OK, (*d)->name);
+            HOLD(reply.sent >= before && reply.done <= clock_now(), (*d)->name);
+            HOLD(reply.content.length > 0, (*d)->name);
+            HOLD(strcmp(text_get(&seen), text_get(&reply.content)) == 0, (*d)->name);
+            HOLD(reply.prompt_tokens > 0 && reply.output_tokens > 0, (*d)->name);
             /* Random weights know no end. */
             const char *end = (*d)->is_in_process ? "length" : "stop";
-            HOLD(!reply.retryable && strcmp(reply.finish_reason, end) == 0, *d);
+            HOLD(!reply.retryable && strcmp(reply.finish_reason, end) == 0, (*d)->name);
             check_times(*d, &reply);
             completion_release(&reply);
             text_release(&seen);
@@ -243,18 +223,18 @@ static void describing_adds_members_to_an_object(void **state)
             struct text out = {0};
             struct json json;
             struct jv *root;
-            HOLD(open_on(*d, PLAYS[i], &client) == ERR_OK, *d);
+            HOLD(open_on(*d, PLAYS[i], &client) == ERR_OK, (*d)->name);
             json_init(&json, &out, false);
             json_object(&json, NULL);
             json_string(&json, "before", "x");
             (*d)->describe(&client, "tiny-1b", &json);
             json_string(&json, "after", "x");
             json_object_end(&json);
-            HOLD(json.depth == 0, *d);
-            HOLD(jv_parse(text_get(&out), out.length, &root, NULL) == ERR_OK, *d);
-            HOLD(jv_count(root) >= 2 && jv_get(root, "after"), *d);
+            HOLD(json.depth == 0, (*d)->name);
+            HOLD(jv_parse(text_get(&out), out.length, &root, NULL) == ERR_OK, (*d)->name);
+            HOLD(jv_count(root) >= 2 && jv_get(root, "after"), (*d)->name);
             for (const struct jv *c = jv_first(root); c; c = jv_next(c))
-                HOLD(!jv_is_null(c), *d); /* unknown values are omitted */
+                HOLD(!jv_is_null(c), (*d)->name); /* unknown values are omitted */
             jv_free(root);
             text_release(&out);
             client_close(&client);
@@ -271,10 +251,10 @@ static void a_canceled_request_ends(void **state)
         struct completion reply;
         struct error why = {0};
         atomic_bool cancel = true;
-        HOLD(open_on(*d, "hang:after=request", &client) == ERR_OK, *d);
+        HOLD(open_on(*d, "hang:after=request", &client) == ERR_OK, (*d)->name);
         const struct client_request request = {.model = "m", .prompt = "Q", .cancel = &cancel};
-        HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_INTERRUPTED, *d);
-        HOLD(!reply.retryable && is_line(why.text) && reply.done >= reply.sent, *d);
+        HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_INTERRUPTED, (*d)->name);
+        HOLD(!reply.retryable && is_line(why.text) && reply.done >= reply.sent, (*d)->name);
         completion_release(&reply);
         client_close(&client);
     }
@@ -289,16 +269,16 @@ static void a_client_survives_a_failure(void **state)
         if (!(*d)->default_url)
             continue;
         struct client client;
-        HOLD(open_on(*d, "die:after=content,how=close", &client) == ERR_OK, *d);
+        HOLD(open_on(*d, "die:after=content,how=close", &client) == ERR_OK, (*d)->name);
         for (int i = 0; i < 3; i++) {
             struct asked a = ask_client(&client, NULL);
-            HOLD(a.err == ERR_LOST && a.reply.retryable, *d);
-            HOLD(strcmp(text_get(&a.reply.content), "Hello") == 0, *d);
-            HOLD(a.reply.output_tokens == -1 && a.reply.prompt_tokens == -1, *d);
+            HOLD(a.err == ERR_LOST && a.reply.retryable, (*d)->name);
+            HOLD(strcmp(text_get(&a.reply.content), "Hello") == 0, (*d)->name);
+            HOLD(a.reply.output_tokens == -1 && a.reply.prompt_tokens == -1, (*d)->name);
             asked_release(&a);
         }
         struct client_models models = {0};
-        HOLD((*d)->models(&client, &models, NULL) == ERR_OK && models.count > 0, *d);
+        HOLD((*d)->models(&client, &models, NULL) == ERR_OK && models.count > 0, (*d)->name);
         client_models_release(&models);
         client_close(&client);
     }
@@ -329,15 +309,16 @@ static void a_conversation_is_continued(void **state)
         struct error why = {0};
         struct chat chat = {0};
         struct client_models models = {0};
-        HOLD(open_on(*d, "normal", &client) == ERR_OK, *d);
-        HOLD((*d)->models(&client, &models, &why) == ERR_OK, *d);
+        HOLD(open_on(*d, "normal", &client) == ERR_OK, (*d)->name);
+        HOLD((*d)->models(&client, &models, &why) == ERR_OK, (*d)->name);
         assert_int_equal(chat_add(&chat, CHAT_SYSTEM, "S"), ERR_OK);
         assert_int_equal(chat_add(&chat, CHAT_USER, "Q"), ERR_OK);
         assert_int_equal(chat_add_reply(&chat, "A", NULL), ERR_OK);
         assert_int_equal(chat_add(&chat, CHAT_USER, "And?"), ERR_OK);
         const struct client_request request = {.model = models.names[0], .chat = &chat};
-        HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_OK, *d);
-        HOLD(reply.content.length > 0 && reply.prompt_tokens > 0 && reply.calls.count == 0, *d);
+        HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_OK, (*d)->name);
+        HOLD(reply.content.length > 0 && reply.prompt_tokens > 0 && reply.calls.count == 0,
+             (*d)->name);
         completion_release(&reply);
         client_models_release(&models);
         chat_release(&chat);
@@ -350,17 +331,18 @@ static void check_calls(const struct client_driver *driver, const struct complet
 {
     struct jv *arguments;
     const struct tool_calls *calls = &reply->calls;
-    HOLD(calls->count == 2, driver);
-    HOLD(!strcmp(calls->items[0].name, "add") && !strcmp(calls->items[1].name, "noop"), driver);
-    HOLD(*calls->items[0].id && *calls->items[1].id, driver);
-    HOLD(strcmp(calls->items[0].id, calls->items[1].id) != 0, driver);
+    HOLD(calls->count == 2, driver->name);
+    HOLD(!strcmp(calls->items[0].name, "add") && !strcmp(calls->items[1].name, "noop"),
+         driver->name);
+    HOLD(*calls->items[0].id && *calls->items[1].id, driver->name);
+    HOLD(strcmp(calls->items[0].id, calls->items[1].id) != 0, driver->name);
     const struct text *text = &calls->items[0].arguments;
-    HOLD(jv_parse(text_get(text), text->length, &arguments, NULL) == ERR_OK, driver);
-    HOLD(jv_number(jv_get(arguments, "a")) == 1, driver);
-    HOLD(!strcmp(jv_text(jv_get(arguments, "b")), "x\"}"), driver);
+    HOLD(jv_parse(text_get(text), text->length, &arguments, NULL) == ERR_OK, driver->name);
+    HOLD(jv_number(jv_get(arguments, "a")) == 1, driver->name);
+    HOLD(!strcmp(jv_text(jv_get(arguments, "b")), "x\"}"), driver->name);
     jv_free(arguments);
-    HOLD(!strcmp(text_get(&calls->items[1].arguments), "{}"), driver);
-    HOLD(reply->content.length == 0 && reply->output_tokens == 9, driver);
+    HOLD(!strcmp(text_get(&calls->items[1].arguments), "{}"), driver->name);
+    HOLD(reply->content.length == 0 && reply->output_tokens == 9, driver->name);
     check_times(driver, reply);
 }
 
@@ -378,21 +360,21 @@ static void tools_are_called_and_their_results_answered(void **state)
             struct chat chat = {0};
             if (!has_play(*d))
                 continue;
-            HOLD(open_on(*d, PLAYS[i], &client) == ERR_OK, *d);
-            HOLD((*d)->tools(&client, "tiny-1b") == CLIENT_TOOLS_YES, *d);
+            HOLD(open_on(*d, PLAYS[i], &client) == ERR_OK, (*d)->name);
+            HOLD((*d)->tools(&client, "tiny-1b") == CLIENT_TOOLS_YES, (*d)->name);
             assert_int_equal(chat_add(&chat, CHAT_USER, "1 + x?"), ERR_OK);
             const struct client_request request = {
                 .model = "tiny-1b", .chat = &chat, .tools = TOOLS, .tool_count = 2};
-            HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_OK, *d);
+            HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_OK, (*d)->name);
             check_calls(*d, &reply);
             assert_int_equal(chat_add_reply(&chat, "", &reply.calls), ERR_OK);
             for (size_t c = 0; c < 2; c++)
                 assert_int_equal(
                     chat_add_result(&chat, &reply.calls.items[c], c ? "none" : "three"), ERR_OK);
             completion_release(&reply);
-            HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_OK, *d);
-            HOLD(!strcmp(text_get(&reply.content), "Results: three none"), *d);
-            HOLD(reply.calls.count == 0 && strcmp(reply.finish_reason, "stop") == 0, *d);
+            HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_OK, (*d)->name);
+            HOLD(!strcmp(text_get(&reply.content), "Results: three none"), (*d)->name);
+            HOLD(reply.calls.count == 0 && strcmp(reply.finish_reason, "stop") == 0, (*d)->name);
             completion_release(&reply);
             chat_release(&chat);
             client_close(&client);
@@ -413,26 +395,27 @@ static void a_refusal_of_tools_is_told_from_other_failures(void **state)
             struct error why = {0};
             struct client_models models = {0};
             bool is_null = strcmp((*d)->name, "null") == 0;
-            HOLD(open_with(*d, PLAYS[i], is_null ? "tools=no" : NULL, &client) == ERR_OK, *d);
-            HOLD((*d)->models(&client, &models, &why) == ERR_OK, *d);
+            HOLD(open_with(*d, PLAYS[i], is_null ? "tools=no" : NULL, &client) == ERR_OK,
+                 (*d)->name);
+            HOLD((*d)->models(&client, &models, &why) == ERR_OK, (*d)->name);
             const char *model = models.names[0];
             const struct client_request request = {
                 .model = model, .prompt = "Q", .tools = TOOLS, .tool_count = 2};
-            HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_UNSUPPORTED, *d);
-            HOLD(reply.rejects_tools && !reply.retryable && is_line(why.text), *d);
-            HOLD(strstr(why.text, "tools"), *d);
-            HOLD((*d)->tools(&client, model) == CLIENT_TOOLS_NO, *d);
+            HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_UNSUPPORTED, (*d)->name);
+            HOLD(reply.rejects_tools && !reply.retryable && is_line(why.text), (*d)->name);
+            HOLD(strstr(why.text, "tools"), (*d)->name);
+            HOLD((*d)->tools(&client, model) == CLIENT_TOOLS_NO, (*d)->name);
             completion_release(&reply);
             const struct client_request plain = {.model = model, .prompt = "Q"};
-            HOLD((*d)->ask(&client, &plain, &reply, &why) == ERR_OK, *d);
-            HOLD(!reply.rejects_tools && reply.content.length > 0, *d);
+            HOLD((*d)->ask(&client, &plain, &reply, &why) == ERR_OK, (*d)->name);
+            HOLD(!reply.rejects_tools && reply.content.length > 0, (*d)->name);
             completion_release(&reply);
             client_models_release(&models);
             client_close(&client);
-            HOLD(open_on(*d, "status:code=400", &client) == ERR_OK, *d);
+            HOLD(open_on(*d, "status:code=400", &client) == ERR_OK, (*d)->name);
             if (has_play(*d)) {
-                HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_BAD_VALUE, *d);
-                HOLD(!reply.rejects_tools, *d);
+                HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_BAD_VALUE, (*d)->name);
+                HOLD(!reply.rejects_tools, (*d)->name);
                 completion_release(&reply);
             }
             client_close(&client);
@@ -471,14 +454,14 @@ static void several_clients_work_at_once(void **state)
         struct worker workers[WORKERS];
         for (int i = 0; i < WORKERS; i++) {
             workers[i] = (struct worker){.driver = *d};
-            HOLD(open_on(*d, "normal:gap_ms=1", &workers[i].client) == ERR_OK, *d);
+            HOLD(open_on(*d, "normal:gap_ms=1", &workers[i].client) == ERR_OK, (*d)->name);
         }
         for (int i = 0; i < WORKERS; i++)
             assert_int_equal(thread_start(&workers[i].thread, work, &workers[i]), ERR_OK);
         for (int i = 0; i < WORKERS; i++)
             pthread_join(workers[i].thread, NULL);
         for (int i = 0; i < WORKERS; i++) {
-            HOLD(workers[i].good == times_asked(*d, ASKED), *d);
+            HOLD(workers[i].good == times_asked(*d, ASKED), (*d)->name);
             client_close(&workers[i].client);
         }
     }

@@ -1,9 +1,8 @@
 /* Every dataset driver in the registry, held to the contract of datasets/dataset.h.  A driver added
  * to datasets.def is under test the same day: it needs a row in SAMPLES, which says how to open it. */
 #define _GNU_SOURCE
-#include "support/unit.h"
+#include "support/conform.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 
 #include "core/text.h"
@@ -13,15 +12,6 @@
 #include "standins/arrow_fake.h"
 #include "standins/http_fake.h"
 #include "support/one_tree.h"
-
-#define HOLD(condition, subject)                                                                   \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            print_error("%s: broken: %s\n", (subject), #condition);                                \
-            _fail(__FILE__, __LINE__);                                                             \
-            abort(); /* not reached, which linters do not know */                                  \
-        }                                                                                          \
-    } while (0)
 
 /* How to open each driver on what build_files made; %s is the folder. */
 static const struct sample {
@@ -68,17 +58,6 @@ static int set_up(void **state)
     http_fake = (struct http_fake){.answer = answer};
     build_files();
     return 0;
-}
-
-static int open_descriptors(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (dir && readdir(dir))
-        count++;
-    if (dir)
-        closedir(dir);
-    return count;
 }
 
 /* Of another driver when there is none, which every_driver_is_described tells. */

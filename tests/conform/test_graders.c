@@ -1,8 +1,7 @@
 /* Every grader in the registry, held to the contract of graders/grader.h: what is unknown is null,
  * an empty answer is false, and no bytes, however many or however broken, do harm. */
-#include "support/unit.h"
+#include "support/conform.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +10,6 @@
 #include "core/text.h"
 #include "graders/grader.h"
 #include "port/json_read.h"
-
-#define HOLD(condition, subject)                                                                   \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            print_error("%s: broken: %s\n", (subject), #condition);                                \
-            _fail(__FILE__, __LINE__);                                                             \
-        }                                                                                          \
-    } while (0)
 
 static enum err agreeable(void *context, const char *prompt, struct text *reply, struct error *why)
 {
@@ -77,9 +68,7 @@ static void drivers_are_well_formed(void **state)
     (void)state;
     assert_non_null(GRADER_DRIVERS[0]);
     for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
-        HOLD((*d)->name && (*d)->name[0], "a driver without a name");
-        for (const char *c = (*d)->name; *c; c++)
-            HOLD(islower((unsigned char)*c) || isdigit((unsigned char)*c) || *c == '_', (*d)->name);
+        hold_driver_name((*d)->name);
         HOLD((*d)->summary && (*d)->summary[0], (*d)->name);
         HOLD((*d)->grade, (*d)->name);
         HOLD(grader_driver_find((*d)->name, NULL) == *d, (*d)->name);
@@ -274,8 +263,7 @@ static void long_answers_take_no_time(void **state)
         "so B, ",     "one-",
         "note. ",     "\xE7\xAD\x94\xE6\xA1\x88",
     };
-    bool slow = getenv("IPW_SLOW");
-    size_t bytes = slow ? 10000 : 100000;
+    size_t bytes = getenv("IPW_SLOW") ? 5000 : test_is_watched() ? 20000 : 100000;
     for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++) {
         char *text = repeated(PIECES[i], bytes);
         for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
@@ -297,7 +285,7 @@ static void expected_answers_may_be_long_too(void **state)
 {
     (void)state;
     static const char *const PIECES[] = {"word ", "a", "(", "1, ", "a and ", "x+"};
-    size_t bytes = getenv("IPW_SLOW") ? 5000 : 200000;
+    size_t bytes = getenv("IPW_SLOW") ? 2500 : test_is_watched() ? 40000 : 200000;
     for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++) {
         char *text = repeated(PIECES[i], bytes);
         for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {

@@ -1,6 +1,6 @@
 /* Every plot in the registry, held to the contract of report/plot/plot.h: whatever a source lacks, there is a
  * figure with something on it, or "not enough data" with what is missing, and always the same. */
-#include "support/unit.h"
+#include "support/conform.h"
 
 #include <math.h>
 
@@ -12,14 +12,6 @@
 #include "rundir/layers_result.h"
 #include "support/tables.h"
 #include "support/tree.h"
-
-#define HOLD(condition, subject)                                                                   \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            print_error("%s: broken: %s\n", (subject), #condition);                                \
-            _fail(__FILE__, __LINE__);                                                             \
-        }                                                                                          \
-    } while (0)
 
 /* ---- what holds ---- */
 

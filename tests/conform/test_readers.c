@@ -1,7 +1,7 @@
 /* Every reader of models in the registry, held to the contract of graph/reader.h: it knows what is its own and
  * nothing else, refuses what is damaged in one line, and gives graphs whose nodes stand in order, with every
  * default told. */
-#include "support/unit.h"
+#include "support/conform.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -14,14 +14,6 @@
 #include "port/json_read.h"
 #include "support/gguf_file.h"
 #include "support/model_bytes.h"
-
-#define HOLD(condition, subject)                                                                   \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            print_error("%s: broken: %s\n", (subject), #condition);                                \
-            _fail(__FILE__, __LINE__);                                                             \
-        }                                                                                          \
-    } while (0)
 
 static char folder[64];
 

@@ -2,9 +2,8 @@
  * environments: a machine with nothing on it, one with everything that files can fake, and the
  * one the tests run on.  A driver added to sensors.def is under test the same day. */
 #define _GNU_SOURCE
-#include "support/unit.h"
+#include "support/conform.h"
 
-#include <dirent.h>
 #include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +17,6 @@ enum { READS = 20, ROOM = 4096 };
 
 static struct tree tree;
 static struct observation room[ROOM];
-
-/* cmocka stops at a failed assertion; this says which driver it was about. */
-#define HOLD(condition, subject)                                                                   \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            print_error("%s: broken: %s\n", (subject), #condition);                                \
-            _fail(__FILE__, __LINE__);                                                             \
-        }                                                                                          \
-    } while (0)
 
 /* ---- environments ---- */
 
@@ -86,17 +76,6 @@ static int empty_entry(const char *path, const struct stat *st, int type, struct
 static void unplug_everything(void)
 {
     nftw(tree.root, empty_entry, 16, FTW_PHYS);
-}
-
-static int open_descriptors(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (dir && readdir(dir))
-        count++;
-    if (dir)
-        closedir(dir);
-    return count;
 }
 
 /* ---- what holds for a driver, a finding, a channel ---- */

@@ -1,6 +1,5 @@
 /* Every store is held to its contract. */
 #include <ctype.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,15 +11,7 @@
 #include "rundir/store.h"
 #include "rundir/summary.h"
 #include "support/one_tree.h"
-#include "support/unit.h"
-
-#define HOLD(condition, driver)                                                                    \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            print_error("%s: %s\n", (driver)->name, #condition);                                   \
-            _fail(__FILE__, __LINE__);                                                             \
-        }                                                                                          \
-    } while (0)
+#include "support/conform.h"
 
 static char run[256];
 
@@ -39,18 +30,6 @@ static struct jv *parse(const char *json)
     struct jv *value;
     assert_int_equal(jv_parse(json, strlen(json), &value, NULL), ERR_OK);
     return value;
-}
-
-static int open_descriptors(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    if (!dir)
-        return -1;
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
 }
 
 /* Everything under the tree, as "name size" lines. */
@@ -86,7 +65,7 @@ static void put_all(const struct store_driver *driver, struct store *store)
     for (size_t i = 0; i < sizeof RECORDS / sizeof *RECORDS; i++) {
         struct error why = {0};
         struct jv *record = parse(RECORDS[i]);
-        HOLD(store_put(store, record, &why) == ERR_OK, driver);
+        HOLD(store_put(store, record, &why) == ERR_OK, driver->name);
         jv_free(record);
     }
 }
@@ -97,12 +76,12 @@ static void make_once(const struct store_driver *driver, const struct summary *s
     struct store_run wanted = {.directory = run, .model = "a.b/c \"d\"", .metadata = metadata};
     struct store store;
     struct error why = {0};
-    HOLD(store_open(driver, &wanted, &store, &why) == ERR_OK, driver);
+    HOLD(store_open(driver, &wanted, &store, &why) == ERR_OK, driver->name);
     put_all(driver, &store);
     enum err err = store_finish(&store, summary, &why);
     if (err)
         print_error("%s\n", why.text);
-    HOLD(err == ERR_OK, driver);
+    HOLD(err == ERR_OK, driver->name);
     store_close(&store);
     store_close(&store); /* harmless */
     jv_free(metadata);
@@ -113,10 +92,10 @@ static bool usable(const struct store_driver *driver)
     struct error why = {0};
     if (!driver->available || driver->available(&why) == ERR_OK)
         return true;
-    HOLD(why.text[0], driver); /* with what brings it */
+    HOLD(why.text[0], driver->name); /* with what brings it */
     struct store_run wanted = {.directory = run, .model = "m"};
     struct store store;
-    HOLD(store_open(driver, &wanted, &store, &why) != ERR_OK, driver);
+    HOLD(store_open(driver, &wanted, &store, &why) != ERR_OK, driver->name);
     store_close(&store);
     return false;
 }
@@ -125,10 +104,10 @@ static void test_names(void **state)
 {
     (void)state;
     for (const struct store_driver *const *d = STORE_DRIVERS; *d; d++) {
-        HOLD((*d)->name[0] && islower((unsigned char)(*d)->name[0]), *d);
-        HOLD((*d)->summary[0], *d);
+        HOLD((*d)->name[0] && islower((unsigned char)(*d)->name[0]), (*d)->name);
+        HOLD((*d)->summary[0], (*d)->name);
         for (const struct store_driver *const *e = STORE_DRIVERS; e < d; e++)
-            HOLD(strcmp((*d)->name, (*e)->name) != 0, *d);
+            HOLD(strcmp((*d)->name, (*e)->name) != 0, (*d)->name);
     }
 }
 
@@ -153,9 +132,9 @@ static void test_a_store_can_be_made_again(void **state)
         make_once(*d, NULL); /* a run that has none */
         make_once(*d, &summary);
         list_into(tree.root, &again);
-        HOLD(open_descriptors() == descriptors, *d);
-        HOLD(!strcmp(text_get(&first), text_get(&again)), *d);
-        HOLD(!strstr(text_get(&first), ".tmp"), *d);
+        HOLD(open_descriptors() == descriptors, (*d)->name);
+        HOLD(!strcmp(text_get(&first), text_get(&again)), (*d)->name);
+        HOLD(!strstr(text_get(&first), ".tmp"), (*d)->name);
         text_release(&first);
         text_release(&again);
         summary_release(&summary);
@@ -175,12 +154,12 @@ static void test_what_was_not_finished_leaves_no_trace(void **state)
         struct error why = {0};
         int descriptors = open_descriptors();
         list_into(tree.root, &before);
-        HOLD(store_open(*d, &wanted, &store, &why) == ERR_OK, *d);
+        HOLD(store_open(*d, &wanted, &store, &why) == ERR_OK, (*d)->name);
         put_all(*d, &store);
         store_close(&store);
         list_into(tree.root, &after);
-        HOLD(!strcmp(text_get(&before), text_get(&after)), *d);
-        HOLD(open_descriptors() == descriptors, *d);
+        HOLD(!strcmp(text_get(&before), text_get(&after)), (*d)->name);
+        HOLD(open_descriptors() == descriptors, (*d)->name);
         text_release(&before);
         text_release(&after);
     }
@@ -195,8 +174,8 @@ static void test_a_missing_directory_is_reported(void **state)
         struct store_run wanted = {.directory = "/no/such/run", .model = "m"};
         struct store store;
         struct error why = {0};
-        HOLD(store_open(*d, &wanted, &store, &why) == ERR_NOT_FOUND, *d);
-        HOLD(strstr(why.text, "/no/such/run"), *d);
+        HOLD(store_open(*d, &wanted, &store, &why) == ERR_NOT_FOUND, (*d)->name);
+        HOLD(strstr(why.text, "/no/such/run"), (*d)->name);
         store_close(&store);
     }
 }

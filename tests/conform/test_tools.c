@@ -1,7 +1,7 @@
 /* Every driver of agent_tools/tool.h, held to its contract: names that servers accept, a schema that is JSON, unknown
  * parameters refused, and arguments that are none (or the wrong ones) answered with a failure that the model can read,
  * never with a crash. */
-#include "support/unit.h"
+#include "support/conform.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -11,14 +11,6 @@
 #include "agent_tools/tool.h"
 #include "core/utf8.h"
 #include "port/json_read.h"
-
-#define HOLD(condition, subject)                                                                   \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            print_error("%s: broken: %s\n", (subject), #condition);                                \
-            _fail(__FILE__, __LINE__);                                                             \
-        }                                                                                          \
-    } while (0)
 
 /* The parameters without which a driver does not open. */
 static const struct {
@@ -59,9 +51,7 @@ static void drivers_are_well_formed(void **state)
     (void)state;
     assert_non_null(TOOL_DRIVERS[0]);
     for (const struct tool_driver *const *d = TOOL_DRIVERS; *d; d++) {
-        HOLD((*d)->name && (*d)->name[0], "a driver without a name");
-        for (const char *c = (*d)->name; *c; c++)
-            HOLD(islower((unsigned char)*c) || *c == '_', (*d)->name);
+        hold_driver_name((*d)->name);
         HOLD((*d)->summary && (*d)->summary[0], (*d)->name);
         HOLD((*d)->call, (*d)->name);
         HOLD(!(*d)->begin == !(*d)->end, (*d)->name);

@@ -8,7 +8,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 import servers  # noqa: E402
-from profiling import ANSWER_TOKENS, Profiled  # noqa: E402
+from profiling import ANSWER_TOKENS, Profiled, ipw  # noqa: E402
 
 
 class LlamaTest(Profiled, unittest.TestCase):
@@ -31,6 +31,29 @@ class LlamaTest(Profiled, unittest.TestCase):
             for report in (self.alone(), self.profile(1)))
         self.assertEqual(first, second)
         self.assertTrue(any(len(answer) >= ANSWER_TOKENS // 2 for answer in first), first)
+
+    def test_it_has_no_perplexity(self):
+        """It accepts echo and logprobs, ignores echo, and returns log-probabilities of the token that it generated: taken
+        for those of the text they would be a perplexity of one token."""
+        asked = {"model": self.url.model, "prompt": "one two three", "max_tokens": 1, "echo": True, "logprobs": 1}
+        choice, = servers.post(f"{self.url}/v1/completions", asked)["choices"]
+        self.assertNotIn("token_logprobs", choice["logprobs"])  # where this fails, it can be scored: change the client
+        self.assertEqual(len(choice["logprobs"]["content"]), 1)
+        text = Path(self.folder.name, "text.txt")
+        text.write_text("The quick brown fox jumps over the lazy dog.\n" * 4)
+        runs = Path(self.folder.name, "perplexity")
+        done = ipw(self.machine, "profile", "--task", "perplexity", "--client", "openai", *self.address(), "--model",
+                   self.url.model, "--dataset", text, "--dataset-param", "window=64", "--idle", "0", "--output-dir", runs)
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+        self.assertIn("returned no log-probabilities of the prompt: it ignores echo", done.stderr)
+        self.assertIn("--client llama", done.stderr)
+        self.assertEqual(list(runs.glob("*")), [])
+        text.write_text("The quick brown fox jumps over the lazy dog.\n" * 2000)
+        done = ipw(self.machine, "profile", "--task", "perplexity", "--client", "openai", *self.address(), "--model",
+                   self.url.model, "--dataset", text, "--dataset-param", "window=60000", "--idle", "0", "--output-dir", runs)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("context size", done.stderr)  # what is wrong then
+        self.assertNotIn("echo", done.stderr)
 
     def check_unknown_model(self, done):
         """It has one model and serves it under any name; so do we, and say so."""

@@ -16,6 +16,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
+from agent_runs import write_agent_run  # noqa: E402
 from browser import Browser, chromium  # noqa: E402
 from made_run import SUBJECTS, make_run  # noqa: E402
 from machines import Intel  # noqa: E402
@@ -471,6 +472,33 @@ class Sweeps(Page):
         page = report(made_sweep(self.folder / "none", ("n",), [((1,), {"joules": 1, "seconds": 1, "exit_code": 1})]))
         self.browser.open(page, **PHONE)
         self.assertIn("1 failed", self.browser.run("document.querySelector('#sweep .alert').textContent"))
+
+
+class Agents(Page):
+    """An agent's run: its parts, and the spans of one query, by time and by energy."""
+    # What is drawn: label, row, from, to.
+    SPANS = """(() => { const chart = echarts.getInstanceByDom(document.getElementById('icicle')), series = chart.getOption().series[0];
+      return series.data.map(([from, to, row]) => [row, +from.toFixed(6), +to.toFixed(6)]); })()"""
+    PICK = "(() => { const e = document.getElementById('%s'); e.value = '%s'; e.dispatchEvent(new Event('change')); })()"
+
+    def test_spans_by_time_and_by_energy(self):
+        page = report(write_agent_run(self.folder / "agent"))
+        for width in (DESKTOP, PHONE):
+            self.browser.open(page, **width)
+            self.assertIn("210 ± 11 J per query, 1 turn, 2 tool calls; inferences 57.1 %", self.browser.run("document.getElementById('agent').textContent"))
+            self.assertEqual(set(self.browser.run(EVERY_CHART)), {1})
+            self.assertEqual(self.browser.run(BEYOND), [])
+        # Of the two tools at the same time, the second is one row below.
+        self.assertEqual(self.browser.run(self.SPANS), [[0, 0, 0.7], [1, 0, 0.6], [2, 0, 0.4], [3, 0, 0.1], [3, 0.1, 0.4], [2, 0.4, 0.6], [3, 0.45, 0.6]])
+        self.browser.run(self.PICK % ("icicle-by", "energy"))
+        self.assertEqual(self.browser.run(self.SPANS), [[0, 0, 210], [1, 0, 180], [2, 0, 120], [3, 0, 30], [3, 30, 120], [2, 120, 146], [2, 146, 180]])
+        self.browser.run(self.PICK % ("icicle-query", "1"))
+        self.assertRegex(self.browser.run("document.getElementById('icicle-note').textContent"), r"^q00000\d: 210 ± 11 J in 700\.0 ms, 1 turn, 2 tool calls\.$")
+
+    def test_other_runs_have_none_of_it(self):
+        make_run(self.folder / "plain", 10, 1)
+        self.browser.open(report(self.folder / "plain"), **DESKTOP)
+        self.assertIsNone(self.browser.run("document.getElementById('agent')"))
 
 
 class Screens(Page):

@@ -13,7 +13,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
 from machines import Controlled  # noqa: E402
-from program import IPW, PATIENCE_S, python  # noqa: E402
+from program import IPW, PATIENCE_S, main_side_by_side, python  # noqa: E402
 from slurm import Slurm, wait_until  # noqa: E402
 
 # Appends its last argument to a file, as one write; then waits while that file has a neighbor with its name.
@@ -93,7 +93,7 @@ class SlurmTest(unittest.TestCase):
 class Sweeps(SlurmTest):
     def test_every_setting_once(self):
         done = self.ipw(*self.sweep("--knob", "a=1-6:1", "--repeat", 2, "--json", "--array-limit", 3, "--gres", "gpu:1",
-                                    "--time", 5, "--nodes", 1, "--sbatch", "comment=ipw"))
+                                    "--time", 5, "--nodes", 1, "--account", "lab", "--sbatch", "comment=ipw"))
         self.assertEqual(sorted(self.noted()), sorted(list("123456") * 2))
         self.assertEqual(sorted((point["settings"]["a"], point["repeat"]) for point in self.lines("point")),
                          sorted((a, repeat) for a in "123456" for repeat in (1, 2)))
@@ -295,5 +295,4 @@ class Profiles(SlurmTest):
 
 
 if __name__ == "__main__":
-    result = unittest.main(exit=False).result
-    sys.exit(77 if result.skipped and not result.testsRun else not result.wasSuccessful())
+    main_side_by_side()  # each with a Slurm of its own

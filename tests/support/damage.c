@@ -11,21 +11,6 @@
 
 enum { ROUNDS = 20000, ROUNDS_WATCHED = 1500, SPARE_BYTES = 64 << 20 };
 
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-static const bool IS_SANITIZED = true;
-#elif defined __has_feature
-static const bool IS_SANITIZED =
-    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-static const bool IS_SANITIZED = false;
-#endif
-
-/* Sanitizers and valgrind need address space of their own, and much time. */
-static bool is_watched(void)
-{
-    return IS_SANITIZED || getenv("IPW_SLOW");
-}
-
 static uint64_t next_random(uint64_t *state)
 {
     uint64_t value = *state += UINT64_C(0x9E3779B97F4A7C15);
@@ -113,9 +98,9 @@ void damage_test(const char *bytes, size_t length, size_t header, uint64_t seed,
                  damage_exercise *exercise)
 {
     assert_null(exercise(bytes, length));
-    if (!is_watched())
+    if (!test_is_watched())
         limit_memory();
-    for (int round = 0; round < (is_watched() ? ROUNDS_WATCHED : ROUNDS); round++) {
+    for (int round = 0; round < (test_is_watched() ? ROUNDS_WATCHED : ROUNDS); round++) {
         uint64_t began = seed;
         char *copy = malloc(length);
         assert_non_null(copy);

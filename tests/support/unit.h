@@ -4,15 +4,31 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "core/err.h"
 
 #define RUN_TESTS(tests) cmocka_run_group_tests((tests), NULL, NULL)
+
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define TEST_IS_SANITIZED 1
+#elif defined __has_feature
+#define TEST_IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define TEST_IS_SANITIZED 0
+#endif
+
+/* Sanitizers and valgrind need address space of their own, and much time. */
+static inline bool test_is_watched(void)
+{
+    return TEST_IS_SANITIZED || getenv("IPW_SLOW");
+}
 
 /* For a file whose tests need a library that a build may lack: without it they are skipped, which
  * ctest is told by 77. */

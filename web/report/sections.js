@@ -279,7 +279,7 @@ function environmentSection(run) {
 // ---- the page ----
 
 const SHORT_TITLES = { sweep: "Sweep", across: "Result", comparison: "Comparison", figures: "Figures", predicted: "Predicted", quality: "Quality", shares: "Energy", timeline: "Timeline", distributions: "Distributions",
-  fits: "Fits", groups: "Groups", queries: "Queries", layers: "Layers", environment: "Environment" };
+  fits: "Fits", agent: "Agent", groups: "Groups", queries: "Queries", layers: "Layers", environment: "Environment" };
 
 function drawContents() {
   const links = [...document.querySelectorAll("main > section")].filter(part => SHORT_TITLES[part.id])
@@ -300,7 +300,7 @@ function runPicker(run) {
 function drawRun() {
   const run = DATA.runs[chosen];
   const name = run && DATA.runs.length > 1 ? runPicker(run) : null;
-  const parts = run ? [name, headlineSection(run), predictedSection(run), qualitySection(run), sharesSection(run), timelineSection(run), distributionSection(run), fitSection(run),
+  const parts = run ? [name, headlineSection(run), predictedSection(run), qualitySection(run), sharesSection(run), agentSection(run), timelineSection(run), distributionSection(run), fitSection(run),
     groupSection(run), querySection(run)] : [];
   document.getElementById("main").replaceChildren(...[...DATA.sweeps.map(sweepSection), acrossSection(), comparisonSection(), ...parts, ...DATA.layers.map(layersSection), run ? environmentSection(run) : null].filter(Boolean));
   dropCharts();

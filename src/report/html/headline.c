@@ -13,6 +13,7 @@
 #include "core/units.h"
 #include "report/text/format.h"
 #include "rundir/run_table.h"
+#include "rundir/traces.h"
 
 /* ---- results of the analyses ---- */
 
@@ -30,15 +31,18 @@ enum err results_of(const struct run_table *table, struct results *out, struct e
 {
     const struct params none = {0};
     struct run_table without_texts = *table; /* which the page has elsewhere */
+    const struct analysis_input input = {.table = &without_texts,
+                                         .traces = traces_exist(table->directory) ? table->directory
+                                                                                  : NULL};
     enum err err = ERR_OK;
     without_texts.excerpts = (struct run_excerpts){0};
     *out = (struct results){0};
     for (size_t i = 0; !err && ANALYSIS_DRIVERS[i] && out->count < RESULTS_MOST; i++) {
         struct result *result = &out->items[out->count];
-        if (ANALYSIS_DRIVERS[i]->of_layers || ANALYSIS_DRIVERS[i]->of_sweep)
-            continue; /* the page draws those itself */
-        err = analysis_run(ANALYSIS_DRIVERS[i], &(struct analysis_input){.table = &without_texts},
-                           &none, result);
+        const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
+        if (driver->of_layers || driver->of_sweep || (driver->of_traces && !input.traces))
+            continue; /* the page draws those itself, or there is nothing of the kind */
+        err = analysis_run(driver, &input, &none, result);
         out->count++;
         if (err == ERR_NO_DATA)
             err = ERR_OK; /* the result says what is missing */

@@ -118,6 +118,8 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     if (!err)
         err = timeline_put(json, table, spans, why);
     if (!err)
+        err = agent_put(json, table->directory, why);
+    if (!err)
         err = queries_put(json, table, spans, most_listed, why);
     excerpts_put(json, table, most_listed);
     json_object_end(json);

@@ -41,6 +41,10 @@ void headline_put(struct json *json, const struct run_table *table, const struct
  * lacks them. */
 void shares_put(struct json *json, const struct run_table *table);
 
+/* "agent": null without traces.jsonl; else {"count", "queries": [{"key", "joules", ..., "spans": [...]}]}, those that
+ * took the most energy. */
+enum err agent_put(struct json *json, const char *directory, struct error *why) MUST_USE;
+
 /* What the columns are made of. */
 #define QUERIES_NEED                                                                               \
     (RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT) | RUN_WANT(RUN_START) | RUN_WANT(RUN_JOULES) |     \

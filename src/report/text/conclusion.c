@@ -1,6 +1,6 @@
 /* What runs come to, in words: one in a sentence; of several the most accurate and the cheapest, by how much, and
  * whether that is more than chance; and a table of them. */
-#include "report/text/conclusion.h"
+#include "report/text/analysis_report.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "core/utf8.h"
-#include "report/text/analysis_report.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
 #include "stats/pareto.h"

@@ -12,7 +12,6 @@
 
 #include "core/clock.h"
 #include "core/json.h"
-#include "port/file.h"
 #include "wire/completion.h"
 
 const char *const AGENT_PROTOCOLS[] = {
@@ -21,6 +20,13 @@ const char *const AGENT_PROTOCOLS[] = {
     [AGENT_HERMES] = "hermes",
     [AGENT_REACT] = "react",
     NULL,
+};
+
+const char *const AGENT_SUMMARIES[] = {
+    [AGENT_AUTO] = "native, or react where the service or the model takes no tools",
+    [AGENT_NATIVE] = "the tool calls of the service's own interface",
+    [AGENT_HERMES] = "in text: <tool_call>{...}</tool_call>",
+    [AGENT_REACT] = "in text: lines of Thought, Action, Action Input, Observation, Final Answer",
 };
 
 /* ---- workspaces ---- */
@@ -73,17 +79,14 @@ static enum err open_workspaces(struct agent *agent, struct error *why)
 {
     const char *given = agent->options->workspaces;
     const char *folder = getenv("TMPDIR");
-    char inside[600];
     if (given) {
-        char absolute[FILE_PATH_MAX];
-        str_format(inside, sizeof inside, "%s/x", given);
-        enum err err = file_make_parents(inside, why);
-        if (err)
-            return err;
-        if (!realpath(given, absolute) ||
-            !str_copy(agent->workspaces, sizeof agent->workspaces, absolute))
-            return err_set(why, ERR_USAGE, "--workspaces %.100s: the path is too long", given);
-        return ERR_OK;
+        char *absolute = mkdir(given, 0777) == 0 || errno == EEXIST ? realpath(given, NULL) : NULL;
+        if (!absolute)
+            return err_set(why, ERR_USAGE, "--workspaces %.100s: %s", plain_text(given).text,
+                           strerror(errno));
+        bool fits = str_copy(agent->workspaces, sizeof agent->workspaces, absolute);
+        free(absolute);
+        return fits ? ERR_OK : err_set(why, ERR_USAGE, "--workspaces: the path is too long");
     }
     str_join(agent->workspaces, sizeof agent->workspaces, folder && *folder ? folder : "/tmp",
              "/ipw-agent-XXXXXX", "");
@@ -105,7 +108,8 @@ enum err agent_answer(struct agent *agent, const struct agent_query *query, stru
         out->sent = out->done = clock_now();
         return err;
     }
-    err = agent_loop(agent, query, workspace, out, why);
+    err = agent->options->command ? agent_external(agent, query, workspace, out, why)
+                                  : agent_loop(agent, query, workspace, out, why);
     if (agent->is_temporary)
         remove_folder(workspace);
     return err;
@@ -119,6 +123,8 @@ static enum err write_settings(struct agent *agent, struct error *why)
     const struct agent_options *options = agent->options;
     json_init(&json, &agent->settings, false);
     json_object(&json, NULL);
+    if (options->command)
+        json_string(&json, "exec", options->command);
     json_array(&json, "tools");
     for (size_t i = 0; i < agent->tools.count; i++)
         json_string(&json, NULL, agent->tools.tools[i].spec.name);

@@ -24,13 +24,15 @@ struct trace_recorder;
  * default the interface, and ReAct where the service or the model has none. */
 enum agent_protocol { AGENT_AUTO, AGENT_NATIVE, AGENT_HERMES, AGENT_REACT };
 extern const char *const AGENT_PROTOCOLS[]; /* "auto", "native" ...; ends with NULL */
+extern const char *const AGENT_SUMMARIES[]; /* of each, a line */
 
 struct agent_options {
     struct toolset_options tools;
     enum agent_protocol protocol;
-    unsigned max_turns;     /* requests to the model, at most */
-    unsigned retries;       /* of one request, after a transient error */
-    nanos query_timeout;    /* 0: none */
+    unsigned max_turns;  /* requests to the model, at most */
+    unsigned retries;    /* of one request, after a transient error */
+    nanos query_timeout; /* 0: none */
+    const char *command; /* of an agent that another program is, with {problem} in it; NULL: ours */
     const char *workspaces; /* where the workspaces of queries stay; NULL: they are removed */
 };
 
@@ -58,6 +60,10 @@ struct agent_query {
  * without an answer, because its turns are used up, has the finish reason "max_turns".  The caller releases *out. */
 enum err agent_answer(struct agent *agent, const struct agent_query *query, struct completion *out,
                       struct error *why) MUST_USE;
+
+/* external.c: another program answers, with a recording proxy in the place of the client's service. */
+enum err agent_external(const struct agent *agent, const struct agent_query *query,
+                        const char *workspace, struct completion *out, struct error *why) MUST_USE;
 
 /* loop.c: the same in a workspace that is there. */
 enum err agent_loop(struct agent *agent, const struct agent_query *query, const char *workspace,

@@ -146,6 +146,8 @@ static void close_run(struct profile *profile)
     if (profile->has_files) {
         journal_close(&profile->journal);
         journal_close(&profile->spans);
+        if (profile->options->agent)
+            journal_close(&profile->traces);
         samples_log_release(&profile->samples);
     } else if (profile->lock_fd >= 0) {
         run_dir_drop(profile->directory); /* nothing was written into it */
@@ -210,6 +212,7 @@ static void release_result(struct profile_result *result)
     prices_free(profile->prices);
     text_release(&profile->client_info);
     client_windows_release(&profile->windows);
+    traces_release(&profile->agent_traces);
     text_release(&profile->dataset_params);
     text_release(&profile->client_params);
     text_release(&profile->request_params);

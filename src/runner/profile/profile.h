@@ -67,7 +67,7 @@ struct profile_options {
     /* Requests come from clients through this proxy, not from a dataset, until a signal ends the run; NULL: none do.  Its
      * begins, ended and first_id are the run's own.  listening: the proxy takes requests. */
     const struct proxy_options *proxy;
-    void (*listening)(unsigned port, const char *directory);
+    void (*listening)(unsigned port, const char *upstream, const char *directory);
     bool is_perplexity; /* the text of the dataset is scored, nothing is generated or graded */
     const char *client, *model, *dataset;
     const char *base_url; /* NULL for the client's default */

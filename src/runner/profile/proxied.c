@@ -236,7 +236,8 @@ enum err proxied_start(struct profile *profile, struct error *why)
         return err;
     }
     if (profile->options->listening)
-        profile->options->listening(proxy_port(proxied->proxy), profile->directory);
+        profile->options->listening(proxy_port(proxied->proxy), profile->base_url,
+                                    profile->directory);
     return ERR_OK;
 }
 

@@ -142,6 +142,8 @@ enum err request_record(struct profile *profile, struct answer *answer, struct t
 void request_take_share(void *context, const struct share *share)
 {
     struct profile *profile = context;
+    if (agents_take_share(profile, share))
+        return;
     struct pending *pending = share->trace->context;
     struct text line = {0};
     struct error why = {0};

@@ -492,6 +492,13 @@ static enum err open_files(struct profile *profile, struct error *why)
         journal_close(&profile->journal);
         return err;
     }
+    char traces[sizeof profile->spans_path];
+    run_path_file(profile->directory, RUN_FILE_TRACES, traces, sizeof traces);
+    if (profile->options->agent && (err = journal_open(&profile->traces, traces, why))) {
+        journal_close(&profile->journal);
+        journal_close(&profile->spans);
+        return err;
+    }
     profile->has_files = true;
     profile->energy_space = 4096 + 1024 * sampler_count(profile->session->sampler);
     err = samples_create(&profile->samples_file, profile->samples_path, true, why);

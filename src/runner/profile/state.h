@@ -19,6 +19,7 @@
 #include "metrics/efficiency.h"
 #include "rundir/journal.h"
 #include "rundir/samples.h"
+#include "rundir/traces.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
 #include "runner/profile/resume.h"
@@ -59,6 +60,7 @@ struct profile {
     struct resume resume;   /* what earlier starts left; zero for a new run */
     struct journal journal; /* records.jsonl */
     struct journal spans;   /* spans.jsonl */
+    struct journal traces;  /* traces.jsonl, of agents */
     struct samples_writer samples_file;
     struct samples_log samples;
     enum err samples_err; /* why samples are missing */
@@ -74,8 +76,8 @@ struct profile {
     bool has_supply;
     struct sharing *sharing;
     struct trace_recorder *recorder; /* of an agent's events; NULL without */
-    atomic_bool stop;   /* start no new query */
-    atomic_bool cancel; /* abort those in flight */
+    atomic_bool stop;                /* start no new query */
+    atomic_bool cancel;              /* abort those in flight */
     atomic_uint_fast64_t done, failed, output_tokens;
     atomic_uint_fast64_t sent;         /* attempts, aborted ones included */
     atomic_uint_fast64_t next_request; /* id of the next request that attribution learns of */
@@ -109,6 +111,8 @@ struct profile {
     char judge_url[512];
     char failure_reason[200], tokens_note[200], ungraded_reason[200];
     char dataset_hash[24]; /* "" where it has none */
+    struct traces agent_traces;
+    size_t agent_trace; /* the next of them that is looked at */
 };
 
 /* The windows that replace the dataset's items; NULL: none do. */
@@ -128,10 +132,26 @@ enum err proxied_start(struct profile *profile, struct error *why) MUST_USE;
 void proxied_join(struct profile *profile);
 void proxied_free(struct proxied *proxied);
 
+/* agents.c: an agent's query has ended, and its record is in the journal; takes `pending` over, unless it fails.  Its
+ * energy comes later: agents_take_share is true for a share of one.  agents_forget: the query does not count. */
+struct answer;
+struct pending;
+enum err agents_end(struct profile *profile, struct pending *pending, const struct answer *answer,
+                    struct error *why) MUST_USE;
+bool agents_take_share(struct profile *profile, const struct share *share);
+void agents_forget(struct profile *profile, const char *key);
+/* For the summary: the traces of all queries; what the record of one adds; and a dataset of them. */
+struct record;
+enum err agents_load(struct profile *profile, struct error *why) MUST_USE;
+enum err agents_update(struct profile *profile, const struct record *record) MUST_USE;
+enum err agents_save(struct profile *profile, struct error *why) MUST_USE;
+
 /* The command that measures. */
 static inline enum run_kind profile_kind(const struct profile *profile)
 {
-    return profile->options->proxy ? RUN_KIND_PROXY : RUN_KIND_PROFILE;
+    return profile->options->proxy   ? RUN_KIND_PROXY
+           : profile->options->agent ? RUN_KIND_AGENT
+                                     : RUN_KIND_PROFILE;
 }
 
 /* judge.c: the answers that only a model can grade, once the queries are through; their energy is

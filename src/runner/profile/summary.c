@@ -275,7 +275,7 @@ static enum err describe_run(struct profile *profile, struct summary *out)
 /* ---- first pass: sums ---- */
 
 struct summing {
-    const struct profile *profile;
+    struct profile *profile;
     struct sums *sums;
 };
 
@@ -284,11 +284,13 @@ static enum err sum_record(void *context, const struct jv *tree)
     struct summing *summing = context;
     struct record record;
     record_from_json(tree, summing->profile->options->model, &record);
-    return sums_add(summing->sums, &record);
+    enum err err = sums_add(summing->sums, &record);
+    return err || !summing->profile->options->agent ? err
+                                                    : agents_update(summing->profile, &record);
 }
 
-static enum err sum_records(const struct profile *profile, struct journal_index *index,
-                            struct sums *sums, struct error *why)
+static enum err sum_records(struct profile *profile, struct journal_index *index, struct sums *sums,
+                            struct error *why)
 {
     struct summing summing = {profile, sums};
     uint64_t damaged = 0;
@@ -322,6 +324,8 @@ static enum err summarize(struct profile *profile, struct sums *sums, profile_de
     struct summary *summary = &profile->result->summary;
     struct journal_index *index;
     enum err err = journal_index_new(&index, profile->journal_path, why);
+    if (!err && profile->options->agent)
+        err = agents_load(profile, why);
     if (!err)
         err = sum_records(profile, index, sums, why);
     if (!err) {
@@ -333,6 +337,8 @@ static enum err summarize(struct profile *profile, struct sums *sums, profile_de
         err = summary_save(profile->directory, summary, why);
     if (!err && !profile->options->no_stores)
         err = fill_stores(profile, index, sums, why);
+    if (!err && !profile->options->no_stores && profile->options->agent)
+        err = agents_save(profile, why);
     journal_index_free(index);
     return err;
 }

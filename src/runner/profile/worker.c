@@ -241,6 +241,46 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
     return broken;
 }
 
+/* The same of an agent, which repeats its requests itself, and whose energy is accounted by its spans. */
+static enum err run_agent_query(struct worker *worker, const struct query *query, struct error *why)
+{
+    struct profile *profile = worker->profile;
+    struct completion reply;
+    struct error reason = {0}, late = {0};
+    struct answer answer = {.query = query, .reply = &reply, .attempts = 1};
+    struct pending *pending;
+    enum err broken = journal_reserve(&profile->journal, profile->energy_space, why);
+    if (!broken)
+        broken = request_begin(profile, query->key, 1, &pending, why);
+    if (broken)
+        return broken;
+    unsigned stops = proc_stops();
+    nanos suspended = clock_suspended();
+    answer.err = send_request(worker, query, false, &reply, &reason);
+    if (!answer.err)
+        answer.err = refuse_empty(&worker->client, &reply, &reason);
+    answer.paused = proc_stops() != stops || clock_suspended() - suspended > SUSPEND_LEAST;
+    answer.first_sent = reply.sent;
+    answer.why = answer.err ? (reason.text[0] ? reason.text : err_text(answer.err)) : "";
+    if (answer.err == ERR_INTERRUPTED && atomic_load(&profile->cancel)) {
+        journal_unreserve(&profile->journal, profile->energy_space);
+        request_forget(profile, pending);
+        agents_forget(profile, query->key);
+    } else {
+        broken = finish_query(worker, &answer, why);
+        records_span(profile, SPAN_REQUEST, query->key, 1, &reply, &worker->line);
+        if (!broken)
+            broken = journal_append(&profile->spans, &worker->line, why);
+        enum err lost = agents_end(profile, pending, &answer, &late);
+        if (lost)
+            request_forget(profile, pending);
+        if (lost && !broken)
+            broken = err_set(why, lost, "%s", late.text);
+    }
+    completion_release(&reply);
+    return broken;
+}
+
 /* Counts those that wait for the dataset, which may be a pipe. */
 static enum err next_query(struct profile *profile, struct supply *supply, struct query *out,
                            bool *end, struct error *why)
@@ -266,7 +306,8 @@ static void *worker_main(void *argument)
         if (!err && end)
             break;
         if (!err && wait_until(profile, query.due))
-            err = run_query(worker, &query, &why);
+            err = profile->options->agent ? run_agent_query(worker, &query, &why)
+                                          : run_query(worker, &query, &why);
         query_release(&query);
         if (err)
             profile_fail(profile, err, &why);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/units.h"
 #include "port/fs.h"
 
 /* Columns of the first line, in the kernel's order; guest times follow and are inside user. */
@@ -85,4 +86,15 @@ enum err proc_stat_utilization(struct proc_stat *stat, double *out)
         return ERR_NO_DATA;
     *out = (double)busy / (double)all;
     return ERR_OK;
+}
+
+double proc_stat_busy_s(void)
+{
+    struct proc_stat stat;
+    struct cpu_times times;
+    enum err err = proc_stat_open(&stat);
+    if (!err)
+        err = proc_stat_times(&stat, &times);
+    proc_stat_close(&stat);
+    return err ? UNKNOWN : (double)times.busy / (double)sysconf(_SC_CLK_TCK);
 }

@@ -30,6 +30,9 @@ void proc_stat_close(struct proc_stat *stat);
 /* Since boot. */
 enum err proc_stat_times(const struct proc_stat *stat, struct cpu_times *out) MUST_USE;
 
+/* Of all CPUs together, in seconds since boot; UNKNOWN where it cannot be read. */
+double proc_stat_busy_s(void);
+
 /* The share (0..1) of the CPUs' time since the previous call that was busy.  Stolen time
  * passed but was not ours, so it lowers the share.  ERR_NO_DATA on the first call and
  * when a counter went backwards, as after a CPU went offline (the next interval starts here);

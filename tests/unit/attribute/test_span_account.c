@@ -492,6 +492,7 @@ static void check_trace(struct span_account *account)
     assert_near(turn->gpu_power_avg_watts, 200, 1e-6);
     assert_string_equal(trace.spans[5].share, "cpu_time");
     assert_string_equal(trace.spans[2].share, "tokens");
+    assert_string_equal(trace.spans[3].share, "tokens"); /* a phase, as its inference */
     query_trace_release(&trace);
 }
 

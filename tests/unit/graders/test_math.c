@@ -232,6 +232,84 @@ static void prose_is_read(void **state)
     GRADE_CASES("math", "", CASES);
 }
 
+static void results_are_found_among_what_is_said_of_them(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"2\\sqrt{3}", "h^2 = 16 - 4 = 12, and h = 2*sqrt(3) ≈ 3.46.", T},
+        {"2\\sqrt{3}", "h = √12 ≈ 3.46, so the area is 4√3 ≈ 6.93.", F},
+        {"\\begin{pmatrix}3&1\\\\2&4\\end{pmatrix}",
+         "The sum is "
+         "$\\begin{pmatrix}1+2&0+1\\\\2+0&1+3\\end{pmatrix}=\\begin{pmatrix}3&1\\\\2&4\\end{"
+         "pmatrix}$.",
+         T},
+        {"\\begin{pmatrix}3&1\\\\2&4\\end{pmatrix}", "$\\begin{pmatrix}3&1&2&4\\end{pmatrix}$", F},
+        {"\\begin{pmatrix}2&4\\\\6&8\\end{pmatrix}", "$2\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}$",
+         T},
+        {"\\begin{pmatrix}2&4\\\\6&8\\end{pmatrix}", "[[2, 4], [6, 8]]", T},
+        {"\\begin{pmatrix}2&4\\\\6&8\\end{pmatrix}", "[[2, 6], [4, 8]]", F},
+        {"\\frac{\\pi}{6}", "Since sin(π/6) = 1/2 and π/6 lies in [−π/2, π/2], arcsin(1/2) = π/6.",
+         T},
+        {"\\frac{1}{2}", "Since sin(π/6) = 1/2, arcsin(1/2) = π/6.", F},
+        {"25\\%", "The discount is $20, and 20/80 = 0.25, so it's a 25% discount.", T},
+        {"25\\%", "It's at least a 25% discount.", F},
+        {"11011_2", "11011", T},
+        {"11011_2", "27 in binary is 11011₂.", T},
+        {"11011_2", "11011 in base 3", F},
+        {"27", "11011_2", F},
+        {"204", "The total is 9/3 h + 24 min = 3 h 24 min, i.e. 204 minutes.", T},
+        {"24", "The total is 9/3 h + 24 min = 3 h 24 min, i.e. 204 minutes.", F},
+        {"\\frac{n(n+1)}{2}", "S = ½ n (n + 1)", T},
+        {"n", "½ n", F},
+        {"\\frac{x+2}{x-3}", "(x+2)/(x-3), x ≠ 2", T},
+        {"2", "(x+2)/(x-3), x ≠ 2", F},
+        {"x > 3", "x > 3, x ≠ 5", F},
+        {"\\frac{x+2}{x-3}", "It is $\\frac{x+2}{x-3}$ for $x \\ne 2, 3$.", T},
+        {"2n+1", "2n+1 for every integer n", T},
+        {"\\log_2 3", "x = log₂(3)", T},
+        {"12", "log₂ 12", F},
+        {"a_{10}", "a₁₀", T},
+        {"1,200", "That's **1200** pens in total.", T},
+        {"1,200", "We had **1200** pens and gave away 200, so there are 1000 left.", F},
+        {"7", "There are not **7** ways to do this.", F},
+        {"60", "每个角都是60度。", T},
+        {"60", "至少是60度。", F},
+        {"\\frac{22}{7}", "The improper fraction is 22 over 7, i.e. \\frac{22}{7}.", T},
+        {"\\frac{22}{7}", "It is 23 over 7.", F},
+        {"\\frac{11}{30}", "The sum is 11/30, already in lowest terms as gcd(11, 30) = 1.", T},
+        {"1", "The sum is 11/30, already in lowest terms as gcd(11, 30) = 1.", F},
+        {"3", "x(x−1)(x+1) = 0, so x ∈ {−1, 0, 1}: three real solutions.", T},
+        {"0", "x(x−1)(x+1) = 0, so x ∈ {−1, 0, 1}: three real solutions.", F},
+        {"7", "so $3x = 21$ and $x = 7$.", T},
+        {"7", "$x = 3$ and $x = 7$.", F},
+        {"4", "x ≡ 4 (mod 5)", T},
+        {"17", "17 mod 5 = 2", F},
+        {"(-\\infty,3)\\cup(3,\\infty)", "\\mathbb{R} \\setminus \\{3\\}", T},
+        {"(3,\\infty)", "$\\{x \\mid x > 3\\}$", T},
+        {"(2,-3)", "The center is (2, -3) and the radius is 5.", T},
+        {"\\{(0,0),(1,1)\\}", "The curves intersect at (0,0) and (1,1).", T},
+        {"\\frac{(2n)!}{n!n!}", "\\binom{2n}{n}", T},
+        {"\\frac{(2n)!}{n!n!}", "\\binom{2n}{n-1}", F},
+        {"15", "The tip is $15, which is 25% of $60.", T},
+        {"12", "\\begin{align*}\n2x &= 24 \\\\\nx &= 12\n\\end{align*}", T},
+        {"12", "I cannot determine whether it is 12.", F},
+        {"2", "The discriminant is 2, so there are no real roots.", F},
+        {"7", "Either **7** or 8.", F},
+        {"\\sqrt{2}", "The exact length is √2, about 1.414.", T},
+        {"\\sqrt{2}", "the square root of 2", T},
+        {"2", "It is the square root of 2.", F},
+        {"\\frac{\\pi}{3}", "θ = π/3 (60°)", T},
+        {"60", "θ = π/3 (60°)", F},
+        {"6 \\text{ hours}", "It takes them 6 hours working together.", T},
+        {"6 \\text{ hours}", "It takes them 6 minutes working together.", F},
+        {"\\frac{5}{6}", "five sixths", T},
+        {"\\frac{1}{1-x}", "1/(1 − x) for |x| < 1", T},
+        {"(x+1)e^x", "eˣ(x + 1)", T},
+        {"1050", "He has \\$1{,}050 in the account.", T},
+    };
+    GRADE_CASES("math", "", CASES);
+}
+
 static void odd_formulas_do_no_harm(void **state)
 {
     (void)state;
@@ -322,6 +400,7 @@ int main(void)
         cmocka_unit_test(the_final_answer_is_found),
         cmocka_unit_test(other_notations_are_equal),
         cmocka_unit_test(prose_is_read),
+        cmocka_unit_test(results_are_found_among_what_is_said_of_them),
         cmocka_unit_test(odd_formulas_do_no_harm),
     };
     return RUN_TESTS(tests);

@@ -135,6 +135,8 @@ static void written_traces_are_read(void **state)
     query_trace_init(&trace);
     trace.query_id = "q0000";
     trace.ipw.key = "q000000";
+    trace.ipw.events = 7;
+    trace.ipw.no_end = 1;
     trace.turns = &turn;
     trace.turn_count = 1;
     trace.spans = spans;
@@ -160,6 +162,15 @@ static void written_traces_are_read(void **state)
     assert_near(read->spans[1].joules, 4, 0);
     assert_int_equal(read->spans[1].no_end, 1);
     assert_near(read->tool_call_count, 1, 0);
+    struct text summary = {0};
+    struct json json;
+    json_init(&json, &summary, false);
+    json_object(&json, NULL);
+    traces_summary_to_json(&traces, &json);
+    json_object_end(&json);
+    assert_non_null(strstr(text_get(&summary), "\"trace_events\":{\"events\":7,\"errors\":null,"
+                                               "\"no_end\":1,"));
+    text_release(&summary);
     traces_release(&traces);
     text_release(&line);
     text_release(&file);

@@ -188,6 +188,22 @@ static void sub_agents_keep_their_own_turns(void **state)
     trace_tree_release(&tree);
 }
 
+/* An id is one of its type: a request and the call that it asks for may share it. */
+static void ids_are_of_a_type(void **state)
+{
+    (void)state;
+    static const struct step STEPS[] = {
+        {0, TRACE_INFERENCE, S, "1", NULL, NULL},
+        {1, TRACE_TOOL, S, "1", "a", NULL},
+        {5, TRACE_INFERENCE, E, "1", NULL, NULL},
+        {9, TRACE_TOOL, E, "1", NULL, NULL},
+    };
+    struct trace_tree tree = BUILD(STEPS);
+    assert_tree(&tree, "agent[0-9](turn[0-9](lm_inference[0-5] tool_call:a[1-9]))");
+    assert_int_equal(tree.problems.duplicates, 0);
+    trace_tree_release(&tree);
+}
+
 /* Parents that name each other in a circle lose nothing. */
 static void circles_of_parents_end(void **state)
 {
@@ -373,6 +389,36 @@ static void tools_have_a_share_of_the_cpu_time(void **state)
     }
 }
 
+/* More events than anybody wants to see, each in the one before it: the others are counted. */
+static void too_many_events_are_left_out(void **state)
+{
+    (void)state;
+    enum { SPANS = TRACE_EVENTS_MAX / 2 + 5 };
+    struct trace_recorder *recorder = trace_recorder_new();
+    struct trace_events events;
+    struct trace_tree tree;
+    char id[16], parent[16] = "none";
+    for (int i = 0; i < SPANS; i++) {
+        str_format(id, sizeof id, "t%d", i);
+        struct trace_event event = trace_event_new(TRACE_TOOL, TRACE_START, "q", id);
+        event.parent = parent;
+        event.at = ZERO + i;
+        assert_int_equal(trace_event(recorder, &event), ERR_OK);
+        event.edge = TRACE_END;
+        event.at = ZERO + MS - i;
+        assert_int_equal(trace_event(recorder, &event), ERR_OK);
+        str_copy(parent, sizeof parent, id);
+    }
+    assert_int_equal(trace_recorder_take(recorder, "q", &events), ERR_OK);
+    assert_int_equal(trace_tree_build(&events, 0, 0, &tree), ERR_OK);
+    assert_int_equal(tree.problems.too_many, 10);
+    assert_int_equal(tree.count, TRACE_EVENTS_MAX / 2 + 1);
+    for (size_t i = 1; i < tree.count; i++)
+        assert_int_equal(tree.spans[i].parent, i - 1);
+    trace_tree_release(&tree);
+    trace_recorder_free(recorder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +427,7 @@ int main(void)
         cmocka_unit_test(without_ids_overlapping_tools_are_counted),
         cmocka_unit_test(bad_events_are_repaired_and_counted),
         cmocka_unit_test(sub_agents_keep_their_own_turns),
+        cmocka_unit_test(ids_are_of_a_type),
         cmocka_unit_test(circles_of_parents_end),
         cmocka_unit_test(inferences_show_turns),
         cmocka_unit_test(no_events_are_a_query_without_spans),
@@ -388,6 +435,7 @@ int main(void)
         cmocka_unit_test(lines_are_events),
         cmocka_unit_test(queries_are_taken_one_at_a_time),
         cmocka_unit_test(tools_have_a_share_of_the_cpu_time),
+        cmocka_unit_test(too_many_events_are_left_out),
     };
     return RUN_TESTS(tests);
 }

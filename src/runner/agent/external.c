@@ -1,0 +1,379 @@
+/* An agent that another program is.  It asks the client's service through a proxy of its own, which observes its
+ * inferences; what lies between them is taken for tools, unless the program says more: events as lines of JSON, printed or
+ * sent to the socket that IPW_EVENTS names.  What else it prints is the answer. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "clients/client.h"
+#include "core/clock.h"
+#include "port/subprocess.h"
+#include "proxy/proxy.h"
+#include "runner/agent/agent.h"
+#include "trace/trace.h"
+
+enum { ANSWER_MAX = 16 << 20, MESSAGES_MAX = 8192, EVENT_MAX = 65536, GAPS_MAX = 4096 };
+
+extern char **environ;
+
+struct external {
+    const struct agent_query *query;
+    struct completion *out;
+    struct text answer, line; /* of standard output: complete lines, and the last one */
+    int events;               /* the socket */
+    char socket_path[108];
+    bool has_tools;       /* it reported some itself */
+    pthread_mutex_t lock; /* of what follows, and of *out: the proxy has a thread of its own */
+    unsigned in_flight, ended;
+    nanos last_end;
+    struct gap {
+        nanos from, to;
+    } gaps[GAPS_MAX]; /* between inferences */
+    size_t gap_count;
+    enum err err;
+};
+
+static void note(struct external *external, const struct trace_event *event)
+{
+    if (trace_event(external->query->recorder, event))
+        external->err = ERR_NO_MEMORY;
+}
+
+static void note_agent(struct external *external, enum trace_edge edge, nanos at, const char *error)
+{
+    const char *key = external->query->key;
+    struct trace_event event = trace_event_new(TRACE_AGENT, edge, key, key);
+    event.name = "agent";
+    event.at = at;
+    event.facts.error = error;
+    note(external, &event);
+}
+
+/* ---- inferences, from the proxy's thread ---- */
+
+static void inference_id(const struct external *external, uint64_t number, char *to, size_t size)
+{
+    str_format(to, size, "%s/r%llu", external->query->key, (unsigned long long)number);
+}
+
+static void on_begins(void *context, uint64_t number, nanos at)
+{
+    struct external *external = context;
+    char id[96];
+    inference_id(external, number, id, sizeof id);
+    struct trace_event event =
+        trace_event_new(TRACE_INFERENCE, TRACE_START, external->query->key, id);
+    event.at = at;
+    pthread_mutex_lock(&external->lock);
+    if (!external->in_flight && external->ended && external->gap_count < GAPS_MAX)
+        external->gaps[external->gap_count++] = (struct gap){external->last_end, at};
+    external->in_flight++;
+    note(external, &event);
+    pthread_mutex_unlock(&external->lock);
+}
+
+static double known(int64_t count)
+{
+    return count >= 0 ? (double)count : UNKNOWN;
+}
+
+static void add_count(int64_t *sum, int64_t count, bool is_first)
+{
+    *sum = is_first ? count : *sum < 0 || count < 0 ? -1 : *sum + count;
+}
+
+static void on_ended(void *context, struct proxy_request *request)
+{
+    struct external *external = context;
+    const struct completion *reply = &request->reply;
+    struct completion *out = external->out;
+    char id[96];
+    inference_id(external, request->id, id, sizeof id);
+    struct trace_event event =
+        trace_event_new(TRACE_INFERENCE, TRACE_END, external->query->key, id);
+    event.at = reply->done;
+    event.name = str_or_null(request->model);
+    event.facts.input_tokens = known(reply->prompt_tokens);
+    event.facts.output_tokens = known(reply->output_tokens);
+    event.facts.reasoning_tokens = known(reply->reasoning_tokens);
+    event.facts.cached_tokens = known(reply->cached_tokens);
+    event.facts.first_token = reply->first_token;
+    event.facts.error = request->err ? request->why : NULL;
+    pthread_mutex_lock(&external->lock);
+    bool is_first = external->ended++ == 0;
+    external->in_flight--;
+    external->last_end = reply->done;
+    add_count(&out->prompt_tokens, reply->prompt_tokens, is_first);
+    add_count(&out->output_tokens, reply->output_tokens, is_first);
+    if (!out->first_token)
+        out->first_token = out->last_token = reply->first_token;
+    note(external, &event);
+    pthread_mutex_unlock(&external->lock);
+    proxy_request_free(request);
+}
+
+/* ---- what the program says ---- */
+
+/* An answer may be JSON too: only what names an event of ours is one. */
+static bool take_event(struct external *external, const char *line, size_t length)
+{
+    static const char *const MARKS[] = {"_start\"", "_end\"", "\"retry_attempt\"",
+                                        "\"error_classified\""};
+    bool is_event = false;
+    for (size_t i = 0; i < sizeof MARKS / sizeof *MARKS; i++)
+        is_event = is_event || memmem(line, length, MARKS[i], strlen(MARKS[i]));
+    if (length == 0 || line[0] != '{' || !is_event ||
+        trace_event_line(external->query->recorder, external->query->key, line, length, NULL))
+        return false;
+    external->has_tools |= memmem(line, length, "tool_call_", strlen("tool_call_")) != NULL;
+    return true;
+}
+
+static void take_output(void *context, const char *bytes, size_t length)
+{
+    struct external *external = context;
+    struct text *line = &external->line;
+    for (size_t i = 0; i < length; i++) {
+        if (line->length + external->answer.length < ANSWER_MAX)
+            text_add_bytes(line, bytes + i, 1);
+        if (bytes[i] != '\n')
+            continue;
+        if (!take_event(external, text_get(line), line->length))
+            text_add_bytes(&external->answer, text_get(line), line->length);
+        text_clear(line);
+    }
+}
+
+static void read_events(void *context)
+{
+    struct external *external = context;
+    static const size_t SIZE = EVENT_MAX;
+    char *bytes = malloc(SIZE);
+    ssize_t n;
+    while (bytes && (n = recv(external->events, bytes, SIZE, MSG_DONTWAIT)) > 0)
+        for (char *at = bytes, *end = bytes + n, *next; at < end; at = next + 1) {
+            next = memchr(at, '\n', (size_t)(end - at));
+            next = next ? next : end;
+            (void)take_event(external, at, (size_t)(next - at));
+        }
+    free(bytes);
+}
+
+/* Beside the workspace, so that tools which list that do not see it. */
+static enum err open_socket(struct external *external, const char *workspace, struct error *why)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (!str_format(external->socket_path, sizeof external->socket_path, "%s.events", workspace) ||
+        !str_copy(address.sun_path, sizeof address.sun_path, external->socket_path))
+        return err_set(why, ERR_USAGE, "the path of the workspaces is too long for a socket");
+    unlink(external->socket_path);
+    external->events = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (external->events < 0 ||
+        bind(external->events, (struct sockaddr *)&address, sizeof address) != 0)
+        return err_set(why, err_from_errno(errno), "cannot create the socket of events: %s",
+                       strerror(errno));
+    return ERR_OK;
+}
+
+/* ---- running it ---- */
+
+static bool is_added(const char *variable, const char *const *added, size_t count)
+{
+    size_t length = strcspn(variable, "=") + 1;
+    for (size_t i = 0; i < count; i++)
+        if (!strncmp(added[i], variable, length))
+            return true;
+    return false;
+}
+
+/* Ours, with what is added in the place of those of the same name: "NAME=VALUE", each ended by a NUL. */
+static const char **make_environment(const struct text *added, size_t count)
+{
+    size_t ours = 0, used = 0;
+    while (environ[ours])
+        ours++;
+    const char **list = calloc(ours + count + 1, sizeof *list);
+    const char *at = added->bytes;
+    for (; list && used < count; at += strlen(at) + 1)
+        list[used++] = at;
+    for (size_t i = 0; list && i < ours; i++)
+        if (!is_added(environ[i], list, count))
+            list[used++] = environ[i];
+    return list;
+}
+
+static void add_variable(struct text *out, size_t *count, const char *name, const char *value,
+                         const char *rest)
+{
+    text_addf(out, "%s=%s%s", name, value, rest);
+    text_add_bytes(out, "", 1);
+    ++*count;
+}
+
+static size_t add_variables(const struct external *external, const char *workspace, unsigned port,
+                            struct text *out)
+{
+    static const char *const OPENAI[] = {"OPENAI_BASE_URL", "OPENAI_API_BASE",
+                                         "OPENAI_API_BASE_URL"};
+    char address[64];
+    size_t count = 0;
+    str_format(address, sizeof address, "http://127.0.0.1:%u", port);
+    for (size_t i = 0; i < sizeof OPENAI / sizeof *OPENAI; i++)
+        add_variable(out, &count, OPENAI[i], address, "/v1");
+    add_variable(out, &count, "OLLAMA_HOST", address, "");
+    if (!getenv("OPENAI_API_KEY")) /* clients refuse to start without one */
+        add_variable(out, &count, "OPENAI_API_KEY", "none", "");
+    add_variable(out, &count, "IPW_PROBLEM", external->query->request->prompt, "");
+    add_variable(out, &count, "IPW_MODEL", external->query->request->model, "");
+    add_variable(out, &count, "IPW_WORKSPACE", workspace, "");
+    add_variable(out, &count, "IPW_EVENTS", external->socket_path, "");
+    return count;
+}
+
+/* The last line of its standard error that is not blank. */
+static void last_line(struct text *messages, char *to, size_t size)
+{
+    char *text = messages->bytes ? str_trim(messages->bytes) : "";
+    char *line = strrchr(text, '\n');
+    str_copy(to, size, line ? line + 1 : text);
+    str_plain(to, size);
+}
+
+static enum err judge_end(const struct subprocess_result *result, const struct agent *agent,
+                          struct text *messages, struct error *why)
+{
+    char said[160];
+    last_line(messages, said, sizeof said);
+    if (result->canceled)
+        return err_set(why, ERR_INTERRUPTED, "canceled");
+    if (result->timed_out)
+        return err_set(why, ERR_TIMEOUT, "the agent took longer than %.3g s",
+                       seconds(agent->options->query_timeout));
+    if (result->end.exit_code)
+        return err_set(why, ERR_IO, "the agent ended with exit code %d%s%s", result->end.exit_code,
+                       said[0] ? ": " : "", said);
+    return ERR_OK;
+}
+
+static enum err run(struct external *external, const struct agent *agent, const char *workspace,
+                    unsigned port, struct error *why)
+{
+    static const char *const NAMES[] = {"problem", "model", "workspace", NULL};
+    struct text variables = {0}, command = {0}, messages = {0};
+    size_t count = add_variables(external, workspace, port, &variables);
+    const char **environment = make_environment(&variables, count);
+    subprocess_command(agent->options->command, NAMES, &command);
+    const char *const argv[] = {"/bin/sh", "-c", text_get(&command), NULL};
+    const struct subprocess_options options = {
+        .argv = argv, .environment = environment, .directory = -1};
+    const struct subprocess_run how = {.timeout = agent->options->query_timeout,
+                                       .cancel = external->query->request->cancel,
+                                       .output_limit = MESSAGES_MAX,
+                                       .take = take_output,
+                                       .ready = read_events,
+                                       .watched = external->events,
+                                       .context = external};
+    struct subprocess_result result;
+    enum err err = variables.failed || command.failed || !environment
+                       ? err_no_memory(why)
+                       : subprocess_run(&options, &how, &messages, &result, why);
+    read_events(external);
+    if (!err)
+        err = judge_end(&result, agent, &messages, why);
+    free(environment);
+    text_release(&variables);
+    text_release(&command);
+    text_release(&messages);
+    return err;
+}
+
+/* Where the program said nothing of tools: what it did between two inferences. */
+static void note_gaps(struct external *external)
+{
+    const char *key = external->query->key;
+    for (size_t i = 0; i < external->gap_count && !external->has_tools; i++) {
+        char id[96];
+        str_format(id, sizeof id, "%s/g%zu", key, i);
+        for (int edge = TRACE_START; edge <= TRACE_END; edge++) {
+            struct trace_event event = trace_event_new(TRACE_TOOL, (enum trace_edge)edge, key, id);
+            event.name = "between_inferences";
+            event.at = edge == TRACE_START ? external->gaps[i].from : external->gaps[i].to;
+            note(external, &event);
+        }
+    }
+}
+
+/* ---- a query ---- */
+
+/* Requests have "/v1" in their path already. */
+static enum err start_proxy(struct external *external, struct proxy **out, struct error *why)
+{
+    char upstream[sizeof external->query->client->base_url];
+    str_copy(upstream, sizeof upstream, external->query->client->base_url);
+    size_t length = strlen(upstream);
+    while (length && upstream[length - 1] == '/')
+        upstream[--length] = '\0';
+    if (length > 3 && !strcmp(upstream + length - 3, "/v1"))
+        upstream[length - 3] = '\0';
+    if (!upstream[0])
+        return err_set(why, ERR_USAGE, "--exec needs a client of a service: openai or ollama");
+    const struct proxy_options options = {.upstream = upstream,
+                                          .upstream_key = getenv("IPW_API_KEY"),
+                                          .inject_usage = true,
+                                          .begins = on_begins,
+                                          .ended = on_ended,
+                                          .context = external};
+    return proxy_start(&options, out, why);
+}
+
+static void take_answer(struct external *external)
+{
+    struct text *answer = &external->answer;
+    if (!take_event(external, text_get(&external->line), external->line.length))
+        text_add_bytes(answer, text_get(&external->line), external->line.length);
+    if (answer->bytes)
+        text_add_repaired(&external->out->content, str_trim(answer->bytes),
+                          strlen(str_trim(answer->bytes)));
+    str_copy(external->out->finish_reason, sizeof external->out->finish_reason, "stop");
+}
+
+enum err agent_external(const struct agent *agent, const struct agent_query *query,
+                        const char *workspace, struct completion *out, struct error *why)
+{
+    struct proxy *proxy = NULL;
+    struct external *external = calloc(1, sizeof *external);
+    out->sent = out->done = clock_now();
+    if (!external)
+        return err_no_memory(why);
+    external->query = query;
+    external->out = out;
+    external->events = -1;
+    pthread_mutex_init(&external->lock, NULL);
+    note_agent(external, TRACE_START, out->sent, NULL);
+    enum err err = open_socket(external, workspace, why);
+    if (!err)
+        err = start_proxy(external, &proxy, why);
+    if (!err)
+        err = run(external, agent, workspace, proxy_port(proxy), why);
+    if (proxy)
+        proxy_stop(proxy);
+    take_answer(external);
+    note_gaps(external);
+    out->done = clock_now();
+    note_agent(external, TRACE_END, out->done, err ? why->text : NULL);
+    if (!err && (external->err || out->content.failed))
+        err = err_no_memory(why);
+    if (external->events >= 0)
+        close(external->events);
+    unlink(external->socket_path);
+    pthread_mutex_destroy(&external->lock);
+    text_release(&external->answer);
+    text_release(&external->line);
+    free(external);
+    return err;
+}

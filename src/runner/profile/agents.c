@@ -1,0 +1,217 @@
+/* The ledger of an agent's queries.  When a query has ended, its events become a tree of spans and an account of their
+ * energies (attribute/span_account.h), whose shares come back later, in the main thread; with the last of them the
+ * query's energy goes to the journal and its trace to traces.jsonl.  What only a judge finds out is added at the end:
+ * of two lines of a query the last counts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/span_account.h"
+#include "core/text.h"
+#include "rundir/record.h"
+#include "rundir/traces.h"
+#include "runner/profile/records.h"
+#include "runner/profile/state.h"
+
+/* A query until its energy is known: the context of its account. */
+struct ended_query {
+    struct pending *pending;
+    char id[48]; /* as the Python IPW numbers them */
+    char *problem, *answer;
+    char reason[200]; /* why it could not be graded */
+    double started_at, score;
+    int8_t completed, timed_out, is_correct; /* -1: unknown */
+};
+
+static void free_ended(struct ended_query *ended)
+{
+    if (!ended)
+        return;
+    free(ended->pending);
+    free(ended->problem);
+    free(ended->answer);
+    free(ended);
+}
+
+static struct ended_query *new_ended(const struct profile *profile, struct pending *pending,
+                                     const struct answer *answer)
+{
+    const struct query *query = answer->query;
+    struct ended_query *ended = calloc(1, sizeof *ended);
+    if (!ended)
+        return NULL;
+    ended->problem = strdup(query->item.problem);
+    ended->answer = strdup(text_get(&answer->reply->content));
+    ended->started_at = seconds(profile->zero_wall) + seconds(answer->reply->sent - profile->zero);
+    ended->score = UNKNOWN;
+    ended->completed = !answer->err;
+    ended->timed_out = answer->err == ERR_TIMEOUT;
+    ended->is_correct = -1;
+    if (query->repeat)
+        str_format(ended->id, sizeof ended->id, "q%04llu_r%u", (unsigned long long)query->index,
+                   query->repeat);
+    else
+        str_format(ended->id, sizeof ended->id, "q%04llu", (unsigned long long)query->index);
+    if (answer->grader) {
+        ended->score = answer->grade.score;
+        if (answer->grade.verdict == VERDICT_NULL)
+            str_copy(ended->reason, sizeof ended->reason, answer->grade.reason);
+        else
+            ended->is_correct = answer->grade.verdict == VERDICT_TRUE;
+    }
+    if (!ended->problem || !ended->answer) {
+        free_ended(ended);
+        return NULL;
+    }
+    ended->pending = pending;
+    return ended;
+}
+
+/* ---- energies ---- */
+
+static enum err write_trace(struct profile *profile, struct span_account *account,
+                            struct text *line, struct error *why)
+{
+    const struct ended_query *ended = account->context;
+    struct query_trace trace;
+    query_trace_init(&trace);
+    trace.query_id = ended->id;
+    trace.query_text = ended->problem;
+    trace.response_text = ended->answer;
+    trace.completed = ended->completed;
+    trace.timed_out = ended->timed_out;
+    trace.is_resolved = ended->is_correct;
+    trace.accuracy_score = ended->score;
+    trace.unscorable_reason = str_or_null(ended->reason);
+    trace.ipw.key = ended->pending->key;
+    trace.ipw.started_at = ended->started_at;
+    enum err err = span_account_trace(account, &trace);
+    if (err) {
+        query_trace_release(&trace);
+        return err_explain(why, err);
+    }
+    query_trace_compute(&trace);
+    text_clear(line);
+    query_trace_to_json(&trace, line);
+    query_trace_release(&trace);
+    return line->failed ? err_no_memory(why) : journal_append(&profile->traces, line, why);
+}
+
+/* All of its shares have come. */
+static void settle_account(struct profile *profile, struct span_account *account)
+{
+    struct ended_query *ended = account->context;
+    struct record record;
+    struct text line = {0};
+    struct error why = {0};
+    record_init(&record);
+    span_account_record(account, &record);
+    record_line(&record, profile->options->model, "energy", ended->pending->key, &line);
+    enum err err = journal_append_reserved(&profile->journal, &line, profile->energy_space, &why);
+    profile->unsettled = profile->unsettled || err;
+    if (!err)
+        err = write_trace(profile, account, &line, &why);
+    if (err)
+        profile_fail(profile, err, &why);
+    text_release(&line);
+    span_account_free(account);
+    free_ended(ended);
+}
+
+bool agents_take_share(struct profile *profile, const struct share *share)
+{
+    if (!span_account_owns(share))
+        return false;
+    struct span_account *account = span_account_take(share);
+    if (account)
+        settle_account(profile, account);
+    return true;
+}
+
+/* ---- the end of a query ---- */
+
+enum err agents_end(struct profile *profile, struct pending *pending, const struct answer *answer,
+                    struct error *why)
+{
+    struct trace_events events = {0};
+    struct trace_tree tree = {0};
+    uint64_t id = pending->id;
+    const struct completion *reply = answer->reply;
+    struct ended_query *ended = new_ended(profile, pending, answer);
+    enum err err =
+        ended ? trace_recorder_take(profile->recorder, answer->query->key, &events) : ERR_NO_MEMORY;
+    if (!err)
+        err = trace_tree_build(&events, reply->sent, reply->done, &tree);
+    struct span_account *account = err ? NULL : span_account_new(&tree, ended);
+    if (!account) {
+        if (ended)
+            ended->pending = NULL;
+        free_ended(ended);
+        return err_no_memory(why);
+    }
+    /* Shares may come, and the account go, as soon as it is submitted; of one without any time none will. */
+    bool has_time = reply->done > reply->sent;
+    err = span_account_submit(account, profile->sharing, id);
+    if (err)
+        return err_explain(why, err); /* a part of it may be in flight: it is left there */
+    if (!has_time)
+        settle_account(profile, account);
+    return ERR_OK;
+}
+
+void agents_forget(struct profile *profile, const char *key)
+{
+    struct trace_events events = {0};
+    if (trace_recorder_take(profile->recorder, key, &events) == ERR_OK)
+        trace_events_release(&events);
+}
+
+/* ---- the summary ---- */
+
+/* Records and traces are mostly in one order: the search goes on where the last one was found. */
+static struct query_trace *find_trace(struct profile *profile, const char *key)
+{
+    struct traces *traces = &profile->agent_traces;
+    for (size_t i = 0; key && i < traces->count; i++) {
+        size_t at = (profile->agent_trace + i) % traces->count;
+        const char *its = traces->items[at].ipw.key;
+        if (its && !strcmp(its, key)) {
+            profile->agent_trace = at + 1;
+            return &traces->items[at];
+        }
+    }
+    return NULL;
+}
+
+enum err agents_load(struct profile *profile, struct error *why)
+{
+    enum err err = journal_sync(&profile->traces, why);
+    if (!err)
+        err = traces_load(profile->directory, &profile->agent_traces, why);
+    profile->agent_traces.config = profile->options->agent->settings;
+    profile->result->summary.traces = &profile->agent_traces;
+    return err;
+}
+
+enum err agents_update(struct profile *profile, const struct record *record)
+{
+    struct text line = {0};
+    struct error why = {0};
+    struct query_trace *trace = find_trace(profile, record->key);
+    if (!trace || record->correct == trace->is_resolved || record->correct < 0)
+        return ERR_OK;
+    trace->is_resolved = record->correct;
+    trace->unscorable_reason = NULL;
+    trace->judge_gpu_energy_joules = record->judge_gpu_joules;
+    trace->judge_cpu_energy_joules = record->judge_cpu_joules;
+    query_trace_compute(trace);
+    query_trace_to_json(trace, &line);
+    enum err err = line.failed ? ERR_NO_MEMORY : journal_append(&profile->traces, &line, &why);
+    text_release(&line);
+    return err;
+}
+
+enum err agents_save(struct profile *profile, struct error *why)
+{
+    enum err err = traces_save_dataset(profile->directory, &profile->agent_traces, why);
+    return err == ERR_UNSUPPORTED ? ERR_OK : err; /* as the other stores that need Arrow */
+}
