@@ -311,14 +311,20 @@ static enum err judge_by_refits(const struct clock_question *q, struct clock_cho
     return err;
 }
 
+/* Of refits that there are, what is wider: of times that do not follow the model they all err alike. */
 static void judge_by_intervals(struct clock_choice *out)
 {
     const struct freq_value *base = &out->baseline.figures[FREQ_ENERGY_J];
+    bool is_wider = false;
     for (size_t i = 0; i < out->count; i++) {
         const struct freq_value *at = &out->points[i].figures[FREQ_ENERGY_J];
-        out->points[i].saving_error = (1 - saving_of(&out->points[i], &out->baseline)) *
-                                      hypot(at->high / at->value - 1, base->high / base->value - 1);
+        double error = (1 - saving_of(&out->points[i], &out->baseline)) *
+                       hypot(at->high / at->value - 1, base->high / base->value - 1);
+        is_wider |= i == out->optimum.best && !(out->points[i].saving_error >= error);
+        out->points[i].saving_error = fmax(out->points[i].saving_error, error);
     }
+    if (!is_wider)
+        return;
     if (is_known(out->points[out->optimum.best].saving_error))
         out->error_method = "interval of the fit at both ends";
     else
@@ -599,7 +605,8 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
         out->flags |= repeats_flag(out);
         (void)judge_by_repeats(&q->goal, out);
     }
-    if (!is_known(out->points[out->optimum.best].saving_error))
+    if (!is_known(out->points[out->optimum.best].saving_error) ||
+        (is_refitted && out->checks & 1u << CHECK_NOISY_TIME))
         judge_by_intervals(out);
     else
         widen_by_pauses(q->curve, out); /* the intervals of the fit are wider already */

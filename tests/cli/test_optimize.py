@@ -281,6 +281,20 @@ class Made(OptimizeTest):
         self.assertEqual([float(row["freq_mhz"]) for row in table],
                          [row["recommended"]["freq_mhz"] for row in report["applications"]])
 
+    def test_times_that_follow_no_model_have_a_wider_error(self):
+        """Refits to times that rise otherwise than the model's all err alike: their ± says nothing of it."""
+        for power, noisy in ((2.5, True), (1, False)):
+            rows = [(mhz, p, 10 * (1400 / mhz) ** power) for mhz, p, _ in made_rows(noise=0.002)]
+            path = self.file(f"steep{power}.csv", ("freq_mhz", "power_w", "time_s"), rows)
+            report = self.json("--input", path, "--objective", "energy", "--max-power", "180")  # so that there is a choice
+            self.assertEqual("noisy_time" in report["flags"], noisy, report["flags"])
+            best, base, savings = report["recommended"]["energy_j"], report["baseline"]["energy_j"], report["savings_pct"]
+            interval = 100 * best["value"] / base["value"] * math.hypot(best["high"] / best["value"] - 1, base["high"] / base["value"] - 1)
+            if noisy:
+                self.assertGreaterEqual(savings["plus_minus"], interval - 1e-9)
+            else:
+                self.assertIn("refits", savings["method"])
+
     def test_the_saving_of_one_clock_is_within_its_error(self):
         bound = {"compute": lambda u, t: 10 * u, "memory": lambda u, t: t}
         rows = [("A100", name, mhz, p * rough, time(1400 / mhz, t)) for name, time in bound.items()
