@@ -94,10 +94,13 @@ LIST_DRIVERS(stores, STORE_DRIVERS, NULL, check(STORE_DRIVERS[i]->available, &ro
 
 static void list_agents(struct listing *listing)
 {
-    listing_begin(listing, "agents", "how a model calls tools in an agent run (--protocol)");
+    listing_begin(listing, "agents", "how `ipw agent` runs an agent (--protocol, --exec)");
     for (size_t i = 0; AGENT_PROTOCOLS[i]; i++)
         listing_add(listing,
                     &(struct listing_row){AGENT_PROTOCOLS[i], AGENT_SUMMARIES[i], NULL, ""});
+    listing_add(listing,
+                &(struct listing_row){
+                    "exec", "any program that takes OPENAI_BASE_URL (--exec COMMAND)", NULL, ""});
 }
 
 static void list_presets(struct listing *listing)

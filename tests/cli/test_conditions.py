@@ -350,5 +350,31 @@ server.serve_forever()
         self.assertEqual(codes(conditions)["background_gpu"], "warning")
 
 
+class Dedicated(MachineTest):
+    """`ipw agent --require-dedicated-hardware` runs on a machine of its own only."""
+
+    def agent(self, machine):
+        return ipw(machine, "agent", "--client", "null", "--model", "m", "--max-queries", "1", "--idle", "0", "-q",
+                   "--output-dir", machine.root / "runs", "--overwrite", "--require-dedicated-hardware")
+
+    def refused(self, machine, said):
+        done = self.agent(machine)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("not dedicated", done.stderr)
+        self.assertRegex(done.stderr, said)
+        self.assertFalse(list((machine.root / "runs").glob("*/records.jsonl")))
+
+    def test_cpus(self):
+        for others in (0.0, 0.1):  # of two
+            done = self.agent(self.machine(Shared, others))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.refused(self.machine(Shared, 0.5), "other processes used 2[345] % of the CPUs")
+
+    def test_gpus(self):
+        self.assertEqual(self.agent(self.machine(Gpu)).returncode, 0)
+        self.refused(self.machine(Gpu, "process 0 4242 2e9"), r"1 other process on a GPU, the first is trainer \(pid 4242\)")
+        self.refused(self.machine(Gpu, "value utilisation 0 30"), "gpu0 was busy 30 %")
+
+
 if __name__ == "__main__":
     main_side_by_side(3)

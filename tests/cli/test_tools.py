@@ -201,6 +201,13 @@ class Listing(unittest.TestCase):
         self.assertEqual(names, ["calculator", "think", "file_read", "file_write", "shell", "python", "http_get", "mcp", "null"])
         self.assertIn("http_get", ipw(None, "list", "tools", "-v").stdout)
 
+    def test_list_agents(self):
+        """Every protocol that `ipw agent` takes, and programs."""
+        rows = json.loads(ipw(None, "list", "agents", "--json").stdout)["agents"]
+        said = ipw(None, "agent", "--protocol", "nothing").stderr
+        for name in (row["name"] for row in rows):
+            self.assertTrue(name == "exec" or name in said, (name, said))
+
 
 if __name__ == "__main__":
     unittest.main()
