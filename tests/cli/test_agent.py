@@ -4,8 +4,11 @@ a fake machine add up."""
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -13,7 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Both  # noqa: E402
 from profiling import TOKENS, Run, Service  # noqa: E402
-from program import MachineTest, ipw, while_it_moves  # noqa: E402
+from program import IPW, MachineTest, ipw, while_it_moves  # noqa: E402
 
 SERVER = f"{sys.executable} {Path(__file__).parent.parent / 'fakes' / 'mcp_server.py'}"
 
@@ -329,6 +332,31 @@ if way == "fail":
         done = ipw(None, "agent", "--client", "openai", "--model", "m", "--exec", "true", "--tools", "shell")
         self.assertEqual(done.returncode, 2)
         self.assertIn("mutually exclusive", done.stderr)
+
+
+class Interrupted(AgentTest):
+    def test_a_second_signal_ends_tools_and_the_run_resumes(self):
+        """A tool that would take minutes is killed with the run."""
+        self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(3)])
+        self.script(calls(call("shell", command="touch started; sleep 300")), {"content": "1"})
+        arguments = ["agent", "--client", "null", "--model", "m", "--dataset", self.folder / "questions.jsonl", "--client-param",
+                     f"script={self.folder / 'script.jsonl'}", "--idle", "0", "--output-dir", self.folder / "runs", "--name",
+                     "run", "--tools", "shell", "--tool-timeout", "600", "--workspaces", self.folder / "work"]
+        process = subprocess.Popen([IPW, *map(str, arguments)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + 60
+        while not (self.folder / "work/q000000/started").exists():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        _, said = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, said)
+        self.script({"content": "1"})
+        report = self.agent("--resume", "--tools", "shell", "--tool-timeout", "600")
+        self.assertEqual((report["queries"], report["completed"]), (3, 3))
+        self.assertEqual(set(self.traces()), {"q0000", "q0001", "q0002"})
 
 
 class Servers(AgentTest):
