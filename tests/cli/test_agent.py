@@ -9,14 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
-import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Both  # noqa: E402
 from profiling import TOKENS, Run, Service  # noqa: E402
-from program import IPW, MachineTest, ipw, while_it_moves  # noqa: E402
+from program import IPW, MachineTest, ipw, main_side_by_side, while_it_moves  # noqa: E402
 
 SERVER = f"{sys.executable} {Path(__file__).parent.parent / 'fakes' / 'mcp_server.py'}"
 
@@ -149,6 +148,7 @@ class Traces(AgentTest):
         self.assertEqual((first["is_resolved"], second["is_resolved"]), (True, False))
         self.assertEqual((first["query_text"], first["response_text"], first["completed"]), ("one", "1", True))
         totals = Run(self.folder / "runs/run").summary()["totals"]
+        self.assertIn("3 turns and 3 tool calls per query", self.stderr)
         self.assertEqual((totals["queries"], totals["turns"], totals["tool_calls"], totals["resolved"]), (2, 6, 6, 1))
         self.assertEqual(Run(self.folder / "runs/run").lines()[0]["run_kind"], "agent")
 
@@ -332,6 +332,9 @@ if way == "fail":
         done = ipw(None, "agent", "--client", "openai", "--model", "m", "--exec", "true", "--tools", "shell")
         self.assertEqual(done.returncode, 2)
         self.assertIn("mutually exclusive", done.stderr)
+        done = ipw(None, "agent", "--client", "null", "--model", "m", "--exec", "true")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("openai or ollama", done.stderr)
 
 
 class Interrupted(AgentTest):
@@ -411,4 +414,4 @@ class Options(AgentTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main_side_by_side()
