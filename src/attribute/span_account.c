@@ -546,7 +546,7 @@ enum err span_account_trace(struct span_account *account, struct query_trace *ou
     out->ipw.method = method_name(all->energy.method);
     out->ipw.source = str_or_null(all->energy.source);
     out->ipw.note = str_or_null(all->energy.note);
-    out->ipw.energy_split = is_known(all->energy.joules) ? "measured" : NULL;
+    out->ipw.energy_split = is_known(all->energy.joules) ? "spans" : NULL;
     fill_events(tree, &out->ipw);
     out->spans = calloc(tree->count + 1, sizeof *out->spans);
     if (!out->spans)

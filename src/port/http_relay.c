@@ -1,4 +1,5 @@
-/* libcurl's multi interface, told by the loop which sockets are ready (curl_multi_socket_action).  Handles are used again:
+/* Plain connections to this machine go by port/http_plain.h; all others by
+ * libcurl's multi interface, told by the loop which sockets are ready (curl_multi_socket_action).  Handles are used again:
  * making one costs more than a short request. */
 #include "port/http_relay.h"
 
@@ -9,6 +10,7 @@
 #include "core/clock.h"
 #include "port/event_loop.h"
 #include "port/http_library.h"
+#include "port/http_plain.h"
 
 enum {
     HANDLES_KEPT = 64,
@@ -21,7 +23,8 @@ struct relay_socket {
     struct event_watch watch;
 };
 
-struct relay_call {
+struct curl_call {
+    struct relay_call base;
     struct http_relay *relay;
     CURL *easy;
     struct curl_slist *headers;
@@ -29,7 +32,7 @@ struct relay_call {
     struct text head; /* of the response */
     int status;
     bool has_head;
-    struct relay_call *next, *previous;
+    struct curl_call *next, *previous;
 };
 
 struct http_relay {
@@ -38,7 +41,8 @@ struct http_relay {
     nanos due; /* of libcurl's timer; INT64_MAX: none */
     CURL *kept[HANDLES_KEPT];
     size_t kept_count;
-    struct relay_call *calls;
+    struct curl_call *calls;
+    struct plain_pool *plain;
 };
 
 /* ---- sockets and timer ---- */
@@ -94,9 +98,12 @@ enum err http_relay_new(struct event_loop *loop, struct http_relay **out, struct
     *out = NULL;
     enum err err = curl_load(why);
     struct http_relay *relay = err ? NULL : calloc(1, sizeof *relay);
-    if (!err && (!relay || !(relay->multi = curl.multi_init())))
+    if (!err &&
+        (!relay || !(relay->plain = plain_pool_new(loop)) || !(relay->multi = curl.multi_init())))
         err = err_no_memory(why);
     if (err) {
+        if (relay)
+            plain_pool_free(relay->plain);
         free(relay);
         return err;
     }
@@ -111,7 +118,7 @@ enum err http_relay_new(struct event_loop *loop, struct http_relay **out, struct
     return ERR_OK;
 }
 
-static void release(struct relay_call *call)
+static void release(struct curl_call *call)
 {
     struct http_relay *relay = call->relay;
     if (call->next)
@@ -141,6 +148,7 @@ void http_relay_free(struct http_relay *relay)
     while (relay->kept_count)
         curl.easy_cleanup(relay->kept[--relay->kept_count]);
     curl.multi_cleanup(relay->multi);
+    plain_pool_free(relay->plain);
     free(relay);
 }
 
@@ -148,7 +156,7 @@ void http_relay_free(struct http_relay *relay)
 
 static size_t on_header(char *bytes, size_t unit, size_t count, void *context)
 {
-    struct relay_call *call = context;
+    struct curl_call *call = context;
     size_t length = unit * count, trimmed = length;
     while (trimmed && (bytes[trimmed - 1] == '\n' || bytes[trimmed - 1] == '\r'))
         trimmed--;
@@ -171,7 +179,7 @@ static size_t on_header(char *bytes, size_t unit, size_t count, void *context)
 static size_t on_body(char *bytes, size_t unit, size_t count, void *context)
 {
     nanos t = clock_now(); /* first, because this is the arrival time */
-    struct relay_call *call = context;
+    struct curl_call *call = context;
     size_t length = unit * count;
     return call->request.take(call->request.context, bytes, length, t) ? length
                                                                        : CURL_WRITEFUNC_PAUSE;
@@ -229,7 +237,7 @@ static enum err build_headers(const struct text *headers, struct curl_slist **li
     return err;
 }
 
-static void set_options(struct relay_call *call)
+static void set_options(struct curl_call *call)
 {
     const struct relay_request *request = &call->request;
     CURL *easy = call->easy;
@@ -262,10 +270,17 @@ static void set_options(struct relay_call *call)
 enum err http_relay_start(struct http_relay *relay, const struct relay_request *request,
                           struct relay_call **out, struct error *why)
 {
-    struct relay_call *call = *out = calloc(1, sizeof *call);
+    if (plain_pool_serves(request)) {
+        struct plain_call *plain;
+        enum err failed = plain_call_start(relay->plain, request, &plain, why);
+        *out = (struct relay_call *)plain;
+        return failed;
+    }
+    struct curl_call *call = calloc(1, sizeof *call);
+    *out = (struct relay_call *)call;
     if (!call)
         return err_no_memory(why);
-    *call = (struct relay_call){.relay = relay, .request = *request, .next = relay->calls};
+    *call = (struct curl_call){.relay = relay, .request = *request, .next = relay->calls};
     call->easy = relay->kept_count ? relay->kept[--relay->kept_count] : curl.easy_init();
     enum err err = call->easy ? build_headers(request->headers, &call->headers) : ERR_NO_MEMORY;
     if (!err) {
@@ -288,12 +303,18 @@ enum err http_relay_start(struct http_relay *relay, const struct relay_request *
 
 void relay_call_resume(struct relay_call *call)
 {
-    curl.easy_pause(call->easy, CURLPAUSE_CONT);
+    if (call->is_plain)
+        plain_call_resume((struct plain_call *)call);
+    else
+        curl.easy_pause(((struct curl_call *)call)->easy, CURLPAUSE_CONT);
 }
 
 void relay_call_cancel(struct relay_call *call)
 {
-    release(call);
+    if (call->is_plain)
+        plain_call_cancel((struct plain_call *)call);
+    else
+        release((struct curl_call *)call);
 }
 
 /* ---- ends ---- */
@@ -316,16 +337,17 @@ static enum err err_of(CURLcode code)
 
 static void finish(CURL *easy, CURLcode code)
 {
-    struct relay_call *call = NULL;
+    struct curl_call *call = NULL;
     curl.easy_getinfo(easy, CURLINFO_PRIVATE, &call);
     struct relay_request request = call->request;
     release(call);
     request.done(request.context, err_of(code), code ? curl.easy_strerror(code) : "");
 }
 
-nanos http_relay_turn(struct http_relay *relay)
+void http_relay_turn(struct http_relay *relay)
 {
     int running, left;
+    plain_pool_turn(relay->plain);
     if (relay->due <= clock_now()) {
         relay->due = INT64_MAX;
         curl.multi_socket_action(relay->multi, CURL_SOCKET_TIMEOUT, 0, &running);
@@ -333,5 +355,10 @@ nanos http_relay_turn(struct http_relay *relay)
     for (CURLMsg *message; (message = curl.multi_info_read(relay->multi, &left));)
         if (message->msg == CURLMSG_DONE)
             finish(message->easy_handle, message->data.result);
-    return relay->due;
+}
+
+nanos http_relay_due(const struct http_relay *relay)
+{
+    nanos plain = plain_pool_due(relay->plain);
+    return plain < relay->due ? plain : relay->due;
 }

@@ -35,8 +35,9 @@ enum err http_relay_new(struct event_loop *loop, struct http_relay **out, struct
     MUST_USE;
 void http_relay_free(struct http_relay *relay);
 
-/* Handles what is due; returns when it wants to be called next. */
-nanos http_relay_turn(struct http_relay *relay);
+/* Handles what is due; and when it must be called next, if nothing becomes ready before. */
+void http_relay_turn(struct http_relay *relay);
+nanos http_relay_due(const struct http_relay *relay);
 
 /* On failure nothing is called. */
 enum err http_relay_start(struct http_relay *relay, const struct relay_request *request,

@@ -24,7 +24,7 @@
 #include "port/event_loop.h"
 
 enum {
-    BLOCK = 8192,               /* bytes that libmicrohttpd asks for at once */
+    BLOCK = 4096,               /* bytes that libmicrohttpd asks for at once */
     SLOWEST_UPLOAD = 16 * 1024, /* bytes/s */
     DISCARD_MAX = 4,            /* bodies that are too large are read up to so many limits */
     KEEPALIVE_S = 30,
@@ -618,21 +618,23 @@ unsigned http_server_port(const struct http_server *server)
     return server->port;
 }
 
-nanos http_server_turn(struct http_server *server)
+void http_server_turn(struct http_server *server)
 {
     MHD_UNSIGNED_LONG_LONG wait_ms;
     nanos now = clock_now();
     if (now >= server->next_sweep)
         sweep(server, now);
-    if (mhd.get_timeout(server->daemon, &wait_ms) == MHD_YES && wait_ms == 0)
-        server->is_ready = true;
     if (!server->is_ready)
-        return server->next_sweep;
+        return;
     server->is_ready = false;
     mhd.run(server->daemon);
-    return server->is_ready || (mhd.get_timeout(server->daemon, &wait_ms) == MHD_YES && !wait_ms)
-               ? now
-               : server->next_sweep;
+    if (mhd.get_timeout(server->daemon, &wait_ms) == MHD_YES && wait_ms == 0)
+        server->is_ready = true;
+}
+
+nanos http_server_due(const struct http_server *server)
+{
+    return server->is_ready ? 0 : server->next_sweep;
 }
 
 void http_server_refuse(struct http_server *server)

@@ -3,7 +3,7 @@
  *
  * A request is handed over when its body is complete; the answer is sent at once or in pieces, as they come.  A client
  * that goes away ends its exchange, whatever was still to be sent.  Everything runs in the thread that turns the loop:
- * event_loop_turn(loop, http_server_turn(server)), again and again.  http_server_open gives what http_server_close
+ * event_loop_turn(loop, http_server_due(server)), http_server_turn(server), again and again.  http_server_open gives what http_server_close
  * frees; an exchange is the server's, until `ended` has returned. */
 #ifndef IPW_PORT_HTTP_SERVER_H
 #define IPW_PORT_HTTP_SERVER_H
@@ -41,8 +41,9 @@ enum err http_server_open(struct event_loop *loop, const struct http_server_opti
 void http_server_close(struct http_server *server);
 unsigned http_server_port(const struct http_server *server);
 
-/* Handles what has become ready; returns the time of the next call, if nothing becomes ready before. */
-nanos http_server_turn(struct http_server *server);
+/* Handles what has become ready; and when it must be called next, if nothing becomes ready before. */
+void http_server_turn(struct http_server *server);
+nanos http_server_due(const struct http_server *server);
 
 /* Takes no more connections; those that are open go on.  The port is free afterwards. */
 void http_server_refuse(struct http_server *server);

@@ -28,7 +28,12 @@ unsigned http_server_port(const struct http_server *server)
     return 0;
 }
 
-nanos http_server_turn(struct http_server *server)
+void http_server_turn(struct http_server *server)
+{
+    (void)server;
+}
+
+nanos http_server_due(const struct http_server *server)
 {
     (void)server;
     return INT64_MAX;

@@ -6,11 +6,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/text.h"
+
+enum { BACKGROUND_NICE = 10 };
 
 void deadline_init(struct deadline *deadline)
 {
@@ -121,6 +124,11 @@ void thread_set_realtime(void)
 {
     struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
     sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest);
+}
+
+void thread_set_background(void)
+{
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), BACKGROUND_NICE);
 }
 
 void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit)

@@ -45,6 +45,9 @@ void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit);
  * the time. */
 void thread_set_realtime(void);
 
+/* Lets others go first, of what the calling thread does in the background. */
+void thread_set_background(void);
+
 /* Names the calling thread (15 bytes) and pins it to a CPU (-1: does not); a CPU that is not available (cgroup,
  * offline) is not an error, only slower. */
 void thread_name(const char *name, int cpu);

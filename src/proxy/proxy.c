@@ -29,7 +29,7 @@
 #include "proxy/passage.h"
 
 enum {
-    HEADER_MAX = 24 * 1024,
+    HEADER_MAX = 16 * 1024,
     BODY_MAX = 64 * 1024 * 1024,
     UNSENT_MAX = 256 * 1024,
     CONNECTIONS_MAX = 16384,
@@ -563,8 +563,9 @@ static void *proxy_main(void *argument)
             http_server_refuse(proxy->server);
         take_settled(proxy);
         nanos late = release_late(proxy);
-        nanos relay = http_relay_turn(proxy->relay);
-        nanos server = http_server_turn(proxy->server);
+        http_relay_turn(proxy->relay);
+        http_server_turn(proxy->server);
+        nanos relay = http_relay_due(proxy->relay), server = http_server_due(proxy->server);
         nanos until = relay < server ? relay : server;
         event_loop_turn(proxy->loop, late < until ? late : until);
     }

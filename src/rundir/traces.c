@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/hash.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "port/file.h"
@@ -297,19 +298,61 @@ static enum err copy_tree(const struct jv *line, struct jv **out)
     return err ? err : jv_merge(*out, line);
 }
 
-static struct query_trace *place_for(struct traces *traces, const struct query_trace *trace)
+/* ---- by key ---- */
+
+/* The slot of a key, or the free one where it belongs. */
+static size_t *find_slot(const struct traces *traces, const char *key)
 {
-    for (size_t i = traces->count; trace->ipw.key && i-- > 0;)
-        if (traces->items[i].ipw.key && strcmp(traces->items[i].ipw.key, trace->ipw.key) == 0) {
-            query_trace_release(&traces->items[i]);
-            return &traces->items[i];
-        }
+    size_t mask = traces->slot_count - 1, at = hash_mix(hash_string(HASH_START, key)) & mask;
+    while (traces->slots[at] && strcmp(traces->items[traces->slots[at] - 1].ipw.key, key) != 0)
+        at = (at + 1) & mask;
+    return &traces->slots[at];
+}
+
+struct query_trace *traces_find(const struct traces *traces, const char *key)
+{
+    size_t place = key && traces->slot_count ? *find_slot(traces, key) : 0;
+    return place ? &traces->items[place - 1] : NULL;
+}
+
+/* Keeps the table at most half full. */
+static enum err reserve_slot(struct traces *traces)
+{
+    if (2 * (traces->count + 1) <= traces->slot_count)
+        return ERR_OK;
+    size_t wanted = traces->slot_count ? 2 * traces->slot_count : 64;
+    size_t *slots = calloc(wanted, sizeof *slots);
+    if (!slots)
+        return ERR_NO_MEMORY;
+    free(traces->slots);
+    traces->slots = slots;
+    traces->slot_count = wanted;
+    for (size_t i = 0; i < traces->count; i++)
+        if (traces->items[i].ipw.key)
+            *find_slot(traces, traces->items[i].ipw.key) = i + 1;
+    return ERR_OK;
+}
+
+/* In the place of one of the same key. */
+static enum err add_trace(struct traces *traces, const struct query_trace *trace)
+{
+    struct query_trace *known = traces_find(traces, trace->ipw.key);
+    if (known) {
+        query_trace_release(known);
+        *known = *trace;
+        return ERR_OK;
+    }
     struct query_trace *items =
         grow(traces->items, &traces->capacity, traces->count, sizeof *items);
     if (!items)
-        return NULL;
+        return ERR_NO_MEMORY;
     traces->items = items;
-    return &items[traces->count++];
+    if (reserve_slot(traces))
+        return ERR_NO_MEMORY;
+    items[traces->count++] = *trace;
+    if (trace->ipw.key)
+        *find_slot(traces, trace->ipw.key) = traces->count;
+    return ERR_OK;
 }
 
 static enum err take_line(void *context, const struct jv *line)
@@ -321,12 +364,12 @@ static enum err take_line(void *context, const struct jv *line)
     if (!err)
         err = read_trace(tree, &trace);
     trace.tree = tree;
-    struct query_trace *place = err ? NULL : place_for(traces, &trace);
-    if (place) {
+    if (!err) {
         query_trace_compute(&trace);
-        *place = trace;
-        return ERR_OK;
+        err = add_trace(traces, &trace);
     }
+    if (!err)
+        return ERR_OK;
     query_trace_release(&trace);
     traces->damaged += err == ERR_BAD_VALUE;
     return err == ERR_BAD_VALUE ? ERR_OK : ERR_NO_MEMORY;
@@ -357,18 +400,6 @@ void traces_release(struct traces *traces)
     for (size_t i = 0; i < traces->count; i++)
         query_trace_release(&traces->items[i]);
     free(traces->items);
+    free(traces->slots);
     *traces = (struct traces){0};
-}
-
-const struct query_trace *traces_find(const struct traces *traces, const char *key, size_t *hint)
-{
-    for (size_t i = 0; key && i < traces->count; i++) {
-        size_t at = (*hint + i) % traces->count;
-        const struct query_trace *trace = &traces->items[at];
-        if (trace->ipw.key && strcmp(trace->ipw.key, key) == 0) {
-            *hint = at + 1;
-            return trace;
-        }
-    }
-    return NULL;
 }

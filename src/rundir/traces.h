@@ -44,6 +44,8 @@ struct traces {
     size_t count, capacity;
     uint64_t damaged;   /* lines that are no trace */
     const char *config; /* for the summary: how the agent was run, a JSON object; may be NULL */
+    size_t *slots;      /* a hash table of places plus one, by key; 0 is free */
+    size_t slot_count;
 };
 
 /* All of it as the Python IPW has it where nothing is said: mostly unknown. */
@@ -71,8 +73,8 @@ bool traces_exist(const char *directory);
 enum err traces_load(const char *directory, struct traces *out, struct error *why) MUST_USE;
 void traces_release(struct traces *traces);
 
-/* Of a query's key; NULL without one.  Asked for one after the other, *hint (0 at first) makes it quick. */
-const struct query_trace *traces_find(const struct traces *traces, const char *key, size_t *hint);
+/* Of a query's key; NULL without one. */
+struct query_trace *traces_find(const struct traces *traces, const char *key);
 
 /* What the Python IPW's exporter has in summary.json: totals, efficiency, averages, statistics, and those without
  * outliers, as members of an open object. */

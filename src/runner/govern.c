@@ -262,7 +262,8 @@ static void find_names(struct loop *loop, const struct prometheus *metrics)
 
 static bool is_of_server(const char *name)
 {
-    static const char *const PREFIXES[] = {"vllm:", "sglang:", "tgi_", "trtllm_", "dynamo_"};
+    static const char *const PREFIXES[] = {"vllm:",   "sglang:", "tgi_",
+                                           "trtllm_", "dynamo_", "ipw_proxy_"};
     for (size_t k = 0; k < sizeof PREFIXES / sizeof *PREFIXES; k++)
         if (str_starts(name, PREFIXES[k]))
             return true;

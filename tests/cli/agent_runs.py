@@ -33,7 +33,7 @@ def trace(index, resolved=True, **ours):
             "response_text": "42", "turns": [turn], "total_wall_clock_s": 0.7, "completed": True,
             "query_gpu_energy_joules": 147.0, "query_cpu_energy_joules": 63.0, "is_resolved": resolved,
             "ipw": {"key": f"q{index:06d}", "energy_joules": 210.0, "plus_minus": 10.5, "gap_joules": 30.0,
-                    "method": "integral", "energy_split": "measured", "spans": spans(), **ours}}
+                    "method": "integral", "energy_split": "spans", "spans": spans(), **ours}}
 
 
 def write_agent_run(path, count=3, **ours):

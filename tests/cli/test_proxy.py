@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Intel  # noqa: E402
+from machines import Controlled, Intel  # noqa: E402
 from program import IPW, PATIENCE_S, MachineTest, ipw, main_side_by_side, while_it_moves  # noqa: E402
 from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, Proxy, Upstream, chunk, document, event,  # noqa: E402
                      read_message, request, response)
@@ -305,14 +305,13 @@ class Ending(ProxyTest):
             self.assertTrue(line.startswith("HTTP/1.1"))
 
     def test_all_of_a_large_stream_comes_to_a_slow_client(self):
-        blocks = [bytes([i]) * 65536 for i in range(100)]
+        blocks = [bytes([i % 251]) * 65536 for i in range(400)]  # more than the buffers of four sockets
 
         def answer(connection, *_):
             connection.sendall(STREAM_HEAD + b"".join(map(chunk, blocks)) + LAST_CHUNK)
 
         proxy = self.proxy(self.upstream(answer))
-        with proxy.connect() as connection, connection.makefile("rb", buffering=1024) as stream:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with proxy.connect() as connection, connection.makefile("rb") as stream:
             connection.sendall(request(CHAT, b'{"stream":true}'))
             time.sleep(0.5)  # until the proxy has paused
             self.assertEqual(read_message(stream)[2], b"".join(blocks))
@@ -514,6 +513,37 @@ class Recording(ProxyTest):
         self.assertIn("ipw_proxy_requests_in_flight 0", text)
         for line in text.splitlines():
             self.assertRegex(line, r'^(# (HELP|TYPE) \S+ .+|\w+(\{.*\})? [0-9.e+-]+)$')
+
+
+class Governing(ProxyTest):
+    def test_govern_reads_the_latency_of_the_proxy(self):
+        """The upstream server has no metrics of its own: the proxy's are enough to govern its GPU."""
+        def answer(connection, *_):
+            connection.sendall(STREAM_HEAD)
+            for _ in range(8):
+                time.sleep(0.02)
+                connection.sendall(chunk(event("a")))
+            connection.sendall(chunk(event(None, "stop") + DONE) + LAST_CHUNK)
+
+        machine, log = self.machine(Controlled), self.root / "log.jsonl"
+        proxy = self.proxy(self.upstream(answer))
+        govern = subprocess.Popen([IPW, "govern", "--dry-run", "--slo-itl-ms", "1000", "--slo-ttft-ms", "1000",
+                                   "--metrics-url", f"{proxy.url}/ipw/metrics", "--interval", "0.3", "--log", str(log)],
+                                  env=machine.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(govern.stderr.close)
+        self.addCleanup(govern.kill)
+        govern.stderr.readline()  # it has taken its first reading
+
+        def readings():
+            for _ in range(5):
+                proxy.ask(body=b'{"stream":true}')
+            lines = (log.read_text() if log.exists() else "").splitlines()
+            return [step for step in map(json.loads, filter(lambda line: line.endswith("}"), lines))
+                    if step["itl_ms"] and step["ttft_ms"]]
+
+        step = until(readings)[0]
+        self.assertGreaterEqual(step["itl_ms"], 20)
+        self.assertGreaterEqual(step["ttft_ms"], 20)
 
 
 class Energy(ProxyTest):

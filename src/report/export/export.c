@@ -28,7 +28,6 @@ struct exporting {
     struct jv *metadata;
     struct jv_index metadata_keys;
     struct traces traces;
-    size_t trace; /* where the last one was */
     char *model, *name;
     struct output output; /* where the text goes; none where the driver makes its own files */
     uint64_t taken;
@@ -135,7 +134,7 @@ static enum err take_record(void *context, const struct jv *record)
         return ERR_OK;
     work->taken++;
     record_from_json(record, work->model, &given.fields);
-    given.trace = traces_find(&work->traces, given.fields.key, &work->trace);
+    given.trace = traces_find(&work->traces, given.fields.key);
     enum err err = work->driver->record(&work->export, &given, &work->why);
     return err ? err : export_pass_on(&work->export, &work->why);
 }

@@ -167,21 +167,6 @@ void agents_forget(struct profile *profile, const char *key)
 
 /* ---- the summary ---- */
 
-/* Records and traces are mostly in one order: the search goes on where the last one was found. */
-static struct query_trace *find_trace(struct profile *profile, const char *key)
-{
-    struct traces *traces = &profile->agent_traces;
-    for (size_t i = 0; key && i < traces->count; i++) {
-        size_t at = (profile->agent_trace + i) % traces->count;
-        const char *its = traces->items[at].ipw.key;
-        if (its && !strcmp(its, key)) {
-            profile->agent_trace = at + 1;
-            return &traces->items[at];
-        }
-    }
-    return NULL;
-}
-
 enum err agents_load(struct profile *profile, struct error *why)
 {
     enum err err = journal_sync(&profile->traces, why);
@@ -196,7 +181,7 @@ enum err agents_update(struct profile *profile, const struct record *record)
 {
     struct text line = {0};
     struct error why = {0};
-    struct query_trace *trace = find_trace(profile, record->key);
+    struct query_trace *trace = traces_find(&profile->agent_traces, record->key);
     if (!trace || record->correct == trace->is_resolved || record->correct < 0)
         return ERR_OK;
     trace->is_resolved = record->correct;

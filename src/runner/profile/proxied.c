@@ -150,6 +150,7 @@ static void *recorder_main(void *argument)
     struct proxied *proxied = argument;
     struct profile *profile = proxied->profile;
     thread_name("ipw-record", -1);
+    thread_set_background(); /* streams do not wait for a record */
     while (!atomic_load(&profile->stop))
         record_ended(proxied, true);
     while (!proxy_drain(proxied->proxy, DRAIN) && !atomic_load(&profile->cancel))
@@ -235,6 +236,7 @@ enum err proxied_start(struct profile *profile, struct error *why)
         proxied_free(proxied);
         return err;
     }
+    thread_set_background(); /* settling, in this thread, likewise */
     if (profile->options->listening)
         profile->options->listening(proxy_port(proxied->proxy), profile->base_url,
                                     profile->directory);

@@ -112,7 +112,6 @@ struct profile {
     char failure_reason[200], tokens_note[200], ungraded_reason[200];
     char dataset_hash[24]; /* "" where it has none */
     struct traces agent_traces;
-    size_t agent_trace; /* the next of them that is looked at */
 };
 
 /* The windows that replace the dataset's items; NULL: none do. */

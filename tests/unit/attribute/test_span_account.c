@@ -482,7 +482,7 @@ static void check_trace(struct span_account *account)
     assert_near(trace.energy_per_output_token_joules, 7, 1e-6);
     assert_near(trace.total_tool_calls, 2, 0);
     assert_near(trace.ipw.gap_joules, 30, 1e-6);
-    assert_string_equal(trace.ipw.energy_split, "measured");
+    assert_string_equal(trace.ipw.energy_split, "spans");
     assert_string_equal(trace.ipw.method, "integral");
     const struct turn_trace *turn = &trace.turns[0];
     assert_string_equal(turn->tools_called.text, "[\"unknown\",\"unknown\"]");

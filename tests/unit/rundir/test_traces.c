@@ -251,7 +251,7 @@ static void figures_are_the_exporters(void **state)
 static void few_queries_have_no_outliers(void **state)
 {
     (void)state;
-    struct traces traces = load(OLD), one = {traces.items, 1, 1, 0, NULL};
+    struct traces traces = load(OLD), one = {.items = traces.items, .count = 1};
     struct text text = {0};
     struct json json;
     struct jv *parsed;

@@ -1,0 +1,676 @@
+/* A call owns its connection until its response is complete; then the connection is kept for the next.  Where a kept
+ * connection turns out to be closed before a byte of the response came, the request is sent once more on a new one: the
+ * server had closed it when the request was on its way.
+ *
+ * The response is read where it lies: head, then a body that has a length, is chunked, or ends with the connection. */
+#define _GNU_SOURCE
+#include "port/http_plain.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "port/event_loop.h"
+
+enum {
+    HEAD_MAX = 256 * 1024,
+    READ = 64 * 1024,
+    READS = 4, /* at a time: others wait too */
+    KEPT_MAX = 1024,
+};
+
+#define LOOK_PERIOD (250 * NS_PER_MS)
+
+enum state {
+    CONNECTING,
+    SENDING,
+    HEAD,
+    LENGTH,      /* a body of so many bytes */
+    CHUNK_SIZE,  /* the line before a chunk */
+    CHUNK,       /* its bytes */
+    CHUNK_END,   /* the line end after it */
+    TRAILERS,    /* lines up to an empty one */
+    UNTIL_CLOSE, /* a body that ends with the connection */
+};
+
+struct kept {
+    struct plain_pool *pool;
+    struct event_watch watch;
+    struct sockaddr_storage address;
+    socklen_t address_size;
+    struct kept *next, *previous;
+};
+
+struct plain_call {
+    struct relay_call base;
+    struct plain_pool *pool;
+    struct relay_request request;
+    struct event_watch watch;
+    struct sockaddr_storage address;
+    socklen_t address_size;
+    enum state state;
+    struct text out; /* request line and headers */
+    size_t sent;     /* of them and the body */
+    struct text in;  /* what came and is not handled yet: head, lines */
+    struct text lines;
+    uint64_t left; /* of the body, or of a chunk */
+    int status;
+    bool is_reused, is_paused, keeps;
+    bool is_resumed;           /* what is in memory is to be given */
+    bool in_callback, is_over; /* canceled or ended meanwhile */
+    nanos deadline;            /* of the connection; 0: it is there */
+    struct plain_call *next, *previous;
+};
+
+struct plain_pool {
+    struct event_loop *loop;
+    struct kept *kept;
+    size_t kept_count;
+    struct plain_call *calls;
+    bool has_resumed;
+    nanos next_look; /* for deadlines */
+    char buffer[READ];
+};
+
+struct plain_pool *plain_pool_new(struct event_loop *loop)
+{
+    struct plain_pool *pool = calloc(1, sizeof *pool);
+    if (pool)
+        pool->loop = loop;
+    return pool;
+}
+
+/* ---- connections ---- */
+
+static void forget(struct kept *kept)
+{
+    struct plain_pool *pool = kept->pool;
+    event_loop_unwatch(pool->loop, &kept->watch);
+    if (kept->next)
+        kept->next->previous = kept->previous;
+    if (kept->previous)
+        kept->previous->next = kept->next;
+    else
+        pool->kept = kept->next;
+    pool->kept_count--;
+    free(kept);
+}
+
+/* A server that closes, or speaks unasked: the connection is of no use any more. */
+static void on_kept(void *context, unsigned events)
+{
+    struct kept *kept = context;
+    int fd = kept->watch.fd;
+    (void)events;
+    forget(kept);
+    close(fd);
+}
+
+static void keep(struct plain_call *call)
+{
+    struct plain_pool *pool = call->pool;
+    struct kept *kept = pool->kept_count < KEPT_MAX ? calloc(1, sizeof *kept) : NULL;
+    event_loop_unwatch(pool->loop, &call->watch);
+    if (!kept) {
+        close(call->watch.fd);
+        return;
+    }
+    kept->pool = pool;
+    kept->watch = (struct event_watch){.fd = call->watch.fd, .ready = on_kept, .context = kept};
+    memcpy(&kept->address, &call->address, call->address_size);
+    kept->address_size = call->address_size;
+    kept->next = pool->kept;
+    if (kept->next)
+        kept->next->previous = kept;
+    pool->kept = kept;
+    pool->kept_count++;
+    if (event_loop_watch(pool->loop, &kept->watch, EPOLLIN | EPOLLRDHUP))
+        on_kept(kept, 0);
+}
+
+static int take_kept(struct plain_call *call)
+{
+    for (struct kept *kept = call->pool->kept; kept; kept = kept->next)
+        if (kept->address_size == call->address_size &&
+            memcmp(&kept->address, &call->address, call->address_size) == 0) {
+            int fd = kept->watch.fd;
+            forget(kept);
+            return fd;
+        }
+    return -1;
+}
+
+static int connect_new(struct plain_call *call)
+{
+    const int on = 1;
+    int fd = socket(call->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    if (connect(fd, (struct sockaddr *)&call->address, call->address_size) &&
+        errno != EINPROGRESS) {
+        int failure = errno;
+        close(fd);
+        errno = failure;
+        return -1;
+    }
+    return fd;
+}
+
+/* ---- the end of a call ---- */
+
+static void release(struct plain_call *call)
+{
+    struct plain_pool *pool = call->pool;
+    if (call->next)
+        call->next->previous = call->previous;
+    if (call->previous)
+        call->previous->next = call->next;
+    else
+        pool->calls = call->next;
+    text_release(&call->out);
+    text_release(&call->in);
+    text_release(&call->lines);
+    free(call);
+}
+
+static void drop_connection(struct plain_call *call)
+{
+    event_loop_unwatch(call->pool->loop, &call->watch);
+    if (call->watch.fd >= 0)
+        close(call->watch.fd);
+    call->watch.fd = -1;
+}
+
+static void finish(struct plain_call *call, enum err err, const char *why)
+{
+    struct relay_request request = call->request;
+    if (!err && call->keeps && !call->in.length &&
+        call->sent == call->out.length + call->request.body_length)
+        keep(call);
+    else
+        drop_connection(call);
+    release(call);
+    request.done(request.context, err, why);
+}
+
+static void fail(struct plain_call *call, int failure)
+{
+    finish(call, failure == ETIMEDOUT ? ERR_TIMEOUT : ERR_LOST,
+           failure ? strerror(failure) : "the connection was closed");
+}
+
+/* ---- reading ---- */
+
+/* Gives bytes of the body; false when the call is paused, or over. */
+static bool give(struct plain_call *call, const char *bytes, size_t length)
+{
+    call->in_callback = true;
+    bool taken = call->request.take(call->request.context, bytes, length, clock_now());
+    call->in_callback = false;
+    call->is_paused = !taken;
+    return taken && !call->is_over;
+}
+
+static bool value_has(const char *value, const char *word)
+{
+    return value && strcasestr(value, word);
+}
+
+static const char *find(const struct text *lines, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t at = 0; at < lines->length; at += strlen(lines->bytes + at) + 1)
+        if (strncasecmp(lines->bytes + at, name, length) == 0 && lines->bytes[at + length] == ':')
+            return lines->bytes + at + length + 1 + strspn(lines->bytes + at + length + 1, " \t");
+    return NULL;
+}
+
+/* What follows the head. */
+static enum state body_state(struct plain_call *call)
+{
+    const char *given = find(&call->lines, "Content-Length");
+    bool has_none =
+        strcmp(call->request.method, "HEAD") == 0 || call->status == 204 || call->status == 304;
+    call->left = 0;
+    if (has_none)
+        return LENGTH;
+    if (value_has(find(&call->lines, "Transfer-Encoding"), "chunked"))
+        return CHUNK_SIZE;
+    if (given && parse_u64(given, &call->left) == ERR_OK)
+        return LENGTH;
+    call->keeps = false;
+    return UNTIL_CLOSE;
+}
+
+/* The lines of the head, without the first. */
+static void split_head(struct plain_call *call, const char *head, size_t length)
+{
+    const char *end = head + length, *line = memchr(head, '\n', length);
+    text_clear(&call->lines);
+    while (line && ++line < end) {
+        const char *next = memchr(line, '\n', (size_t)(end - line));
+        size_t size = (size_t)((next ? next : end) - line);
+        while (size && (line[size - 1] == '\r' || line[size - 1] == '\n'))
+            size--;
+        if (size && !memchr(line, '\0', size)) {
+            text_add_bytes(&call->lines, line, size);
+            text_add_bytes(&call->lines, "", 1);
+        }
+        line = next;
+    }
+}
+
+/* Bytes of `in` that were used; 0: more must come.  -1: it is no HTTP. */
+static ssize_t read_head(struct plain_call *call)
+{
+    const char *head = text_get(&call->in), *end = NULL;
+    size_t length = call->in.length;
+    const char *crlf = memmem(head, length, "\r\n\r\n", 4), *lf = memmem(head, length, "\n\n", 2);
+    if (crlf)
+        end = crlf + 4;
+    if (lf && (!end || lf + 2 < end))
+        end = lf + 2;
+    if (length >= 5 && memcmp(head, "HTTP/", 5) != 0)
+        return -1;
+    if (!end)
+        return length > HEAD_MAX ? -1 : 0;
+    const char *space = memchr(head, ' ', (size_t)(end - head));
+    call->status = space ? (int)strtol(space + 1, NULL, 10) : 0;
+    if (call->status < 100 || call->status > 999)
+        return -1;
+    if (call->status < 200)
+        return end - head; /* "100 Continue": the next head follows */
+    split_head(call, head, (size_t)(end - head));
+    const char *connection = find(&call->lines, "Connection");
+    call->keeps = memcmp(head, "HTTP/1.1", 8) == 0 ? !value_has(connection, "close")
+                                                   : value_has(connection, "keep-alive");
+    call->state = body_state(call);
+    call->in_callback = true;
+    call->request.head(call->request.context, call->status, &call->lines);
+    call->in_callback = false;
+    return end - head;
+}
+
+/* A line of the chunked coding; as read_head. */
+static ssize_t read_line(struct plain_call *call, const char *bytes, size_t length)
+{
+    const char *end = memchr(bytes, '\n', length);
+    char *after;
+    if (!end)
+        return length > 4096 ? -1 : 0;
+    bool is_empty = end == bytes || (end == bytes + 1 && bytes[0] == '\r');
+    if (call->state == CHUNK_SIZE) {
+        errno = 0;
+        call->left = strtoull(bytes, &after, 16);
+        if (after == bytes || errno || bytes[0] == '-' || !strchr(" \t;\r\n", *after))
+            return -1;
+        call->state = call->left ? CHUNK : TRAILERS;
+    } else if (call->state == CHUNK_END) {
+        if (!is_empty)
+            return -1;
+        call->state = CHUNK_SIZE;
+    } else if (is_empty) {
+        call->state = LENGTH; /* of nothing more */
+        call->left = 0;
+    }
+    return end + 1 - bytes;
+}
+
+static bool is_complete(const struct plain_call *call)
+{
+    return call->state == LENGTH && call->left == 0;
+}
+
+/* Handles what is in `in`.  False: the call is over, or paused. */
+static bool handle(struct plain_call *call)
+{
+    size_t used = 0;
+    while (used < call->in.length && !is_complete(call)) {
+        const char *at = call->in.bytes + used;
+        size_t length = call->in.length - used;
+        ssize_t taken = 0;
+        if (call->state == LENGTH || call->state == CHUNK || call->state == UNTIL_CLOSE) {
+            if (call->state != UNTIL_CLOSE && length > call->left)
+                length = (size_t)call->left;
+            bool goes_on = give(call, at, length);
+            if (call->is_over)
+                break;
+            if (!goes_on)
+                break; /* paused: these bytes come again */
+            taken = (ssize_t)length;
+            call->left -= call->state == UNTIL_CLOSE ? 0 : length;
+            if (call->state == CHUNK && call->left == 0)
+                call->state = CHUNK_END;
+        } else if (call->state == HEAD) {
+            if (used) { /* after "100 Continue" */
+                memmove(call->in.bytes, at, length);
+                call->in.length = length;
+                used = 0;
+            }
+            taken = read_head(call);
+        } else {
+            taken = read_line(call, at, length);
+        }
+        if (call->is_over)
+            break;
+        if (taken < 0) {
+            finish(call, ERR_BAD_VALUE, "the upstream server's answer is no HTTP");
+            return false;
+        }
+        if (taken == 0)
+            break;
+        used += (size_t)taken;
+    }
+    if (call->is_over) {
+        drop_connection(call);
+        release(call);
+        return false;
+    }
+    if (used) {
+        memmove(call->in.bytes, call->in.bytes + used, call->in.length - used);
+        call->in.length -= used;
+        call->in.bytes[call->in.length] = '\0';
+    }
+    if (is_complete(call)) {
+        finish(call, ERR_OK, "");
+        return false;
+    }
+    return !call->is_paused;
+}
+
+static void start_again(struct plain_call *call);
+
+/* The connection has ended. */
+static void on_closed(struct plain_call *call, int failure)
+{
+    if (call->state == UNTIL_CLOSE && !failure)
+        finish(call, ERR_OK, "");
+    else if (call->is_reused && call->state <= HEAD && !call->in.length)
+        start_again(call);
+    else
+        fail(call, failure);
+}
+
+static void receive(struct plain_call *call)
+{
+    struct plain_pool *pool = call->pool;
+    if (call->is_resumed) {
+        call->is_resumed = false;
+        if (call->in.length && !handle(call))
+            return;
+    }
+    for (int i = 0; i < READS; i++) {
+        ssize_t got = recv(call->watch.fd, pool->buffer, sizeof pool->buffer, 0);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (got <= 0) {
+            on_closed(call, got < 0 ? errno : 0);
+            return;
+        }
+        text_add_bytes(&call->in, pool->buffer, (size_t)got);
+        if (call->in.failed) {
+            finish(call, ERR_NO_MEMORY, "out of memory");
+            return;
+        }
+        if (!handle(call) || (size_t)got < sizeof pool->buffer)
+            return;
+    }
+}
+
+/* ---- writing ---- */
+
+/* False when the call has failed. */
+static bool send_rest(struct plain_call *call)
+{
+    size_t head = call->out.length, all = head + call->request.body_length;
+    while (call->sent < all) {
+        struct iovec parts[2];
+        size_t count = 0, from = call->sent > head ? call->sent - head : 0;
+        if (call->sent < head)
+            parts[count++] = (struct iovec){call->out.bytes + call->sent, head - call->sent};
+        if (call->request.body_length > from)
+            parts[count++] =
+                (struct iovec){(char *)call->request.body + from, call->request.body_length - from};
+        const struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+        ssize_t sent = sendmsg(call->watch.fd, &message, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && errno == EAGAIN)
+            return true;
+        if (sent < 0) {
+            on_closed(call, errno);
+            return false;
+        }
+        call->sent += (size_t)sent;
+    }
+    call->state = HEAD;
+    return true;
+}
+
+static bool connected(struct plain_call *call)
+{
+    int failure = 0;
+    socklen_t size = sizeof failure;
+    getsockopt(call->watch.fd, SOL_SOCKET, SO_ERROR, &failure, &size);
+    if (failure) {
+        fail(call, failure);
+        return false;
+    }
+    call->deadline = 0;
+    call->state = SENDING;
+    return true;
+}
+
+static unsigned wanted_events(const struct plain_call *call)
+{
+    return call->state <= SENDING ? EPOLLIN | EPOLLOUT : EPOLLIN;
+}
+
+static void on_ready(void *context, unsigned events)
+{
+    struct plain_call *call = context;
+    if (call->is_paused) { /* it would be ready again and again */
+        event_loop_unwatch(call->pool->loop, &call->watch);
+        return;
+    }
+    if (call->state == CONNECTING && !connected(call))
+        return;
+    if (call->state == SENDING && (events & EPOLLOUT)) {
+        if (!send_rest(call))
+            return;
+        (void)!event_loop_watch(call->pool->loop, &call->watch, wanted_events(call));
+    }
+    /* An early answer, such as 413, comes before all of a body is sent. */
+    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+        if (call->state == SENDING)
+            call->state = HEAD;
+        receive(call);
+    }
+}
+
+/* ---- calls ---- */
+
+static bool read_address(const char *url, struct plain_call *call)
+{
+    char host[64], port[8] = "80";
+    if (strncasecmp(url, "http://", 7) != 0)
+        return false;
+    const char *at = url + 7;
+    size_t length = strcspn(at, "/?#");
+    if (length >= sizeof host || memchr(at, '@', length))
+        return false;
+    bool is_v6 = *at == '[';
+    size_t size = is_v6 ? strcspn(at, "]") + 1 : strcspn(at, ":/?#");
+    str_format(host, sizeof host, "%.*s", (int)(is_v6 ? size - 2 : size), at + is_v6);
+    if (size < length && at[size] == ':')
+        str_format(port, sizeof port, "%.*s", (int)(length - size - 1), at + size + 1);
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&call->address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&call->address;
+    uint64_t number;
+    if (parse_u64(port, &number) || number == 0 || number > 65535)
+        return false;
+    memset(&call->address, 0, sizeof call->address);
+    if (!is_v6 && inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons((uint16_t)number);
+        call->address_size = sizeof *v4;
+        return true;
+    }
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons((uint16_t)number);
+    call->address_size = sizeof *v6;
+    return is_v6 && inet_pton(AF_INET6, host, &v6->sin6_addr) == 1;
+}
+
+bool plain_pool_serves(const struct relay_request *request)
+{
+    struct plain_call call = {0};
+    return request->is_local && read_address(request->url, &call);
+}
+
+static void write_request(struct plain_call *call)
+{
+    const struct relay_request *request = &call->request;
+    const char *at = request->url + strlen("http://"), *path = at + strcspn(at, "/?#");
+    text_addf(&call->out, "%s %s%s HTTP/1.1\r\nHost: %.*s\r\n", request->method,
+              *path == '/' ? "" : "/", path, (int)(path - at), at);
+    for (size_t i = 0; i < request->headers->length;) {
+        const char *line = request->headers->bytes + i;
+        size_t length = strlen(line);
+        text_add_bytes(&call->out, line, length);
+        text_add_bytes(&call->out, "\r\n", 2);
+        i += length + 1;
+    }
+    if (request->body)
+        text_addf(&call->out, "Content-Length: %zu\r\n", request->body_length);
+    text_add(&call->out, "\r\n");
+}
+
+/* On a kept connection, or a new one; -1 with errno when there is neither. */
+static int open_connection(struct plain_call *call, bool may_reuse)
+{
+    int fd = may_reuse ? take_kept(call) : -1;
+    call->is_reused = fd >= 0;
+    call->sent = 0;
+    call->state = call->is_reused ? SENDING : CONNECTING;
+    call->deadline = call->is_reused ? 0 : clock_now() + call->request.connect_limit;
+    if (fd < 0)
+        fd = connect_new(call);
+    call->watch = (struct event_watch){.fd = fd, .ready = on_ready, .context = call};
+    return fd;
+}
+
+static void start_again(struct plain_call *call)
+{
+    drop_connection(call);
+    if (open_connection(call, false) < 0 ||
+        event_loop_watch(call->pool->loop, &call->watch, wanted_events(call)))
+        fail(call, errno);
+}
+
+enum err plain_call_start(struct plain_pool *pool, const struct relay_request *request,
+                          struct plain_call **out, struct error *why)
+{
+    struct plain_call *call = *out = calloc(1, sizeof *call);
+    if (!call)
+        return err_no_memory(why);
+    call->base.is_plain = true;
+    call->pool = pool;
+    call->request = *request;
+    (void)!read_address(request->url, call);
+    write_request(call);
+    int fd = call->out.failed ? -1 : open_connection(call, true);
+    call->next = pool->calls;
+    if (call->next)
+        call->next->previous = call;
+    pool->calls = call;
+    if (fd < 0) {
+        int failure = call->out.failed ? ENOMEM : errno;
+        release(call);
+        *out = NULL;
+        return err_set(why, err_from_errno(failure), "%s", strerror(failure));
+    }
+    /* The request goes out at once where it can: what fails is seen when the answer is waited for. */
+    if (call->is_reused) {
+        const struct iovec parts[2] = {{call->out.bytes, call->out.length},
+                                       {(char *)request->body, request->body_length}};
+        const struct msghdr message = {.msg_iov = (struct iovec *)parts,
+                                       .msg_iovlen = request->body_length ? 2 : 1};
+        ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+        call->sent = sent > 0 ? (size_t)sent : 0;
+        if (call->sent == call->out.length + request->body_length)
+            call->state = HEAD;
+    }
+    enum err err = event_loop_watch(pool->loop, &call->watch, wanted_events(call));
+    if (err) {
+        drop_connection(call);
+        release(call);
+        *out = NULL;
+    }
+    return err_explain(why, err);
+}
+
+void plain_call_resume(struct plain_call *call)
+{
+    if (!call->is_paused)
+        return;
+    call->is_paused = false;
+    (void)!event_loop_watch(call->pool->loop, &call->watch, wanted_events(call));
+    call->is_resumed = call->pool->has_resumed = true; /* it may be called from its own take */
+}
+
+void plain_call_cancel(struct plain_call *call)
+{
+    if (call->in_callback) {
+        call->is_over = true;
+        return;
+    }
+    drop_connection(call);
+    release(call);
+}
+
+void plain_pool_turn(struct plain_pool *pool)
+{
+    nanos now = clock_now();
+    if (!pool->has_resumed && now < pool->next_look)
+        return;
+    pool->has_resumed = false;
+    pool->next_look = now + LOOK_PERIOD;
+    for (struct plain_call *call = pool->calls, *next; call; call = next) {
+        next = call->next;
+        if (call->deadline && call->deadline < now) {
+            fail(call, ETIMEDOUT);
+        } else if (call->is_resumed) {
+            call->is_resumed = false;
+            if (call->in.length)
+                (void)handle(call);
+        }
+    }
+}
+
+nanos plain_pool_due(const struct plain_pool *pool)
+{
+    return pool->has_resumed ? 0 : pool->calls ? pool->next_look : INT64_MAX;
+}
+
+void plain_pool_free(struct plain_pool *pool)
+{
+    if (!pool)
+        return;
+    while (pool->calls)
+        plain_call_cancel(pool->calls);
+    while (pool->kept)
+        on_kept(pool->kept, 0);
+    free(pool);
+}

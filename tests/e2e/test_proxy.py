@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""The official OpenAI clients, in Python and JavaScript, with llama.cpp's own server: what they get through `ipw proxy` is
+what they get without it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
+import make_gguf  # noqa: E402
+import oracle  # noqa: E402
+import servers  # noqa: E402
+from program import PATIENCE_S  # noqa: E402
+from proxies import Proxy  # noqa: E402
+
+oracle.use()
+try:
+    import openai
+except ImportError:
+    openai = None
+
+JAVASCRIPT = servers.ENVIRONMENT / "node/openai/index.mjs"
+QUESTION = {"messages": [{"role": "user", "content": "A joule is"}], "max_tokens": 12, "temperature": 0, "seed": 1}
+# Of one answer alone, whoever asked.
+OWN = {"id", "created", "created_at", "timings"}
+
+SCRIPT = """
+const [client, url, model, question] = process.argv.slice(1);
+const { default: OpenAI } = await import(client);
+const openai = new OpenAI({ baseURL: url + "/v1", apiKey: "sk-none-needed", maxRetries: 0 });
+const asked = { model, ...JSON.parse(question) };
+const got = {};
+got.models = (await openai.models.list()).data;
+got.whole = await openai.chat.completions.create(asked);
+got.text = await openai.completions.create({ model, prompt: "A joule is", max_tokens: 8, temperature: 0 });
+got.pieces = [];
+for await (const piece of await openai.chat.completions.create(
+    { ...asked, stream: true, stream_options: { include_usage: true } })) got.pieces.push(piece);
+try { await openai.chat.completions.create({ model, messages: "wrong" }); }
+catch (error) { got.error = { status: error.status, message: error.message, type: error.constructor.name }; }
+console.log(JSON.stringify(got));
+"""
+
+
+def without_own(value):
+    if isinstance(value, dict):
+        return {key: without_own(item) for key, item in value.items() if key not in OWN}
+    return [without_own(item) for item in value] if isinstance(value, list) else value
+
+
+def by_python(url):
+    client = openai.OpenAI(base_url=f"{url}/v1", api_key="sk-none-needed", max_retries=0)
+    asked = {"model": url.model, **QUESTION}
+    got = {"models": [model.model_dump() for model in client.models.list()],
+           "whole": client.chat.completions.create(**asked).model_dump(),
+           "text": client.completions.create(model=url.model, prompt="A joule is", max_tokens=8,
+                                             temperature=0).model_dump(),
+           "pieces": [piece.model_dump() for piece in client.chat.completions.create(
+               **asked, stream=True, stream_options={"include_usage": True})]}
+    try:
+        client.chat.completions.create(model=url.model, messages="wrong")
+    except openai.APIStatusError as error:
+        got["error"] = {"status": error.status_code, "type": type(error).__name__, "body": error.body}
+    return got
+
+
+def by_javascript(url):
+    done = subprocess.run(["node", "--input-type=module", "-e", SCRIPT, str(JAVASCRIPT), url, url.model,
+                           json.dumps(QUESTION)], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+class OfficialClients(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="ipw-proxy-")
+        cls.addClassCleanup(cls.folder.cleanup)
+        model = Path(cls.folder.name, "random.gguf")
+        make_gguf.make(model)
+        cls.url = cls.enterClassContext(servers.llama_server(model, parallel=2))
+
+    def check(self, ask, *options):
+        with tempfile.TemporaryDirectory() as root:
+            proxy = Proxy(str(self.url), root, *options)
+            self.addCleanup(proxy.close)
+            through = servers.Address(proxy.url)
+            through.model = self.url.model
+            ask(self.url)  # what the prompt cache holds afterwards is the same for both
+            direct, proxied = ask(self.url), ask(through)
+            self.assertEqual(without_own(proxied), without_own(direct))
+            self.assertEqual(direct["error"]["status"], proxied["error"]["status"])
+            self.assertGreater(len(direct["pieces"]), 3)
+            self.assertEqual(proxy.end(), 0)
+            records = proxy.records()
+            self.assertEqual([r["ipw"]["status"] for r in records], ["completed"] * 3 + ["failed"])
+            usage = direct["whole"]["usage"]
+            for record in (records[0], records[2]):
+                tokens = record["model_metrics"]["mixed"]["token_metrics"]
+                self.assertEqual((tokens["input"], tokens["output"]),
+                                 (usage["prompt_tokens"], usage["completion_tokens"]))
+            self.assertEqual(records[2]["ipw"]["pieces"], sum(
+                bool(p["choices"] and p["choices"][0]["delta"].get("content")) for p in direct["pieces"]))
+            self.assertEqual(len(proxy.energies()), len(records))
+
+    @unittest.skipUnless(openai, "the Python package openai is not installed: tools/setup test")
+    def test_python(self):
+        self.check(by_python)
+
+    @unittest.skipUnless(openai, "the Python package openai is not installed: tools/setup test")
+    def test_usage_that_is_asked_for_secretly(self):
+        """With --inject-usage a client that did not ask for usage sees none, and it is recorded."""
+        def stream(url):
+            client = openai.OpenAI(base_url=f"{url}/v1", api_key="sk-none-needed", max_retries=0)
+            return [piece.model_dump() for piece in client.chat.completions.create(
+                model=url.model, **QUESTION, stream=True)]
+
+        with tempfile.TemporaryDirectory() as root:
+            proxy = Proxy(str(self.url), root, "--inject-usage")
+            self.addCleanup(proxy.close)
+            through = servers.Address(proxy.url)
+            through.model = self.url.model
+            self.assertEqual(without_own(stream(through)), without_own(stream(self.url)))
+            proxy.end()
+            record, = proxy.records()
+            self.assertEqual(record["model_metrics"]["mixed"]["token_metrics"]["output"], 12)
+
+    @unittest.skipUnless(shutil.which("node") and JAVASCRIPT.exists(),
+                         "node or the npm package openai is not there: tools/setup test")
+    def test_javascript(self):
+        self.check(by_javascript)
+
+
+if __name__ == "__main__":
+    servers.main()
