@@ -60,11 +60,10 @@ void conditions_serve(struct conditions *conditions, const char *base_url);
 enum err conditions_idle(struct conditions *conditions, double idle_s, struct baseline *out,
                          int *signal_number) MUST_USE;
 
-/* Is the machine there for this measurement alone?  Over `seconds`, before anything is asked of it: ERR_BUSY, and the
+/* Is the machine there for this measurement alone?  Over `length_s` seconds, before anything is asked of it: ERR_BUSY, and the
  * reason, when another process is on a GPU, a GPU was used for more than 5 % of the time or the CPUs by others for more
  * than 10 %.  What cannot be seen is not found.  The conditions are of no use afterwards. */
-enum err conditions_dedicated(struct conditions *conditions, double seconds, struct error *why)
-    MUST_USE;
+enum err conditions_dedicated(struct conditions *c, double length_s, struct error *why) MUST_USE;
 
 /* Around a window; conditions_stop right at its end. */
 void conditions_begin(struct conditions *conditions);

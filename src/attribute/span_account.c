@@ -309,8 +309,8 @@ static void fill_span(const struct span_account *account, size_t i, struct span_
         .type = trace_type_name(span->type),
         .name = str_or_null(span->name),
         .id = str_or_null(span->id),
-        .parent = i ? span->parent : UNKNOWN,
-        .turn = span->turn >= 0 ? span->turn : UNKNOWN,
+        .parent = i ? (double)span->parent : UNKNOWN,
+        .turn = span->turn >= 0 ? (double)span->turn : UNKNOWN,
         .from_s = seconds(span->from - zero),
         .to_s = seconds(span->to - zero),
         .joules = spent->energy.joules,
@@ -534,7 +534,7 @@ enum err span_account_trace(struct span_account *account, struct query_trace *ou
     out->query_cpu_power_avg_watts = ratio(all->cpu_joules, length);
     out->query_mbu_avg_pct = account->mbu_avg_pct;
     out->query_mbu_max_pct = account->mbu_max_pct;
-    out->lm_energy_measurable = energy_is_measured(&all->energy);
+    out->lm_energy_measurable = (int8_t)energy_is_measured(&all->energy);
     out->shared_device_warning = account->concurrency > 1 + 1e-9;
     out->n_retries = (double)tree->retries;
     out->ipw.energy_joules = all->energy.joules;

@@ -201,7 +201,7 @@ static enum claim claim_after(const struct mentions *mentions, size_t i)
     static const char OTHER[] =
         " first second last next other wrong incorrect worst weaker weakest least "
         "tempting possible plausible letter to in of for , . : ";
-    size_t j = mentions_skip_closing(mentions, i + 1);
+    size_t j = mentions_skip_option(mentions, i);
     bool made = i && token_in(at(mentions, i - 1),
                               " makes make making consider find deem "); /* "makes B the answer" */
     j += mentions_mark(mentions, j, ",");
@@ -233,10 +233,12 @@ static enum claim claim_after(const struct mentions *mentions, size_t i)
         return CLAIM_STATED;
     bool noun = token_in(at(mentions, j - 1), " the a ") && /* "the right formula" */
                 at(mentions, j + 1)->kind == TOKEN_WORD && !token_is(at(mentions, j + 1), "one");
-    return !noun && token_in(at(mentions, j),
-                             " correct right true accurate valid consistent supported ")
-               ? CLAIM_TRUE
-               : CLAIM_NONE;
+    const char *said = mentions->asks_false
+                           ? " correct false untrue incorrect inaccurate "
+                           : " correct right true accurate valid consistent supported ";
+    bool untrue = mentions->asks_false && token_is_negation(at(mentions, j)) &&
+                  token_in(at(mentions, j + 1), " true correct accurate ");
+    return !noun && (untrue || token_in(at(mentions, j), said)) ? CLAIM_TRUE : CLAIM_NONE;
 }
 
 /* The first or last line of the answer, and nothing but the letter in it; "1." may be before it. */

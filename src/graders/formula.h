@@ -76,4 +76,13 @@ bool formula_value(const struct math_token *tokens, size_t count, unsigned point
 enum err formula_equal(const struct tolerance *tolerance, struct slice expected,
                        struct slice answer, bool *equal) MUST_USE;
 
+/* ---- the value that an answer states: math.c ---- */
+
+struct final_answer;
+
+/* Which of several expressions the answer states, \frac{1}{6} for 1/6 or 11 for "f(4) = 11": *which is -1 when it
+ * is none, or several.  `marked` is what final_find found.  ERR_NO_MEMORY only. */
+enum err formula_stated(const struct slice *expressions, size_t count, struct slice answer,
+                        const struct final_answer *marked, int *which) MUST_USE;
+
 #endif

@@ -198,6 +198,18 @@ static bool breaks_off(const struct mentions *mentions)
     return text_is_cut(mentions->text) || (first && mentions->at[first - 1].ends);
 }
 
+/* Is it the option that declines: "C. Not enough information"? */
+static bool option_declines(const struct mentions *mentions)
+{
+    for (size_t i = 0; i < mentions->count; i++) {
+        size_t end = mentions->at[i].text_end;
+        if (end && text_declines(slice_between(at(mentions, i)->text.start,
+                                               slice_end(at(mentions, end - 1)->text))))
+            return true;
+    }
+    return false;
+}
+
 /* The last letter that is claimed most strongly.  Options that are said to be true must agree: several may be. */
 static struct letters find_claimed(const struct mentions *mentions, bool asides)
 {
@@ -205,7 +217,7 @@ static struct letters find_claimed(const struct mentions *mentions, bool asides)
     struct letters found = {0}, true_ones = {0};
     bool only_true = false; /* nothing else speaks for what was found */
     struct slice end = text_last_sentence(mentions->text);
-    bool gave_up = text_declines(end), cut = breaks_off(mentions);
+    bool gave_up = text_declines(end) && !option_declines(mentions), cut = breaks_off(mentions);
     size_t last = mentions->count;
     for (size_t i = 0; i < mentions->count; i++) {
         if (best == CLAIM_STATED && reconsiders(mentions, i))
@@ -385,7 +397,9 @@ static char leading_option(const struct mentions *mentions)
         return '\0';
     bool out_of_order = false; /* "B. ...  A. ...  C. ...": the others follow it */
     for (size_t i = first + 1; i < mentions->count; i++) {
-        bool label = mentions->at[i].letter &&
+        size_t text = mentions->at[i].text_end;
+        bool compared = text && at(mentions, text)->kind == TOKEN_WORD; /* "B. Topaz is softer" */
+        bool label = mentions->at[i].letter && !compared &&
                      mentions->at[i].letter != mentions->at[first].letter &&
                      (mentions->at[i].enclosed || mentions_mark(mentions, i + 1, ".:)]"));
         bool next = mentions->at[i].letter == mentions->at[first].letter + 1 && i < end &&
@@ -611,7 +625,7 @@ static struct letters find_letters(const struct mentions *mentions)
 {
     struct letters found = find_claimed(mentions, false);
     char repeated = repeated_option(mentions);
-    if (!found.first && declines(mentions->text))
+    if (!found.first && declines(mentions->text) && !option_declines(mentions))
         return found;
     if (repeated && (!found.first || found.second))
         return (struct letters){.first = repeated};
@@ -629,10 +643,11 @@ static struct letters find_letters(const struct mentions *mentions)
     return found;
 }
 
-enum err letters_find(struct slice answer, unsigned options, struct letters *out)
+enum err letters_find(struct slice answer, unsigned count, const struct options *options,
+                      struct letters *out)
 {
     struct mentions mentions = {0};
-    enum err err = mentions_read(&mentions, slice_trim(answer), options);
+    enum err err = mentions_read(&mentions, slice_trim(answer), count, options);
     *out = err || !mentions.count ? (struct letters){0} : find_letters(&mentions);
     mentions_release(&mentions);
     return err;
@@ -641,7 +656,7 @@ enum err letters_find(struct slice answer, unsigned options, struct letters *out
 enum err letters_expected(struct slice expected, unsigned options, char *out)
 {
     struct mentions mentions = {0};
-    enum err err = mentions_read(&mentions, slice_trim(expected), options);
+    enum err err = mentions_read(&mentions, slice_trim(expected), options, NULL);
     struct letters found = err ? (struct letters){0} : find_option_lines(&mentions);
     if (!err && !found.first)
         found = find_claimed(&mentions, true);

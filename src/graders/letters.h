@@ -13,8 +13,19 @@ struct letters {
     bool listed; /* they only begin lines, as where the answer repeats the options */
 };
 
-/* `options` is their number: the letters are those from A.  ERR_NO_MEMORY only. */
-enum err letters_find(struct slice answer, unsigned options, struct letters *out) MUST_USE;
+enum { OPTIONS_MAX = 26 };
+
+/* What the question says, where it is known. */
+struct options {
+    struct slice texts[OPTIONS_MAX]; /* trimmed, without marks at the ends */
+    unsigned count;
+    struct slice stem; /* the question before them */
+    bool asks_false;   /* "which is not true", "all are correct except" */
+};
+
+/* `count` is the number of letters, those from A; `options` may be NULL.  ERR_NO_MEMORY only. */
+enum err letters_find(struct slice answer, unsigned count, const struct options *options,
+                      struct letters *out) MUST_USE;
 
 /* The letter of an expected answer: "B", "(b)", "B. text"; '\0' when it is not one. */
 enum err letters_expected(struct slice expected, unsigned options, char *out) MUST_USE;
@@ -29,6 +40,8 @@ struct mention {
     bool bare_lower;
     bool ends;       /* a sentence */
     size_t sentence; /* the first token of its sentence or line */
+    size_t text_end; /* of the option's own text behind its label, "C. Not found"; 0 without one */
+    bool judged, denied; /* what mention_is_denied found */
 };
 
 struct mentions {
@@ -37,13 +50,15 @@ struct mentions {
     size_t first_word,
         last_word; /* outside them are only marks, such as those of a block of code */
     struct slice text;
+    bool asks_false;
 };
 
 /* How far the words around a letter are read, in tokens. */
 enum { MENTIONS_REACH = 24 };
 
-/* `options` is their number: the letters are those from A.  ERR_NO_MEMORY only. */
-enum err mentions_read(struct mentions *mentions, struct slice text, unsigned options) MUST_USE;
+/* As letters_find. */
+enum err mentions_read(struct mentions *mentions, struct slice text, unsigned count,
+                       const struct options *options) MUST_USE;
 void mentions_release(struct mentions *mentions);
 
 /* ---- the tokens around a letter ---- */
@@ -66,6 +81,9 @@ bool mentions_opens(const struct mentions *mentions, size_t i);
 
 /* Past the marks that close a letter. */
 size_t mentions_skip_closing(const struct mentions *mentions, size_t i);
+
+/* Past the letter at `i`, the text of its option, and the marks that close them. */
+size_t mentions_skip_option(const struct mentions *mentions, size_t i);
 
 /* The first token of the sentence or line that `i` is in; a bounded way. */
 size_t mentions_sentence_first(const struct mentions *mentions, size_t i);

@@ -724,6 +724,42 @@ static enum err math_grade(const void *state, const struct grading *what, struct
     return err;
 }
 
+/* ---- the value that an answer states ---- */
+
+/* Remembers the one that was found, -1 at first; -2 is several. */
+static void found_one(int *which, size_t i)
+{
+    *which = *which == -1 ? (int)i : -2;
+}
+
+enum err formula_stated(const struct slice *expressions, size_t count, struct slice answer,
+                        const struct final_answer *marked, int *which)
+{
+    enum { LONGEST = 200 };
+    static const struct tolerance TOLERANCE = {.relative = 1e-6};
+    struct slice stated = marked->marker == FINAL_NONE ? answer : marked->line;
+    struct number number, value, other;
+    bool numbers = marked->marker == FINAL_NONE ? stated_in_conclusion(answer, &number)
+                                                : stated_after_marker(stated, &number);
+    int exact = -1, close = -1;
+    for (size_t i = 0; i < count; i++) {
+        bool equal = false;
+        enum err err = ERR_OK;
+        if (stated.length <= LONGEST && expressions[i].length)
+            err = formula_equal(&TOLERANCE, expressions[i], stated, &equal);
+        if (err == ERR_NO_MEMORY)
+            return err;
+        if (equal)
+            found_one(&exact, i);
+        struct numbers rest = {.text = expressions[i]};
+        numbers = numbers && number_next(&rest, &value) && !number_next(&rest, &other);
+        if (numbers && number_equal(&TOLERANCE, &value, &number))
+            found_one(&close, i);
+    }
+    *which = exact >= 0 ? exact : numbers && close >= 0 ? close : -1;
+    return ERR_OK;
+}
+
 static const struct param_spec PARAMS[] = {
     FINAL_PARAM,
     TOLERANCE_PARAMS,

@@ -15,7 +15,8 @@
 
 #include "core/grow.h"
 
-enum { SENTENCE_REACH = 100 };
+/* In tokens; what is further away in its sentence says nothing of a letter. */
+enum { SENTENCE_REACH = 48 };
 
 static const char OPENING[] = "([{*_\"'`$<", CLOSING[] = ")]}*_\"'`$";
 static const char CROSSES[] = " ❌ ✗ ✘ ✖ ", CHECKS[] = " ✅ ✓ ✔ ☑ ";
@@ -60,6 +61,12 @@ size_t mentions_skip_closing(const struct mentions *mentions, size_t i)
     while (is_mark(at(mentions, i), CLOSING))
         i++;
     return i;
+}
+
+size_t mentions_skip_option(const struct mentions *mentions, size_t i)
+{
+    size_t text = mentions->at[i].text_end;
+    return mentions_skip_closing(mentions, text ? text : i + 1);
 }
 
 size_t mentions_sentence_first(const struct mentions *mentions, size_t i)
@@ -284,7 +291,54 @@ static void read_letter(const struct mentions *mentions, size_t i, unsigned opti
         mention->letter = (char)('A' + index);
 }
 
-enum err mentions_read(struct mentions *mentions, struct slice text, unsigned options)
+/* Where the text of the option ends that follows its label at `i`, "(B) False", or a part of it that ends the line; 0
+ * when something else follows. */
+static size_t option_text_end(const struct mentions *mentions, size_t i, struct slice option)
+{
+    size_t first = i + 1, end;
+    while (is_mark(at(mentions, first), ").:]*-") || token_in(at(mentions, first), " – — "))
+        first++;
+    struct tokens wanted = tokens_of(option);
+    struct token want;
+    bool whole = option.length > 0;
+    for (end = first; whole && token_next(&wanted, &want); end += whole)
+        whole = end < mentions->count && token_same(at(mentions, end), &want);
+    bool cut = end > first && (end == mentions->count || at(mentions, end)->kind == TOKEN_LINE);
+    return first > i + 1 && (whole || cut) ? end : 0;
+}
+
+/* Without the question: an answer that begins with "B. False", "C. Not found" and labels no other letter. */
+static size_t leading_text_end(const struct mentions *mentions)
+{
+    size_t i = mentions->first_word, end = i + 2;
+    if (!mentions_letter(mentions, i) || !is_mark(at(mentions, i + 1), ".):") ||
+        !token_in(at(mentions, i + 2), " false no none not never neither "))
+        return 0;
+    for (size_t j = i + 1; j < mentions->count; j++)
+        if (mentions->at[j].letter && mentions->at[j].letter != mentions->at[i].letter)
+            return 0;
+    while (end < mentions->count && end < i + 8 && at(mentions, end)->kind == TOKEN_WORD)
+        end++;
+    return end == mentions->count || at(mentions, end)->kind == TOKEN_LINE || mentions->at[end].ends
+               ? end
+               : 0;
+}
+
+/* The texts behind labels: what they say is not said of the option. */
+static void read_texts(struct mentions *mentions, const struct options *options)
+{
+    if (options && options->count)
+        for (size_t i = 0; i < mentions->count; i++) {
+            unsigned index = (unsigned)(mentions->at[i].letter - 'A');
+            if (mentions->at[i].letter && index < options->count)
+                mentions->at[i].text_end = option_text_end(mentions, i, options->texts[index]);
+        }
+    else if (mentions->first_word < mentions->count)
+        mentions->at[mentions->first_word].text_end = leading_text_end(mentions);
+}
+
+enum err mentions_read(struct mentions *mentions, struct slice text, unsigned count,
+                       const struct options *options)
 {
     struct tokens tokens = tokens_of(text);
     struct mention mention = {0};
@@ -304,12 +358,14 @@ enum err mentions_read(struct mentions *mentions, struct slice text, unsigned op
     }
     mentions->first_word = mentions->count;
     for (size_t i = 0; i < mentions->count; i++) {
-        read_letter(mentions, i, options);
+        read_letter(mentions, i, count);
         if (at(mentions, i)->kind != TOKEN_WORD)
             continue;
         mentions->first_word = mentions->first_word < i ? mentions->first_word : i;
         mentions->last_word = i;
     }
+    mentions->asks_false = options && options->asks_false;
+    read_texts(mentions, options);
     return ERR_OK;
 }
 
@@ -367,7 +423,7 @@ static size_t letter_after(const struct mentions *mentions, size_t i)
 
 enum verdict mention_verdict(const struct mentions *mentions, size_t i)
 {
-    size_t j = i + 1;
+    size_t text = mentions->at[i].text_end, start = text ? text : i + 1, j = start;
     enum verdict marked = marked_before(mentions, i);
     if (marked != SAID_NOTHING)
         return marked;
@@ -384,13 +440,15 @@ enum verdict mention_verdict(const struct mentions *mentions, size_t i)
             return token_in(at(mentions, k), CHECKS) ? SAID_RIGHT : SAID_WRONG; /* "(D) radial ✔" */
     if (token_in(word, " yes no ") && at(mentions, j + 1)->kind != TOKEN_WORD && j == i + 1)
         return token_is(word, "yes") ? SAID_RIGHT : SAID_WRONG;
-    if (j == i + 1 || has_text(mentions, i) ||
+    if (j == start || (!text && has_text(mentions, i)) ||
         (token_is(word, "not") && letter_after(mentions, j + 1) < mentions->count)) /* "B, not C" */
         return SAID_NOTHING;
     if (token_in(word, " yes no ") && is_mark(at(mentions, j + 1), ",") &&
         !is_mark(at(mentions, i + 1), "?") &&
         token_in(at(mentions, j + 2), " because since unless if as "))
         return SAID_NOTHING; /* "(A) No, because the gift was not delivered" */
+    if (mentions->asks_false && token_in(word, " true false "))
+        return token_is(word, "false") ? SAID_RIGHT : SAID_WRONG;
     return token_in(word, " correct right true yes ")              ? SAID_RIGHT
            : token_in(word, " incorrect wrong false no not nope ") ? SAID_WRONG
                                                                    : SAID_NOTHING;
@@ -526,10 +584,10 @@ static bool denied_after(const struct mentions *mentions, size_t i)
 {
     size_t words = 0;
     bool linked = false;
-    if (has_text(mentions, i))
+    size_t start = mentions_skip_option(mentions, i);
+    if (!mentions->at[i].text_end && has_text(mentions, i))
         return false;
-    for (size_t j = mentions_skip_closing(mentions, i + 1); j < i + MENTIONS_REACH && words < 6;
-         j++) {
+    for (size_t j = start; j < start + MENTIONS_REACH && words < 6; j++) {
         const struct token *token = at(mentions, j);
         if (j >= mentions->count || token->kind == TOKEN_LINE ||
             (!linked && mentions->at[j].letter) || changes_subject(mentions, j) ||
@@ -542,6 +600,10 @@ static bool denied_after(const struct mentions *mentions, size_t i)
         linked = !words && (mention_is_link(token) || (linked && is_mark(token, OPENING)));
         if (linked || mentions->at[j].letter) /* "A, C and D are wrong" */
             continue;
+        if (mentions->asks_false && token_in(token, " true false untrue incorrect inaccurate "))
+            return token_is(token, "true");
+        if (mentions->asks_false && token_is_negation(token))
+            return false;             /* "D is not true" */
         if (token_is_negation(token)) /* "B, not C" */
             return letter_after(mentions, j + 1) == mentions->count &&
                    !is_mark(at(mentions, j - 1), ",");
@@ -558,7 +620,8 @@ static bool denied_after(const struct mentions *mentions, size_t i)
 static bool conceded_after(const struct mentions *mentions, size_t i)
 {
     bool but = false, was = token_is(mentions_before(mentions, i), "was");
-    for (size_t j = i + 1, end = sentence_last(mentions, i); j < end; j++) {
+    size_t start = mentions_skip_option(mentions, i);
+    for (size_t j = start, end = sentence_last(mentions, i); j < end; j++) {
         const struct token *token = at(mentions, j);
         if (mentions->at[j].letter && !was)
             return false;
@@ -658,7 +721,7 @@ bool mention_is_redeemed(const struct mentions *mentions, size_t i)
     return false;
 }
 
-bool mention_is_denied(const struct mentions *mentions, size_t i)
+static bool is_denied(const struct mentions *mentions, size_t i)
 {
     size_t start = i;
     while (start &&
@@ -669,6 +732,15 @@ bool mention_is_denied(const struct mentions *mentions, size_t i)
                   is_set_aside(mentions, i) || mention_verdict(mentions, i) == SAID_WRONG ||
                   (i && is_mark(at(mentions, i - 1), "~") && is_mark(at(mentions, i + 1), "~"));
     return denied && !mention_is_exception(mentions, start) && !mention_is_redeemed(mentions, i);
+}
+
+bool mention_is_denied(const struct mentions *mentions, size_t i)
+{
+    struct mention *mention = &mentions->at[i];
+    if (!mention->judged)
+        mention->denied = is_denied(mentions, i);
+    mention->judged = true;
+    return mention->denied;
 }
 
 /* ---- doubt ---- */
@@ -708,6 +780,8 @@ static bool is_subordinate(const struct mentions *mentions, size_t i)
     for (size_t j = i, first = mentions_sentence_first(mentions, i); j-- > first && !named;) {
         bool list = j && mentions->at[j - 1].letter && mentions->at[j + 1].letter;
         bool led = j > first && token_in(at(mentions, j - 1), " but and so that ");
+        if (token_in(at(mentions, j), " ; → ⇒ ")) /* "since it is dry → B" */
+            return false;
         bool forced = token_in(at(mentions, j + 1), " i ") &&
                       token_in(at(mentions, j + 2), " must have need had ");
         if (j > first && token_in(at(mentions, j), " because since ") && (clause || !led) &&
@@ -716,8 +790,7 @@ static bool is_subordinate(const struct mentions *mentions, size_t i)
         if (clause &&
             token_in(at(mentions, j), " although though while whereas despite unlike even aunque "))
             return true;
-        clause = clause && !token_in(at(mentions, j), " → ⇒ ") &&
-                 (!is_mark(at(mentions, j), ",;:") || list);
+        clause = clause && (!is_mark(at(mentions, j), ",:") || list);
     }
     return false;
 }
@@ -760,7 +833,10 @@ static bool is_candidate(const struct mentions *mentions, size_t i)
             break;
         several = several || before->letter;
     }
-    return several && token_in(mentions_before(mentions, j), " between among remaining ");
+    const struct token *earlier = at(mentions, j > 1 ? j - 2 : mentions->count);
+    return several &&
+           (token_in(mentions_before(mentions, j), " between among remaining ") ||
+            (token_is(mentions_before(mentions, j), "of") && token_is(earlier, "which")));
 }
 
 bool mention_is_affirmed(const struct mentions *mentions, size_t i)

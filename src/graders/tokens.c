@@ -315,18 +315,20 @@ bool text_declines(struct slice sentence)
     static const char OPEN[] =
         " unsure undecided undetermined indeterminate unanswerable torn stumped ";
     struct tokens tokens = tokens_of(sentence);
-    struct token token, before = {0};
+    struct token token, before = {0}, earlier = {0};
     int left = 0; /* words in which the refusal must be complete */
     bool declines = false;
     while (token_next(&tokens, &token)) {
         declines = declines || (left > 0 && token_in(&token, ANSWERING)) ||
                    token_in(&token, OPEN) ||
-                   (token_is(&before, "give") && token_is(&token, "up")) ||
+                   (token_is(&before, "give") && token_is(&token, "up") &&
+                    !token_in(&earlier, " you must they we ")) ||
                    (token_in(&before, " must i ") && token_is(&token, "decline")) ||
                    (token_is(&before, "need") && token_is(&token, "more"));
         if (token_in(&token, " but so still however yet maybe perhaps probably guess "))
             declines = false;
         left = token_in(&token, UNABLE) ? 7 : left - (token.kind == TOKEN_WORD);
+        earlier = before;
         before = token;
     }
     return declines;

@@ -493,7 +493,7 @@ class BadInput(AnalyzeTest):
 class Listing(AnalyzeTest):
     def test_list(self):
         listed = json.loads(ipw(None, "list", "analyses", "--json").stdout)["analyses"]
-        self.assertEqual([row["name"] for row in listed], [*ALL, "layers", "sweep"])
+        self.assertEqual([row["name"] for row in listed], [*ALL, "agent", "layers", "sweep"])
         self.assertTrue(all(row["available"] for row in listed))
         regression = next(row for row in listed if row["name"] == "regression")
         self.assertEqual([p["name"] for p in regression["parameters"]], ["skip_zeroes"])

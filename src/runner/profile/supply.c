@@ -114,7 +114,8 @@ static enum err use_windows(const struct client_windows *windows, struct dataset
     struct window_feed *feed = calloc(1, sizeof *feed);
     if (!feed)
         return err_no_memory(why);
-    dataset->driver->close(dataset);
+    if (dataset->driver)
+        dataset->driver->close(dataset);
     feed->windows = windows;
     dataset->driver = &WINDOWS;
     dataset->state = feed;

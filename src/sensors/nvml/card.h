@@ -57,7 +57,7 @@ enum err nvml_activity_read(struct nvml_activity *activity, struct observations 
 const struct nvml_api *nvml_card_api(const struct sensor *sensor, nvml_device *handle);
 
 /* What holds the clocks back, as enum throttle_bit; *idle: they are low for lack of work.  Returns the driver's code. */
-int nvml_card_throttle(const struct nvml_api *api, nvml_device handle, unsigned *bits, bool *idle);
+int nvml_card_throttle(const struct nvml_api *api, nvml_device handle, unsigned *out, bool *idle);
 
 /* The control operations of the sensor contract. */
 extern const struct sensor_control nvml_control;

@@ -255,6 +255,96 @@ static void the_number_of_options_counts(void **state)
     assert_int_equal(grade_refusal("choice", "options=1", &why), ERR_USAGE);
 }
 
+/* Grades against a question that lists its options. */
+static void hold_with_options(const char *problem, const struct grade_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct grading what = {
+            .problem = problem, .expected = cases[i].expected, .answer = cases[i].answer};
+        struct grade grade = grade_with("choice", "", &what, NULL);
+        if (grade.verdict != cases[i].verdict)
+            print_error("%s: \"%s\"\n", cases[i].expected, cases[i].answer);
+        assert_int_equal(grade.verdict, cases[i].verdict);
+    }
+}
+
+#define HOLD_WITH_OPTIONS(problem, cases)                                                          \
+    hold_with_options((problem), (cases), sizeof(cases) / sizeof *(cases))
+
+static void the_text_of_an_option_does_not_deny_it(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"B", "B. False\n\nNo bat is blind.", T},
+        {"B", "The correct answer is: **B. False**", T},
+        {"C", "> C. Not enough information\n\nThe text does not say.", T},
+        {"A", "B. False", F},
+        {"B", "B. False is wrong.", F},
+    };
+    HOLD_WITH_OPTIONS("Bats are blind.\nA. True\nB. False\nC. Not enough information", CASES);
+    static const struct grade_case ALONE[] = {
+        {"B", "B. False", T},
+        {"D", "D) None of these", T},
+        {"A", "A. False\nB. True", F},
+    };
+    GRADE_CASES("choice", "", ALONE);
+}
+
+static void the_question_may_ask_for_what_is_false(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"C", "C is false.", T},
+        {"C", "C is not true.", T},
+        {"A", "A is true.", F},
+        {"C", "A is true, since they nurse their young; C is the false one.", T},
+        {"C", "Whales do not lay eggs.", T},
+    };
+    HOLD_WITH_OPTIONS("Which is NOT true of whales?\nA. They are mammals.\nB. They breathe air.\n"
+                      "C. They lay eggs.",
+                      CASES);
+    static const struct grade_case PLAIN[] = {{"C", "C is false.", F}, {"A", "A is true.", T}};
+    HOLD_WITH_OPTIONS("Which is true of whales?\nA. They are mammals.\nC. They lay eggs.", PLAIN);
+}
+
+static void options_are_named_by_their_words(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"C", "Kant", T},
+        {"C", "It was not Hume, nor Mill. It was Kant.", T},
+        {"C", "Many think it was Mill, but it was actually Kant.", T},
+        {"C", "The imperative is Kant's. Mill was a utilitarian, and Aristotle wrote on virtue.",
+         T},
+        {"C", "The third option is correct.", T},
+        {"C", "Kant or Mill.", F},
+        {"C", "It could be Kant.", F},
+        {"C", "I cannot tell whether it was Kant or Mill.", F},
+        {"C", "We can rule out Kant.", F},
+        {"B", "Many think it was Mill, but it was actually Kant.", F},
+        {"B", "I cannot tell which of (B) and (C) is right.", F},
+    };
+    HOLD_WITH_OPTIONS("Whose is the categorical imperative?\nA. David Hume\nB. John Stuart Mill\n"
+                      "C. Immanuel Kant\nD. Aristotle",
+                      CASES);
+}
+
+static void options_are_named_by_their_values(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"B", "So P = 6/36 = 1/6. \\[\\boxed{\\frac{1}{6}}\\]", T},
+        {"A", "So P = 6/36 = 1/6. \\[\\boxed{\\frac{1}{6}}\\]", F},
+        {"C", "$\\frac{\\sqrt{2}}{2}$", T},
+    };
+    HOLD_WITH_OPTIONS("What is P?\nA. 5/36\nB. 1/6\nC. √2/2\nD. 1/9", CASES);
+    static const struct grade_case TIMES[] = {{"B", "2 hours and 35 minutes", T},
+                                              {"A", "2 hours and 35 minutes", F}};
+    HOLD_WITH_OPTIONS("How long?\nA. 2 h 25 min\nB. 2 h 35 min\nC. 3 h 35 min", TIMES);
+    static const struct grade_case SIGNED[] = {{"B", "-7", T}, {"A", "-7", F}};
+    HOLD_WITH_OPTIONS("3 - 10?\nA. 7\nB. -7", SIGNED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +358,10 @@ int main(void)
         cmocka_unit_test(what_is_denied_or_doubted_is_not_chosen),
         cmocka_unit_test(committed_answers_are_told_from_hedged_ones),
         cmocka_unit_test(the_number_of_options_counts),
+        cmocka_unit_test(the_text_of_an_option_does_not_deny_it),
+        cmocka_unit_test(the_question_may_ask_for_what_is_false),
+        cmocka_unit_test(options_are_named_by_their_words),
+        cmocka_unit_test(options_are_named_by_their_values),
     };
     return RUN_TESTS(tests);
 }
