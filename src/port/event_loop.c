@@ -10,7 +10,8 @@
 
 #include "core/clock.h"
 
-enum { BATCH = 256 };
+/* Few at a time: what they gave others to send waits until all of them are handled. */
+enum { BATCH = 16 };
 
 struct event_loop {
     int epoll;
