@@ -7,6 +7,7 @@
 
 #include "cli/common.h"
 #include "cli/profile_command.h"
+#include "clients/client.h"
 #include "core/text.h"
 #include "runner/agent/agent.h"
 
@@ -107,6 +108,10 @@ static int agent_main(const char **words, size_t count)
         return code;
     if (options->command && (tools->names || command.servers.count))
         return complain(EXIT_USAGE, "--exec and --tools are mutually exclusive: it has its own");
+    const struct client_driver *driver =
+        options->command ? client_driver_find(command.common.profile.client, NULL) : NULL;
+    if (driver && !driver->default_url)
+        return complain(EXIT_USAGE, "--exec needs a client of a service: openai or ollama");
     if (options->command)
         tools->names = "none";
     while (strcmp(AGENT_PROTOCOLS[options->protocol], command.protocol) != 0)

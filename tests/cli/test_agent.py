@@ -4,16 +4,18 @@ a fake machine add up."""
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import tempfile
-import unittest
+import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Both  # noqa: E402
 from profiling import TOKENS, Run, Service  # noqa: E402
-from program import MachineTest, ipw, while_it_moves  # noqa: E402
+from program import IPW, MachineTest, ipw, main_side_by_side, while_it_moves  # noqa: E402
 
 SERVER = f"{sys.executable} {Path(__file__).parent.parent / 'fakes' / 'mcp_server.py'}"
 
@@ -146,6 +148,7 @@ class Traces(AgentTest):
         self.assertEqual((first["is_resolved"], second["is_resolved"]), (True, False))
         self.assertEqual((first["query_text"], first["response_text"], first["completed"]), ("one", "1", True))
         totals = Run(self.folder / "runs/run").summary()["totals"]
+        self.assertIn("3 turns and 3 tool calls per query", self.stderr)
         self.assertEqual((totals["queries"], totals["turns"], totals["tool_calls"], totals["resolved"]), (2, 6, 6, 1))
         self.assertEqual(Run(self.folder / "runs/run").lines()[0]["run_kind"], "agent")
 
@@ -329,6 +332,34 @@ if way == "fail":
         done = ipw(None, "agent", "--client", "openai", "--model", "m", "--exec", "true", "--tools", "shell")
         self.assertEqual(done.returncode, 2)
         self.assertIn("mutually exclusive", done.stderr)
+        done = ipw(None, "agent", "--client", "null", "--model", "m", "--exec", "true")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("openai or ollama", done.stderr)
+
+
+class Interrupted(AgentTest):
+    def test_a_second_signal_ends_tools_and_the_run_resumes(self):
+        """A tool that would take minutes is killed with the run."""
+        self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(3)])
+        self.script(calls(call("shell", command="touch started; sleep 300")), {"content": "1"})
+        arguments = ["agent", "--client", "null", "--model", "m", "--dataset", self.folder / "questions.jsonl", "--client-param",
+                     f"script={self.folder / 'script.jsonl'}", "--idle", "0", "--output-dir", self.folder / "runs", "--name",
+                     "run", "--tools", "shell", "--tool-timeout", "600", "--workspaces", self.folder / "work"]
+        process = subprocess.Popen([IPW, *map(str, arguments)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + 60
+        while not (self.folder / "work/q000000/started").exists():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        _, said = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, said)
+        self.script({"content": "1"})
+        report = self.agent("--resume", "--tools", "shell", "--tool-timeout", "600")
+        self.assertEqual((report["queries"], report["completed"]), (3, 3))
+        self.assertEqual(set(self.traces()), {"q0000", "q0001", "q0002"})
 
 
 class Servers(AgentTest):
@@ -383,4 +414,4 @@ class Options(AgentTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main_side_by_side()

@@ -17,6 +17,7 @@
 #include "report/text/format.h"
 #include "report/text/table.h"
 #include "rundir/summary.h"
+#include "rundir/traces.h"
 #include "runner/profile/profile.h"
 
 /* More than rounding can explain. */
@@ -260,6 +261,38 @@ static void write_score(const struct summary *run, struct text *out)
     }
 }
 
+/* What an agent did, and where its energy went: of a request with its phases, of all else what is its own. */
+static void write_agent(const struct summary *run, struct text *out)
+{
+    double turns = 0, calls = 0, inference = 0, tools = 0, gaps = 0;
+    const struct traces *traces = run->traces;
+    for (size_t i = 0; traces && i < traces->count; i++) {
+        const struct query_trace *trace = &traces->items[i];
+        turns += trace->num_turns;
+        calls += trace->total_tool_calls;
+        for (size_t k = 0; k < trace->span_count; k++) {
+            const struct span_trace *span = &trace->spans[k];
+            bool is_request =
+                strcmp(span->type, "lm_inference") == 0 || strcmp(span->type, "submodel_call") == 0;
+            if (is_request)
+                inference += span->joules;
+            else if (strcmp(span->type, "tool_call") == 0)
+                tools += span->own_joules;
+            else if (strcmp(span->type, "agent") == 0 || strcmp(span->type, "turn") == 0)
+                gaps += span->own_joules;
+        }
+    }
+    if (!traces || !traces->count)
+        return;
+    double count = (double)traces->count, all = inference + tools + gaps;
+    text_addf(out, "   agent         %.3g turns and %.3g tool calls per query", turns / count,
+              calls / count);
+    if (is_known(all) && all > 0)
+        text_addf(out, "; energy: %s%.0f %% inference, %.0f %% tools, %.0f %% between them",
+                  mark_of(run), 100 * inference / all, 100 * tools / all, 100 * gaps / all);
+    text_add(out, "\n");
+}
+
 /* Three digits of an amount, or the hundredths: "12.34 USD", "0.000000202 USD". */
 static void add_amount(struct text *out, double amount, const char *currency, const char *what)
 {
@@ -350,6 +383,7 @@ void profile_text(const struct summary *run, bool color, struct text *out)
     format_activities(&run->conditions, out);
     write_tokens(run, out);
     write_tokens_unknown(run, out);
+    write_agent(run, out);
     write_score(run, out);
     write_cost(run, out);
     write_notes(run, out);

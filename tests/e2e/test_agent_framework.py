@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""An agent framework that knows nothing of ipw, the OpenAI Agents SDK, with llama.cpp's own server and a model that calls
+tools: through `ipw proxy` its answers stay as they are, each of its requests is recorded, and the joules add up.  Under
+`ipw agent --exec` its answers are graded."""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
+import servers  # noqa: E402
+from machines import Fixture  # noqa: E402
+from program import IPW, PATIENCE_S, ipw  # noqa: E402
+from proxies import CHAT, Proxy  # noqa: E402
+
+MODEL = Path(IPW).resolve().parent / "models/tools-2m-q8_0.gguf"
+SCRIPT = Path(__file__).with_name("agents_sdk.py")
+# Question, answer, and what the calculator is asked, in turns.
+QUESTIONS = [("What is 1234 * 5678?", "7006652", [["1234 * 5678"]]),
+             ("What is (28 + 9) * 11?", "407", [["28 + 9"], ["37 * 11"]]),
+             ("Compute 12 * 9 and 31 + 44.", "108 and 75", [["12 * 9", "31 + 44"]]),
+             ("Eva has 31 cards and buys 12 boxes with 24 cards each. How many cards does Eva have now?", "319",
+              [["12 * 24"], ["31 + 288"]])]
+
+
+def framework(url, model, way):
+    """What the framework got, question by question."""
+    done = subprocess.run([servers.ENVIRONMENT / "python/bin/python", SCRIPT, model, way, *(q for q, _, _ in QUESTIONS)],
+                          env={**os.environ, "OPENAI_BASE_URL": f"{url}/v1"}, text=True, capture_output=True,
+                          timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+class Framework(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        python = servers.present("python/bin/python", "python/ready", "test")
+        if subprocess.run([python, "-c", "import agents"], capture_output=True).returncode:
+            raise servers.Skip("no openai-agents: tools/setup test brings it")
+        cls.machine = Fixture("intel2", watts=40)
+        cls.addClassCleanup(cls.machine.close)
+        server = servers.llama_server(MODEL, parallel=len(QUESTIONS), context=1024)
+        cls.url = server.__enter__()
+        cls.addClassCleanup(server.__exit__, None, None, None)
+
+    @classmethod
+    @functools.cache
+    def without_proxy(cls):
+        return framework(cls.url, cls.url.model, "one-by-one")
+
+    def through_proxy(self, way):
+        """What the framework got, and the proxy, which has ended."""
+        folder = tempfile.TemporaryDirectory(prefix="ipw-e2e-")
+        self.addCleanup(folder.cleanup)
+        proxy = Proxy(self.url, folder.name, "--json", "--model", self.url.model, machine=self.machine)
+        self.addCleanup(proxy.close)
+        got = framework(proxy.url, self.url.model, way)
+        self.assertEqual(proxy.end(), 0, proxy.stderr)
+        return got, proxy
+
+    def check_answers(self, got):
+        for each, (question, answer, turns) in zip(got, QUESTIONS, strict=True):
+            self.assertEqual((each["answer"], each["calls"]), (answer, sum(turns, [])), question)
+            self.assertEqual(each["sent"], [CHAT] * (len(turns) + 1), question)
+
+    def check_records(self, got, proxy):
+        """A record for each request, with the tokens that the framework was told, under its query and turn."""
+        found = {}
+        for record in proxy.records():
+            labels = record["dataset_metadata"]
+            tokens = record["model_metrics"][self.url.model]["token_metrics"]
+            self.assertEqual((record["ipw"]["status"], labels["path"], labels["model"]),
+                             ("completed", CHAT, self.url.model))
+            self.assertNotIn((labels["query"], labels["turn"]), found)
+            found[labels["query"], labels["turn"]] = [tokens["input"], tokens["output"]]
+        self.assertEqual(found, {(each["query"], str(turn)): tokens for each in got
+                                 for turn, tokens in enumerate(each["tokens"])})
+
+    def check_energy(self, proxy):
+        """Every joule of the run is a request's or said to be nobody's; idle power was not measured, so none is idle."""
+        energies = proxy.energies()
+        self.assertEqual(set(energies), {record["key"] for record in proxy.records()})
+        for energy in energies.values():
+            self.assertGreater(energy["joules"], 0)
+            self.assertGreater(energy["plus_minus"], 0)
+            self.assertEqual(energy["method"], "counter")
+        summary = json.loads((proxy.root / "runs/run/summary.json").read_text())["ipw"]
+        total, parts = summary["energy"], summary["joules"]
+        shares = sum(energy["joules"] for energy in energies.values())
+        self.assertEqual((total["method"], parts["idle"]), ("counter", None))
+        self.assertAlmostEqual((shares + parts["unattributed"]) / total["joules"], 1, delta=1e-3)
+        self.assertLess(shares, total["joules"])  # the framework starts, and its tools run, in the rest
+
+    def test_one_by_one(self):
+        alone = self.without_proxy()
+        got, proxy = self.through_proxy("one-by-one")
+        self.check_answers(alone)
+        self.assertEqual(got, alone)
+        self.check_records(got, proxy)
+        self.check_energy(proxy)
+
+    def test_streams_at_once(self):
+        got, proxy = self.through_proxy("at-once")
+        self.check_answers(got)
+        self.check_records(got, proxy)
+        self.check_energy(proxy)
+
+    def test_under_ipw_agent(self):
+        """The second answer of the dataset is wrong, so that the grader has something to find."""
+        folder = tempfile.TemporaryDirectory(prefix="ipw-e2e-")
+        self.addCleanup(folder.cleanup)
+        asked, expected = QUESTIONS[:2], [QUESTIONS[0][1], "408"]
+        dataset = Path(folder.name, "questions.jsonl")
+        dataset.write_text("".join(json.dumps({"problem": question, "answer": answer}) + "\n"
+                                   for (question, _, _), answer in zip(asked, expected)))
+        done = ipw(
+            self.machine, "agent", "--client", "openai", "--client-base-url", self.url, "--model", self.url.model, "--dataset",
+            dataset, "--idle", "0", "--warmup-queries", "0", "--output-dir", folder.name, "--name", "run",
+            "--json", "--grader", "exact", "-c", "2", "--exec",
+            f"{servers.ENVIRONMENT / 'python/bin/python'} {SCRIPT} {{model}} answer {{problem}}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual((report["completed"], report["failed"], report["accuracy"]), (2, 0, 0.5))
+        rows = [json.loads(line) for line in Path(folder.name, "run/records.jsonl").read_text().splitlines()]
+        self.assertEqual({row["problem"]: row["model_answers"][self.url.model] for row in rows if row["kind"] == "query"},
+                         {question: answer for question, answer, _ in asked})
+        traces = map(json.loads, Path(folder.name, "run/traces.jsonl").read_text().splitlines())
+        self.assertEqual(
+            {trace["query_id"]: (trace["num_turns"], trace["total_input_tokens"], trace["total_output_tokens"])
+             for trace in traces},
+            {f"q000{n}": (len(each["tokens"]), *map(sum, zip(*each["tokens"])))
+             for n, each in enumerate(self.without_proxy()[:len(asked)])})
+        shares = sum(row["ipw"]["energy"]["joules"] for row in rows if row["kind"] == "energy")
+        self.assertAlmostEqual((shares + report["joules"]["unattributed"]) / report["energy"]["joules"], 1, delta=1e-3)
+
+
+if __name__ == "__main__":
+    servers.main()
