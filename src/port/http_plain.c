@@ -42,19 +42,21 @@ enum state {
     UNTIL_CLOSE, /* a body that ends with the connection */
 };
 
-struct kept {
+/* A connection, registered once for as long as it lasts: changing what is waited for costs as much as sending. */
+struct link {
     struct plain_pool *pool;
+    struct plain_call *call; /* NULL: it is kept for the next */
     struct event_watch watch;
     struct sockaddr_storage address;
     socklen_t address_size;
-    struct kept *next, *previous;
+    struct link *next, *previous; /* of those that are kept */
 };
 
 struct plain_call {
     struct relay_call base;
     struct plain_pool *pool;
     struct relay_request request;
-    struct event_watch watch;
+    struct link *link;
     struct sockaddr_storage address;
     socklen_t address_size;
     enum state state;
@@ -73,7 +75,7 @@ struct plain_call {
 
 struct plain_pool {
     struct event_loop *loop;
-    struct kept *kept;
+    struct link *kept;
     size_t kept_count;
     struct plain_call *calls;
     bool has_resumed;
@@ -91,80 +93,77 @@ struct plain_pool *plain_pool_new(struct event_loop *loop)
 
 /* ---- connections ---- */
 
-static void forget(struct kept *kept)
+static void close_link(struct link *link)
 {
-    struct plain_pool *pool = kept->pool;
-    event_loop_unwatch(pool->loop, &kept->watch);
-    if (kept->next)
-        kept->next->previous = kept->previous;
-    if (kept->previous)
-        kept->previous->next = kept->next;
-    else
-        pool->kept = kept->next;
-    pool->kept_count--;
-    free(kept);
+    event_loop_unwatch(link->pool->loop, &link->watch);
+    close(link->watch.fd);
+    free(link);
 }
 
-/* A server that closes, or speaks unasked: the connection is of no use any more. */
-static void on_kept(void *context, unsigned events)
+static void take_out(struct link *link)
 {
-    struct kept *kept = context;
-    int fd = kept->watch.fd;
-    (void)events;
-    forget(kept);
-    close(fd);
+    if (link->next)
+        link->next->previous = link->previous;
+    if (link->previous)
+        link->previous->next = link->next;
+    else
+        link->pool->kept = link->next;
+    link->pool->kept_count--;
+    link->next = link->previous = NULL;
 }
 
 static void keep(struct plain_call *call)
 {
     struct plain_pool *pool = call->pool;
-    struct kept *kept = pool->kept_count < KEPT_MAX ? calloc(1, sizeof *kept) : NULL;
-    event_loop_unwatch(pool->loop, &call->watch);
-    if (!kept) {
-        close(call->watch.fd);
+    struct link *link = call->link;
+    call->link = NULL;
+    link->call = NULL;
+    if (pool->kept_count >= KEPT_MAX || event_loop_watch(pool->loop, &link->watch, EPOLLIN)) {
+        close_link(link);
         return;
     }
-    kept->pool = pool;
-    kept->watch = (struct event_watch){.fd = call->watch.fd, .ready = on_kept, .context = kept};
-    memcpy(&kept->address, &call->address, call->address_size);
-    kept->address_size = call->address_size;
-    kept->next = pool->kept;
-    if (kept->next)
-        kept->next->previous = kept;
-    pool->kept = kept;
+    link->next = pool->kept;
+    if (link->next)
+        link->next->previous = link;
+    pool->kept = link;
     pool->kept_count++;
-    if (event_loop_watch(pool->loop, &kept->watch, EPOLLIN | EPOLLRDHUP))
-        on_kept(kept, 0);
 }
 
-static int take_kept(struct plain_call *call)
+static struct link *take_kept(struct plain_call *call)
 {
-    for (struct kept *kept = call->pool->kept; kept; kept = kept->next)
-        if (kept->address_size == call->address_size &&
-            memcmp(&kept->address, &call->address, call->address_size) == 0) {
-            int fd = kept->watch.fd;
-            forget(kept);
-            return fd;
+    for (struct link *link = call->pool->kept; link; link = link->next)
+        if (link->address_size == call->address_size &&
+            memcmp(&link->address, &call->address, call->address_size) == 0) {
+            take_out(link);
+            return link;
         }
-    return -1;
+    return NULL;
 }
 
-static int connect_new(struct plain_call *call)
+static void on_link(void *context, unsigned events);
+
+static struct link *connect_new(struct plain_call *call)
 {
     const int on = 1;
     int fd = socket(call->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return -1;
+        return NULL;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    if (connect(fd, (struct sockaddr *)&call->address, call->address_size) &&
-        errno != EINPROGRESS) {
-        int failure = errno;
+    bool failed =
+        connect(fd, (struct sockaddr *)&call->address, call->address_size) && errno != EINPROGRESS;
+    struct link *link = failed ? NULL : calloc(1, sizeof *link);
+    if (!link) {
+        int failure = failed ? errno : ENOMEM;
         close(fd);
         errno = failure;
-        return -1;
+        return NULL;
     }
-    return fd;
+    link->pool = call->pool;
+    link->watch = (struct event_watch){.fd = fd, .ready = on_link, .context = link};
+    memcpy(&link->address, &call->address, call->address_size);
+    link->address_size = call->address_size;
+    return link;
 }
 
 /* ---- the end of a call ---- */
@@ -186,10 +185,9 @@ static void release(struct plain_call *call)
 
 static void drop_connection(struct plain_call *call)
 {
-    event_loop_unwatch(call->pool->loop, &call->watch);
-    if (call->watch.fd >= 0)
-        close(call->watch.fd);
-    call->watch.fd = -1;
+    if (call->link)
+        close_link(call->link);
+    call->link = NULL;
 }
 
 static void finish(struct plain_call *call, enum err err, const char *why)
@@ -411,7 +409,7 @@ static void receive(struct plain_call *call)
             return;
     }
     for (int i = 0; i < READS; i++) {
-        ssize_t got = recv(call->watch.fd, pool->buffer, sizeof pool->buffer, 0);
+        ssize_t got = recv(call->link->watch.fd, pool->buffer, sizeof pool->buffer, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (got <= 0) {
@@ -443,7 +441,7 @@ static bool send_rest(struct plain_call *call)
             parts[count++] =
                 (struct iovec){(char *)call->request.body + from, call->request.body_length - from};
         const struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
-        ssize_t sent = sendmsg(call->watch.fd, &message, MSG_NOSIGNAL);
+        ssize_t sent = sendmsg(call->link->watch.fd, &message, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0 && errno == EAGAIN)
@@ -462,7 +460,7 @@ static bool connected(struct plain_call *call)
 {
     int failure = 0;
     socklen_t size = sizeof failure;
-    getsockopt(call->watch.fd, SOL_SOCKET, SO_ERROR, &failure, &size);
+    getsockopt(call->link->watch.fd, SOL_SOCKET, SO_ERROR, &failure, &size);
     if (failure) {
         fail(call, failure);
         return false;
@@ -477,11 +475,10 @@ static unsigned wanted_events(const struct plain_call *call)
     return call->state <= SENDING ? EPOLLIN | EPOLLOUT : EPOLLIN;
 }
 
-static void on_ready(void *context, unsigned events)
+static void on_ready(struct plain_call *call, unsigned events)
 {
-    struct plain_call *call = context;
     if (call->is_paused) { /* it would be ready again and again */
-        event_loop_unwatch(call->pool->loop, &call->watch);
+        event_loop_unwatch(call->pool->loop, &call->link->watch);
         return;
     }
     if (call->state == CONNECTING && !connected(call))
@@ -489,7 +486,7 @@ static void on_ready(void *context, unsigned events)
     if (call->state == SENDING && (events & EPOLLOUT)) {
         if (!send_rest(call))
             return;
-        (void)!event_loop_watch(call->pool->loop, &call->watch, wanted_events(call));
+        (void)!event_loop_watch(call->pool->loop, &call->link->watch, wanted_events(call));
     }
     /* An early answer, such as 413, comes before all of a body is sent. */
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
@@ -497,6 +494,18 @@ static void on_ready(void *context, unsigned events)
             call->state = HEAD;
         receive(call);
     }
+}
+
+/* A server that closes a connection that is kept, or speaks unasked: it is of no use any more. */
+static void on_link(void *context, unsigned events)
+{
+    struct link *link = context;
+    if (link->call) {
+        on_ready(link->call, events);
+        return;
+    }
+    take_out(link);
+    close_link(link);
 }
 
 /* ---- calls ---- */
@@ -557,25 +566,26 @@ static void write_request(struct plain_call *call)
     text_add(&call->out, "\r\n");
 }
 
-/* On a kept connection, or a new one; -1 with errno when there is neither. */
-static int open_connection(struct plain_call *call, bool may_reuse)
+/* On a kept connection, or a new one; false with errno when there is neither. */
+static bool open_connection(struct plain_call *call, bool may_reuse)
 {
-    int fd = may_reuse ? take_kept(call) : -1;
-    call->is_reused = fd >= 0;
+    struct link *link = may_reuse ? take_kept(call) : NULL;
+    call->is_reused = link != NULL;
     call->sent = 0;
     call->state = call->is_reused ? SENDING : CONNECTING;
     call->deadline = call->is_reused ? 0 : clock_now() + call->request.connect_limit;
-    if (fd < 0)
-        fd = connect_new(call);
-    call->watch = (struct event_watch){.fd = fd, .ready = on_ready, .context = call};
-    return fd;
+    call->link = link ? link : connect_new(call);
+    if (!call->link)
+        return false;
+    call->link->call = call;
+    return true;
 }
 
 static void start_again(struct plain_call *call)
 {
     drop_connection(call);
-    if (open_connection(call, false) < 0 ||
-        event_loop_watch(call->pool->loop, &call->watch, wanted_events(call)))
+    if (!open_connection(call, false) ||
+        event_loop_watch(call->pool->loop, &call->link->watch, wanted_events(call)))
         fail(call, errno);
 }
 
@@ -590,12 +600,12 @@ enum err plain_call_start(struct plain_pool *pool, const struct relay_request *r
     call->request = *request;
     (void)!read_address(request->url, call);
     write_request(call);
-    int fd = call->out.failed ? -1 : open_connection(call, true);
+    bool is_open = !call->out.failed && open_connection(call, true);
     call->next = pool->calls;
     if (call->next)
         call->next->previous = call;
     pool->calls = call;
-    if (fd < 0) {
+    if (!is_open) {
         int failure = call->out.failed ? ENOMEM : errno;
         release(call);
         *out = NULL;
@@ -607,12 +617,12 @@ enum err plain_call_start(struct plain_pool *pool, const struct relay_request *r
                                        {(char *)request->body, request->body_length}};
         const struct msghdr message = {.msg_iov = (struct iovec *)parts,
                                        .msg_iovlen = request->body_length ? 2 : 1};
-        ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+        ssize_t sent = sendmsg(call->link->watch.fd, &message, MSG_NOSIGNAL);
         call->sent = sent > 0 ? (size_t)sent : 0;
         if (call->sent == call->out.length + request->body_length)
             call->state = HEAD;
     }
-    enum err err = event_loop_watch(pool->loop, &call->watch, wanted_events(call));
+    enum err err = event_loop_watch(pool->loop, &call->link->watch, wanted_events(call));
     if (err) {
         drop_connection(call);
         release(call);
@@ -626,7 +636,7 @@ void plain_call_resume(struct plain_call *call)
     if (!call->is_paused)
         return;
     call->is_paused = false;
-    (void)!event_loop_watch(call->pool->loop, &call->watch, wanted_events(call));
+    (void)!event_loop_watch(call->pool->loop, &call->link->watch, wanted_events(call));
     call->is_resumed = call->pool->has_resumed = true; /* it may be called from its own take */
 }
 
@@ -670,7 +680,10 @@ void plain_pool_free(struct plain_pool *pool)
         return;
     while (pool->calls)
         plain_call_cancel(pool->calls);
-    while (pool->kept)
-        on_kept(pool->kept, 0);
+    while (pool->kept) {
+        struct link *link = pool->kept;
+        take_out(link);
+        close_link(link);
+    }
     free(pool);
 }

@@ -56,6 +56,8 @@ static struct {
     struct MHD_Response *(*create_response)(uint64_t size, size_t block_size,
                                             MHD_ContentReaderCallback read, void *context,
                                             MHD_ContentReaderFreeCallback release);
+    struct MHD_Response *(*response_of_buffer)(size_t size, void *bytes,
+                                               enum MHD_ResponseMemoryMode mode);
     enum MHD_Result (*add_header)(struct MHD_Response *response, const char *name,
                                   const char *value);
     enum MHD_Result (*queue_response)(struct MHD_Connection *connection, unsigned status,
@@ -83,6 +85,7 @@ static void load_library(void)
         {"MHD_lookup_connection_value", &mhd.lookup, true},
         {"MHD_get_connection_values", &mhd.get_values, true},
         {"MHD_create_response_from_callback", &mhd.create_response, true},
+        {"MHD_create_response_from_buffer", &mhd.response_of_buffer, true},
         {"MHD_add_response_header", &mhd.add_header, true},
         {"MHD_queue_response", &mhd.queue_response, true},
         {"MHD_destroy_response", &mhd.destroy_response, true},
@@ -130,7 +133,6 @@ struct http_exchange {
     struct http_server *server;
     struct MHD_Connection *mhd;
     struct connection *connection;
-    struct MHD_Response *response;
     char *target, *method;
     struct text body;
     size_t received; /* bytes of the body, those that were discarded too */
@@ -139,6 +141,7 @@ struct http_exchange {
     struct text out;     /* what is not sent yet, from `sent` on */
     size_t sent;
     int status;
+    uint64_t length; /* of the answer's body, as begun */
     enum answer_state answer;
     bool is_handed_over, is_suspended, is_queued;
 };
@@ -263,13 +266,35 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
     return exchange;
 }
 
+static ssize_t on_read(void *context, uint64_t at, char *to, size_t most);
+
+/* An answer that is there as a whole is sent with its head; the exchange keeps its bytes. */
+static struct MHD_Response *make_response(struct http_exchange *exchange)
+{
+    size_t length = exchange->out.length - exchange->sent;
+    if (exchange->answer == ANSWER_WHOLE && exchange->length == length && length)
+        return mhd.response_of_buffer(length, exchange->out.bytes + exchange->sent,
+                                      MHD_RESPMEM_PERSISTENT);
+    return mhd.create_response(exchange->length == HTTP_LENGTH_UNKNOWN ? MHD_SIZE_UNKNOWN
+                                                                       : exchange->length,
+                               BLOCK, on_read, exchange, NULL);
+}
+
 static enum MHD_Result queue_answer(struct http_exchange *exchange)
 {
+    const char *at = exchange->headers.bytes, *end = at + exchange->headers.length;
+    struct MHD_Response *response = make_response(exchange);
+    if (!response)
+        return MHD_NO;
+    while (at < end) {
+        const char *value = at + strlen(at) + 1;
+        (void)mhd.add_header(response, at, value);
+        at = value + strlen(value) + 1;
+    }
     exchange->is_queued = true;
     enum MHD_Result queued =
-        mhd.queue_response(exchange->mhd, (unsigned)exchange->status, exchange->response);
-    mhd.destroy_response(exchange->response);
-    exchange->response = NULL;
+        mhd.queue_response(exchange->mhd, (unsigned)exchange->status, response);
+    mhd.destroy_response(response);
     return queued;
 }
 
@@ -332,8 +357,6 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd_conn
 
 static void release(struct http_exchange *exchange)
 {
-    if (exchange->response)
-        mhd.destroy_response(exchange->response);
     exchange->connection->exchange = NULL;
     exchange->connection->deadline = clock_now() + exchange->server->options.idle_limit;
     text_release(&exchange->body);
@@ -449,19 +472,9 @@ void http_exchange_add_header(struct http_exchange *exchange, const char *name, 
 
 void http_exchange_begin(struct http_exchange *exchange, int status, uint64_t length)
 {
-    const char *at = exchange->headers.bytes, *end = at + exchange->headers.length;
-    exchange->response = mhd.create_response(
-        length == HTTP_LENGTH_UNKNOWN ? MHD_SIZE_UNKNOWN : length, BLOCK, on_read, exchange, NULL);
     exchange->status = status;
+    exchange->length = length;
     exchange->answer = ANSWER_BEGUN;
-    while (at < end && exchange->response) {
-        const char *value = at + strlen(at) + 1;
-        (void)mhd.add_header(exchange->response, at, value);
-        at = value + strlen(value) + 1;
-    }
-    text_release(&exchange->headers);
-    if (!exchange->response) /* out of memory: the connection is cut */
-        exchange->connection->gone = true;
     wake_connection(exchange);
 }
 
@@ -481,9 +494,9 @@ void http_exchange_send(struct http_exchange *exchange, const char *bytes, size_
 
 void http_exchange_end(struct http_exchange *exchange, bool whole)
 {
-    exchange->answer = whole ? ANSWER_WHOLE : ANSWER_CUT;
-    if (!whole && !exchange->response && !exchange->is_queued)
+    if (!whole && exchange->answer == ANSWER_NONE)
         exchange->connection->gone = true; /* nothing was begun */
+    exchange->answer = whole ? ANSWER_WHOLE : ANSWER_CUT;
     wake_connection(exchange);
 }
 
