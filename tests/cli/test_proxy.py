@@ -151,6 +151,22 @@ class Passing(ProxyTest):
         proxy.end()
         self.assertEqual(proxy.records(), [], "none of them is an inference")
 
+    def test_a_name_is_reached_as_an_address_is(self):
+        """By libcurl, which adds nothing of its own."""
+        packed = gzip.compress(document())
+        upstream = self.upstream(lambda c, line, *_: c.sendall(
+            STREAM_HEAD + chunk(event("a")) + chunk(DONE) + LAST_CHUNK if "chat" in line else
+            response(packed, "429 Too Many Requests", [("Content-Encoding", "gzip"), ("X-A", "b")])))
+        proxy = self.proxy(upstream.url.replace("127.0.0.1", "localhost"))
+        self.assertEqual(proxy.ask(body=ODD_JSON, headers=[("X-B", "c")])[2], event("a") + DONE)
+        line, headers, body = proxy.ask("/v1/completions?a=%2F", ODD_JSON)
+        self.assertEqual((line, body, dict(headers)["x-a"]), ("HTTP/1.1 429 Too Many Requests", packed, "b"))
+        (first, sent, came), (second, _, _) = upstream.requests
+        self.assertEqual((first, came, second), (f"POST {CHAT} HTTP/1.1", ODD_JSON,
+                                                 "POST /v1/completions?a=%2F HTTP/1.1"))
+        self.assertEqual(sorted(n for n, _ in sent), ["content-length", "host", "x-b"])
+        self.assertEqual(upstream.connections, 1)
+
     def test_the_path_of_the_upstream_precedes_that_of_requests_once(self):
         upstream = self.upstream(plain)
         proxy = self.proxy(upstream.url + "/openai/v1/")
