@@ -142,7 +142,8 @@ static bool is_same_word(const struct token *a, const struct token *b)
     while (common < a->text.length && common < b->text.length &&
            (a->text.start[common] | 0x20) == (b->text.start[common] | 0x20))
         common++;
-    return common >= 4 && is_ending(a, common) && is_ending(b, common);
+    size_t longer = a->text.length > b->text.length ? a->text.length : b->text.length;
+    return common >= (longer == common + 1 ? 3 : 4) && is_ending(a, common) && is_ending(b, common);
 }
 
 /* The place of the word, or `count`. */
@@ -219,7 +220,7 @@ static bool sets_aside(const struct namer *namer, unsigned i)
                                 "believed guess say says confuse confuses confused choose pick ";
     const struct token *token = &namer->sentence.at[i];
     if (token_in(token, " could might may possibly either whether tempting tempted mistakenly "
-                        "initially mistake misconception consider considering "))
+                        "initially mistake misconception consider considering let let's "))
         return true;
     for (unsigned j = i; token_in(token, THINK) && j-- && i - j < 4;)
         if (token_in(&namer->sentence.at[j], OTHERS))
@@ -275,6 +276,8 @@ static void find_denied(struct namer *namer)
         condition = (condition && !token_in(token, " , then ")) || token_in(token, " if suppose ");
         namer->denied[i] = left > 0 || aside || condition;
         aside = aside || sets_aside(namer, i);
+        if (token_is(token, ",") && token_is(&words->at[0], "unlike"))
+            left = 0; /* "Unlike Mars, Venus" */
         if (negates || (left > 0 && in_an_option(namer, token)))
             left = REACH;
         else
@@ -501,9 +504,10 @@ static struct named prefer(struct namer *namer, struct slice first, struct named
 {
     if (!begin.letter || !end.letter || begin.letter == end.letter || concludes(last))
         return end.letter || (end.several && concludes(last)) ? end : begin;
-    return named_briefly(namer, first).letter || closeness(namer, first) > closeness(namer, last)
-               ? begin
-               : end;
+    int nearer = closeness(namer, first) - closeness(namer, last);
+    if (named_briefly(namer, first).letter || (nearer > 0 && !namer->asks_not))
+        return begin;
+    return nearer < 0 && !namer->asks_not ? end : (struct named){.several = true};
 }
 
 /* Splits a sentence at its first ";", "while" or "," before "which", or at its last "but" or ":". */

@@ -4,6 +4,7 @@ what each precision gets right is what the card says."""
 
 import functools
 import json
+import re
 import sys
 import tempfile
 import unittest
@@ -69,6 +70,27 @@ class Tools(unittest.TestCase):
         with servers.llama_server(BUILT / "tools-2m-q8_0.gguf", parallel=1, context=1024) as url:
             for question, turns, answer in self.QUESTIONS:
                 self.assertEqual(self.converse(url, question), (turns, str(answer)), question)
+
+
+    def test_an_agent_in_process_calls_it_too(self):
+        """Level 5 is (a + b) * c: two calls in a row, then the answer."""
+        with tempfile.TemporaryDirectory(prefix="ipw-models-") as folder:
+            done = ipw(None, "agent", "--client", "llama", "--model", "tools-2m-q8_0", "--client-param", "threads=1",
+                       "--dataset", "builtin", "--dataset-param", "tasks=arithmetic", "--dataset-param", "level=5",
+                       "--tools", "calculator", "--max-queries", 20, "--idle", "0", "--warmup-queries", "0",
+                       "--output-dir", folder, "--json", "--quiet", timeout=PATIENCE_S)
+            if done.returncode and "tools/setup" in done.stderr:
+                raise servers.Skip(done.stderr.strip())
+            self.assertEqual(done.returncode, 0, done.stderr)
+            run = Path(json.loads(done.stdout)["output_dir"])
+            traces = [json.loads(line) for line in (run / "traces.jsonl").read_text().splitlines()]
+            summary = json.loads((run / "summary.json").read_text())
+        self.assertEqual(len(traces), 20)
+        for trace in traces:
+            a, b, c = map(int, re.findall(r"\d+", trace["query_text"]))
+            self.assertEqual(trace["response_text"], str((a + b) * c), trace["query_text"])
+            self.assertEqual([turn["tools_called"] for turn in trace["turns"]], [["calculator"], ["calculator"], []])
+        self.assertLess(abs(summary["ipw"]["conservation_error"]), 1e-3)
 
 
 def ask(model, count, *options):
