@@ -109,10 +109,11 @@ run-memcheck:
 	$(call headline,valgrind: unit and conformance tests$(only))
 	$(call ctest,build,-L memcheck)
 
-bench: ## what our own work costs, against its bounds
+bench: ## set up, and what our own work costs, against its bounds
+	@tools/setup bench
 	$(call configure,build,-DIPW_TESTS=OFF)
 	@cmake --build build --parallel $(JOBS) --target benches
-	@tools/bench build/bench
+	@PATH=$$PATH:/usr/sbin:$(CURDIR)/.test-env/nginx/usr/sbin tools/bench build/bench
 
 FUZZ_SECONDS ?= 60
 

@@ -27,6 +27,15 @@ except ImportError:
     openai = None
 
 JAVASCRIPT = servers.ENVIRONMENT / "node/openai/index.mjs"
+
+
+def node_version():
+    """The major one; 0 without Node."""
+    if not shutil.which("node"):
+        return 0
+    said = subprocess.run(["node", "-p", "process.versions.node"], capture_output=True, text=True, check=False).stdout
+    return int(said.split(".")[0] or 0)
+
 QUESTION = {"messages": [{"role": "user", "content": "A joule is"}], "max_tokens": 12, "temperature": 0, "seed": 1}
 # Of one answer alone, whoever asked.
 OWN = {"id", "created", "created_at", "timings"}
@@ -134,6 +143,7 @@ class OfficialClients(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("node") and JAVASCRIPT.exists(),
                          "node or the npm package openai is not there: tools/setup test")
+    @unittest.skipIf(node_version() < 20, "the npm package openai needs Node 20 or later")
     def test_javascript(self):
         self.check(by_javascript)
 
