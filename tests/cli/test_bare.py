@@ -48,7 +48,7 @@ class Bare(unittest.TestCase):
         # The others are looked for at run time, whatever the build.
         parts = [part for part in parts if part["name"] not in ("llama.cpp", "gnuplot")]
         self.assertEqual({part["name"] for part in parts},
-                         {"cJSON", "libcurl", "nanoarrow", "SQLite", "ECharts"})
+                         {"cJSON", "libcurl", "libmicrohttpd", "nanoarrow", "SQLite", "ECharts"})
         for part in parts:
             self.assertFalse(part["available"], part)
             self.assertRegex(part["missing"], "install|setup|set-up", part)

@@ -112,7 +112,8 @@ static void test_names(void **state)
         struct error why = {0};
         const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
         HOLD(driver->summary && driver->summary[0], driver->name);
-        HOLD(driver->of_layers || driver->of_sweep || driver->needs.numbers, driver->name);
+        HOLD(driver->of_layers || driver->of_sweep || driver->of_traces || driver->needs.numbers,
+             driver->name);
         HOLD(driver->finding && driver->finding->path, driver->name);
         for (const struct result_phrase *phrase = driver->finding; phrase->path; phrase++)
             HOLD(phrase->before && phrase->after, driver->name);
