@@ -410,7 +410,6 @@ static void a_refusal_of_tools_is_told_from_other_failures(void **state)
             HOLD((*d)->ask(&client, &plain, &reply, &why) == ERR_OK, (*d)->name);
             HOLD(!reply.rejects_tools && reply.content.length > 0, (*d)->name);
             completion_release(&reply);
-            client_models_release(&models);
             client_close(&client);
             HOLD(open_on(*d, "status:code=400", &client) == ERR_OK, (*d)->name);
             if (has_play(*d)) {
@@ -418,6 +417,7 @@ static void a_refusal_of_tools_is_told_from_other_failures(void **state)
                 HOLD(!reply.rejects_tools, (*d)->name);
                 completion_release(&reply);
             }
+            client_models_release(&models);
             client_close(&client);
         }
 }
