@@ -211,13 +211,15 @@ static void add_phases(struct span_account *account, int request, const struct s
     }
 }
 
+/* Their mean over the GPUs, by the time in which it is known. */
 static void add_gauges(struct span_account *account, const struct share *share, double part)
 {
     for (size_t i = 0; i < share->count; i++) {
         const struct value_stats *use = &share->devices[i].gauges[QTY_MEMORY_UTILIZATION];
-        if (!is_known(use->avg))
+        if (share->devices[i].device->sensor->kind != SENSOR_GPU || !is_known(use->avg))
             continue;
-        add_known(&account->mbu_avg_pct, use->avg * part);
+        account->mbu_sum += use->avg * part;
+        account->mbu_parts += part;
         if (!(use->max <= account->mbu_max_pct))
             account->mbu_max_pct = use->max;
     }
@@ -268,6 +270,8 @@ struct span_account *span_account_take(const struct share *share)
     if (--account->left)
         return NULL;
     add_up(account);
+    if (account->mbu_parts > 0)
+        account->mbu_avg_pct = account->mbu_sum / account->mbu_parts;
     return account;
 }
 
