@@ -606,9 +606,12 @@ static void fill_tokens(const struct trace_tree *tree, double length, struct rec
 {
     double input = REQUESTS(input_tokens), output = REQUESTS(output_tokens);
     out->latency_s = length;
-    for (size_t i = tree->count; i-- > 0;)
-        if (is_request(&tree->spans[i]) && tree->spans[i].facts.first_token)
-            out->ttft_s = seconds(tree->spans[i].facts.first_token - tree->spans[0].from);
+    size_t first = 0; /* of the requests that were answered */
+    while (first < tree->count &&
+           (!is_request(&tree->spans[first]) || tree->spans[first].facts.error))
+        first++;
+    if (first < tree->count && tree->spans[first].facts.first_token)
+        out->ttft_s = seconds(tree->spans[first].facts.first_token - tree->spans[0].from);
     out->input_tokens = whole(input);
     out->output_tokens = whole(output);
     out->total_tokens = whole(input + output);
