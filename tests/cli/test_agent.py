@@ -104,6 +104,14 @@ class Loop(AgentTest):
         self.assertEqual(record["ipw"]["finish_reason"], "max_turns")
         self.assertEqual((report["completed"], report["failed"], report["accuracy"]), (1, 0, 0))
 
+    def test_text_beside_the_last_call_is_no_answer(self):
+        self.script(calls(call("think", thought="hm"), content="The answer is 408"))
+        report = self.agent("--max-turns", "1", "--grader", "numeric")
+        record = list(self.records().values())[0]
+        self.assertEqual(record["ipw"]["finish_reason"], "max_turns")
+        self.assertEqual((report["completed"], report["failed"], report["accuracy"]), (1, 0, 0))
+        self.assertEqual(self.answer(), "")
+
     def test_failures_of_tools_are_results(self):
         self.script(calls(call("no_such_tool"), call("file_read", path="../../etc/passwd"), call("calculator")),
                     {"content": "408"})
@@ -128,6 +136,14 @@ class Loop(AgentTest):
                             "1000", code=1)
         self.assertEqual(report["failed"], 1)
         self.assertIn("longer than 1 s", json.dumps(list(self.records().values())[0]))
+
+    def test_tools_end_with_the_time_of_their_query(self):
+        """One that runs is killed, and the next of the turn is not started."""
+        self.script(calls(call("shell", command="touch begun; sleep 4; touch late"), call("shell", command="touch next")))
+        report = self.agent("--tools", "shell", "--tool-timeout", "60", "--query-timeout", "2", "--warmup-queries", "0", code=1)
+        self.assertEqual(report["failed"], 1)
+        self.assertIn("longer than 2 s", json.dumps(list(self.records().values())[0]))
+        self.assertEqual([path.name for path in (self.folder / "work/q000000").iterdir()], ["begun"])
 
 
 class Traces(AgentTest):
