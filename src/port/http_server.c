@@ -576,7 +576,8 @@ static enum err start_daemon(struct http_server *server, struct error *why)
         options->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(options->write_limit / NS_PER_S),
         MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
-        server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+        server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_STRICT_FOR_CLIENT,
+        1, MHD_OPTION_END);
     if (!server->daemon)
         return err_set(why, ERR_UNSUPPORTED, "libmicrohttpd cannot start (epoll)");
     const union MHD_DaemonInfo *info =

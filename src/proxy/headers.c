@@ -34,6 +34,34 @@ bool header_is_hop_by_hop(const char *name, const char *connection)
     return is_listed(connection, name);
 }
 
+/* What upstream servers read in more than one way could hide a header, or a second request. */
+bool header_is_name(const char *name)
+{
+    static const char OTHERS[] = "!#$%&'*+-.^_`|~";
+    for (const char *at = name; *at; at++) {
+        bool is_letter = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z');
+        if (!is_letter && !(*at >= '0' && *at <= '9') && !strchr(OTHERS, *at))
+            return false;
+    }
+    return *name;
+}
+
+bool header_is_value(const char *value)
+{
+    for (const unsigned char *at = (const unsigned char *)value; *at; at++)
+        if ((*at < 0x20 && *at != '\t') || *at == 0x7F)
+            return false;
+    return true;
+}
+
+bool header_is_target(const char *target)
+{
+    for (const unsigned char *at = (const unsigned char *)target; *at; at++)
+        if (*at <= 0x20 || *at == 0x7F)
+            return false;
+    return *target == '/';
+}
+
 void header_add(struct text *lines, const char *name, const char *value)
 {
     text_addf(lines, "%s: %s", name, value);

@@ -19,6 +19,11 @@
 void header_add(struct text *lines, const char *name, const char *value);
 const char *header_find(const struct text *lines, const char *name); /* its value; NULL without */
 
+/* As RFC 9110 and 9112 have them: a token, no control characters, a path without spaces. */
+bool header_is_name(const char *name);
+bool header_is_value(const char *value);
+bool header_is_target(const char *target);
+
 /* Of one connection, not of the message; `connection` is the value of that header, NULL without. */
 bool header_is_hop_by_hop(const char *name, const char *connection);
 

@@ -428,16 +428,33 @@ static struct passage *new_passage(struct proxy *proxy, struct http_exchange *ex
     return passage;
 }
 
+static void check_header(void *context, const char *name, const char *value)
+{
+    bool *is_valid = context;
+    *is_valid = *is_valid && header_is_name(name) && header_is_value(value);
+}
+
+/* Connections to the upstream server are shared by all clients: what it might read as two requests must not pass. */
+static bool refuse_malformed(struct http_exchange *exchange, bool is_path)
+{
+    bool is_valid = header_is_name(http_exchange_method(exchange));
+    http_exchange_headers(exchange, check_header, &is_valid);
+    if (is_valid && is_path)
+        return false;
+    http_exchange_add_header(exchange, "Connection", "close");
+    reply_error(exchange, 400, "invalid_request_error",
+                is_path ? "malformed header" : "invalid path");
+    return true;
+}
+
 static void on_request(void *context, struct http_exchange *exchange)
 {
     struct proxy *proxy = context;
     const char *target = http_exchange_target(exchange);
     char path[512];
     bool fits = str_format(path, sizeof path, "%.*s", (int)strcspn(target, "?"), target);
-    if (target[0] != '/' || !fits) {
-        reply_error(exchange, 400, "invalid_request_error", "invalid path");
+    if (refuse_malformed(exchange, fits && header_is_target(target)))
         return;
-    }
     if (!may_ask(proxy, exchange)) {
         reply_error(exchange, 401, "authentication_error",
                     "ipw proxy needs its token: as x-ipw-token, or as the API key");

@@ -342,6 +342,28 @@ class Refusing(ProxyTest):
         self.assertRegex(proxy.ask(headers=[("X-Long", "x" * 40_000)])[0], " (431|413) ")
         self.assertEqual(len(upstream.requests), 1)
 
+    def test_what_servers_read_differently_is_refused(self):
+        """Connections to the upstream server are shared: none of these may reach it."""
+        upstream = self.upstream(plain)
+        proxy = self.proxy(upstream)
+        lines = {
+            "space before the colon": b"Transfer-Encoding : chunked", "another length": b"Content-Length : 5",
+            "bare CR": b"X: a\rTransfer-Encoding: chunked", "folded": b"X: a\r\n\tTransfer-Encoding: chunked",
+            "name": b"X A\x0b(: a", "control character": b"X: a\x01b", "DEL": b"X: a\x7fb", "bracket": b"X[: a"}
+        targets = {"space": b"/v1/models a", "tab": b"/v1/models\ta", "control": b"/v1/models\x01"}
+        requests = {name: f"POST {CHAT} HTTP/1.1\r\nHost: x\r\n".encode() + line + b"\r\nContent-Length: 2\r\n\r\n{}"
+                    for name, line in lines.items()}
+        requests |= {f"target, {name}": b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+                     for name, target in targets.items()}
+        for name, sent in requests.items():
+            with self.subTest(name), proxy.connect() as connection, connection.makefile("rb") as stream:
+                connection.sendall(sent)
+                answer = read_message(stream)
+                if answer or name != "target, space":  # after that one the library may just close
+                    self.assertRegex(answer[0], "^HTTP/1.[01] 400 ")
+        self.assertEqual(upstream.requests, [])
+        self.assertEqual(proxy.ask(headers=[("X-!#$%&'*+.^_`|~9", "\t\u00e9 (a);,\"")])[0], "HTTP/1.1 200 OK")
+
     def test_other_addresses_need_a_token(self):
         for address in ("0.0.0.0:0", "[::]:0", "nowhere.invalid:0"):
             done = ipw(None, "proxy", "--upstream", "http://127.0.0.1:1", "--listen", address,
