@@ -293,8 +293,13 @@ static enum err put_queries(struct result *result, const struct traces *traces)
     return ERR_OK;
 }
 
-static void warn(struct result *result, const struct collected *all, const struct traces *traces)
+/* `rows`: queries of the run, 0 where that is not known. */
+static void warn(struct result *result, const struct collected *all, const struct traces *traces,
+                 size_t rows)
 {
+    if (rows > traces->count)
+        result_warn(result, "%zu of %zu queries have no trace: the figures are of the others",
+                    rows - traces->count, rows);
     if (all->known < traces->count)
         result_warn(result, "energy is unknown for %zu of %zu queries", traces->count - all->known,
                     traces->count);
@@ -337,7 +342,7 @@ static enum err agent_run(struct analysis *analysis, struct error *why)
         put_turns(result, &all);
         err = err_explain(why, put_queries(result, &traces));
         result_end(result);
-        warn(result, &all, &traces);
+        warn(result, &all, &traces, analysis->table ? analysis->table->rows : 0);
     }
     free(all.types.items);
     free(all.tools.items);

@@ -53,6 +53,7 @@ static enum err look(const struct analysis_driver *driver, const struct analysis
         if (!input->traces)
             return err_set(why, ERR_NO_DATA, "no traces of an agent: `ipw agent` makes them");
         analysis->traces = input->traces;
+        analysis->table = table;
         return driver->run(analysis, why);
     }
     if (!table)

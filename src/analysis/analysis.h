@@ -28,7 +28,7 @@ struct analysis_input {
 };
 
 struct analysis {
-    const struct run_table *table;       /* NULL for one of layers */
+    const struct run_table *table;       /* NULL for one of layers; of traces it may be */
     const struct layers_results *layers; /* NULL for one of a run */
     const char *sweep;                   /* its directory; NULL for any other */
     const char *traces;                  /* likewise, of an agent's run */

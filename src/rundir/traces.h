@@ -43,6 +43,7 @@ struct traces {
     struct query_trace *items;
     size_t count, capacity;
     uint64_t damaged;   /* lines that are no trace */
+    uint64_t missing;   /* for the summary: queries with a record and no trace */
     const char *config; /* for the summary: how the agent was run, a JSON object; may be NULL */
     size_t *slots;      /* a hash table of places plus one, by key; 0 is free */
     size_t slot_count;

@@ -226,7 +226,7 @@ static void put_normalized(struct json *json, struct selection *some)
 }
 
 /* Ours: what was wrong with the events of all queries. */
-static void put_events(struct json *json, const struct selection *all)
+static void put_events(struct json *json, const struct selection *all, uint64_t missing)
 {
     static const struct {
         const char *key;
@@ -242,6 +242,7 @@ static void put_events(struct json *json, const struct selection *all)
                       *(const double *)((const char *)&all->items[i]->ipw + COUNTS[k].offset));
         json_number(json, COUNTS[k].key, sum);
     }
+    json_integer(json, "queries_without_trace", (int64_t)missing);
     json_object_end(json);
 }
 
@@ -263,7 +264,7 @@ void traces_summary_to_json(const struct traces *traces, struct json *json)
     json_object(json, "statistics");
     put_statistics(json, &all);
     json_object_end(json);
-    put_events(json, &all);
+    put_events(json, &all, traces->missing);
     put_normalized(json, &all); /* which drops some of them */
     free((void *)all.items);
 }

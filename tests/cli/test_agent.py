@@ -104,6 +104,14 @@ class Loop(AgentTest):
         self.assertEqual(record["ipw"]["finish_reason"], "max_turns")
         self.assertEqual((report["completed"], report["failed"], report["accuracy"]), (1, 0, 0))
 
+    def test_text_beside_the_last_call_is_no_answer(self):
+        self.script(calls(call("think", thought="hm"), content="The answer is 408"))
+        report = self.agent("--max-turns", "1", "--grader", "numeric")
+        record = list(self.records().values())[0]
+        self.assertEqual(record["ipw"]["finish_reason"], "max_turns")
+        self.assertEqual((report["completed"], report["failed"], report["accuracy"]), (1, 0, 0))
+        self.assertEqual(self.answer(), "")
+
     def test_failures_of_tools_are_results(self):
         self.script(calls(call("no_such_tool"), call("file_read", path="../../etc/passwd"), call("calculator")),
                     {"content": "408"})
@@ -128,6 +136,14 @@ class Loop(AgentTest):
                             "1000", code=1)
         self.assertEqual(report["failed"], 1)
         self.assertIn("longer than 1 s", json.dumps(list(self.records().values())[0]))
+
+    def test_tools_end_with_the_time_of_their_query(self):
+        """One that runs is killed, and the next of the turn is not started."""
+        self.script(calls(call("shell", command="touch begun; sleep 4; touch late"), call("shell", command="touch next")))
+        report = self.agent("--tools", "shell", "--tool-timeout", "60", "--query-timeout", "2", "--warmup-queries", "0", code=1)
+        self.assertEqual(report["failed"], 1)
+        self.assertIn("longer than 2 s", json.dumps(list(self.records().values())[0]))
+        self.assertEqual([path.name for path in (self.folder / "work/q000000").iterdir()], ["begun"])
 
 
 class Traces(AgentTest):
@@ -183,6 +199,38 @@ class Traces(AgentTest):
         self.agent("--resume")
         self.assertEqual(set(self.traces()), {"q0000", "q0001", "q0002", "q0003"})
         self.assertEqual(Run(self.folder / "runs/run").summary()["totals"]["queries"], 4)
+
+    def test_a_killed_run_has_the_traces_of_all_its_records(self):
+        """Energies come later than answers: a kill in between leaves a trace without them."""
+        self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(60)])
+        self.script(calls(call("null")), {"content": "1"})
+        options = ["--tools", "null", "--tool-param", "null.delay_ms=50", "--warmup-queries", "0", "-c", "3"]
+        process = subprocess.Popen(
+            [IPW, "agent", "--client", "null", "--model", "m", "--dataset", self.folder / "questions.jsonl", "--client-param",
+             f"script={self.folder / 'script.jsonl'}", "--idle", "0", "--output-dir", self.folder / "runs", "--name", "run",
+             "--workspaces", self.folder / "work", *options], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.kill)
+        journal, deadline = self.folder / "runs/run/records.jsonl", time.monotonic() + 60
+        while not journal.exists() or journal.read_bytes().count(b'"problem"') < 9:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        self.agent("--resume", *options)
+        summary, count = Run(self.folder / "runs/run").summary(), len(self.traces())
+        self.assertGreaterEqual(count, 60 - 3)  # each worker may have been between its record and its trace
+        totals = summary["totals"]
+        self.assertEqual((totals["queries"], totals["turns"], totals["tool_calls"]), (count, 2 * count, count))
+        self.assertEqual(summary["trace_events"]["queries_without_trace"], 60 - count)
+
+    def test_records_without_a_trace_are_counted(self):
+        self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])
+        self.script({"content": "1"})
+        self.agent("--max-queries", "2")
+        (self.folder / "runs/run/traces.jsonl").write_text("")
+        self.agent("--resume")
+        self.assertIn("2 queries have no trace", self.stderr)
+        self.assertEqual(Run(self.folder / "runs/run").summary()["trace_events"]["queries_without_trace"], 2)
 
 
 class Ledger(AgentTest):

@@ -72,6 +72,11 @@ class Analysis(TracesTest):
         for words in ("events of 1 of 2 queries", "share of its wall-clock time", "1 lines of traces.jsonl"):
             self.assertIn(words, warnings)
 
+    def test_queries_without_a_trace_are_counted(self):
+        lines = (self.run_dir / "traces.jsonl").read_text().splitlines(True)
+        (self.run_dir / "traces.jsonl").write_text("".join(lines[:1]))
+        self.assertIn("2 of 3 queries have no trace", " ".join(self.analyzed(self.run_dir)["warnings"]))
+
     def test_estimates_are_called_so(self):
         write_agent_run(self.root / "estimated", method="estimated")
         self.assertIn("energies of 3 of 3 queries are estimated", self.analyzed(self.root / "estimated")["warnings"][0])

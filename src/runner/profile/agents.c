@@ -1,7 +1,8 @@
 /* The ledger of an agent's queries.  When a query has ended, its events become a tree of spans and an account of their
  * energies (attribute/span_account.h), whose shares come back later, in the main thread; with the last of them the
- * query's energy goes to the journal and its trace to traces.jsonl.  What only a judge finds out is added at the end:
- * of two lines of a query the last counts. */
+ * query's energy goes to the journal and its trace to traces.jsonl.  A trace without energies is there from the query's
+ * end on, as its record is, for a run that is killed and resumed; what only a judge finds out is added at the end.  Of
+ * several lines of a query the last counts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +69,15 @@ static struct ended_query *new_ended(const struct profile *profile, struct pendi
 
 /* ---- energies ---- */
 
-static enum err write_trace(struct profile *profile, struct span_account *account,
+/* What an account says of energies before its shares have come is not known yet. */
+static void forget_energies(struct query_trace *trace)
+{
+    trace->ipw.note = "the run ended before the energy of this query was known";
+    for (size_t i = 0; i < trace->span_count; i++)
+        trace->spans[i].own_joules = UNKNOWN;
+}
+
+static enum err write_trace(struct profile *profile, struct span_account *account, bool is_settled,
                             struct text *line, struct error *why)
 {
     const struct ended_query *ended = account->context;
@@ -89,6 +98,8 @@ static enum err write_trace(struct profile *profile, struct span_account *accoun
         query_trace_release(&trace);
         return err_explain(why, err);
     }
+    if (!is_settled)
+        forget_energies(&trace);
     query_trace_compute(&trace);
     text_clear(line);
     query_trace_to_json(&trace, line);
@@ -109,7 +120,7 @@ static void settle_account(struct profile *profile, struct span_account *account
     enum err err = journal_append_reserved(&profile->journal, &line, profile->energy_space, &why);
     profile->unsettled = profile->unsettled || err;
     if (!err)
-        err = write_trace(profile, account, &line, &why);
+        err = write_trace(profile, account, true, &line, &why);
     if (err)
         profile_fail(profile, err, &why);
     text_release(&line);
@@ -150,6 +161,15 @@ enum err agents_end(struct profile *profile, struct pending *pending, const stru
     }
     /* Shares may come, and the account go, as soon as it is submitted; of one without any time none will. */
     bool has_time = reply->done > reply->sent;
+    struct text line = {0};
+    err = has_time ? write_trace(profile, account, false, &line, why) : ERR_OK;
+    text_release(&line);
+    if (err) {
+        span_account_free(account);
+        ended->pending = NULL;
+        free_ended(ended);
+        return err;
+    }
     err = span_account_submit(account, profile->sharing, id);
     if (err)
         return err_explain(why, err); /* a part of it may be in flight: it is left there */
@@ -182,6 +202,7 @@ enum err agents_update(struct profile *profile, const struct record *record)
     struct text line = {0};
     struct error why = {0};
     struct query_trace *trace = traces_find(&profile->agent_traces, record->key);
+    profile->agent_traces.missing += !trace;
     if (!trace || record->correct == trace->is_resolved || record->correct < 0)
         return ERR_OK;
     trace->is_resolved = record->correct;

@@ -145,6 +145,8 @@ static void *committer_main(void *argument)
         enum err err = journal_sync(&profile->journal, &why);
         if (!err)
             err = journal_sync(&profile->spans, &why);
+        if (!err && profile->options->agent)
+            err = journal_sync(&profile->traces, &why);
         if (err)
             profile_fail(profile, err, &why);
     }

@@ -300,6 +300,9 @@ static enum err sum_records(struct profile *profile, struct journal_index *index
     if (!err && damaged)
         log_warn("%s: %llu damaged lines skipped", profile->journal_path,
                  (unsigned long long)damaged);
+    if (profile->agent_traces.missing)
+        log_warn("%llu queries have no trace: figures of turns and tools are of the others",
+                 (unsigned long long)profile->agent_traces.missing);
     sums_close(sums);
     return err;
 }
