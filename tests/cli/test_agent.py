@@ -258,6 +258,8 @@ class Ledger(AgentTest):
                 self.assertAlmostEqual(span["joules"], span["own_joules"] + inside, delta=1e-6 * own)
                 self.assertIsNotNone(span["plus_minus"])
             queries += own
+            self.assertAlmostEqual(trace["query_mbu_avg_pct"], 20)
+            self.assertAlmostEqual(trace["query_mbu_max_pct"], 20)
         parts = queries + (report["joules"]["idle"] or 0) + report["joules"]["unattributed"]
         self.assertAlmostEqual(parts / total, 1, delta=1e-3)
         self.assertLess(report["conservation_error"], 1e-3)
@@ -331,8 +333,8 @@ if way == "fail":
         self.addCleanup(self.service.shutdown)
         (self.folder / "agent.py").write_text(self.PROGRAM)
 
-    def external(self, way, *options, code=0):
-        done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url("normal"), "--model", "tiny-1b",
+    def external(self, way, *options, code=0, play="normal"):
+        done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url(play), "--model", "tiny-1b",
                    "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
                    self.folder / "runs", "--name", "run", "--json", "--exec",
                    f"{sys.executable} {self.folder / 'agent.py'} {{problem}} {way}", *options,
@@ -363,6 +365,21 @@ if way == "fail":
             self.assertEqual(tool["name"], "search")
             self.assertGreaterEqual(tool["to_s"] - tool["from_s"], 0.25)
             self.assertNotIn("tool_call", list(self.records().values())[0]["model_answers"]["tiny-1b"])
+
+    def test_a_reply_in_one_piece_shows_no_phases(self):
+        for play, phases in (("normal", 2), ("whole", 0)):
+            self.external("none", "--overwrite", play=play)
+            self.assertEqual((len(self.spans("prefill")), len(self.spans("decode"))), (phases, phases))
+            record = list(self.records().values())[0]
+            self.assertEqual("prefill_s" in record["ipw"], phases > 0)
+
+    def test_the_loops_own_replies_in_one_piece_neither(self):
+        for play, phases in (("normal", 1), ("whole", 0)):
+            done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url(play), "--model", "tiny-1b",
+                       "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
+                       self.folder / "runs", "--name", "run", "--json", "--overwrite")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual((len(self.spans("prefill")), len(self.spans("decode"))), (phases, phases))
 
     def test_queries_are_apart(self):
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])

@@ -89,6 +89,7 @@ static enum err note_inference(const struct conversation *c, unsigned attempt,
         event.facts.reasoning_tokens = known(reply->reasoning_tokens);
         event.facts.cached_tokens = known(reply->cached_tokens);
         event.facts.first_token = reply->first_token;
+        event.facts.last_token = reply->last_token;
         event.facts.error = error;
     }
     return note(c, event, why);
