@@ -22,7 +22,6 @@
 
 #include "core/clock.h"
 #include "core/text.h"
-#include "port/proc.h"
 
 enum {
     WATCH_MS = 50,   /* how often cancellation is checked */
@@ -231,7 +230,7 @@ static enum err start(struct subprocess *process, const struct subprocess_option
     if (err)
         return err;
     if (options->confined)
-        proc_adopt_orphans(); /* those of its group: see reap */
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* for reap */
     pid_t parent = getpid();
     pid_t pid = open_pipes(&pipes) ? fork() : -1;
     if (pid == 0)
