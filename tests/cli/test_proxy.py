@@ -440,10 +440,11 @@ class Refusing(ProxyTest):
 
 class Recording(ProxyTest):
     def test_streams_have_their_tokens_and_times(self):
-        turn = threading.Semaphore(0)
+        turn, begun = threading.Semaphore(0), threading.Event()
         last = event(None, "length", usage={"prompt_tokens": 11, "completion_tokens": 3})
 
         def answer(connection, *_):
+            begun.set()
             connection.sendall(STREAM_HEAD)
             for word in "abc":
                 turn.acquire()
@@ -453,10 +454,9 @@ class Recording(ProxyTest):
         proxy = self.proxy(self.upstream(answer))
         with proxy.connect() as connection, connection.makefile("rb") as stream:
             connection.sendall(request(CHAT, b'{"model":"tiny","stream":true,"messages":[]}'))
-            times = []
+            self.assertTrue(begun.wait(PATIENCE_S))
             for _ in range(3):
                 time.sleep(0.1)
-                times.append(time.monotonic())
                 turn.release()
             read_message(stream)
         proxy.end()
