@@ -78,7 +78,7 @@ enum err trace_event(struct trace_recorder *recorder, const struct trace_event *
 
 /* An event as a line of JSON (docs/agents.md), as other programs send it: {"type": "tool_call_start",
  * "correlation_id": ..., "timestamp": epoch seconds or "timestamp_ns": monotonic, "query_id": ..., "metadata": {...}}.
- * `query` is used where the line names none.  ERR_BAD_VALUE when it is no such object. */
+ * `query` is the one that is known to send it, whatever the line says; NULL: the line tells.  ERR_BAD_VALUE when it is no such object. */
 enum err trace_event_line(struct trace_recorder *recorder, const char *query, const char *line,
                           size_t length, struct error *why) MUST_USE;
 
