@@ -78,7 +78,8 @@ static int open_below(const struct tool_request *call, const char *path, int fla
         tool_fail(out, "%.200s: paths are relative to the workspace", plain_text(path).text);
         return -1;
     }
-    int fd = fcntl(call->workspace->fd, F_DUPFD_CLOEXEC, 0);
+    /* Not a duplicate, whose place in the directory would be that of every other listing. */
+    int fd = openat(call->workspace->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool has_part = next_part(&rest, part, &bad);
     while (fd >= 0 && has_part && next_part(&rest, next, &bad)) {
         int deeper = open_folder(fd, part, create);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent_tools/tool.h"
+#include "core/clock.h"
 #include "core/registry.h"
 #include "core/utf8.h"
 #include "port/json_read.h"
@@ -308,6 +309,22 @@ static bool take_texts(const struct tool_spec *spec, const struct jv *arguments,
     return true;
 }
 
+/* Of a call that begins now: not beyond the end of its query.  False after tool_fail: there is no time left. */
+static bool take_timeout(const struct tool_session *session, struct tool_request *call,
+                         struct tool_result *out)
+{
+    nanos left = session->deadline - clock_now();
+    call->timeout = session->set->timeout;
+    if (!session->deadline || left >= call->timeout)
+        return true;
+    call->timeout = left;
+    if (left > 0)
+        return true;
+    out->timed_out = true;
+    tool_fail(out, "not started: the time of the query is up");
+    return false;
+}
+
 enum err tool_session_call(const struct tool_session *session, const char *name,
                            const char *arguments, const atomic_bool *cancel,
                            struct tool_result *out, struct error *why)
@@ -335,11 +352,10 @@ enum err tool_session_call(const struct tool_session *session, const char *name,
             .json = arguments,
             .workspace = &session->workspace,
             .session = session->states[tool->box],
-            .timeout = set->timeout,
             .cancel = cancel,
             .output_limit = set->output_limit,
         };
-        if (take_texts(&tool->spec, tree, &call, out))
+        if (take_texts(&tool->spec, tree, &call, out) && take_timeout(session, &call, out))
             err = box->driver->call(box->state, &tool->spec, &call, out, why);
     }
     jv_free(tree);

@@ -132,7 +132,8 @@ void toolset_close(struct toolset *set);
 struct tool_session {
     const struct toolset *set;
     struct workspace workspace;
-    void **states; /* one for each box */
+    void **states;  /* one for each box */
+    nanos deadline; /* when the time of its query is up, which the caller sets; 0: never */
 };
 
 /* For one query; `directory` exists, and is kept. */

@@ -211,13 +211,15 @@ static void add_phases(struct span_account *account, int request, const struct s
     }
 }
 
+/* Their mean over the GPUs, by the time in which it is known. */
 static void add_gauges(struct span_account *account, const struct share *share, double part)
 {
     for (size_t i = 0; i < share->count; i++) {
         const struct value_stats *use = &share->devices[i].gauges[QTY_MEMORY_UTILIZATION];
-        if (!is_known(use->avg))
+        if (share->devices[i].device->sensor->kind != SENSOR_GPU || !is_known(use->avg))
             continue;
-        add_known(&account->mbu_avg_pct, use->avg * part);
+        account->mbu_sum += use->avg * part;
+        account->mbu_parts += part;
         if (!(use->max <= account->mbu_max_pct))
             account->mbu_max_pct = use->max;
     }
@@ -268,6 +270,8 @@ struct span_account *span_account_take(const struct share *share)
     if (--account->left)
         return NULL;
     add_up(account);
+    if (account->mbu_parts > 0)
+        account->mbu_avg_pct = account->mbu_sum / account->mbu_parts;
     return account;
 }
 
@@ -602,9 +606,12 @@ static void fill_tokens(const struct trace_tree *tree, double length, struct rec
 {
     double input = REQUESTS(input_tokens), output = REQUESTS(output_tokens);
     out->latency_s = length;
-    for (size_t i = tree->count; i-- > 0;)
-        if (is_request(&tree->spans[i]) && tree->spans[i].facts.first_token)
-            out->ttft_s = seconds(tree->spans[i].facts.first_token - tree->spans[0].from);
+    size_t first = 0; /* of the requests that were answered */
+    while (first < tree->count &&
+           (!is_request(&tree->spans[first]) || tree->spans[first].facts.error))
+        first++;
+    if (first < tree->count && tree->spans[first].facts.first_token)
+        out->ttft_s = seconds(tree->spans[first].facts.first_token - tree->spans[0].from);
     out->input_tokens = whole(input);
     out->output_tokens = whole(output);
     out->total_tokens = whole(input + output);

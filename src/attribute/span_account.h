@@ -43,6 +43,8 @@ struct span_account {
     size_t segment_count, segment_capacity;
     size_t left;       /* whose share has not come yet */
     double segments_s; /* together */
+    double mbu_sum,
+        mbu_parts;     /* of mbu_avg_pct so far: percents by their parts of the time, and those */
     struct text texts; /* of the trace that was made of it */
 };
 

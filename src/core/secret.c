@@ -1,6 +1,7 @@
 /* A fixed table of strings that is only appended to, so that readers need no lock. */
 #include "core/secret.h"
 
+#include <ctype.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ enum { SECRETS_MAX = 256, MARK_LENGTH = sizeof SECRET_MARK - 1 };
 struct secret {
     char *bytes;
     size_t length;
-    bool is_json; /* may stand in a JSON string as it is */
+    bool is_json; /* is hidden in JSON: may stand in a string as it is, and is not foreign */
 };
 
 static struct secret secrets[SECRETS_MAX];
@@ -74,6 +75,29 @@ void secret_add(const char *value)
         length--; /* a key read from a file often ends with a newline */
     if (length >= SECRET_SHORTEST && !is_placeholder(value + skipped))
         add_forms(value + skipped, length);
+}
+
+static bool looks_random(const char *value)
+{
+    enum { ROW = 12 };
+    while (*value) {
+        size_t row = 0, digits = 0;
+        for (; isalnum((unsigned char)value[row]); row++)
+            digits += isdigit((unsigned char)value[row]) != 0;
+        if (row >= ROW && digits && digits < row)
+            return true;
+        value += row + (value[row] != '\0');
+    }
+    return false;
+}
+
+void secret_add_foreign(const char *value)
+{
+    if (!looks_random(value))
+        return;
+    pthread_mutex_lock(&adding);
+    add_form(value, strlen(value), false);
+    pthread_mutex_unlock(&adding);
 }
 
 void secret_add_header(const char *value)

@@ -18,6 +18,11 @@ enum { SECRET_SHORTEST = 6 };
 
 void secret_add(const char *value);
 
+/* A key that a client of ours sent.  It is hidden in texts, where a server may echo it, and not by secret_hide_json:
+ * otherwise clients could choose what is missing from our own fields.  Words are not taken: random keys have twelve
+ * letters and digits in a row. */
+void secret_add_foreign(const char *value);
+
 /* The value of a header; of "Bearer KEY", KEY alone too. */
 void secret_add_header(const char *value);
 

@@ -150,6 +150,25 @@ static void default_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Descriptors that we were started with, sockets among them, are not the program's; the pipe that tells of a failure
+ * is closed by execve in any case. */
+static bool withhold_descriptors(void)
+{
+    enum { FIRST = STDERR_FILENO + 1, MOST = 1 << 20 };
+    struct rlimit open_files;
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, (unsigned)FIRST, ~0U, 1U << 2 /* CLOSE_RANGE_CLOEXEC */) == 0)
+        return true;
+#endif
+    /* Linux before 5.11. */
+    if (getrlimit(RLIMIT_NOFILE, &open_files) != 0)
+        return false;
+    for (int fd = FIRST; fd < MOST && (rlim_t)fd < open_files.rlim_max; fd++)
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 && errno != EBADF)
+            return false;
+    return true;
+}
+
 /* bound: the program must not outlive the thread that started it. */
 static _Noreturn void become(const struct subprocess_options *options, const struct pipes *pipes,
                              bool bound, pid_t parent)
@@ -162,7 +181,7 @@ static _Noreturn void become(const struct subprocess_options *options, const str
                  (options->directory < 0 || fchdir(options->directory) == 0) &&
                  limit_resources(options);
     default_signals();
-    if (ready && (!options->confined || confine()))
+    if (ready && (!options->confined || (withhold_descriptors() && confine())))
         execve(options->argv[0], (char *const *)options->argv, environment);
     int number = errno;
     ssize_t n = write(pipes->failure[1], &number, sizeof number);

@@ -23,8 +23,8 @@ struct subprocess_options {
     size_t memory_bytes;            /* of address space, per process; 0: no limit */
     size_t file_bytes;              /* largest file that it may write; 0: no limit */
     unsigned cpu_s;                 /* of CPU time, per process; 0: no limit */
-    /* Opens no socket, leaves neither its process group nor its session, and looks into no other process.  ERR_UNSUPPORTED where the
-     * kernel cannot ensure that. */
+    /* Opens no socket and inherits no descriptor of ours, leaves neither its process group nor its session, and looks
+     * into no other process.  ERR_UNSUPPORTED where the kernel cannot ensure that. */
     bool confined;
 };
 

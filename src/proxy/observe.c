@@ -145,11 +145,21 @@ static void end_reading(struct observer *observer, enum err transport)
     observer->err = err;
 }
 
+/* Of an answer that comes in one piece only its end was seen, unless it is one streamed token. */
+static void drop_first_token(struct proxy_request *request)
+{
+    struct completion *reply = &request->reply;
+    if (reply->last_token <= reply->first_token &&
+        !(request->is_stream && reply->output_tokens == 1))
+        reply->first_token = reply->last_token = 0;
+}
+
 void observer_end(struct observer *observer, enum err transport, const char *why)
 {
     struct proxy_request *request = observer->request;
     int status = request->reply.status;
     end_reading(observer, transport);
+    drop_first_token(request);
     if (transport) {
         request->err = transport;
         secret_one_line(request->why, sizeof request->why, why, strlen(why));

@@ -133,17 +133,40 @@ static void serve_own(struct proxy *proxy, struct http_exchange *exchange, const
 
 /* ---- who asks ---- */
 
-static const char *bearer_of(struct http_exchange *exchange)
+/* An API key, if that header has one; NULL otherwise. */
+static const char *key_in(const char *name, const char *value)
 {
-    const char *value = http_exchange_header(exchange, "Authorization");
-    return value && strncasecmp(value, "Bearer ", 7) == 0 ? value + 7 : NULL;
+    if (str_equal_nocase(name, "Authorization"))
+        return value && strncasecmp(value, "Bearer ", 7) == 0 ? value + 7 : NULL;
+    return str_equal_nocase(name, "x-api-key") || str_equal_nocase(name, "api-key") ? value : NULL;
+}
+
+static const char *const KEY_HEADERS[] = {"Authorization", "x-api-key", "api-key"};
+enum { KEY_HEADER_COUNT = sizeof KEY_HEADERS / sizeof *KEY_HEADERS };
+
+static bool is_own_token(const struct proxy *proxy, const char *name, const char *value)
+{
+    return proxy->options.token && header_is_token(key_in(name, value), proxy->options.token);
+}
+
+/* The first header in which the client has a key, or another authorization, for the upstream server; NULL without. */
+static const char *find_key_header(struct proxy *proxy, struct http_exchange *exchange)
+{
+    for (size_t i = 0; i < KEY_HEADER_COUNT; i++) {
+        const char *value = http_exchange_header(exchange, KEY_HEADERS[i]);
+        if (value && *value && !is_own_token(proxy, KEY_HEADERS[i], value))
+            return KEY_HEADERS[i];
+    }
+    return NULL;
 }
 
 static bool may_ask(const struct proxy *proxy, struct http_exchange *exchange)
 {
     const char *token = proxy->options.token;
-    return !token || header_is_token(http_exchange_header(exchange, "x-ipw-token"), token) ||
-           header_is_token(bearer_of(exchange), token);
+    bool may = !token || header_is_token(http_exchange_header(exchange, "x-ipw-token"), token);
+    for (size_t i = 0; i < KEY_HEADER_COUNT; i++)
+        may |= is_own_token(proxy, KEY_HEADERS[i], http_exchange_header(exchange, KEY_HEADERS[i]));
+    return may;
 }
 
 static void hold_secret(struct proxy *proxy, const char *key, uint64_t hash)
@@ -154,16 +177,15 @@ static void hold_secret(struct proxy *proxy, const char *key, uint64_t hash)
     if (proxy->key_count == KEYS_MAX)
         return;
     proxy->keys[proxy->key_count++] = hash;
-    secret_add(key);
+    secret_add_foreign(key);
 }
 
 /* Never the key itself: 32 bits of a hash tell keys apart, and lead back to none. */
 static void label_key(struct proxy *proxy, struct http_exchange *exchange, char *to, size_t size)
 {
-    const char *key = bearer_of(exchange);
-    if (!key)
-        key = http_exchange_header(exchange, "x-api-key");
-    if (!key || !*key || (proxy->options.token && header_is_token(key, proxy->options.token)))
+    const char *header = find_key_header(proxy, exchange);
+    const char *key = header ? key_in(header, http_exchange_header(exchange, header)) : NULL;
+    if (!key || !*key)
         return;
     uint64_t hash = hash_mix(hash_string(HASH_START, key));
     char label[16];
@@ -180,15 +202,13 @@ static void label_key(struct proxy *proxy, struct http_exchange *exchange, char 
 static void take_header(void *context, const char *name, const char *value)
 {
     struct passage *passage = context;
-    const struct proxy_options *options = &passage->proxy->options;
     const char *connection = http_exchange_header(passage->exchange, "Connection");
     if (header_is_hop_by_hop(name, connection) || str_equal_nocase(name, "Host") ||
         str_equal_nocase(name, "Expect") || strncasecmp(name, "x-ipw-", 6) == 0)
         return;
     if (passage->filters && str_equal_nocase(name, "Accept-Encoding"))
         return; /* the stream must be read to be changed */
-    bool is_key = str_equal_nocase(name, "Authorization");
-    if (is_key && options->token && header_is_token(bearer_of(passage->exchange), options->token))
+    if (is_own_token(passage->proxy, name, value))
         return;
     header_add(&passage->headers, name, value);
 }
@@ -196,11 +216,8 @@ static void take_header(void *context, const char *name, const char *value)
 static void add_key(struct passage *passage)
 {
     const struct proxy_options *options = &passage->proxy->options;
-    const char *given = bearer_of(passage->exchange);
     char line[1024];
-    if (!options->upstream_key || http_exchange_header(passage->exchange, "x-api-key") ||
-        (http_exchange_header(passage->exchange, "Authorization") &&
-         !(given && options->token && header_is_token(given, options->token))))
+    if (!options->upstream_key || find_key_header(passage->proxy, passage->exchange))
         return;
     if (str_format(line, sizeof line, "Bearer %s", options->upstream_key))
         header_add(&passage->headers, "Authorization", line);
@@ -249,6 +266,11 @@ static void send_kept(struct passage *passage, const struct energy *energy)
     http_exchange_end(exchange, true);
 }
 
+static bool is_type(const char *content_type, const char *wanted)
+{
+    return content_type && strncasecmp(content_type, wanted, strlen(wanted)) == 0;
+}
+
 static void on_head(void *context, int status, const struct text *headers)
 {
     struct passage *passage = context;
@@ -259,8 +281,7 @@ static void on_head(void *context, int status, const struct text *headers)
     uint64_t length;
     if (passage->request)
         observer_begin(&passage->observer, status, encoding);
-    passage->is_event_stream =
-        type && strncasecmp(type, "text/event-stream", strlen("text/event-stream")) == 0;
+    passage->is_event_stream = is_type(type, "text/event-stream");
     for (size_t at = 0; at < headers->length; at += strlen(headers->bytes + at) + 1) {
         char *line = headers->bytes + at, *colon = strchr(line, ':');
         if (!colon)
@@ -273,7 +294,8 @@ static void on_head(void *context, int status, const struct text *headers)
     bool tells_energy = passage->proxy->options.energy_header && passage->request;
     passage->status = status;
     passage->filters = passage->filters && passage->is_event_stream && !encoding;
-    passage->keeps = tells_energy && !passage->is_event_stream;
+    passage->keeps =
+        tells_energy && !passage->is_event_stream && !is_type(type, "application/x-ndjson");
     if (passage->keeps)
         return;
     if (!given || parse_u64(given, &length) || passage->filters ||

@@ -35,6 +35,7 @@ struct trace_facts {
     double cost_usd;
     double cpu_s;         /* CPU time of a tool's processes in its span */
     nanos first_token;    /* of an inference: where prefill ends and decode begins */
+    nanos last_token;     /* not after the first: the reply came in one piece and shows no phases */
     const char *error;    /* why it failed */
     const char *metadata; /* a JSON object, kept as it is */
 };
@@ -64,7 +65,7 @@ static inline struct trace_event trace_event_new(enum trace_type type, enum trac
         .query = query,
         .id = id,
         .cpu_busy_s = UNKNOWN,
-        .facts = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0, NULL, NULL},
+        .facts = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0, 0, NULL, NULL},
     };
 }
 

@@ -100,6 +100,7 @@ static void take_facts(struct trace_facts *facts, const struct trace_facts *newe
     take_number(&facts->cost_usd, newer->cost_usd);
     take_number(&facts->cpu_s, newer->cpu_s);
     facts->first_token = newer->first_token ? newer->first_token : facts->first_token;
+    facts->last_token = newer->last_token ? newer->last_token : facts->last_token;
     facts->error = newer->error ? newer->error : facts->error;
     facts->metadata = newer->metadata ? newer->metadata : facts->metadata;
 }
@@ -506,10 +507,19 @@ static void find_first_token(const struct build *b, int at, struct trace_span *s
     }
 }
 
+/* A reply of several tokens in one piece arrived after all of its decoding: when its first token was there is unknown. */
+static bool is_one_piece(const struct trace_facts *facts)
+{
+    return facts->last_token && facts->last_token <= facts->first_token &&
+           facts->output_tokens != 1;
+}
+
 static enum err make_phases(struct build *b, int at)
 {
     struct trace_span *span = &b->nodes[at].span;
     nanos from = span->from, to = span->to;
+    if (is_one_piece(&span->facts))
+        span->facts.first_token = 0;
     find_first_token(b, at, span);
     nanos change = span->facts.first_token;
     if (!change)

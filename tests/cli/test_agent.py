@@ -104,6 +104,14 @@ class Loop(AgentTest):
         self.assertEqual(record["ipw"]["finish_reason"], "max_turns")
         self.assertEqual((report["completed"], report["failed"], report["accuracy"]), (1, 0, 0))
 
+    def test_text_beside_the_last_call_is_no_answer(self):
+        self.script(calls(call("think", thought="hm"), content="The answer is 408"))
+        report = self.agent("--max-turns", "1", "--grader", "numeric")
+        record = list(self.records().values())[0]
+        self.assertEqual(record["ipw"]["finish_reason"], "max_turns")
+        self.assertEqual((report["completed"], report["failed"], report["accuracy"]), (1, 0, 0))
+        self.assertEqual(self.answer(), "")
+
     def test_failures_of_tools_are_results(self):
         self.script(calls(call("no_such_tool"), call("file_read", path="../../etc/passwd"), call("calculator")),
                     {"content": "408"})
@@ -128,6 +136,14 @@ class Loop(AgentTest):
                             "1000", code=1)
         self.assertEqual(report["failed"], 1)
         self.assertIn("longer than 1 s", json.dumps(list(self.records().values())[0]))
+
+    def test_tools_end_with_the_time_of_their_query(self):
+        """One that runs is killed, and the next of the turn is not started."""
+        self.script(calls(call("shell", command="touch begun; sleep 4; touch late"), call("shell", command="touch next")))
+        report = self.agent("--tools", "shell", "--tool-timeout", "60", "--query-timeout", "2", "--warmup-queries", "0", code=1)
+        self.assertEqual(report["failed"], 1)
+        self.assertIn("longer than 2 s", json.dumps(list(self.records().values())[0]))
+        self.assertEqual([path.name for path in (self.folder / "work/q000000").iterdir()], ["begun"])
 
 
 class Traces(AgentTest):
@@ -242,6 +258,8 @@ class Ledger(AgentTest):
                 self.assertAlmostEqual(span["joules"], span["own_joules"] + inside, delta=1e-6 * own)
                 self.assertIsNotNone(span["plus_minus"])
             queries += own
+            self.assertAlmostEqual(trace["query_mbu_avg_pct"], 20)
+            self.assertAlmostEqual(trace["query_mbu_max_pct"], 20)
         parts = queries + (report["joules"]["idle"] or 0) + report["joules"]["unattributed"]
         self.assertAlmostEqual(parts / total, 1, delta=1e-3)
         self.assertLess(report["conservation_error"], 1e-3)
@@ -329,8 +347,8 @@ if way == "fail":
         self.addCleanup(self.service.shutdown)
         (self.folder / "agent.py").write_text(self.PROGRAM)
 
-    def external(self, way, *options, code=0, env=None):
-        done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url("normal"), "--model", "tiny-1b",
+    def external(self, way, *options, code=0, play="normal", env=None):
+        done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url(play), "--model", "tiny-1b",
                    "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
                    self.folder / "runs", "--name", "run", "--json", "--exec",
                    f"{sys.executable} {self.folder / 'agent.py'} {{problem}} {way}", *options,
@@ -379,6 +397,21 @@ if way == "fail":
         with self.service.lock:
             keys = [r["headers"].get("authorization") for r in self.service.requests if r["method"] == "POST"]
         self.assertEqual(set(keys), {"Bearer sk-upstream-7"})
+
+    def test_a_reply_in_one_piece_shows_no_phases(self):
+        for play, phases in (("normal", 2), ("whole", 0)):
+            self.external("none", "--overwrite", play=play)
+            self.assertEqual((len(self.spans("prefill")), len(self.spans("decode"))), (phases, phases))
+            record = list(self.records().values())[0]
+            self.assertEqual("prefill_s" in record["ipw"], phases > 0)
+
+    def test_the_loops_own_replies_in_one_piece_neither(self):
+        for play, phases in (("normal", 1), ("whole", 0)):
+            done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url(play), "--model", "tiny-1b",
+                       "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
+                       self.folder / "runs", "--name", "run", "--json", "--overwrite")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual((len(self.spans("prefill")), len(self.spans("decode"))), (phases, phases))
 
     def test_queries_are_apart(self):
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])

@@ -396,6 +396,21 @@ class Refusing(ProxyTest):
             self.assertNotIn(secret.encode(), written)
             self.assertNotIn(secret, proxy.stderr + proxy.stdout)
 
+    def test_the_token_may_be_any_kind_of_key(self):
+        upstream = self.upstream(plain)
+        proxy = self.proxy(upstream, env={"IPW_PROXY_TOKEN": "let-me-in-42", "IPW_API_KEY": "sk-upstream-7"})
+        token, own = "let-me-in-42", "Bearer sk-upstream-7"
+        for headers, passed in (([("x-api-key", token)], {"authorization": own}),
+                                ([("api-key", token)], {"authorization": own}),
+                                ([("Authorization", "Bearer " + token), ("x-api-key", token)], {"authorization": own}),
+                                ([("Authorization", "Bearer " + token), ("api-key", "theirs")], {"api-key": "theirs"}),
+                                ([("x-api-key", "theirs"), ("api-key", token)], {"x-api-key": "theirs"})):
+            with self.subTest(headers):
+                self.assertEqual(proxy.ask(headers=headers)[0], "HTTP/1.1 200 OK")
+                self.assertEqual({n: v for n, v in upstream.requests[-1][1] if n in
+                                  ("authorization", "x-api-key", "api-key")}, passed)
+        self.assertIn(" 401 ", proxy.ask(headers=[("x-api-key", "let-me-in-43")])[0])
+
     def test_a_request_that_does_not_end_is_closed(self):
         proxy = self.proxy(self.upstream(plain), "--client-timeout", "0.5")
         for beginning in (b"", b"POST /v1/chat", f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nX-A:".encode(),
@@ -504,6 +519,48 @@ class Recording(ProxyTest):
         named = self.proxy(self.upstream(plain), "--overwrite", "--key-name", f"{first}=alice")
         named.ask(headers=[("Authorization", "Bearer sk-first-key")])
         self.assertEqual(named.recent()[0]["key"], "alice")
+
+    def test_clients_do_not_choose_what_is_hidden(self):
+        """Their keys are, where a server echoes them or they are asked about; nothing of ours is."""
+        key, model = "sk-Xq7Lm20PzR8aTw", "a1b2c3d4e5f6a7b8"
+        proxy = self.proxy(self.upstream(lambda c, *_: c.sendall(response(document(f"no such key: {key}")))),
+                           "--store-content", "--model", model)
+        words = ("completed", "openai", "llama3", "general", "application", model)
+        for word in (key, *words):
+            proxy.ask(body=json.dumps({"model": "llama3", "messages": [{"role": "user", "content": "is it " + key}]})
+                      .encode(), headers=[("Authorization", "Bearer " + word)])
+        proxy.end()
+        for record in proxy.records():
+            answer, = record["model_answers"].values()
+            self.assertEqual((record["ipw"]["status"], record["subject"], record["problem"], answer),
+                             ("completed", "llama3", "is it ***", "no such key: ***"))
+        summary = (self.root / "runs/run/summary.json").read_text()
+        self.assertEqual(json.loads(summary)["model"], model)
+        self.assertNotIn("***", summary)
+
+    def test_one_piece_has_no_time_to_first_token(self):
+        def answer(connection, _, headers, body):
+            if b"false" in body:
+                connection.sendall(response(document()))
+            elif b"one" in body:  # a whole answer in one event
+                connection.sendall(STREAM_HEAD + chunk(event("a b", "stop", usage={
+                    "prompt_tokens": 4, "completion_tokens": 3}) + DONE) + LAST_CHUNK)
+            else:
+                connection.sendall(STREAM_HEAD + chunk(event("a")))
+                time.sleep(0.05)
+                connection.sendall(chunk(event("b", "stop") + DONE) + LAST_CHUNK)
+
+        proxy = self.proxy(self.upstream(answer))
+        for body in (b'{"stream":false}', b'{"stream":true,"user":"one"}', b'{"stream":true}'):
+            proxy.ask(body=body)
+        streamed, *others = (entry["time_to_first_token_s"] for entry in proxy.recent())
+        self.assertGreater(streamed, 0)
+        self.assertEqual(others, [None, None])
+        self.assertIn("ipw_proxy_time_to_first_token_seconds_count 1\n", proxy.get("/ipw/metrics"))
+        proxy.end()
+        times = [r["model_metrics"]["mixed"]["latency_metrics"].get("time_to_first_token_seconds")
+                 for r in proxy.records()]
+        self.assertEqual((times[:2], times[2] > 0), ([None, None], True))
 
     def test_content_is_stored_on_request(self):
         proxy = self.proxy(self.upstream(lambda c, *_: c.sendall(response(document("It is 4.")))), "--store-content")
@@ -640,6 +697,30 @@ class Energy(ProxyTest):
         energies = proxy.energies()
         self.assertAlmostEqual(joules, energies["q000000"]["joules"], delta=1e-4 * joules)
         self.assertAlmostEqual(float(said[1]), energies["q000001"]["joules"], delta=1e-4 * float(said[1]))
+
+    def test_an_ollama_stream_passes_as_it_arrives_with_the_energy_header(self):
+        turn = threading.Event()
+        lines = [json.dumps({"message": {"content": "h"}, "done": False}).encode() + b"\n",
+                 json.dumps({"message": {"content": "i"}, "done": True}).encode() + b"\n"]
+
+        def answer(connection, *_):
+            connection.sendall(STREAM_HEAD.replace(b"text/event-stream", b"application/x-ndjson") + chunk(lines[0]))
+            turn.wait(PATIENCE_S)
+            connection.sendall(chunk(lines[1]) + LAST_CHUNK)
+
+        proxy = self.proxy(self.upstream(answer), "--energy-header")
+        with proxy.connect() as connection, connection.makefile("rb") as stream:
+            connection.settimeout(10)
+            connection.sendall(request("/api/chat", b'{"model":"m"}'))
+            while stream.readline().strip():
+                pass
+            stream.readline()
+            self.assertEqual(stream.readline(), lines[0])  # before the second is sent
+            turn.set()
+            self.assertEqual(stream.read(2), b"\r\n")
+            stream.readline()
+            self.assertEqual(stream.readline(), lines[1])
+            self.assertEqual(stream.read(7), b"\r\n0\r\n\r\n", "and nothing else")
 
 
 if __name__ == "__main__":

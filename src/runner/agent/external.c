@@ -104,6 +104,7 @@ static void on_ended(void *context, struct proxy_request *request)
     event.facts.reasoning_tokens = known(reply->reasoning_tokens);
     event.facts.cached_tokens = known(reply->cached_tokens);
     event.facts.first_token = reply->first_token;
+    event.facts.last_token = reply->last_token;
     event.facts.error = request->err ? request->why : NULL;
     pthread_mutex_lock(&external->lock);
     bool is_first = external->ended++ == 0;

@@ -89,6 +89,7 @@ static enum err note_inference(const struct conversation *c, unsigned attempt,
         event.facts.reasoning_tokens = known(reply->reasoning_tokens);
         event.facts.cached_tokens = known(reply->cached_tokens);
         event.facts.first_token = reply->first_token;
+        event.facts.last_token = reply->last_token;
         event.facts.error = error;
     }
     return note(c, event, why);
@@ -408,8 +409,12 @@ static enum err take_turn(struct conversation *c, bool *ended, struct error *why
         err = read_text_calls(c, &reply, why);
     bool is_last = c->turn + 1 >= c->agent->options->max_turns;
     *ended = err || reply.calls.count == 0 || is_last;
-    if (!err && reply.calls.count && is_last)
+    if (!err && reply.calls.count && is_last) {
         str_copy(c->whole->finish_reason, sizeof c->whole->finish_reason, "max_turns");
+        /* What it wrote beside its calls is no answer: it was still at work. */
+        text_release(&reply.content);
+        text_release(&reply.reasoning);
+    }
     if (!err && !*ended) {
         err = err_explain(why, chat_add_reply(&c->chat, text_get(&reply.content), &reply.calls));
         if (!err)
@@ -445,6 +450,7 @@ static enum err begin(struct conversation *c, const char *workspace, struct erro
     enum err err = tool_session_open(set, workspace, &c->tools, why);
     if (err)
         return err;
+    c->tools.deadline = c->deadline;
     c->offered = calloc(set->count + 1, sizeof *c->offered);
     if (!c->offered)
         return err_no_memory(why);

@@ -8,6 +8,7 @@
 #include "attribute/share.h"
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/secret.h"
 #include "port/thread.h"
 #include "proxy/proxy.h"
 #include "runner/profile/records.h"
@@ -98,6 +99,9 @@ static enum err record(struct proxied *proxied, struct proxy_request *request, s
         text_clear(&request->reply.content);
         text_clear(&request->reply.reasoning);
     }
+    secret_hide_text(&proxied->question); /* the journal does not know the keys of clients */
+    secret_hide_text(&request->reply.content);
+    secret_hide_text(&request->reply.reasoning);
     write_metadata(request, &proxied->metadata);
     char none[] = "", general[] = "general";
     query.item = (struct item){

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -121,6 +122,7 @@ static void files_are_written_and_read(void **state)
     assert_string_equal(text_get(&result.output), "new");
     tool_result_release(&result);
     expect(call(&place, "file_read", "path", ".", NULL, NULL), false, "a/\n");
+    expect(call(&place, "file_read", "path", ".", NULL, NULL), false, "a/\n"); /* and again */
     expect(call(&place, "file_read", "path", "a/b", NULL, NULL), false, "c.txt\n");
     expect(call(&place, "file_read", "path", "missing", NULL, NULL), true, "No such file");
     expect(call(&place, "file_write", "path", "a/b/c.txt/d", "content", "x"), true,
@@ -319,6 +321,34 @@ static void sockets_are_refused(void **state)
     close_place(&place);
 }
 
+static void descriptors_that_we_inherited_are_not_theirs(void **state)
+{
+    (void)state;
+    struct place place;
+    int ends[2];
+    char command[64], byte;
+    SKIP_WITHOUT(subprocess_can_confine);
+    open_place(&place, "shell", 20);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0); /* not close-on-exec */
+    snprintf(command, sizeof command, "echo leaked >&%d", ends[0]);
+    struct tool_result result = shell(&place, command);
+    assert_true(result.is_error);
+    tool_result_release(&result);
+    assert_int_equal(recv(ends[1], &byte, 1, MSG_DONTWAIT), -1);
+    close(ends[0]);
+    close(ends[1]);
+    /* The pipe that tells of a failed start is not among what is closed. */
+    const char *const argv[] = {"/no/such/program", NULL};
+    struct subprocess_result ended;
+    struct text output = {0};
+    struct subprocess_options options = {.argv = argv, .directory = -1, .confined = true};
+    assert_int_equal(
+        subprocess_run(&options, &(struct subprocess_run){0}, &output, &ended, &(struct error){0}),
+        ERR_NOT_FOUND);
+    text_release(&output);
+    close_place(&place);
+}
+
 static void memory_is_limited(void **state)
 {
     (void)state;
@@ -382,6 +412,7 @@ int main(void)
         cmocka_unit_test(a_slow_command_is_killed_with_its_children),
         cmocka_unit_test(nothing_stays_in_the_background),
         cmocka_unit_test(sockets_are_refused),
+        cmocka_unit_test(descriptors_that_we_inherited_are_not_theirs),
         cmocka_unit_test(memory_is_limited),
         cmocka_unit_test(a_canceled_call_is_no_result),
         cmocka_unit_test(an_unknown_tool_is_told_to_the_model),

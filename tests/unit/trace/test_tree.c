@@ -389,6 +389,44 @@ static void tools_have_a_share_of_the_cpu_time(void **state)
     }
 }
 
+/* A reply of several tokens that came in one piece tells nothing of its phases; without a last token, its first is one. */
+static void phases_need_a_first_token_before_the_last(void **state)
+{
+    (void)state;
+    static const struct {
+        nanos first, last;
+        double output;
+        const char *expected;
+    } ROWS[] = {{4, 8, 20, "(prefill[0-4] decode[4-9])"},
+                {8, 8, 20, ""},
+                {8, 8, UNKNOWN, ""},
+                {8, 8, 1, "(prefill[0-8] decode[8-9])"},
+                {4, 0, 20, "(prefill[0-4] decode[4-9])"},
+                {0, 0, 20, ""}};
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct trace_recorder *recorder = trace_recorder_new();
+        struct trace_events events;
+        struct trace_tree tree;
+        char expected[120];
+        struct trace_event event = trace_event_new(TRACE_INFERENCE, TRACE_START, "q", "x");
+        event.at = ZERO;
+        assert_int_equal(trace_event(recorder, &event), ERR_OK);
+        event.edge = TRACE_END;
+        event.at = ZERO + 9 * MS;
+        event.facts.first_token = ROWS[i].first ? ZERO + ROWS[i].first * MS : 0;
+        event.facts.last_token = ROWS[i].last ? ZERO + ROWS[i].last * MS : 0;
+        event.facts.output_tokens = ROWS[i].output;
+        assert_int_equal(trace_event(recorder, &event), ERR_OK);
+        assert_int_equal(trace_recorder_take(recorder, "q", &events), ERR_OK);
+        assert_int_equal(trace_tree_build(&events, 0, 0, &tree), ERR_OK);
+        str_format(expected, sizeof expected, "agent[0-9](turn[0-9](lm_inference[0-9]%s))",
+                   ROWS[i].expected);
+        assert_tree(&tree, expected);
+        trace_tree_release(&tree);
+        trace_recorder_free(recorder);
+    }
+}
+
 /* More events than anybody wants to see, each in the one before it: the others are counted. */
 static void too_many_events_are_left_out(void **state)
 {
@@ -435,6 +473,7 @@ int main(void)
         cmocka_unit_test(lines_are_events),
         cmocka_unit_test(queries_are_taken_one_at_a_time),
         cmocka_unit_test(tools_have_a_share_of_the_cpu_time),
+        cmocka_unit_test(phases_need_a_first_token_before_the_last),
         cmocka_unit_test(too_many_events_are_left_out),
     };
     return RUN_TESTS(tests);
