@@ -344,13 +344,22 @@ static bool is_in_turn(const struct trace_span *span, int turn)
     return span->turn == turn && span->type != TRACE_TURN;
 }
 
+/* Whether a count of a request belongs in a sum: a failed attempt that was not counted adds nothing. */
+static bool is_counted(const struct trace_span *span, double count)
+{
+    return is_request(span) && (is_known(count) || !span->facts.error);
+}
+
 /* UNKNOWN where one of the turn's requests does not know it. */
 static double sum_tokens(const struct trace_tree *tree, int turn, size_t offset)
 {
     double sum = 0;
-    for (size_t i = 0; i < tree->count; i++)
-        if (is_in_turn(&tree->spans[i], turn) && is_request(&tree->spans[i]))
-            sum += *(const double *)((const char *)&tree->spans[i].facts + offset);
+    for (size_t i = 0; i < tree->count; i++) {
+        const struct trace_span *span = &tree->spans[i];
+        double count = *(const double *)((const char *)&span->facts + offset);
+        if (is_in_turn(span, turn) && is_counted(span, count))
+            sum += count;
+    }
     return sum;
 }
 
@@ -587,11 +596,13 @@ static double sum_requests(const struct trace_tree *tree, size_t offset)
 {
     double sum = 0;
     bool any = false;
-    for (size_t i = 0; i < tree->count; i++)
-        if (is_request(&tree->spans[i])) {
-            sum += *(const double *)((const char *)&tree->spans[i].facts + offset);
+    for (size_t i = 0; i < tree->count; i++) {
+        double count = *(const double *)((const char *)&tree->spans[i].facts + offset);
+        if (is_counted(&tree->spans[i], count)) {
+            sum += count;
             any = true;
         }
+    }
     return any ? sum : UNKNOWN;
 }
 
