@@ -330,6 +330,7 @@ def inference(begin, end, number):
     for kind in ("lm_inference", "prefill"):
         for edge, at in (("start", begin), ("end", end)):
             send({"type": f"{kind}_{edge}", "correlation_id": f"{kind}-{number}", "timestamp": at,
+                  **({"parent_id": f"lm_inference-{number}"} if kind == "prefill" else {}),
                   "metadata": {"input_tokens": 7, "output_tokens": 20}})
 problem, way = sys.argv[1:3]
 begin = time.time()
