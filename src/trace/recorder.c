@@ -271,3 +271,15 @@ enum err trace_recorder_take(struct trace_recorder *recorder, const char *query,
         trace_events_release(out);
     return err;
 }
+
+enum err trace_recorder_revise(struct trace_recorder *recorder, const char *query,
+                               trace_revise *revise, void *context)
+{
+    struct trace_events events;
+    enum err err = trace_recorder_take(recorder, query, &events);
+    if (err)
+        return err;
+    revise(context, &events);
+    trace_events_release(&events);
+    return ERR_OK;
+}

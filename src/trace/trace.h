@@ -95,6 +95,11 @@ enum err trace_recorder_take(struct trace_recorder *recorder, const char *query,
                              struct trace_events *out) MUST_USE;
 void trace_events_release(struct trace_events *events);
 
+/* Forgets the events of a query but for those that `revise` records anew. */
+typedef void trace_revise(void *context, const struct trace_events *events);
+enum err trace_recorder_revise(struct trace_recorder *recorder, const char *query,
+                               trace_revise *revise, void *context) MUST_USE;
+
 /* ---- spans ---- */
 
 /* What was wrong with events, and what was done about it. */

@@ -269,24 +269,25 @@ static void record_once(struct external *external, const struct trace_events *ev
         note(external, doubles[i]);
 }
 
-static void leave_out_doubles(struct external *external)
+static void revise(void *context, const struct trace_events *events)
 {
-    struct trace_events events = {0};
-    if (!external->has_inferences || !external->ended)
-        return;
-    if (trace_recorder_take(external->query->recorder, external->query->key, &events)) {
-        external->err = ERR_NO_MEMORY;
-        return;
-    }
-    struct requests requests = {calloc(events.count + 1, sizeof *requests.items), 0};
-    const struct trace_event **doubles = calloc(events.count + 1, sizeof *doubles);
+    struct external *external = context;
+    struct requests requests = {calloc(events->count + 1, sizeof *requests.items), 0};
+    const struct trace_event **doubles = calloc(events->count + 1, sizeof *doubles);
     if (requests.items && doubles)
-        record_once(external, &events, &requests, doubles);
+        record_once(external, events, &requests, doubles);
     else
         external->err = ERR_NO_MEMORY;
     free(requests.items);
     free((void *)doubles);
-    trace_events_release(&events);
+}
+
+static void leave_out_doubles(struct external *external)
+{
+    const struct agent_query *query = external->query;
+    if (external->has_inferences && external->ended &&
+        trace_recorder_revise(query->recorder, query->key, revise, external))
+        external->err = ERR_NO_MEMORY;
 }
 
 /* ---- running it ---- */
