@@ -31,7 +31,15 @@ static enum err open_program(const char *name, const struct tool_config *config,
     if (!err && proc_find(name, program->path, sizeof program->path))
         err = err_set(why, ERR_NOT_FOUND, "%s is not installed", name);
     program->memory_bytes = (size_t)mb << 20;
+    if (!err)
+        subprocess_guard();
     return err;
+}
+
+static void close_program(void *state)
+{
+    (void)state;
+    subprocess_unguard();
 }
 
 static void describe_end(const struct subprocess_result *result, const struct tool_request *call,
@@ -116,6 +124,7 @@ const struct tool_driver tool_shell = {
     .available = subprocess_can_confine,
     .state_size = sizeof(struct program),
     .open = shell_open,
+    .close = close_program,
     .spec = {"shell",
              "Run a command with sh in the workspace and return its output. There is no network.",
              "{\"type\":\"object\",\"properties\":{\"command\":{\"type\":\"string\"}},"
@@ -159,6 +168,7 @@ const struct tool_driver tool_python = {
     .available = python_available,
     .state_size = sizeof(struct program),
     .open = python_open,
+    .close = close_program,
     .spec = {"python",
              "Run Python 3 code in the workspace and return what it prints. There is no network.",
              "{\"type\":\"object\",\"properties\":{\"code\":{\"type\":\"string\",\"description\":"

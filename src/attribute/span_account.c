@@ -344,13 +344,22 @@ static bool is_in_turn(const struct trace_span *span, int turn)
     return span->turn == turn && span->type != TRACE_TURN;
 }
 
+/* Whether a count of a request belongs in a sum: a failed attempt that was not counted adds nothing. */
+static bool is_counted(const struct trace_span *span, double count)
+{
+    return is_request(span) && (is_known(count) || !span->facts.error);
+}
+
 /* UNKNOWN where one of the turn's requests does not know it. */
 static double sum_tokens(const struct trace_tree *tree, int turn, size_t offset)
 {
     double sum = 0;
-    for (size_t i = 0; i < tree->count; i++)
-        if (is_in_turn(&tree->spans[i], turn) && is_request(&tree->spans[i]))
-            sum += *(const double *)((const char *)&tree->spans[i].facts + offset);
+    for (size_t i = 0; i < tree->count; i++) {
+        const struct trace_span *span = &tree->spans[i];
+        double count = *(const double *)((const char *)&span->facts + offset);
+        if (is_in_turn(span, turn) && is_counted(span, count))
+            sum += count;
+    }
     return sum;
 }
 
@@ -566,12 +575,13 @@ enum err span_account_trace(struct span_account *account, struct query_trace *ou
 struct part_sum {
     double seconds, joules;
     int64_t count;
+    struct energy energy; /* with what they contain */
 };
 
 static struct part_sum sum_own(const struct span_account *account, enum trace_type first,
                                enum trace_type last)
 {
-    struct part_sum sum = {0, UNKNOWN, 0};
+    struct part_sum sum = {0, UNKNOWN, 0, energy_unknown("there are none")};
     for (size_t i = 0; i < account->tree.count; i++) {
         const struct trace_span *span = &account->tree.spans[i];
         if (span->type < first || span->type > last)
@@ -579,6 +589,7 @@ static struct part_sum sum_own(const struct span_account *account, enum trace_ty
         sum.count++;
         sum.seconds += span_s(span);
         add_known(&sum.joules, account->spans[i].own_joules);
+        energy_add(&sum.energy, &account->spans[i].energy);
     }
     return sum;
 }
@@ -587,11 +598,13 @@ static double sum_requests(const struct trace_tree *tree, size_t offset)
 {
     double sum = 0;
     bool any = false;
-    for (size_t i = 0; i < tree->count; i++)
-        if (is_request(&tree->spans[i])) {
-            sum += *(const double *)((const char *)&tree->spans[i].facts + offset);
+    for (size_t i = 0; i < tree->count; i++) {
+        double count = *(const double *)((const char *)&tree->spans[i].facts + offset);
+        if (is_counted(&tree->spans[i], count)) {
+            sum += count;
             any = true;
         }
+    }
     return any ? sum : UNKNOWN;
 }
 
@@ -621,11 +634,30 @@ static void fill_tokens(const struct trace_tree *tree, double length, struct rec
     out->tokens_per_s = output > 0 ? ratio(output, length) : UNKNOWN;
 }
 
+/* Whether the phases of all answered requests are known, and the tokens of those.  A sum over some would be too small. */
+static bool knows_phases(const struct trace_tree *tree, double *input, double *output)
+{
+    *input = *output = 0;
+    for (size_t i = 0; i < tree->count; i++) {
+        const struct trace_facts *facts = &tree->spans[i].facts;
+        if (!is_request(&tree->spans[i]))
+            continue;
+        if (has_phases(tree, i)) {
+            *input += facts->input_tokens;
+            *output += facts->output_tokens;
+        } else if (!facts->error && facts->output_tokens != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void fill_phases(const struct span_account *account, struct record *out)
 {
+    double input, output;
     struct part_sum prefill = sum_own(account, TRACE_PREFILL, TRACE_PREFILL),
                     decode = sum_own(account, TRACE_DECODE, TRACE_DECODE);
-    if (!prefill.count)
+    if (!prefill.count || !knows_phases(&account->tree, &input, &output))
         return;
     out->prefill_s = prefill.seconds;
     out->decode_s = decode.seconds;
@@ -633,10 +665,12 @@ static void fill_phases(const struct span_account *account, struct record *out)
     out->decode_ms = 1e3 * decode.seconds;
     out->prefill_joules = prefill.joules;
     out->decode_joules = decode.joules;
+    out->prefill_plus_minus = prefill.energy.plus_minus;
+    out->decode_plus_minus = decode.energy.plus_minus;
     out->prefill_watts = ratio(prefill.joules, prefill.seconds);
     out->decode_watts = ratio(decode.joules, decode.seconds);
-    out->prefill_joules_per_token = ratio(prefill.joules, integer_number(out->input_tokens));
-    out->decode_joules_per_token = ratio(decode.joules, integer_number(out->output_tokens));
+    out->prefill_joules_per_token = ratio(prefill.joules, input);
+    out->decode_joules_per_token = ratio(decode.joules, output);
 }
 
 static void fill_parts(const struct span_account *account, struct record *out)

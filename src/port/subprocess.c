@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -98,6 +99,30 @@ enum err subprocess_can_confine(struct error *why)
     return err_set(why, ERR_UNSUPPORTED, "no seccomp filter for this architecture");
 }
 #endif
+
+/* ---- our own memory ---- */
+
+static pthread_mutex_t guard_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned guards;   /* under the lock */
+static bool was_readable; /* before the first of them */
+
+void subprocess_guard(void)
+{
+    pthread_mutex_lock(&guard_lock);
+    if (guards++ == 0) {
+        was_readable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    }
+    pthread_mutex_unlock(&guard_lock);
+}
+
+void subprocess_unguard(void)
+{
+    pthread_mutex_lock(&guard_lock);
+    if (--guards == 0 && was_readable)
+        prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    pthread_mutex_unlock(&guard_lock);
+}
 
 /* ---- start ---- */
 
@@ -191,7 +216,7 @@ static _Noreturn void become(const struct subprocess_options *options, const str
 static enum err start_failed(struct subprocess *process, const char *program, int number,
                              struct error *why)
 {
-    *process = (struct subprocess){0, -1, -1, -1};
+    *process = (struct subprocess){0, -1, -1, -1, false};
     return err_set(why, err_from_errno(number), "cannot run %s: %s", program, strerror(number));
 }
 
@@ -201,9 +226,11 @@ static enum err start(struct subprocess *process, const struct subprocess_option
     struct pipes pipes;
     const char *program = options->argv[0];
     enum err err = options->confined ? subprocess_can_confine(why) : ERR_OK;
-    *process = (struct subprocess){0, -1, -1, -1};
+    *process = (struct subprocess){0, -1, -1, -1, false};
     if (err)
         return err;
+    if (options->confined)
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* for reap */
     pid_t parent = getpid();
     pid_t pid = open_pipes(&pipes) ? fork() : -1;
     if (pid == 0)
@@ -214,7 +241,8 @@ static enum err start(struct subprocess *process, const struct subprocess_option
         return start_failed(process, program, number, why);
     }
     (void)setpgid(pid, pid); /* whoever comes first: killing the group must work at once */
-    *process = (struct subprocess){pid, pipes.input[1], pipes.output[0], pipes.messages[0]};
+    *process = (struct subprocess){pid, pipes.input[1], pipes.output[0], pipes.messages[0],
+                                   options->confined};
     pipes.input[1] = pipes.output[0] = pipes.messages[0] = -1;
     close_end(&pipes.failure[1]);
     ssize_t n;
@@ -253,29 +281,50 @@ static double cpu_seconds(const struct rusage *usage)
            (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1e-6;
 }
 
+/* Of the program, once its group is killed; false where it could not be waited for.  Nobody leaves a confined group, and
+ * who has lost a parent there is a child of ours: all are waited for, which is what counts their CPU time.  (No other
+ * group has got the number meanwhile: the kernel goes through all others first.) */
+static bool reap(const struct subprocess *process, int *status, double *cpu_s)
+{
+    pid_t which = process->confined ? -process->pid : process->pid, waited;
+    bool found = false;
+    *cpu_s = 0;
+    do {
+        struct rusage usage;
+        int how;
+        do
+            waited = wait4(which, &how, 0, &usage);
+        while (waited < 0 && errno == EINTR);
+        if (waited > 0)
+            *cpu_s += cpu_seconds(&usage);
+        if (waited == process->pid) {
+            *status = how;
+            found = true;
+        }
+    } while (waited > 0 && process->confined);
+    return found;
+}
+
 void subprocess_end(struct subprocess *process, struct subprocess_end *end)
 {
     int status = 0;
-    struct rusage usage = {0};
+    double cpu_s;
     if (end)
         *end = (struct subprocess_end){.exit_code = 127, .cpu_s = UNKNOWN};
     if (!process->pid)
         return;
     /* Before it is waited for: until then no other group can have its number. */
     kill(-process->pid, SIGKILL);
-    pid_t waited;
-    do
-        waited = wait4(process->pid, &status, 0, &usage);
-    while (waited < 0 && errno == EINTR);
+    bool found = reap(process, &status, &cpu_s);
     close_end(&process->input);
     close_end(&process->output);
     close_end(&process->messages);
-    if (end && waited == process->pid) {
+    if (end && found) {
         end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         end->exit_code = end->signal ? 128 + end->signal : WEXITSTATUS(status);
-        end->cpu_s = cpu_seconds(&usage);
+        end->cpu_s = cpu_s;
     }
-    *process = (struct subprocess){0, -1, -1, -1};
+    *process = (struct subprocess){0, -1, -1, -1, false};
 }
 
 /* ---- a whole run ---- */

@@ -33,12 +33,14 @@ struct subprocess {
     int input;    /* write end of its standard input; -1 once closed */
     int output;   /* read end of its standard output; reads do not wait */
     int messages; /* the same of its standard error */
+    bool confined;
 };
 
 struct subprocess_end {
     int exit_code; /* its own, or 128 + signal */
     int signal;    /* that ended it; 0 when it exited */
-    double cpu_s;  /* of the program and the children that it waited for */
+    /* With all that it started, if it was confined; else with the children that it waited for. */
+    double cpu_s;
 };
 
 /* ERR_NOT_FOUND when the program is missing. */
@@ -79,6 +81,11 @@ enum err subprocess_run(const struct subprocess_options *options, const struct s
 /* Appends a command line for `sh -c`: {name} in it, for each of the names (NULL-terminated), is the variable IPW_NAME in
  * quotes, so that no value can become a command. */
 void subprocess_command(const char *given, const char *const *names, struct text *out);
+
+/* Between the two, which nest, programs of the same user can read neither our memory nor our environment, which may hold
+ * keys; those of root can. */
+void subprocess_guard(void);
+void subprocess_unguard(void);
 
 /* Can the kernel confine one? */
 enum err subprocess_can_confine(struct error *why) MUST_USE;

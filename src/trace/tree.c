@@ -254,7 +254,9 @@ static nanos clamp(nanos t, nanos low, nanos high)
     return t < low ? low : t > high ? high : t;
 }
 
-/* The machine's clock counts in ticks: in a short span it may have counted none. */
+/* The machine's clock counts in ticks of 10 ms: a share of a few of them would be noise. */
+#define BUSY_MIN 0.05
+
 static double cpu_share(const struct node *node)
 {
     double own = node->span.facts.cpu_s, all = node->busy_to - node->busy_from;
@@ -262,6 +264,8 @@ static double cpu_share(const struct node *node)
         return UNKNOWN;
     if (own == 0)
         return 0;
+    if (all < BUSY_MIN)
+        return UNKNOWN;
     return own < all ? own / all : 1;
 }
 
@@ -470,6 +474,18 @@ static nanos next_begin(const struct build *b, int agent, nanos after)
     return next;
 }
 
+/* Where an agent's first turn begins: with what was called before its first inference, if anything was. */
+static nanos first_begin(const struct build *b, int agent, nanos inference)
+{
+    nanos first = inference;
+    for (size_t i = 0; i < b->count; i++) {
+        const struct trace_span *span = &b->nodes[i].span;
+        if (span->parent == agent && span->from < first)
+            first = span->from;
+    }
+    return first;
+}
+
 /* A turn is an inference, those that overlap it, and what is called until the next one. */
 static enum err make_turns(struct build *b, int agent)
 {
@@ -478,6 +494,8 @@ static enum err make_turns(struct build *b, int agent)
     while (!err && (first = next_inference(b, agent)) != NO_PARENT) {
         nanos from = b->nodes[first].span.from, to = b->nodes[first].span.to;
         nanos until = next_begin(b, agent, to > from ? to : from + 1);
+        if (!has_child(b, agent, TRACE_TURN))
+            from = first_begin(b, agent, from);
         struct node turn = made_up(TRACE_TURN, from, to, agent);
         int number = (int)b->count;
         for (size_t i = 0; i < b->count; i++) {

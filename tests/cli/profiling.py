@@ -26,6 +26,7 @@ class Player(Handler):
     mixed       each question names its own play: "What is it? [status:code=500]"; normal otherwise
     say         text=TEXT: that answer, in one piece
     flaky       fails=N, by=PLAY: a question is answered by an error N times, or that play, then as normal
+    embedding   one of a single number for /embeddings, otherwise as normal
     judge       TRUE when the given answer is the reference answer, FALSE otherwise
     """
 
@@ -62,6 +63,12 @@ class Player(Handler):
         asked = self.question().startswith("question")  # and not what a client asks to begin with
         if asked and self.server.times(self.question()) <= int(self.options.get("fails", 1)):
             getattr(self, "play_" + self.options.get("by", "status"))()
+        else:
+            self.stream()
+
+    def play_embedding(self):
+        if self.rest.endswith("/embeddings"):
+            self.document({"data": [{"index": 0, "embedding": [0.5]}], "usage": {"prompt_tokens": 4, "total_tokens": 4}})
         else:
             self.stream()
 

@@ -180,7 +180,13 @@ class Traces(AgentTest):
     def test_retries_are_counted(self):
         self.script(calls(call("think", thought="hm")), {"content": "408"})
         self.agent("--warmup-queries", "0", client=("fail_every=2",))
-        self.assertEqual(self.traces()["q0000"]["n_retries"], 1)
+        trace = self.traces()["q0000"]
+        self.assertEqual(trace["n_retries"], 1)
+        # What failed has no tokens, and does not hide those of the others.
+        self.assertEqual(trace["total_output_tokens"], sum(s.get("output_tokens", 0) for s in trace["ipw"]["spans"]))
+        self.assertGreater(trace["total_input_tokens"], 0)
+        metrics = list(self.records().values())[0]["model_metrics"]["m"]
+        self.assertEqual(metrics["token_metrics"]["output"], trace["total_output_tokens"])
 
     def test_a_judge_is_known_at_the_end(self):
         service = Service()
@@ -316,6 +322,10 @@ def event(kind, way):
     elif way == "socket":
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(line.encode(), os.environ["IPW_EVENTS"])
 problem, way = sys.argv[1:3]
+if way == "embed":
+    request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/embeddings", json.dumps({"input": "x"}).encode(),
+                                     {"Content-Type": "application/json"})
+    urllib.request.urlopen(request).read()
 ask(problem)
 event("start", way)
 time.sleep(0.3)
@@ -380,6 +390,12 @@ if way == "fail":
                        self.folder / "runs", "--name", "run", "--json", "--overwrite")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual((len(self.spans("prefill")), len(self.spans("decode"))), (phases, phases))
+
+    def test_embeddings_have_no_output_tokens(self):
+        self.external("embed", play="embedding")
+        trace = self.traces()["q0000"]
+        self.assertEqual(len(self.spans("lm_inference")), 3)
+        self.assertEqual((trace["total_input_tokens"], trace["total_output_tokens"]), (4 + 2 * 11, 2 * TOKENS))
 
     def test_queries_are_apart(self):
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])

@@ -92,6 +92,7 @@ static void on_ended(void *context, struct proxy_request *request)
     struct external *external = context;
     const struct completion *reply = &request->reply;
     struct completion *out = external->out;
+    int64_t output = request->kind == PROXY_EMBEDDINGS ? 0 : reply->output_tokens;
     char id[96];
     inference_id(external, request->id, id, sizeof id);
     struct trace_event event =
@@ -99,7 +100,7 @@ static void on_ended(void *context, struct proxy_request *request)
     event.at = reply->done;
     event.name = str_or_null(request->model);
     event.facts.input_tokens = known(reply->prompt_tokens);
-    event.facts.output_tokens = known(reply->output_tokens);
+    event.facts.output_tokens = known(output);
     event.facts.reasoning_tokens = known(reply->reasoning_tokens);
     event.facts.cached_tokens = known(reply->cached_tokens);
     event.facts.first_token = reply->first_token;
@@ -110,7 +111,7 @@ static void on_ended(void *context, struct proxy_request *request)
     external->in_flight--;
     external->last_end = reply->done;
     add_count(&out->prompt_tokens, reply->prompt_tokens, is_first);
-    add_count(&out->output_tokens, reply->output_tokens, is_first);
+    add_count(&out->output_tokens, output, is_first);
     if (!out->first_token)
         out->first_token = out->last_token = reply->first_token;
     note(external, &event);

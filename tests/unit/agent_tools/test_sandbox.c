@@ -7,8 +7,10 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent_tools/tool.h"
@@ -291,6 +293,103 @@ static void nothing_stays_in_the_background(void **state)
     close_place(&place);
 }
 
+/* The first line of `times`: "0m0.310s 0m0.020s". */
+static double read_times(const char *path)
+{
+    char line[128] = "";
+    double user_m, user_s, system_m, system_s;
+    int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0);
+    assert_true(read(fd, line, sizeof line - 1) > 0);
+    close(fd);
+    assert_int_equal(sscanf(line, "%lfm%lfs %lfm%lfs", &user_m, &user_s, &system_m, &system_s), 4);
+    return 60 * (user_m + system_m) + user_s + system_s;
+}
+
+#define WORK                                                                                       \
+    "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; times > t; mv t used; sleep 300'"
+#define AWAIT "while [ ! -e used ]; do sleep 0.05; done"
+
+static void cpu_time_of_what_is_killed_counts(void **state)
+{
+    (void)state;
+    struct place place;
+    char path[128];
+    SKIP_WITHOUT(subprocess_can_confine);
+    open_place(&place, "shell", 60);
+    snprintf(path, sizeof path, "%s/workspace/used", place.folder);
+    /* In the background; in that of a program that has ended; and under one that is killed by a signal. */
+    static const char *const COMMANDS[] = {
+        WORK " & " AWAIT,
+        "(" WORK " &); " AWAIT,
+        "(" AWAIT "; kill -9 $$) & " WORK "; true",
+    };
+    for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++) {
+        unlink(path);
+        struct tool_result result = shell(&place, COMMANDS[i]);
+        assert_false(result.timed_out);
+        double used = read_times(path);
+        if (!(result.cpu_s >= used))
+            print_error("%s: %g s of %g s\n", COMMANDS[i], result.cpu_s, used);
+        assert_true(used > 0.02);
+        assert_true(result.cpu_s >= used);
+        tool_result_release(&result);
+    }
+    close_place(&place);
+}
+
+/* Of this process, by a program that is not confined: the oracle of the one that is. */
+static bool can_read_environment(void)
+{
+    const char *const argv[] = {"/bin/sh", "-c", "cat /proc/$PPID/environ", NULL};
+    struct text output = {0};
+    struct subprocess_result result = {.end.exit_code = 1};
+    enum err err = subprocess_run(&(struct subprocess_options){.argv = argv, .directory = -1},
+                                  &(struct subprocess_run){0}, &output, &result, NULL);
+    text_release(&output);
+    return !err && result.end.exit_code == 0;
+}
+
+enum { GUARDED = 0, EXPOSED = 41, STILL_HIDDEN, NO_ORACLE };
+
+/* As a user to whom the kernel does not grant everything. */
+static int look_into_ourselves(void)
+{
+    enum { NOBODY = 65534 };
+    struct place place;
+    if (geteuid() == 0 && (setgid(NOBODY) || setuid(NOBODY)))
+        return NO_ORACLE;
+    prctl(PR_SET_DUMPABLE, 1); /* which a change of the user ends */
+    if (!can_read_environment())
+        return NO_ORACLE;
+    open_place(&place, "shell,python", 60);
+    struct tool_result result = shell(&place, "cat /proc/$PPID/environ > copy");
+    bool was_read = !result.is_error;
+    tool_result_release(&result);
+    close_place(&place);
+    return was_read ? EXPOSED : can_read_environment() ? GUARDED : STILL_HIDDEN;
+}
+
+static void our_own_environment_cannot_be_read(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    int status = 0;
+    SKIP_WITHOUT(subprocess_can_confine);
+    for (size_t i = 0; TOOL_DRIVERS[i]; i++)
+        if (!strcmp(TOOL_DRIVERS[i]->name, "python") && TOOL_DRIVERS[i]->available(&why))
+            SKIP("%s", why.text);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(look_into_ourselves());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NO_ORACLE)
+        SKIP("%s", "the kernel hides the environment of processes");
+    assert_int_equal(WEXITSTATUS(status), GUARDED);
+}
+
 static void sockets_are_refused(void **state)
 {
     (void)state;
@@ -411,6 +510,8 @@ int main(void)
         cmocka_unit_test(output_is_limited_and_repaired),
         cmocka_unit_test(a_slow_command_is_killed_with_its_children),
         cmocka_unit_test(nothing_stays_in_the_background),
+        cmocka_unit_test(cpu_time_of_what_is_killed_counts),
+        cmocka_unit_test(our_own_environment_cannot_be_read),
         cmocka_unit_test(sockets_are_refused),
         cmocka_unit_test(descriptors_that_we_inherited_are_not_theirs),
         cmocka_unit_test(memory_is_limited),

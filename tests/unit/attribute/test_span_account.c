@@ -423,14 +423,19 @@ static struct span_account *simple_account(struct sampler *sampler, struct shari
 
 static void run_simple(void (*check)(struct span_account *account))
 {
-    static const struct scripted_channel CHANNELS[] = {
-        {.name = "p",
-         .device = "cpu0",
-         .quantity = QTY_POWER,
-         .scope = SCOPE_PACKAGE,
-         .value = 100},
-        {.name = "g", .device = "gpu0", .quantity = QTY_POWER, .scope = SCOPE_GPU, .value = 200},
-        {.name = NULL}};
+    static const struct scripted_channel CHANNELS[] = {{.name = "p",
+                                                        .device = "cpu0",
+                                                        .quantity = QTY_POWER,
+                                                        .scope = SCOPE_PACKAGE,
+                                                        .value = 100,
+                                                        .relative_accuracy = 0.05},
+                                                       {.name = "g",
+                                                        .device = "gpu0",
+                                                        .quantity = QTY_POWER,
+                                                        .scope = SCOPE_GPU,
+                                                        .value = 200,
+                                                        .relative_accuracy = 0.05},
+                                                       {.name = NULL}};
     struct baseline_row rows[] = {{"cpu0", 20, 0}, {"gpu0", 50, 0}};
     struct baseline idle = {rows, 2, 1};
     const struct scripted_channel *sensors[] = {CHANNELS, NULL};
@@ -515,6 +520,10 @@ static void check_record(struct span_account *account)
     assert_int_equal(record.total_tokens, 120);
     assert_near(record.prefill_joules, 30, 1e-6);
     assert_near(record.decode_s, 0.3, 1e-9);
+    assert_true(record.prefill_plus_minus > 0 && record.decode_plus_minus > 0);
+    assert_near(record.prefill_plus_minus, account->spans[3].energy.plus_minus, 1e-12);
+    assert_near(record.decode_plus_minus, account->spans[4].energy.plus_minus, 1e-12);
+    assert_near(record.decode_joules_per_token, 4.5, 1e-6);
     assert_near(record.inference_joules + record.tool_joules + record.gap_joules, 210, 1e-6);
     assert_near(record.tool_joules, 60, 1e-6);
     assert_int_equal(record.turns, 1);
@@ -530,12 +539,58 @@ static void an_account_is_a_record(void **state)
     run_simple(check_record);
 }
 
+/* Phases of a query are those of all of its answers, or unknown; a failed attempt has none. */
+static void phases_of_some_answers_are_not_the_querys(void **state)
+{
+    (void)state;
+    static const struct scripted_channel CHANNELS[] = {
+        {.name = "g", .device = "gpu0", .quantity = QTY_POWER, .scope = SCOPE_GPU, .value = 200},
+        {.name = NULL}};
+    static const char *const ERRORS[] = {NULL, "timeout"};
+    const struct scripted_channel *sensors[] = {CHANNELS, NULL};
+    struct sampler *sampler = scripted_start(sensors);
+    for (size_t i = 0; i < 2; i++) {
+        struct sharing *sharing =
+            sharing_new(sampler, &(struct sharing_options){.from = scripted_time(0.5)});
+        struct query q = {.recorder = trace_recorder_new(), .from = 1, .to = 1.6};
+        struct trace_facts first = trace_event_new(TRACE_INFERENCE, TRACE_END, "", NULL).facts;
+        struct record out;
+        size_t complete = 0;
+        first.input_tokens = 50;
+        first.output_tokens = 10;
+        first.error = ERRORS[i];
+        struct trace_facts second = first;
+        second.error = NULL;
+        second.first_token = scripted_time(1.3);
+        record(&q, TRACE_INFERENCE, TRACE_START, 1, "i", NULL, NULL);
+        record(&q, TRACE_INFERENCE, TRACE_END, 1.2, "i", NULL, &first);
+        record(&q, TRACE_INFERENCE, TRACE_START, 1.2, "k", NULL, NULL);
+        record(&q, TRACE_INFERENCE, TRACE_END, 1.6, "k", NULL, &second);
+        account_for(&q, sharing, 3);
+        assert_int_equal(sharing_advance(sharing, scripted_time(2), take_share, &complete), ERR_OK);
+        assert_int_equal(complete, 1);
+        record_init(&out);
+        span_account_record(q.account, &out);
+        assert_near(out.inference_joules, 120, 1e-6);
+        assert_int_equal(isnan(out.prefill_joules), !ERRORS[i]);
+        assert_int_equal(isnan(out.decode_s), !ERRORS[i]);
+        if (ERRORS[i]) { /* per token of the answer that has them */
+            assert_near(out.prefill_joules_per_token, 20.0 / 50, 1e-6);
+            assert_near(out.decode_joules_per_token, 60.0 / 10, 1e-6);
+        }
+        span_account_free(q.account);
+        sharing_free(sharing);
+    }
+    scripted_stop(sampler);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_those_of_the_rule),
         cmocka_unit_test(an_account_is_a_trace),
         cmocka_unit_test(an_account_is_a_record),
+        cmocka_unit_test(phases_of_some_answers_are_not_the_querys),
         cmocka_unit_test(every_joule_is_one_spans),
     };
     return RUN_TESTS(tests);

@@ -236,6 +236,23 @@ static void inferences_show_turns(void **state)
     trace_tree_release(&tree);
 }
 
+/* An agent may retrieve something before it asks the model. */
+static void the_first_turn_begins_with_what_is_before_it(void **state)
+{
+    (void)state;
+    static const struct step STEPS[] = {
+        {0, TRACE_AGENT, S, "a", NULL, NULL},      {1, TRACE_TOOL, S, "1", "a", NULL},
+        {5, TRACE_TOOL, E, "1", NULL, NULL},       {6, TRACE_INFERENCE, S, "2", NULL, NULL},
+        {10, TRACE_INFERENCE, E, "2", NULL, NULL}, {12, TRACE_TOOL, S, "3", "b", NULL},
+        {14, TRACE_TOOL, E, "3", NULL, NULL},      {20, TRACE_INFERENCE, S, "4", NULL, NULL},
+        {30, TRACE_INFERENCE, E, "4", NULL, NULL}, {30, TRACE_AGENT, E, "a", NULL, NULL},
+    };
+    struct trace_tree tree = BUILD(STEPS);
+    assert_tree(&tree, "agent[0-30](turn[1-14](tool_call:a[1-5] lm_inference[6-10] "
+                       "tool_call:b[12-14]) turn[20-30](lm_inference[20-30]))");
+    trace_tree_release(&tree);
+}
+
 static void no_events_are_a_query_without_spans(void **state)
 {
     (void)state;
@@ -364,7 +381,8 @@ static void tools_have_a_share_of_the_cpu_time(void **state)
     } ROWS[] = {{0.5, 10, 12, 0.25},
                 {3, 10, 12, 1},
                 {0, 10, 10, 0},
-                {0.1, 10, 10, 1},
+                {0.002, 10, 10, UNKNOWN}, /* too short for the machine's clock */
+                {0.002, 10, 10.02, UNKNOWN},
                 {UNKNOWN, 10, 12, UNKNOWN},
                 {0.5, UNKNOWN, 12, UNKNOWN}};
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
@@ -468,6 +486,7 @@ int main(void)
         cmocka_unit_test(ids_are_of_a_type),
         cmocka_unit_test(circles_of_parents_end),
         cmocka_unit_test(inferences_show_turns),
+        cmocka_unit_test(the_first_turn_begins_with_what_is_before_it),
         cmocka_unit_test(no_events_are_a_query_without_spans),
         cmocka_unit_test(threads_record_together),
         cmocka_unit_test(lines_are_events),
