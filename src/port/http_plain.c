@@ -129,14 +129,26 @@ static void keep(struct plain_call *call)
     pool->kept_count++;
 }
 
+/* Has the server neither closed it nor sent anything? */
+static bool is_quiet(const struct link *link)
+{
+    char byte;
+    return recv(link->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           (errno == EAGAIN || errno == EINTR);
+}
+
 static struct link *take_kept(struct plain_call *call)
 {
-    for (struct link *link = call->pool->kept; link; link = link->next)
-        if (link->address_size == call->address_size &&
-            memcmp(&link->address, &call->address, call->address_size) == 0) {
-            take_out(link);
+    for (struct link *link = call->pool->kept, *next; link; link = next) {
+        next = link->next;
+        if (link->address_size != call->address_size ||
+            memcmp(&link->address, &call->address, call->address_size) != 0)
+            continue;
+        take_out(link);
+        if (is_quiet(link))
             return link;
-        }
+        close_link(link);
+    }
     return NULL;
 }
 
@@ -389,12 +401,19 @@ static bool handle(struct plain_call *call)
 
 static void start_again(struct plain_call *call);
 
+/* The server may have begun to work on what was sent: only what changes nothing is sent twice (RFC 9110, 9.2.2). */
+static bool may_repeat(const struct plain_call *call)
+{
+    const char *method = call->request.method;
+    return call->sent == 0 || strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+}
+
 /* The connection has ended. */
 static void on_closed(struct plain_call *call, int failure)
 {
     if (call->state == UNTIL_CLOSE && !failure)
         finish(call, ERR_OK, "");
-    else if (call->is_reused && call->state <= HEAD && !call->in.length)
+    else if (call->is_reused && call->state <= HEAD && !call->in.length && may_repeat(call))
         start_again(call);
     else
         fail(call, failure);

@@ -108,9 +108,10 @@ enum err http_server_available(struct error *why)
 
 struct connection {
     struct http_server *server;
-    struct event_watch hangup; /* of the socket */
+    struct event_watch socket;
     struct http_exchange *exchange;
     bool gone;      /* the client has closed its side */
+    bool is_idle;   /* nothing has come since the last answer */
     nanos deadline; /* for the next whole request; 0: none, a request is being answered */
     struct connection *next, *previous;
 };
@@ -163,13 +164,22 @@ static void sleep_connection(struct http_exchange *exchange)
 
 /* ---- connections ---- */
 
-static void on_hangup(void *context, unsigned events)
+/* Its first byte is there: the rest has to come. */
+static void expect_request(struct connection *connection)
+{
+    connection->is_idle = false;
+    connection->deadline = clock_now() + connection->server->options.request_limit;
+}
+
+static void on_socket(void *context, unsigned events)
 {
     struct connection *connection = context;
+    if (connection->is_idle)
+        expect_request(connection);
     if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
         return;
     connection->gone = true;
-    event_loop_unwatch(connection->server->loop, &connection->hangup);
+    event_loop_unwatch(connection->server->loop, &connection->socket);
     if (connection->exchange && connection->exchange->is_handed_over)
         wake_connection(connection->exchange);
 }
@@ -199,9 +209,9 @@ static void open_connection(struct http_server *server, struct MHD_Connection *m
     tune_socket(info->connect_fd, server->options.write_limit);
     connection->server = server;
     connection->deadline = clock_now() + server->options.request_limit;
-    connection->hangup =
-        (struct event_watch){.fd = info->connect_fd, .ready = on_hangup, .context = connection};
-    (void)!event_loop_watch(server->loop, &connection->hangup, EPOLLRDHUP | EPOLLET);
+    connection->socket =
+        (struct event_watch){.fd = info->connect_fd, .ready = on_socket, .context = connection};
+    (void)!event_loop_watch(server->loop, &connection->socket, EPOLLIN | EPOLLRDHUP | EPOLLET);
     connection->next = server->connections;
     if (connection->next)
         connection->next->previous = connection;
@@ -214,7 +224,7 @@ static void close_connection(struct http_server *server, void **slot)
     if (!connection)
         return;
     *slot = NULL;
-    event_loop_unwatch(server->loop, &connection->hangup);
+    event_loop_unwatch(server->loop, &connection->socket);
     if (connection->next)
         connection->next->previous = connection->previous;
     if (connection->previous)
@@ -240,7 +250,7 @@ static void sweep(struct http_server *server, nanos now)
     server->is_ready = true; /* libmicrohttpd's own timeouts */
     for (struct connection *c = server->connections; c; c = c->next)
         if (c->deadline && c->deadline < now) {
-            shutdown(c->hangup.fd, SHUT_RDWR); /* libmicrohttpd sees it closed */
+            shutdown(c->socket.fd, SHUT_RDWR); /* libmicrohttpd sees it closed */
             c->deadline = 0;
         }
 }
@@ -263,6 +273,8 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
     exchange->mhd = mhd_connection;
     exchange->connection = info->socket_context;
     exchange->connection->exchange = exchange;
+    if (exchange->connection->is_idle) /* its bytes came with those of the last one */
+        expect_request(exchange->connection);
     return exchange;
 }
 
@@ -358,6 +370,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd_conn
 static void release(struct http_exchange *exchange)
 {
     exchange->connection->exchange = NULL;
+    exchange->connection->is_idle = true;
     exchange->connection->deadline = clock_now() + exchange->server->options.idle_limit;
     text_release(&exchange->body);
     text_release(&exchange->headers);

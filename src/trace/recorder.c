@@ -180,7 +180,7 @@ static enum err record_line(struct trace_recorder *recorder, const char *query,
     struct trace_event event = trace_event_new(TRACE_OTHER, TRACE_POINT, query, NULL);
     event.type = read_type(type, &event.edge);
     const char *own = id_of(FIRST("query_id"), ids[0], sizeof ids[0]);
-    event.query = own ? own : query;
+    event.query = query ? query : own;
     event.id = id_of(FIRST("correlation_id", "id"), ids[1], sizeof ids[1]);
     event.parent = id_of(FIRST("parent_id"), ids[2], sizeof ids[2]);
     event.name = jv_text(FIRST("name", "tool_name", "tool", "model", "agent"));
@@ -270,4 +270,16 @@ enum err trace_recorder_take(struct trace_recorder *recorder, const char *query,
     if (err)
         trace_events_release(out);
     return err;
+}
+
+enum err trace_recorder_revise(struct trace_recorder *recorder, const char *query,
+                               trace_revise *revise, void *context)
+{
+    struct trace_events events;
+    enum err err = trace_recorder_take(recorder, query, &events);
+    if (err)
+        return err;
+    revise(context, &events);
+    trace_events_release(&events);
+    return ERR_OK;
 }

@@ -79,7 +79,7 @@ enum err trace_event(struct trace_recorder *recorder, const struct trace_event *
 
 /* An event as a line of JSON (docs/agents.md), as other programs send it: {"type": "tool_call_start",
  * "correlation_id": ..., "timestamp": epoch seconds or "timestamp_ns": monotonic, "query_id": ..., "metadata": {...}}.
- * `query` is used where the line names none.  ERR_BAD_VALUE when it is no such object. */
+ * `query` is the one that is known to send it, whatever the line says; NULL: the line tells.  ERR_BAD_VALUE when it is no such object. */
 enum err trace_event_line(struct trace_recorder *recorder, const char *query, const char *line,
                           size_t length, struct error *why) MUST_USE;
 
@@ -94,6 +94,11 @@ struct trace_events {
 enum err trace_recorder_take(struct trace_recorder *recorder, const char *query,
                              struct trace_events *out) MUST_USE;
 void trace_events_release(struct trace_events *events);
+
+/* Forgets the events of a query but for those that `revise` records anew. */
+typedef void trace_revise(void *context, const struct trace_events *events);
+enum err trace_recorder_revise(struct trace_recorder *recorder, const char *query,
+                               trace_revise *revise, void *context) MUST_USE;
 
 /* ---- spans ---- */
 

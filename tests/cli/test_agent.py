@@ -313,20 +313,35 @@ import json, os, socket, sys, time, urllib.request
 def ask(text):
     body = {"model": os.environ["IPW_MODEL"], "stream": True, "messages": [{"role": "user", "content": text}]}
     request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode(),
-                                     {"Content-Type": "application/json", "Authorization": "Bearer x"})
+                                     {"Content-Type": "application/json",
+                                      "Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]})
     return urllib.request.urlopen(request).read()
+def send(line):
+    socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(json.dumps(line).encode(), os.environ["IPW_EVENTS"])
 def event(kind, way):
     line = json.dumps({"type": "tool_call_" + kind, "correlation_id": "c1", "metadata": {"tool": "search"}})
     if way == "print":
         print(line, flush=True)
     elif way == "socket":
-        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(line.encode(), os.environ["IPW_EVENTS"])
+        send(json.loads(line))
+    elif way == "own_id":
+        send({**json.loads(line), "query_id": "q-mine"})
+def inference(begin, end, number):
+    for kind in ("lm_inference", "prefill"):
+        for edge, at in (("start", begin), ("end", end)):
+            send({"type": f"{kind}_{edge}", "correlation_id": f"{kind}-{number}", "timestamp": at,
+                  **({"parent_id": f"lm_inference-{number}"} if kind == "prefill" else {}),
+                  "metadata": {"input_tokens": 7, "output_tokens": 20}})
 problem, way = sys.argv[1:3]
+begin = time.time()
 if way == "embed":
     request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/embeddings", json.dumps({"input": "x"}).encode(),
                                      {"Content-Type": "application/json"})
     urllib.request.urlopen(request).read()
 ask(problem)
+if way == "inferences":
+    inference(begin, time.time(), 1)
+    inference(time.time() + 0.1, time.time() + 0.2, 2)  # of no request
 event("start", way)
 time.sleep(0.3)
 event("end", way)
@@ -343,12 +358,12 @@ if way == "fail":
         self.addCleanup(self.service.shutdown)
         (self.folder / "agent.py").write_text(self.PROGRAM)
 
-    def external(self, way, *options, code=0, play="normal"):
+    def external(self, way, *options, code=0, play="normal", env=None):
         done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url(play), "--model", "tiny-1b",
                    "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
                    self.folder / "runs", "--name", "run", "--json", "--exec",
                    f"{sys.executable} {self.folder / 'agent.py'} {{problem}} {way}", *options,
-                   env={"OPENAI_BASE_URL": "http://127.0.0.1:1/wrong"})
+                   env={"OPENAI_BASE_URL": "http://127.0.0.1:1/wrong", **(env or {})})
         self.assertEqual(done.returncode, code, done.stderr)
         return json.loads(done.stdout)
 
@@ -375,6 +390,24 @@ if way == "fail":
             self.assertEqual(tool["name"], "search")
             self.assertGreaterEqual(tool["to_s"] - tool["from_s"], 0.25)
             self.assertNotIn("tool_call", list(self.records().values())[0]["model_answers"]["tiny-1b"])
+
+    def test_an_inference_that_the_proxy_saw_is_counted_once(self):
+        self.external("inferences")
+        tokens = sorted(span["output_tokens"] for span in self.spans("lm_inference"))
+        self.assertEqual(tokens, sorted([TOKENS, TOKENS, 20]))
+        trace = self.traces()["q0000"]
+        self.assertEqual((trace["total_output_tokens"], trace["ipw"]["duplicates"]), (2 * TOKENS + 20, 4))
+        self.assertNotIn("prefill-1", [span.get("id") for span in self.spans("prefill")])
+
+    def test_a_program_may_have_ids_of_its_own(self):
+        self.external("own_id")
+        self.assertEqual([tool["name"] for tool in self.spans("tool_call")], ["search"])
+
+    def test_the_api_key_reaches_the_service(self):
+        self.external("none", env={"IPW_API_KEY": "sk-upstream-7"})
+        with self.service.lock:
+            keys = [r["headers"].get("authorization") for r in self.service.requests if r["method"] == "POST"]
+        self.assertEqual(set(keys), {"Bearer sk-upstream-7"})
 
     def test_a_reply_in_one_piece_shows_no_phases(self):
         for play, phases in (("normal", 2), ("whole", 0)):

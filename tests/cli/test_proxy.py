@@ -254,6 +254,35 @@ class Ending(ProxyTest):
                 proxy.end()
                 self.assertEqual(proxy.records()[0]["ipw"]["status"], "failed")
 
+    def test_a_request_that_was_sent_is_not_sent_again(self):
+        """Even if the connection was kept: the server has perhaps done all the work.  What changes nothing may be."""
+        def answer(connection, *_):
+            if len(upstream.requests) in (2, 5):
+                return False
+            plain(connection)
+
+        upstream = self.upstream(answer)
+        proxy = self.proxy(upstream)
+        self.assertEqual([proxy.ask()[0].split()[1] for _ in range(4)], ["200", "502", "200", "200"])
+        self.assertEqual(len(upstream.requests), 4)
+        self.assertEqual(proxy.ask("/v1/models", b"", "GET")[0], "HTTP/1.1 200 OK")
+        self.assertEqual(len(upstream.requests), 6)
+
+    def test_a_kept_connection_that_was_closed_meanwhile(self):
+        closed = threading.Semaphore(0)
+
+        def answer(connection, *_):
+            plain(connection)
+            connection.shutdown(socket.SHUT_RDWR)
+            closed.release()
+
+        upstream = self.upstream(answer)
+        proxy = self.proxy(upstream)
+        for _ in range(5):
+            self.assertEqual(proxy.ask()[0], "HTTP/1.1 200 OK")
+            closed.acquire(timeout=PATIENCE_S)
+        self.assertEqual((len(upstream.requests), upstream.connections), (5, 5))
+
     def test_no_answer_at_all(self):
         proxy = self.proxy(self.upstream(lambda *_: False))
         self.assertEqual(proxy.ask()[0], "HTTP/1.1 502 Bad Gateway")
@@ -420,6 +449,18 @@ class Refusing(ProxyTest):
                 self.assertEqual(connection.recv(100), b"", "closed without an answer")
         self.assertEqual(proxy.ask()[0], "HTTP/1.1 200 OK")
 
+    def test_nor_may_a_later_request_on_a_connection(self):
+        proxy = self.proxy(self.upstream(plain), "--client-timeout", "0.5")
+        for beginning in (b"P", b"POST /v1/chat", request(CHAT, b"x" * 100)[:-50]):
+            with self.subTest(beginning), proxy.connect() as connection, connection.makefile("rb") as stream:
+                for _ in range(2):
+                    connection.sendall(request())
+                    self.assertEqual(read_message(stream)[0], "HTTP/1.1 200 OK")
+                    time.sleep(1)  # without a request it may stay
+                connection.settimeout(30)
+                connection.sendall(beginning)
+                self.assertEqual(stream.read(), b"", "closed without an answer")
+
     def test_wrong_usage(self):
         for options, words in ((["--upstream", "nonsense"], "is not a URL"),
                                (["--upstream", "http://127.0.0.1:1", "--listen", "127.0.0.1:70000"], "--listen"),
@@ -547,12 +588,20 @@ class Recording(ProxyTest):
                     "prompt_tokens": 4, "completion_tokens": 3}) + DONE) + LAST_CHUNK)
             else:
                 connection.sendall(STREAM_HEAD + chunk(event("a")))
-                time.sleep(0.05)
+                turn.wait(PATIENCE_S)
                 connection.sendall(chunk(event("b", "stop") + DONE) + LAST_CHUNK)
 
+        turn = threading.Event()
         proxy = self.proxy(self.upstream(answer))
-        for body in (b'{"stream":false}', b'{"stream":true,"user":"one"}', b'{"stream":true}'):
+        for body in (b'{"stream":false}', b'{"stream":true,"user":"one"}'):
             proxy.ask(body=body)
+        with proxy.connect() as connection, connection.makefile("rb") as stream:
+            connection.sendall(request(body=b'{"stream":true}'))
+            while b"data:" not in stream.readline():  # the first piece has passed
+                pass
+            turn.set()
+            while stream.readline() != b"0\r\n":
+                pass
         streamed, *others = (entry["time_to_first_token_s"] for entry in proxy.recent())
         self.assertGreater(streamed, 0)
         self.assertEqual(others, [None, None])

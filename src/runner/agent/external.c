@@ -28,6 +28,7 @@ struct external {
     int events;               /* the socket */
     char socket_path[108];
     bool has_tools;       /* it reported some itself */
+    bool has_inferences;  /* likewise, or phases of some */
     pthread_mutex_t lock; /* of what follows, and of *out: the proxy has a thread of its own */
     unsigned in_flight, ended;
     nanos last_end;
@@ -121,6 +122,11 @@ static void on_ended(void *context, struct proxy_request *request)
 
 /* ---- what the program says ---- */
 
+static bool mentions(const char *line, size_t length, const char *word)
+{
+    return memmem(line, length, word, strlen(word));
+}
+
 /* An answer may be JSON too: only what names an event of ours is one. */
 static bool take_event(struct external *external, const char *line, size_t length)
 {
@@ -128,11 +134,14 @@ static bool take_event(struct external *external, const char *line, size_t lengt
                                         "\"error_classified\""};
     bool is_event = false;
     for (size_t i = 0; i < sizeof MARKS / sizeof *MARKS; i++)
-        is_event = is_event || memmem(line, length, MARKS[i], strlen(MARKS[i]));
+        is_event = is_event || mentions(line, length, MARKS[i]);
     if (length == 0 || line[0] != '{' || !is_event ||
         trace_event_line(external->query->recorder, external->query->key, line, length, NULL))
         return false;
-    external->has_tools |= memmem(line, length, "tool_call_", strlen("tool_call_")) != NULL;
+    external->has_tools |= mentions(line, length, "tool_call_");
+    external->has_inferences |= mentions(line, length, "lm_inference_") ||
+                                mentions(line, length, "prefill_") ||
+                                mentions(line, length, "decode_");
     return true;
 }
 
@@ -182,6 +191,105 @@ static enum err open_socket(struct external *external, const char *workspace, st
     return ERR_OK;
 }
 
+/* ---- inferences that both the proxy and the program report ---- */
+
+struct requests {
+    struct request_span {
+        const struct trace_event *start;
+        nanos to;
+    } *items;
+    size_t count;
+};
+
+static bool is_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* When the span of an event of these has its other edge: its own time where that is not there. */
+static nanos other_edge(const struct trace_events *events, size_t at)
+{
+    const struct trace_event *event = &events->items[at];
+    bool is_start = event->edge == TRACE_START;
+    for (size_t i = is_start ? at + 1 : at; is_start ? i < events->count : i-- > 0; i += is_start) {
+        const struct trace_event *other = &events->items[i];
+        if (other->type == event->type && other->edge != event->edge &&
+            is_text(other->id, event->id))
+            return other->at;
+    }
+    return event->at;
+}
+
+static bool is_of_proxy(const struct external *external, const struct trace_event *event)
+{
+    char prefix[96];
+    str_format(prefix, sizeof prefix, "%s/r", external->query->key);
+    return event->type == TRACE_INFERENCE && event->id &&
+           strncmp(event->id, prefix, strlen(prefix)) == 0;
+}
+
+/* The request that was in flight while a span of the program was, if that is said to be an inference or a phase. */
+static const struct trace_event *observed(const struct external *external,
+                                          const struct requests *requests,
+                                          const struct trace_events *events, size_t at)
+{
+    const struct trace_event *event = &events->items[at];
+    if ((event->type != TRACE_INFERENCE && event->type != TRACE_PREFILL &&
+         event->type != TRACE_DECODE) ||
+        is_of_proxy(external, event))
+        return NULL;
+    nanos other = other_edge(events, at), from = event->at < other ? event->at : other,
+          to = event->at < other ? other : event->at;
+    for (size_t i = 0; i < requests->count; i++)
+        if (from <= requests->items[i].to && to >= requests->items[i].start->at)
+            return requests->items[i].start;
+    return NULL;
+}
+
+/* The proxy's events count.  In the place of each of the program's the request's start is recorded once more, at the end,
+ * where the builder of spans leaves it out and counts it as a duplicate. */
+static void record_once(struct external *external, const struct trace_events *events,
+                        struct requests *requests, const struct trace_event **doubles)
+{
+    size_t double_count = 0,
+           looked_at = events->count < TRACE_EVENTS_MAX ? events->count : TRACE_EVENTS_MAX;
+    for (size_t i = 0; i < looked_at; i++)
+        if (is_of_proxy(external, &events->items[i]) && events->items[i].edge == TRACE_START)
+            requests->items[requests->count++] =
+                (struct request_span){&events->items[i], other_edge(events, i)};
+    for (size_t i = 0; i < events->count; i++) {
+        const struct trace_event *request =
+            i < looked_at ? observed(external, requests, events, i) : NULL;
+        if (request)
+            doubles[double_count++] = request;
+        else
+            note(external, &events->items[i]);
+    }
+    for (size_t i = 0; i < double_count; i++)
+        note(external, doubles[i]);
+}
+
+static void revise(void *context, const struct trace_events *events)
+{
+    struct external *external = context;
+    struct requests requests = {calloc(events->count + 1, sizeof *requests.items), 0};
+    const struct trace_event **doubles = calloc(events->count + 1, sizeof *doubles);
+    if (requests.items && doubles)
+        record_once(external, events, &requests, doubles);
+    else
+        external->err = ERR_NO_MEMORY;
+    free(requests.items);
+    free((void *)doubles);
+}
+
+static void leave_out_doubles(struct external *external)
+{
+    const struct agent_query *query = external->query;
+    if (external->has_inferences && external->ended &&
+        trace_recorder_revise(query->recorder, query->key, revise, external))
+        external->err = ERR_NO_MEMORY;
+}
+
 /* ---- running it ---- */
 
 static bool is_added(const char *variable, const char *const *added, size_t count)
@@ -228,8 +336,9 @@ static size_t add_variables(const struct external *external, const char *workspa
     for (size_t i = 0; i < sizeof OPENAI / sizeof *OPENAI; i++)
         add_variable(out, &count, OPENAI[i], address, "/v1");
     add_variable(out, &count, "OLLAMA_HOST", address, "");
-    if (!getenv("OPENAI_API_KEY")) /* clients refuse to start without one */
-        add_variable(out, &count, "OPENAI_API_KEY", "none", "");
+    const char *key = getenv("IPW_API_KEY"); /* which is the client's own, too */
+    if (key || !getenv("OPENAI_API_KEY"))    /* programs refuse to start without one */
+        add_variable(out, &count, "OPENAI_API_KEY", key ? key : "none", "");
     add_variable(out, &count, "IPW_PROBLEM", external->query->request->prompt, "");
     add_variable(out, &count, "IPW_MODEL", external->query->request->model, "");
     add_variable(out, &count, "IPW_WORKSPACE", workspace, "");
@@ -365,6 +474,7 @@ enum err agent_external(const struct agent *agent, const struct agent_query *que
     if (proxy)
         proxy_stop(proxy);
     take_answer(external);
+    leave_out_doubles(external);
     note_gaps(external);
     out->done = clock_now();
     note_agent(external, TRACE_END, out->done, err ? why->text : NULL);
