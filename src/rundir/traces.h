@@ -81,6 +81,10 @@ struct query_trace *traces_find(const struct traces *traces, const char *key);
  * outliers, as members of an open object. */
 void traces_summary_to_json(const struct traces *traces, struct json *json);
 
+/* traces.jsonl with one line per query, as other programs expect it: a run in progress has several. */
+enum err traces_save(const char *directory, const struct traces *traces, struct error *why)
+    MUST_USE;
+
 /* hf_dataset/ of a run directory: one row per query, as the Python IPW has it.  ERR_UNSUPPORTED in a build without
  * Arrow. */
 enum err traces_save_dataset(const char *directory, const struct traces *traces, struct error *why)

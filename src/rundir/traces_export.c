@@ -384,3 +384,20 @@ enum err traces_save_dataset(const char *directory, const struct traces *traces,
     hf_dataset_close(dataset);
     return err;
 }
+
+/* ---- the file, at the end of a run ---- */
+
+enum err traces_save(const char *directory, const struct traces *traces, struct error *why)
+{
+    struct text lines = {0}, line = {0};
+    for (size_t i = 0; i < traces->count; i++) {
+        query_trace_to_json(&traces->items[i], &line);
+        lines.failed = lines.failed || line.failed;
+        text_add(&lines, text_get(&line));
+        text_add(&lines, "\n");
+    }
+    enum err err = run_dir_put(directory, "traces.jsonl", &lines, why);
+    text_release(&line);
+    text_release(&lines);
+    return err;
+}

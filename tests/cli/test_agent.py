@@ -56,8 +56,10 @@ class AgentTest(MachineTest):
         return Run(self.folder / "runs/run").records()
 
     def traces(self):
-        """Of each query the last line, by its id."""
-        return {line["query_id"]: line for line in Run(self.folder / "runs/run").lines("traces.jsonl")}
+        """By the id of their query."""
+        lines = Run(self.folder / "runs/run").lines("traces.jsonl")
+        self.assertEqual(len({line["query_id"] for line in lines}), len(lines), "one line per query")
+        return {line["query_id"]: line for line in lines}
 
     def answer(self, number=0):
         return list(self.records().values())[number]["model_answers"]["m"]

@@ -218,6 +218,9 @@ enum err agents_update(struct profile *profile, const struct record *record)
 
 enum err agents_save(struct profile *profile, struct error *why)
 {
-    enum err err = traces_save_dataset(profile->directory, &profile->agent_traces, why);
+    enum err err = traces_save(profile->directory, &profile->agent_traces, why);
+    if (err || profile->options->no_stores)
+        return err;
+    err = traces_save_dataset(profile->directory, &profile->agent_traces, why);
     return err == ERR_UNSUPPORTED ? ERR_OK : err; /* as the other stores that need Arrow */
 }

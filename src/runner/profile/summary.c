@@ -340,7 +340,7 @@ static enum err summarize(struct profile *profile, struct sums *sums, profile_de
         err = summary_save(profile->directory, summary, why);
     if (!err && !profile->options->no_stores)
         err = fill_stores(profile, index, sums, why);
-    if (!err && !profile->options->no_stores && profile->options->agent)
+    if (!err && profile->options->agent)
         err = agents_save(profile, why);
     journal_index_free(index);
     return err;
