@@ -23,7 +23,7 @@ ctest     = @$(run_ctest)
 # of ctest in one folder would write the same files: they have a folder of their own.
 ONLY     ?=
 only      = $(if $(ONLY),$(comma) those with the label $(ONLY))
-run_ctest = $(if $(findstring clock,$(ONLY)),tools/ctest-clock $(1)) \
+run_ctest = $(if $(filter clock undisturbed,$(ONLY)),tools/ctest-clock $(1)) \
 	ctest --test-dir $(1)$(if $(findstring patient,$(ONLY)),/beside) --output-on-failure \
 	--parallel $(JOBS) $(2) $(if $(ONLY),-L $(ONLY))
 
