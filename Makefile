@@ -23,8 +23,7 @@ ctest     = @$(run_ctest)
 # of ctest in one folder would write the same files: they have a folder of their own.
 ONLY     ?=
 only      = $(if $(ONLY),$(comma) those with the label $(ONLY))
-run_ctest = $(if $(filter clock undisturbed,$(ONLY)),tools/ctest-clock $(1)) \
-	ctest --test-dir $(1)$(if $(findstring patient,$(ONLY)),/beside) --output-on-failure \
+run_ctest = ctest --test-dir $(1)$(if $(findstring patient,$(ONLY)),/beside) --output-on-failure \
 	--parallel $(JOBS) $(2) $(if $(ONLY),-L $(ONLY))
 
 help: ## this list
@@ -51,7 +50,6 @@ install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
 # Two rounds, because the second needs what is compiled beside the first.  Gcc compiles while set-up waits for the
 # network, and is configured again with what that brought.
 test: ## set up, and every test in every configuration
-	@rm -f build*/again
 	@tools/setup packages
 	@tools/meanwhile $(MAKE) compile-gcc -- tools/setup test
 	@$(MAKE) compile-gcc
@@ -60,7 +58,6 @@ test: ## set up, and every test in every configuration
 	@tools/meanwhile $(MAKE) ONLY=patient run-asan run-tsan -- \
 		$(MAKE) ONLY=clock run-asan run-tsan run-memcheck
 	@$(MAKE) ONLY=undisturbed run-gcc
-	@tools/ctest-clock --again build build-asan build-tsan
 	$(call headline,all tests passed: gcc clang+asan+ubsan tsan$$(test -e build-tsan/works || echo ' (SKIPPED)') valgrind)
 
 test-gcc: test-setup compile-gcc run-gcc ## gcc: unit, conformance, command line, structure
