@@ -328,8 +328,8 @@ def event(kind, way):
         send(json.loads(line))
     elif way == "own_id":
         send({**json.loads(line), "query_id": "q-mine"})
-def inference(begin, end, number):
-    for kind in ("lm_inference", "prefill"):
+def inference(begin, end, number, kinds=("lm_inference", "prefill")):
+    for kind in kinds:
         for edge, at in (("start", begin), ("end", end)):
             send({"type": f"{kind}_{edge}", "correlation_id": f"{kind}-{number}", "timestamp": at,
                   **({"parent_id": f"lm_inference-{number}"} if kind == "prefill" else {}),
@@ -342,7 +342,7 @@ if way == "embed":
     urllib.request.urlopen(request).read()
 ask(problem)
 if way == "inferences":
-    inference(begin, time.time(), 1)
+    inference(begin, time.time(), 1, ("lm_inference", "prefill", "submodel_call"))
     inference(time.time() + 0.1, time.time() + 0.2, 2)  # of no request
 event("start", way)
 time.sleep(0.3)
@@ -398,7 +398,7 @@ if way == "fail":
         tokens = sorted(span["output_tokens"] for span in self.spans("lm_inference"))
         self.assertEqual(tokens, sorted([TOKENS, TOKENS, 20]))
         trace = self.traces()["q0000"]
-        self.assertEqual((trace["total_output_tokens"], trace["ipw"]["duplicates"]), (2 * TOKENS + 20, 4))
+        self.assertEqual((trace["total_output_tokens"], trace["ipw"]["duplicates"]), (2 * TOKENS + 20, 6))
         self.assertNotIn("prefill-1", [span.get("id") for span in self.spans("prefill")])
 
     def test_a_program_may_have_ids_of_its_own(self):

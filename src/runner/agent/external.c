@@ -139,9 +139,9 @@ static bool take_event(struct external *external, const char *line, size_t lengt
         trace_event_line(external->query->recorder, external->query->key, line, length, NULL))
         return false;
     external->has_tools |= mentions(line, length, "tool_call_");
-    external->has_inferences |= mentions(line, length, "lm_inference_") ||
-                                mentions(line, length, "prefill_") ||
-                                mentions(line, length, "decode_");
+    external->has_inferences |=
+        mentions(line, length, "lm_inference_") || mentions(line, length, "submodel_call_") ||
+        mentions(line, length, "prefill_") || mentions(line, length, "decode_");
     return true;
 }
 
@@ -228,15 +228,14 @@ static bool is_of_proxy(const struct external *external, const struct trace_even
            strncmp(event->id, prefix, strlen(prefix)) == 0;
 }
 
-/* The request that was in flight while a span of the program was, if that is said to be an inference or a phase. */
+/* The request that was in flight while a span of the program was, if that is said to be an inference, a
+ * sub-model's included, or a phase. */
 static const struct trace_event *observed(const struct external *external,
                                           const struct requests *requests,
                                           const struct trace_events *events, size_t at)
 {
     const struct trace_event *event = &events->items[at];
-    if ((event->type != TRACE_INFERENCE && event->type != TRACE_PREFILL &&
-         event->type != TRACE_DECODE) ||
-        is_of_proxy(external, event))
+    if (event->type < TRACE_SUBMODEL || event->type > TRACE_DECODE || is_of_proxy(external, event))
         return NULL;
     nanos other = other_edge(events, at), from = event->at < other ? event->at : other,
           to = event->at < other ? other : event->at;
