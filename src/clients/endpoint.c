@@ -58,6 +58,16 @@ static void endpoint_close(struct endpoint *endpoint)
     *endpoint = (struct endpoint){0};
 }
 
+enum err endpoint_client_headers(const struct client *client, struct params *out)
+{
+    const struct endpoint *endpoint = client->state;
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < endpoint->headers.count && !err; i++)
+        if (!str_equal_nocase(endpoint->headers.items[i].key, "Content-Type"))
+            err = params_set(out, endpoint->headers.items[i].key, endpoint->headers.items[i].value);
+    return err;
+}
+
 void endpoint_client_close(struct client *client)
 {
     endpoint_close(client->state);

@@ -405,6 +405,25 @@ static void queries_are_taken_one_at_a_time(void **state)
     trace_recorder_free(recorder);
 }
 
+/* What the CPUs did until an event is known if it arrives when it happens, with a timestamp or without. */
+static void a_timestamp_of_now_is_now(void **state)
+{
+    (void)state;
+    struct trace_recorder *recorder = trace_recorder_new();
+    struct trace_events events;
+    const nanos late[] = {0, 10 * NS_PER_S};
+    for (size_t i = 0; i < 2; i++) {
+        struct trace_event event = trace_event_new(TRACE_TOOL, TRACE_END, "q000001", "x");
+        event.at = clock_now() - late[i];
+        assert_int_equal(trace_event(recorder, &event), ERR_OK);
+    }
+    assert_int_equal(trace_recorder_take(recorder, "q000001", &events), ERR_OK);
+    assert_true(events.items[0].cpu_busy_s > 0);
+    assert_false(is_known(events.items[1].cpu_busy_s));
+    trace_events_release(&events);
+    trace_recorder_free(recorder);
+}
+
 /* The part of the machine's CPU time that a tool's processes used. */
 static void tools_have_a_share_of_the_cpu_time(void **state)
 {
@@ -526,6 +545,7 @@ int main(void)
         cmocka_unit_test(threads_record_together),
         cmocka_unit_test(lines_are_events),
         cmocka_unit_test(queries_are_taken_one_at_a_time),
+        cmocka_unit_test(a_timestamp_of_now_is_now),
         cmocka_unit_test(tools_have_a_share_of_the_cpu_time),
         cmocka_unit_test(phases_need_a_first_token_before_the_last),
         cmocka_unit_test(too_many_events_are_left_out),
