@@ -58,16 +58,6 @@ static void endpoint_close(struct endpoint *endpoint)
     *endpoint = (struct endpoint){0};
 }
 
-enum err endpoint_client_headers(const struct client *client, struct params *out)
-{
-    const struct endpoint *endpoint = client->state;
-    enum err err = ERR_OK;
-    for (size_t i = 0; i < endpoint->headers.count && !err; i++)
-        if (!str_equal_nocase(endpoint->headers.items[i].key, "Content-Type"))
-            err = params_set(out, endpoint->headers.items[i].key, endpoint->headers.items[i].value);
-    return err;
-}
-
 void endpoint_client_close(struct client *client)
 {
     endpoint_close(client->state);
@@ -86,6 +76,7 @@ enum err endpoint_client_open(const struct endpoint_client *kind,
     struct endpoint *endpoint = out->state = calloc(1, kind->state_size);
     if (!endpoint)
         return err_set(why, ERR_NO_MEMORY, "out of memory for a client");
+    out->headers = &endpoint->headers;
     err = endpoint_open(endpoint, url, why);
     if (!err)
         err = kind->configure(endpoint, config, why);

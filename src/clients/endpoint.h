@@ -41,9 +41,6 @@ enum err endpoint_client_open(const struct endpoint_client *kind,
                               struct error *why) MUST_USE;
 void endpoint_client_close(struct client *client);
 
-/* What such a client sends with every request besides the content type, its key included; the caller releases *out. */
-enum err endpoint_client_headers(const struct client *client, struct params *out) MUST_USE;
-
 /* GET of a JSON document at `url`, which need not be below the endpoint's own path.  The caller frees
  * *out with jv_free.  `response` may be NULL; its body is released here. */
 enum err endpoint_get(struct endpoint *endpoint, const char *url, nanos timeout, struct jv **out,

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "clients/client.h"
-#include "clients/endpoint.h"
 #include "core/clock.h"
 #include "port/subprocess.h"
 #include "proxy/proxy.h"
@@ -451,6 +450,16 @@ static void note_gaps(struct external *external)
 
 /* ---- a query ---- */
 
+/* The content type of a body is its sender's. */
+static enum err copy_headers(const struct client *client, struct params *out)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; client->headers && i < client->headers->count && !err; i++)
+        if (!str_equal_nocase(client->headers->items[i].key, "Content-Type"))
+            err = params_set(out, client->headers->items[i].key, client->headers->items[i].value);
+    return err;
+}
+
 /* Requests have "/v1" in their path already. */
 static enum err start_proxy(struct external *external, struct proxy **out, struct error *why)
 {
@@ -463,7 +472,7 @@ static enum err start_proxy(struct external *external, struct proxy **out, struc
         upstream[length - 3] = '\0';
     if (!upstream[0])
         return err_set(why, ERR_USAGE, "--exec needs a client of a service: openai or ollama");
-    if (endpoint_client_headers(external->query->client, &external->headers))
+    if (copy_headers(external->query->client, &external->headers))
         return err_no_memory(why);
     const struct proxy_options options = {.upstream = upstream,
                                           .upstream_headers = &external->headers,
