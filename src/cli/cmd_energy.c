@@ -26,6 +26,8 @@
 #define ONCE_PATIENCE (1500 * NS_PER_MS)
 #define TOP_PERIOD    (950 * NS_PER_MS) /* reading every process costs milliseconds */
 #define LEAST_ROW     (10 * NS_PER_MS)  /* a shorter last interval is dropped */
+#define LATE_ROW      NS_PER_S          /* readings of a row may be this late */
+#define LIVE_FAST     (500 * NS_PER_MS) /* a view refreshed faster shows readings that are this old */
 
 struct energy_options {
     bool once, json;
@@ -93,7 +95,10 @@ static int write_reading(struct stream *stream, const struct reading *reading)
 static int write_row(struct stream *stream, nanos from, nanos to)
 {
     struct reading reading;
-    sampler_settle(stream->session->sampler, to);
+    if (stream->options->once)
+        sampler_settle(stream->session->sampler, to);
+    else
+        sampler_tick(stream->session->sampler, to);
     if (reading_take(stream->session->sampler, stream->start, from, to, &reading) != ERR_OK)
         return complain(EXIT_FAILED, "out of memory");
     int code = write_reading(stream, &reading);
@@ -130,12 +135,12 @@ static int wait_until(nanos at)
 }
 
 /* Rows at start + k x interval.  A missed row is merged into the next, longer interval, so that the
- * rows still add up. */
+ * rows still add up; not while it only waited for readings, which come twice per second. */
 static int stream_rows(struct stream *stream)
 {
     nanos from = stream->start;
     for (unsigned done = 0; !stream->options->count || done < stream->options->count; done++) {
-        nanos behind = (clock_now() - from) / stream->interval;
+        nanos behind = (clock_now() - from - LATE_ROW) / stream->interval;
         nanos to = from + stream->interval * (behind > 1 ? behind : 1);
         int number = wait_until(to);
         if (number && clock_now() < to)
@@ -270,8 +275,12 @@ static nanos live_window(struct sampler *sampler, nanos interval)
 
 static enum err take_reading(struct show *show, struct reading *out)
 {
-    nanos now = clock_now(), from = now - show->window;
-    return reading_take(show->sampler, show->start, from > show->start ? from : show->start, now,
+    nanos to = clock_now() - (show->interval < LIVE_FAST ? LIVE_FAST : 0);
+    if (to <= show->start)
+        to = clock_now();
+    nanos from = to - show->window;
+    sampler_tick(show->sampler, to);
+    return reading_take(show->sampler, show->start, from > show->start ? from : show->start, to,
                         out);
 }
 
@@ -502,9 +511,10 @@ static int check_options(struct energy_options *options)
     return 0;
 }
 
-static int measure(const struct energy_options *options)
+static int measure(struct energy_options *options)
 {
     struct session session;
+    options->measure.cheap = !options->once; /* one window is measured as well as can be */
     bool live = !options->format && !options->once && !options->count && !options->output &&
                 term_possible();
     proc_block_signals();

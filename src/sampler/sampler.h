@@ -22,6 +22,13 @@ struct sampler;
 struct sampler *sampler_new(nanos period);
 void sampler_free(struct sampler *sampler);
 
+/* For a monitor that runs all the time; before the first sampler_add.  Sensors are read as seldom as energy allows:
+ * when sampler_tick requests it and, in between, often enough that nothing is lost.  An expensive counter is read only
+ * every so often and by sampler_settle; between its readings energy is the integral of power, tied to the counter
+ * (anchored.h).  What a window was once answered is never revised: adjacent windows add up, and energy never
+ * decreases. */
+void sampler_set_cheap(struct sampler *sampler);
+
 /* How long a driver may take to find or open its devices: loading a kernel module takes seconds. */
 #define SENSOR_CALL_MOST (20 * NS_PER_S)
 
@@ -45,6 +52,13 @@ void sampler_mark(struct sampler *sampler);
 /* Requests a read now and waits until each sensor has readings up to `t`, or until it is clear that
  * one will not: what was measured before t has a known end. */
 void sampler_settle(struct sampler *sampler, nanos t);
+
+/* For a row of a monitor that ends at `t`: requests what is cheap to read, once, and waits until readings reach t: some
+ * milliseconds, or up to half a second where the sensor's driver collects samples.  Never reads an expensive counter of
+ * a cheap session; in another session it is sampler_settle.  A monitor that does not wait requests with sampler_request
+ * and asks sampler_channel how far readings reach. */
+void sampler_tick(struct sampler *sampler, nanos t);
+void sampler_request(struct sampler *sampler, nanos t);
 
 /* ---- what there is ---- */
 
