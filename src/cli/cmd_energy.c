@@ -26,8 +26,8 @@
 #define ONCE_PATIENCE (1500 * NS_PER_MS)
 #define TOP_PERIOD    (950 * NS_PER_MS) /* reading every process costs milliseconds */
 #define LEAST_ROW     (10 * NS_PER_MS)  /* a shorter last interval is dropped */
-#define LATE_ROW      NS_PER_S          /* readings of a row may be this late */
-#define LIVE_FAST     (500 * NS_PER_MS) /* a view refreshed faster shows readings that are this old */
+#define LATE_ROW      (600 * NS_PER_MS) /* readings may be this late */
+#define LIVE_WAIT     (60 * NS_PER_MS)  /* for readings up to now: keys must not wait longer */
 
 struct energy_options {
     bool once, json;
@@ -44,6 +44,7 @@ struct stream {
     const char *format;
     nanos start;
     nanos interval;
+    nanos waited; /* for readings: that much the rows may be late */
     struct reading_table table;
     bool *reported;      /* per device: its missing energy has been reported */
     struct energy total; /* since the start, at the last row */
@@ -95,10 +96,13 @@ static int write_reading(struct stream *stream, const struct reading *reading)
 static int write_row(struct stream *stream, nanos from, nanos to)
 {
     struct reading reading;
+    nanos began = clock_now();
     if (stream->options->once)
         sampler_settle(stream->session->sampler, to);
     else
-        sampler_tick(stream->session->sampler, to);
+        sampler_tick(stream->session->sampler, to, LATE_ROW);
+    nanos waited = clock_now() - began, left = stream->waited - (to - from);
+    stream->waited = waited < left ? left : waited < LATE_ROW ? waited : LATE_ROW;
     if (reading_take(stream->session->sampler, stream->start, from, to, &reading) != ERR_OK)
         return complain(EXIT_FAILED, "out of memory");
     int code = write_reading(stream, &reading);
@@ -140,7 +144,7 @@ static int stream_rows(struct stream *stream)
 {
     nanos from = stream->start;
     for (unsigned done = 0; !stream->options->count || done < stream->options->count; done++) {
-        nanos behind = (clock_now() - from - LATE_ROW) / stream->interval;
+        nanos behind = (clock_now() - from - stream->waited) / stream->interval;
         nanos to = from + stream->interval * (behind > 1 ? behind : 1);
         int number = wait_until(to);
         if (number && clock_now() < to)
@@ -275,12 +279,8 @@ static nanos live_window(struct sampler *sampler, nanos interval)
 
 static enum err take_reading(struct show *show, struct reading *out)
 {
-    nanos to = clock_now() - (show->interval < LIVE_FAST ? LIVE_FAST : 0);
-    if (to <= show->start)
-        to = clock_now();
-    nanos from = to - show->window;
-    sampler_tick(show->sampler, to);
-    return reading_take(show->sampler, show->start, from > show->start ? from : show->start, to,
+    nanos now = clock_now(), from = now - show->window;
+    return reading_take(show->sampler, show->start, from > show->start ? from : show->start, now,
                         out);
 }
 
@@ -306,6 +306,7 @@ static enum err tick(struct show *show)
 {
     struct reading reading;
     show->window = live_window(show->sampler, show->interval);
+    sampler_tick(show->sampler, clock_now(), LIVE_WAIT);
     enum err err = take_reading(show, &reading);
     if (err)
         return err;
@@ -415,7 +416,7 @@ static enum err press(struct show *show, int key)
 
 static enum err run_view(struct show *show)
 {
-    nanos next = clock_now();
+    nanos next = clock_now() + show->interval;
     enum err err = ERR_OK;
     while (!err && !show->quit && !show->signal) {
         nanos now = clock_now();

@@ -27,11 +27,10 @@
 #define READ_MOST  NS_PER_S
 #define WATCH_MOST (100 * NS_PER_MS)
 #define MARK_MOST  (15 * NS_PER_MS)
-/* How long the reads that a tick requested take, and how late they may be. */
-#define TICK_READ     (3 * NS_PER_MS)
-#define TICK_PATIENCE (250 * NS_PER_MS)
-#define SLEEP_FIRST   (500 * NS_PER_US)
-#define SLEEP_LAST    (10 * NS_PER_MS)
+/* How long the reads that a tick requested take. */
+#define TICK_READ   (3 * NS_PER_MS)
+#define SLEEP_FIRST (500 * NS_PER_US)
+#define SLEEP_LAST  (10 * NS_PER_MS)
 
 struct sampler {
     struct source **sources;
@@ -401,12 +400,6 @@ void sampler_settle(struct sampler *sampler, nanos t)
 
 /* ---- ticks of a monitor ---- */
 
-void sampler_request(struct sampler *sampler, nanos t)
-{
-    for (size_t i = 0; i < sampler->count; i++)
-        source_request(sampler->sources[i], t);
-}
-
 /* When a channel's readings will have come up to t; 0 where they have, or will not. */
 static nanos tick_due(const struct source *source, size_t channel, nanos t)
 {
@@ -445,16 +438,16 @@ static nanos ticks_due(struct sampler *sampler, nanos t)
 }
 
 /* Sleeps until the reads have been made rather than looking for them: that would cost more than they do. */
-void sampler_tick(struct sampler *sampler, nanos t)
+void sampler_tick(struct sampler *sampler, nanos t, nanos most)
 {
     if (!sampler->cheap) {
         sampler_settle(sampler, t);
         return;
     }
-    nanos due = ticks_due(sampler, t), patient_until = due + TICK_PATIENCE;
-    if (due > 0)
-        sampler_request(sampler, t);
-    while (due > 0 && clock_now() < patient_until) {
+    nanos due = ticks_due(sampler, t), until = clock_now() + most;
+    for (size_t i = 0; i < sampler->count && due > 0; i++)
+        source_request(sampler->sources[i], t);
+    while (due > 0 && due + TICK_READ <= until && clock_now() < until) {
         nanos left = due + TICK_READ - clock_now();
         thread_sleep(left > TICK_READ ? left : TICK_READ);
         due = ticks_due(sampler, t);
@@ -489,6 +482,14 @@ const struct sensor *sampler_sensor(const struct sampler *sampler, size_t source
     return &sampler->sources[source]->described;
 }
 
+static nanos period_of(const struct source *source, size_t channel)
+{
+    if ((int)channel != source->anchored_channel)
+        return atomic_load(&source->periods[channel]);
+    long power = sensor_shape_channel(&source->described, channel);
+    return source->reader.schedules[source->described.channels[power].group].least;
+}
+
 void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
                      struct channel_state *out)
 {
@@ -496,7 +497,7 @@ void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
     const struct series *series = &locked->series[channel];
     const struct timeline_point *last = timeline_last(timeline_of(locked, channel));
     *out = (struct channel_state){
-        .period = atomic_load(&locked->periods[channel]),
+        .period = period_of(locked, channel),
         .updates = series->updates,
         .missing = series->missing,
         .gaps = series->gaps,

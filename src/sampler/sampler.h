@@ -54,11 +54,10 @@ void sampler_mark(struct sampler *sampler);
 void sampler_settle(struct sampler *sampler, nanos t);
 
 /* For a row of a monitor that ends at `t`: requests what is cheap to read, once, and waits until readings reach t: some
- * milliseconds, or up to half a second where the sensor's driver collects samples.  Never reads an expensive counter of
- * a cheap session; in another session it is sampler_settle.  A monitor that does not wait requests with sampler_request
- * and asks sampler_channel how far readings reach. */
-void sampler_tick(struct sampler *sampler, nanos t);
-void sampler_request(struct sampler *sampler, nanos t);
+ * milliseconds, or up to half a second where a driver collects samples.  Does not wait where that takes longer than
+ * `most`; sampler_channel says how far readings reach.  Never reads an expensive counter of a cheap session; in another
+ * session it is sampler_settle. */
+void sampler_tick(struct sampler *sampler, nanos t, nanos most);
 
 /* ---- what there is ---- */
 
@@ -67,7 +66,7 @@ size_t sampler_channel_count(const struct sampler *sampler); /* of all sources t
 const struct sensor *sampler_sensor(const struct sampler *sampler, size_t source);
 
 struct channel_state {
-    nanos period;          /* learned update period; 0 unknown */
+    nanos period;          /* learned update period, or between updates of a tick; 0 unknown */
     unsigned long updates; /* new values so far */
     unsigned long missing, gaps, refused;
     unsigned long zeros; /* refused because the meter of a whole device reads 0 W */
