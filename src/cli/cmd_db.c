@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/db_option.h"
+#include "cli/common.h"
 #include "core/clock.h"
 #include "core/grow.h"
 #include "core/json.h"
@@ -18,6 +18,7 @@
 #include "db/db.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
+#include "rundir/run_copy.h"
 #include "rundir/run_list.h"
 
 struct db_options {
@@ -36,7 +37,7 @@ static int find_address(const char **words, size_t *count)
 {
     size_t left = 0;
     for (size_t i = 0; i < *count; i++) {
-        bool is_address = db_is_address(words[i]);
+        bool is_address = db_address_kind(words[i]) != DB_IS_NONE;
         if (is_address && args.address)
             return complain(EXIT_USAGE, "more than one database");
         if (is_address)
@@ -47,7 +48,7 @@ static int find_address(const char **words, size_t *count)
     *count = left;
     if (!args.address)
         args.address = str_or_null(getenv("IPW_DB"));
-    return db_option_check(args.address);
+    return check_db(args.address, false);
 }
 
 static int need_address(const char **words, size_t *count)
@@ -139,7 +140,6 @@ static void push_one(struct db *db, const char *directory, struct push_counts *c
         complain(EXIT_FAILED, "%s: %s", directory, why.text);
         return;
     }
-    run_pending_clear(directory);
     counts->same += pushed.outcome == DB_SAME;
     counts->pushed += pushed.outcome != DB_SAME;
     if (args.quiet)
@@ -172,7 +172,7 @@ static int push_pending(const struct run_inputs *inputs, struct push_counts *cou
         if (!run_pending_get(inputs->paths[i], kept, sizeof kept))
             continue;
         args.address = given ? given : kept;
-        int now = db_option_check(args.address);
+        int now = check_db(args.address, false);
         now = now ? now : push_runs(&one, counts);
         code = code ? code : now;
     }
@@ -520,7 +520,7 @@ static int db_main(const char **words, size_t count)
 {
     (void)count;
     return complain(EXIT_USAGE, "unknown command 'db %s': init, push, list, pull, prune",
-                    db_is_address(words[0]) ? "URL" : plain_text(words[0]).text);
+                    db_address_kind(words[0]) ? "URL" : plain_text(words[0]).text);
 }
 
 static const struct command *const TOOLS[] = {&command_db_init, &command_db_push,  &command_db_list,

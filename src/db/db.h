@@ -21,8 +21,9 @@ struct json;
 /* ---- addresses ---- */
 
 /* postgres://[USER[:PASSWORD]@]HOST[:PORT]/NAME[?OPTIONS], postgresql://..., sqlite:///PATH. */
-bool db_is_address(const char *word);
-void db_address_hide(const char *address); /* its password becomes a secret */
+enum db_kind { DB_IS_NONE, DB_IS_POSTGRES, DB_IS_SQLITE };
+enum db_kind db_address_kind(const char *address);
+bool db_address_hide(const char *address); /* its password becomes a secret; false without one */
 /* For messages: without user name, password and options; and to be kept: without password. */
 void db_address_shown(const char *address, char *to, size_t size);
 void db_address_kept(const char *address, char *to, size_t size);
@@ -46,9 +47,12 @@ struct db_pushed {
     uint64_t queries, bytes;
 };
 
-/* All of it or nothing.  Any number of processes may push at once, the same run too. */
+/* All of it or nothing; the run is not pending any more.  Any number of processes may push at once, the same run too. */
 enum err db_push(struct db *db, const char *directory, struct db_pushed *out, struct error *why)
     MUST_USE;
+/* The same of a run that was just measured: from before the first attempt until it succeeds, the run is pending. */
+enum err db_push_measured(const char *address, const char *directory, struct db_pushed *out,
+                          struct error *why) MUST_USE;
 
 /* ---- reading ---- */
 

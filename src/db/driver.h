@@ -1,10 +1,10 @@
 /* The contract of a database: statements, rows and bulk load, the same for all.  A driver is one module that exports one
- * `const struct db_driver`; connection.c lists them by the schemes of their addresses.
+ * `const struct db_driver`; db.c lists them.
  *
  * SQL is written once: parameters are $1, $2 ... with text values, identifiers are quoted, and only what the drivers
  * differ in (types, locks, roles) is asked of them.
  *
- * Ownership: db_connect opens what db_close closes; values of a row live until its callback returns. */
+ * Ownership: a driver owns only what db->state points to, from open until close; values of a row live until its callback returns. */
 #ifndef IPW_DB_DRIVER_H
 #define IPW_DB_DRIVER_H
 
@@ -65,21 +65,14 @@ struct db_driver {
 
 extern const struct db_driver db_postgres, db_sqlite;
 
-/* ERR_USAGE for an address that is none, ERR_UNSUPPORTED without the library, ERR_IO when it cannot be reached.  A
- * password in the address becomes a secret (core/secret.h). */
-enum err db_connect(struct db *db, const char *address, bool create, struct error *why) MUST_USE;
-void db_close(struct db *db);
-
 /* One statement; values may be NULL, take too. */
 enum err db_query(struct db *db, const char *sql, const char *const *values, size_t count,
                   db_take *take, void *context, struct error *why) MUST_USE;
 enum err db_run(struct db *db, const char *sql, struct error *why) MUST_USE;
 /* A lost connection has undone everything already. */
 void db_roll_back(struct db *db);
-/* Whether it gives a row; and the first value of its first row as a number, UNKNOWN without one. */
+/* Whether it gives a row. */
 enum err db_exists(struct db *db, const char *sql, const char *const *values, size_t count,
                    bool *found, struct error *why) MUST_USE;
-enum err db_number(struct db *db, const char *sql, const char *const *values, size_t count,
-                   double *out, struct error *why) MUST_USE;
 
 #endif

@@ -141,7 +141,8 @@ double db_run_number(const struct db_run *run, size_t i)
 size_t db_figure(const char *name)
 {
     size_t i = 0;
-    while (i + 1 < SUMMARY_INDEXES && strcmp(summary_index(i)->index_name, name) != 0)
+    while (i + 1 < SUMMARY_INDEXES &&
+           strcmp(db_column(DB_RUNS, DB_RUNS_FIGURES + i).name, name) != 0)
         i++;
     return i;
 }
@@ -158,11 +159,11 @@ void db_run_to_json(const struct db_run *run, struct json *json)
     json_number(json, "pushed", run->pushed_at);
     json_number(json, "began", run->began_at);
     for (size_t i = 0; i < SUMMARY_INDEXES; i++) {
-        const char *name = summary_index(i)->index_name;
-        if (summary_index(i)->at.type == FIELD_TEXT)
-            json_string(json, name, db_run_text(run, i));
+        const struct db_column column = db_column(DB_RUNS, DB_RUNS_FIGURES + i);
+        if (column.type == DB_TEXT)
+            json_string(json, column.name, db_run_text(run, i));
         else
-            json_number(json, name, db_run_number(run, i));
+            json_number(json, column.name, db_run_number(run, i));
     }
     json_object_end(json);
 }

@@ -345,11 +345,8 @@ static enum err postgres_copy_end(struct db *db, struct error *why)
                                   "GRANT SELECT ON TABLES TO ipw_reader; " OWN("runs")             \
                                       OWN("queries") OWN("files") OWN("migrations") "COMMIT"
 
-static const char *const SCHEMES[] = {"postgres://", "postgresql://", NULL};
-
 const struct db_driver db_postgres = {
     .name = "PostgreSQL",
-    .schemes = SCHEMES,
     .types = {"text", "bigint", "double precision", "boolean", "bytea"},
     .begin = "BEGIN",
     .begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",

@@ -8,7 +8,7 @@
 #include "core/units.h"
 #include "db/db.h"
 #include "db/driver.h"
-#include "rundir/run_dir.h"
+#include "rundir/run_copy.h"
 
 struct stored_file {
     struct run_copy_file file;
@@ -78,51 +78,16 @@ static enum err pull_file(struct pulling *pull, const struct stored_file *stored
     return err;
 }
 
-/* The directory of that name: free, or this very run, or to be replaced by it.  A run is never put in the place of
- * another one. */
-static enum err choose_name(struct pulling *pull, const char *parent, struct db_pulled *out,
-                            bool *replace, struct error *why)
-{
-    struct error absence;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        struct run_copy there;
-        enum run_dir_state state;
-        size_t length = strlen(pull->name);
-        if (attempt &&
-            !str_format(pull->name + length, sizeof pull->name - length, "_%.8s", pull->id))
-            break;
-        if (!str_format(out->directory, sizeof out->directory, "%s/%s", parent, pull->name))
-            return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", parent);
-        enum err err = run_dir_look(out->directory, &state, why);
-        if (err || state == RUN_DIR_NEW || state == RUN_DIR_EMPTY)
-            return err;
-        if (state == RUN_DIR_FOREIGN || run_copy_open(out->directory, &there, &absence))
-            continue;
-        *replace = strcmp(there.id, pull->id) == 0;
-        out->was_there = *replace && strcmp(there.digest, pull->digest) == 0;
-        run_copy_release(&there);
-        if (*replace)
-            return ERR_OK;
-    }
-    return err_set(why, ERR_BUSY, "%s holds something else: use another --output-dir",
-                   out->directory);
-}
-
-static enum err pull_files(struct pulling *pull, const char *parent, bool replace,
-                           struct error *why)
+static enum err pull_files(struct pulling *pull, struct error *why)
 {
     const char *values[] = {pull->id};
     enum err err = db_query(pull->db,
                             "SELECT file, name, size, changed_ns, count(*) FROM files "
                             "WHERE run_id = $1 GROUP BY file, name, size, changed_ns ORDER BY file",
                             values, 1, take_file, pull, why);
-    if (!err)
-        err = run_arrival_begin(&pull->arrival, parent, pull->name, why);
-    if (err)
-        return err;
     for (size_t i = 0; !err && i < pull->count; i++)
         err = pull_file(pull, &pull->files[i], why);
-    return run_arrival_end(&pull->arrival, err, pull->digest, replace, why);
+    return run_arrival_end(&pull->arrival, err, why);
 }
 
 enum err db_pull(struct db *db, const char *id, const char *parent, struct db_pulled *out,
@@ -130,7 +95,6 @@ enum err db_pull(struct db *db, const char *id, const char *parent, struct db_pu
 {
     struct pulling pull = {.db = db};
     struct db_filter filter = DB_ANY_RUN;
-    bool replace = false;
     filter.run = id;
     *out = (struct db_pulled){0};
     enum err err = str_copy(pull.id, sizeof pull.id, id)
@@ -142,9 +106,11 @@ enum err db_pull(struct db *db, const char *id, const char *parent, struct db_pu
     if (!err && !pull.found)
         err = err_set(why, ERR_NOT_FOUND, "%s has no run %s", db->shown, pull.id);
     if (!err)
-        err = choose_name(&pull, parent, out, &replace, why);
-    if (!err && !out->was_there)
-        err = pull_files(&pull, parent, replace, why);
+        err = run_arrival_begin(&pull.arrival, parent, pull.name, pull.id, pull.digest, why);
+    if (!err && !pull.arrival.was_there)
+        err = pull_files(&pull, why);
+    str_copy(out->directory, sizeof out->directory, pull.arrival.directory);
+    out->was_there = pull.arrival.was_there;
     free(pull.files);
     if (!err)
         return db_run(db, "COMMIT", why);

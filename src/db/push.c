@@ -117,28 +117,6 @@ static enum err take_record(void *context, const struct jv *record)
     return err;
 }
 
-static enum run_kind kind_of(const struct pushing *push)
-{
-    char path[FILE_PATH_MAX];
-    if (push->has_summary)
-        return run_kind_named(push->summary.run_kind);
-    return run_path_file(push->copy.directory, RUN_FILE_RECORDS, path, sizeof path)
-               ? journal_kind(path)
-               : RUN_KIND_PROFILE;
-}
-
-/* An unfinished run says in its journal when it began. */
-static double began_at(const struct pushing *push, double now)
-{
-    struct jv *header = NULL;
-    double at = push->summary.started_at;
-    if (!is_known(at) && push->copy.header &&
-        jv_parse(push->copy.header, strlen(push->copy.header), &header, NULL) == ERR_OK)
-        at = jv_number(jv_get(header, "started_at"));
-    jv_free(header);
-    return is_known(at) ? at : now;
-}
-
 static enum err put_run(struct pushing *push, struct error *why)
 {
     const struct summary *summary = push->has_summary ? &push->summary : NULL;
@@ -146,13 +124,13 @@ static enum err put_run(struct pushing *push, struct error *why)
     struct db_value values[COLUMNS_MAX] = {
         text_value(push->copy.id),
         text_value(push->copy.name),
-        text_value(run_kind_name(kind_of(push))),
+        text_value(push->copy.kind),
         text_value(summary ? summary->host_name : NULL),
         text_value(push->copy.digest),
         integer_value((int64_t)push->copy.bytes),
         number_value(DB_INTEGER, push->records.format),
         number_value(DB_REAL, now),
-        number_value(DB_REAL, began_at(push, now)),
+        number_value(DB_REAL, is_known(push->copy.began_at) ? push->copy.began_at : now),
     };
     struct text whole = {0};
     enum err err = ERR_OK;
@@ -259,6 +237,8 @@ enum err db_push(struct db *db, const char *directory, struct db_pushed *out, st
         err = db_run(db, "COMMIT", why);
     else if (begun)
         db_roll_back(db);
+    if (!err)
+        run_pending_clear(push.copy.directory);
     str_copy(out->id, sizeof out->id, push.copy.id);
     out->queries = err ? 0 : push.queries;
     out->bytes = err ? 0 : push.copy.bytes;
@@ -281,5 +261,20 @@ enum err db_delete(struct db *db, const char *id, struct error *why)
     if (!err)
         return db_run(db, "COMMIT", why);
     db_roll_back(db);
+    return err;
+}
+
+enum err db_push_measured(const char *address, const char *directory, struct db_pushed *out,
+                          struct error *why)
+{
+    struct db *db = NULL;
+    char kept[1024];
+    db_address_kept(address, kept, sizeof kept);
+    /* Where no marker can be written, the push may succeed all the same. */
+    (void)!run_pending_set(directory, kept, why);
+    enum err err = db_open(&db, address, true, why);
+    if (!err)
+        err = db_push(db, directory, out, why);
+    db_free(db);
     return err;
 }

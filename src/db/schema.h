@@ -1,4 +1,4 @@
-/* The tables: one list, from which the statements of every database are made.  Nothing here keeps state. */
+/* The tables (db.c): one list, from which the statements of every database are made.  Nothing here keeps state. */
 #ifndef IPW_DB_SCHEMA_H
 #define IPW_DB_SCHEMA_H
 
@@ -22,10 +22,5 @@ enum { DB_RUNS_FIGURES = 9, DB_QUERIES_EXPORTS = 1 };
 
 /* "a", "b" ... */
 void db_add_columns(enum db_table table, struct text *sql);
-
-/* Brings the tables to this version, in a transaction of its own; *from and *to are the versions before and after. */
-enum err db_migrate(struct db *db, int *from, int *to, struct error *why) MUST_USE;
-/* ERR_NOT_FOUND without tables, ERR_UNSUPPORTED when they are of a later version; *is_older: of an earlier one. */
-enum err db_check_schema(struct db *db, bool *is_older, struct error *why) MUST_USE;
 
 #endif

@@ -168,11 +168,8 @@ static enum err sqlite_copy_end(struct db *db, struct error *why)
     return ERR_OK;
 }
 
-static const char *const SCHEMES[] = {"sqlite://", NULL};
-
 const struct db_driver db_sqlite = {
     .name = "SQLite",
-    .schemes = SCHEMES,
     .types = {"TEXT", "INTEGER", "REAL", "INTEGER", "BLOB"},
     .begin = "BEGIN IMMEDIATE",
     .begin_reading = "BEGIN",

@@ -8,6 +8,4 @@ static enum err missing(struct db *db, const char *address, bool create, struct 
                    "built without SQLite: install libsqlite3-dev and build again");
 }
 
-static const char *const SCHEMES[] = {"sqlite://", NULL};
-
-const struct db_driver db_sqlite = {.name = "SQLite", .schemes = SCHEMES, .open = missing};
+const struct db_driver db_sqlite = {.name = "SQLite", .open = missing};

@@ -17,9 +17,10 @@
 #include "core/grow.h"
 #include "core/hash.h"
 #include "core/text.h"
+#include "core/units.h"
 #include "port/output.h"
+#include "rundir/journal.h"
 #include "rundir/run_dir.h"
-#include "rundir/run_path.h"
 
 /* ---- which files ---- */
 
@@ -143,6 +144,13 @@ static enum err identify(struct run_copy *copy, struct error *why)
     size_t capacity = 0;
     if (!run_path_file(copy->directory, RUN_FILE_RECORDS, path, sizeof path))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", copy->directory);
+    struct journal_starts starts;
+    enum err err = journal_starts_read(copy->directory, &starts, why);
+    if (err)
+        return err;
+    copy->began_at = starts.count && starts.zero_ns[0] ? (double)starts.zero_ns[0] * 1e-9 : UNKNOWN;
+    copy->kind = run_kind_name(journal_kind(path));
+    journal_starts_release(&starts);
     str_copy(copy->id, sizeof copy->id, copy->digest);
     FILE *file = fopen(path, "re");
     if (!file)
@@ -212,16 +220,46 @@ static enum err refuse_name(const char *what, const char *name, struct error *wh
                    plain_text(name).text);
 }
 
-enum err run_arrival_begin(struct run_arrival *arrival, const char *parent, const char *name,
-                           struct error *why)
+/* Whether a directory may get that name: it is free, or holds this very run. */
+static bool may_take(struct run_arrival *arrival, const char *id)
 {
+    struct run_copy there;
+    enum run_dir_state state;
+    struct error absence;
+    if (run_dir_look(arrival->directory, &state, &absence))
+        return false;
+    if (state == RUN_DIR_NEW || state == RUN_DIR_EMPTY)
+        return true;
+    if (state != RUN_DIR_HAS_RUN || run_copy_open(arrival->directory, &there, &absence))
+        return false;
+    arrival->replaces = strcmp(there.id, id) == 0;
+    arrival->was_there = arrival->replaces && strcmp(there.digest, arrival->digest) == 0;
+    run_copy_release(&there);
+    return arrival->replaces;
+}
+
+enum err run_arrival_begin(struct run_arrival *arrival, const char *parent, const char *name,
+                           const char *id, const char *digest, struct error *why)
+{
+    char *at = arrival->directory;
     *arrival = (struct run_arrival){.fd = -1, .hash = HASH_START};
+    str_copy(arrival->digest, sizeof arrival->digest, digest);
     if (!*name || name[0] == '.' || strchr(name, '/') || !str_is_plain(name))
         return refuse_name("run", name, why);
-    if (!str_format(arrival->directory, sizeof arrival->directory, "%s/%s", parent, name) ||
-        !str_format(arrival->temporary, sizeof arrival->temporary, "%s/.%.200s.%ld.tmp", parent,
-                    name, (long)getpid()))
+    if (!str_format(arrival->temporary, sizeof arrival->temporary, "%s/.%.200s.%ld.tmp", parent,
+                    name, (long)getpid()) ||
+        !str_format(at, FILE_PATH_MAX, "%s/%s_%.8s", parent, name, id))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", parent);
+    at[strlen(parent) + 1 + strlen(name)] = '\0';
+    bool taken = may_take(arrival, id);
+    if (!taken) {
+        str_format(at, FILE_PATH_MAX, "%s/%s_%.8s", parent, name, id);
+        taken = may_take(arrival, id);
+    }
+    if (!taken)
+        return err_set(why, ERR_BUSY, "%s holds something else: choose another folder", at);
+    if (arrival->was_there)
+        return ERR_OK;
     enum err err = run_dir_clear(arrival->temporary, why); /* of a process that had our number */
     return err ? err : run_dir_make(arrival->temporary, why);
 }
@@ -285,19 +323,18 @@ enum err run_arrival_put(struct run_arrival *arrival, const char *bytes, size_t 
                : ERR_OK;
 }
 
-enum err run_arrival_end(struct run_arrival *arrival, enum err err, const char *digest,
-                         bool replace, struct error *why)
+enum err run_arrival_end(struct run_arrival *arrival, enum err err, struct error *why)
 {
     char arrived[RUN_ID_MAX];
     struct error ignored;
     enum err closed = close_file(arrival, err ? &ignored : why);
     err = err ? err : closed;
     name_hash(arrival->hash, arrived);
-    if (!err && strcmp(arrived, digest) != 0)
+    if (!err && strcmp(arrived, arrival->digest) != 0)
         err = err_set(why, ERR_BAD_VALUE,
                       "the bytes of %s are not those that were stored: %s, not %s",
-                      arrival->directory, arrived, digest);
-    if (!err && replace)
+                      arrival->directory, arrived, arrival->digest);
+    if (!err && arrival->replaces)
         err = run_dir_clear(arrival->directory, why);
     if (!err && rename(arrival->temporary, arrival->directory))
         err = err_set(why, err_from_errno(errno), "cannot create %s: %s", arrival->directory,

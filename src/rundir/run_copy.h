@@ -23,7 +23,9 @@ struct run_copy_file {
 struct run_copy {
     char directory[FILE_PATH_MAX];
     const char *name; /* its last part, of `directory` */
+    const char *kind; /* "profile", "run" ... */
     char *header;     /* the journal's first line; NULL without one */
+    double began_at;  /* seconds since 1970; UNKNOWN without a journal */
     char id
         [RUN_ID_MAX]; /* of the run's first line: it stays when the run is resumed, moved or renamed */
     char digest[RUN_ID_MAX]; /* of all bytes */
@@ -48,6 +50,9 @@ enum err run_copy_give(const struct run_copy *copy, run_copy_take *take, void *c
 /* A run directory that appears whole or not at all. */
 struct run_arrival {
     char directory[FILE_PATH_MAX]; /* where it will be */
+    bool was_there;                /* as it is to be: nothing is left to do */
+    bool replaces;                 /* an earlier or later state of the same run */
+    char digest[RUN_ID_MAX];       /* that it is to have */
     char temporary[FILE_PATH_MAX];
     struct run_copy_file file; /* that is being written */
     int fd;                    /* of it; -1: none */
@@ -55,17 +60,17 @@ struct run_arrival {
     uint64_t hash;
 };
 
-/* Into PARENT/NAME.  A name that leads elsewhere, and a file that no run has, are ERR_BAD_VALUE: they come from outside. */
+/* Into PARENT/NAME or, where another run has that name, PARENT/NAME_<id>.  A name that leads elsewhere, and a file that
+ * no run has, are ERR_BAD_VALUE: they come from outside. */
 enum err run_arrival_begin(struct run_arrival *arrival, const char *parent, const char *name,
-                           struct error *why) MUST_USE;
+                           const char *id, const char *digest, struct error *why) MUST_USE;
 enum err run_arrival_file(struct run_arrival *arrival, const struct run_copy_file *file,
                           struct error *why) MUST_USE;
 enum err run_arrival_put(struct run_arrival *arrival, const char *bytes, size_t length,
                          struct error *why) MUST_USE;
-/* With ERR_OK the directory gets its name if its bytes have that digest, in place of a run that is there with
- * `replace`; after an error nothing remains.  Returns that error or its own. */
-enum err run_arrival_end(struct run_arrival *arrival, enum err err, const char *digest,
-                         bool replace, struct error *why) MUST_USE;
+/* With ERR_OK the directory gets its name if its bytes have the digest; after an error nothing remains.  Returns that
+ * error or its own. */
+enum err run_arrival_end(struct run_arrival *arrival, enum err err, struct error *why) MUST_USE;
 
 /* ---- runs that have yet to reach a database ---- */
 

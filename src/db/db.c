@@ -1,19 +1,103 @@
-/* `runs` and `queries` have the columns of the run index and of flat exports, which record.def lists, and `files` the
+/* Connections, statements, and the schema.
+ *
+ * `runs` and `queries` have the columns of the run index and of flat exports, which record.def lists, and `files` the
  * bytes of each run.  A column that record.def gained is added to tables that lack it, and needs no new version: writers
  * name the columns that they fill.  Any other change is a migration with a number; what an ipw does not know, a later
  * one has made, and it is refused.
  *
  * No foreign keys: a run is written and deleted in one transaction, and checking each of a million rows would cost as
  * much as loading it. */
-#include "db/schema.h"
+#include "db/db.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/clock.h"
 #include "core/text.h"
-#include "db/db.h"
+#include "core/units.h"
+#include "db/schema.h"
 #include "rundir/record.h"
 #include "rundir/summary.h"
+
+/* ---- connections ---- */
+
+static void disconnect(struct db *db)
+{
+    if (db->driver && db->state)
+        db->driver->close(db);
+    *db = (struct db){0};
+}
+
+static enum err connect_to(struct db *db, const char *address, bool create, struct error *why)
+{
+    static const struct db_driver *const DRIVERS[] = {
+        [DB_IS_NONE] = NULL, [DB_IS_POSTGRES] = &db_postgres, [DB_IS_SQLITE] = &db_sqlite};
+    *db = (struct db){.driver = DRIVERS[db_address_kind(address)]};
+    db_address_hide(address);
+    if (!db->driver)
+        return err_set(why, ERR_USAGE,
+                       "invalid database address '%.100s': use postgres://[USER@]HOST[:PORT]/NAME "
+                       "or sqlite:///PATH",
+                       strchr(address, '@') ? "***" : plain_text(address).text);
+    db_address_shown(address, db->shown, sizeof db->shown);
+    enum err err = db->driver->open(db, address, create, why);
+    if (err)
+        disconnect(db);
+    return err;
+}
+
+/* ---- statements ---- */
+
+enum err db_query(struct db *db, const char *sql, const char *const *values, size_t count,
+                  db_take *take, void *context, struct error *why)
+{
+    return db->driver->query(db, sql, values, count, take, context, why);
+}
+
+enum err db_run(struct db *db, const char *sql, struct error *why)
+{
+    return db_query(db, sql, NULL, 0, NULL, NULL, why);
+}
+
+void db_roll_back(struct db *db)
+{
+    struct error ignored;
+    (void)!db_run(db, "ROLLBACK", &ignored);
+}
+
+struct first {
+    bool found;
+    double number;
+};
+
+static enum err take_first(void *context, const struct db_value *values, size_t count)
+{
+    struct first *first = context;
+    if (!first->found && count && !values->is_null)
+        first->number = values->type == DB_REAL   ? values->real
+                        : values->type == DB_TEXT ? strtod(values->bytes, NULL)
+                                                  : (double)values->integer;
+    first->found = true;
+    return ERR_OK;
+}
+
+enum err db_exists(struct db *db, const char *sql, const char *const *values, size_t count,
+                   bool *found, struct error *why)
+{
+    struct first first = {.number = UNKNOWN};
+    enum err err = db_query(db, sql, values, count, take_first, &first, why);
+    *found = first.found;
+    return err;
+}
+
+static enum err read_number(struct db *db, const char *sql, const char *const *values, size_t count,
+                            double *out, struct error *why)
+{
+    struct first first = {.number = UNKNOWN};
+    enum err err = db_query(db, sql, values, count, take_first, &first, why);
+    *out = first.number;
+    return err;
+}
 
 /* ---- the tables ---- */
 
@@ -161,7 +245,7 @@ static enum err read_version(struct db *db, int *version, struct error *why)
     double number = 0;
     enum err err = db_exists(db, db->driver->has_tables, NULL, 0, &found, why);
     if (!err && found)
-        err = db_number(db, "SELECT max(version) FROM migrations", NULL, 0, &number, why);
+        err = read_number(db, "SELECT max(version) FROM migrations", NULL, 0, &number, why);
     *version = number > 0 ? (int)number : 0;
     if (!err && *version > VERSION)
         err = err_set(why, ERR_UNSUPPORTED,
@@ -188,7 +272,7 @@ static enum err change_schema(struct db *db, int from, struct error *why)
     return err;
 }
 
-enum err db_migrate(struct db *db, int *from, int *to, struct error *why)
+static enum err migrate(struct db *db, int *from, int *to, struct error *why)
 {
     *to = VERSION;
     enum err err = db_run(db, db->driver->begin, why);
@@ -211,7 +295,7 @@ static bool is_complete(struct db *db, enum db_table table)
     return run_text(db, &sql, NULL) == ERR_OK;
 }
 
-enum err db_check_schema(struct db *db, bool *is_older, struct error *why)
+static enum err check_schema(struct db *db, bool *is_older, struct error *why)
 {
     int version = 0;
     enum err err = read_version(db, &version, why);
@@ -228,16 +312,16 @@ enum err db_check_schema(struct db *db, bool *is_older, struct error *why)
 enum err db_init(const char *address, bool roles, int *from, int *to, struct error *why)
 {
     struct db db;
-    enum err err = db_connect(&db, address, true, why);
+    enum err err = connect_to(&db, address, true, why);
     if (err)
         return err;
     if (roles && !db.driver->roles)
         err = err_set(why, ERR_USAGE, "%s has no roles: omit --roles", db.driver->name);
     if (!err)
-        err = db_migrate(&db, from, to, why);
+        err = migrate(&db, from, to, why);
     if (!err && roles)
         err = db_run(&db, db.driver->roles, why);
-    db_close(&db);
+    disconnect(&db);
     return err;
 }
 
@@ -246,11 +330,11 @@ enum err db_open(struct db **out, const char *address, bool writing, struct erro
     bool is_older = false;
     int from, to;
     struct db *db = calloc(1, sizeof *db);
-    enum err err = db ? db_connect(db, address, false, why) : err_no_memory(why);
+    enum err err = db ? connect_to(db, address, false, why) : err_no_memory(why);
     if (!err)
-        err = db_check_schema(db, &is_older, why);
+        err = check_schema(db, &is_older, why);
     if (!err && is_older && writing)
-        err = db_migrate(db, &from, &to, why);
+        err = migrate(db, &from, &to, why);
     else if (!err && is_older)
         err = err_set(why, ERR_UNSUPPORTED,
                       "%s has an earlier schema: a writer must run `ipw db init` once", db->shown);
@@ -263,7 +347,7 @@ enum err db_open(struct db **out, const char *address, bool writing, struct erro
 void db_free(struct db *db)
 {
     if (db)
-        db_close(db);
+        disconnect(db);
     free(db);
 }
 
