@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Both  # noqa: E402
 from profiling import TOKENS, Run, Service  # noqa: E402
-from program import IPW, MachineTest, ipw, main_side_by_side, while_it_moves  # noqa: E402
+from program import IPW, MachineTest, ipw, main_side_by_side  # noqa: E402
 
 SERVER = f"{sys.executable} {Path(__file__).parent.parent / 'fakes' / 'mcp_server.py'}"
 
@@ -259,9 +259,9 @@ class Ledger(AgentTest):
         self.on = self.machine(Both)
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(8)])
         self.script(calls(call("null", n=1), call("null", n=2)), calls(call("shell", command=self.BURN)), {"content": "one " * 20})
-        return while_it_moves(self.on, lambda: self.agent(
+        return self.agent(
             "--tools", "null,shell", "--tool-param", "null.delay_ms=150", "--idle", "0.3", "--overwrite",
-            "--warmup-queries", "0", *options, client=("tokens_per_s=100", "ttft_ms=30")))
+            "--warmup-queries", "0", *options, client=("tokens_per_s=100", "ttft_ms=30"))
 
     BURN = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"
 
