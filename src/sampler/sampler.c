@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "sampler/anchored.h"
 #include "sampler/identity.h"
 #include "sampler/shaped.h"
 #include "sampler/source.h"
