@@ -298,11 +298,14 @@ struct run_ids {
         double began_at;
     } *items;
     size_t count, capacity;
+    bool with_attempts; /* also those of sweeps, which come with their sweep */
 };
 
 static enum err take_id(void *context, const struct db_run *run)
 {
     struct run_ids *ids = context;
+    if (run->sweep && !ids->with_attempts)
+        return ERR_OK;
     struct run_id *items = grow(ids->items, &ids->capacity, ids->count, sizeof *items);
     if (!items)
         return ERR_NO_MEMORY;
@@ -340,6 +343,7 @@ static int pull_main(const char **words, size_t count)
     const char *parent = args.output_dir ? args.output_dir : "runs";
     const struct db_filter *filter = &args.filter;
     int code = need_address(words, &count);
+    ids.with_attempts = count > 0;
     if (!code)
         code = read_times();
     if (!code && !count && !args.all && !filter->kind && !filter->model && !filter->host &&
@@ -367,7 +371,7 @@ static int pull_main(const char **words, size_t count)
 static int prune_main(const char **words, size_t count)
 {
     struct error why = {0};
-    struct run_ids ids = {0};
+    struct run_ids ids = {.with_attempts = true};
     struct db *db = NULL;
     char time[FORMAT_MAX];
     int code = need_address(words, &count);
