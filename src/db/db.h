@@ -54,6 +54,13 @@ enum err db_push(struct db *db, const char *directory, struct db_pushed *out, st
 enum err db_push_measured(const char *address, const char *directory, struct db_pushed *out,
                           struct error *why) MUST_USE;
 
+/* All runs of a folder that are pending, each to `address` or, if it is NULL, to the database of its marker.  *why is
+ * NULL for one that succeeded. */
+typedef void db_take_pushed(void *context, const char *directory, const struct db_pushed *pushed,
+                            const struct error *why);
+enum err db_push_pending(const char *folder, const char *address, db_take_pushed *take,
+                         void *context, struct error *why) MUST_USE;
+
 /* ---- reading ---- */
 
 struct db_filter {

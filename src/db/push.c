@@ -11,9 +11,9 @@
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/record.h"
+#include "rundir/run_copy.h"
 #include "rundir/run_list.h"
 #include "rundir/summary.h"
-#include "rundir/sweep.h"
 
 enum { COLUMNS_MAX = 160 };
 _Static_assert(DB_QUERIES_EXPORTS + RECORD_EXPORTS <= COLUMNS_MAX, "room for a row of `queries`");
@@ -258,9 +258,9 @@ enum err db_push(struct db *db, const char *directory, struct db_pushed *out, st
 {
     struct run_inputs runs = {0};
     struct db_pushed sum = {0}, one;
-    enum err err = sweep_is(directory) ? run_inputs_find(&directory, 1, false, &runs, why) : ERR_OK;
+    enum err err = run_inputs_find(&directory, 1, false, &runs, why);
     for (size_t i = 0; !err && i < runs.count; i++) {
-        bool is_itself = strcmp(runs.paths[i], directory) == 0; /* without any run */
+        bool is_itself = strcmp(runs.paths[i], directory) == 0; /* of a sweep without any, too */
         err = is_itself ? ERR_OK : push_run(db, runs.paths[i], &one, why);
         sum.queries += err || is_itself ? 0 : one.queries;
         sum.bytes += err || is_itself ? 0 : one.bytes;
@@ -316,5 +316,27 @@ enum err db_push_measured(const char *address, const char *directory, struct db_
     if (!err)
         err = db_push(db, directory, out, why);
     db_free(db);
+    return err;
+}
+
+enum err db_push_pending(const char *folder, const char *address, db_take_pushed *take,
+                         void *context, struct error *why)
+{
+    struct run_inputs runs;
+    char kept[1024];
+    enum err err = run_inputs_find(&folder, 1, true, &runs, why);
+    for (size_t i = 0; !err && i < runs.count; i++) {
+        struct error reason = {0};
+        struct db_pushed pushed = {0};
+        struct db *db = NULL;
+        if (!run_pending_get(runs.paths[i], kept, sizeof kept))
+            continue;
+        enum err failed = db_open(&db, address ? address : kept, true, &reason);
+        if (!failed)
+            failed = db_push(db, runs.paths[i], &pushed, &reason);
+        db_free(db);
+        take(context, runs.paths[i], &pushed, failed ? &reason : NULL);
+    }
+    run_inputs_release(&runs);
     return err;
 }
