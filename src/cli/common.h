@@ -101,6 +101,17 @@ int failed_limit_read(struct failed_limit *limit);
 int require_answers(const struct failed_limit *limit, int64_t queries, int64_t failed,
                     const char *model, const char *directory);
 
+/* --listen: "PORT", "ADDRESS", "ADDRESS:PORT", "[::1]:PORT"; NULL is 127.0.0.1.  read_listen returns 0, or complains and
+ * returns EXIT_USAGE. */
+struct listen_at {
+    char address[256];
+    unsigned port;
+};
+int read_listen(const char *given, unsigned default_port, struct listen_at *out);
+
+/* "http://127.0.0.1:80", as plain_text gives it. */
+struct plain_text listen_url(const struct listen_at *at);
+
 /* Opens a session by the options; complains on failure and returns the exit code, else 0. */
 int open_session(const struct measure_options *options, struct session *session);
 

@@ -22,6 +22,9 @@ struct sampler;
 struct sampler *sampler_new(nanos period);
 void sampler_free(struct sampler *sampler);
 
+/* Keeps the newest readings only, hundreds of each channel; before the first sampler_add. */
+void sampler_keep_recent(struct sampler *sampler);
+
 /* How long a driver may take to find or open its devices: loading a kernel module takes seconds. */
 #define SENSOR_CALL_MOST (20 * NS_PER_S)
 
