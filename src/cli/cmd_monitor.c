@@ -13,8 +13,6 @@
 #include "core/text.h"
 #include "monitor/monitor.h"
 #include "port/file.h"
-#include "port/http_server.h"
-#include "port/proc.h"
 
 enum { DEFAULT_PORT = 9860, DEFAULT_PROCESSES = 50, PROCESSES_MAX = 1000 };
 
@@ -96,13 +94,10 @@ static int monitor_main(const char **words, size_t count)
     if ((code = read_listen(command.listen, DEFAULT_PORT, &command.at)) ||
         (code = read_processes()) || (code = read_token()))
         return code;
-    if (http_server_available(&why))
-        return complain(EXIT_FAILED, "%s", why.text);
     command.monitor.address = command.at.address;
     command.monitor.port = command.at.port;
     command.monitor.interval = from_seconds(command.interval_s);
     command.monitor.listening = listening;
-    proc_block_signals();
     enum err err = monitor_run(&command.monitor, &signal, &why);
     text_release(&command.token);
     if (err)

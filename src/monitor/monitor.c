@@ -18,7 +18,6 @@
 #include "port/proc.h"
 #include "port/thread.h"
 #include "port/url.h"
-#include "sampler/sampler.h"
 #include "sampler/session.h"
 
 #define REQUEST_LIMIT (10 * NS_PER_S)
@@ -79,9 +78,6 @@ static void close_session(struct session *session)
 static enum err use_session(struct monitor *monitor, struct session *session, struct error *why)
 {
     struct session *former = monitor->session;
-    sampler_ready(session->sampler);
-    if (former)
-        state_update(monitor->state, clock_now());
     enum err err =
         err_explain(why, state_attach(monitor->state, session, monitor->options.interval));
     monitor->session = session;
@@ -124,7 +120,6 @@ static enum err end_reload(struct monitor *monitor, struct error *why)
     monitor->opened = NULL;
     monitor->reloads++;
     monitor->next = 0;
-    log_info("reloaded: %zu sensors", sampler_count(monitor->session->sampler));
     return err;
 }
 
@@ -375,12 +370,15 @@ static void release(struct monitor *monitor)
 
 enum err monitor_run(const struct monitor_options *options, int *signal, struct error *why)
 {
-    enum err err = check_address(options, why);
+    enum err err = http_server_available(why);
+    if (!err)
+        err = check_address(options, why);
     struct monitor *monitor = err ? NULL : calloc(1, sizeof *monitor);
     if (!monitor)
         return err ? err : err_no_memory(why);
     monitor->options = *options;
     monitor->started_at = seconds(clock_wall());
+    proc_block_signals();
     err = open_parts(monitor, why);
     if (!err) {
         update(monitor, clock_now());

@@ -23,8 +23,8 @@ struct monitor_options {
     void (*listening)(unsigned port);
 };
 
-/* Runs until SIGINT or SIGTERM, whose number is *signal; SIGHUP opens all sensors anew.  The signals must be blocked
- * (proc_block_signals). */
+/* Runs until SIGINT or SIGTERM, whose number is *signal; SIGHUP opens all sensors anew.  Blocks these signals: call
+ * before any thread starts. */
 enum err monitor_run(const struct monitor_options *options, int *signal, struct error *why)
     MUST_USE;
 

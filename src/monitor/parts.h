@@ -60,7 +60,8 @@ struct state;
 struct state *state_new(void);
 void state_free(struct state *state);
 
-/* Continues with the sensors of another session, which must stay until the next call; NULL: of none. */
+/* Continues with the sensors of another session, which must stay until the next call; NULL: of none.  What the former
+ * one has by then is taken. */
 enum err state_attach(struct state *state, struct session *session, nanos period) MUST_USE;
 
 /* Takes what the sampler has by now. */

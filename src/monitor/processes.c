@@ -15,7 +15,6 @@
 #include "core/clock.h"
 #include "core/grow.h"
 #include "monitor/parts.h"
-#include "port/fs.h"
 #include "port/proc_tree.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -153,33 +152,12 @@ static void label_account(struct account *account, const struct account_key *key
         exposition_label(&account->labels, "container_id", container);
 }
 
-/* Its cgroup in the unified hierarchy, or in that of CPU time; "" when it is gone. */
-static void read_cgroup(int pid, char to[CGROUP_MAX])
-{
-    char path[48], text[4096];
-    to[0] = '\0';
-    str_format(path, sizeof path, "/proc/%d/cgroup", pid);
-    if (fs_read_text(path, text, sizeof text) != ERR_OK)
-        return;
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        const char *name = strchr(line, ':'), *group = name ? strchr(name + 1, ':') : NULL;
-        size_t end = strcspn(line, "\n");
-        if (!group || (size_t)(group - line) >= end)
-            continue;
-        bool is_unified = group == name + 1;
-        bool is_cpu = str_starts(name + 1, "cpu");
-        if (is_cpu || (is_unified && !to[0]))
-            str_format(to, CGROUP_MAX, "%.*s", (int)(line + end - group - 1), group + 1);
-    }
-}
-
 /* Adds joules to the accounts of a process and of its cgroup. */
 static void credit(struct processes *processes, struct shares *shares, int pid, uint64_t started,
                    const char *comm, double joules, double whole)
 {
     char cgroup[CGROUP_MAX], name[32];
-    read_cgroup(pid, cgroup);
+    proc_cgroup(pid, cgroup, sizeof cgroup);
     const struct account_key keys[] = {{pid, started, NULL}, {0, 0, cgroup}};
     struct accounts *tables[] = {&shares->processes, &shares->cgroups};
     for (int i = 0; i < 2; i++) {

@@ -338,6 +338,10 @@ static void detach(struct state *state)
 enum err state_attach(struct state *state, struct session *session, nanos period)
 {
     enum err err = ERR_OK;
+    if (session)
+        sampler_ready(session->sampler);
+    if (state->session)
+        state_update(state, clock_now());
     detach(state);
     state->session = session;
     state->period = period;
