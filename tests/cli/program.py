@@ -26,21 +26,6 @@ def ipw(machine, *arguments, env=None, **options):
     return subprocess.run([IPW, *map(str, arguments)], env=environment, **options)
 
 
-STOOD_STILL_S = 0.08
-
-
-def while_it_moves(machine, action, again=lambda: None):
-    """Does it, and again where the fake machine stood still meanwhile: its thread waits on a busy
-    CPU as no hardware does, and a counter that does not move is a dead one."""
-    for _ in range(4):
-        machine.worst_s = 0
-        result = action()
-        if machine.worst_s < STOOD_STILL_S:
-            break
-        again()
-    return result
-
-
 def python(script, *arguments):
     """A command that runs a Python script: no shell's version matters."""
     return [sys.executable, "-S", "-c", script, *map(str, arguments)]
@@ -91,8 +76,7 @@ class MachineTest(unittest.TestCase):
     def run_json(self, machine, *arguments, **options):
         """`ipw run --json ...` to its end; gives the report and the finished process."""
         report = machine.root / "report.json"
-        done = while_it_moves(machine, lambda: ipw(
-            machine, "run", "--json", "-o", report, *arguments, **options))
+        done = ipw(machine, "run", "--json", "-o", report, *arguments, **options)
         return json.loads(report.read_text()), done
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Controlled, Intel  # noqa: E402
-from program import IPW, PATIENCE_S, MachineTest, ipw, main_side_by_side, while_it_moves  # noqa: E402
+from program import IPW, PATIENCE_S, MachineTest, ipw, main_side_by_side  # noqa: E402
 from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, Proxy, Upstream, chunk, document, event,  # noqa: E402
                      read_message, request, response)
 
@@ -696,18 +696,13 @@ class Energy(ProxyTest):
             time.sleep(0.3)
             connection.sendall(response(document()))
 
-        def once():
-            proxy = self.proxy(self.upstream(answer), "--overwrite", "--json", machine=machine)
-            askers = [threading.Thread(target=proxy.ask) for _ in range(3)]
-            for asker in askers:
-                asker.start()
-            for asker in askers:
-                asker.join()
-            self.assertEqual(proxy.end(), 0)
-            return proxy
-
-        machine = self.machine(Intel, 40)
-        proxy = while_it_moves(machine, once)
+        proxy = self.proxy(self.upstream(answer), "--json", machine=self.machine(Intel, 40))
+        askers = [threading.Thread(target=proxy.ask) for _ in range(3)]
+        for asker in askers:
+            asker.start()
+        for asker in askers:
+            asker.join()
+        self.assertEqual(proxy.end(), 0)
         report = json.loads(proxy.stdout)
         energies = [e["joules"] for e in proxy.energies().values()]
         self.assertEqual(len(energies), 3)
