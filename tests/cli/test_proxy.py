@@ -283,6 +283,19 @@ class Ending(ProxyTest):
             closed.acquire(timeout=PATIENCE_S)
         self.assertEqual((len(upstream.requests), upstream.connections), (5, 5))
 
+    def test_a_server_that_closes_after_a_stream_without_saying_so(self):
+        """As llama.cpp's does: when the next request has been sent, it is too late."""
+        used = set()
+
+        def answer(connection, *_):
+            if connection in used:
+                return False
+            used.add(connection)
+            connection.sendall(STREAM_HEAD + chunk(event("a", "stop") + DONE) + LAST_CHUNK)
+
+        proxy = self.proxy(self.upstream(answer))
+        self.assertEqual([proxy.ask()[0].split()[1] for _ in range(4)], ["200"] * 4)
+
     def test_no_answer_at_all(self):
         proxy = self.proxy(self.upstream(lambda *_: False))
         self.assertEqual(proxy.ask()[0], "HTTP/1.1 502 Bad Gateway")
