@@ -12,6 +12,7 @@
 #include "core/energy.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "db/db.h"
 #include "port/output.h"
 #include "port/proc.h"
 #include "port/term.h"
@@ -193,6 +194,33 @@ struct plain_text listen_url(const struct listen_at *at)
     str_format(url, sizeof url, "http://%s%s%s:%u", is_v6 ? "[" : "", at->address, is_v6 ? "]" : "",
                at->port);
     return plain_text(url);
+}
+
+int check_db(const char *address, bool scripted)
+{
+    if (!address)
+        return 0;
+    bool has_password = db_address_hide(address);
+    if (scripted && has_password)
+        return complain(EXIT_USAGE, "--db has a password, and a batch script is no place for one: "
+                                    "use ~/.pgpass");
+    if (db_address_kind(address))
+        return 0;
+    return complain(EXIT_USAGE, "invalid database address: use postgres://[USER@]HOST[:PORT]/NAME "
+                                "or sqlite:///PATH");
+}
+
+void push_saved(const char *address, const char *directory, bool quiet)
+{
+    struct error why = {0};
+    struct db_pushed pushed;
+    if (!address || !directory[0])
+        return;
+    if (db_push_measured(address, directory, &pushed, &why))
+        log_warn("the run was not pushed: %s; it is kept in %s: `ipw db push %s` pushes it",
+                 why.text, directory, directory);
+    else if (!quiet)
+        tell("ipw %s: pushed to the database as %s\n", current->name, pushed.id);
 }
 
 int open_session(const struct measure_options *options, struct session *session)
