@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/channel_energy.h"
 #include "attribute/ledger.h"
 #include "core/clock.h"
 #include "core/grow.h"
@@ -202,7 +201,7 @@ static enum err add_domain(struct state *state, size_t source, size_t channel)
     domain->is_present = true;
     domain->source = source;
     domain->counter = is_counter ? (long)channel : -1;
-    domain->power = is_counter ? channel_energy_shape(sensor, channel) : (long)channel;
+    domain->power = is_counter ? sensor_shape_channel(sensor, channel) : (long)channel;
     domain->counter_t = domain->power_t = 0;
     domain->pending = 0;
     domain->watts = domain->utilization = UNKNOWN;
