@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/energy.h"
 #include "core/log.h"
+#include "core/secret.h"
 #include "core/text.h"
 #include "db/db.h"
 #include "port/output.h"
@@ -184,6 +185,19 @@ int read_listen(const char *given, unsigned default_port, struct listen_at *out)
         return complain(EXIT_USAGE, "--listen %s: ADDRESS:PORT, with a port from 0 to 65535",
                         given);
     out->port = (unsigned)port;
+    return 0;
+}
+
+int read_token(const char *path, struct text *out)
+{
+    struct error why;
+    if (file_read(path, FILE_SMALL, out, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    size_t length = strcspn(text_get(out), " \t\r\n");
+    if (length == 0)
+        return complain(EXIT_USAGE, "%s: no token in it", path);
+    out->bytes[out->length = length] = '\0';
+    secret_add(out->bytes);
     return 0;
 }
 

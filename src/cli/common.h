@@ -115,6 +115,10 @@ struct listen_at {
 };
 int read_listen(const char *given, unsigned default_port, struct listen_at *out);
 
+/* The token in a file, which becomes a secret; the caller releases it.  Returns 0, or complains and returns the exit
+ * code. */
+int read_token(const char *path, struct text *out);
+
 /* "http://127.0.0.1:80", as plain_text gives it. */
 struct plain_text listen_url(const struct listen_at *at);
 

@@ -89,6 +89,15 @@ class SeriesTest(MonitorTest):
         for watts, joules in zip((300, 100), grown):  # readings may be some seconds older than a scrape
             self.assertAlmostEqual(joules, watts * passed, delta=watts * 4)
 
+    def test_power_takes_the_place_of_a_dead_counter(self):
+        machine = self.machine(Nvidia, "power 0 constant 300\nvalue energy_mj 0 5000")
+        monitor = self.monitor(machine)
+        labels = {"gpu": "0", "zone": "gpu", "method": "integral"}
+        first = monitor.wait(lambda now: now.find("ipw_node_gpu_joules_total", **labels))
+        self.assertAlmostEqual(first.get("ipw_node_gpu_watts", **labels), 300, delta=0.5)
+        monitor.wait(lambda now: now.get("ipw_node_gpu_joules_total", **labels) >
+                     first.get("ipw_node_gpu_joules_total", **labels) + 600)
+
     def test_a_dead_sensor_has_no_figures(self):
         machine = self.machine(Intel, 40, 0)
         monitor = self.monitor(machine)
@@ -331,7 +340,7 @@ class ServerTest(MonitorTest):
         empty, short = machine.put("/empty", ""), machine.put("/short", "abc")
         for options, complaint in ((["--processes", "many"], "--processes many"), (["--listen", "127.0.0.1:x"], "--listen"),
                                    (["--listen", "127.0.0.1:99999"], "65535"), (["--sensors", "nvlm"], "nvml"),
-                                   (["--token-file", empty], "empty"), (["--token-file", short], "too short"),
+                                   (["--token-file", empty], "no token"), (["--token-file", short], "too short"),
                                    (["--token-file", empty, "--no-token"], "exclude"), (["--interval", "0"], "--interval"),
                                    (["--token", "x"], "--token-file")):
             done = ipw(machine, "monitor", *options)
