@@ -71,6 +71,8 @@ bool usage_inject(const char *body, size_t length, struct text *out);
 /* Takes the event that usage_inject caused out of a stream. */
 struct usage_filter {
     struct text held; /* an event that is not complete */
+    size_t scanned;   /* bytes of it in which its end is not */
+    bool is_long;     /* its beginning has passed: longer than any event with counts */
 };
 /* Appends to *out what may pass. */
 void usage_filter_feed(struct usage_filter *filter, const char *bytes, size_t length,

@@ -486,6 +486,10 @@ static void on_request(void *context, struct http_exchange *exchange)
         serve_own(proxy, exchange, path);
         return;
     }
+    if (strcmp(http_exchange_method(exchange), "TRACE") == 0) { /* would show the upstream's key */
+        reply_error(exchange, 405, "invalid_request_error", "TRACE is not allowed");
+        return;
+    }
     if (atomic_load(&proxy->refuse)) {
         reply_error(exchange, 503, "unavailable", "ipw proxy is about to end");
         return;

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import zlib
@@ -17,42 +16,12 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Controlled, Intel  # noqa: E402
-from program import IPW, PATIENCE_S, MachineTest, ipw, main_side_by_side, while_it_moves  # noqa: E402
-from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, Proxy, Upstream, chunk, document, event,  # noqa: E402
-                     read_message, request, response)
+from program import IPW, PATIENCE_S, ipw, main_side_by_side, while_it_moves  # noqa: E402
+from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, document, event, plain,  # noqa: E402
+                     read_message, request, response, until)
 
 # Any byte may occur in a body, and JSON may be written in any way.
 ODD_JSON = b'{ "model" :\t"m\\u0041",\r\n"messages":[{"role":"user","content":"\xc3\xa9 \\ud83d\\ude00"}] ,"n":1.0e0}\n'
-
-
-def until(condition):
-    """Waits for it: for as long as it takes on a busy machine."""
-    end = time.monotonic() + PATIENCE_S
-    while not (result := condition()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
-    return result
-
-
-class ProxyTest(MachineTest):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name)
-
-    def upstream(self, answer):
-        upstream = Upstream(answer)
-        self.addCleanup(upstream.close)
-        return upstream
-
-    def proxy(self, upstream, *options, **more):
-        proxy = Proxy(getattr(upstream, "url", upstream), self.root, *options, **more)
-        self.addCleanup(proxy.close)
-        return proxy
-
-
-def plain(connection, *_):
-    connection.sendall(response(document(), headers=[("Content-Type", "application/json")]))
 
 
 class Passing(ProxyTest):
@@ -610,6 +579,32 @@ class Recording(ProxyTest):
         times = [r["model_metrics"]["mixed"]["latency_metrics"].get("time_to_first_token_seconds")
                  for r in proxy.records()]
         self.assertEqual((times[:2], times[2] > 0), ([None, None], True))
+
+    def test_several_answers_to_one_request(self):
+        """n > 1: the server counts the tokens of all of them, and the first is the one that is recorded."""
+        def choice(index, content, finish=None):
+            return event(content, finish).replace(b'"index": 0', b'"index": %d' % index)
+
+        stream = (choice(0, "a") + choice(1, "x") + choice(0, "b") + choice(1, "y") + choice(0, None, "stop")
+                  + choice(1, None, "length"))
+        usage = b'data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":4}}\n\n'
+        whole = json.loads(document("ab", 5, 4))
+        whole["choices"].append({"index": 1, "message": {"content": "xy"}, "finish_reason": "length"})
+
+        def answer(connection, line, headers, body):
+            if b"true" in body:
+                connection.sendall(STREAM_HEAD + chunk(stream + usage + DONE) + LAST_CHUNK)
+            else:
+                connection.sendall(response(json.dumps(whole).encode()))
+
+        proxy = self.proxy(self.upstream(answer), "--store-content")
+        self.assertEqual(proxy.ask(body=b'{"n":2,"stream":true}')[2], stream + usage + DONE)
+        proxy.ask(body=b'{"n":2}')
+        proxy.end()
+        for record in proxy.records():
+            self.assertEqual((record["ipw"]["status"], record["ipw"]["finish_reason"]), ("completed", "stop"))
+            self.assertEqual(record["model_metrics"]["mixed"]["token_metrics"], {"input": 5, "output": 4, "total": 9})
+            self.assertEqual(record["model_answers"]["mixed"], "ab")
 
     def test_content_is_stored_on_request(self):
         proxy = self.proxy(self.upstream(lambda c, *_: c.sendall(response(document("It is 4.")))), "--store-content")
