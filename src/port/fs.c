@@ -7,6 +7,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "core/grow.h"
@@ -38,6 +41,48 @@ bool fs_exists(const char *path)
     return fs_resolve(path, full, sizeof full) && access(full, F_OK) == 0;
 }
 
+/* ---- counters that ipw-reader may read and we may not (src/reader) ----
+ *
+ * The descriptor of such a file is a connection: each request is answered by the file's number. */
+
+static ssize_t ask_reader(int fd, const char *request, size_t length, char *to, size_t size)
+{
+    ssize_t n = send(fd, request, length, MSG_NOSIGNAL);
+    while (n >= 0 && (n = recv(fd, to, size - 1, 0)) < 0 && errno == EINTR)
+        ;
+    if (n <= 0) { /* it has ended, or hangs: a late answer must not be taken for a later one */
+        shutdown(fd, SHUT_RDWR);
+        errno = ENODEV;
+        return -1;
+    }
+    to[n] = '\0';
+    if (to[0] != 'E')
+        return n;
+    errno = (int)strtol(to + 1, NULL, 10);
+    return -1;
+}
+
+static int open_through_reader(const char *path)
+{
+    const char *place = getenv("IPW_READER");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval patience = {.tv_sec = 2};
+    char first[32];
+    if (!str_copy(address.sun_path, sizeof address.sun_path,
+                  place ? place : "/run/ipw/reader.sock"))
+        return -1;
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    if (!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) &&
+        !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) &&
+        !connect(fd, (struct sockaddr *)&address, sizeof address) &&
+        ask_reader(fd, path, strlen(path), first, sizeof first) > 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
 enum err fs_open(const char *path, int *out)
 {
     char full[FS_PATH_MAX];
@@ -45,8 +90,13 @@ enum err fs_open(const char *path, int *out)
     if (!fs_resolve(path, full, sizeof full))
         return ERR_BAD_VALUE;
     int fd = open(full, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_from_errno(errno);
+    if (fd < 0) {
+        enum err err = err_from_errno(errno);
+        if (err == ERR_DENIED)
+            fd = open_through_reader(path);
+        if (fd < 0)
+            return err;
+    }
     *out = fd;
     return ERR_OK;
 }
@@ -99,6 +149,8 @@ static ssize_t pread_start(int fd, char *to, size_t size)
     do
         n = pread(fd, to, size - 1, 0);
     while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == ESPIPE)
+        return ask_reader(fd, "r", 1, to, size);
     if (n >= 0)
         to[n] = '\0';
     return n;

@@ -21,7 +21,8 @@ bool fs_resolve(const char *path, char *to, size_t size);
 
 bool fs_exists(const char *path);
 
-/* Opens for reading (close on exec).  On failure *out is -1. */
+/* Opens for reading (close on exec).  On failure *out is -1.  A number that this user may not read comes through
+ * ipw-reader where that runs: *out then serves fs_pread_u64 and fs_pread_i64 only. */
 enum err fs_open(const char *path, int *out) MUST_USE;
 
 /* Reads a small text file whole and trims it; longer than size-1 bytes is ERR_BAD_VALUE. */

@@ -732,9 +732,11 @@ class Real(MachineTest):
         return json.loads(done.stdout)["output_dir"]
 
     def test_a_slower_run_is_worse(self):
+        """All queries in flight at once, so that a stall of the machine that tests delays every one of them by as
+        much, and is no difference between queries: only one of more than two seconds would hide this one."""
         on = self.machine(Intel, 50)
-        fast = self.profile(on, "fast", "--client-param", "ttft_ms=20")
-        slow = self.profile(on, "slow", "--client-param", "ttft_ms=45")
+        fast = self.profile(on, "fast", "--concurrency", "12", "--client-param", "ttft_ms=20")
+        slow = self.profile(on, "slow", "--concurrency", "12", "--client-param", "ttft_ms=2500")
         report = json.loads(ipw(None, "compare", fast, slow, "--ignore-conditions",  # of the machine that tests
                                 "--json").stdout)["comparisons"][0]
         self.assertTrue(report["paired"])

@@ -175,7 +175,9 @@ static void powercap_denied(const struct rapl_domain *domain, struct rapl_note *
     const char *zone = domain->source + strlen(CLASS "/");
     str_copy(note->reason, sizeof note->reason,
              "energy_uj is readable by root only since CVE-2020-8694 (a power side channel)");
-    str_format(note->fix, sizeof note->fix, "sudo chmod a+r " CLASS "/%.*s:*/energy_uj",
+    str_format(note->fix, sizeof note->fix,
+               "sudo chmod a+r " CLASS
+               "/%.*s:*/energy_uj (until the next boot), or sudo ipw-reader --group GROUP",
                (int)strcspn(zone, ":"), zone);
 }
 
