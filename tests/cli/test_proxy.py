@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """ipw proxy between raw clients and a raw server: what passes, what is recorded, what is refused."""
 
+import ctypes
 import gzip
 import json
+import os
 import re
 import signal
 import socket
@@ -19,6 +21,8 @@ from machines import Controlled, Intel  # noqa: E402
 from program import IPW, PATIENCE_S, ipw, main_side_by_side, while_it_moves  # noqa: E402
 from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, document, event, plain,  # noqa: E402
                      read_message, request, response, until)
+
+PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
 
 # Any byte may occur in a body, and JSON may be written in any way.
 ODD_JSON = b'{ "model" :\t"m\\u0041",\r\n"messages":[{"role":"user","content":"\xc3\xa9 \\ud83d\\ude00"}] ,"n":1.0e0}\n'
@@ -683,6 +687,116 @@ class Governing(ProxyTest):
         step = until(readings)[0]
         self.assertGreaterEqual(step["itl_ms"], 20)
         self.assertGreaterEqual(step["ttft_ms"], 20)
+
+
+class Keeping(ProxyTest):
+    """What was recorded stays recorded, once, however the proxy ends; and it does not eat all memory."""
+
+    def lines(self, name="records"):
+        return list(map(json.loads, (self.root / f"runs/run/{name}.jsonl").read_text().splitlines()))
+
+    def recorded(self):
+        return len(re.findall(rb'^\{"kind":"query".*\}$', (self.root / "runs/run/records.jsonl").read_bytes(), re.M))
+
+    def killed(self, upstream, *options):
+        """A proxy that was killed with three requests recorded and a fourth in flight."""
+        proxy = self.proxy(upstream, *options)
+        for _ in range(3):
+            proxy.ask()
+        with proxy.connect() as connection:
+            connection.sendall(request(CHAT, b'{"wait":1}'))
+            until(lambda: len(upstream.requests) == 4 and self.recorded() == 3)
+            proxy.process.kill()
+            proxy.process.communicate()
+        return proxy
+
+    def test_a_killed_run_is_continued(self):
+        def answer(connection, line, headers, body):
+            if len(upstream.requests) == 2:
+                connection.sendall(response(b"{}", "503 Service Unavailable"))
+            elif b"wait" in body:
+                connection.recv(1)
+                return False
+            else:
+                plain(connection)
+
+        upstream = self.upstream(answer)
+        self.killed(upstream)
+        # It may have been killed inside a line, or between the span and the record of a request.
+        with (self.root / "runs/run/spans.jsonl").open("a") as spans:
+            spans.write(json.dumps({**self.lines("spans")[-1], "key": "q000003"}) + "\n")
+        with (self.root / "runs/run/records.jsonl").open("a") as records:
+            records.write('{"kind":"query","key":"q00')
+        done = ipw(None, "proxy", "--upstream", upstream.url, "--listen", "127.0.0.1:0", "--idle", "0", "--output-dir",
+                   self.root / "runs", "--name", "run")
+        self.assertEqual((done.returncode, "--resume" in done.stderr), (2, True), done.stderr)
+        for keys in (["q000004", "q000005"], ["q000006", "q000007"]):  # after a kill, and after an ordinary end
+            proxy = self.proxy(upstream, "--resume")
+            for key in keys:
+                proxy.ask()
+            self.assertEqual([entry["id"] for entry in proxy.recent()], [int(key[1:]) for key in reversed(keys)])
+            self.assertEqual(proxy.end(), 0)
+        records = proxy.records()
+        self.assertEqual([r["key"] for r in records], [f"q{i:06}" for i in (0, 1, 2, 4, 5, 6, 7)])
+        self.assertEqual([r["ipw"]["status"] for r in records].count("failed"), 1)
+        energies = [line["key"] for line in self.lines() if line["kind"] == "energy"]
+        self.assertEqual(sorted(energies), [r["key"] for r in records], "each has one, be it unknown")
+        summary = json.loads((self.root / "runs/run/summary.json").read_text())
+        self.assertEqual((summary["total_queries"], summary["ipw"]["completed"], summary["ipw"]["failed"],
+                          summary["ipw"]["starts"]), (7, 6, 1, 3))
+        self.assertEqual(len(ipw(None, "export", self.root / "runs/run", "--to", "jsonl", "-o", "-").stdout
+                             .splitlines()), 7)
+
+    def test_the_latest_run_is_continued_without_a_name(self):
+        runs = self.root / "runs"
+
+        def start(*options):
+            process = subprocess.Popen([IPW, "proxy", "--upstream", self.upstream(plain).url, "--listen", "127.0.0.1:0",
+                                        "--idle", "0", "--output-dir", str(runs), *options],
+                                       stderr=subprocess.PIPE, text=True)
+            while "listening" not in (line := process.stderr.readline()):
+                self.assertTrue(line)
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=PATIENCE_S)
+            return {path.name for path in runs.iterdir() if path.name.startswith("proxy_")}
+
+        first, = start("--resume")  # there is none: a new one
+        old = re.sub(r"\d{8}T\d{6}Z$", "20200101T000000Z", first)
+        (runs / first).rename(runs / old)
+        self.assertEqual(start("--resume"), {old})
+        new, = start() - {old}
+        self.assertEqual(start("--resume"), {old, new})
+        self.assertEqual([json.loads((runs / name / "summary.json").read_text())["ipw"]["starts"] for name in (old, new)],
+                         [2, 2])
+        self.assertEqual(start("--resume", "--model", "other") - {old, new} != set(), True, "another model is another run")
+
+    def test_what_cannot_be_recorded_is_counted(self):
+        """The recorder waits for a disk, here for a debugger: streams go on, and memory stays bounded."""
+        proxy = self.proxy(self.upstream(plain), "--store-content")
+        tasks = Path(f"/proc/{proxy.process.pid}/task")
+        recorder, = (int(task.name) for task in tasks.iterdir() if (task / "comm").read_text() == "ipw-record\n")
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.ptrace(PTRACE_ATTACH, recorder, None, None):
+            self.skipTest("no ptrace here")
+        os.waitpid(recorder, WALL)
+        body = json.dumps({"messages": [{"role": "user", "content": "x" * (1 << 20)}]}).encode()
+        for _ in range(80):
+            self.assertEqual(proxy.ask(body=body)[0], "HTTP/1.1 200 OK")
+        counted = re.search(r"^ipw_proxy_unrecorded_requests_total (\d+)$", proxy.get("/ipw/metrics"), re.M)
+        dropped = int(counted[1])
+        self.assertTrue(10 < dropped < 30, dropped)  # the rest is at most 64 MiB
+        libc.ptrace(PTRACE_DETACH, recorder, None, None)
+        until(lambda: self.recorded() == 80 - dropped)
+        proxy.ask()
+        self.assertEqual(proxy.end(), 0)
+        self.assertEqual(len(proxy.records()), 81 - dropped)
+        self.assertIn(f"{dropped} requests were not recorded", proxy.stderr)
+        own = json.loads((self.root / "runs/run/summary.json").read_text())["ipw"]
+        self.assertEqual(own["unrecorded_requests"], dropped)
+        again = self.proxy(self.upstream(plain), "--resume")
+        again.end()
+        own = json.loads((self.root / "runs/run/summary.json").read_text())["ipw"]
+        self.assertEqual(own["unrecorded_requests"], dropped, "of earlier starts, too")
 
 
 class Energy(ProxyTest):
