@@ -8,13 +8,29 @@
 #include "port/json_read.h"
 #include "rundir/traces.h"
 
-enum { TURNS_MOST = 50, QUERIES_MOST = 10 };
+enum { QUERIES_MOST = 10 };
+
+/* Joules with their ±, and what of them is idle energy. */
+struct spent {
+    double joules, plus_minus, idle_joules;
+};
+
+static const struct spent NOTHING_KNOWN = {UNKNOWN, UNKNOWN, UNKNOWN};
+
+/* ± adds up: the same sensors err alike. */
+static void add_spent(struct spent *sum, struct spent part)
+{
+    add_known(&sum->joules, part.joules);
+    add_known(&sum->plus_minus, part.plus_minus);
+    add_known(&sum->idle_joules, part.idle_joules);
+}
 
 /* Something that occurs in many queries: a kind of span, a tool, a turn. */
 struct row {
-    const char *name;
+    const char *name; /* NULL of a turn, which is known by its place */
     size_t count, errors;
-    double seconds, joules, input, output;
+    double seconds, input, output;
+    struct spent spent;
 };
 
 struct rows {
@@ -22,20 +38,25 @@ struct rows {
     size_t count, capacity;
 };
 
+static struct row *new_row(struct rows *rows, const char *name)
+{
+    struct row *items = grow(rows->items, &rows->capacity, rows->count, sizeof *items);
+    if (!items)
+        return NULL;
+    rows->items = items;
+    items[rows->count] = (struct row){name, 0, 0, UNKNOWN, UNKNOWN, UNKNOWN, NOTHING_KNOWN};
+    return &items[rows->count++];
+}
+
 static struct row *find_row(struct rows *rows, const char *name)
 {
     for (size_t i = 0; i < rows->count; i++)
         if (strcmp(rows->items[i].name, name) == 0)
             return &rows->items[i];
-    struct row *items = grow(rows->items, &rows->capacity, rows->count, sizeof *items);
-    if (!items)
-        return NULL;
-    rows->items = items;
-    items[rows->count] = (struct row){name, 0, 0, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
-    return &items[rows->count++];
+    return new_row(rows, name);
 }
 
-static enum err add_to(struct rows *rows, const char *name, double seconds, double joules,
+static enum err add_to(struct rows *rows, const char *name, double seconds, struct spent spent,
                        bool failed)
 {
     struct row *row = find_row(rows, name);
@@ -44,15 +65,15 @@ static enum err add_to(struct rows *rows, const char *name, double seconds, doub
     row->count++;
     row->errors += failed;
     add_known(&row->seconds, seconds);
-    add_known(&row->joules, joules);
+    add_spent(&row->spent, spent);
     return ERR_OK;
 }
 
 /* Without energies, by time. */
 static double weight_of(const struct row *row)
 {
-    if (is_known(row->joules))
-        return row->joules;
+    if (is_known(row->spent.joules))
+        return row->spent.joules;
     return is_known(row->seconds) ? row->seconds * 1e-9 : 0;
 }
 
@@ -66,9 +87,7 @@ static int by_joules(const void *a, const void *b)
 /* ---- collecting ---- */
 
 struct collected {
-    struct rows types, tools;
-    struct row turns[TURNS_MOST];
-    size_t turn_count;
+    struct rows types, tools, turns;
     double joules, plus_minus, seconds; /* of all queries */
     double resolved, unresolved;        /* joules */
     size_t known, estimated, completed, right, wrong, shared, split_by_time, problems;
@@ -91,6 +110,16 @@ static const char *kind_of(const struct span_trace *span)
     return strcmp(span->type, "agent") == 0 || strcmp(span->type, "turn") == 0 ? "gap" : span->type;
 }
 
+static struct spent all_of(const struct span_trace *span)
+{
+    return (struct spent){span->joules, span->plus_minus, span->idle_joules};
+}
+
+static struct spent own_of(const struct span_trace *span)
+{
+    return (struct spent){span->own_joules, span->own_plus_minus, span->own_idle_joules};
+}
+
 static enum err add_spans(struct collected *all, const struct query_trace *trace)
 {
     enum err err = ERR_OK;
@@ -100,10 +129,10 @@ static enum err add_spans(struct collected *all, const struct query_trace *trace
              is_tool = strcmp(span->type, "tool_call") == 0;
         /* A request's own energy is that of its phases. */
         err = add_to(&all->types, kind_of(span), is_gap ? UNKNOWN : span->to_s - span->from_s,
-                     is_gap || is_tool ? span->own_joules : span->joules, span->error);
+                     is_gap || is_tool ? own_of(span) : all_of(span), span->error);
         if (!err && is_tool)
             err = add_to(&all->tools, span->name ? span->name : "unknown",
-                         span->to_s - span->from_s, span->joules, span->error);
+                         span->to_s - span->from_s, all_of(span), span->error);
     }
     return err;
 }
@@ -120,29 +149,49 @@ static enum err add_named_tools(struct collected *all, const struct turn_trace *
             first = jv_next(first);
         double seconds =
             first == tool && name ? jv_number(jv_get(turn->tool_latencies_s.value, name)) : UNKNOWN;
-        err = add_to(&all->tools, name ? name : "unknown", seconds, UNKNOWN, false);
+        err = add_to(&all->tools, name ? name : "unknown", seconds, NOTHING_KNOWN, false);
     }
     return err;
 }
 
-static void add_turns(struct collected *all, const struct query_trace *trace)
+/* The span of the query's next turn from place *at on; NULL where there is none. */
+static const struct span_trace *next_turn(const struct query_trace *trace, size_t *at)
 {
-    for (size_t i = 0; i < trace->turn_count && i < TURNS_MOST; i++) {
+    while (*at < trace->span_count) {
+        const struct span_trace *span = &trace->spans[(*at)++];
+        if (strcmp(span->type, "turn") == 0 && span->parent == 0)
+            return span;
+    }
+    return NULL;
+}
+
+/* A turn's span has the energy of all devices that count; without spans, GPU and CPU are what there is. */
+static struct spent spent_by(const struct turn_trace *turn, const struct span_trace *span)
+{
+    struct spent spent = NOTHING_KNOWN;
+    if (span)
+        return all_of(span);
+    add_known(&spent.joules, turn->gpu_energy_joules);
+    add_known(&spent.joules, turn->cpu_energy_joules);
+    return spent;
+}
+
+static enum err add_turns(struct collected *all, const struct query_trace *trace)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < trace->turn_count; i++) {
         const struct turn_trace *turn = &trace->turns[i];
-        struct row *row = &all->turns[i];
-        double joules = UNKNOWN;
-        if (i >= all->turn_count)
-            all->turns[all->turn_count++] =
-                (struct row){NULL, 0, 0, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
-        add_known(&joules, turn->gpu_energy_joules);
-        add_known(&joules, turn->cpu_energy_joules);
+        if (i >= all->turns.count && !new_row(&all->turns, NULL))
+            return ERR_NO_MEMORY;
+        struct row *row = &all->turns.items[i];
         row->count++;
         row->errors += turn->error != NULL;
         add_known(&row->seconds, turn->wall_clock_s);
-        add_known(&row->joules, joules);
+        add_spent(&row->spent, spent_by(turn, next_turn(trace, &at)));
         add_known(&row->input, turn->input_tokens);
         add_known(&row->output, turn->output_tokens);
     }
+    return ERR_OK;
 }
 
 static enum err collect(const struct traces *traces, struct collected *all)
@@ -169,8 +218,9 @@ static enum err collect(const struct traces *traces, struct collected *all)
             trace->ipw.energy_split && strcmp(trace->ipw.energy_split, "wall_clock_share") == 0;
         all->turn_sum += trace->num_turns;
         all->tool_sum += trace->total_tool_calls;
-        add_turns(all, trace);
-        err = add_spans(all, trace);
+        err = add_turns(all, trace);
+        if (!err)
+            err = add_spans(all, trace);
         for (size_t k = 0; k < trace->turn_count && !trace->span_count && !err; k++)
             err = add_named_tools(all, &trace->turns[k]);
     }
@@ -183,7 +233,7 @@ static double share_of(struct collected *all, const char *type)
 {
     for (size_t i = 0; i < all->types.count; i++)
         if (strcmp(all->types.items[i].name, type) == 0)
-            return ratio(all->types.items[i].joules, all->joules);
+            return ratio(all->types.items[i].spent.joules, all->joules);
     return UNKNOWN;
 }
 
@@ -204,7 +254,8 @@ static void put_summary(struct result *result, struct collected *all, size_t que
     result_figure(result, "joules", all->joules, all->plus_minus, "J");
     result_figure(result, "joules_per_query", ratio(all->joules, known),
                   ratio(all->plus_minus, known), "J");
-    result_number(result, "joules_per_turn", ratio(all->joules, all->turn_sum), "J");
+    result_figure(result, "joules_per_turn", ratio(all->joules, all->turn_sum),
+                  ratio(all->plus_minus, all->turn_sum), "J");
     result_number(result, "joules_per_resolved_query", ratio(all->joules, (double)all->right), "J");
     result_number(result, "inference_share", inference, "%");
     result_number(result, "prefill_share", share_of(all, "prefill"), "%");
@@ -222,9 +273,12 @@ static void put_row(struct result *result, const struct row *row, double all_jou
     result_count(result, "count", row->count);
     result_number(result, "seconds", row->seconds, "s");
     result_number(result, "seconds_each", row->seconds / count, "s");
-    result_number(result, "joules", row->joules, "J");
-    result_number(result, "joules_each", row->joules / count, "J");
-    result_number(result, "share", ratio(row->joules, all_joules), "%");
+    result_figure(result, "joules", row->spent.joules, row->spent.plus_minus, "J");
+    result_number(result, "idle_joules", row->spent.idle_joules, "J");
+    result_number(result, "active_joules", row->spent.joules - row->spent.idle_joules, "J");
+    result_figure(result, "joules_each", row->spent.joules / count, row->spent.plus_minus / count,
+                  "J");
+    result_number(result, "share", ratio(row->spent.joules, all_joules), "%");
     result_count(result, "errors", row->errors);
 }
 
@@ -246,8 +300,8 @@ static void put_rows(struct result *result, const char *key, const char *name, s
 static void put_turns(struct result *result, const struct collected *all)
 {
     result_list(result, "turns");
-    for (size_t i = 0; i < all->turn_count; i++) {
-        const struct row *row = &all->turns[i];
+    for (size_t i = 0; i < all->turns.count; i++) {
+        const struct row *row = &all->turns.items[i];
         result_group(result, NULL);
         result_count(result, "turn", i);
         put_row(result, row, all->joules);
@@ -346,6 +400,7 @@ static enum err agent_run(struct analysis *analysis, struct error *why)
     }
     free(all.types.items);
     free(all.tools.items);
+    free(all.turns.items);
     traces_release(&traces);
     return err;
 }

@@ -97,8 +97,14 @@ struct span_account *span_account_new(struct trace_tree *tree, void *context)
         free(spans);
     }
     for (size_t i = 0; !err && i < account->tree.count; i++)
-        spans[i] = (struct span_energy){
-            energy_unknown("it took no time"), 0, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+        spans[i] = (struct span_energy){energy_unknown("it took no time"),
+                                        energy_unknown(""),
+                                        0,
+                                        UNKNOWN,
+                                        UNKNOWN,
+                                        UNKNOWN,
+                                        UNKNOWN,
+                                        UNKNOWN};
     if (!err)
         err = cut(account, done);
     free(done);
@@ -203,6 +209,7 @@ static void add_phases(struct span_account *account, int request, const struct s
             continue;
         bool is_prefill = span->type == TRACE_PREFILL;
         to->energy = is_prefill ? share->prefill : share->decode;
+        to->own = to->energy;
         to->own_joules = to->energy.joules;
         for (size_t d = 0; d < share->count; d++)
             add_device(to, &share->devices[d],
@@ -258,6 +265,7 @@ struct span_account *span_account_take(const struct share *share)
     if (share->total.method == METHOD_NONE && to->energy.method == METHOD_NONE)
         to->energy = share->total; /* with its reason */
     energy_add(&to->energy, &share->total);
+    energy_add(&to->own, &share->total);
     to->own_joules += share->total.joules;
     for (size_t i = 0; i < share->count; i++)
         add_device(to, &share->devices[i], share->devices[i].energy.joules);
@@ -309,6 +317,7 @@ static void fill_span(const struct span_account *account, size_t i, struct span_
     const struct trace_span *span = &account->tree.spans[i];
     const struct span_energy *spent = &account->spans[i];
     nanos zero = account->tree.spans[0].from;
+    bool is_own = spent->own_joules != 0 && !has_phases(&account->tree, i);
     *out = (struct span_trace){
         .type = trace_type_name(span->type),
         .name = str_or_null(span->name),
@@ -321,7 +330,9 @@ static void fill_span(const struct span_account *account, size_t i, struct span_
         .plus_minus = spent->energy.plus_minus,
         .idle_joules = spent->energy.idle_joules,
         .active_joules = spent->energy.active_joules,
-        .own_joules = has_phases(&account->tree, i) ? 0 : spent->own_joules,
+        .own_joules = is_own ? spent->own_joules : 0,
+        .own_plus_minus = is_own ? spent->own.plus_minus : 0,
+        .own_idle_joules = is_own ? spent->own.idle_joules : 0,
         .gpu_joules = spent->gpu_joules,
         .cpu_joules = spent->cpu_joules,
         .method = method_name(spent->energy.method),
@@ -510,14 +521,35 @@ static enum err fill_turns(struct span_account *account, struct query_trace *out
 
 /* ---- the query ---- */
 
-/* Own time of the query's agents and turns: nothing was computed for them. */
-static double gap_joules(const struct span_account *account)
+/* What the query's spans of some types took and spent themselves, sub-agents included. */
+struct part_sum {
+    double seconds, joules;
+    int64_t count;
+    struct energy energy;
+};
+
+static struct part_sum sum_own(const struct span_account *account, enum trace_type first,
+                               enum trace_type last)
 {
-    double sum = UNKNOWN;
-    for (size_t i = 0; i < account->tree.count; i++)
-        if (account->tree.spans[i].type <= TRACE_TURN)
-            add_known(&sum, account->spans[i].own_joules);
+    struct part_sum sum = {0, UNKNOWN, 0, energy_unknown("there are none")};
+    for (size_t i = 0; i < account->tree.count; i++) {
+        const struct trace_span *span = &account->tree.spans[i];
+        if (span->type < first || span->type > last)
+            continue;
+        sum.count++;
+        sum.seconds += span_s(span);
+        add_known(&sum.joules, account->spans[i].own_joules);
+        energy_add(&sum.energy, &account->spans[i].own);
+    }
+    if (sum.joules == 0)
+        sum.energy.plus_minus = 0;
     return sum;
+}
+
+/* Own time of the query's agents and turns: nothing was computed for them. */
+static struct part_sum gaps_of(const struct span_account *account)
+{
+    return sum_own(account, TRACE_AGENT, TRACE_TURN);
 }
 
 static void fill_events(const struct trace_tree *tree, struct query_trace_ours *out)
@@ -554,7 +586,11 @@ enum err span_account_trace(struct span_account *account, struct query_trace *ou
     out->ipw.plus_minus = all->energy.plus_minus;
     out->ipw.idle_joules = all->energy.idle_joules;
     out->ipw.active_joules = all->energy.active_joules;
-    out->ipw.gap_joules = is_known(all->energy.joules) ? gap_joules(account) : UNKNOWN;
+    if (is_known(all->energy.joules)) {
+        struct part_sum gaps = gaps_of(account);
+        out->ipw.gap_joules = gaps.joules;
+        out->ipw.gap_plus_minus = gaps.energy.plus_minus;
+    }
     out->ipw.coverage = all->energy.coverage;
     out->ipw.method = method_name(all->energy.method);
     out->ipw.source = str_or_null(all->energy.source);
@@ -570,29 +606,6 @@ enum err span_account_trace(struct span_account *account, struct query_trace *ou
 }
 
 /* ---- the record ---- */
-
-/* What the query's spans of some types took and spent, sub-agents included. */
-struct part_sum {
-    double seconds, joules;
-    int64_t count;
-    struct energy energy; /* with what they contain */
-};
-
-static struct part_sum sum_own(const struct span_account *account, enum trace_type first,
-                               enum trace_type last)
-{
-    struct part_sum sum = {0, UNKNOWN, 0, energy_unknown("there are none")};
-    for (size_t i = 0; i < account->tree.count; i++) {
-        const struct trace_span *span = &account->tree.spans[i];
-        if (span->type < first || span->type > last)
-            continue;
-        sum.count++;
-        sum.seconds += span_s(span);
-        add_known(&sum.joules, account->spans[i].own_joules);
-        energy_add(&sum.energy, &account->spans[i].energy);
-    }
-    return sum;
-}
 
 static double sum_requests(const struct trace_tree *tree, size_t offset)
 {
@@ -687,9 +700,14 @@ static void fill_parts(const struct span_account *account, struct record *out)
     out->inference_s = requests.seconds;
     out->tool_s = tools.seconds;
     out->inference_joules = requests.joules;
+    out->inference_plus_minus = requests.energy.plus_minus;
     out->tool_joules = tools.joules;
-    if (is_known(account->spans[0].energy.joules))
-        out->gap_joules = gap_joules(account);
+    out->tool_plus_minus = tools.energy.plus_minus;
+    if (is_known(account->spans[0].energy.joules)) {
+        struct part_sum gaps = gaps_of(account);
+        out->gap_joules = gaps.joules;
+        out->gap_plus_minus = gaps.energy.plus_minus;
+    }
 }
 
 void span_account_record(const struct span_account *account, struct record *out)

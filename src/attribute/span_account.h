@@ -26,7 +26,8 @@ struct record;
 /* What one span spent. */
 struct span_energy {
     struct energy energy; /* with what it contains; unknown, with the reason */
-    double own_joules;    /* without */
+    struct energy own;    /* without; unknown where it did nothing itself */
+    double own_joules;    /* of that; 0 then */
     double gpu_joules, cpu_joules, dram_joules, soc_joules; /* of `energy`, by kind of device */
     double peak_watts;                                      /* of the GPUs */
 };

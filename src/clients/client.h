@@ -124,8 +124,9 @@ struct client_driver {
 
 struct client {
     const struct client_driver *driver;
-    char base_url[512];  /* as used */
-    nanos probe_timeout; /* as configured */
+    char base_url[512];           /* as used */
+    nanos probe_timeout;          /* as configured */
+    const struct params *headers; /* of every request to a service; NULL: none */
     void *state;
 };
 

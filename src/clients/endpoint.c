@@ -76,6 +76,7 @@ enum err endpoint_client_open(const struct endpoint_client *kind,
     struct endpoint *endpoint = out->state = calloc(1, kind->state_size);
     if (!endpoint)
         return err_set(why, ERR_NO_MEMORY, "out of memory for a client");
+    out->headers = &endpoint->headers;
     err = endpoint_open(endpoint, url, why);
     if (!err)
         err = kind->configure(endpoint, config, why);

@@ -199,6 +199,15 @@ static void label_key(struct proxy *proxy, struct http_exchange *exchange, char 
 
 /* ---- headers ---- */
 
+static bool is_replaced(const struct proxy *proxy, const char *name)
+{
+    const struct params *ours = proxy->options.upstream_headers;
+    for (size_t i = 0; ours && i < ours->count; i++)
+        if (str_equal_nocase(ours->items[i].key, name))
+            return true;
+    return false;
+}
+
 /* What the client sends goes on, but for the labels, what belongs to its connection, and the proxy's own token. */
 static void take_header(void *context, const char *name, const char *value)
 {
@@ -209,7 +218,7 @@ static void take_header(void *context, const char *name, const char *value)
         return;
     if (passage->filters && str_equal_nocase(name, "Accept-Encoding"))
         return; /* the stream must be read to be changed */
-    if (is_own_token(passage->proxy, name, value))
+    if (is_own_token(passage->proxy, name, value) || is_replaced(passage->proxy, name))
         return;
     header_add(&passage->headers, name, value);
 }
@@ -217,7 +226,10 @@ static void take_header(void *context, const char *name, const char *value)
 static void add_key(struct passage *passage)
 {
     const struct proxy_options *options = &passage->proxy->options;
+    const struct params *ours = options->upstream_headers;
     char line[1024];
+    for (size_t i = 0; ours && i < ours->count; i++)
+        header_add(&passage->headers, ours->items[i].key, ours->items[i].value);
     if (!options->upstream_key || find_key_header(passage->proxy, passage->exchange))
         return;
     if (str_format(line, sizeof line, "Bearer %s", options->upstream_key))

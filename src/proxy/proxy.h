@@ -55,6 +55,8 @@ struct proxy_options {
     unsigned port;            /* 0: any that is free */
     const char *token;        /* asked of every client; NULL: none, for loopback addresses only */
     const char *upstream_key; /* sent upstream for clients without an API key; NULL: none */
+    const struct params
+        *upstream_headers;          /* go upstream in the place of the clients'; may be NULL */
     const struct params *key_names; /* names of API keys, by their labels; may be NULL */
     bool inject_usage;              /* asks for token counts in streams, and removes them again */
     bool energy_header;             /* tells clients the energy, for which answers wait */

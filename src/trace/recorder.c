@@ -91,10 +91,19 @@ static enum err copy_event(const struct trace_event *event, struct trace_event *
     return ERR_OK;
 }
 
+/* An event that arrives so soon after its time is one of now, as far as the busy time of CPUs goes. */
+#define ARRIVAL_MAX (50 * NS_PER_MS)
+
+static bool is_of_now(nanos at)
+{
+    nanos late = at ? clock_now() - at : 0;
+    return late < ARRIVAL_MAX && late > -ARRIVAL_MAX;
+}
+
 enum err trace_event(struct trace_recorder *recorder, const struct trace_event *event)
 {
     struct trace_event copy, now = *event;
-    if (now.type == TRACE_TOOL && !now.at && !is_known(now.cpu_busy_s))
+    if (now.type == TRACE_TOOL && is_of_now(now.at) && !is_known(now.cpu_busy_s))
         now.cpu_busy_s = proc_stat_busy_s();
     enum err err = copy_event(&now, &copy);
     if (err)

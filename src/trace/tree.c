@@ -338,6 +338,25 @@ static int find_by_time(const struct build *b, size_t i, int within)
     return found == NO_PARENT ? within : found;
 }
 
+/* The request that a phase has most of its time in: the clocks of two events of one moment differ by a little, and the
+ * phase may begin before its request, or within the one before it. */
+static int find_by_overlap(const struct build *b, size_t i)
+{
+    const struct trace_span *span = &b->nodes[i].span;
+    int found = NO_PARENT;
+    nanos most = 0;
+    for (size_t k = 0; k < b->count && !span->no_end; k++) {
+        const struct trace_span *outer = &b->nodes[k].span;
+        nanos from = outer->from > span->from ? outer->from : span->from,
+              to = outer->to < span->to ? outer->to : span->to;
+        if (may_contain(outer->type, span->type) && to - from > most) {
+            most = to - from;
+            found = (int)k;
+        }
+    }
+    return found;
+}
+
 static int find_by_id(const struct build *b, size_t i)
 {
     const char *id = b->nodes[i].parent_id;
@@ -372,7 +391,9 @@ static void find_parents(struct build *b)
                                   (type == TRACE_TOOL || type == TRACE_INFERENCE);
             if ((int)span->type != type || (named != NO_PARENT && !may_be_in_turn))
                 continue;
-            int parent = find_by_time(b, i, named);
+            int parent = type >= TRACE_PREFILL ? find_by_overlap(b, i) : NO_PARENT;
+            if (parent == NO_PARENT)
+                parent = find_by_time(b, i, named);
             if (parent != NO_PARENT && !is_above(b, (int)i, parent))
                 span->parent = parent;
         }
@@ -551,10 +572,22 @@ static enum err make_phases(struct build *b, int at)
     return err;
 }
 
+/* A call of a sub-model whose inferences have events of their own is not one more of them: it is a sub-agent. */
+static void unwrap_submodels(struct build *b)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        const struct trace_span *span = &b->nodes[i].span;
+        if (span->type == TRACE_INFERENCE && span->parent != NO_PARENT &&
+            b->nodes[span->parent].span.type == TRACE_SUBMODEL)
+            b->nodes[span->parent].span.type = TRACE_AGENT;
+    }
+}
+
 static enum err make_missing(struct build *b)
 {
     enum err err = ERR_OK;
     size_t count = b->count;
+    unwrap_submodels(b);
     for (size_t i = 0; i < count && !err; i++)
         if (b->nodes[i].span.type == TRACE_AGENT && !has_child(b, (int)i, TRACE_TURN))
             err = make_turns(b, (int)i);

@@ -9,7 +9,9 @@ SPAN = {"method": "integral"}
 
 def span(kind, begin, end, joules, own=None, parent=None, name=None, turn=None, **more):
     line = {"type": kind, "name": name, "parent": parent, "turn": turn, "from_s": begin, "to_s": end, "joules": joules,
-            "plus_minus": 0.05 * joules, "own_joules": joules if own is None else own, "gpu_joules": 0.7 * joules,
+            "plus_minus": 0.05 * joules, "idle_joules": 0.2 * joules,
+            "own_joules": joules if own is None else own, "own_plus_minus": 0.1 * (joules if own is None else own),
+            "own_idle_joules": 0.3 * (joules if own is None else own), "gpu_joules": 0.7 * joules,
             "cpu_joules": 0.3 * joules, **SPAN, **more}
     return {key: value for key, value in line.items() if value is not None}
 

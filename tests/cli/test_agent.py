@@ -139,6 +139,14 @@ class Loop(AgentTest):
         self.assertEqual(report["failed"], 1)
         self.assertIn("longer than 1 s", json.dumps(list(self.records().values())[0]))
 
+    def test_a_turn_that_there_is_no_time_for_is_none(self):
+        self.script(calls(call("null")), {"content": "408"})
+        self.agent("--tools", "null", "--tool-param", "null.delay_ms=5000", "--query-timeout", "0.7", "--warmup-queries", "0",
+                   code=1)
+        trace = self.traces()["q0000"]
+        self.assertEqual((trace["num_turns"], trace["total_tool_calls"]), (1, 1))
+        self.assertEqual([s["type"] for s in trace["ipw"]["spans"]].count("lm_inference"), 1)
+
     def test_tools_end_with_the_time_of_their_query(self):
         """One that runs is killed, and the next of the turn is not started."""
         self.script(calls(call("shell", command="touch begun; sleep 4; touch late"), call("shell", command="touch next")))
@@ -328,8 +336,8 @@ def event(kind, way):
         send(json.loads(line))
     elif way == "own_id":
         send({**json.loads(line), "query_id": "q-mine"})
-def inference(begin, end, number):
-    for kind in ("lm_inference", "prefill"):
+def inference(begin, end, number, kinds=("lm_inference", "prefill")):
+    for kind in kinds:
         for edge, at in (("start", begin), ("end", end)):
             send({"type": f"{kind}_{edge}", "correlation_id": f"{kind}-{number}", "timestamp": at,
                   **({"parent_id": f"lm_inference-{number}"} if kind == "prefill" else {}),
@@ -342,7 +350,7 @@ if way == "embed":
     urllib.request.urlopen(request).read()
 ask(problem)
 if way == "inferences":
-    inference(begin, time.time(), 1)
+    inference(begin, time.time(), 1, ("lm_inference", "prefill", "submodel_call"))
     inference(time.time() + 0.1, time.time() + 0.2, 2)  # of no request
 event("start", way)
 time.sleep(0.3)
@@ -361,10 +369,11 @@ if way == "fail":
         (self.folder / "agent.py").write_text(self.PROGRAM)
 
     def external(self, way, *options, code=0, play="normal", env=None):
+        if "--exec" not in options:
+            options += ("--exec", f"{sys.executable} {self.folder / 'agent.py'} {{problem}} {way}")
         done = ipw(None, "agent", "--client", "openai", "--client-base-url", self.service.url(play), "--model", "tiny-1b",
                    "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
-                   self.folder / "runs", "--name", "run", "--json", "--exec",
-                   f"{sys.executable} {self.folder / 'agent.py'} {{problem}} {way}", *options,
+                   self.folder / "runs", "--name", "run", "--json", *options,
                    env={"OPENAI_BASE_URL": "http://127.0.0.1:1/wrong", **(env or {})})
         self.assertEqual(done.returncode, code, done.stderr)
         return json.loads(done.stdout)
@@ -398,7 +407,7 @@ if way == "fail":
         tokens = sorted(span["output_tokens"] for span in self.spans("lm_inference"))
         self.assertEqual(tokens, sorted([TOKENS, TOKENS, 20]))
         trace = self.traces()["q0000"]
-        self.assertEqual((trace["total_output_tokens"], trace["ipw"]["duplicates"]), (2 * TOKENS + 20, 4))
+        self.assertEqual((trace["total_output_tokens"], trace["ipw"]["duplicates"]), (2 * TOKENS + 20, 6))
         self.assertNotIn("prefill-1", [span.get("id") for span in self.spans("prefill")])
 
     def test_a_program_may_have_ids_of_its_own(self):
@@ -410,6 +419,22 @@ if way == "fail":
         with self.service.lock:
             keys = [r["headers"].get("authorization") for r in self.service.requests if r["method"] == "POST"]
         self.assertEqual(set(keys), {"Bearer sk-upstream-7"})
+
+    def test_the_clients_headers_reach_the_service(self):
+        self.external("none", "--client-param", "api_key_env=OTHER_KEY,header.X-Team=blue",
+                      env={"OTHER_KEY": "sk-other-9", "OPENAI_API_KEY": "sk-of-the-program"})
+        with self.service.lock:
+            posts = [r["headers"] for r in self.service.requests if r["method"] == "POST"]
+        self.assertEqual({(h.get("authorization"), h.get("x-team")) for h in posts}, {("Bearer sk-other-9", "blue")})
+
+    def test_a_long_question_is_in_a_file(self):
+        problem = "abcdefghi\n" * 20000
+        self.questions({"problem": problem + "end", "answer": "1"})
+        command = f"{sys.executable} -c 'import sys; print(len(open(sys.argv[1]).read()))' {{problem_file}}"
+        self.external("none", "--exec", command)
+        self.assertEqual(list(self.records().values())[0]["model_answers"]["tiny-1b"], "200003")
+        self.assertEqual(self.external("none", "--overwrite", code=1)["failed"], 1)
+        self.assertIn("{problem_file}", list(self.records().values())[0]["ipw"]["error"])
 
     def test_a_reply_in_one_piece_shows_no_phases(self):
         for play, phases in (("normal", 2), ("whole", 0)):

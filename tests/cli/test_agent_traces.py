@@ -14,7 +14,7 @@ import oracle  # noqa: E402
 
 oracle.use()
 
-from agent_runs import trace, write_agent_run  # noqa: E402
+from agent_runs import span, trace, write_agent_run
 from program import ipw  # noqa: E402
 from rundirs import MODEL, query, write_run  # noqa: E402
 
@@ -50,8 +50,30 @@ class Analysis(TracesTest):
         self.assertEqual((tools["<shell>"]["count"], tools["<shell>"]["errors"]), (3, 3))
         self.assertEqual([row["kind"] for row in data["kinds"]],
                          ["lm_inference", "decode", "tool_call", "gap", "prefill"])
+        kinds = {row["kind"]: row for row in data["kinds"]}
+        # of gaps and tools what is their own, of the others with what they contain
+        for row, joules, error, idle in ((kinds["gap"], 90, 9, 27), (kinds["tool_call"], 180, 18, 54),
+                                         (kinds["decode"], 270, 13.5, 54), (tools["calculator"], 78, 3.9, 15.6),
+                                         (data["turns"][0], 540, 27, 108)):
+            for key, value in (("joules", joules), ("joules_error", error), ("joules_each_error", error / 3 / (
+                    2 if row is kinds["tool_call"] or row is kinds["gap"] else 1)), ("idle_joules", idle),
+                               ("active_joules", joules - idle)):
+                self.assertAlmostEqual(row[key], value, 9, (row, key))
+        self.assertAlmostEqual(summary["joules_per_turn_error"], 10.5)
         self.assertEqual(found["warnings"], [])
         self.assertTrue((self.run_dir / "analysis" / "agent.json").exists())
+
+    def test_every_turn_counts_with_all_devices(self):
+        """Sixty turns of 10 J, 4 J of which are those of a board sensor, which is neither GPU nor CPU."""
+        line = trace(0, energy_joules=600.0)
+        turn = {**line["turns"][0], "gpu_energy_joules": 5.0, "cpu_energy_joules": 1.0}
+        line["turns"] = [{**turn, "turn_index": i} for i in range(60)]
+        line["ipw"]["spans"] = [span("agent", 0, 60, 600, own=0)] + [
+            span("turn", i, i + 1, 10, own=10, parent=0, turn=i, gpu_joules=5, cpu_joules=1) for i in range(60)]
+        (self.run_dir / "traces.jsonl").write_text(json.dumps(line) + "\n")
+        turns = self.analyzed(self.run_dir)["data"]["turns"]
+        self.assertEqual([row["turn"] for row in turns], list(range(60)))
+        self.assertEqual({(row["joules"], row["share"]) for row in turns}, {(10, 10 / 600)})
 
     def test_it_is_in_all_analyses_of_an_agents_run_only(self):
         done = ipw(None, "analyze", self.run_dir)

@@ -122,7 +122,8 @@ def ipw_type():
         + fields(TEXT, "failed_attempts") + fields(TRUTH, "restored")
         + fields(INTEGER, "scored_tokens scored_bytes") + fields(DOUBLE, "negative_log_likelihood")
         + fields(INTEGER, "turns inferences tool_calls")
-        + fields(DOUBLE, "inference_s tool_s inference_joules tool_joules gap_joules"))
+        + fields(DOUBLE, "inference_s tool_s inference_joules tool_joules gap_joules"
+                         " inference_plus_minus tool_plus_minus gap_plus_minus"))
 
 
 def schema_of(model, metadata):

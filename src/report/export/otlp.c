@@ -258,6 +258,7 @@ static void put_agent_span(struct json *json, const struct query *query, const c
     otlp_number(json, "ipw.energy.joules", span->joules);
     otlp_number(json, "ipw.energy.plus_minus_joules", span->plus_minus);
     otlp_number(json, "ipw.energy.own_joules", span->own_joules);
+    otlp_number(json, "ipw.energy.own_plus_minus_joules", span->own_plus_minus);
     otlp_text(json, "ipw.energy.method", span->method);
     json_array_end(json);
     json_object(json, "status");

@@ -181,6 +181,7 @@ static void put_span(struct tracing *tracing, size_t lane, int64_t zero,
     put_number(&json, "plus_minus_j", span->plus_minus);
     put_number(&json, "idle_j", span->idle_joules);
     put_number(&json, "own_j", span->own_joules);
+    put_number(&json, "own_plus_minus_j", span->own_plus_minus);
     put_number(&json, "gpu_j", span->gpu_joules);
     put_number(&json, "cpu_j", span->cpu_joules);
     put_text(&json, "method", span->method);

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,7 +27,7 @@ struct external {
     struct completion *out;
     struct text answer, line; /* of standard output: complete lines, and the last one */
     int events;               /* the socket */
-    char socket_path[108];
+    char socket_path[108], problem_path[700];
     bool has_tools;       /* it reported some itself */
     bool has_inferences;  /* likewise, or phases of some */
     pthread_mutex_t lock; /* of what follows, and of *out: the proxy has a thread of its own */
@@ -36,6 +37,7 @@ struct external {
         nanos from, to;
     } gaps[GAPS_MAX]; /* between inferences */
     size_t gap_count;
+    struct params headers; /* of the client, its key among them: requests go upstream with them */
     enum err err;
 };
 
@@ -139,9 +141,9 @@ static bool take_event(struct external *external, const char *line, size_t lengt
         trace_event_line(external->query->recorder, external->query->key, line, length, NULL))
         return false;
     external->has_tools |= mentions(line, length, "tool_call_");
-    external->has_inferences |= mentions(line, length, "lm_inference_") ||
-                                mentions(line, length, "prefill_") ||
-                                mentions(line, length, "decode_");
+    external->has_inferences |=
+        mentions(line, length, "lm_inference_") || mentions(line, length, "submodel_call_") ||
+        mentions(line, length, "prefill_") || mentions(line, length, "decode_");
     return true;
 }
 
@@ -228,15 +230,14 @@ static bool is_of_proxy(const struct external *external, const struct trace_even
            strncmp(event->id, prefix, strlen(prefix)) == 0;
 }
 
-/* The request that was in flight while a span of the program was, if that is said to be an inference or a phase. */
+/* The request that was in flight while a span of the program was, if that is said to be an inference, a
+ * sub-model's included, or a phase. */
 static const struct trace_event *observed(const struct external *external,
                                           const struct requests *requests,
                                           const struct trace_events *events, size_t at)
 {
     const struct trace_event *event = &events->items[at];
-    if ((event->type != TRACE_INFERENCE && event->type != TRACE_PREFILL &&
-         event->type != TRACE_DECODE) ||
-        is_of_proxy(external, event))
+    if (event->type < TRACE_SUBMODEL || event->type > TRACE_DECODE || is_of_proxy(external, event))
         return NULL;
     nanos other = other_edge(events, at), from = event->at < other ? event->at : other,
           to = event->at < other ? other : event->at;
@@ -325,6 +326,32 @@ static void add_variable(struct text *out, size_t *count, const char *name, cons
     ++*count;
 }
 
+/* Linux takes no longer text as an argument or variable of a program: 32 pages, with its name and end. */
+static bool fits_variable(const char *problem)
+{
+    return sizeof "IPW_PROBLEM=" + strlen(problem) <= 32 * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The question in a file, for programs that read it there; beside the workspace, like the socket. */
+static enum err write_problem(struct external *external, const struct agent *agent,
+                              const char *workspace, struct error *why)
+{
+    const char *problem = external->query->request->prompt;
+    if (!fits_variable(problem) && strstr(agent->options->command, "{problem}"))
+        return err_set(why, ERR_USAGE,
+                       "the question has %zu bytes, more than an argument of a program may have: "
+                       "use {problem_file} in --exec in the place of {problem}",
+                       strlen(problem));
+    if (!str_format(external->problem_path, sizeof external->problem_path, "%s.problem", workspace))
+        return err_set(why, ERR_USAGE, "the path of the workspaces is too long");
+    FILE *file = fopen(external->problem_path, "we");
+    bool fine = file && fputs(problem, file) >= 0;
+    fine = file && fclose(file) == 0 && fine;
+    return fine ? ERR_OK
+                : err_set(why, err_from_errno(errno), "cannot write %s: %s",
+                          plain_text(external->problem_path).text, strerror(errno));
+}
+
 static size_t add_variables(const struct external *external, const char *workspace, unsigned port,
                             struct text *out)
 {
@@ -339,7 +366,9 @@ static size_t add_variables(const struct external *external, const char *workspa
     const char *key = getenv("IPW_API_KEY"); /* which is the client's own, too */
     if (key || !getenv("OPENAI_API_KEY"))    /* programs refuse to start without one */
         add_variable(out, &count, "OPENAI_API_KEY", key ? key : "none", "");
-    add_variable(out, &count, "IPW_PROBLEM", external->query->request->prompt, "");
+    if (fits_variable(external->query->request->prompt))
+        add_variable(out, &count, "IPW_PROBLEM", external->query->request->prompt, "");
+    add_variable(out, &count, "IPW_PROBLEM_FILE", external->problem_path, "");
     add_variable(out, &count, "IPW_MODEL", external->query->request->model, "");
     add_variable(out, &count, "IPW_WORKSPACE", workspace, "");
     add_variable(out, &count, "IPW_EVENTS", external->socket_path, "");
@@ -374,7 +403,7 @@ static enum err judge_end(const struct subprocess_result *result, const struct a
 static enum err run(struct external *external, const struct agent *agent, const char *workspace,
                     unsigned port, struct error *why)
 {
-    static const char *const NAMES[] = {"problem", "model", "workspace", NULL};
+    static const char *const NAMES[] = {"problem", "problem_file", "model", "workspace", NULL};
     struct text variables = {0}, command = {0}, messages = {0};
     size_t count = add_variables(external, workspace, port, &variables);
     const char **environment = make_environment(&variables, count);
@@ -421,6 +450,16 @@ static void note_gaps(struct external *external)
 
 /* ---- a query ---- */
 
+/* The content type of a body is its sender's. */
+static enum err copy_headers(const struct client *client, struct params *out)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; client->headers && i < client->headers->count && !err; i++)
+        if (!str_equal_nocase(client->headers->items[i].key, "Content-Type"))
+            err = params_set(out, client->headers->items[i].key, client->headers->items[i].value);
+    return err;
+}
+
 /* Requests have "/v1" in their path already. */
 static enum err start_proxy(struct external *external, struct proxy **out, struct error *why)
 {
@@ -433,8 +472,10 @@ static enum err start_proxy(struct external *external, struct proxy **out, struc
         upstream[length - 3] = '\0';
     if (!upstream[0])
         return err_set(why, ERR_USAGE, "--exec needs a client of a service: openai or ollama");
+    if (copy_headers(external->query->client, &external->headers))
+        return err_no_memory(why);
     const struct proxy_options options = {.upstream = upstream,
-                                          .upstream_key = getenv("IPW_API_KEY"),
+                                          .upstream_headers = &external->headers,
                                           .inject_usage = true,
                                           .begins = on_begins,
                                           .ended = on_ended,
@@ -468,6 +509,8 @@ enum err agent_external(const struct agent *agent, const struct agent_query *que
     note_agent(external, TRACE_START, out->sent, NULL);
     enum err err = open_socket(external, workspace, why);
     if (!err)
+        err = write_problem(external, agent, workspace, why);
+    if (!err)
         err = start_proxy(external, &proxy, why);
     if (!err)
         err = run(external, agent, workspace, proxy_port(proxy), why);
@@ -483,9 +526,12 @@ enum err agent_external(const struct agent *agent, const struct agent_query *que
     if (external->events >= 0)
         close(external->events);
     unlink(external->socket_path);
+    if (external->problem_path[0])
+        unlink(external->problem_path);
     pthread_mutex_destroy(&external->lock);
     text_release(&external->answer);
     text_release(&external->line);
+    params_release(&external->headers);
     free(external);
     return err;
 }

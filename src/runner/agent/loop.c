@@ -166,18 +166,23 @@ static enum err send_text(struct conversation *c, enum tool_text form,
     return err;
 }
 
-/* One request as it is; ERR_TIMEOUT when the query's time is up. */
+static enum err check_time(const struct conversation *c, struct error *why)
+{
+    if (!c->deadline || clock_now() < c->deadline)
+        return ERR_OK;
+    return err_set(why, ERR_TIMEOUT, "the query took longer than %.3g s",
+                   seconds(c->agent->options->query_timeout));
+}
+
+/* One request as it is, within the query's time. */
 static enum err send_once(struct conversation *c, struct completion *reply, struct error *why)
 {
     struct client_request request = *c->query->request;
     enum tool_text form;
-    nanos left = c->deadline - clock_now();
+    nanos left = c->deadline - clock_now() > 0 ? c->deadline - clock_now() : 1;
     request.chat = &c->chat;
     request.tools = c->offered;
     request.tool_count = c->offered_count;
-    if (c->deadline && left <= 0)
-        return err_set(why, ERR_TIMEOUT, "the query took longer than %.3g s",
-                       seconds(c->agent->options->query_timeout));
     if (c->deadline && (!request.timeout || left < request.timeout))
         request.timeout = left;
     if (tools_in_text(c, &form))
@@ -432,6 +437,10 @@ static enum err take_turns(struct conversation *c, struct error *why)
     bool ended = false;
     for (; !err && !ended; c->turn++) {
         struct error ignored;
+        /* A turn that there is no time for is none, nor is there an inference in it. */
+        err = check_time(c, why);
+        if (err)
+            break;
         err = note_turn(c, TRACE_START, why);
         if (!err)
             err = take_turn(c, &ended, why);

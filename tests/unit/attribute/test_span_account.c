@@ -464,6 +464,10 @@ static void check_figures(struct span_account *account)
     /* CPU energy of the tools' processes, apart from each other. */
     assert_near(account->spans[5].cpu_joules, 0.25 * 16 + 2, 1e-6);
     assert_near(account->spans[6].cpu_joules, 0.75 * 16 + 2, 1e-6);
+    /* The query's own 0.1 s: 10 J of one sensor and 20 J of the other, each to 5 %. */
+    assert_true(account->spans[0].own.plus_minus > hypot(0.05 * 10, 0.05 * 20) - 1e-9);
+    assert_true(account->spans[0].own.plus_minus < account->spans[0].energy.plus_minus);
+    assert_near(account->spans[0].own.idle_joules, 7, 1e-6);
 }
 
 static void figures_are_those_of_the_rule(void **state)
@@ -487,6 +491,10 @@ static void check_trace(struct span_account *account)
     assert_near(trace.energy_per_output_token_joules, 7, 1e-6);
     assert_near(trace.total_tool_calls, 2, 0);
     assert_near(trace.ipw.gap_joules, 30, 1e-6);
+    assert_near(trace.ipw.gap_plus_minus, account->spans[0].own.plus_minus, 1e-12);
+    assert_near(trace.spans[0].own_plus_minus, trace.ipw.gap_plus_minus, 1e-12);
+    assert_near(trace.spans[0].own_idle_joules, 7, 1e-6);
+    assert_near(trace.spans[1].own_plus_minus, 0, 0); /* all of the turn is in its spans */
     assert_string_equal(trace.ipw.energy_split, "spans");
     assert_string_equal(trace.ipw.method, "integral");
     const struct turn_trace *turn = &trace.turns[0];
@@ -526,6 +534,10 @@ static void check_record(struct span_account *account)
     assert_near(record.decode_joules_per_token, 4.5, 1e-6);
     assert_near(record.inference_joules + record.tool_joules + record.gap_joules, 210, 1e-6);
     assert_near(record.tool_joules, 60, 1e-6);
+    /* 60 J of two sensors, 20 and 40 J, each to 5 %; likewise 40 and 80 J, 10 and 20 J. */
+    assert_true(record.tool_plus_minus > hypot(1, 2) - 1e-9 && record.tool_plus_minus < 60);
+    assert_true(record.inference_plus_minus > hypot(2, 4) - 1e-9);
+    assert_true(record.gap_plus_minus > hypot(0.5, 1) - 1e-9 && record.gap_plus_minus < 30);
     assert_int_equal(record.turns, 1);
     assert_int_equal(record.tool_calls, 2);
     assert_near(record.tool_s, 0.4, 1e-9);

@@ -253,6 +253,39 @@ static void the_first_turn_begins_with_what_is_before_it(void **state)
     trace_tree_release(&tree);
 }
 
+/* Two clocks of one moment: the phase begins a little before its inference, and within the one before. */
+static void phases_find_their_inference_by_most_of_their_time(void **state)
+{
+    (void)state;
+    static const struct step STEPS[] = {
+        {0, TRACE_INFERENCE, S, "i", "m", NULL},     {10, TRACE_INFERENCE, E, "i", NULL, NULL},
+        {9.999, TRACE_PREFILL, S, "p", NULL, NULL},  {10, TRACE_INFERENCE, S, "k", "m", NULL},
+        {15, TRACE_PREFILL, E, "p", NULL, NULL},     {20, TRACE_INFERENCE, E, "k", NULL, NULL},
+        {29.999, TRACE_PREFILL, S, "r", NULL, NULL}, {30, TRACE_INFERENCE, S, "l", "m", NULL},
+        {35, TRACE_PREFILL, E, "r", NULL, NULL},     {40, TRACE_INFERENCE, E, "l", NULL, NULL},
+    };
+    struct trace_tree tree = BUILD(STEPS);
+    assert_tree(&tree, "agent[0-40](turn[0-10](lm_inference:m[0-10]) "
+                       "turn[10-20](lm_inference:m[10-20](prefill[10-15] decode[15-20])) "
+                       "turn[30-40](lm_inference:m[30-40](prefill[30-35] decode[35-40])))");
+    trace_tree_release(&tree);
+}
+
+static void a_submodel_call_around_inferences_is_none_of_them(void **state)
+{
+    (void)state;
+    static const struct step STEPS[] = {
+        {0, TRACE_TOOL, S, "x", "search", NULL},     {1, TRACE_SUBMODEL, S, "s", "small", NULL},
+        {2, TRACE_INFERENCE, S, "i", "small", "s"},  {8, TRACE_INFERENCE, E, "i", NULL, NULL},
+        {9, TRACE_SUBMODEL, E, "s", NULL, NULL},     {10, TRACE_TOOL, E, "x", NULL, NULL},
+        {11, TRACE_SUBMODEL, S, "r", "small", NULL}, {12, TRACE_SUBMODEL, E, "r", NULL, NULL},
+    };
+    struct trace_tree tree = BUILD(STEPS);
+    assert_tree(&tree, "agent[0-12](tool_call:search[0-10](agent:small[1-9](turn[2-8]("
+                       "lm_inference:small[2-8]))) submodel_call:small[11-12])");
+    trace_tree_release(&tree);
+}
+
 static void no_events_are_a_query_without_spans(void **state)
 {
     (void)state;
@@ -372,6 +405,25 @@ static void queries_are_taken_one_at_a_time(void **state)
     trace_recorder_free(recorder);
 }
 
+/* What the CPUs did until an event is known if it arrives when it happens, with a timestamp or without. */
+static void a_timestamp_of_now_is_now(void **state)
+{
+    (void)state;
+    struct trace_recorder *recorder = trace_recorder_new();
+    struct trace_events events;
+    const nanos late[] = {0, 10 * NS_PER_S};
+    for (size_t i = 0; i < 2; i++) {
+        struct trace_event event = trace_event_new(TRACE_TOOL, TRACE_END, "q000001", "x");
+        event.at = clock_now() - late[i];
+        assert_int_equal(trace_event(recorder, &event), ERR_OK);
+    }
+    assert_int_equal(trace_recorder_take(recorder, "q000001", &events), ERR_OK);
+    assert_true(events.items[0].cpu_busy_s > 0);
+    assert_false(is_known(events.items[1].cpu_busy_s));
+    trace_events_release(&events);
+    trace_recorder_free(recorder);
+}
+
 /* The part of the machine's CPU time that a tool's processes used. */
 static void tools_have_a_share_of_the_cpu_time(void **state)
 {
@@ -487,10 +539,13 @@ int main(void)
         cmocka_unit_test(circles_of_parents_end),
         cmocka_unit_test(inferences_show_turns),
         cmocka_unit_test(the_first_turn_begins_with_what_is_before_it),
+        cmocka_unit_test(phases_find_their_inference_by_most_of_their_time),
+        cmocka_unit_test(a_submodel_call_around_inferences_is_none_of_them),
         cmocka_unit_test(no_events_are_a_query_without_spans),
         cmocka_unit_test(threads_record_together),
         cmocka_unit_test(lines_are_events),
         cmocka_unit_test(queries_are_taken_one_at_a_time),
+        cmocka_unit_test(a_timestamp_of_now_is_now),
         cmocka_unit_test(tools_have_a_share_of_the_cpu_time),
         cmocka_unit_test(phases_need_a_first_token_before_the_last),
         cmocka_unit_test(too_many_events_are_left_out),
