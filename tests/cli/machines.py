@@ -1,23 +1,27 @@
-"""Fake machines for the tests of the program: a folder that stands in for / (IPW_SYSROOT)."""
+"""Fake machines for the tests of the program: a folder that stands in for / (IPW_SYSROOT).
 
+What moves by itself is worked out when the program reads it (fakes/counters.c): no stall of the computer that tests
+holds it up."""
+
+import math
 import os
 import shutil
 import subprocess
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
-FAKE_NVML = os.path.join(os.environ.get("IPW_FAKES", "build/fakes"), "libfake_nvml.so")
+FAKES = os.environ.get("IPW_FAKES", "build/fakes")
+FAKE_NVML = os.path.join(FAKES, "libfake_nvml.so")
+FAKE_COUNTERS = os.path.join(FAKES, "libfake_counters.so")
 RANGE_UJ = 262143328850
 STEP_S = 0.002
+FAKE = "~fake:"  # the mark of a file whose counts are worked out when it is read
 
 
 class Machine:
     """An empty machine; subclasses put hardware into it.  A context manager that cleans up."""
-
-    worst_s = 0.0  # the longest that it stood still, because who moves it had to wait
 
     def __init__(self):
         self.root = Path(tempfile.mkdtemp(prefix="ipw-machine-"))
@@ -28,8 +32,15 @@ class Machine:
         file.write_text(f"{text}\n")
         return file
 
+    def overwrite(self, path, text):
+        """Of a file that the program has open: by one write, so that a reader never meets it empty."""
+        fd = os.open(self.root / path.lstrip("/"), os.O_RDWR)
+        os.pwrite(fd, text, 0)
+        os.ftruncate(fd, len(text))
+        os.close(fd)
+
     def environment(self):
-        return {**os.environ, "IPW_SYSROOT": str(self.root)}
+        return {**os.environ, "IPW_SYSROOT": str(self.root), "LD_PRELOAD": os.path.abspath(FAKE_COUNTERS)}
 
     def close(self):
         shutil.rmtree(self.root, ignore_errors=True)
@@ -51,16 +62,8 @@ class Fixture(Machine):
         super().__init__()
         maker = "make-board" if name in self.BOARDS else "make-tree"
         subprocess.run([FIXTURES / maker, name, self.root], check=True)
-        self.ticker = None
         if watts:
-            self.ticker = subprocess.Popen([FIXTURES / "tick-tree", self.root, str(watts), "0"])
-            time.sleep(0.1)
-
-    def close(self):
-        if self.ticker:
-            self.ticker.kill()
-            self.ticker.wait()
-        super().close()
+            subprocess.run([FIXTURES / "tick-tree", self.root, str(watts)], check=True)
 
 
 class Nvidia(Machine):
@@ -101,77 +104,65 @@ class Controlled(Nvidia):
         return file.read_text().strip() if file.exists() else self.FREE
 
 
-class Ticking(Machine):
-    """A machine that a thread keeps up to date: subclasses say how in advance(elapsed seconds)."""
+class Ramp:
+    """A count that grows at a rate, as fakes/counters.c works it out."""
 
-    def start(self):
+    def __init__(self, start, rate, tick=0.0, modulus=0, width=1, cpu=0.0):
+        self.start, self.rate, self.tick, self.modulus, self.width, self.cpu = start, rate, tick, modulus, width, cpu
         self.began = time.monotonic()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
 
-    def _run(self):
-        before = self.began
-        try:  # hardware does not wait for a busy CPU
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -15)
-        except OSError:
-            pass
-        while not self._stop.wait(STEP_S):
-            now = time.monotonic()
-            self.advance(now - self.began)
-            self.worst_s, before = max(self.worst_s, now - before), now
+    def now(self):
+        elapsed = time.monotonic() - self.began
+        if self.tick:
+            elapsed = self.tick * math.floor(elapsed / self.tick)
+        count = self.start + int(self.rate * elapsed)
+        return count % self.modulus if self.modulus else count
 
-    def close(self):
-        self._stop.set()
-        self._thread.join()
-        super().close()
+    def turn(self, rate):
+        """From now on at another rate."""
+        self.start, self.began, self.rate = self.now(), time.monotonic(), rate
+
+    def __str__(self):
+        law = (f"{{{self.start} {self.rate!r} {self.began!r} {self.tick!r} {self.modulus} {self.width} {self.cpu!r}")
+        return law.ljust(150) + "}"  # of one length: a reader never meets half of an old one
 
 
-class Modelled(Ticking):
+class Modelled(Machine):
     """A machine without any meter, its one CPU busy half of the time: only a model can say what it
     draws."""
 
     def __init__(self):
         super().__init__()
         self.put("/proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\n")
-        self.stat = self.put("/proc/stat", self.line(0))
-        self.fd = os.open(self.stat, os.O_RDWR)
-        self.start()
-
-    @staticmethod
-    def line(elapsed):
-        ticks = 100000 + int(elapsed * 50)
-        return "".join(f"{cpu} {ticks:09d} 0 0 {ticks:09d} 0 0 0 0 0 0\n" for cpu in ("cpu ", "cpu0"))
-
-    def advance(self, elapsed):
-        os.pwrite(self.fd, self.line(elapsed).encode(), 0)
-
-    def close(self):
-        super().close()
-        os.close(self.fd)
+        ticks = Ramp(100000, 50, width=9)
+        self.put("/proc/stat", FAKE + "".join(f"{cpu} {ticks} 0 0 {ticks} 0 0 0 0 0 0\n" for cpu in ("cpu ", "cpu0")))
 
 
-class Shared(Modelled):
+class Shared(Machine):
     """The same with two CPUs, of which other programs keep `others` busy.  What the programs of the test really use
     is not in it, so that a busy machine changes nothing."""
 
     def __init__(self, others=0.0):
-        self.others, self.busy, self.before = others, 0.0, 0.0
         super().__init__()
         self.put("/proc/cpuinfo", "".join(f"processor\t: {cpu}\nvendor_id\t: GenuineIntel\n\n" for cpu in (0, 1)))
+        self.busy, self.rest = Ramp(100000, 100 * others, width=9), Ramp(900000, 100 * (2 - others), width=9)
+        self.put("/proc/stat", self.line())
 
-    def line(self, elapsed):
-        self.busy += self.others * (elapsed - self.before)
-        self.before = elapsed
-        busy, idle = 100000 + int(100 * self.busy), 900000 + int(100 * (2 * elapsed - self.busy))
-        return f"cpu  {busy:09d} 0 0 {idle:09d} 0 0 0 0 0 0\n"
+    def line(self):
+        return f"{FAKE}cpu  {self.busy} 0 0 {self.rest} 0 0 0 0 0 0"
+
+    def turn(self, others):
+        self.busy.turn(100 * others)
+        self.rest.turn(100 * (2 - others))
+        self.overwrite("/proc/stat", f"{self.line()}\n".encode())
 
 
-class Intel(Ticking):
-    """An Intel machine with one powercap package zone a value in `watts`, its counter advanced by
-    a thread: a zone of 0 W is a dead sensor.  Counts and joules agree exactly."""
+class Intel(Machine):
+    """An Intel machine with one powercap package zone a value in `watts`: a zone of 0 W is a dead
+    sensor.  Counts and joules agree exactly.  `cpu` is joules for each second of a CPU that the program uses, beside
+    them: work costs energy, rest does not."""
 
-    def __init__(self, *watts, start_uj=5_000_000_000):
+    def __init__(self, *watts, start_uj=5_000_000_000, cpu=0.0):
         super().__init__()
         self.put("/proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\n"
                  "model\t\t: 106\nmodel name\t: Intel(R) Xeon(R) Gold 6330, \"fake\"\n"
@@ -179,40 +170,36 @@ class Intel(Ticking):
         self.zones = []
         for package, power in enumerate(watts):
             zone = f"/sys/class/powercap/intel-rapl:{package}"
-            start = start_uj + 731_000_000 * package
             self.put(f"/sys/devices/system/cpu/cpu{package}/topology/physical_package_id", package)
             self.put(f"/sys/devices/system/cpu/cpu{package}/topology/die_id", 0)
             self.put(f"{zone}/name", f"package-{package}")
             self.put(f"{zone}/max_energy_range_uj", RANGE_UJ)
-            file = self.put(f"{zone}/energy_uj", start)
-            self.zones.append((os.open(file, os.O_RDWR), start, power))
-        self.says = {}  # package -> bytes that its zone shows instead of its count
-        self.start()
+            self.put(f"{zone}/energy_uj", start_uj)
+            self.zones.append(Ramp(start_uj + 731_000_000 * package, 1e6 * power, STEP_S, RANGE_UJ + 1, 12, 1e6 * cpu))
+            self.say(package)
 
     def path(self, package=0):
         return self.root / f"sys/class/powercap/intel-rapl:{package}/energy_uj"
 
     def count(self, package=0):
         """What the zone shows at this moment: the truth that a report is held against."""
-        return int(self.path(package).read_text())
+        return self.zones[package].now()
+
+    def say(self, package, text=None):
+        """What its zone shows, instead of its count."""
+        text = f"{FAKE}{self.zones[package]}\n".encode() if text is None else text
+        self.overwrite(f"/sys/class/powercap/intel-rapl:{package}/energy_uj", text)
 
     def reset(self, package=0):
         """The counter starts again from 0."""
-        fd, _, power = self.zones[package]
-        self.zones[package] = (fd, -int(power * (time.monotonic() - self.began) * 1e6), power)
+        zone = self.zones[package]
+        zone.start, zone.began = 0, time.monotonic()
+        self.say(package)
 
-    def advance(self, elapsed):
-        for package, (fd, start, power) in enumerate(self.zones):
-            # One write of unchanging length: a reader never meets half a number.
-            count = (start + int(power * elapsed * 1e6)) % (RANGE_UJ + 1)
-            text = self.says.get(package, b"%012d\n" % count)
-            os.pwrite(fd, text, 0)
-            os.ftruncate(fd, len(text))
-
-    def close(self):
-        super().close()
-        for fd, _, _ in self.zones:
-            os.close(fd)
+    def turn(self, watts, package=0):
+        """From now on it draws as many."""
+        self.zones[package].turn(1e6 * watts)
+        self.say(package)
 
 
 class Both(Intel):
@@ -228,28 +215,8 @@ class Both(Intel):
 
 
 class Working(Intel):
-    """An Intel machine of one package that draws `idle` watts, and `joules` more for every second of a
-    CPU that the programs started by this test use: work costs energy, rest does not."""
+    """An Intel machine of one package that draws `idle` watts, and `joules` more for every second of a CPU that the
+    program uses."""
 
     def __init__(self, idle=10, joules=20):
-        self.idle_w, self.joules, self.spent_s, self.seen = idle, joules, 0.0, {}
-        self.parent = os.getpid()
-        super().__init__(idle)
-
-    def cpu_seconds(self):
-        """Of all our children's threads, also those that have ended since."""
-        with open(f"/proc/{self.parent}/task/{self.parent}/children") as file:
-            children = file.read().split()
-        for pid in children:
-            try:
-                for task in os.listdir(f"/proc/{pid}/task"):
-                    with open(f"/proc/{pid}/task/{task}/schedstat") as file:
-                        self.seen[pid, task] = int(file.read().split()[0])
-            except OSError:  # it ended meanwhile
-                continue
-        return sum(self.seen.values()) * 1e-9
-
-    def advance(self, elapsed):
-        fd, start, _ = self.zones[0]
-        joules = self.idle_w * elapsed + self.joules * self.cpu_seconds()
-        os.pwrite(fd, b"%012d\n" % ((start + int(joules * 1e6)) % (RANGE_UJ + 1)), 0)
+        super().__init__(idle, cpu=joules)

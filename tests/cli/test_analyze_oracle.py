@@ -34,7 +34,7 @@ except ImportError as error:
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel  # noqa: E402
-from program import MachineTest, ipw, while_it_moves  # noqa: E402
+from program import MachineTest, ipw  # noqa: E402
 from python_ipw import record, stats  # noqa: E402
 
 missing = [part["missing"] for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]
@@ -366,7 +366,7 @@ class Ours(AnalyzeTest):
                  "answer=echo,ttft_ms=4,tokens_per_s=900", "--idle", "0.3", "--warmup-queries", "0",
                  "--grader", "contains", "--concurrency", "3", "--output-dir", machine.root / "out",
                  "--overwrite", "--json")
-        cls.ran = while_it_moves(machine, lambda: ipw(machine, *words))
+        cls.ran = ipw(machine, *words)
         cls.path = Path(json.loads(cls.ran.stdout)["output_dir"])
 
     def test_latency(self):

@@ -3,7 +3,6 @@
 
 import csv
 import json
-import os
 import subprocess
 import sys
 import unittest
@@ -13,20 +12,6 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel, Machine  # noqa: E402
 from program import IPW, MachineTest, ipw  # noqa: E402
-
-
-class Obedient(Intel):
-    """One package that draws what it is told to, from one moment to the next."""
-
-    def __init__(self, watts):
-        self.watts, self.joules, self.until = watts, 0.0, 0.0
-        super().__init__(1)
-
-    def advance(self, elapsed):
-        self.joules += self.watts * (elapsed - self.until)
-        self.until = elapsed
-        fd, start, _ = self.zones[0]
-        os.pwrite(fd, b"%012d\n" % (start + int(self.joules * 1e6)), 0)
 
 
 # What a machine might draw: arithmetic more than memory, half of the threads less than all.
@@ -48,11 +33,12 @@ class Here(MachineTest):
         for line in process.stderr:
             lines.append(line)
             load = line.rpartition(": ")[2].strip()
-            machine.watts = draws.get(load, machine.watts)
+            if load in draws:
+                machine.turn(draws[load])
         return lines
 
     def calibrated(self, draws, *options):
-        machine = self.machine(Obedient, draws["idle"])
+        machine = self.machine(Intel, draws["idle"])
         with subprocess.Popen([IPW, "estimate", "calibrate", "--seconds", "10", "--threads", "2",
                                "--json", *map(str, options)], env=machine.environment(), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -18,7 +18,7 @@ import oracle  # noqa: E402
 oracle.use()
 
 from machines import Intel, Modelled  # noqa: E402
-from program import MachineTest, ipw, while_it_moves  # noqa: E402
+from program import MachineTest, ipw  # noqa: E402
 from rundirs import MODEL, query, summary, write_run  # noqa: E402
 
 try:
@@ -722,12 +722,9 @@ class BadInput(CompareTest):
 class Real(MachineTest):
     def profile(self, machine, name, *more):
         out = machine.root / name
-
-        def run():
-            return ipw(machine, "profile", "--client", "null", "--model", "m", "--dataset", "builtin",
-                       "--max-queries", "12", "--idle", "0.1", "--warmup-queries", "0", "--output-dir", out,
-                       "--overwrite", "--json", *more)
-        done = while_it_moves(machine, run)
+        done = ipw(machine, "profile", "--client", "null", "--model", "m", "--dataset", "builtin",
+                   "--max-queries", "12", "--idle", "0.1", "--warmup-queries", "0", "--output-dir", out, "--json",
+                   *more)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)["output_dir"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Intel, Machine, Nvidia, Shared  # noqa: E402
-from program import Led, MachineTest, ipw, main_side_by_side, while_it_moves  # noqa: E402
+from machines import FAKE, Intel, Machine, Nvidia, Ramp, Shared  # noqa: E402
+from program import Led, MachineTest, ipw, main_side_by_side  # noqa: E402
 
 
 def codes(conditions):
@@ -69,7 +69,7 @@ class Background(MachineTest):
         # Reported beside the energy, not taken from it.
         self.assertEqual(report["energy"]["joules"], report["runs"][0]["energy_j"])
         text = ipw(machine, "run", "--", "true").stderr
-        done = while_it_moves(machine, lambda: ipw(machine, "run", "--", "sleep", "1"))
+        done = ipw(machine, "run", "--", "sleep", "1")
         lines = done.stderr.splitlines()
         said = next(i for i, line in enumerate(lines) if "other processes used 1." in line)
         self.assertLess(said, next(i for i, line in enumerate(lines) if "coverage" in line), text)
@@ -91,18 +91,8 @@ class Busy(Intel):
     """Its energy is measured, and other programs use 0.8 of its one CPU."""
 
     def __init__(self, watts=20):
-        self.fd = None
         super().__init__(watts)
-        self.fd = os.open(self.put("/proc/stat", self.line(0)), os.O_RDWR)
-
-    @staticmethod
-    def line(elapsed):
-        return f"cpu  {100000 + int(80 * elapsed):09d} 0 0 {100000 + int(20 * elapsed):09d} 0 0 0 0 0 0"
-
-    def advance(self, elapsed):
-        super().advance(elapsed)
-        if self.fd is not None:
-            os.pwrite(self.fd, self.line(elapsed).encode(), 0)
+        self.put("/proc/stat", f"{FAKE}cpu  {Ramp(100000, 80)} 0 0 {Ramp(100000, 20)} 0 0 0 0 0 0")
 
 
 class Baseline(MachineTest):
@@ -110,8 +100,8 @@ class Baseline(MachineTest):
         """A baseline that was asked for and not idle: an error with --require-energy, else a finding."""
         machine = self.machine(Busy)
         options = ["--require-energy"] if code else []
-        done = while_it_moves(machine, lambda: ipw(
-            machine, command, "--idle", "0.2", *options, "--output-dir", machine.root / "runs", *rest))
+        done = ipw(
+            machine, command, "--idle", "0.2", *options, "--output-dir", machine.root / "runs", *rest)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertIn("machine was not idle in 3 attempts", done.stdout + done.stderr)
         self.assertEqual("--idle is required" in done.stderr, code == 3, done.stderr)
@@ -126,7 +116,7 @@ class Baseline(MachineTest):
         for code in (3, 0):
             self.refused(code, "run", "--", "sleep", "0.3")
         machine = self.machine(Busy)
-        done = while_it_moves(machine, lambda: ipw(machine, "run", "--require-energy", "--", "true"))
+        done = ipw(machine, "run", "--require-energy", "--", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_one_that_profile_demanded_is_an_error(self):
@@ -144,7 +134,7 @@ class Baseline(MachineTest):
     def test_idle_power_that_cannot_be_checked_at_the_end(self):
         machine = self.machine(Shared)
         led = Led(machine, "--idle", "0.3")
-        machine.others = 1.5
+        machine.turn(1.5)
         conditions = led.end()["conditions"]
         self.assertIsNotNone(conditions["idle_w"])
         self.assertIsNone(conditions["idle_after_w"])
@@ -164,9 +154,7 @@ class Baseline(MachineTest):
     def test_idle_power_that_changed(self):
         machine = self.machine(Intel, 20)
         led = Led(machine, "--idle", "0.3")
-        fd, start, power = machine.zones[0]
-        counted = machine.count() - start
-        machine.zones[0] = (fd, start + counted - int(2 * power * (counted / power)), 2 * power)
+        machine.turn(40)
         report = led.end()
         conditions = report["conditions"]
         self.assertAlmostEqual(conditions["idle_w"] / 20, 1, delta=0.1)

@@ -11,7 +11,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel, Machine, Modelled  # noqa: E402
-from program import MachineTest, ipw, main_side_by_side, while_it_moves  # noqa: E402
+from program import MachineTest, ipw, main_side_by_side  # noqa: E402
 
 QUERIES = 30
 FAMILY = [f"ipw-{size}-{kind}" for size in ("1m", "6m") for kind in ("f16", "q4_0", "q8_0")]
@@ -36,8 +36,7 @@ def per_query(runs, model):
 class DemoTest(MachineTest):
     def demo(self, machine, *options, **more):
         runs = machine.root / "runs"
-        return while_it_moves(machine, lambda: ipw(
-            machine, "demo", "--idle", "0.3", "--output-dir", runs, *options, **more))
+        return ipw(machine, "demo", "--idle", "0.3", "--output-dir", runs, *options, **more)
 
     def family(self, machine, *options):
         done = self.demo(machine, "--json", "--queries", QUERIES, *options)

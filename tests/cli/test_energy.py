@@ -2,7 +2,6 @@
 """ipw energy from outside: its formats, its exit codes, its full-screen view."""
 
 import csv
-import functools
 import io
 import json
 import os
@@ -34,22 +33,6 @@ def ipw(machine, *arguments, **options):
 def start(machine, *arguments, **options):
     return subprocess.Popen([IPW, "energy", *arguments], env=machine.environment(), text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-
-
-def on_a_calm_machine(test):
-    """A failure counts only if the fake machine kept moving: on a busy computer the thread behind
-    it may be kept waiting for longer than a window, and then its figures are wrong, not ours."""
-    @functools.wraps(test)
-    def run(self):
-        for _ in range(5):
-            self.intel.worst_s = 0
-            try:
-                return test(self)
-            except AssertionError:
-                if self.intel.worst_s < 0.03:
-                    raise
-        self.skipTest(f"too busy: the counters stood still for {self.intel.worst_s:.2f} s")
-    return run
 
 
 class WithMachine(unittest.TestCase):
@@ -132,7 +115,6 @@ class Measured(WithMachine):
         """The thread that moves the counters may be kept waiting: the share allows for that."""
         self.assertLess(abs(value / expected - 1), share, f"{value}, expected {expected}")
 
-    @on_a_calm_machine
     def test_json_lines(self):
         done = ipw(self.intel, "--json", "--count", "3", "--interval", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -153,7 +135,6 @@ class Measured(WithMachine):
         parts = sum(r["energy"]["joules"] for r in readings)
         self.assertNear(parts, readings[-1]["energy_since_start"]["joules"], 0.001)
 
-    @on_a_calm_machine
     def test_csv(self):
         done = ipw(self.intel, "--format", "csv", "-n", "2", "-i", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -170,7 +151,6 @@ class Measured(WithMachine):
         self.assertNear(float(rows[2]["power_w"]), 100)
         self.assertNear(float(rows[2]["energy_since_start_j"]), 100 * float(rows[2]["elapsed_s"]))
 
-    @on_a_calm_machine
     def test_table(self):
         done = ipw(self.intel, "-n", "2", "-i", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -181,7 +161,6 @@ class Measured(WithMachine):
         for line in lines:
             self.assertEqual(line, line.rstrip())
 
-    @on_a_calm_machine
     def test_once(self):
         began = time.monotonic()
         done = ipw(self.intel, "--once", "--json")
@@ -190,11 +169,9 @@ class Measured(WithMachine):
         self.assertAlmostEqual(reading["interval_s"], 0.5, 3)
         self.assertNear(reading["energy"]["joules"], 70)
 
-    @on_a_calm_machine
     def test_require_energy_is_content(self):
         self.assertEqual(ipw(self.intel, "--once", "--require-energy").returncode, 0)
 
-    @on_a_calm_machine
     def test_output_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "out.csv")
@@ -219,7 +196,6 @@ class Measured(WithMachine):
         self.assertOneLine(process.stderr.read(), "Broken pipe")
         process.stderr.close()
 
-    @on_a_calm_machine
     def test_signals_end_a_stream_with_whole_lines(self):
         for form, number in (("json", signal.SIGINT), ("csv", signal.SIGTERM),
                              ("table", signal.SIGINT)):
@@ -237,7 +213,6 @@ class Measured(WithMachine):
             if form == "table":
                 self.assertRegex(rest, r"\nin .*\ndevice +energy +mean +peak")
 
-    @on_a_calm_machine
     def test_signal_before_the_first_row(self):
         process = start(self.intel, "--json", "-i", "3600")
         time.sleep(1)
@@ -326,7 +301,7 @@ class FullScreen(WithMachine):
     def open(self, columns=100, rows=30, **environment):
         """A shell in a terminal, with `ipw energy` running in it."""
         variables = {"LC_ALL": "C.UTF-8", "PS1": "$ ", "IPW_SYSROOT": str(self.intel.root),
-                     **environment}
+                     "LD_PRELOAD": self.intel.environment()["LD_PRELOAD"], **environment}
         words = [f"{key}={value}" for key, value in variables.items()]
         self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows), "env", "-u", "NO_COLOR",
                   *words, "sh")

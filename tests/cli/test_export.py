@@ -28,7 +28,7 @@ oracle.use()
 
 from machines import Intel  # noqa: E402
 from profiling import ProfileTest, Run  # noqa: E402
-from program import IPW, ipw, while_it_moves  # noqa: E402
+from program import IPW, ipw  # noqa: E402
 from rundirs import MODEL, query, summary, write_run  # noqa: E402
 
 FORMATS = ["jsonl", "csv", "hf", "sqlite", "prom", "perfetto", "otlp-json", "otlp-metrics"]
@@ -91,12 +91,10 @@ class Real(ProfileTest):
         dataset = cls.root / "questions.jsonl"
         dataset.write_text("\n".join(map(json.dumps, rows)))
 
-        def run():
-            return ipw(machine, "profile", "--client", "openai", "--model", "tiny-1b", "--idle", "0.1",
-                       "--warmup-queries", "0", "--retries", "0", "--concurrency", "2", "--json",
-                       "--overwrite", "--output-dir", cls.root / "runs", "--client-base-url",
-                       cls.service.url("mixed:delay=0.05"), "--dataset", dataset)
-        done = while_it_moves(machine, run)
+        done = ipw(machine, "profile", "--client", "openai", "--model", "tiny-1b", "--idle", "0.1",
+                   "--warmup-queries", "0", "--retries", "0", "--concurrency", "2", "--json",
+                   "--output-dir", cls.root / "runs", "--client-base-url",
+                   cls.service.url("mixed:delay=0.05"), "--dataset", dataset)
         assert done.stdout, done.stderr
         cls.kept = Run(json.loads(done.stdout)["output_dir"])
         cls.model = "tiny-1b"

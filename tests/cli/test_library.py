@@ -9,6 +9,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -34,13 +35,10 @@ class Machine:
         self.root = tempfile.mkdtemp(prefix="ipw-lib-")
         fixtures = os.path.join(SOURCE, "tests", "fixtures")
         subprocess.run([os.path.join(fixtures, "make-tree"), name, self.root], check=True)
-        self.ticker = watts and subprocess.Popen(
-            [os.path.join(fixtures, "tick-tree"), self.root, str(watts), "60"])
+        if watts:
+            subprocess.run([os.path.join(fixtures, "tick-tree"), self.root, str(watts)], check=True)
 
     def close(self):
-        if self.ticker:
-            self.ticker.terminate()
-            self.ticker.wait()
         shutil.rmtree(self.root)
 
 
@@ -252,4 +250,7 @@ class PlainAbi(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    counters = os.path.join(os.environ["IPW_FAKES"], "libfake_counters.so")
+    if os.environ.get("LD_PRELOAD") != counters:  # the library reads its sensors in this very process
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "LD_PRELOAD": counters})
     unittest.main(verbosity=2)

@@ -11,7 +11,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Both, Intel, Modelled, Nvidia  # noqa: E402
 from profiling import MODEL, TOKENS, ProfileTest, Sums  # noqa: E402
-from program import main_side_by_side, while_it_moves  # noqa: E402
+from program import main_side_by_side  # noqa: E402
 
 CARRIES = ("joules", "plus_minus", "method", "source", "coverage")
 
@@ -23,24 +23,7 @@ def joules_of(record):
         attempt["joules"] for attempt in own.get("failed_attempts", {}).values())
 
 
-class EnergyTest(ProfileTest):
-    def profile(self, *more, machine=None, **options):
-        def once():
-            return super(EnergyTest, self).profile(*more, machine=machine, **options)
-
-        def forget():
-            nonlocal more
-            with self.service.lock:
-                self.service.requests.clear()
-            if "--overwrite" not in more:
-                more = ("--overwrite", *more)
-
-        if not machine or "--resume" in more:
-            return once()
-        return while_it_moves(machine, once, forget)
-
-
-class Conservation(EnergyTest):
+class Conservation(ProfileTest):
     """Nothing is lost and nothing counted twice."""
 
     def check(self, report):
@@ -137,7 +120,7 @@ class Conservation(EnergyTest):
         self.assertGreater(report["joules"]["unattributed"], 0.8 * report["energy"]["joules"])
 
 
-class Figures(EnergyTest):
+class Figures(ProfileTest):
     def test_energies_carry_what_they_are_worth(self):
         machine = self.machine(Intel, 50)
         report = self.profile("--idle", 0.5, "--grader", "contains", machine=machine,
@@ -287,7 +270,7 @@ class Figures(EnergyTest):
             self.until(lambda place=place: any(b'"kind":"energy"' in path.read_bytes()
                                    for path in place.glob("*/records.jsonl")), "energy")
             time.sleep(delay)
-            machine.says[1] = b""
+            machine.say(1, b"")
             out, err = process.communicate(timeout=60)
             report = json.loads(out)
             self.assertLess(report["energy"]["coverage"], 0.99, err)

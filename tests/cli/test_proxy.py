@@ -18,7 +18,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Controlled, Intel  # noqa: E402
-from program import IPW, PATIENCE_S, ipw, main_side_by_side, while_it_moves  # noqa: E402
+from program import IPW, PATIENCE_S, ipw, main_side_by_side  # noqa: E402
 from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, document, event, plain,  # noqa: E402
                      read_message, request, response, until)
 
@@ -255,6 +255,19 @@ class Ending(ProxyTest):
             self.assertEqual(proxy.ask()[0], "HTTP/1.1 200 OK")
             closed.acquire(timeout=PATIENCE_S)
         self.assertEqual((len(upstream.requests), upstream.connections), (5, 5))
+
+    def test_a_server_that_closes_after_a_stream_without_saying_so(self):
+        """As llama.cpp's does: when the next request has been sent, it is too late."""
+        used = set()
+
+        def answer(connection, *_):
+            if connection in used:
+                return False
+            used.add(connection)
+            connection.sendall(STREAM_HEAD + chunk(event("a", "stop") + DONE) + LAST_CHUNK)
+
+        proxy = self.proxy(self.upstream(answer))
+        self.assertEqual([proxy.ask()[0].split()[1] for _ in range(4)], ["200"] * 4)
 
     def test_no_answer_at_all(self):
         proxy = self.proxy(self.upstream(lambda *_: False))
@@ -805,18 +818,13 @@ class Energy(ProxyTest):
             time.sleep(0.3)
             connection.sendall(response(document()))
 
-        def once():
-            proxy = self.proxy(self.upstream(answer), "--overwrite", "--json", machine=machine)
-            askers = [threading.Thread(target=proxy.ask) for _ in range(3)]
-            for asker in askers:
-                asker.start()
-            for asker in askers:
-                asker.join()
-            self.assertEqual(proxy.end(), 0)
-            return proxy
-
-        machine = self.machine(Intel, 40)
-        proxy = while_it_moves(machine, once)
+        proxy = self.proxy(self.upstream(answer), "--json", machine=self.machine(Intel, 40))
+        askers = [threading.Thread(target=proxy.ask) for _ in range(3)]
+        for asker in askers:
+            asker.start()
+        for asker in askers:
+            asker.join()
+        self.assertEqual(proxy.end(), 0)
         report = json.loads(proxy.stdout)
         energies = [e["joules"] for e in proxy.energies().values()]
         self.assertEqual(len(energies), 3)

@@ -37,7 +37,7 @@ except ImportError as error:
 
 from machines import Both  # noqa: E402
 from pictures import Picture  # noqa: E402
-from program import ipw, while_it_moves  # noqa: E402
+from program import ipw  # noqa: E402
 from python_ipw import MODEL, record, stats, summary  # noqa: E402
 
 missing = [part["missing"] for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]
@@ -319,7 +319,7 @@ class OurDirectories(PythonTest):
                  "answer=echo,ttft_ms=9,tokens_per_s=900" + params, "--idle", "0.3", "--warmup-queries", "0",
                  "--retries", "0", "--grader", "contains", "--concurrency", "2",
                  "--output-dir", cls.machine.root / name, "--json", "--overwrite")
-        done = while_it_moves(cls.machine, lambda: ipw(cls.machine, *words))
+        done = ipw(cls.machine, *words)
         return Path(json.loads(done.stdout)["output_dir"])
 
     def copy(self, path=None):

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKE_NVML, RANGE_UJ, Fixture, Intel, Machine, Nvidia  # noqa: E402
 from program import (  # noqa: E402
-    IPW, PATIENCE_S, Led, MachineTest, device, ipw, main_side_by_side, python, while_it_moves)
+    IPW, PATIENCE_S, Led, MachineTest, device, ipw, main_side_by_side, python)
 
 WATTS = 50
 
@@ -392,7 +392,7 @@ class Figures(MachineTest):
         time.sleep(seconds)
         during()
         time.sleep(seconds)
-        inside = None if 0 in machine.says else (machine.count() - before) * 1e-6
+        inside = (machine.count() - before) * 1e-6
         report = run.end()
         self.assertEqual(run.code, 0, run.stderr)
         return report, inside
@@ -450,9 +450,9 @@ class Figures(MachineTest):
             machine = self.machine(Intel, WATTS)
 
             def during():
-                machine.says[0] = nonsense
+                machine.say(0, nonsense)
                 time.sleep(0.15)
-                del machine.says[0]
+                machine.say(0)
             report, inside = self.measure(machine, during, 0.2)
             self.assertNear(self.whole(report["energy"]), inside * 0.9, inside + WATTS)
 
@@ -472,7 +472,7 @@ class Figures(MachineTest):
 
     def test_nonsense_to_the_end_is_not_covered(self):
         machine = self.machine(Intel, WATTS)
-        report, _ = self.measure(machine, lambda: machine.says.update({0: b"garbage\n"}))
+        report, _ = self.measure(machine, lambda: machine.say(0, b"garbage\n"))
         energy = report["energy"]
         self.assertNear(energy["coverage"], 0.2, 0.8)
         self.assertIn("not covered", energy["note"] or device(report, "cpu0")["energy"]["note"])
@@ -481,7 +481,7 @@ class Figures(MachineTest):
         machine = self.machine(Intel, WATTS)
         run = Led(machine, "--require-energy")
         time.sleep(0.4)
-        machine.says.update({0: b"garbage\n"})
+        machine.say(0, b"garbage\n")
         time.sleep(0.6)
         run.end()
         self.assertEqual(run.code, 3, run.stderr)
@@ -491,8 +491,7 @@ class Figures(MachineTest):
         machine = self.machine(Intel, WATTS)
         run = Led(machine)  # the sensor opens while it is sound ...
         run.end()
-        machine.says[0] = b"garbage\n"
-        time.sleep(0.1)
+        machine.say(0, b"garbage\n")
         report, _ = self.run_json(machine, "--", "sleep", "0.2")
         self.assertIsNone(report["energy"]["joules"])
         self.assertIsNone(report["runs"][0]["energy_j"])
@@ -547,8 +546,7 @@ class Figures(MachineTest):
 
     def test_require_energy(self):
         measured, none = self.machine(Intel, WATTS), self.machine(Machine)
-        done = while_it_moves(measured, lambda: ipw(
-            measured, "run", "--require-energy", "--", "sleep", "0.5"))
+        done = ipw(measured, "run", "--require-energy", "--", "sleep", "0.5")
         self.assertEqual(done.returncode, 0)
         done = ipw(none, "run", "--require-energy", "--", "true")
         self.assertEqual(done.returncode, 3)

@@ -71,15 +71,11 @@ def shares(setting):
 
 
 def with_idle(*options):
-    """Prints of `ipw layers`, on a machine that draws 10 W, and 20 J a second of CPU.  It is asked again,
-    at most twice, where shares are null: seen once, while other programs ran, and not reproduced."""
-    for _ in range(3):
-        with Working(10, 20) as machine:
-            done = ipw(machine, "layers", *options, "-t", 1, "--idle", 0.5, "--granularity", "component", "--json",
-                       timeout=150)
-        assert done.returncode == 0, done.stderr
-        if None not in [row["share"] for row in json.loads(done.stdout)["components"]]:
-            break
+    """Prints of `ipw layers`, on a machine that draws 10 W, and 20 J a second of CPU."""
+    with Working(10, 20) as machine:
+        done = ipw(machine, "layers", *options, "-t", 1, "--idle", 0.5, "--granularity", "component", "--json",
+                   timeout=150)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 

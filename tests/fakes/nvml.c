@@ -569,9 +569,10 @@ static int begin_set(const char *function, void *handle, struct gpu **gpu, struc
     return 0;
 }
 
-static int finish(void)
+static int finish(const struct gpu *gpu)
 {
     settings_save();
+    note_change(gpu, now_s());
     return end(0);
 }
 
@@ -587,7 +588,7 @@ static int lock_range(const char *function, void *handle, bool memory, unsigned 
     unsigned *range = memory ? set->memory : set->graphics;
     range[0] = low;
     range[1] = high;
-    return finish();
+    return finish(gpu);
 }
 
 int nvmlDeviceSetGpuLockedClocks(void *handle, unsigned low, unsigned high)
@@ -620,7 +621,7 @@ int nvmlDeviceSetPowerManagementLimit(void *handle, unsigned mw)
     if (mw < gpu->value[KEY_LIMIT_MIN_MW] || mw > gpu->value[KEY_LIMIT_MAX_MW])
         return end(INVALID_ARGUMENT);
     set->limit_mw = mw;
-    return finish();
+    return finish(gpu);
 }
 
 /* ---- the rest of the readings ---- */
