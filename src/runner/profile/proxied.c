@@ -12,7 +12,6 @@
 #include "core/secret.h"
 #include "port/thread.h"
 #include "proxy/proxy.h"
-#include "rundir/spans.h"
 #include "runner/profile/records.h"
 #include "runner/profile/request.h"
 #include "runner/profile/settle.h"
@@ -150,8 +149,11 @@ static enum err record(struct proxied *proxied, struct proxy_request *request, s
                             .attempts = 1,
                             .first_sent = request->reply.sent};
     pending->last = true;
-    err = request_end(profile, pending, &request->reply, &proxied->line, why);
-    return err ? err : request_record(profile, &answer, &proxied->line, why);
+    /* The record first: ids go on behind it after a kill, and a span or an energy must not have one that is used again. */
+    err = request_record(profile, &answer, &proxied->line, why);
+    struct error late = {0};
+    enum err late_err = request_end(profile, pending, &request->reply, &proxied->line, &late);
+    return err || !late_err ? err : err_set(why, late_err, "%s", late.text);
 }
 
 static struct ended *take_ended(struct proxied *proxied, bool wait)
@@ -246,23 +248,6 @@ void proxied_free(struct proxied *proxied)
     free(proxied);
 }
 
-/* Past every request of earlier starts, also those of which a kill left the span alone. */
-static enum err find_first_id(const struct profile *profile, uint64_t *out, struct error *why)
-{
-    struct spans spans;
-    *out = profile->resume.next_index;
-    if (!profile->resume.starts)
-        return ERR_OK;
-    enum err err = spans_load(profile->directory, &spans, why);
-    if (err)
-        return err == ERR_NOT_FOUND ? ERR_OK : err;
-    for (size_t i = 0; i < spans.count; i++)
-        if (spans.items[i].index != SPAN_NO_QUERY && spans.items[i].index >= *out)
-            *out = (uint64_t)spans.items[i].index + 1;
-    spans_release(&spans);
-    return ERR_OK;
-}
-
 enum err proxied_start(struct profile *profile, struct error *why)
 {
     struct proxied *proxied = calloc(1, sizeof *proxied);
@@ -279,9 +264,8 @@ enum err proxied_start(struct profile *profile, struct error *why)
     options.context = proxied;
     profile->proxied = proxied;
     profile->take_share = take_share;
-    enum err err = find_first_id(profile, &options.first_id, why);
-    if (!err)
-        err = proxy_start(&options, &proxied->proxy, why);
+    options.first_id = profile->resume.next_index;
+    enum err err = proxy_start(&options, &proxied->proxy, why);
     if (!err) {
         atomic_store(&profile->working, 1);
         err = err_explain(why, thread_start(&proxied->recorder, recorder_main, proxied));
