@@ -12,6 +12,7 @@
 #include "core/energy.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "db/db.h"
 #include "port/output.h"
 #include "port/proc.h"
 #include "port/term.h"
@@ -162,6 +163,33 @@ int require_answers(const struct failed_limit *limit, int64_t queries, int64_t f
                         "%s%s%lld of %lld queries failed, more than --max-failed %s allows", model,
                         colon, (long long)failed, (long long)queries, limit->given);
     return 0;
+}
+
+int check_db(const char *address, bool scripted)
+{
+    if (!address)
+        return 0;
+    bool has_password = db_address_hide(address);
+    if (scripted && has_password)
+        return complain(EXIT_USAGE, "--db has a password, and a batch script is no place for one: "
+                                    "use ~/.pgpass");
+    if (db_address_kind(address))
+        return 0;
+    return complain(EXIT_USAGE, "invalid database address: use postgres://[USER@]HOST[:PORT]/NAME "
+                                "or sqlite:///PATH");
+}
+
+void push_saved(const char *address, const char *directory, bool quiet)
+{
+    struct error why = {0};
+    struct db_pushed pushed;
+    if (!address || !directory[0])
+        return;
+    if (db_push_measured(address, directory, &pushed, &why))
+        log_warn("the run was not pushed: %s; it is kept in %s: `ipw db push %s` pushes it",
+                 why.text, directory, directory);
+    else if (!quiet)
+        tell("ipw %s: pushed to the database as %s\n", current->name, pushed.id);
 }
 
 int open_session(const struct measure_options *options, struct session *session)

@@ -70,6 +70,11 @@ struct measure_options {
 #define JSON_FORMAT_OPTION_ROW(flag)                                                               \
     {.name = "json", .type = OPTION_FLAG, .target = &(flag), .help = "same as --format json"}
 
+#define DB_OPTION_ROW(text, what)                                                                  \
+    {.name = "db", .type = OPTION_TEXT, .target = &(text), .value = "URL", .help = what}
+#define DB_PUSH_OPTION_ROW(text)                                                                   \
+    DB_OPTION_ROW(text, "push the run to this database at its end; see `ipw db --help`")
+
 /* Of commands that report progress while they run and write their result at the end. */
 #define RESULT_OPTION_ROWS(o, quiet_help)                                                          \
     {.name = "json", .type = OPTION_FLAG, .target = &(o).json,                                     \
@@ -100,6 +105,11 @@ struct failed_limit {
 int failed_limit_read(struct failed_limit *limit);
 int require_answers(const struct failed_limit *limit, int64_t queries, int64_t failed,
                     const char *model, const char *directory);
+
+/* --db: 0 if it is an address or NULL, else complains and returns EXIT_USAGE, also for a password that would be
+ * `scripted`.  And the push of a run that was saved.  A failure to push is a warning: the run stays pending for `ipw db push`. */
+int check_db(const char *address, bool scripted);
+void push_saved(const char *address, const char *directory, bool quiet);
 
 /* Opens a session by the options; complains on failure and returns the exit code, else 0. */
 int open_session(const struct measure_options *options, struct session *session);

@@ -12,6 +12,8 @@ import unittest
 IPW = os.environ.get("IPW", "build/ipw")
 # A little less than ctest's for tests that watch the clock, so that what hangs is named; others may wait.
 PATIENCE_S = float(os.environ.get("IPW_PATIENCE_S", 170))
+# Every start of a sanitized program takes ten times as long: the same path once is enough there.
+SANITIZED = "IPW_SANITIZED" in os.environ
 
 
 # A shell that starts something in the background has it ignore SIGINT, which ipw and its commands would inherit.

@@ -2,9 +2,12 @@
 """ipw agent from outside: turns, tools, protocols and failures, with the scripted replies of the null client; energies on
 a fake machine add up."""
 
+import ctypes
+import errno
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -469,6 +472,35 @@ if way == "fail":
         self.assertEqual(self.external("none", "--overwrite", "--query-timeout", "0.2", code=1)["failed"], 1)
         self.assertTrue(self.traces()["q0000"]["timed_out"])
 
+    def is_running(self, pid):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def test_nothing_that_it_started_survives_it(self):
+        command = f"setsid sh -c 'sleep 300 & echo $! > {self.folder / 'pid'}; wait' & " \
+                  f"while [ ! -s {self.folder / 'pid'} ]; do sleep 0.05; done; echo 1"
+        self.assertEqual(self.external("none", "--exec", command)["completed"], 1)
+        self.assertFalse(self.is_running(int((self.folder / "pid").read_text())))
+
+    def test_nor_does_it_survive_us(self):
+        command = f"setsid sh -c 'sleep 300 & echo $! > {self.folder / 'pid'}; wait' & sleep 300"
+        process = subprocess.Popen([IPW, "agent", "--client", "openai", "--client-base-url", self.service.url("normal"),
+                                    "--model", "tiny-1b", "--dataset", self.folder / "questions.jsonl", "--idle", "0",
+                                    "--warmup-queries", "0", "--output-dir", self.folder / "runs", "--exec", command],
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        deadline = time.monotonic() + 60
+        while not (self.folder / "pid").exists() or not (self.folder / "pid").read_text():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        process.kill()
+        while self.is_running(int((self.folder / "pid").read_text())):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
     def test_wrong_usage(self):
         done = ipw(None, "agent", "--client", "openai", "--model", "m", "--exec", "true", "--tools", "shell")
         self.assertEqual(done.returncode, 2)
@@ -476,6 +508,31 @@ if way == "fail":
         done = ipw(None, "agent", "--client", "null", "--model", "m", "--exec", "true")
         self.assertEqual(done.returncode, 2)
         self.assertIn("openai or ollama", done.stderr)
+
+
+def without_landlock():
+    """As on a kernel that lacks it: the system call is unknown."""
+    libc = ctypes.CDLL(None)
+    # load the number; if it is landlock_create_ruleset, ENOSYS; else allow
+    code = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x00050000 | errno.ENOSYS), (0x06, 0, 0, 0x7fff0000)]
+    filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters)))
+    libc.prctl(38, 1, 0, 0, 0)
+    libc.prctl(22, 2, program, 0, 0)
+
+
+class OlderKernel(AgentTest):
+    def test_without_landlock_tools_run_and_the_user_is_warned(self):
+        self.script(calls(call("shell", command="pwd > made")), {"content": "408"})
+        params = f"script={self.folder / 'script.jsonl'}"
+        done = ipw(None, "agent", "--client", "null", "--model", "m", "--dataset", self.folder / "questions.jsonl",
+                   "--client-param", params, "--idle", "0", "--output-dir", self.folder / "runs", "--tools", "shell,python",
+                   "--workspaces", self.folder / "work", preexec_fn=without_landlock)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((self.folder / "work/q000000/made").exists())
+        self.assertEqual(done.stderr.count("may read and write all files of this user"), 1, done.stderr)
+        listed = ipw(None, "list", "tools", preexec_fn=without_landlock).stdout
+        self.assertEqual(listed.count("not confined to the workspace: this kernel has no Landlock"), 2, listed)
 
 
 class Interrupted(AgentTest):
