@@ -24,7 +24,7 @@ const struct tool_driver *const TOOL_DRIVERS[] = {
 };
 
 #define DEFAULT_TIMEOUT (30 * NS_PER_S)
-enum { DEFAULT_OUTPUT = 16 * 1024, NAMES_MAX = 256 };
+enum { NAMES_MAX = 256 };
 
 struct tool_box {
     const struct tool_driver *driver;
@@ -192,7 +192,7 @@ enum err toolset_open(const struct toolset_options *options, struct toolset *out
 {
     *out = (struct toolset){
         .timeout = options->timeout > 0 ? options->timeout : DEFAULT_TIMEOUT,
-        .output_limit = options->output_limit ? options->output_limit : DEFAULT_OUTPUT,
+        .output_limit = options->output_limit ? options->output_limit : TOOL_OUTPUT_DEFAULT,
     };
     const char *names = options->names;
     enum err err = jv_available(why);

@@ -24,7 +24,7 @@ enum {
     TOOL_NAME_MAX = 64
 }; /* bytes of a name, which has letters, digits, _ and - only, as servers require */
 
-enum { TOOL_TEXTS_MAX = 2 };
+enum { TOOL_TEXTS_MAX = 2, TOOL_OUTPUT_DEFAULT = 16 << 10 };
 
 struct tool_spec {
     const char *name; /* by which a model calls it */

@@ -40,6 +40,7 @@ struct measure_options {
     const char *sensors;
     double rate_hz;
     bool require_energy;
+    bool cheap;    /* a monitor: set by the command, not by an option */
     double idle_s; /* of commands with --idle; UNKNOWN where it was not given */
 };
 /* clang-format off */

@@ -109,6 +109,7 @@ static int handle_index(const void *handle, int *instance)
 static int begin(const char *function, int device)
 {
     pthread_mutex_lock(&script_lock);
+    note_call(function);
     script_refresh();
     double block_ms = 0;
     int code = init_count ? apply_rules(function, device, &block_ms) : UNINITIALIZED;
@@ -127,6 +128,9 @@ static int begin(const char *function, int device)
 
 static int end(int code)
 {
+    if (current.function)
+        spend();
+    current.function = NULL;
     pthread_mutex_unlock(&script_lock);
     return code;
 }
@@ -358,7 +362,9 @@ int nvmlDeviceGetTotalEnergyConsumption(void *handle, unsigned long long *mj)
     int code = begin_on("nvmlDeviceGetTotalEnergyConsumption", handle, &gpu);
     if (code)
         return code;
-    double counted = counter_mj(gpu, now_s());
+    double t = now_s(), counted = counter_mj(gpu, t), update = 1 + floor(t / gpu->tick_s + 1e-9);
+    calls.repeated += calls.counted[gpu - script.gpus] == update;
+    calls.counted[gpu - script.gpus] = update;
     *mj = counted >= 0 && counted < 1.8e19 ? (unsigned long long)counted : ULLONG_MAX;
     return end(0);
 }
@@ -408,6 +414,7 @@ int nvmlDeviceGetFieldValues(void *handle, int count, field_t *fields)
     int code = begin_on("nvmlDeviceGetFieldValues", handle, &gpu);
     if (code)
         return code;
+    current.fields = count;
     for (int i = 0; i < count; i++)
         fill_field(gpu, &fields[i]);
     return end(0);

@@ -48,6 +48,11 @@
  *
  * What setters set outlives the process, as in a card, when IPW_FAKE_NVML_STATE names a file: a line a device,
  * "D graphics MIN MAX memory MIN MAX limit MW", with 0 for what is not set.  A locked clock is reached.
+ *
+ * Calls cost CPU time, as they do with a real card, when IPW_FAKE_NVML_COSTS says how much: "NAME=US,...", with "field"
+ * for each field of nvmlDeviceGetFieldValues and "*" for every other function that takes a device.  At exit the calls
+ * of each function are written to the file that IPW_FAKE_NVML_CALLS names, a line "NAME COUNT" each; "repeated COUNT"
+ * are readings of the energy counter of a card that found the update of the one before.
  */
 #ifndef TESTS_FAKES_NVML_SCRIPT_H
 #define TESTS_FAKES_NVML_SCRIPT_H
@@ -624,6 +629,72 @@ static double field_mw(const struct gpu *gpu, double t, double window_s)
 {
     return gpu->is_set[KEY_POWER_MW] ? gpu->value[KEY_POWER_MW]
                                      : mean_watts(gpu, floor(t * 10 + 1e-9) / 10, window_s) * 1e3;
+}
+
+/* ---- costs and counts of calls ---- */
+
+enum { FUNCTIONS_MAX = 64 };
+
+static struct {
+    const char *names[FUNCTIONS_MAX]; /* literals */
+    long counts[FUNCTIONS_MAX];
+    long repeated;
+    int length;
+    double counted[DEVICES_MAX]; /* update that the last reading of the counter found */
+} calls;
+
+static _Thread_local struct {
+    const char *function;
+    double began;
+    int fields;
+} current;
+
+static void note_call(const char *function)
+{
+    int i = 0;
+    current.function = function;
+    current.began = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+    current.fields = 0;
+    while (i < calls.length && strcmp(calls.names[i], function) != 0)
+        i++;
+    if (i == FUNCTIONS_MAX)
+        return;
+    calls.names[i] = function;
+    calls.length += i == calls.length;
+    calls.counts[i]++;
+}
+
+/* Of `name` in microseconds; -1 without one. */
+static double cost_us(const char *name)
+{
+    const char *at = getenv("IPW_FAKE_NVML_COSTS");
+    size_t length = strlen(name);
+    for (; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (!strncmp(at, name, length) && at[length] == '=')
+            return strtod(at + length + 1, NULL);
+    return -1;
+}
+
+/* Uses up what the call costs, less what the fake itself has used of it. */
+static void spend(void)
+{
+    double us = current.fields ? current.fields * cost_us("field") : cost_us(current.function);
+    if (us < 0 && !current.fields && !strncmp(current.function, "nvmlDevice", 10))
+        us = cost_us("*");
+    while (us > 0 && (clock_seconds(CLOCK_THREAD_CPUTIME_ID) - current.began) * 1e6 < us)
+        ;
+}
+
+__attribute__((destructor)) static void write_calls(void)
+{
+    const char *path = getenv("IPW_FAKE_NVML_CALLS");
+    FILE *file = path && calls.length ? fopen(path, "we") : NULL;
+    for (int i = 0; file && i < calls.length; i++)
+        fprintf(file, "%s %ld\n", calls.names[i], calls.counts[i]);
+    if (file)
+        fprintf(file, "repeated %ld\n", calls.repeated);
+    if (file)
+        fclose(file);
 }
 
 /* ---- faults ---- */
