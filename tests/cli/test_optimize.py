@@ -296,8 +296,9 @@ class Made(OptimizeTest):
                 self.assertIn("refits", savings["method"])
 
     def test_each_of_several_applications_has_its_command(self):
-        slow = {"compute": lambda u: 10 * u, "memory": lambda u: 10 + 0.1 * u}
-        rows = [("A100", name, mhz, p, time(1400 / mhz)) for name, time in slow.items() for mhz, p, _ in made_rows(noise=0.002)]
+        slow = {"knee": lambda u: 10 + 9 * max(0, u - 1.2), "memory": lambda u: 10 + 0.1 * u}
+        rows = [("A100", name, mhz, p, time(1400 / mhz)) for name, time in slow.items()
+                for mhz, p, _ in made_rows(name, noise=0.002)]
         path = self.file("several.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
         done, chosen = ipw(None, "optimize", "--input", path), self.json("--input", path)["applications"]
         for one in chosen:
