@@ -72,6 +72,9 @@ bool state_is_up(const struct state *state);
 
 struct domain *state_domains(struct state *state, size_t *count);
 
+/* The values of a family now, summed over devices, and how many there are: UNKNOWN and 0 where none is known. */
+double state_sum(const struct state *state, enum family family, size_t *count);
+
 /* The first families, and those of sensors. */
 void state_render(const struct state *state, struct exposition *to);
 void state_render_sensors(const struct state *state, struct exposition *to);
@@ -91,5 +94,17 @@ void processes_attach(struct processes *processes, struct session *session);
 void processes_update(struct processes *processes, struct state *state, nanos now);
 
 void processes_render(const struct processes *processes, struct exposition *to);
+
+/* ---- telemetry_feed.c ---- */
+
+struct telemetry_feed;
+
+/* Readings go to the descriptor `fd`, or with an address to energy-monitor, which is started to listen there. */
+enum err telemetry_feed_open(int fd, const char *address, unsigned port,
+                             struct telemetry_feed **out, struct error *why) MUST_USE;
+/* Once per update.  ERR_LOST: who read from the descriptor has gone. */
+enum err telemetry_feed_write(struct telemetry_feed *feed, struct state *state,
+                              const struct session *session, nanos now) MUST_USE;
+void telemetry_feed_close(struct telemetry_feed *feed);
 
 #endif

@@ -3,6 +3,7 @@
  * A counter's joules are taken from the running sums of the sampler, up to the newest reading.  Where a device has an
  * energy counter and a power channel, the power is integrated after the counter's newest reading, which may be a minute
  * old, and the counter corrects it when it is read: what is shown waits where that would let it fall. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +110,19 @@ struct domain *state_domains(struct state *state, size_t *count)
 {
     *count = state->domain_count;
     return state->domains;
+}
+
+double state_sum(const struct state *state, enum family family, size_t *count)
+{
+    double sum = 0;
+    *count = 0;
+    for (size_t i = 0; i < state->gauge_count; i++) {
+        if (state->gauges[i].family != family || isnan(state->gauges[i].value))
+            continue;
+        sum += state->gauges[i].value;
+        ++*count;
+    }
+    return *count ? sum : UNKNOWN;
 }
 
 static const char *fact(const struct sensor *sensor, const char *key)
