@@ -2,6 +2,7 @@
  * host that is allowed could lead a model anywhere. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "agent_tools/tool.h"
 #include "port/http.h"
@@ -38,14 +39,16 @@ static bool matches(const char *pattern, size_t length, const struct url *url)
 {
     char with_port[280];
     const char *host = url->host;
+    const char *address_end = pattern[0] == '[' ? memchr(pattern, ']', length) : NULL;
+    size_t name = address_end ? (size_t)(address_end - pattern) : 0; /* colons of "[::1]" */
     str_join(with_port, sizeof with_port, url->host, ":", url->port);
-    if (memchr(pattern, ':', length))
+    if (memchr(pattern + name, ':', length - name))
         host = with_port;
     size_t host_length = strlen(host);
     if (length > 2 && pattern[0] == '*' && pattern[1] == '.')
         return host_length > length - 1 &&
-               !strncmp(host + host_length - (length - 1), pattern + 1, length - 1);
-    return host_length == length && !strncmp(host, pattern, length);
+               !strncasecmp(host + host_length - (length - 1), pattern + 1, length - 1);
+    return host_length == length && !strncasecmp(host, pattern, length);
 }
 
 static bool is_allowed(const struct http_get *get, const struct url *url)

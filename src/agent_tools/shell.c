@@ -1,24 +1,124 @@
 /* shell and python: programs that a model wrote, run in the query's workspace with limits of time, memory, file size and
- * output, without sockets and without our environment, which may hold keys.  Their whole process group is killed at the
- * end.  They read whatever this user may read: see docs/agents.md. */
+ * output, without sockets and without our environment, which may hold keys.  All that they started is killed at the end.
+ * They write in the workspace only, and read besides it what programs need: those of PATH, the installation of Python,
+ * and what the user names. */
+#define _GNU_SOURCE
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent_tools/tool.h"
+#include "core/log.h"
+#include "port/confine.h"
 #include "port/proc.h"
 #include "port/subprocess.h"
 
 enum { MEMORY_MB = 1024, MEMORY_MOST_MB = 1 << 20, FILE_MB = 64 };
 
+enum { READABLE_MOST = 64 };
+
 struct program {
     char path[1024];
     size_t memory_bytes;
+    struct text paths; /* that may be read, each ended by a NUL */
+    size_t path_count;
+    const char *readable[READABLE_MOST + 1]; /* the same as a list */
 };
 
 static const struct param_spec PARAMS[] = {
     {"memory_mb", "MB", "address space of each process (default 1024)"},
+    {"read", "PATH;PATH", "files and directories that may be read besides the workspace"},
     {NULL, NULL, NULL},
 };
+
+/* ---- what may be read ---- */
+
+static void add_readable(struct program *program, const char *path, size_t length)
+{
+    if (!length || program->path_count == READABLE_MOST)
+        return;
+    text_add_bytes(&program->paths, path, length);
+    text_add_bytes(&program->paths, "", 1);
+    program->path_count++;
+}
+
+/* A directory of programs, unless the user's own files are below it. */
+static void add_installation(struct program *program, const char *path, size_t length)
+{
+    const char *home = getenv("HOME");
+    while (length && path[length - 1] == '/')
+        length--;
+    bool has_home =
+        home && strncmp(home, path, length) == 0 && (home[length] == '\0' || home[length] == '/');
+    if (length && path[0] == '/' && !has_home)
+        add_readable(program, path, length);
+}
+
+/* PREFIX of PREFIX/bin/python3: what else is installed with it.  ~/.local is none: it has more than programs. */
+static void add_prefix_of(struct program *program, const char *path)
+{
+    static const char LOCAL[] = "/.local";
+    const char *end = strrchr(path, '/');
+    while (end && end > path && *--end != '/')
+        continue;
+    size_t length = end ? (size_t)(end - path) : 0, own = sizeof LOCAL - 1;
+    if (length < own || memcmp(path + length - own, LOCAL, own) != 0)
+        add_installation(program, path, length);
+}
+
+/* As it is called, which may be in a virtual environment, and as it is. */
+static void add_prefix(struct program *program, const char *path)
+{
+    char *resolved = realpath(path, NULL);
+    add_prefix_of(program, path);
+    if (resolved)
+        add_prefix_of(program, resolved);
+    free(resolved);
+}
+
+static enum err add_named(struct program *program, const char *given, struct error *why)
+{
+    for (const char *at = given ? given : ""; *at; at += strspn(at, ";")) {
+        size_t length = strcspn(at, ";");
+        if (*at != '/')
+            return err_set(why, ERR_USAGE, "read: %.100s: expected absolute paths, separated by ;",
+                           at);
+        add_readable(program, at, length);
+        at += length;
+    }
+    return ERR_OK;
+}
+
+static enum err find_readable(struct program *program, const char *given, struct error *why)
+{
+    enum err err = add_named(program, given, why);
+    for (const char *at = getenv("PATH"); !err && at && *at; at += strspn(at, ":")) {
+        size_t length = strcspn(at, ":");
+        add_installation(program, at, length);
+        at += length;
+    }
+    char python[1024];
+    add_prefix(program, program->path);
+    if (!proc_find("python3", python, sizeof python)) /* which shells call, too */
+        add_prefix(program, python);
+    if (err || program->paths.failed)
+        return err ? err : err_no_memory(why);
+    const char *at = program->paths.bytes;
+    for (size_t i = 0; i < program->path_count; i++, at += strlen(at) + 1)
+        program->readable[i] = at;
+    return ERR_OK;
+}
+
+/* Said once: the tools of all queries are in the same position. */
+static void warn_of_files(void)
+{
+    static atomic_bool warned;
+    struct error why = {0};
+    if (confine_files_available(&why) && !atomic_exchange(&warned, true))
+        log_warn("%s: shell and python may read and write all files of this user", why.text);
+}
+
+/* ---- both ---- */
 
 static enum err open_program(const char *name, const struct tool_config *config, void *state,
                              struct error *why)
@@ -32,14 +132,21 @@ static enum err open_program(const char *name, const struct tool_config *config,
         err = err_set(why, ERR_NOT_FOUND, "%s is not installed", name);
     program->memory_bytes = (size_t)mb << 20;
     if (!err)
-        subprocess_guard();
-    return err;
+        err = find_readable(program, params_get(config->params, "read"), why);
+    if (err) {
+        text_release(&program->paths);
+        return err;
+    }
+    warn_of_files();
+    confine_guard();
+    return ERR_OK;
 }
 
 static void close_program(void *state)
 {
-    (void)state;
-    subprocess_unguard();
+    struct program *program = state;
+    text_release(&program->paths);
+    confine_unguard();
 }
 
 static void describe_end(const struct subprocess_result *result, const struct tool_request *call,
@@ -80,6 +187,7 @@ static enum err run_program(const struct program *program, const char *const arg
         .file_bytes = (size_t)FILE_MB << 20,
         .cpu_s = call->timeout > 0 ? (unsigned)(call->timeout / NS_PER_S) + 2 : 0,
         .confined = true,
+        .readable = program->readable,
     };
     const struct subprocess_run run = {
         .timeout = call->timeout,
@@ -118,10 +226,11 @@ static enum err shell_call(void *state, const struct tool_spec *spec,
 
 const struct tool_driver tool_shell = {
     .name = "shell",
-    .summary = "runs a shell command in the workspace; limits of time and memory, no network",
+    .summary = "runs a shell command in the workspace alone; limits of time and memory, no network",
     .params = PARAMS,
     .must_be_named = true,
-    .available = subprocess_can_confine,
+    .available = confine_available,
+    .confined = confine_files_available,
     .state_size = sizeof(struct program),
     .open = shell_open,
     .close = close_program,
@@ -141,7 +250,7 @@ static enum err python_available(struct error *why)
     char path[1024];
     if (proc_find("python3", path, sizeof path))
         return err_set(why, ERR_NOT_FOUND, "python3 is not installed: apt install python3");
-    return subprocess_can_confine(why);
+    return confine_available(why);
 }
 
 static enum err python_open(const struct tool_config *config, void *state, struct error *why)
@@ -162,10 +271,11 @@ static enum err python_call(void *state, const struct tool_spec *spec,
 
 const struct tool_driver tool_python = {
     .name = "python",
-    .summary = "runs Python code in the workspace; limits of time and memory, no network",
+    .summary = "runs Python code in the workspace alone; limits of time and memory, no network",
     .params = PARAMS,
     .must_be_named = true,
     .available = python_available,
+    .confined = confine_files_available,
     .state_size = sizeof(struct program),
     .open = python_open,
     .close = close_program,

@@ -24,7 +24,7 @@ enum {
     TOOL_NAME_MAX = 64
 }; /* bytes of a name, which has letters, digits, _ and - only, as servers require */
 
-enum { TOOL_TEXTS_MAX = 2 };
+enum { TOOL_TEXTS_MAX = 2, TOOL_OUTPUT_DEFAULT = 16 << 10 };
 
 struct tool_spec {
     const char *name; /* by which a model calls it */
@@ -75,6 +75,8 @@ struct tool_driver {
 
     /* Can this build and machine use it?  NULL: always. */
     enum err (*available)(struct error *why);
+    /* Is a program of its kept to the workspace here?  An error says why not.  NULL: it runs none. */
+    enum err (*confined)(struct error *why);
 
     /* Reads the parameters into the state, which is zeroed and of state_size bytes.  On failure close is not called. */
     size_t state_size;

@@ -51,21 +51,6 @@ static struct energy no_energy(const struct sensor *sensor, const struct sensor_
     return energy;
 }
 
-/* The finest power channel of the same thing.  Drivers list their channels in order of preference. */
-long channel_energy_shape(const struct sensor *sensor, size_t channel)
-{
-    const struct sensor_channel *row = &sensor->channels[channel];
-    if (row->quantity != QTY_ENERGY)
-        return -1;
-    for (size_t i = 0; i < sensor->channel_count; i++) {
-        const struct sensor_channel *other = &sensor->channels[i];
-        if (other->quantity == QTY_POWER && other->secondary && other->scope == row->scope &&
-            other->location == row->location && !strcmp(other->device, row->device))
-            return (long)i;
-    }
-    return -1;
-}
-
 enum err channel_energy_window(struct sampler *sampler, size_t source, size_t channel, long shape,
                                nanos from, nanos to, struct window *out)
 {
@@ -78,7 +63,7 @@ static enum err take_window(struct sampler *sampler, size_t source, size_t chann
                             nanos to, struct window *window, double *power_max)
 {
     double low;
-    long shape = channel_energy_shape(sampler_sensor(sampler, source), channel);
+    long shape = sensor_shape_channel(sampler_sensor(sampler, source), channel);
     enum err err = channel_energy_window(sampler, source, channel, shape, from, to, window);
     if (err)
         return err;

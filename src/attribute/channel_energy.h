@@ -32,11 +32,7 @@ struct channel_energy {
 void channel_energy_take(struct sampler *sampler, size_t source, size_t channel, nanos from,
                          nanos to, struct channel_energy *out);
 
-/* The power channel that shapes the joules of a counter between its updates; -1 without one, and for
- * a channel that is not a counter. */
-long channel_energy_shape(const struct sensor *sensor, size_t channel);
-
-/* The plain window of a channel, shaped by `shape` (from channel_energy_shape). */
+/* The plain window of a channel, shaped by `shape` (from sensor_shape_channel). */
 enum err channel_energy_window(struct sampler *sampler, size_t source, size_t channel, long shape,
                                nanos from, nanos to, struct window *out) MUST_USE;
 

@@ -128,7 +128,7 @@ static void choose_channel(struct share_device *device, struct sampler *sampler,
     const struct sensor *sensor = sampler_sensor(sampler, row->source);
     enum scope scope = sensor->channels[row->channel].scope;
     device->is_cpu = scope_contains(SCOPE_PLATFORM, scope) || scope_contains(SCOPE_GRACE, scope);
-    device->shape = channel_energy_shape(sensor, row->channel);
+    device->shape = sensor_shape_channel(sensor, row->channel);
     device->key = share_key(row->source, row->channel);
 }
 

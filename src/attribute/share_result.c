@@ -102,7 +102,7 @@ static void add_evidence(const struct share_result *result, unsigned key, nanos 
     key_parts(key, &source, &channel);
     const struct sensor *sensor = sampler_sensor(result->sampler, source);
     const struct sensor_channel *row = &sensor->channels[channel];
-    long shape = channel_energy_shape(sensor, channel);
+    long shape = sensor_shape_channel(sensor, channel);
     if (channel_energy_method(row) > out->method)
         out->method = channel_energy_method(row);
     if (channel_energy_window(result->sampler, source, channel, shape, from, to, &window) != ERR_OK)
@@ -198,7 +198,7 @@ static void set_watts(const struct share_result *result, const struct portion *p
     size_t source, channel;
     struct value_stats stats;
     key_parts(portion->key, &source, &channel);
-    long shape = channel_energy_shape(sampler_sensor(result->sampler, source), channel);
+    long shape = sensor_shape_channel(sampler_sensor(result->sampler, source), channel);
     double mean = portion->window_joules / covered_s;
     *watts = (struct value_stats){mean, mean, mean, mean};
     if (sampler_values(result->sampler, source, shape < 0 ? channel : (size_t)shape, trace->from,

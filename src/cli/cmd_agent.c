@@ -23,10 +23,6 @@ static struct {
     struct profile_agent answerer;
 } command = {
     .common = PROFILE_COMMAND_DEFAULTS("agent"),
-    .options = {.max_turns = 10},
-    .output_kb = 16,
-    .tool_timeout_s = 30,
-    .protocol = "auto",
 };
 
 /* clang-format off */
@@ -98,6 +94,31 @@ static void close_agent(void)
     agent_close(&command.agent);
 }
 
+/* What is of our own loop and its tools, and has no meaning for another agent; NULL if nothing was given. */
+static const char *find_option_of_loop(void)
+{
+    return command.options.tools.names ? "--tools"
+           : command.servers.count     ? "--mcp"
+           : command.tool_params.count ? "--tool-param"
+           : command.options.max_turns ? "--max-turns"
+           : command.protocol          ? "--protocol"
+           : command.tool_timeout_s    ? "--tool-timeout"
+           : command.output_kb         ? "--tool-output"
+                                       : NULL;
+}
+
+static void set_defaults(void)
+{
+    if (!command.options.max_turns)
+        command.options.max_turns = 10;
+    if (!command.protocol)
+        command.protocol = AGENT_PROTOCOLS[AGENT_AUTO];
+    if (command.tool_timeout_s == 0)
+        command.tool_timeout_s = 30;
+    if (!command.output_kb)
+        command.output_kb = 16;
+}
+
 static int agent_main(const char **words, size_t count)
 {
     struct agent_options *options = &command.options;
@@ -106,8 +127,13 @@ static int agent_main(const char **words, size_t count)
     int code = profile_command_complete(&command.common);
     if (code >= 0)
         return code;
-    if (options->command && (tools->names || command.servers.count))
-        return complain(EXIT_USAGE, "--exec and --tools are mutually exclusive: it has its own");
+    const char *of_loop = find_option_of_loop();
+    if (options->command && of_loop)
+        return complain(EXIT_USAGE,
+                        "--exec and %s are mutually exclusive: the program has tools and turns of "
+                        "its own",
+                        of_loop);
+    set_defaults();
     const struct client_driver *driver =
         options->command ? client_driver_find(command.common.profile.client, NULL) : NULL;
     if (driver && !driver->default_url)

@@ -26,6 +26,8 @@
 #define ONCE_PATIENCE (1500 * NS_PER_MS)
 #define TOP_PERIOD    (950 * NS_PER_MS) /* reading every process costs milliseconds */
 #define LEAST_ROW     (10 * NS_PER_MS)  /* a shorter last interval is dropped */
+#define LATE_ROW      (600 * NS_PER_MS) /* readings may be this late */
+#define LIVE_WAIT     (60 * NS_PER_MS)  /* for readings up to now: keys must not wait longer */
 
 struct energy_options {
     bool once, json;
@@ -42,6 +44,7 @@ struct stream {
     const char *format;
     nanos start;
     nanos interval;
+    nanos waited; /* for readings: that much the rows may be late */
     struct reading_table table;
     bool *reported;      /* per device: its missing energy has been reported */
     struct energy total; /* since the start, at the last row */
@@ -93,7 +96,13 @@ static int write_reading(struct stream *stream, const struct reading *reading)
 static int write_row(struct stream *stream, nanos from, nanos to)
 {
     struct reading reading;
-    sampler_settle(stream->session->sampler, to);
+    nanos began = clock_now();
+    if (stream->options->once)
+        sampler_settle(stream->session->sampler, to);
+    else
+        sampler_tick(stream->session->sampler, to, LATE_ROW);
+    nanos waited = clock_now() - began, left = stream->waited - (to - from);
+    stream->waited = waited < left ? left : waited < LATE_ROW ? waited : LATE_ROW;
     if (reading_take(stream->session->sampler, stream->start, from, to, &reading) != ERR_OK)
         return complain(EXIT_FAILED, "out of memory");
     int code = write_reading(stream, &reading);
@@ -130,12 +139,12 @@ static int wait_until(nanos at)
 }
 
 /* Rows at start + k x interval.  A missed row is merged into the next, longer interval, so that the
- * rows still add up. */
+ * rows still add up; not while it only waited for readings, which come twice per second. */
 static int stream_rows(struct stream *stream)
 {
     nanos from = stream->start;
     for (unsigned done = 0; !stream->options->count || done < stream->options->count; done++) {
-        nanos behind = (clock_now() - from) / stream->interval;
+        nanos behind = (clock_now() - from - stream->waited) / stream->interval;
         nanos to = from + stream->interval * (behind > 1 ? behind : 1);
         int number = wait_until(to);
         if (number && clock_now() < to)
@@ -297,6 +306,7 @@ static enum err tick(struct show *show)
 {
     struct reading reading;
     show->window = live_window(show->sampler, show->interval);
+    sampler_tick(show->sampler, clock_now(), LIVE_WAIT);
     enum err err = take_reading(show, &reading);
     if (err)
         return err;
@@ -406,7 +416,7 @@ static enum err press(struct show *show, int key)
 
 static enum err run_view(struct show *show)
 {
-    nanos next = clock_now();
+    nanos next = clock_now() + show->interval;
     enum err err = ERR_OK;
     while (!err && !show->quit && !show->signal) {
         nanos now = clock_now();
@@ -502,9 +512,10 @@ static int check_options(struct energy_options *options)
     return 0;
 }
 
-static int measure(const struct energy_options *options)
+static int measure(struct energy_options *options)
 {
     struct session session;
+    options->measure.cheap = !options->once; /* one window is measured as well as can be */
     bool live = !options->format && !options->once && !options->count && !options->output &&
                 term_possible();
     proc_block_signals();

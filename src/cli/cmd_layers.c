@@ -34,6 +34,7 @@ struct layers_command {
     unsigned gpu_layers;
     bool json, quiet, save;
     const char *output_dir; /* of the run directories; saves */
+    const char *db;         /* to which they are pushed; saves */
 };
 
 /* ---- progress ---- */
@@ -169,16 +170,19 @@ static int save_models(const struct layers_command *command, const struct run_sa
                        const struct layers_run *run)
 {
     int code = 0;
-    if (!command->save && !command->output_dir)
+    if (!command->save && !command->output_dir && !command->db)
         return 0;
     for (size_t i = 0; i < run->count; i++) {
         struct error why = {0};
         char directory[512];
         if (run_save_layers(save, &run->models[i], &run->results.models[i], directory,
-                            sizeof directory, &why))
+                            sizeof directory, &why)) {
             code = complain(EXIT_FAILED, "cannot save the run: %s", why.text);
-        else if (!command->quiet)
+            continue;
+        }
+        if (!command->quiet)
             tell("ipw layers: saved in %s\n", directory);
+        push_saved(command->db, directory, command->quiet);
     }
     return code;
 }
@@ -304,6 +308,7 @@ static const struct option_row ROWS[] = {
      .help = "save a run directory for each model in runs/"},
     {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
      .help = "save them in DIR instead"},
+    DB_PUSH_OPTION_ROW(args.db),
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,
      .help = "no progress"},
     MEASURE_OPTION_ROWS(args.measure, "sample-rate"),
@@ -314,7 +319,9 @@ static const struct option_row ROWS[] = {
 static int layers_main(const char **words, size_t count)
 {
     (void)words, (void)count;
-    int code = complete_options(&args);
+    int code = check_db(args.db, false);
+    if (!code)
+        code = complete_options(&args);
     if (code < 0)
         code = find_models(&args);
     if (code < 0)

@@ -44,6 +44,14 @@ static void check_client(const struct client_driver *driver, struct listing_row 
         str_copy(row->missing, sizeof row->missing, why.text);
 }
 
+static void check_tool(const struct tool_driver *driver, struct listing_row *row)
+{
+    struct error why = {0};
+    check(driver->available, row);
+    if (driver->confined && driver->confined(&why) != ERR_OK)
+        str_format(row->note, sizeof row->note, "not confined to the workspace: %s", why.text);
+}
+
 /* Why a driver finds nothing on this machine. */
 static void check_sensor(const struct sensor_driver *driver, struct listing_row *row)
 {
@@ -65,7 +73,7 @@ static void check_sensor(const struct sensor_driver *driver, struct listing_row 
     {                                                                                              \
         listing_begin(listing, #kind, what);                                                       \
         for (size_t i = 0; (drivers)[i]; i++) {                                                    \
-            struct listing_row row = {(drivers)[i]->name, (drivers)[i]->summary, params_, ""};     \
+            struct listing_row row = {(drivers)[i]->name, (drivers)[i]->summary, params_, "", ""}; \
             check_;                                                                                \
             listing_add(listing, &row);                                                            \
         }                                                                                          \
@@ -77,7 +85,7 @@ LIST_DRIVERS(datasets, DATASET_DRIVERS, DATASET_DRIVERS[i]->params,
              check(DATASET_DRIVERS[i]->available, &row), "sources of questions (--dataset)")
 LIST_DRIVERS(graders, GRADER_DRIVERS, GRADER_DRIVERS[i]->params,
              check(GRADER_DRIVERS[i]->available, &row), "check answers (--grader)")
-LIST_DRIVERS(tools, TOOL_DRIVERS, TOOL_DRIVERS[i]->params, check(TOOL_DRIVERS[i]->available, &row),
+LIST_DRIVERS(tools, TOOL_DRIVERS, TOOL_DRIVERS[i]->params, check_tool(TOOL_DRIVERS[i], &row),
              "what a model may call in an agent run (--tools)")
 LIST_DRIVERS(analyses, ANALYSIS_DRIVERS, ANALYSIS_DRIVERS[i]->params, check(jv_available, &row),
              "analyses of `ipw analyze` (--analysis)")
@@ -97,17 +105,17 @@ static void list_agents(struct listing *listing)
     listing_begin(listing, "agents", "how `ipw agent` runs an agent (--protocol, --exec)");
     for (size_t i = 0; AGENT_PROTOCOLS[i]; i++)
         listing_add(listing,
-                    &(struct listing_row){AGENT_PROTOCOLS[i], AGENT_SUMMARIES[i], NULL, ""});
-    listing_add(listing,
-                &(struct listing_row){
-                    "exec", "any program that takes OPENAI_BASE_URL (--exec COMMAND)", NULL, ""});
+                    &(struct listing_row){AGENT_PROTOCOLS[i], AGENT_SUMMARIES[i], NULL, "", ""});
+    listing_add(listing, &(struct listing_row){
+                             "exec", "any program that takes OPENAI_BASE_URL (--exec COMMAND)",
+                             NULL, "", ""});
 }
 
 static void list_presets(struct listing *listing)
 {
     listing_begin(listing, "presets", "public datasets with their fields and grader (--dataset)");
     for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++)
-        listing_add(listing, &(struct listing_row){preset->name, preset->summary, NULL, ""});
+        listing_add(listing, &(struct listing_row){preset->name, preset->summary, NULL, "", ""});
 }
 
 /* ---- hardware ---- */

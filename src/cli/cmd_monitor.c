@@ -9,10 +9,8 @@
 #include <string.h>
 
 #include "cli/common.h"
-#include "core/secret.h"
 #include "core/text.h"
 #include "monitor/monitor.h"
-#include "port/file.h"
 
 enum { DEFAULT_PORT = 9860, GRPC_PORT = 50053, DEFAULT_PROCESSES = 50, PROCESSES_MAX = 1000 };
 
@@ -67,20 +65,15 @@ static int read_processes(void)
     return 0;
 }
 
-static int read_token(void)
+static int complete_token(void)
 {
-    struct error why;
     if (!command.token_file)
         return 0;
     if (command.monitor.is_open)
         return complain(EXIT_USAGE, "--token-file and --no-token exclude each other");
-    if (file_read(command.token_file, FILE_SMALL, &command.token, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
-    command.monitor.token = str_trim(command.token.bytes ? command.token.bytes : (char[]){""});
-    if (!command.monitor.token[0])
-        return complain(EXIT_USAGE, "%s: empty; a token is expected", command.token_file);
-    secret_add(command.monitor.token);
-    return 0;
+    int code = read_token(command.token_file, &command.token);
+    command.monitor.token = text_get(&command.token);
+    return code;
 }
 
 static void listening(unsigned port)
@@ -97,7 +90,7 @@ static int monitor_main(const char **words, size_t count)
     (void)words, (void)count;
     if ((code = read_listen(command.listen, DEFAULT_PORT, &command.at)) ||
         (code = read_listen(command.grpc, GRPC_PORT, &command.grpc_at)) ||
-        (code = read_processes()) || (code = read_token()))
+        (code = read_processes()) || (code = complete_token()))
         return code;
     bool is_silent = command.listen && !strcmp(command.listen, "none");
     if (is_silent && !command.grpc && command.telemetry_fd < 0)

@@ -72,6 +72,7 @@ static int show_merged(const char *directory)
     profile_command_show(&command.common, &result);
     if (!command.common.quiet)
         tell("ipw profile: merged into %s\n", directory);
+    push_saved(command.common.db, directory, command.common.quiet);
     int code = require_answers(&command.common.max_failed, result.summary.queries,
                                result.summary.failed, "", directory);
     summary_release(&result.summary);
@@ -92,6 +93,8 @@ static int merge(const char *const *runs, size_t count)
     struct error why = {0};
     char directory[512];
     int code = failed_limit_read(&command.common.max_failed);
+    if (!code)
+        code = check_db(command.common.db, false);
     if (code)
         return code;
     enum err err =
@@ -189,6 +192,8 @@ static int check_slurm(void)
                         command.shards ? "--shards needs --slurm" : "--slurm needs --shards N");
     if (command.slurm.on && command.common.runs > 1)
         return complain(EXIT_USAGE, "--slurm and --repeat-runs are mutually exclusive");
+    if (check_db(command.common.db, command.slurm.on))
+        return EXIT_USAGE;
     for (size_t i = 0; command.slurm.on && i < command.common.profile.client_params.count; i++)
         if (str_starts(command.common.profile.client_params.items[i].key, "header."))
             return complain(EXIT_USAGE, "a header may be a secret, and a batch script is no place "
@@ -205,7 +210,7 @@ static int profile_main(const char **words, size_t count)
         return complain(EXIT_USAGE, "unexpected argument '%s'; see --help", words[0]);
     if (element) { /* what is asked for is asked of the merged run */
         command.common.overwrite = command.common.yes = command.common.json = false;
-        command.common.output = NULL;
+        command.common.output = command.common.db = NULL;
     }
     int code = element ? -1 : check_slurm();
     if (code < 0)

@@ -31,6 +31,7 @@ struct run_options {
     const char *samples;
     bool save;
     const char *output_dir; /* of the run directory; saves */
+    const char *db;         /* to which it is pushed; saves */
     unsigned runs;          /* --repeat-runs */
     struct run_repeat repeat;
     struct text reports; /* JSON, or text for a file or stdout: written at the end */
@@ -88,12 +89,13 @@ static int save_run(const struct run_options *options, struct session *session,
                                   options->repeat};
     struct error why = {0};
     char directory[512];
-    if (!options->save && !options->output_dir)
+    if (!options->save && !options->output_dir && !options->db)
         return 0;
     if (run_save(&save, result, directory, sizeof directory, &why))
         return complain(EXIT_FAILED, "cannot save the run: %s", why.text);
     if (!options->quiet)
         tell("ipw run: saved in %s\n", directory);
+    push_saved(options->db, directory, options->quiet);
     return 0;
 }
 
@@ -244,6 +246,7 @@ static const struct option_row ROWS[] = {
      .help = "save records, samples and summary as a run directory in runs/"},
     {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
      .help = "save it in DIR instead"},
+    DB_PUSH_OPTION_ROW(args.db),
     {.name = "repeat-runs", .type = OPTION_COUNT, .target = &args.runs, .value = "N",
      .help = "save N runs as a whole, each with its idle power and repeats", .least = 1,
      .most = 1000},
@@ -265,8 +268,10 @@ static int run_run(const char **words, size_t count)
     args.exec.argv = (char *const *)words;
     args.exec.idle_s = args.measure.idle_s;
     secret_add_words(args.exec.argv); /* reports and saved runs quote the command */
-    if (args.runs > 1 && !args.save && !args.output_dir)
+    if (args.runs > 1 && !args.save && !args.output_dir && !args.db)
         return complain(EXIT_USAGE, "--repeat-runs needs --save or --output-dir");
+    if (check_db(args.db, false))
+        return EXIT_USAGE;
     bool is_dash = args.output && strcmp(args.output, "-") == 0;
     if ((is_dash || (args.json && !args.output)) && keep_stdout(&args.report_fd))
         return complain(EXIT_FAILED, "cannot redirect standard output");

@@ -30,7 +30,7 @@ struct sweep_options {
     bool paired, profile, control, restore, dry_run, json, quiet;
     unsigned repeats, most_repeats, warmups, reruns;
     double until_pct, cooldown_s, cooldown_c, cooldown_min_c, cooldown_limit_s, seed, least_mhz;
-    const char *output_dir, *resume, *list, *mode, *objective;
+    const char *output_dir, *resume, *list, *mode, *objective, *db;
     unsigned probes;
     bool retry_failed;
     unsigned point;
@@ -429,6 +429,7 @@ static int show_result(const char *directory)
         code = put_output(&out);
     text_release(&out);
     result_release(&result);
+    push_saved(args.db, directory, args.quiet);
     return err == ERR_NO_DATA && !code ? EXIT_FAILED : code;
 }
 
@@ -738,6 +739,7 @@ static const struct option_row ROWS[] = {
      .help = "random seed of the order (default: from the clock)", .least = 0, .most = 4294967295.0},
     {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
      .help = "parent of the sweep's directory (default: runs)"},
+    DB_PUSH_OPTION_ROW(args.db),
     {.name = "resume", .type = OPTION_TEXT, .target = &args.resume, .value = "SWEEP",
      .help = "continue the sweep in that directory"},
     {.name = "retry-failed", .type = OPTION_FLAG, .target = &args.retry_failed,
@@ -835,7 +837,7 @@ static const char *conflict_of_modes(void)
 
 static int sweep_main(const char **words, size_t count)
 {
-    int code = check_given();
+    int code = check_db(args.db, false) ? EXIT_USAGE : check_given();
     if (code)
         return code;
     fill_defaults();
@@ -893,6 +895,6 @@ const struct command command_sweep = {
         "what\n"
         "was not measured.",
     .rows = ROWS,
-    .words = WORDS_FOLLOW,
+    .words = WORDS_APART,
     .run = sweep_main,
 };

@@ -11,7 +11,9 @@
 #include "core/clock.h"
 #include "core/energy.h"
 #include "core/log.h"
+#include "core/secret.h"
 #include "core/text.h"
+#include "db/db.h"
 #include "port/output.h"
 #include "port/proc.h"
 #include "port/term.h"
@@ -186,6 +188,19 @@ int read_listen(const char *given, unsigned default_port, struct listen_at *out)
     return 0;
 }
 
+int read_token(const char *path, struct text *out)
+{
+    struct error why;
+    if (file_read(path, FILE_SMALL, out, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    size_t length = strcspn(text_get(out), " \t\r\n");
+    if (length == 0)
+        return complain(EXIT_USAGE, "%s: no token in it", path);
+    out->bytes[out->length = length] = '\0';
+    secret_add(out->bytes);
+    return 0;
+}
+
 struct plain_text listen_url(const struct listen_at *at)
 {
     char url[300];
@@ -195,12 +210,40 @@ struct plain_text listen_url(const struct listen_at *at)
     return plain_text(url);
 }
 
+int check_db(const char *address, bool scripted)
+{
+    if (!address)
+        return 0;
+    bool has_password = db_address_hide(address);
+    if (scripted && has_password)
+        return complain(EXIT_USAGE, "--db has a password, and a batch script is no place for one: "
+                                    "use ~/.pgpass");
+    if (db_address_kind(address))
+        return 0;
+    return complain(EXIT_USAGE, "invalid database address: use postgres://[USER@]HOST[:PORT]/NAME "
+                                "or sqlite:///PATH");
+}
+
+void push_saved(const char *address, const char *directory, bool quiet)
+{
+    struct error why = {0};
+    struct db_pushed pushed;
+    if (!address || !directory[0])
+        return;
+    if (db_push_measured(address, directory, &pushed, &why))
+        log_warn("the run was not pushed: %s; it is kept in %s: `ipw db push %s` pushes it",
+                 why.text, directory, directory);
+    else if (!quiet)
+        tell("ipw %s: pushed to the database as %s\n", current->name, pushed.id);
+}
+
 int open_session(const struct measure_options *options, struct session *session)
 {
     struct session_options wanted = {
         .sensors = {.devices = options->devices},
         .drivers = options->sensors,
         .period = options->rate_hz > 0 ? from_seconds(1 / options->rate_hz) : 0,
+        .cheap = options->cheap,
     };
     struct error why;
     proc_watch_stops();
@@ -323,6 +366,22 @@ static int parse(const struct command *command, int argc, char **argv, int *rest
     return code;
 }
 
+/* One of our options among the words of a command that does not follow "--": it would be measured with it. */
+static int check_apart(const struct command *command, int count, char **words)
+{
+    for (int i = 1; i < count; i++)
+        for (const struct option_row *row = command->rows; row->name; row++) {
+            size_t length = strlen(row->name);
+            if (str_starts(words[i], "--") && str_starts(words[i] + 2, row->name) &&
+                (words[i][2 + length] == '\0' || words[i][2 + length] == '='))
+                return complain(EXIT_USAGE,
+                                "--%s after '%.60s': options of ipw %s come before the command; "
+                                "write -- before the command if it is its own",
+                                row->name, words[0], command->name);
+        }
+    return -1;
+}
+
 /* Moves the arguments to the front of argv, where the options are that were parsed before them. */
 static int parse_words(const struct command *command, int argc, char **argv, size_t *count)
 {
@@ -333,7 +392,13 @@ static int parse_words(const struct command *command, int argc, char **argv, siz
             return code;
         bool ended = rest > 1 && !strcmp(argv[rest - 1], "--");
         bool sides = ended && command->words == WORDS_SIDES;
-        bool all = command->words == WORDS_FOLLOW || (ended && !sides);
+        bool apart = command->words == WORDS_APART;
+        bool all = command->words == WORDS_FOLLOW || apart || (ended && !sides);
+        if (apart && !ended) {
+            code = check_apart(command, argc - rest, argv + rest);
+            if (code >= 0)
+                return code;
+        }
         rest -= sides; /* an argument itself, after which options may follow */
         do
             words[(*count)++] = argv[rest++];

@@ -40,6 +40,7 @@ struct measure_options {
     const char *sensors;
     double rate_hz;
     bool require_energy;
+    bool cheap;    /* a monitor: set by the command, not by an option */
     double idle_s; /* of commands with --idle; UNKNOWN where it was not given */
 };
 /* clang-format off */
@@ -69,6 +70,11 @@ struct measure_options {
      .help = "write to FILE instead of stdout"}
 #define JSON_FORMAT_OPTION_ROW(flag)                                                               \
     {.name = "json", .type = OPTION_FLAG, .target = &(flag), .help = "same as --format json"}
+
+#define DB_OPTION_ROW(text, what)                                                                  \
+    {.name = "db", .type = OPTION_TEXT, .target = &(text), .value = "URL", .help = what}
+#define DB_PUSH_OPTION_ROW(text)                                                                   \
+    DB_OPTION_ROW(text, "push the run to this database at its end; see `ipw db --help`")
 
 /* Of commands that report progress while they run and write their result at the end. */
 #define RESULT_OPTION_ROWS(o, quiet_help)                                                          \
@@ -109,8 +115,17 @@ struct listen_at {
 };
 int read_listen(const char *given, unsigned default_port, struct listen_at *out);
 
+/* The token in a file, which becomes a secret; the caller releases it.  Returns 0, or complains and returns the exit
+ * code. */
+int read_token(const char *path, struct text *out);
+
 /* "http://127.0.0.1:80", as plain_text gives it. */
 struct plain_text listen_url(const struct listen_at *at);
+
+/* --db: 0 if it is an address or NULL, else complains and returns EXIT_USAGE, also for a password that would be
+ * `scripted`.  And the push of a run that was saved.  A failure to push is a warning: the run stays pending for `ipw db push`. */
+int check_db(const char *address, bool scripted);
+void push_saved(const char *address, const char *directory, bool quiet);
 
 /* Opens a session by the options; complains on failure and returns the exit code, else 0. */
 int open_session(const struct measure_options *options, struct session *session);

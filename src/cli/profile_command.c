@@ -34,6 +34,8 @@ int profile_command_complete(struct profile_command *given)
     struct profile_options *profile = &given->profile;
     int code = failed_limit_read(&given->max_failed);
     command = given;
+    if (!code)
+        code = check_db(given->db, false);
     if (code)
         return code;
     if (is_known(given->measure.idle_s))
@@ -123,6 +125,8 @@ static void take_end(const struct profile_result *result, enum err err, const st
         tell("ipw %s: %s is finished\n", command->name, result->directory);
     if (result->has_summary)
         profile_command_show(command, result);
+    if (result->has_summary || result->was_done)
+        push_saved(command->db, result->directory, command->quiet);
     int code = exit_code_of(result, err);
     if (code && (!outcome.code || result->signal))
         outcome.code = code;

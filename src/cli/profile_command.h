@@ -18,6 +18,7 @@ struct profile_command {
     struct failed_limit max_failed;
     bool resume, overwrite, yes, json, quiet;
     const char *output;
+    const char *db; /* to which the run is pushed; NULL: none */
     /* Before the run, once signals are blocked, and after it; 0 to go on, else the exit code.  May be NULL. */
     int (*begins)(void);
     void (*ended)(void);
@@ -136,6 +137,7 @@ struct profile_command {
      .help = "replace the run in that directory"},                                                 \
     {.letter = 'y', .name = "yes", .type = OPTION_FLAG, .target = &(c).yes,                        \
      .help = "same as --overwrite"},                                                               \
+    DB_PUSH_OPTION_ROW((c).db),                                                                    \
     RESULT_OPTION_ROWS(c, "no progress and no report on stderr"),                                  \
     MEASURE_OPTION_ROWS((c).measure, "sample-rate"),                                               \
     {.name = "rate", .type = OPTION_HINT,                                                          \

@@ -16,14 +16,12 @@
 #include "port/event_loop.h"
 #include "port/http_server.h"
 #include "port/proc.h"
-#include "port/thread.h"
 #include "port/url.h"
 #include "sampler/session.h"
 
 #define REQUEST_LIMIT (10 * NS_PER_S)
 #define IDLE_LIMIT    (120 * NS_PER_S)
 #define WRITE_LIMIT   (30 * NS_PER_S)
-#define RELOAD_MOST   NS_PER_S
 enum { HEADER_MAX = 16 << 10, BODY_MAX = 1 << 10, CONNECTIONS_MAX = 512 };
 
 struct monitor {
@@ -56,6 +54,7 @@ static enum err open_session(const struct monitor_options *options, struct sessi
     struct session_options wanted = {.drivers = options->drivers,
                                      .period = options->interval,
                                      .recent = true,
+                                     .cheap = true,
                                      .sensors = {.devices = options->devices}};
     struct session *session = *out = malloc(sizeof *session);
     if (!session)
@@ -83,7 +82,7 @@ static enum err use_session(struct monitor *monitor, struct session *session, st
         err_explain(why, state_attach(monitor->state, session, monitor->options.interval));
     monitor->session = session;
     if (monitor->processes && !err)
-        processes_attach(monitor->processes, session);
+        processes_attach(monitor->processes, monitor->state);
     close_session(former);
     return err;
 }
@@ -102,7 +101,7 @@ static void begin_reload(struct monitor *monitor)
 {
     monitor->wants_reload = false;
     atomic_store(&monitor->is_opened, false);
-    if (thread_start(&monitor->reloader, reload_main, monitor) != ERR_OK) {
+    if (pthread_create(&monitor->reloader, NULL, reload_main, monitor) != 0) {
         log_warn("cannot reload: no thread");
         return;
     }
@@ -372,11 +371,8 @@ static enum err open_parts(struct monitor *monitor, struct error *why)
 
 static void release(struct monitor *monitor)
 {
-    if (monitor->is_reloading) {
-        if (!thread_join(monitor->reloader, clock_now() + RELOAD_MOST))
-            return; /* a driver has not returned: its thread uses all this until the process ends */
-        close_session(monitor->opened);
-    }
+    if (monitor->is_reloading)
+        return; /* its thread uses all this until the process ends; a driver may never return */
     if (monitor->loop && monitor->signals.events)
         event_loop_unwatch(monitor->loop, &monitor->signals);
     if (monitor->signals.fd > 0)

@@ -41,13 +41,12 @@ struct domain {
     /* In the session of now. */
     bool is_present;
     size_t source;
-    long counter, power;      /* channels of the source; -1: none */
-    nanos counter_t, power_t; /* up to where each was taken */
-    double pending;           /* J: by power, of the time after counter_t */
+    size_t channel; /* of the source */
+    nanos t;        /* up to where it was taken */
+    double gained;  /* J, in the last update */
 
-    double estimate; /* J since the start; falls where the counter corrects what power said */
-    double joules;   /* the same, never falling */
-    double watts;    /* UNKNOWN unless up */
+    double joules; /* since the start */
+    double watts;  /* UNKNOWN unless up */
     enum method method;
     bool is_up, is_counted;
 
@@ -75,6 +74,12 @@ struct domain *state_domains(struct state *state, size_t *count);
 /* The values of a family now, summed over devices, and how many there are: UNKNOWN and 0 where none is known. */
 double state_sum(const struct state *state, enum family family, size_t *count);
 
+/* The processes on the device of a domain since state_watch (sampler_processes). */
+struct process_use;
+enum err state_processes(struct state *state, const struct domain *domain, struct process_use *out,
+                         size_t *count, double *watched_s) MUST_USE;
+void state_watch(struct state *state);
+
 /* The first families, and those of sensors. */
 void state_render(const struct state *state, struct exposition *to);
 void state_render_sensors(const struct state *state, struct exposition *to);
@@ -87,8 +92,8 @@ struct processes;
 struct processes *processes_new(size_t most);
 void processes_free(struct processes *processes);
 
-/* Begins anew with the devices of a session; what was attributed stays. */
-void processes_attach(struct processes *processes, struct session *session);
+/* Begins anew with the devices of another session; what was attributed stays. */
+void processes_attach(struct processes *processes, struct state *state);
 
 /* Where their time has come, attributes what devices spent since the last time. */
 void processes_update(struct processes *processes, struct state *state, nanos now);

@@ -17,7 +17,6 @@
 #include "monitor/parts.h"
 #include "port/proc_tree.h"
 #include "sampler/sampler.h"
-#include "sampler/session.h"
 #include "sensors/system/proc_stat.h"
 
 /* Reading every process costs the kernel some 10 us each: a round may take so small a part of the time. */
@@ -63,7 +62,6 @@ struct shares {
 
 struct processes {
     size_t most;
-    struct session *session;
     nanos next, rewatch;
     struct shares cpu;
     struct shares **gpus;
@@ -403,14 +401,14 @@ static void end_unseen(struct shares *gpu, const struct process_use *uses, size_
     }
 }
 
-static void update_gpu(struct processes *processes, struct domain *domain, nanos now)
+static void update_gpu(struct processes *processes, struct state *state, struct domain *domain,
+                       nanos now)
 {
     struct process_use uses[SENSOR_PROCESSES_MAX];
     struct shares *gpu = find_gpu(processes, domain);
     size_t count;
     double watched_s;
-    if (!gpu || sampler_processes(processes->session->sampler, domain->source, uses, &count,
-                                  &watched_s) != ERR_OK)
+    if (!gpu || state_processes(state, domain, uses, &count, &watched_s) != ERR_OK)
         return;
     gpu->is_used = true;
     gpu->method = domain->method;
@@ -438,9 +436,9 @@ static void update_gpu(struct processes *processes, struct domain *domain, nanos
 }
 
 /* A driver lists processes from the beginning of a watch on. */
-static void watch(struct processes *processes)
+static void watch(struct processes *processes, struct state *state)
 {
-    sampler_watch_begin(processes->session->sampler);
+    state_watch(state);
     for (size_t i = 0; i < processes->gpu_count; i++) {
         processes->gpus[i]->watched_s = 0;
         processes->gpus[i]->seen_count = 0;
@@ -479,12 +477,11 @@ void processes_free(struct processes *processes)
     free(processes);
 }
 
-void processes_attach(struct processes *processes, struct session *session)
+void processes_attach(struct processes *processes, struct state *state)
 {
-    processes->session = session;
     for (size_t i = 0; i < processes->gpu_count; i++)
         processes->gpus[i]->taken = 0;
-    watch(processes);
+    watch(processes, state);
 }
 
 void processes_update(struct processes *processes, struct state *state, nanos now)
@@ -499,9 +496,9 @@ void processes_update(struct processes *processes, struct state *state, nanos no
         processes->gpus[i]->is_used = false;
     for (size_t i = 0; i < count; i++)
         if (domains[i].kind == DOMAIN_GPU && domains[i].scope == SCOPE_GPU && domains[i].is_up)
-            update_gpu(processes, &domains[i], now);
+            update_gpu(processes, state, &domains[i], now);
     if (processes->rewatch)
-        watch(processes);
+        watch(processes, state);
     nanos cost = (clock_now() - now) * ROUND_COSTS;
     cost = cost < ROUND_MOST ? cost : ROUND_MOST;
     processes->next = now + (cost > ROUND_LEAST ? cost : ROUND_LEAST);

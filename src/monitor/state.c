@@ -1,13 +1,11 @@
 /* What the sensors say, as counters and gauges.
  *
- * A counter's joules are taken from the running sums of the sampler, up to the newest reading.  Where a device has an
- * energy counter and a power channel, the power is integrated after the counter's newest reading, which may be a minute
- * old, and the counter corrects it when it is read: what is shown waits where that would let it fall. */
+ * Joules are taken from the running sums of the sampler, up to the newest reading; in its cheap sessions an energy
+ * counter that is read seldom is continued by power there.  Each update requests the readings of the next one. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/channel_energy.h"
 #include "attribute/ledger.h"
 #include "core/clock.h"
 #include "core/grow.h"
@@ -19,10 +17,10 @@
 #define TOTAL_WINDOW (10 * NS_PER_S)
 /* Power is a mean of at least this long. */
 #define POWER_WINDOW (500 * NS_PER_MS)
+/* In this time a counter that works has changed. */
+#define COUNTER_PATIENCE (10 * NS_PER_S)
 /* A reading older than three of its periods and this is stale. */
 #define STALE_MORE (2 * NS_PER_S)
-/* Of an interval, the part that a counter's readings must cover: otherwise it had a gap. */
-#define COVERED 0.98
 
 /* A gauge: the newest value of one channel. */
 struct gauge {
@@ -125,6 +123,17 @@ double state_sum(const struct state *state, enum family family, size_t *count)
     return *count ? sum : UNKNOWN;
 }
 
+enum err state_processes(struct state *state, const struct domain *domain, struct process_use *out,
+                         size_t *count, double *watched_s)
+{
+    return sampler_processes(state->session->sampler, domain->source, out, count, watched_s);
+}
+
+void state_watch(struct state *state)
+{
+    sampler_watch_begin(state->session->sampler);
+}
+
 static const char *fact(const struct sensor *sensor, const char *key)
 {
     for (size_t i = 0; i < sensor->fact_count; i++)
@@ -205,7 +214,6 @@ static enum err add_domain(struct state *state, size_t source, size_t channel)
     struct domain *domain = find_domain(state, &labels);
     if (!domain)
         return ERR_NO_MEMORY;
-    bool is_counter = row->quantity == QTY_ENERGY;
     domain->kind = kind_of(sensor, row->scope);
     if (domain->kind == DOMAIN_GPU && !domain->brief.length)
         add_gpu_names(&domain->brief, sensor, row->device);
@@ -215,10 +223,11 @@ static enum err add_domain(struct state *state, size_t source, size_t channel)
     domain->accuracy = row->relative_accuracy;
     domain->is_present = true;
     domain->source = source;
-    domain->counter = is_counter ? (long)channel : -1;
-    domain->power = is_counter ? channel_energy_shape(sensor, channel) : (long)channel;
-    domain->counter_t = domain->power_t = 0;
-    domain->pending = 0;
+    domain->channel = channel;
+    domain->t = 0;
+    domain->method = row->estimated                ? METHOD_ESTIMATED
+                     : row->quantity == QTY_ENERGY ? METHOD_COUNTER
+                                                   : METHOD_INTEGRAL;
     domain->watts = domain->utilization = UNKNOWN;
     return ERR_OK;
 }
@@ -383,94 +392,62 @@ static bool is_fresh(const struct state *state, size_t source, size_t channel,
     return read->t > 0 && now - read->t <= 3 * period + STALE_MORE;
 }
 
-/* The integral of a channel between two instants, and the part of that time which readings cover. */
-static double between(struct sampler *sampler, size_t source, long channel, nanos from, nanos to,
-                      nanos *covered)
-{
-    nanos times[2] = {from, to}, until[2];
-    double sums[2];
-    if (sampler_running(sampler, source, (size_t)channel, -1, times, 2, sums, until) != ERR_OK)
-        return 0;
-    *covered = until[1] - until[0];
-    return sums[1] - sums[0];
-}
-
-/* The counter has been read: its joules take the place of those by power up to then.  Over a gap, of which it says
- * nothing, theirs stay. */
-static void take_counter(struct sampler *sampler, struct domain *domain, nanos t)
-{
-    nanos covered = 0, unused;
-    double joules =
-        between(sampler, domain->source, domain->counter, domain->counter_t, t, &covered);
-    double after =
-        domain->power >= 0 && domain->power_t > t
-            ? between(sampler, domain->source, domain->power, t, domain->power_t, &unused)
-            : 0;
-    double correction = joules - (domain->pending - after);
-    bool is_whole =
-        domain->counter_t > 0 && (double)covered >= COVERED * (double)(t - domain->counter_t);
-    if (is_whole || correction > 0)
-        domain->estimate += correction;
-    domain->pending = after;
-    domain->counter_t = t;
-}
-
-static void take_power(struct sampler *sampler, struct domain *domain, nanos t)
-{
-    nanos from = domain->power_t > domain->counter_t ? domain->power_t : domain->counter_t;
-    nanos covered;
-    double joules =
-        t > from ? between(sampler, domain->source, domain->power, from, t, &covered) : 0;
-    domain->estimate += joules;
-    if (domain->counter >= 0)
-        domain->pending += joules;
-    domain->power_t = t;
-}
-
 /* The mean of the last interval. */
-static double mean_power(const struct state *state, const struct domain *domain, long channel,
+static double mean_power(const struct state *state, const struct domain *domain,
                          const struct channel_state *read)
 {
     nanos length = state->period > POWER_WINDOW ? state->period : POWER_WINDOW;
     struct window window;
     length = length > 2 * read->period ? length : 2 * read->period;
-    if (sampler_window(state->session->sampler, domain->source, (size_t)channel, read->t - length,
+    if (sampler_window(state->session->sampler, domain->source, domain->channel, read->t - length,
                        read->t, &window) == ERR_OK &&
         window.covered_s > 0)
         return window.sum / window.covered_s;
     return read->value;
 }
 
+/* What it gained since the last update.  Running sums leave out time without readings. */
+static double gain(struct sampler *sampler, const struct domain *domain, nanos t)
+{
+    const nanos times[2] = {domain->t, t};
+    double sums[2];
+    nanos covered[2];
+    if (t <= domain->t || sampler_running(sampler, domain->source, domain->channel, -1, times, 2,
+                                          sums, covered) != ERR_OK)
+        return 0;
+    return sums[1] > sums[0] ? sums[1] - sums[0] : 0;
+}
+
+/* A counter that is dead where power is measured, too: its integral takes the place, from now on. */
+static void use_power(const struct state *state, struct domain *domain, nanos now)
+{
+    const struct sensor *sensor = sampler_sensor(state->session->sampler, domain->source);
+    long power = sensor_shape_channel(sensor, domain->channel);
+    if (power < 0 || now - state->session->started < COUNTER_PATIENCE)
+        return;
+    domain->channel = (size_t)power;
+    domain->method = METHOD_INTEGRAL;
+    domain->t = now;
+}
+
 static void update_domain(const struct state *state, struct domain *domain, nanos now)
 {
     struct sampler *sampler = state->session->sampler;
-    const struct sensor *sensor = sampler_sensor(sampler, domain->source);
-    struct channel_state counter = {0}, power = {0};
+    const struct sensor_channel *row =
+        &sampler_sensor(sampler, domain->source)->channels[domain->channel];
+    struct channel_state read;
     struct source_state source;
-    bool by_counter = false, by_power = false;
     sampler_source(sampler, domain->source, &source);
-    if (domain->counter >= 0) {
-        sampler_channel(sampler, domain->source, (size_t)domain->counter, &counter);
-        if (counter.t > domain->counter_t && counter.updates > 0)
-            take_counter(sampler, domain, counter.t);
-        by_counter = counter.updates > 0 &&
-                     is_fresh(state, domain->source, (size_t)domain->counter, &counter, now);
-    }
-    if (domain->power >= 0) {
-        sampler_channel(sampler, domain->source, (size_t)domain->power, &power);
-        if (power.t > domain->power_t)
-            take_power(sampler, domain, power.t);
-        by_power = is_fresh(state, domain->source, (size_t)domain->power, &power, now);
-    }
-    long channel = domain->counter >= 0 ? domain->counter : domain->power;
-    domain->is_up = !source.is_lost && (by_counter || by_power);
-    domain->method = sensor->channels[channel].estimated ? METHOD_ESTIMATED
-                     : counter.updates > 0               ? METHOD_COUNTER
-                                                         : METHOD_INTEGRAL;
-    domain->watts = UNKNOWN;
-    if (domain->is_up)
-        domain->watts = by_power ? mean_power(state, domain, domain->power, &power)
-                                 : mean_power(state, domain, domain->counter, &counter);
+    sampler_channel(sampler, domain->source, domain->channel, &read);
+    bool has_readings = read.updates > 0 || row->quantity != QTY_ENERGY;
+    if (!has_readings)
+        use_power(state, domain, now);
+    domain->gained = has_readings ? gain(sampler, domain, read.t) : 0;
+    domain->joules += domain->gained;
+    domain->t = read.t > domain->t ? read.t : domain->t;
+    domain->is_up = !source.is_lost && has_readings &&
+                    is_fresh(state, domain->source, domain->channel, &read, now);
+    domain->watts = domain->is_up ? mean_power(state, domain, &read) : UNKNOWN;
 }
 
 /* Which domains make up the machine, without one that another contains. */
@@ -506,11 +483,8 @@ static void update_domains(struct state *state, nanos now)
         state->watts[i] = UNKNOWN;
     for (size_t i = 0; i < state->domain_count; i++) {
         struct domain *domain = &state->domains[i];
-        double grown = domain->estimate - domain->joules;
-        grown = grown > 0 ? grown : 0;
-        domain->joules += grown;
-        if (domain->is_counted) {
-            state->joules[domain->method] += grown;
+        if (domain->is_present && domain->is_counted) {
+            state->joules[domain->method] += domain->gained;
             add_known(&state->watts[domain->method], domain->watts);
         }
     }
@@ -568,6 +542,7 @@ void state_update(struct state *state, nanos now)
     for (size_t i = 0; i < state->sensor_count; i++)
         if (state->sensors[i].source >= 0)
             update_sensor(state, &state->sensors[i], now);
+    sampler_tick(state->session->sampler, clock_now(), 0);
 }
 
 bool state_is_up(const struct state *state)

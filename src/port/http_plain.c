@@ -305,6 +305,9 @@ static ssize_t read_head(struct plain_call *call)
     const char *connection = find(&call->lines, "Connection");
     call->keeps = memcmp(head, "HTTP/1.1", 8) == 0 ? !value_has(connection, "close")
                                                    : value_has(connection, "keep-alive");
+    /* llama.cpp's server promises to keep the connection and closes it after a stream of events, perhaps only when the
+     * next request has been sent: it could not be sent again. */
+    call->keeps = call->keeps && !value_has(find(&call->lines, "Content-Type"), "event-stream");
     call->state = body_state(call);
     call->in_callback = true;
     call->request.head(call->request.context, call->status, &call->lines);

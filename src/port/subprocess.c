@@ -1,13 +1,13 @@
-/* The child is a fork that makes system calls only, since other threads may hold locks.  It is confined by a seccomp
- * filter that its descendants inherit: sockets are refused (io_uring too, which could open them unseen), and so are
- * the calls by which a process leaves its group or changes another of the same user. */
+/* The child is a supervisor, a fork of ours, and the program is its child.  The supervisor adopts whatever the program
+ * leaves behind, in whichever group or session, kills it when the program has ended or when we have (the pipe `life` is
+ * closed then, however we end), and reports how the program ended with the CPU time of all.  Both are forks that make
+ * system calls only, since other threads may hold locks. */
 #define _GNU_SOURCE
 #include "port/subprocess.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,119 +15,34 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 
 #include "core/clock.h"
 #include "core/text.h"
+#include "port/confine.h"
 
 enum {
     WATCH_MS = 50,   /* how often cancellation is checked */
-    NO_PIDFD_MS = 5, /* and the end of a program, where the kernel does not report it */
+    REAP_MS = 1000,  /* how often a supervisor waits for what it has adopted */
+    NO_PIDFD_MS = 5, /* and for the program, where the kernel does not report its end */
+    KILL_MS = 2000,  /* what is not dead by then (it has become another user's) is left alone */
+    SUPERVISOR_MS = 5000, /* and then the supervisor, should it not have ended either */
 };
 
 extern char **environ;
 
-/* ---- the filter ---- */
-
-#if defined __x86_64__
-#define OUR_ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined __aarch64__
-#define OUR_ARCHITECTURE AUDIT_ARCH_AARCH64
-#endif
-
-#ifdef OUR_ARCHITECTURE
-/* What is refused with EPERM.  socketpair stays: it reaches nobody. */
-#define REFUSED(X)                                                                                 \
-    X(SYS_socket)                                                                                  \
-    X(SYS_io_uring_setup)                                                                          \
-    X(SYS_setsid)                                                                                  \
-    X(SYS_setpgid)                                                                                 \
-    X(SYS_ptrace)                                                                                  \
-    X(SYS_process_vm_readv)                                                                        \
-    X(SYS_process_vm_writev)                                                                       \
-    X(SYS_pidfd_getfd)
-
-/* Numbers that older headers lack; they are the same on every architecture. */
-#ifndef SYS_io_uring_setup
-#define SYS_io_uring_setup 425
-#endif
-#ifndef SYS_pidfd_getfd
-#define SYS_pidfd_getfd 438
-#endif
-
-enum { X32_CALLS = 0x40000000 }; /* the other ABI of x86-64, with numbers of its own */
-
-#define REFUSE(number)                                                                             \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                                           \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-
-static struct sock_filter FILTER[] = {
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OUR_ARCHITECTURE, 1, 0),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-    REFUSED(REFUSE) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-};
-
-static bool confine(void)
-{
-    struct sock_fprog program = {.len = sizeof FILTER / sizeof *FILTER, .filter = FILTER};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
-enum err subprocess_can_confine(struct error *why)
-{
-    if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0)
-        return ERR_OK;
-    return err_set(why, ERR_UNSUPPORTED, "this kernel has no seccomp: sockets cannot be refused");
-}
-#else
-static bool confine(void)
-{
-    errno = ENOSYS;
-    return false;
-}
-
-enum err subprocess_can_confine(struct error *why)
-{
-    return err_set(why, ERR_UNSUPPORTED, "no seccomp filter for this architecture");
-}
-#endif
-
-/* ---- our own memory ---- */
-
-static pthread_mutex_t guard_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned guards;   /* under the lock */
-static bool was_readable; /* before the first of them */
-
-void subprocess_guard(void)
-{
-    pthread_mutex_lock(&guard_lock);
-    if (guards++ == 0) {
-        was_readable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
-        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    }
-    pthread_mutex_unlock(&guard_lock);
-}
-
-void subprocess_unguard(void)
-{
-    pthread_mutex_lock(&guard_lock);
-    if (--guards == 0 && was_readable)
-        prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-    pthread_mutex_unlock(&guard_lock);
-}
-
-/* ---- start ---- */
+/* ---- the program ---- */
 
 struct pipes {
-    int input[2], output[2], messages[2], failure[2];
+    int input[2], output[2], messages[2], failure[2], life[2], report[2];
+};
+
+/* What a supervisor reports. */
+struct ending {
+    bool has_ended; /* the program itself; else it was killed */
+    int status;
+    double cpu_s;
 };
 
 static void close_end(int *fd)
@@ -139,7 +54,7 @@ static void close_end(int *fd)
 
 static void close_pipes(struct pipes *pipes)
 {
-    int *ends = pipes->input; /* the struct is eight descriptors */
+    int *ends = pipes->input; /* the struct is twelve descriptors */
     for (size_t i = 0; i < sizeof *pipes / sizeof *ends; i++)
         close_end(&ends[i]);
 }
@@ -148,7 +63,8 @@ static bool open_pipes(struct pipes *pipes)
 {
     memset(pipes, -1, sizeof *pipes);
     return pipe2(pipes->input, O_CLOEXEC) == 0 && pipe2(pipes->output, O_CLOEXEC) == 0 &&
-           pipe2(pipes->messages, O_CLOEXEC) == 0 && pipe2(pipes->failure, O_CLOEXEC) == 0;
+           pipe2(pipes->messages, O_CLOEXEC) == 0 && pipe2(pipes->failure, O_CLOEXEC) == 0 &&
+           pipe2(pipes->life, O_CLOEXEC) == 0 && pipe2(pipes->report, O_CLOEXEC) == 0;
 }
 
 static bool limit(int resource, uint64_t most)
@@ -175,75 +91,204 @@ static void default_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Descriptors that we were started with, sockets among them, are not the program's; the pipe that tells of a failure
- * is closed by execve in any case. */
-static bool withhold_descriptors(void)
+/* Closes these descriptors and those between, or has execve close them. */
+static bool close_between(unsigned first, unsigned last, bool at_execve)
 {
-    enum { FIRST = STDERR_FILENO + 1, MOST = 1 << 20 };
+    enum { MOST = 1 << 20 };
     struct rlimit open_files;
+    if (first > last)
+        return true;
 #ifdef SYS_close_range
-    if (syscall(SYS_close_range, (unsigned)FIRST, ~0U, 1U << 2 /* CLOSE_RANGE_CLOEXEC */) == 0)
+    if (syscall(SYS_close_range, first, last, at_execve ? 1U << 2 /* CLOSE_RANGE_CLOEXEC */ : 0U) ==
+        0)
         return true;
 #endif
     /* Linux before 5.11. */
     if (getrlimit(RLIMIT_NOFILE, &open_files) != 0)
         return false;
-    for (int fd = FIRST; fd < MOST && (rlim_t)fd < open_files.rlim_max; fd++)
-        if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 && errno != EBADF)
+    for (unsigned fd = first; fd <= last && fd < MOST && fd < open_files.rlim_max; fd++)
+        if ((at_execve ? fcntl((int)fd, F_SETFD, FD_CLOEXEC) : close((int)fd)) != 0 &&
+            errno != EBADF)
             return false;
     return true;
 }
 
-/* bound: the program must not outlive the thread that started it. */
-static _Noreturn void become(const struct subprocess_options *options, const struct pipes *pipes,
-                             bool bound, pid_t parent)
+static _Noreturn void fail(const struct pipes *pipes)
 {
-    char *const *environment = options->environment ? (char *const *)options->environment : environ;
-    bool ready = setpgid(0, 0) == 0 && (!bound || prctl(PR_SET_PDEATHSIG, SIGKILL) == 0) &&
-                 getppid() == parent && dup2(pipes->input[0], STDIN_FILENO) >= 0 &&
-                 dup2(pipes->output[1], STDOUT_FILENO) >= 0 &&
-                 dup2(pipes->messages[1], STDERR_FILENO) >= 0 &&
-                 (options->directory < 0 || fchdir(options->directory) == 0) &&
-                 limit_resources(options);
-    default_signals();
-    if (ready && (!options->confined || (withhold_descriptors() && confine())))
-        execve(options->argv[0], (char *const *)options->argv, environment);
     int number = errno;
     ssize_t n = write(pipes->failure[1], &number, sizeof number);
     _exit(n == (ssize_t)sizeof number ? 127 : 126);
 }
 
+/* Descriptors that we were started with, sockets among them, are not a confined program's; the pipe that tells of a
+ * failure is closed by execve in any case. */
+static _Noreturn void become(const struct subprocess_options *options, const struct pipes *pipes,
+                             int files, pid_t supervisor)
+{
+    char *const *environment = options->environment ? (char *const *)options->environment : environ;
+    bool ready =
+        setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == supervisor &&
+        dup2(pipes->input[0], STDIN_FILENO) >= 0 && dup2(pipes->output[1], STDOUT_FILENO) >= 0 &&
+        dup2(pipes->messages[1], STDERR_FILENO) >= 0 &&
+        (options->directory < 0 || fchdir(options->directory) == 0) && limit_resources(options);
+    default_signals();
+    if (ready && (!options->confined ||
+                  (close_between(STDERR_FILENO + 1, ~0U, true) && confine_self(files))))
+        execve(options->argv[0], (char *const *)options->argv, environment);
+    fail(pipes);
+}
+
+/* ---- the supervisor ---- */
+
+/* No signal of a terminal, or of the program, ends it; nothing of ours stays open in it. */
+static void keep_apart(bool confined)
+{
+    static const int IGNORED[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                  SIGPIPE, SIGTSTP, SIGUSR1, SIGUSR2};
+    setpgid(0, 0);
+    for (size_t i = 0; i < sizeof IGNORED / sizeof *IGNORED; i++)
+        signal(IGNORED[i], SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+    prctl(PR_SET_NAME, "ipw-supervisor", 0, 0, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    if (confined)
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* its memory is a copy of ours */
+}
+
+static void close_all_but(int a, int b)
+{
+    unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+    close_between(STDERR_FILENO + 1, low - 1, false);
+    close_between(low + 1, high - 1, false);
+    close_between(high + 1, ~0U, false);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (null < 0 || dup2(null, fd) < 0)
+            close(fd);
+    if (null > STDERR_FILENO)
+        close(null);
+}
+
+/* Waits for those that have ended; false when there is nobody left. */
+static bool reap(pid_t program, struct ending *ending)
+{
+    pid_t waited;
+    int status;
+    while ((waited = waitpid(-1, &status, WNOHANG)) > 0)
+        if (waited == program) {
+            ending->has_ended = true;
+            ending->status = status;
+        }
+    return waited == 0 || errno != ECHILD;
+}
+
+/* A list of numbers, each followed by a space; false where the kernel has none (CONFIG_PROC_CHILDREN). */
+static bool kill_children(void)
+{
+    char bytes[4096];
+    ssize_t n;
+    pid_t pid = 0;
+    int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    while ((n = read(fd, bytes, sizeof bytes)) > 0)
+        for (ssize_t i = 0; i < n; i++)
+            if (bytes[i] >= '0' && bytes[i] <= '9') {
+                pid = 10 * pid + (bytes[i] - '0');
+            } else {
+                if (pid > 1)
+                    kill(pid, SIGKILL);
+                pid = 0;
+            }
+    close(fd);
+    return true;
+}
+
+/* Who dies leaves us its children, which die next. */
+static void kill_all(pid_t program, struct ending *ending)
+{
+    const struct timespec nap = {.tv_nsec = NS_PER_MS};
+    for (int i = 0; i < KILL_MS; i++) {
+        /* Until it is waited for no other group can have its number. */
+        if (!kill_children() || !ending->has_ended)
+            kill(-program, SIGKILL);
+        if (!reap(program, ending))
+            return;
+        nanosleep(&nap, NULL);
+    }
+}
+
+static int open_pidfd(pid_t pid)
+{
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, pid, 0U);
+#else
+    (void)pid;
+    return -1;
+#endif
+}
+
+static double cpu_of_children(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_CHILDREN, &usage) != 0)
+        return UNKNOWN;
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+static _Noreturn void supervise(const struct subprocess_options *options, const struct pipes *pipes,
+                                int files)
+{
+    pid_t self = getpid();
+    keep_apart(options->confined);
+    pid_t program = fork();
+    if (program == 0)
+        become(options, pipes, files, self);
+    if (program < 0)
+        fail(pipes);
+    (void)setpgid(program, program); /* whoever comes first: killing the group must work at once */
+    close_all_but(pipes->life[0], pipes->report[1]);
+    struct ending ending = {0};
+    struct pollfd polled[] = {{.fd = pipes->life[0], .events = POLLIN},
+                              {.fd = open_pidfd(program), .events = POLLIN}};
+    do {
+        poll(polled, 2, polled[1].fd < 0 ? NO_PIDFD_MS : REAP_MS);
+        reap(program, &ending);
+    } while (!ending.has_ended && !polled[0].revents);
+    kill_all(program, &ending);
+    ending.cpu_s = cpu_of_children();
+    ssize_t n = write(pipes->report[1], &ending, sizeof ending);
+    _exit(n == (ssize_t)sizeof ending ? 0 : 1);
+}
+
+/* ---- start ---- */
+
+static const struct subprocess NONE = {0, -1, -1, -1, -1, -1};
+
 static enum err start_failed(struct subprocess *process, const char *program, int number,
                              struct error *why)
 {
-    *process = (struct subprocess){0, -1, -1, -1, false};
+    *process = NONE;
     return err_set(why, err_from_errno(number), "cannot run %s: %s", program, strerror(number));
 }
 
 static enum err start(struct subprocess *process, const struct subprocess_options *options,
-                      bool bound, struct error *why)
+                      int files, struct error *why)
 {
     struct pipes pipes;
     const char *program = options->argv[0];
-    enum err err = options->confined ? subprocess_can_confine(why) : ERR_OK;
-    *process = (struct subprocess){0, -1, -1, -1, false};
-    if (err)
-        return err;
-    if (options->confined)
-        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* for reap */
-    pid_t parent = getpid();
     pid_t pid = open_pipes(&pipes) ? fork() : -1;
     if (pid == 0)
-        become(options, &pipes, bound, parent);
+        supervise(options, &pipes, files);
     int number = errno;
     if (pid < 0) {
         close_pipes(&pipes);
         return start_failed(process, program, number, why);
     }
-    (void)setpgid(pid, pid); /* whoever comes first: killing the group must work at once */
-    *process = (struct subprocess){pid, pipes.input[1], pipes.output[0], pipes.messages[0],
-                                   options->confined};
-    pipes.input[1] = pipes.output[0] = pipes.messages[0] = -1;
+    *process = (struct subprocess){
+        pid, pipes.input[1], pipes.output[0], pipes.messages[0], pipes.life[1], pipes.report[0]};
+    pipes.input[1] = pipes.output[0] = pipes.messages[0] = pipes.life[1] = pipes.report[0] = -1;
     close_end(&pipes.failure[1]);
     ssize_t n;
     do
@@ -262,69 +307,65 @@ static enum err start(struct subprocess *process, const struct subprocess_option
 enum err subprocess_start(struct subprocess *process, const struct subprocess_options *options,
                           struct error *why)
 {
-    return start(process, options, false, why);
+    int files = -1;
+    enum err err = options->confined ? confine_available(why) : ERR_OK;
+    *process = NONE;
+    if (!err && options->confined)
+        err = confine_files(options->directory, options->readable, &files, why);
+    if (!err)
+        err = start(process, options, files, why);
+    close_end(&files);
+    return err;
 }
 
 /* ---- end ---- */
 
+/* Whether the supervisor has reported, or is gone. */
+static bool await_report(const struct subprocess *process, int ms)
+{
+    struct pollfd polled = {.fd = process->report, .events = POLLIN};
+    int n;
+    do
+        n = poll(&polled, 1, ms);
+    while (n < 0 && errno == EINTR);
+    return n > 0;
+}
+
 bool subprocess_has_ended(const struct subprocess *process)
 {
-    siginfo_t info = {0};
-    return !process->pid ||
-           (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-            info.si_pid == process->pid);
+    return !process->pid || await_report(process, 0);
 }
 
-static double cpu_seconds(const struct rusage *usage)
+/* Until nothing of it runs. */
+static void stop(struct subprocess *process)
 {
-    return (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
-           (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1e-6;
-}
-
-/* Of the program, once its group is killed; false where it could not be waited for.  Nobody leaves a confined group, and
- * who has lost a parent there is a child of ours: all are waited for, which is what counts their CPU time.  (No other
- * group has got the number meanwhile: the kernel goes through all others first.) */
-static bool reap(const struct subprocess *process, int *status, double *cpu_s)
-{
-    pid_t which = process->confined ? -process->pid : process->pid, waited;
-    bool found = false;
-    *cpu_s = 0;
-    do {
-        struct rusage usage;
-        int how;
-        do
-            waited = wait4(which, &how, 0, &usage);
-        while (waited < 0 && errno == EINTR);
-        if (waited > 0)
-            *cpu_s += cpu_seconds(&usage);
-        if (waited == process->pid) {
-            *status = how;
-            found = true;
-        }
-    } while (waited > 0 && process->confined);
-    return found;
+    close_end(&process->life);
+    kill(process->pid, SIGCONT); /* a program may have stopped it, where signals are not confined */
+    if (!await_report(process, SUPERVISOR_MS))
+        kill(process->pid, SIGKILL);
 }
 
 void subprocess_end(struct subprocess *process, struct subprocess_end *end)
 {
-    int status = 0;
-    double cpu_s;
+    struct ending ending;
     if (end)
         *end = (struct subprocess_end){.exit_code = 127, .cpu_s = UNKNOWN};
     if (!process->pid)
         return;
-    /* Before it is waited for: until then no other group can have its number. */
-    kill(-process->pid, SIGKILL);
-    bool found = reap(process, &status, &cpu_s);
+    stop(process);
+    while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    if (end && read(process->report, &ending, sizeof ending) == (ssize_t)sizeof ending) {
+        int status = ending.has_ended ? ending.status : SIGKILL;
+        end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        end->exit_code = end->signal ? 128 + end->signal : WEXITSTATUS(status);
+        end->cpu_s = ending.cpu_s;
+    }
     close_end(&process->input);
     close_end(&process->output);
     close_end(&process->messages);
-    if (end && found) {
-        end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-        end->exit_code = end->signal ? 128 + end->signal : WEXITSTATUS(status);
-        end->cpu_s = cpu_s;
-    }
-    *process = (struct subprocess){0, -1, -1, -1, false};
+    close_end(&process->report);
+    *process = NONE;
 }
 
 /* ---- a whole run ---- */
@@ -361,7 +402,6 @@ struct watch {
     struct subprocess_result *result;
     size_t written, kept; /* bytes of input and output */
     nanos started;
-    int ended; /* a pidfd; -1 */
 };
 
 static void take_output(struct watch *watch)
@@ -396,10 +436,10 @@ static void wait_for_change(const struct watch *watch)
         {.fd = watch->process.input, .events = POLLOUT},
         {.fd = watch->process.output, .events = POLLIN},
         {.fd = watch->process.messages, .events = POLLIN},
-        {.fd = watch->ended, .events = POLLIN},
+        {.fd = watch->process.report, .events = POLLIN},
         {.fd = watch->run->ready ? watch->run->watched : -1, .events = POLLIN},
     };
-    nanos patience = (watch->ended < 0 ? NO_PIDFD_MS : WATCH_MS) * NS_PER_MS;
+    nanos patience = WATCH_MS * NS_PER_MS;
     nanos left = watch->started + watch->run->timeout - clock_now();
     if (watch->run->timeout > 0 && left < patience)
         patience = left > 0 ? left : 0;
@@ -426,32 +466,19 @@ static void watch_until_end(struct watch *watch)
     }
 }
 
-static int open_pidfd(pid_t pid)
-{
-#ifdef SYS_pidfd_open
-    return (int)syscall(SYS_pidfd_open, pid, 0U);
-#else
-    (void)pid;
-    return -1;
-#endif
-}
-
 enum err subprocess_run(const struct subprocess_options *options, const struct subprocess_run *run,
                         struct text *output, struct subprocess_result *result, struct error *why)
 {
     struct watch watch = {.run = run, .output = output, .result = result, .started = clock_now()};
     *result = (struct subprocess_result){.end = {.cpu_s = UNKNOWN}};
-    enum err err = start(&watch.process, options, true, why);
+    enum err err = subprocess_start(&watch.process, options, why);
     if (err)
         return err;
-    watch.ended = open_pidfd(watch.process.pid);
     fcntl(watch.process.input, F_SETFL, O_NONBLOCK);
     give_input(&watch);
     watch_until_end(&watch);
-    /* What it left in the background would keep the pipes open. */
-    kill(-watch.process.pid, SIGKILL);
+    stop(&watch.process); /* what it left in the background would keep the pipes open */
     take_output(&watch);
-    close_end(&watch.ended);
     subprocess_end(&watch.process, &result->end);
     return output->failed ? err_no_memory(why) : ERR_OK;
 }

@@ -1,8 +1,8 @@
-/* A program that runs beside us in a process group of its own, with pipes, limits and, where asked, without network:
- * for programs whose text we did not write (a model's shell command, an agent, a server of tools).
+/* A program that runs beside us in a process group of its own, with pipes, limits and, where asked, confined: for programs
+ * whose text we did not write (a model's shell command, an agent, a server of tools).
  *
- * A struct subprocess owns its descriptors and the process until subprocess_end, which kills the whole group: nothing
- * that the program left in the background survives it. */
+ * A struct subprocess owns its descriptors and the process until subprocess_end, which kills all that the program started:
+ * nothing that it left in the background survives it, in a session of its own neither, nor does it survive us. */
 #ifndef IPW_PORT_SUBPROCESS_H
 #define IPW_PORT_SUBPROCESS_H
 
@@ -23,34 +23,35 @@ struct subprocess_options {
     size_t memory_bytes;            /* of address space, per process; 0: no limit */
     size_t file_bytes;              /* largest file that it may write; 0: no limit */
     unsigned cpu_s;                 /* of CPU time, per process; 0: no limit */
-    /* Opens no socket and inherits no descriptor of ours, leaves neither its process group nor its session, and looks
-     * into no other process.  ERR_UNSUPPORTED where the kernel cannot ensure that. */
+    /* As port/confine.h has it, and without descriptors of ours: it writes in `directory` only, and reads there,
+     * what the system's programs need and `readable` (paths, NULL-terminated; may be NULL). */
     bool confined;
+    const char *const *readable;
 };
 
 struct subprocess {
-    pid_t pid;    /* also its process group; 0: none */
+    pid_t pid;    /* of what supervises it; 0: none */
     int input;    /* write end of its standard input; -1 once closed */
     int output;   /* read end of its standard output; reads do not wait */
     int messages; /* the same of its standard error */
-    bool confined;
+    int life;     /* closed, it ends */
+    int report;   /* can be read once it has ended, with all that it started */
 };
 
 struct subprocess_end {
     int exit_code; /* its own, or 128 + signal */
     int signal;    /* that ended it; 0 when it exited */
-    /* With all that it started, if it was confined; else with the children that it waited for. */
-    double cpu_s;
+    double cpu_s;  /* with all that it started */
 };
 
 /* ERR_NOT_FOUND when the program is missing. */
 enum err subprocess_start(struct subprocess *process, const struct subprocess_options *options,
                           struct error *why) MUST_USE;
 
-/* Has the program itself ended?  It stays a zombie until subprocess_end, so that its number is not another's. */
+/* Has the program ended?  What it had left in the background is then dead, too. */
 bool subprocess_has_ended(const struct subprocess *process);
 
-/* Kills what is left of its group, and waits.  *end (may be NULL) tells how it had ended. */
+/* Kills it with what it started, and waits.  *end (may be NULL) tells how it had ended. */
 void subprocess_end(struct subprocess *process, struct subprocess_end *end);
 
 struct subprocess_run {
@@ -81,13 +82,5 @@ enum err subprocess_run(const struct subprocess_options *options, const struct s
 /* Appends a command line for `sh -c`: {name} in it, for each of the names (NULL-terminated), is the variable IPW_NAME in
  * quotes, so that no value can become a command. */
 void subprocess_command(const char *given, const char *const *names, struct text *out);
-
-/* Between the two, which nest, programs of the same user can read neither our memory nor our environment, which may hold
- * keys; those of root can. */
-void subprocess_guard(void);
-void subprocess_unguard(void);
-
-/* Can the kernel confine one? */
-enum err subprocess_can_confine(struct error *why) MUST_USE;
 
 #endif

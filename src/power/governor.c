@@ -17,6 +17,7 @@ enum {
     COST_BARRED = 120, /* likewise, for its energy: a property of card and model */
     MISSING_MOST = 2,  /* readings that may be missing in a row */
     MEAN_OVER = 8,     /* readings */
+    PROOF = 3,         /* readings at a setting that is said to be cheaper */
 };
 static const double AIM = 0.06, AIM_NOISE = 2.6;     /* below the SLO, in ln; at least that noise */
 static const double RAISE = 0.02, RAISE_NOISE = 1.0; /* likewise */
@@ -68,6 +69,7 @@ void governor_init(struct governor *governor, const struct governor_options *opt
         .before = NO_LEVEL,
         .last = UNKNOWN,
         .best_cost = UNKNOWN,
+        .left_cost = UNKNOWN,
         .noise = NOISE_FIRST,
         .cost_noise = COST_NOISE_FIRST,
         .cost_last = UNKNOWN,
@@ -110,6 +112,7 @@ static struct governor_decision move(struct governor *g, size_t to, enum governo
     g->is_learned = false;
     if (action != GOVERNOR_LOWER)
         g->best_cost = UNKNOWN;
+    g->left_cost = action == GOVERNOR_COSTLY ? g->before.cost : UNKNOWN;
     return decision;
 }
 
@@ -356,6 +359,8 @@ static struct governor_decision violated(struct governor *g, double latency)
 /* Whether the steps down have passed the least energy per token; keeps the cheapest setting of them. */
 static bool is_costlier(struct governor *g)
 {
+    if (!is_known(g->now.cost))
+        return false;
     if (g->now.count > HELD || g->best == g->at || !(g->best_cost < g->now.cost)) {
         g->best_cost = g->now.cost;
         g->best_count = g->now.count;
@@ -363,6 +368,28 @@ static bool is_costlier(struct governor *g)
     }
     double error = g->cost_noise * sqrt(1.0 / g->now.count + 1.0 / g->best_count);
     return g->best > g->at && log(g->now.cost / g->best_cost) > COSTLIER + COST_NOISE * error;
+}
+
+/* Whether this reading and the one before it were costlier, each by itself: a server that stalls does less work for a
+ * moment, and more after it. */
+static bool is_costlier_again(struct governor *g)
+{
+    bool was_costlier = g->was_costlier;
+    g->was_costlier = g->best > g->at && g->cost_last - log(g->best_cost) > COSTLIER;
+    return was_costlier && g->was_costlier;
+}
+
+/* Back at the cheaper setting, a few readings show whether it is: it may have had one that was too low. */
+static void prove_cheaper(struct governor *g)
+{
+    if (!is_known(g->left_cost) || g->now.count < PROOF)
+        return;
+    if (!(log(g->left_cost / g->now.cost) > COSTLIER / 2)) {
+        g->floor = 0;
+        g->floor_left = 0;
+        g->floor_span = BARRED;
+    }
+    g->left_cost = UNKNOWN;
 }
 
 static struct governor_decision hold_latency(struct governor *g,
@@ -378,7 +405,9 @@ static struct governor_decision hold_latency(struct governor *g,
     if (is_fresh)
         learn_step(g);
     g->is_learned = true;
-    if (is_costlier(g)) {
+    prove_cheaper(g);
+    bool is_costly = is_costlier(g), is_confirmed = is_costlier_again(g);
+    if (is_costly && is_confirmed) {
         size_t back = g->best < g->ceiling ? g->best : g->ceiling;
         g->floor_span = g->floor_span > COST_BARRED ? g->floor_span : COST_BARRED;
         bar_below(g, back);
@@ -388,7 +417,7 @@ static struct governor_decision hold_latency(struct governor *g,
         bar_below(g, step_up(g));
         return move(g, raise_by_latency(g), GOVERNOR_RAISE);
     }
-    if (g->rest || (!is_fresh && g->now.count < HELD))
+    if (g->rest || is_costly || (!is_fresh && g->now.count < HELD))
         return stay(g, GOVERNOR_HOLD);
     size_t to = lower_by_latency(g, reading, is_fresh ? STEP_LEAST : STEP_HELD);
     return to < g->at ? move(g, to, GOVERNOR_LOWER) : stay(g, GOVERNOR_HOLD);

@@ -89,6 +89,8 @@ struct governor {
     double best_cost;         /* the least energy per unit of work of these steps down ... */
     unsigned best_count;      /* readings of it */
     size_t best;              /* ... and its setting */
+    bool was_costlier;        /* the last reading, than that */
+    double left_cost;         /* of a setting that was left as costlier; UNKNOWN: that is settled */
     unsigned calm;            /* readings since a setting was barred */
     unsigned rest, rest_span; /* readings at the default after a violation */
     unsigned skip;            /* readings that still belong to the previous setting */

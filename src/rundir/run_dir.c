@@ -142,32 +142,35 @@ enum err run_dir_make(const char *path, struct error *why)
 
 /* ---- clearing ---- */
 
-/* What a run makes.  "" is the directory itself; anything not listed is someone else's. */
+/* What a run makes.  "" is the directory itself; anything not listed is someone else's.  `measured`: a copy of the run
+ * needs it; the others can be made again. */
 static const struct {
     const char *folder, *pattern;
+    bool measured;
 } MADE[] = {
-    {"", "records.jsonl"},
-    {"", "summary.json"},
-    {"", "dataset_info.json"},
-    {"", "state.json"},
-    {"", "data-[0-9]*-of-[0-9]*.arrow"},
-    {"", "samples.csv"},
-    {"", "samples-[0-9]*.csv"}, /* of a run that was resumed */
-    {"", "spans.jsonl"},
-    {"", "traces.jsonl"}, /* of agents */
-    {"", "layers.json"},
-    {"", "report.html"},
-    {"", ".*.tmp"},
-    {"analysis", "*.json"},
-    {"analysis", ".*.tmp"},
-    {"plots", "*.png"},
-    {"plots", "*.svg"},
-    {"plots", "*.pdf"},
-    {"plots", ".*.tmp"},
-    {RUN_TRACE_DATASET, "dataset_info.json"},
-    {RUN_TRACE_DATASET, "state.json"},
-    {RUN_TRACE_DATASET, "data-[0-9]*-of-[0-9]*.arrow"},
-    {RUN_TRACE_DATASET, ".*.tmp"},
+    {"", "records.jsonl", true},
+    {"", "summary.json", true},
+    {"", "dataset_info.json", true},
+    {"", "state.json", true},
+    {"", "data-[0-9]*-of-[0-9]*.arrow", true},
+    {"", "samples.csv", true},
+    {"", "samples-[0-9]*.csv", true}, /* of a run that was resumed */
+    {"", "spans.jsonl", true},
+    {"", "traces.jsonl", true}, /* of agents */
+    {"", "layers.json", true},
+    {"", "report.html", false},
+    {"", ".*.tmp", false},
+    {"", RUN_PENDING_FILE, false},
+    {"analysis", "*.json", false},
+    {"analysis", ".*.tmp", false},
+    {"plots", "*.png", false},
+    {"plots", "*.svg", false},
+    {"plots", "*.pdf", false},
+    {"plots", ".*.tmp", false},
+    {RUN_TRACE_DATASET, "dataset_info.json", true},
+    {RUN_TRACE_DATASET, "state.json", true},
+    {RUN_TRACE_DATASET, "data-[0-9]*-of-[0-9]*.arrow", true},
+    {RUN_TRACE_DATASET, ".*.tmp", false},
 };
 
 static bool is_made(const char *folder, const char *name)
@@ -176,6 +179,15 @@ static bool is_made(const char *folder, const char *name)
         if (!strcmp(MADE[i].folder, folder) && !fnmatch(MADE[i].pattern, name, 0))
             return true;
     return false;
+}
+
+bool run_dir_is_measured(const char *folder, const char *name)
+{
+    for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++)
+        if (MADE[i].measured && !strcmp(MADE[i].folder, folder) &&
+            !fnmatch(MADE[i].pattern, name, FNM_PATHNAME))
+            return true;
+    return !*folder && !strcmp(name, "estimate.json"); /* the user's, for reports of this run */
 }
 
 static enum err check_link(const char *path, const char *name, int folder, struct error *why)
@@ -272,6 +284,17 @@ enum err run_dir_clear(const char *path, struct error *why)
         unlinkat(directory, LOCK_FILE, 0);
         rmdir(path);
     }
+    close(directory);
+    return err;
+}
+
+enum err run_dir_check_idle(const char *path, struct error *why)
+{
+    bool held;
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
+        return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
+    enum err err = see_lock(directory, path, &held, why);
     close(directory);
     return err;
 }

@@ -13,6 +13,9 @@ struct text;
 /* The folder of a run that has the traces of an agent as a dataset. */
 #define RUN_TRACE_DATASET "hf_dataset"
 
+/* The marker of a run that has yet to reach a database (run_copy.h). */
+#define RUN_PENDING_FILE "pending.db"
+
 enum run_dir_state { RUN_DIR_NEW, RUN_DIR_EMPTY, RUN_DIR_HAS_RUN, RUN_DIR_FOREIGN };
 
 /* What a path holds: nothing, an empty directory, a run of ours (a journal) or of the Python IPW, or
@@ -24,6 +27,13 @@ enum err run_dir_make(const char *path, struct error *why) MUST_USE;
 
 /* Deletes the files that a run makes, and only those, then the directory when it is empty. */
 enum err run_dir_clear(const char *path, struct error *why) MUST_USE;
+
+/* Whether a file of that name, in the directory ("") or a folder of it, holds what was measured: a copy of the run needs
+ * it.  What other commands make of it (reports, plots) does not count. */
+bool run_dir_is_measured(const char *folder, const char *name);
+
+/* ERR_BUSY, with the process, while another one writes the run. */
+enum err run_dir_check_idle(const char *path, struct error *why) MUST_USE;
 
 /* Removes a directory in which no run began: nothing is in it but the lock, which the caller holds and
  * closes next.  Anything else in it, and it stays. */

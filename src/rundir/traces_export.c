@@ -1,9 +1,12 @@
 /* What is made of traces: the figures of the Python IPW's exporter for summary.json, and its dataset. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/json.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "port/json_read.h"
 #include "rundir/hf_dataset.h"
@@ -387,9 +390,31 @@ enum err traces_save_dataset(const char *directory, const struct traces *traces,
 
 /* ---- the file, at the end of a run ---- */
 
+/* Lines that are no traces would be lost: the file with them stays under another name.  False where that cannot be. */
+static bool keep_damaged(const char *directory, uint64_t damaged)
+{
+    enum { NAMES_MOST = 100 };
+    char path[600], kept[640];
+    bool is_kept = false, is_taken = true; /* that name, by an earlier one */
+    if (!str_format(path, sizeof path, "%s/traces.jsonl", directory))
+        return false;
+    for (int i = 1; i < NAMES_MOST && is_taken; i++) {
+        str_format(kept, sizeof kept, "%s.damaged", path);
+        if (i > 1)
+            str_format(kept, sizeof kept, "%s.damaged.%d", path, i);
+        is_kept = link(path, kept) == 0;
+        is_taken = !is_kept && errno == EEXIST;
+    }
+    log_warn("%llu lines of %s are no traces: %s%s", (unsigned long long)damaged, path,
+             is_kept ? "the file with them is now " : "it stays as it is", is_kept ? kept : "");
+    return is_kept;
+}
+
 enum err traces_save(const char *directory, const struct traces *traces, struct error *why)
 {
     struct text lines = {0}, line = {0};
+    if (traces->damaged && !keep_damaged(directory, traces->damaged))
+        return ERR_OK;
     for (size_t i = 0; i < traces->count; i++) {
         query_trace_to_json(&traces->items[i], &line);
         lines.failed = lines.failed || line.failed;

@@ -1,5 +1,6 @@
 /* One loop, in the thread of the command: wait for the end of an interval, read, decide, set.  Requests in flight at a
- * change belong to both settings; the control law leaves the first reading after one out. */
+ * change belong to both settings; the control law leaves the first reading after one out.  An interval ends when the
+ * server's metrics were taken: what the GPU drew and what the server did are of the same time, however late it is. */
 #include "runner/govern.h"
 
 #include <math.h>
@@ -17,8 +18,15 @@
 #include "sampler/session.h"
 #include "wire/prometheus.h"
 
-enum { BODY_MOST = 32 << 20, OBSERVATIONS_LEAST = 10, WINDOW_MOST = 6, LIMIT_STEPS = 40 };
+enum {
+    BODY_MOST = 32 << 20,
+    OBSERVATIONS_LEAST = 10,
+    WINDOW_MOST = 6,
+    LIMIT_STEPS = 40,
+    SCRAPE_MOST_S = 2
+};
 static const double QUANTILE = 0.95;
+static const double WINDOW_ERROR_MOST = 0.05; /* of a window's length, for a rate */
 static char *const RESTORE[] = {"/proc/self/exe", "sweep", "--restore", NULL};
 
 /* ---- names of metrics ---- */
@@ -57,6 +65,11 @@ static const char *const METRIC_WORDS[GOVERN_METRICS] = {"time to first token",
 
 /* ---- state ---- */
 
+/* When a server took its metrics: while it was asked. */
+struct scrape {
+    nanos at, error; /* at most */
+};
+
 struct loop {
     const struct govern_options *options;
     struct gpu_control *control;
@@ -65,15 +78,15 @@ struct loop {
     struct http *http;
     char url[1024];
     struct prometheus older, newer;
-    bool has_older;
-    unsigned window; /* intervals since `older` */
+    bool has_older, has_missed; /* missed: the last scrape failed */
+    unsigned window;            /* intervals since `older` */
     const struct metric_name *names[GOVERN_METRICS];
     char problem[160];
     double *settings, *slowdown, *energy;
     size_t count;
     struct governor governor;
     nanos start, from;
-    nanos older_at;      /* when `older` was read */
+    struct scrape older_at;
     double power_sum[2]; /* default, governed */
     size_t power_count[2];
 };
@@ -221,14 +234,16 @@ static enum err set_url(struct loop *loop, struct error *why)
                : err_set(why, ERR_USAGE, "--metrics-url is too long");
 }
 
-static enum err fetch(struct loop *loop, struct prometheus *out, struct error *why)
+static enum err fetch(struct loop *loop, struct prometheus *out, struct scrape *when,
+                      struct error *why)
 {
+    nanos asked = clock_now();
     struct text body = {0};
     struct http_response response = {0};
-    nanos timeout = loop->options->interval < 2 * NS_PER_S ? loop->options->interval : 2 * NS_PER_S;
-    timeout = timeout > NS_PER_S / 2 ? timeout : NS_PER_S / 2;
-    enum err err =
-        http_fetch(loop->http, loop->url, NULL, timeout, BODY_MOST, &body, &response, why);
+    enum err err = http_fetch(loop->http, loop->url, NULL, SCRAPE_MOST_S * NS_PER_S, BODY_MOST,
+                              &body, &response, why);
+    nanos error = (clock_now() - asked) / 2;
+    *when = (struct scrape){asked + error, error};
     if (!err && response.status / 100 != 2)
         err = err_set(why, ERR_IO, "the metrics endpoint answered with HTTP status %d",
                       response.status);
@@ -313,7 +328,7 @@ static enum err begin_metrics(struct loop *loop, struct error *why)
     if (!err)
         err = http_open(&loop->http, why);
     if (!err)
-        err = fetch(loop, &loop->older, why);
+        err = fetch(loop, &loop->older, &loop->older_at, why);
     if (err)
         return err;
     loop->has_older = true;
@@ -371,41 +386,63 @@ static double relative_latency(const struct loop *loop, const struct govern_step
     return largest > 0 ? largest : UNKNOWN;
 }
 
-static void take_newer(struct loop *loop, nanos now)
+/* Per second between two scrapes; UNKNOWN where it is not certain enough how long that was, as after a stall. */
+static double rate_between(const struct loop *loop, const struct scrape *newer, double count)
+{
+    double window = seconds(newer->at - loop->older_at.at);
+    double error = seconds(newer->error + loop->older_at.error);
+    return error <= WINDOW_ERROR_MOST * window ? ratio(count, window) : UNKNOWN;
+}
+
+static void take_newer(struct loop *loop, const struct scrape *when)
 {
     struct prometheus older = loop->older;
     loop->older = loop->newer;
     loop->newer = older;
-    loop->older_at = now;
+    loop->older_at = *when;
     loop->window = 0;
 }
 
-/* Reads the metrics of the time since `older`.  A few observations are no distribution: they wait for more. */
-static void read_metrics(struct loop *loop, nanos now, struct govern_step *step,
+/* One scrape may fail: the next one is of both intervals.  After two, the default is in force and requests of the outage
+ * are not of it. */
+static void miss_scrape(struct loop *loop, struct govern_step *step, const struct error *why)
+{
+    (void)str_copy(loop->problem, sizeof loop->problem, why->text);
+    step->problem = loop->problem;
+    if (loop->has_missed)
+        loop->has_older = false;
+    loop->has_missed = true;
+}
+
+/* Reads the metrics of the time since `older`; `to` becomes when they were taken.  A few observations are no
+ * distribution: they wait for more. */
+static void read_metrics(struct loop *loop, nanos *to, struct govern_step *step,
                          struct governor_reading *reading)
 {
     struct error why = {0};
+    struct scrape when;
     if (!wants_latency(loop->options))
         return;
     loop->window++;
-    if (fetch(loop, &loop->newer, &why)) {
-        (void)str_copy(loop->problem, sizeof loop->problem, why.text);
-        step->problem = loop->problem;
-        loop->has_older = false;
+    enum err err = fetch(loop, &loop->newer, &when, &why);
+    *to = when.at > *to ? when.at : *to;
+    if (err) {
+        miss_scrape(loop, step, &why);
         return;
     }
+    loop->has_missed = false;
     find_names(loop, &loop->newer);
-    if (!loop->has_older) { /* after an outage: what happened since the last reading is not of this interval */
+    if (!loop->has_older) {
         step->problem = "first reading";
         loop->has_older = true;
-        take_newer(loop, now);
+        take_newer(loop, &when);
         return;
     }
     for (int m = 0; m < GOVERN_METRICS; m++)
         if (is_known(loop->options->slo_s[m]))
             read_metric(loop, m, step);
     reading->latency = relative_latency(loop, step);
-    step->tokens_per_s = ratio(tokens_between(loop), seconds(now - loop->older_at));
+    step->tokens_per_s = rate_between(loop, &when, tokens_between(loop));
     reading->work_per_s = step->tokens_per_s > 0 ? step->tokens_per_s : UNKNOWN;
     bool is_few = step->observations < OBSERVATIONS_LEAST && !(reading->latency > 1);
     if (is_few && step->observations > 0 && loop->window < WINDOW_MOST) {
@@ -415,7 +452,7 @@ static void read_metrics(struct loop *loop, nanos now, struct govern_step *step,
     }
     if (!is_known(reading->latency))
         step->problem = explain_missing(loop);
-    take_newer(loop, now);
+    take_newer(loop, &when);
 }
 
 /* ---- the GPU ---- */
@@ -514,8 +551,7 @@ static void count_step(struct loop *loop, const struct govern_step *step, bool w
 static enum err take_step(struct loop *loop, nanos to, const struct govern_watch *watch,
                           struct govern_result *out, struct error *why)
 {
-    struct govern_step step = {.t_s = seconds(to - loop->start),
-                               .latency_s = {UNKNOWN, UNKNOWN},
+    struct govern_step step = {.latency_s = {UNKNOWN, UNKNOWN},
                                .observations = UNKNOWN,
                                .power_w = UNKNOWN,
                                .clock_mhz = UNKNOWN,
@@ -523,10 +559,11 @@ static enum err take_step(struct loop *loop, nanos to, const struct govern_watch
                                .tokens_per_s = UNKNOWN,
                                .setting = UNKNOWN,
                                .decided = UNKNOWN};
-    struct governor_reading reading = {.t_s = step.t_s, .latency = UNKNOWN, .work_per_s = UNKNOWN};
+    struct governor_reading reading = {.latency = UNKNOWN, .work_per_s = UNKNOWN};
     bool was_default = loop->governor.at + 1 == loop->count;
+    read_metrics(loop, &to, &step, &reading);
     read_device(loop, to, &step);
-    read_metrics(loop, to, &step, &reading);
+    step.t_s = reading.t_s = seconds(to - loop->start);
     reading.power_w = step.power_w;
     reading.utilization = step.utilization;
     reading.setting = running_setting(loop, &step);
@@ -549,7 +586,7 @@ static enum err run_loop(struct loop *loop, const struct govern_watch *watch,
 {
     const struct govern_options *options = loop->options;
     enum err err = ERR_OK;
-    loop->start = loop->from = loop->older_at = clock_now();
+    loop->start = loop->from = clock_now();
     while (!err && !out->signal) {
         nanos to = loop->from + options->interval, now;
         nanos end = options->duration ? loop->start + options->duration : INT64_MAX;

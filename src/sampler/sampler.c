@@ -6,12 +6,14 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "sampler/anchored.h"
 #include "sampler/identity.h"
 #include "sampler/shaped.h"
 #include "sampler/source.h"
 
 /* Rings are drained this often; they hold several times what the fastest source produces in it. */
-#define DRAIN_PERIOD (100 * NS_PER_MS)
+#define DRAIN_PERIOD       (100 * NS_PER_MS)
+#define DRAIN_PERIOD_CHEAP NS_PER_S /* nothing is read a thousand times per second there */
 
 /* How long to wait for the first two updates: of cheap counters, which tick every millisecond, and
  * of those whose ticks are followed, which may take a tenth of a second each. */
@@ -23,9 +25,11 @@
 #define SETTLE_MOST    (400 * NS_PER_MS)
 #define SETTLE_LEAST   (10 * NS_PER_MS)
 /* A read that takes longer than this will not return: the slowest known take 15 ms. */
-#define READ_MOST   NS_PER_S
-#define WATCH_MOST  (100 * NS_PER_MS)
-#define MARK_MOST   (15 * NS_PER_MS)
+#define READ_MOST  NS_PER_S
+#define WATCH_MOST (100 * NS_PER_MS)
+#define MARK_MOST  (15 * NS_PER_MS)
+/* How long the reads that a tick requested take. */
+#define TICK_READ   (3 * NS_PER_MS)
 #define SLEEP_FIRST (500 * NS_PER_US)
 #define SLEEP_LAST  (10 * NS_PER_MS)
 
@@ -33,6 +37,7 @@ struct sampler {
     struct source **sources;
     size_t count;
     nanos period;
+    bool cheap;
     struct spill spill;
     pthread_mutex_t lock; /* guards every series, the spill and popping from the rings */
     struct deadline deadline;
@@ -52,6 +57,11 @@ struct sampler *sampler_new(nanos period)
     spill_init(&sampler->spill);
     pthread_mutex_init(&sampler->lock, NULL);
     return sampler;
+}
+
+void sampler_set_cheap(struct sampler *sampler)
+{
+    sampler->cheap = true;
 }
 
 void sampler_free(struct sampler *sampler)
@@ -89,6 +99,7 @@ struct opening {
     struct sensor_finding finding;
     struct spill *spill;
     nanos period;
+    bool cheap;
     enum err err;
     struct error why;
 };
@@ -96,7 +107,8 @@ struct opening {
 static void *open_main(void *argument)
 {
     struct opening *work = argument;
-    work->err = source_init(work->source, &work->finding, work->spill, work->period, &work->why);
+    work->err = source_init(work->source, &work->finding, work->spill, work->period, work->cheap,
+                            &work->why);
     return NULL;
 }
 
@@ -110,7 +122,11 @@ static enum err open_source(struct sampler *sampler, const struct sensor_finding
         free(work);
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     }
-    *work = (struct opening){source, *finding, &sampler->spill, sampler->period, ERR_OK, {0}};
+    *work = (struct opening){.source = source,
+                             .finding = *finding,
+                             .spill = &sampler->spill,
+                             .period = sampler->period,
+                             .cheap = sampler->cheap};
     if (!thread_run(open_main, work, SENSOR_CALL_MOST))
         return err_set(why, ERR_TIMEOUT, "the driver does not return from a call");
     enum err err = work->err;
@@ -154,6 +170,20 @@ static void drain_source(struct source *source)
         if (series_take(series, &sample) != ERR_OK)
             series->refused++;
     }
+    bool wants_counter = false;
+    if (source->anchored_channel >= 0 &&
+        anchored_advance(&source->anchored, &wants_counter) != ERR_OK)
+        source->series[source->anchored_channel].refused++;
+    if (wants_counter)
+        source_poke(source);
+}
+
+/* The timeline that answers for a channel: of a counter that power continues, that. */
+static const struct timeline *timeline_of(const struct source *source, size_t channel)
+{
+    return (int)channel == source->anchored_channel && anchored_is_usable(&source->anchored)
+               ? &source->anchored.energy
+               : &source->series[channel].timeline;
 }
 
 /* Call with the lock held. */
@@ -174,7 +204,7 @@ static void *drain_main(void *argument)
     thread_name("ipw-drain", -1);
     nanos next = clock_now();
     while (!atomic_load(&sampler->stopping)) {
-        next += DRAIN_PERIOD;
+        next += sampler->cheap ? DRAIN_PERIOD_CHEAP : DRAIN_PERIOD;
         deadline_wait(&sampler->deadline, next);
         pthread_mutex_lock(&sampler->lock);
         drain(sampler);
@@ -374,6 +404,62 @@ void sampler_settle(struct sampler *sampler, nanos t)
     wait_for(sampler, WAIT_SETTLE, t);
 }
 
+/* ---- ticks of a monitor ---- */
+
+/* When a channel's readings will have come up to t; 0 where they have, or will not. */
+static nanos tick_due(const struct source *source, size_t channel, nanos t)
+{
+    const struct sensor_channel *row = &source->described.channels[channel];
+    const struct series *series = &source->series[channel];
+    unsigned group = row->group;
+    if (!quantity_gives_joules(row->quantity) || row->secondary)
+        return 0;
+    if ((int)channel == source->anchored_channel) { /* power does it */
+        long power = sensor_shape_channel(&source->described, channel);
+        series = &source->series[power];
+        group = source->described.channels[power].group;
+    }
+    const struct timeline_point *last = timeline_last(&series->timeline);
+    if (!last || last->t >= t || blocked_for(source) > 0 ||
+        atomic_load(&source->counts.lost) > atomic_load(&source->counts.back))
+        return 0;
+    nanos due = source_request_due(source, group, t);
+    if (source->described.groups[group].follow_ticks)
+        due += source->reader.schedules[group].period;
+    return due;
+}
+
+static nanos ticks_due(struct sampler *sampler, nanos t)
+{
+    nanos due = 0;
+    pthread_mutex_lock(&sampler->lock);
+    drain(sampler);
+    for (size_t i = 0; i < sampler->count; i++)
+        for (size_t c = 0; c < sampler->sources[i]->described.channel_count; c++) {
+            nanos at = tick_due(sampler->sources[i], c, t);
+            due = at > due ? at : due;
+        }
+    pthread_mutex_unlock(&sampler->lock);
+    return due;
+}
+
+/* Sleeps until the reads have been made rather than looking for them: that would cost more than they do. */
+void sampler_tick(struct sampler *sampler, nanos t, nanos most)
+{
+    if (!sampler->cheap) {
+        sampler_settle(sampler, t);
+        return;
+    }
+    nanos due = ticks_due(sampler, t), until = clock_now() + most;
+    for (size_t i = 0; i < sampler->count && due > 0; i++)
+        source_request(sampler->sources[i], t);
+    while (due > 0 && due + TICK_READ <= until && clock_now() < until) {
+        nanos left = due + TICK_READ - clock_now();
+        thread_sleep(left > TICK_READ ? left : TICK_READ);
+        due = ticks_due(sampler, t);
+    }
+}
+
 /* ---- questions ---- */
 
 /* Takes the lock, with every sample of the source in its timelines; the caller unlocks. */
@@ -402,14 +488,22 @@ const struct sensor *sampler_sensor(const struct sampler *sampler, size_t source
     return &sampler->sources[source]->described;
 }
 
+static nanos period_of(const struct source *source, size_t channel)
+{
+    if ((int)channel != source->anchored_channel)
+        return atomic_load(&source->periods[channel]);
+    long power = sensor_shape_channel(&source->described, channel);
+    return source->reader.schedules[source->described.channels[power].group].least;
+}
+
 void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
                      struct channel_state *out)
 {
     struct source *locked = lock_drained(sampler, source);
     const struct series *series = &locked->series[channel];
-    const struct timeline_point *last = timeline_last(&series->timeline);
+    const struct timeline_point *last = timeline_last(timeline_of(locked, channel));
     *out = (struct channel_state){
-        .period = atomic_load(&locked->periods[channel]),
+        .period = period_of(locked, channel),
         .updates = series->updates,
         .missing = series->missing,
         .gaps = series->gaps,
@@ -442,11 +536,22 @@ void sampler_source(struct sampler *sampler, size_t source, struct source_state 
     out->is_lost = out->lost > out->back || blocked_for(from) > 0;
 }
 
+static enum err read_window(const struct source *source, size_t channel, long power_channel,
+                            nanos from, nanos to, struct window *out)
+{
+    const struct timeline *timeline = timeline_of(source, channel);
+    if (timeline != &source->series[channel].timeline)
+        return anchored_window(&source->anchored, from, to, out);
+    return power_channel < 0
+               ? window_read(timeline, from, to, out)
+               : shaped_window(timeline, &source->series[power_channel].timeline, from, to, out);
+}
+
 enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, nanos from,
                         nanos to, struct window *out)
 {
     struct source *locked = lock_drained(sampler, source);
-    enum err err = window_read(&locked->series[channel].timeline, from, to, out);
+    enum err err = read_window(locked, channel, -1, from, to, out);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
@@ -455,8 +560,7 @@ enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t ch
                                size_t power_channel, nanos from, nanos to, struct window *out)
 {
     struct source *locked = lock_drained(sampler, source);
-    enum err err = shaped_window(&locked->series[channel].timeline,
-                                 &locked->series[power_channel].timeline, from, to, out);
+    enum err err = read_window(locked, channel, (long)power_channel, from, to, out);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
@@ -465,7 +569,7 @@ enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel
                           nanos to, double *low, double *high)
 {
     struct source *locked = lock_drained(sampler, source);
-    enum err err = window_extremes(&locked->series[channel].timeline, from, to, low, high);
+    enum err err = window_extremes(timeline_of(locked, channel), from, to, low, high);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
@@ -474,9 +578,11 @@ enum err sampler_running(struct sampler *sampler, size_t source, size_t channel,
                          const nanos *times, size_t count, double *sums, nanos *covered)
 {
     struct source *locked = lock_drained(sampler, source);
-    const struct timeline *timeline = &locked->series[channel].timeline;
+    const struct timeline *timeline = timeline_of(locked, channel);
     struct shaped_cursor cursor = {0};
     enum err err = ERR_OK;
+    if (timeline != &locked->series[channel].timeline)
+        power_channel = -1; /* it has the shape of power already */
     for (size_t i = 0; i < count && !err; i++)
         err = power_channel < 0
                   ? window_running(timeline, &cursor.counter, times[i], &sums[i], &covered[i])
@@ -491,7 +597,7 @@ enum err sampler_values(struct sampler *sampler, size_t source, size_t channel, 
 {
     struct source *locked = lock_drained(sampler, source);
     const struct series *series = &locked->series[channel];
-    enum err err = window_values(&series->timeline, from, to, series->gap_limit, out);
+    enum err err = window_values(timeline_of(locked, channel), from, to, series->gap_limit, out);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
@@ -521,9 +627,9 @@ enum err sampler_points(struct sampler *sampler, size_t source, size_t channel, 
 {
     enum { CHUNK = 256 };
     struct timeline_point chunk[CHUNK];
-    const struct timeline *timeline = &sampler->sources[source]->series[channel].timeline;
     struct channel_state newest;
     sampler_channel(sampler, source, channel, &newest);
+    const struct timeline *timeline = timeline_of(sampler->sources[source], channel);
     /* By time, not by index: the history may be thinned while the callback works. */
     for (;;) {
         size_t count = CHUNK;

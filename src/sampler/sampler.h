@@ -25,6 +25,13 @@ void sampler_free(struct sampler *sampler);
 /* Keeps the newest readings only, hundreds of each channel; before the first sampler_add. */
 void sampler_keep_recent(struct sampler *sampler);
 
+/* For a monitor that runs all the time; before the first sampler_add.  Sensors are read as seldom as energy allows:
+ * when sampler_tick requests it and, in between, often enough that nothing is lost.  An expensive counter is read only
+ * every so often and by sampler_settle; between its readings energy is the integral of power, tied to the counter
+ * (anchored.h).  What a window was once answered is never revised: adjacent windows add up, and energy never
+ * decreases. */
+void sampler_set_cheap(struct sampler *sampler);
+
 /* How long a driver may take to find or open its devices: loading a kernel module takes seconds. */
 #define SENSOR_CALL_MOST (20 * NS_PER_S)
 
@@ -49,6 +56,12 @@ void sampler_mark(struct sampler *sampler);
  * one will not: what was measured before t has a known end. */
 void sampler_settle(struct sampler *sampler, nanos t);
 
+/* For a row of a monitor that ends at `t`: requests what is cheap to read, once, and waits until readings reach t: some
+ * milliseconds, or up to half a second where a driver collects samples.  Does not wait where that takes longer than
+ * `most`; sampler_channel says how far readings reach.  Never reads an expensive counter of a cheap session; in another
+ * session it is sampler_settle. */
+void sampler_tick(struct sampler *sampler, nanos t, nanos most);
+
 /* ---- what there is ---- */
 
 size_t sampler_count(const struct sampler *sampler);
@@ -56,7 +69,7 @@ size_t sampler_channel_count(const struct sampler *sampler); /* of all sources t
 const struct sensor *sampler_sensor(const struct sampler *sampler, size_t source);
 
 struct channel_state {
-    nanos period;          /* learned update period; 0 unknown */
+    nanos period;          /* learned update period, or between updates of a tick; 0 unknown */
     unsigned long updates; /* new values so far */
     unsigned long missing, gaps, refused;
     unsigned long zeros; /* refused because the meter of a whole device reads 0 W */

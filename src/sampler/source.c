@@ -12,10 +12,21 @@
 #define LEARN_FINE_STEP   (250 * NS_PER_US)
 #define LEARN_FINE_TIME   (15 * NS_PER_MS)
 #define LEARN_COARSE_STEP (4 * NS_PER_MS)
+#define LEARN_ANCHOR_STEP (20 * NS_PER_MS)
 #define LEARN_COARSE_TIME (1000 * NS_PER_MS)
 #define LEARN_AGAIN       (30 * NS_PER_S)
+#define LEARN_AGAIN_CHEAP (300 * NS_PER_S)
 #define CLOSE_READS       16
 #define CHEAP_READ        (100 * NS_PER_US)
+
+/* Between reads in a cheap session, of what misses nothing in between. */
+#define CHEAP_PERIOD (2 * NS_PER_S)
+
+/* The first readings of a counter that power continues come sooner: they show how the two compare. */
+#define ANCHOR_FIRST NS_PER_S
+
+/* A counter that updates faster than this is dated to its last update when it is read. */
+#define UPDATES_FAST (20 * NS_PER_MS)
 
 /* Doubtful readings in a row that are held back for a better one. */
 #define HELD_MOST    3
@@ -51,17 +62,84 @@ static nanos group_period(const struct sensor_group *group, nanos wanted)
     return period < group->period_min ? group->period_min : period;
 }
 
-/* How far apart two readings of a channel may be and still be joined by a line. */
-static nanos gap_limit(nanos period)
+/* Whether it does not matter for energy how often a group is read: counters and means miss nothing. */
+static bool misses_nothing(const struct sensor *sensor, unsigned group)
 {
+    for (size_t i = 0; i < sensor->channel_count; i++) {
+        const struct sensor_channel *channel = &sensor->channels[i];
+        if (channel->group == group && channel->quantity == QTY_POWER && !channel->interval_mean)
+            return false;
+    }
+    return true;
+}
+
+/* The counter of a group that power continues between readings that far apart; -1 for none. */
+static int anchored_in(const struct sensor *sensor, unsigned group)
+{
+    for (size_t i = 0; i < sensor->channel_count; i++)
+        if (sensor->channels[i].group == group && sensor->groups[group].cheap_period > 0 &&
+            sensor_shape_channel(sensor, i) >= 0)
+            return (int)i;
+    return -1;
+}
+
+static struct schedule make_schedule(const struct sensor *sensor, unsigned g, nanos wanted,
+                                     bool cheap)
+{
+    const struct sensor_group *group = &sensor->groups[g];
+    struct schedule schedule = {
+        .period = group_period(group, wanted),
+        .least = group->period_min,
+        .guide = find_guide(sensor, g),
+    };
+    for (size_t i = 0; i < sensor->channel_count; i++)
+        if (sensor->channels[i].group == g && sensor->channels[i].lag > schedule.lag)
+            schedule.lag = sensor->channels[i].lag;
+    bool is_counter =
+        schedule.guide >= 0 && sensor->channels[schedule.guide].quantity == QTY_ENERGY;
+    if (cheap && group->cheap_period > 0 && (!is_counter || anchored_in(sensor, g) >= 0)) {
+        schedule.period = group->cheap_period;
+        schedule.least = group->cheap_least;
+        schedule.anchor_gap = is_counter ? ANCHOR_FIRST : 0;
+    } else if (cheap && wanted == 0 && schedule.period < CHEAP_PERIOD &&
+               misses_nothing(sensor, g) && !group->follow_ticks) {
+        schedule.period = CHEAP_PERIOD;
+    }
+    return schedule;
+}
+
+/* How far apart two readings of a channel may be and still be joined by a line. */
+static nanos gap_limit(const struct schedule *schedule, const struct sensor_group *group)
+{
+    nanos period = group->cheap_period > 0 && schedule->period > group->period_default
+                       ? group->period_default
+                       : schedule->period;
     nanos limit = 5 * period;
+    if (limit < 2 * schedule->period)
+        limit = 2 * schedule->period;
     return limit < 500 * NS_PER_MS ? 500 * NS_PER_MS : limit;
 }
 
-enum err source_init(struct source *source, const struct sensor_finding *finding,
-                     struct spill *spill, nanos period, struct error *why)
+static void init_anchored(struct source *source, struct spill *spill)
 {
-    *source = (struct source){.finding = *finding, .holders = 1};
+    const struct sensor *sensor = &source->described;
+    source->anchored_channel = -1;
+    for (unsigned g = 0; g < sensor->group_count && source->cheap; g++) {
+        int counter = anchored_in(sensor, g);
+        if (counter < 0)
+            continue;
+        long power = sensor_shape_channel(sensor, (size_t)counter);
+        source->anchored_channel = counter;
+        anchored_init(&source->anchored, &source->series[counter].timeline,
+                      &source->series[power].timeline, spill, source->reader.schedules[g].period);
+        return;
+    }
+}
+
+enum err source_init(struct source *source, const struct sensor_finding *finding,
+                     struct spill *spill, nanos period, bool cheap, struct error *why)
+{
+    *source = (struct source){.finding = *finding, .holders = 1, .cheap = cheap};
     struct reader *reader = &source->reader;
     enum err err = sensor_open(finding, &reader->sensor, why);
     if (err)
@@ -78,17 +156,16 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
     source->described.state = NULL;
     const struct sensor *sensor = &source->described;
     for (unsigned g = 0; g < sensor->group_count; g++)
-        reader->schedules[g] = (struct schedule){
-            .period = group_period(&sensor->groups[g], period),
-            .guide = find_guide(sensor, g),
-        };
+        reader->schedules[g] = make_schedule(sensor, g, period, cheap);
     for (size_t i = 0; i < sensor->channel_count; i++) {
         tick_init(&reader->ticks[i]);
         reader->ticks[i].period = sensor->channels[i].period;
         atomic_init(&source->periods[i], sensor->channels[i].period);
+        unsigned group = sensor->channels[i].group;
         series_init(&source->series[i], &sensor->channels[i], spill,
-                    gap_limit(reader->schedules[sensor->channels[i].group].period));
+                    gap_limit(&reader->schedules[group], &sensor->groups[group]));
     }
+    init_anchored(source, spill);
     return ERR_OK;
 }
 
@@ -108,6 +185,8 @@ void source_free(struct source *source)
 {
     for (size_t i = 0; i < source->described.channel_count; i++)
         series_release(&source->series[i]);
+    if (source->anchored_channel >= 0)
+        anchored_release(&source->anchored);
     let_go(source);
 }
 
@@ -142,8 +221,11 @@ static void push_gaps(struct source *source, enum err why)
         tick_unlock(&source->reader.ticks[i]);
         source->reader.has_last[i] = false;
     }
-    for (unsigned g = 0; g < source->described.group_count; g++)
-        source->reader.schedules[g].learn_until = source->reader.schedules[g].learn_again = 0;
+    for (unsigned g = 0; g < source->described.group_count; g++) {
+        struct schedule *schedule = &source->reader.schedules[g];
+        schedule->learn_until = schedule->learn_again = 0;
+        schedule->anchor_gap = schedule->anchor_gap > 0 ? ANCHOR_FIRST : 0;
+    }
 }
 
 /* A counter's first reading may be as old as its period: joined to the first update it would put a
@@ -269,6 +351,7 @@ void source_read_group(struct source *source, unsigned group)
     note_cost(source, group, after - before);
     atomic_store(&source->counts.last_read, before);
     reader->schedules[group].last = after;
+    atomic_store_explicit(&source->counts.group_read[group], after, memory_order_relaxed);
     for (size_t i = 0; i < seen.count; i++)
         pass_on(source, &seen.items[i], (after - before) / 2);
     if (seen.dropped)
@@ -281,12 +364,19 @@ void source_read_group(struct source *source, unsigned group)
 
 /* ---- scheduling ---- */
 
+/* A counter that power continues is read too seldom for that: its period tells how old a reading may be. */
+static bool follows_ticks(const struct source *source, unsigned group)
+{
+    return source->described.groups[group].follow_ticks &&
+           source->reader.schedules[group].anchor_gap == 0;
+}
+
 static void begin_learning(struct source *source, struct schedule *schedule, unsigned group,
                            nanos now)
 {
     bool follows = source->described.groups[group].follow_ticks;
     bool cheap = schedule->best < CHEAP_READ;
-    schedule->learn_again = now + LEARN_AGAIN;
+    schedule->learn_again = now + (source->cheap ? LEARN_AGAIN_CHEAP : LEARN_AGAIN);
     schedule->close_reads = 0;
     if (follows)
         schedule->learn_until = now + LEARN_COARSE_TIME;
@@ -300,15 +390,19 @@ static nanos next_while_learning(struct source *source, struct schedule *schedul
 {
     const struct tick *tick = &source->reader.ticks[schedule->guide];
     bool follows = source->described.groups[group].follow_ticks;
-    bool learned = follows ? tick->locked : tick->period > 0 && tick->interval_count >= 4;
+    bool is_anchor = schedule->anchor_gap > 0;
+    bool learned = follows && !is_anchor
+                       ? tick->locked
+                       : tick->period > 0 && (is_anchor || tick->interval_count >= 4);
     if (learned || now >= schedule->learn_until) {
         schedule->learn_until = 0;
         return 0;
     }
     /* An expensive read (an NVIDIA counter takes 5 ms of CPU) is made less often: the phase is
      * then known less well at first, and later reads narrow it. */
-    nanos cost = schedule->best;
-    nanos coarse = 4 * cost > LEARN_COARSE_STEP ? 4 * cost : LEARN_COARSE_STEP;
+    nanos coarse = is_anchor ? LEARN_ANCHOR_STEP : 4 * schedule->best;
+    if (coarse < LEARN_COARSE_STEP)
+        coarse = LEARN_COARSE_STEP;
     return now + (follows ? coarse : LEARN_FINE_STEP);
 }
 
@@ -336,6 +430,14 @@ static nanos follow_gap(const struct tick *tick, struct schedule *schedule)
     return reach;
 }
 
+/* The next reading of a counter that power continues: soon at first, then as seldom as requested. */
+static nanos next_anchor(struct schedule *schedule, nanos now)
+{
+    nanos gap = schedule->anchor_gap < schedule->period ? schedule->anchor_gap : schedule->period;
+    schedule->anchor_gap = 2 * gap;
+    return schedule->next + gap > now ? schedule->next + gap : now + gap;
+}
+
 static void plan(struct source *source, unsigned group)
 {
     struct reader *reader = &source->reader;
@@ -343,7 +445,7 @@ static void plan(struct source *source, unsigned group)
     nanos now = clock_now(), next = 0;
     if (schedule->guide >= 0) {
         struct tick *tick = &reader->ticks[schedule->guide];
-        bool follows = source->described.groups[group].follow_ticks;
+        bool follows = follows_ticks(source, group);
         bool needs = follows ? !tick->locked : tick->period == 0;
         if (needs && !schedule->learn_until && now >= schedule->learn_again)
             begin_learning(source, schedule, group, now);
@@ -351,6 +453,8 @@ static void plan(struct source *source, unsigned group)
             next = next_while_learning(source, schedule, group, now);
         if (!next && follows && tick->locked)
             next = tick_next_read(tick, now, follow_gap(tick, schedule));
+        if (!next && schedule->anchor_gap > 0)
+            next = next_anchor(schedule, now);
         if (next) {
             schedule->next = next;
             return;
@@ -378,14 +482,40 @@ static void bring_forward(struct tick *tick, struct schedule *schedule, nanos no
         schedule->next = next;
 }
 
+nanos source_request_due(const struct source *source, unsigned group, nanos t)
+{
+    const struct schedule *schedule = &source->reader.schedules[group];
+    nanos update = schedule->guide < 0 ? 0 : atomic_load(&source->periods[schedule->guide]);
+    nanos at = t + schedule->lag + (update < UPDATES_FAST ? 2 * update : 0);
+    nanos last = atomic_load_explicit(&source->counts.group_read[group], memory_order_relaxed);
+    return at > last + schedule->least ? at : last + schedule->least;
+}
+
+/* Plans the reads that a tick requested.  Followed ticks come at their own time. */
+static void plan_requested(struct source *source)
+{
+    nanos t = atomic_load(&source->requested);
+    for (unsigned g = 0; g < source->described.group_count && t > 0; g++) {
+        struct schedule *schedule = &source->reader.schedules[g];
+        nanos due = source_request_due(source, g, t);
+        if (!source->described.groups[g].follow_ticks && schedule->last < t + schedule->lag &&
+            due < schedule->next)
+            schedule->next = due;
+    }
+}
+
 static void read_due(struct source *source, bool poked)
 {
     struct reader *reader = &source->reader;
+    if (source->cheap) {
+        poked = atomic_exchange(&source->edge, false);
+        plan_requested(source);
+    }
     for (unsigned g = 0; g < source->described.group_count && reader->open; g++) {
         struct schedule *schedule = &reader->schedules[g];
         nanos now = clock_now();
         bool follows = schedule->guide >= 0 && reader->ticks[schedule->guide].locked &&
-                       source->described.groups[g].follow_ticks;
+                       follows_ticks(source, g);
         /* On request, a followed counter is read at its next tick, not at the next planned one. */
         if (poked && follows)
             bring_forward(&reader->ticks[schedule->guide], schedule, now);
@@ -509,7 +639,14 @@ void source_join(struct source *source, nanos until)
                  source->finding.id);
 }
 
+void source_request(struct source *source, nanos t)
+{
+    atomic_store(&source->requested, t);
+    deadline_wake(&source->deadline);
+}
+
 void source_poke(struct source *source)
 {
+    atomic_store(&source->edge, true);
     deadline_wake(&source->deadline);
 }

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "port/thread.h"
+#include "sampler/anchored.h"
 #include "sampler/process_watch.h"
 #include "sampler/ring.h"
 #include "sampler/series.h"
@@ -22,8 +23,12 @@ struct schedule {
     nanos learn_until;    /* polling fast to find the sensor's period until then; 0: not learning */
     nanos learn_again;    /* not before this */
     unsigned close_reads; /* reads made sooner than requested, to know the phase better */
-    int guide;            /* channel whose ticks are followed; -1 none */
-    nanos best;           /* the fastest read so far; 0 none */
+    nanos lag;            /* reads show only what was this long before */
+    nanos
+        anchor_gap; /* in a cheap session: to the next reading of a counter that power continues */
+    nanos least;    /* in a cheap session: between reads that ticks request */
+    int guide;      /* channel whose ticks are followed; -1 none */
+    nanos best;     /* the fastest read so far; 0 none */
 };
 
 struct reader {
@@ -54,6 +59,7 @@ struct source_counts {
     _Atomic unsigned long back;   /* times it came back */
     _Atomic int64_t read_ns;      /* time spent reading, in total */
     _Atomic int64_t read_ns_best; /* the fastest read of group 0 */
+    _Atomic int64_t group_read[SENSOR_GROUPS_MAX]; /* when the newest read of each ended */
 };
 
 struct source {
@@ -62,7 +68,12 @@ struct source {
     struct reader reader;
     struct ring ring;
     struct series series[SENSOR_CHANNELS_MAX]; /* under the sampler's lock */
+    bool cheap;                                /* of a cheap session */
+    int anchored_channel;                      /* the counter that power continues; -1 none */
+    struct anchored anchored;                  /* under the sampler's lock */
     _Atomic int64_t periods[SENSOR_CHANNELS_MAX];
+    _Atomic int64_t requested; /* a tick's time: what is cheap is read then */
+    atomic_bool edge;          /* a window's edge: everything is read now */
     struct source_counts counts;
     struct process_watch processes;
     struct deadline deadline;
@@ -74,7 +85,7 @@ struct source {
 
 /* Opens the sensor and prepares; period 0 means each group's own default. */
 enum err source_init(struct source *source, const struct sensor_finding *finding,
-                     struct spill *spill, nanos period, struct error *why) MUST_USE;
+                     struct spill *spill, nanos period, bool cheap, struct error *why) MUST_USE;
 enum err source_start(struct source *source) MUST_USE;
 /* Tells the thread to end; source_join waits for that, until a monotonic time.  A thread that a driver
  * does not return from is left behind, with what it uses. */
@@ -85,6 +96,12 @@ void source_free(struct source *source);
 
 /* Requests a read now rather than at the next deadline. */
 void source_poke(struct source *source);
+
+/* In a cheap session: requests a read that shows the time t, of the groups that are cheap enough. */
+void source_request(struct source *source, nanos t);
+
+/* When that read is made, of one group. */
+nanos source_request_due(const struct source *source, unsigned group, nanos t);
 
 /* One read of a group, as the thread does it: for the benchmark of its cost. */
 void source_read_group(struct source *source, unsigned group);

@@ -77,6 +77,20 @@ void sensor_add_fact(struct sensor *sensor, const char *key, const char *text)
     str_copy(fact->text, sizeof fact->text, text);
 }
 
+long sensor_shape_channel(const struct sensor *sensor, size_t counter)
+{
+    const struct sensor_channel *row = &sensor->channels[counter];
+    if (row->quantity != QTY_ENERGY)
+        return -1;
+    for (size_t i = 0; i < sensor->channel_count; i++) {
+        const struct sensor_channel *other = &sensor->channels[i];
+        if (other->quantity == QTY_POWER && other->secondary && other->scope == row->scope &&
+            other->location == row->location && !strcmp(other->device, row->device))
+            return (long)i;
+    }
+    return -1;
+}
+
 void sensor_measures(const struct sensor *sensor, char *to, size_t size)
 {
     bool listed[QTY_COUNT] = {false};

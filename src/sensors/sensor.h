@@ -90,6 +90,7 @@ struct sensor_channel {
     double relative_accuracy; /* standard uncertainty of the calibration, e.g. 0.03 */
     nanos period;             /* update period if known for certain, else 0: it is learned */
     bool estimated;           /* from a model */
+    nanos lag;                /* a read shows only what was at least this long before it */
     bool interval_mean; /* a value is the mean since the previous one, not a momentary reading; one
                            that is missing with ERR_NO_DATA is where the next mean begins */
     bool secondary;     /* a cross-check of another channel of the same device and scope,
@@ -102,6 +103,10 @@ struct sensor_group {
     nanos period_min;     /* never read faster than this, whatever is requested; only finding a
                              counter's ticks takes a short burst of denser reads */
     bool fixed_period; /* period_default holds whatever is requested; period_min is for windows */
+    /* In a cheap session (sampler.h): between reads, and at least between those that ticks request.  0: derived from
+     * the above.  A counter whose call burns milliseconds of CPU is read every cheap_period and at the edges of
+     * windows only: its cheap_least is as long. */
+    nanos cheap_period, cheap_least;
     bool follow_ticks; /* phase-lock reads to the first energy or power channel's updates */
 };
 
@@ -227,6 +232,10 @@ struct sensor_driver {
 struct sensor_channel *sensor_add_channel(struct sensor *sensor, const char *name,
                                           const char *device, enum quantity quantity);
 void sensor_add_fact(struct sensor *sensor, const char *key, const char *text);
+
+/* The finest power channel of what an energy counter measures: it shows how the counter's joules are distributed.
+ * -1: none.  Drivers list their channels in order of preference. */
+long sensor_shape_channel(const struct sensor *sensor, size_t counter);
 
 /* The quantities of a sensor's channels, each once, in the form of a finding's `measures`. */
 void sensor_measures(const struct sensor *sensor, char *to, size_t size);

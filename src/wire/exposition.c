@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
 
@@ -111,10 +112,15 @@ void exposition_sample(struct exposition *to, const char *labels, const char *mo
         text_add(out, more);
         text_add(out, "}");
     }
-    if (isinf(value))
-        text_add(out, value > 0 ? " +Inf\n" : " -Inf\n");
-    else
-        text_addf(out, " %.15g\n", value);
+    text_add(out, " ");
+    if (isinf(value)) {
+        text_add(out, value > 0 ? "+Inf" : "-Inf");
+    } else {
+        struct json json;
+        json_init(&json, out, false);
+        json_number(&json, NULL, value); /* the same digits everywhere */
+    }
+    text_add(out, "\n");
 }
 
 void exposition_end(struct exposition *to)

@@ -3,6 +3,7 @@
  * Groq. */
 #include "wire/responses.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/secret.h"
@@ -165,6 +166,35 @@ static int64_t token_bytes(const char *token)
     return (int64_t)strlen(token);
 }
 
+/* The likeliest token of {"token": log-probability, ...}; NULL without any. */
+static const char *likeliest(const struct jv *object)
+{
+    const char *key = NULL;
+    double most = -INFINITY;
+    for (const struct jv *item = jv_first_member(object); item; item = jv_next(item))
+        if (jv_number(item) > most) {
+            most = jv_number(item);
+            key = jv_key(item);
+        }
+    return key;
+}
+
+/* Whether each token has the distribution of the one after it, as of llama-cpp-python: the likeliest token is then the
+ * next one far more often than the one that it stands beside. */
+static bool is_shifted(const struct jv *logprobs)
+{
+    enum { MATCHES_LEAST = 4, TIMES = 3 };
+    int own = 0, next = 0;
+    const struct jv *token = jv_first(jv_get(logprobs, "tokens")),
+                    *top = jv_first(jv_get(logprobs, "top_logprobs"));
+    for (; token && top; token = jv_next(token), top = jv_next(top)) {
+        const char *best = likeliest(top), *this = jv_text(token), *after = jv_text(jv_next(token));
+        own += best && this && !strcmp(best, this);
+        next += best && after && !strcmp(best, after);
+    }
+    return next >= MATCHES_LEAST && next > TIMES * own;
+}
+
 /* {"tokens": [...], "token_logprobs": [null, -1.2, ...]} of the echoed prompt and what was generated after it.  The
  * second half of the prompt is scored, as of a window of client_driver.split; without the figures nothing is. */
 static void read_score(struct completion *completion, const struct jv *logprobs)
@@ -189,7 +219,10 @@ static void read_score(struct completion *completion, const struct jv *logprobs)
 static enum err read_choice(struct completion_sink *sink, const struct jv *choice, nanos t)
 {
     int64_t index;
-    if (jv_integer(jv_get(choice, "index"), &index) && index != 0)
+    bool is_further = jv_integer(jv_get(choice, "index"), &index) && index != 0;
+    if (is_further && sink->skips_choices)
+        return ERR_OK;
+    if (is_further)
         return err_set(sink->why, ERR_BAD_VALUE,
                        "%s sent several answers to one request: do not set n or best_of; --repeat "
                        "asks again",
@@ -199,7 +232,13 @@ static enum err read_choice(struct completion_sink *sink, const struct jv *choic
         err = read_message(sink, jv_get(choice, "message"), t);
     if (!err)
         err = completion_sink_content(sink, jv_text(jv_get(choice, "text")), t);
-    if (sink->wants_score)
+    if (!err && sink->wants_score && is_shifted(jv_get(choice, "logprobs")))
+        err = err_set(sink->why, ERR_UNSUPPORTED,
+                      "%s returned log-probabilities that are one token off, as llama-cpp-python's "
+                      "server does: they are no perplexity. Use another server, such as vLLM, or "
+                      "the model's file: --client llama",
+                      sink->server);
+    if (!err && sink->wants_score)
         read_score(sink->completion, jv_get(choice, "logprobs"));
     const char *reason = jv_text(jv_get(choice, "finish_reason"));
     if (reason && *reason)

@@ -96,7 +96,7 @@ static void bench_one_tick(void)
     struct error why;
     spill_init(&spill);
     struct source *source = malloc(sizeof *source);
-    if (!source || source_init(source, &FINDING, &spill, NS_PER_MS, &why))
+    if (!source || source_init(source, &FINDING, &spill, NS_PER_MS, false, &why))
         abort();
     double ratio[ROUNDS], cost[ROUNDS];
     tick_ns(source); /* warm-up */

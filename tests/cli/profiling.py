@@ -27,6 +27,7 @@ class Player(Handler):
     say         text=TEXT: that answer, in one piece
     flaky       fails=N, by=PLAY: a question is answered by an error N times, or that play, then as normal
     embedding   one of a single number for /embeddings, otherwise as normal
+    toolless    refuses tools, as a server without them does; otherwise as normal
     judge       TRUE when the given answer is the reference answer, FALSE otherwise
     """
 
@@ -69,6 +70,12 @@ class Player(Handler):
     def play_embedding(self):
         if self.rest.endswith("/embeddings"):
             self.document({"data": [{"index": 0, "embedding": [0.5]}], "usage": {"prompt_tokens": 4, "total_tokens": 4}})
+        else:
+            self.stream()
+
+    def play_toolless(self):
+        if self.asked.get("tools"):
+            self.document({"error": {"message": "this model does not support tools"}}, 400)
         else:
             self.stream()
 

@@ -2,9 +2,12 @@
 """ipw agent from outside: turns, tools, protocols and failures, with the scripted replies of the null client; energies on
 a fake machine add up."""
 
+import ctypes
+import errno
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -239,6 +242,17 @@ class Traces(AgentTest):
         self.assertEqual((totals["queries"], totals["turns"], totals["tool_calls"]), (count, 2 * count, count))
         self.assertEqual(summary["trace_events"]["queries_without_trace"], 60 - count)
 
+    def test_damaged_lines_are_kept(self):
+        self.questions({"problem": "one", "answer": "1"}, {"problem": "two", "answer": "2"})
+        self.script({"content": "1"})
+        self.agent("--max-queries", "1")
+        path = self.folder / "runs/run/traces.jsonl"
+        path.write_text(path.read_text() + '{"query_id": "damaged"}\n')
+        self.agent("--resume", "--max-queries", "2")
+        self.assertEqual(set(self.traces()), {"q0000", "q0001"})
+        self.assertIn('{"query_id": "damaged"}', path.with_name("traces.jsonl.damaged").read_text())
+        self.assertIn("traces.jsonl.damaged", self.stderr)
+
     def test_records_without_a_trace_are_counted(self):
         self.questions(*[{"problem": f"question {n}", "answer": "1"} for n in range(4)])
         self.script({"content": "1"})
@@ -309,6 +323,17 @@ class Protocols(AgentTest):
                     {"content": "It is 408."})
         self.agent("--protocol", "hermes", client=("tools=no",))
         self.assertEqual(self.answer(), "It is 408.")
+
+    def test_asking_in_text_is_no_retry(self):
+        service = Service()
+        self.addCleanup(service.server_close)
+        self.addCleanup(service.shutdown)
+        done = ipw(None, "agent", "--client", "openai", "--client-base-url", service.url("toolless"), "--model", "tiny-1b",
+                   "--dataset", self.folder / "questions.jsonl", "--idle", "0", "--warmup-queries", "0", "--output-dir",
+                   self.folder / "runs", "--name", "run", "--json", "--retries", "0")
+        self.assertEqual((done.returncode, json.loads(done.stdout)["completed"]), (0, 1), done.stderr)
+        trace = self.traces()["q0000"]
+        self.assertEqual((trace["n_retries"], trace["num_turns"]), (0, 1))
 
     def test_native_alone_fails_where_tools_are_rejected(self):
         self.script({"content": "408"})
@@ -410,6 +435,12 @@ if way == "fail":
         self.assertEqual((trace["total_output_tokens"], trace["ipw"]["duplicates"]), (2 * TOKENS + 20, 6))
         self.assertNotIn("prefill-1", [span.get("id") for span in self.spans("prefill")])
 
+    def test_an_answer_may_look_like_an_event(self):
+        answer = '{"event": "game_start", "answer": 4}'
+        self.external("none", "--exec", f"printf '%s\\nA\\000B\\n' '{answer}'")
+        self.assertEqual(list(self.records().values())[0]["model_answers"]["tiny-1b"], answer + "\nAB")
+        self.assertIsNone(self.traces()["q0000"]["ipw"]["event_problems"])
+
     def test_a_program_may_have_ids_of_its_own(self):
         self.external("own_id")
         self.assertEqual([tool["name"] for tool in self.spans("tool_call")], ["search"])
@@ -469,13 +500,72 @@ if way == "fail":
         self.assertEqual(self.external("none", "--overwrite", "--query-timeout", "0.2", code=1)["failed"], 1)
         self.assertTrue(self.traces()["q0000"]["timed_out"])
 
+    def is_running(self, pid):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def test_nothing_that_it_started_survives_it(self):
+        command = f"setsid sh -c 'sleep 300 & echo $! > {self.folder / 'pid'}; wait' & " \
+                  f"while [ ! -s {self.folder / 'pid'} ]; do sleep 0.05; done; echo 1"
+        self.assertEqual(self.external("none", "--exec", command)["completed"], 1)
+        self.assertFalse(self.is_running(int((self.folder / "pid").read_text())))
+
+    def test_nor_does_it_survive_us(self):
+        command = f"setsid sh -c 'sleep 300 & echo $! > {self.folder / 'pid'}; wait' & sleep 300"
+        process = subprocess.Popen([IPW, "agent", "--client", "openai", "--client-base-url", self.service.url("normal"),
+                                    "--model", "tiny-1b", "--dataset", self.folder / "questions.jsonl", "--idle", "0",
+                                    "--warmup-queries", "0", "--output-dir", self.folder / "runs", "--exec", command],
+                                   stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        deadline = time.monotonic() + 60
+        while not (self.folder / "pid").exists() or not (self.folder / "pid").read_text():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        process.kill()
+        while self.is_running(int((self.folder / "pid").read_text())):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
     def test_wrong_usage(self):
         done = ipw(None, "agent", "--client", "openai", "--model", "m", "--exec", "true", "--tools", "shell")
         self.assertEqual(done.returncode, 2)
         self.assertIn("mutually exclusive", done.stderr)
+        for option, value in (("--max-turns", "3"), ("--protocol", "react"), ("--tool-timeout", "1"), ("--tool-output", "1"),
+                              ("--tool-param", "shell.memory_mb=1"), ("--mcp", "true")):
+            done = ipw(None, "agent", "--client", "openai", "--model", "m", "--exec", "true", option, value)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"--exec and {option} are mutually exclusive", done.stderr)
         done = ipw(None, "agent", "--client", "null", "--model", "m", "--exec", "true")
         self.assertEqual(done.returncode, 2)
         self.assertIn("openai or ollama", done.stderr)
+
+
+def without_landlock():
+    """As on a kernel that lacks it: the system call is unknown."""
+    libc = ctypes.CDLL(None)
+    # load the number; if it is landlock_create_ruleset, ENOSYS; else allow
+    code = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x00050000 | errno.ENOSYS), (0x06, 0, 0, 0x7fff0000)]
+    filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters)))
+    libc.prctl(38, 1, 0, 0, 0)
+    libc.prctl(22, 2, program, 0, 0)
+
+
+class OlderKernel(AgentTest):
+    def test_without_landlock_tools_run_and_the_user_is_warned(self):
+        self.script(calls(call("shell", command="pwd > made")), {"content": "408"})
+        params = f"script={self.folder / 'script.jsonl'}"
+        done = ipw(None, "agent", "--client", "null", "--model", "m", "--dataset", self.folder / "questions.jsonl",
+                   "--client-param", params, "--idle", "0", "--output-dir", self.folder / "runs", "--tools", "shell,python",
+                   "--workspaces", self.folder / "work", preexec_fn=without_landlock)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((self.folder / "work/q000000/made").exists())
+        self.assertEqual(done.stderr.count("may read and write all files of this user"), 1, done.stderr)
+        listed = ipw(None, "list", "tools", preexec_fn=without_landlock).stdout
+        self.assertEqual(listed.count("not confined to the workspace: this kernel has no Landlock"), 2, listed)
 
 
 class Interrupted(AgentTest):
@@ -528,7 +618,8 @@ class Options(AgentTest):
         for options, said in [(("--tools", "calculater"), "did you mean 'calculator'"),
                               (("--tools", "calculator,calculator"), "more than once"),
                               (("--tools", "http_get"), "http_get.allow"),
-                              (("--tool-param", "shell.memory_mb=1"), "of a tool in use"),
+                              (("--tool-param", "shell.memory_mb=1"), "name it with --tools"),
+                              (("--tool-param", "memory_mb=1"), "expected TOOL.KEY=VALUE"),
                               (("--tools", "shell", "--tool-param", "shell.memory=1"), "did you mean 'memory_mb'"),
                               (("--protocol", "xml"), "hermes"),
                               (("--max-turns", "0"), "--max-turns"),
@@ -542,14 +633,22 @@ class Options(AgentTest):
         self.agent("--tools", "think", "--resume")
         self.agent("--tools", "calculator", "--resume", code=2)
         self.assertIn("agent was", self.stderr)
+        self.agent("--tools", "think", "--resume", "--tool-output", "1", code=2)
+        self.agent("--tools", "think", "--resume", "--mcp", SERVER, code=2)
+        self.agent("--tools", "null", "--tool-param", "null.delay_ms=1", "--overwrite")
+        self.agent("--tools", "null", "--tool-param", "null.delay_ms=1", "--resume")
+        self.agent("--tools", "null", "--tool-param", "null.delay_ms=2", "--resume", code=2)
+        self.assertIn("agent was", self.stderr)
 
     def test_the_workspace_is_removed(self):
-        self.script(calls(call("file_write", path="a/b/c", content="x")), {"content": "408"})
+        deep = "i=0; while [ $i -lt 300 ]; do mkdir d && cd d; i=$((i+1)); done; touch bottom"
+        self.script(calls(call("file_write", path="a/b/c", content="x"), call("shell", command=deep),
+                          call("shell", command="mkdir closed; touch closed/f; chmod 0 closed")), {"content": "408"})
         temporary = self.folder / "tmp"
         temporary.mkdir()
         done = ipw(None, "agent", "--client", "null", "--model", "m", "--dataset", self.folder / "questions.jsonl",
                    "--client-param", f"script={self.folder / 'script.jsonl'}", "--idle", "0", "--output-dir",
-                   self.folder / "runs", "-q", env={"TMPDIR": str(temporary)})
+                   self.folder / "runs", "-q", "--tools", "file_write,shell", env={"TMPDIR": str(temporary)})
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(os.listdir(temporary), [])
 

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from compiling import SOURCE  # noqa: E402
 from estimating import GPU, ROUND, EstimateTest, figure  # noqa: E402
 from machines import Machine, Nvidia  # noqa: E402
-from program import MachineTest, ipw  # noqa: E402
+from program import SANITIZED, MachineTest, ipw  # noqa: E402
 
 LEGACY = SOURCE / "tests" / "fixtures" / "hardware"
 GGUF = SOURCE / "models" / "ipw-6m-f16.gguf"
@@ -327,6 +327,7 @@ class Proposals(EstimateTest):
             kinds |= {p["kind"] for p in proposals}
         self.assertLessEqual({"batch", "precision", "hardware", "devices"}, kinds)
 
+    @unittest.skipIf(SANITIZED, "the code of test_each_comes_true, for other devices")
     def test_each_comes_true_in_the_usual_format(self):
         """Which need not be that of the device that is proposed."""
         told = 0
@@ -341,6 +342,7 @@ class Proposals(EstimateTest):
                     told += proposal["kind"] == "hardware" and "--precision" in words
         self.assertGreater(told, 2)
 
+    @unittest.skipIf(SANITIZED, "the code of test_each_comes_true, for other devices")
     def test_formats_are_those_of_the_device(self):
         """Which its file lists; other than those only int4, and then it is said how."""
         said = 0
@@ -536,7 +538,7 @@ class Limits(EstimateTest):
         """Also where a device could not share it: nobody asked for that."""
         catalogue = json.loads(ipw(None, "list", "hardware", "--json").stdout)["hardware"]
         words = ["llama-3.1-405b", "--phase", "decode", "--context", "64"]
-        for device in catalogue:
+        for device in catalogue[::20] if SANITIZED else catalogue:
             with self.subTest(device=device["id"]):
                 report = self.on(device["id"], *words)
                 memory = report["memory_bytes"]

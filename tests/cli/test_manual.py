@@ -19,7 +19,8 @@ from machines import FAKE_NVML, Fixture  # noqa: E402
 from program import MachineTest, ipw  # noqa: E402
 
 MAN = SOURCE / "docs" / "man"
-TOOLS = ["estimate calibrate", "estimate validate", "power fit", "power predict", "power validate"]  # commands inside a command
+TOOLS = ["db init", "db list", "db prune", "db pull", "db push", "estimate calibrate", "estimate validate",
+         "power fit", "power predict", "power validate"]  # commands inside a command
 PUNCTUATION = {",", ".", ";", ":", "|", "(", ")", "[", "]", "?", "!"}
 
 

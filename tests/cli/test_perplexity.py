@@ -45,9 +45,13 @@ class Completions(http.server.BaseHTTPRequestHandler):
             return self.reply(400, {"error": {"message": "Only no echo is supported"}})
         tokens = re.findall(r"\s*\S+|\s+$", asked["prompt"])
         choice = {"index": 0, "text": asked["prompt"] + " end", "finish_reason": "length"}
-        if play == "echo":
-            choice["logprobs"] = {"tokens": [*tokens, " end"],
-                                  "token_logprobs": [None, *(-len(token) for token in tokens[1:]), -9]}
+        if play in ("echo", "shifted"):
+            # The likeliest token is the right one half of the time; one token off, as llama-cpp-python 0.3.36 has it.
+            every = [*tokens, " end"]
+            right = [{every[k]: -0.5} if k % 2 else {" no": -0.5, every[k]: -2} for k in range(len(every))]
+            top = [None, *right[1:]] if play == "echo" else [None, *right[2:]]
+            choice["logprobs"] = {"tokens": every if play == "echo" else tokens, "top_logprobs": top,
+                                  "token_logprobs": [None, *(-len(token) for token in tokens[1:]), -9][:len(top)]}
         usage = {"prompt_tokens": len(tokens), "completion_tokens": 1, "total_tokens": len(tokens) + 1}
         return self.reply(200, {"choices": [choice], "usage": usage})
 
@@ -121,6 +125,13 @@ class Perplexity(unittest.TestCase):
                    "--output-dir", self.path / "runs", "--resume")
         self.assertEqual(done.returncode, 2)
         self.assertIn("task was \"perplexity\"", done.stderr)
+
+    def test_a_server_that_is_one_token_off(self):
+        """What it reports as a token's is of the token after it: a perplexity from that would be plain wrong."""
+        _, url = self.serve()
+        said = self.refused("--client-base-url", url + "/shifted", "--dataset-param", "window=64", client="openai", code=1)
+        self.assertIn("one token off", said)
+        self.assertIn("--client llama", said)
 
     def test_a_server_that_echoes(self):
         server, url = self.serve()

@@ -183,6 +183,12 @@ class HttpGet(unittest.TestCase):
         self.assertTrue(self.get(ours, allow="127.0.0.1:1")[0][0])
         self.assertTrue(self.get(ours, allow="*.0.0.2;27.0.0.1;*.127.0.0.1")[0][0])
         self.assertFalse(self.get(ours, allow="example.org;*.0.0.1")[0][0])
+        name = f"http://localhost:{self.port}/a"
+        self.assertFalse(self.get(name, allow="LocalHost")[0][0])
+        self.assertFalse(self.get(name, allow=f"LOCALHOST:{self.port}")[0][0])
+        # one that is allowed fails otherwise: nobody listens there
+        self.assertNotIn("not an allowed host", self.get("http://[::1]:1/a", allow="[::1]")[0][1])
+        self.assertIn("not an allowed host", self.get("http://[::1]:1/a", allow="[::1]:2;[::2]")[0][1])
 
     def test_redirections_are_held_to_the_list(self):
         ours, name = f"http://127.0.0.1:{self.port}", f"http://localhost:{self.port}"

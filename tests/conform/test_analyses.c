@@ -62,8 +62,8 @@ static void hold_all(enum filling filling, size_t rows, bool all_failed)
 static void test_any_table(void **state)
 {
     (void)state;
-    /* Under valgrind minutes; test_all_at_once walks the code for many rows there. */
-    const size_t ROWS[] = {1, 2, 3, 12, getenv("IPW_SLOW") ? ROWS_SLOW : ROWS_MOST};
+    /* Under valgrind or a sanitizer minutes; test_all_at_once walks the code for many rows there. */
+    const size_t ROWS[] = {1, 2, 3, 12, test_is_watched() ? ROWS_SLOW : ROWS_MOST};
     for (int filling = FILL_NOTHING; filling <= FILL_EXTREME; filling++)
         for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
             hold_all((enum filling)filling, ROWS[i], false);

@@ -263,7 +263,8 @@ static void long_answers_take_no_time(void **state)
         "so B, ",     "one-",
         "note. ",     "\xE7\xAD\x94\xE6\xA1\x88",
     };
-    size_t bytes = getenv("IPW_SLOW") ? 5000 : test_is_watched() ? 20000 : 100000;
+    /* What sanitizers and valgrind see is seen beyond the most items and the longest formula that count. */
+    size_t bytes = getenv("IPW_SLOW") ? 2500 : test_is_watched() ? 7000 : 100000;
     for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++) {
         char *text = repeated(PIECES[i], bytes);
         for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
@@ -285,7 +286,7 @@ static void expected_answers_may_be_long_too(void **state)
 {
     (void)state;
     static const char *const PIECES[] = {"word ", "a", "(", "1, ", "a and ", "x+"};
-    size_t bytes = getenv("IPW_SLOW") ? 2500 : test_is_watched() ? 40000 : 200000;
+    size_t bytes = getenv("IPW_SLOW") ? 2500 : test_is_watched() ? 7000 : 200000;
     for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++) {
         char *text = repeated(PIECES[i], bytes);
         for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {

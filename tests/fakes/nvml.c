@@ -109,6 +109,7 @@ static int handle_index(const void *handle, int *instance)
 static int begin(const char *function, int device)
 {
     pthread_mutex_lock(&script_lock);
+    note_call(function);
     script_refresh();
     double block_ms = 0;
     int code = init_count ? apply_rules(function, device, &block_ms) : UNINITIALIZED;
@@ -127,6 +128,9 @@ static int begin(const char *function, int device)
 
 static int end(int code)
 {
+    if (current.function)
+        spend();
+    current.function = NULL;
     pthread_mutex_unlock(&script_lock);
     return code;
 }
@@ -358,7 +362,9 @@ int nvmlDeviceGetTotalEnergyConsumption(void *handle, unsigned long long *mj)
     int code = begin_on("nvmlDeviceGetTotalEnergyConsumption", handle, &gpu);
     if (code)
         return code;
-    double counted = counter_mj(gpu, now_s());
+    double t = now_s(), counted = counter_mj(gpu, t), update = 1 + floor(t / gpu->tick_s + 1e-9);
+    calls.repeated += calls.counted[gpu - script.gpus] == update;
+    calls.counted[gpu - script.gpus] = update;
     *mj = counted >= 0 && counted < 1.8e19 ? (unsigned long long)counted : ULLONG_MAX;
     return end(0);
 }
@@ -408,6 +414,7 @@ int nvmlDeviceGetFieldValues(void *handle, int count, field_t *fields)
     int code = begin_on("nvmlDeviceGetFieldValues", handle, &gpu);
     if (code)
         return code;
+    current.fields = count;
     for (int i = 0; i < count; i++)
         fill_field(gpu, &fields[i]);
     return end(0);
@@ -569,9 +576,10 @@ static int begin_set(const char *function, void *handle, struct gpu **gpu, struc
     return 0;
 }
 
-static int finish(void)
+static int finish(const struct gpu *gpu)
 {
     settings_save();
+    note_change(gpu, now_s());
     return end(0);
 }
 
@@ -587,7 +595,7 @@ static int lock_range(const char *function, void *handle, bool memory, unsigned 
     unsigned *range = memory ? set->memory : set->graphics;
     range[0] = low;
     range[1] = high;
-    return finish();
+    return finish(gpu);
 }
 
 int nvmlDeviceSetGpuLockedClocks(void *handle, unsigned low, unsigned high)
@@ -620,7 +628,7 @@ int nvmlDeviceSetPowerManagementLimit(void *handle, unsigned mw)
     if (mw < gpu->value[KEY_LIMIT_MIN_MW] || mw > gpu->value[KEY_LIMIT_MAX_MW])
         return end(INVALID_ARGUMENT);
     set->limit_mw = mw;
-    return finish();
+    return finish(gpu);
 }
 
 /* ---- the rest of the readings ---- */

@@ -13,6 +13,8 @@
  *   power D constant W             power over time; the counter integrates it
  *   power D square LOW HIGH S [DUTY]   HIGH first, for DUTY (0.5) of the period S
  *   power D steps S:W S:W ...      W from S on; the first W also before it
+ *   power D clocked IDLE BUSY N    IDLE + (BUSY - IDLE) (f / fmax)^N at the locked clock f, fmax being clock_sm_max, and
+ *                                  no more than the limit; it changes when the process sets either
  *   memory_share D X               power of scope "memory" as a share of the whole (0.2)
  *   module D yes|no                power of scope "module" and its samples are there (no)
  *   tick D S                       the energy counter moves every S (0.1)
@@ -46,6 +48,11 @@
  *
  * What setters set outlives the process, as in a card, when IPW_FAKE_NVML_STATE names a file: a line a device,
  * "D graphics MIN MAX memory MIN MAX limit MW", with 0 for what is not set.  A locked clock is reached.
+ *
+ * Calls cost CPU time, as they do with a real card, when IPW_FAKE_NVML_COSTS says how much: "NAME=US,...", with "field"
+ * for each field of nvmlDeviceGetFieldValues and "*" for every other function that takes a device.  At exit the calls
+ * of each function are written to the file that IPW_FAKE_NVML_CALLS names, a line "NAME COUNT" each; "repeated COUNT"
+ * are readings of the energy counter of a card that found the update of the one before.
  */
 #ifndef TESTS_FAKES_NVML_SCRIPT_H
 #define TESTS_FAKES_NVML_SCRIPT_H
@@ -64,6 +71,7 @@ enum {
     DEVICES_MAX = 16,
     RULES_MAX = 64,
     STEPS_MAX = 32,
+    CHANGES_MAX = 512,
     SCRIPT_MAX = 16384,
     MIG_MAX = 7,
     PROCESSES_MAX = 80,
@@ -157,12 +165,12 @@ struct settings {
     unsigned graphics[2], memory[2], limit_mw;
 };
 
-enum profile { CONSTANT, SQUARE, STEPS };
+enum profile { CONSTANT, SQUARE, STEPS, CLOCKED };
 
 struct gpu {
     char name[96], uuid[96];
     enum profile profile;
-    double low_w, high_w, period_s, duty;
+    double low_w, high_w, period_s, duty, exponent;
     double step_s[STEPS_MAX], step_w[STEPS_MAX];
     int steps;
     double memory_share, tick_s, start_mj, reset_s, spacing_s;
@@ -243,6 +251,9 @@ static void parse_power(struct gpu *gpu, const char *rest, const char *line)
     } else if (!strcmp(kind, "square") && sscanf(rest, "%lf %lf %lf %lf", &gpu->low_w, &gpu->high_w,
                                                  &gpu->period_s, &gpu->duty) >= 3) {
         gpu->profile = SQUARE;
+    } else if (!strcmp(kind, "clocked") &&
+               sscanf(rest, "%lf %lf %lf", &gpu->low_w, &gpu->high_w, &gpu->exponent) == 3) {
+        gpu->profile = CLOCKED;
     } else if (!strcmp(kind, "steps")) {
         gpu->profile = STEPS;
         gpu->steps = 0;
@@ -534,11 +545,51 @@ static unsigned long long wall_us(double t)
     return (unsigned long long)llround(wall * 1e6);
 }
 
+/* What a clocked GPU has drawn: watts[i] from second[i] on.  It outlives the script, as settings do. */
+static struct changes {
+    double second[CHANGES_MAX], watts[CHANGES_MAX];
+    int count;
+} changes[DEVICES_MAX];
+
+static void note_change(const struct gpu *gpu, double t)
+{
+    const struct settings *set = &settings[gpu - script.gpus];
+    struct changes *past = &changes[gpu - script.gpus];
+    double fmax_mhz = gpu->value[KEY_CLOCK_SM_MAX];
+    double mhz = set->graphics[1] ? set->graphics[1] : fmax_mhz;
+    double limit_w = (set->limit_mw ? set->limit_mw : gpu->value[KEY_LIMIT_MW]) / 1e3;
+    double busy_w = (gpu->high_w - gpu->low_w) * pow(mhz / fmax_mhz, gpu->exponent);
+    if (gpu->profile != CLOCKED)
+        return;
+    if (past->count == CHANGES_MAX)
+        bad_line("too many changes of a clocked GPU");
+    past->second[past->count] = t;
+    past->watts[past->count++] = fmin(limit_w, gpu->low_w + busy_w);
+}
+
+static double stepped_joules(const double *second, const double *watts, int count, double t)
+{
+    double sum = watts[0] * fmin(t, second[0]);
+    for (int i = 0; i < count && second[i] < t; i++) {
+        double end = i + 1 < count ? fmin(second[i + 1], t) : t;
+        sum += watts[i] * (end - second[i]);
+    }
+    return sum;
+}
+
 /* Joules drawn from 0 to t. */
 static double joules(const struct gpu *gpu, double t)
 {
+    struct changes *past = &changes[gpu - script.gpus];
     if (t <= 0)
         return 0;
+    if (gpu->profile == CLOCKED) {
+        if (!past->count) {
+            settings_load();
+            note_change(gpu, 0);
+        }
+        return stepped_joules(past->second, past->watts, past->count, t);
+    }
     if (gpu->profile == CONSTANT)
         return gpu->low_w * t;
     if (gpu->profile == SQUARE) {
@@ -546,12 +597,7 @@ static double joules(const struct gpu *gpu, double t)
         double high_s = whole * on + fmin(t - whole * gpu->period_s, on);
         return gpu->high_w * high_s + gpu->low_w * (t - high_s);
     }
-    double sum = gpu->step_w[0] * fmin(t, gpu->step_s[0]);
-    for (int i = 0; i < gpu->steps && gpu->step_s[i] < t; i++) {
-        double end = i + 1 < gpu->steps ? fmin(gpu->step_s[i + 1], t) : t;
-        sum += gpu->step_w[i] * (end - gpu->step_s[i]);
-    }
-    return sum;
+    return stepped_joules(gpu->step_s, gpu->step_w, gpu->steps, t);
 }
 
 /* Mean watts of the s seconds up to t. */
@@ -583,6 +629,72 @@ static double field_mw(const struct gpu *gpu, double t, double window_s)
 {
     return gpu->is_set[KEY_POWER_MW] ? gpu->value[KEY_POWER_MW]
                                      : mean_watts(gpu, floor(t * 10 + 1e-9) / 10, window_s) * 1e3;
+}
+
+/* ---- costs and counts of calls ---- */
+
+enum { FUNCTIONS_MAX = 64 };
+
+static struct {
+    const char *names[FUNCTIONS_MAX]; /* literals */
+    long counts[FUNCTIONS_MAX];
+    long repeated;
+    int length;
+    double counted[DEVICES_MAX]; /* update that the last reading of the counter found */
+} calls;
+
+static _Thread_local struct {
+    const char *function;
+    double began;
+    int fields;
+} current;
+
+static void note_call(const char *function)
+{
+    int i = 0;
+    current.function = function;
+    current.began = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+    current.fields = 0;
+    while (i < calls.length && strcmp(calls.names[i], function) != 0)
+        i++;
+    if (i == FUNCTIONS_MAX)
+        return;
+    calls.names[i] = function;
+    calls.length += i == calls.length;
+    calls.counts[i]++;
+}
+
+/* Of `name` in microseconds; -1 without one. */
+static double cost_us(const char *name)
+{
+    const char *at = getenv("IPW_FAKE_NVML_COSTS");
+    size_t length = strlen(name);
+    for (; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (!strncmp(at, name, length) && at[length] == '=')
+            return strtod(at + length + 1, NULL);
+    return -1;
+}
+
+/* Uses up what the call costs, less what the fake itself has used of it. */
+static void spend(void)
+{
+    double us = current.fields ? current.fields * cost_us("field") : cost_us(current.function);
+    if (us < 0 && !current.fields && !strncmp(current.function, "nvmlDevice", 10))
+        us = cost_us("*");
+    while (us > 0 && (clock_seconds(CLOCK_THREAD_CPUTIME_ID) - current.began) * 1e6 < us)
+        ;
+}
+
+__attribute__((destructor)) static void write_calls(void)
+{
+    const char *path = getenv("IPW_FAKE_NVML_CALLS");
+    FILE *file = path && calls.length ? fopen(path, "we") : NULL;
+    for (int i = 0; file && i < calls.length; i++)
+        fprintf(file, "%s %ld\n", calls.names[i], calls.counts[i]);
+    if (file)
+        fprintf(file, "repeated %ld\n", calls.repeated);
+    if (file)
+        fclose(file);
 }
 
 /* ---- faults ---- */

@@ -56,6 +56,8 @@ static void row_json(struct listing *listing, const struct listing_row *row)
     json_string(json, "summary", row->summary);
     json_bool(json, "available", row->missing[0] == '\0');
     json_string(json, "missing", row->missing[0] ? row->missing : NULL);
+    if (row->note[0])
+        json_string(json, "note", row->note);
     json_array(json, "parameters");
     for (const struct param_spec *spec = row->params; spec && spec->name; spec++) {
         json_object(json, NULL);
@@ -97,6 +99,8 @@ void listing_add(struct listing *listing, const struct listing_row *row)
     text_addf(&listing->text, "  %-*s %s\n", NAME_WIDTH, row->name, row->summary);
     if (row->missing[0])
         text_addf(&listing->text, "  %-*s (unavailable: %s)\n", NAME_WIDTH, "", row->missing);
+    if (row->note[0])
+        text_addf(&listing->text, "  %-*s (%s)\n", NAME_WIDTH, "", row->note);
     for (const struct param_spec *spec = row->params; listing->verbose && spec && spec->name;
          spec++) {
         char left[48];

@@ -17,6 +17,7 @@ struct listing_row {
     const char *name, *summary;
     const struct param_spec *params; /* may be NULL */
     char missing[240];               /* why it is unavailable; "" if it is available */
+    char note[240];                  /* what a user must know of it; "" */
 };
 
 struct listing {

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,33 +34,50 @@ const char *const AGENT_SUMMARIES[] = {
 
 enum { DEPTH_MAX = 64 };
 
-/* Empties a directory, through no link; takes `fd` over.  A tool may have made anything in it. */
+/* Empties a directory, through no link; takes `fd` over.  A tool may have made anything in it: directories without
+ * permissions, and more of them inside each other than there are descriptors, which are moved up to `top` first. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
-static void empty_folder(int fd, unsigned depth)
+static void empty_folder(int fd, int top, unsigned depth)
 {
-    DIR *folder = depth < DEPTH_MAX ? fdopendir(fd) : NULL;
+    DIR *folder = fdopendir(fd);
     if (!folder) {
         close(fd);
         return;
     }
     for (struct dirent *entry; (entry = readdir(folder));) {
         const char *name = entry->d_name;
+        char moved[32];
         if (!strcmp(name, ".") || !strcmp(name, "..") || unlinkat(fd, name, 0) == 0)
             continue;
+        str_format(moved, sizeof moved, ".deep-%llu", (unsigned long long)entry->d_ino);
+        if (depth == DEPTH_MAX && renameat(fd, name, top, moved) == 0)
+            continue;
         int inner = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (inner >= 0)
-            empty_folder(inner, depth + 1);
+        if (inner < 0 && errno == EACCES && fchmodat(fd, name, 0700, 0) == 0)
+            inner = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (inner >= 0 && fchmod(inner, 0700) == 0 && depth < DEPTH_MAX)
+            empty_folder(inner, top, depth + 1);
+        else if (inner >= 0)
+            close(inner);
         unlinkat(fd, name, AT_REMOVEDIR);
     }
     closedir(folder);
 }
 
+/* Once for each time that its directories were too deep. */
 static void remove_folder(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0)
-        empty_folder(fd, 0);
-    rmdir(path);
+    enum { ROUNDS_MAX = 1000 };
+    for (int i = 0; i < ROUNDS_MAX && rmdir(path) != 0 && errno != ENOENT; i++) {
+        int top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int fd = top >= 0 ? fcntl(top, F_DUPFD_CLOEXEC, 0) : -1;
+        if (fd >= 0)
+            empty_folder(fd, top, 0);
+        if (top >= 0)
+            close(top);
+        if (fd < 0)
+            return;
+    }
 }
 
 /* Of one query: empty, whatever an earlier start left there. */
@@ -117,6 +135,23 @@ enum err agent_answer(struct agent *agent, const struct agent_query *query, stru
 
 /* ---- all of them ---- */
 
+/* Where they were given: what a run without them had is the default. */
+static void write_tool_settings(const struct toolset_options *tools, struct json *json)
+{
+    if (tools->server_count) {
+        json_array(json, "mcp");
+        for (size_t i = 0; i < tools->server_count; i++)
+            json_string(json, NULL, tools->servers[i]);
+        json_array_end(json);
+    }
+    if (tools->params && tools->params->count) {
+        json_object(json, "tool_params");
+        for (size_t i = 0; i < tools->params->count; i++)
+            json_string(json, tools->params->items[i].key, tools->params->items[i].value);
+        json_object_end(json);
+    }
+}
+
 static enum err write_settings(struct agent *agent, struct error *why)
 {
     struct json json;
@@ -132,6 +167,9 @@ static enum err write_settings(struct agent *agent, struct error *why)
     json_integer(&json, "max_turns", options->max_turns);
     json_string(&json, "protocol", AGENT_PROTOCOLS[options->protocol]);
     json_number(&json, "tool_timeout_s", (double)agent->tools.timeout / NS_PER_S);
+    if (options->tools.output_limit != TOOL_OUTPUT_DEFAULT)
+        json_integer(&json, "tool_output_bytes", (int64_t)options->tools.output_limit);
+    write_tool_settings(&options->tools, &json);
     if (options->query_timeout)
         json_number(&json, "query_timeout_s", (double)options->query_timeout / NS_PER_S);
     json_object_end(&json);

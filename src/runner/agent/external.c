@@ -129,15 +129,25 @@ static bool mentions(const char *line, size_t length, const char *word)
     return memmem(line, length, word, strlen(word));
 }
 
-/* An answer may be JSON too: only what names an event of ours is one. */
+/* An answer may be JSON too: only what names a type of ours is an event. */
+static bool names_event(const char *line, size_t length)
+{
+    static const char *const EDGES[] = {"_start", "_end"};
+    for (int type = 0; type < TRACE_OTHER; type++)
+        for (int edge = TRACE_START; edge <= TRACE_END; edge++) {
+            char mark[48];
+            bool is_span = trace_type_is_span((enum trace_type)type);
+            str_format(mark, sizeof mark, "\"%s%s\"", trace_type_name((enum trace_type)type),
+                       is_span ? EDGES[edge] : "");
+            if (mentions(line, length, mark))
+                return true;
+        }
+    return false;
+}
+
 static bool take_event(struct external *external, const char *line, size_t length)
 {
-    static const char *const MARKS[] = {"_start\"", "_end\"", "\"retry_attempt\"",
-                                        "\"error_classified\""};
-    bool is_event = false;
-    for (size_t i = 0; i < sizeof MARKS / sizeof *MARKS; i++)
-        is_event = is_event || mentions(line, length, MARKS[i]);
-    if (length == 0 || line[0] != '{' || !is_event ||
+    if (length == 0 || line[0] != '{' ||
         trace_event_line(external->query->recorder, external->query->key, line, length, NULL))
         return false;
     external->has_tools |= mentions(line, length, "tool_call_");
@@ -147,18 +157,27 @@ static bool take_event(struct external *external, const char *line, size_t lengt
     return true;
 }
 
+/* The line that is complete: an event, or a part of the answer. */
+static void take_line(struct external *external)
+{
+    const struct text *line = &external->line;
+    if (!names_event(text_get(line), line->length) ||
+        !take_event(external, text_get(line), line->length))
+        text_add_bytes(&external->answer, text_get(line), line->length);
+    text_clear(&external->line);
+}
+
 static void take_output(void *context, const char *bytes, size_t length)
 {
     struct external *external = context;
     struct text *line = &external->line;
     for (size_t i = 0; i < length; i++) {
-        if (line->length + external->answer.length < ANSWER_MAX)
+        /* A NUL would end the answer there. */
+        if (bytes[i] && line->length + external->answer.length < ANSWER_MAX)
             text_add_bytes(line, bytes + i, 1);
         if (bytes[i] != '\n')
             continue;
-        if (!take_event(external, text_get(line), line->length))
-            text_add_bytes(&external->answer, text_get(line), line->length);
-        text_clear(line);
+        take_line(external);
     }
 }
 
@@ -486,8 +505,7 @@ static enum err start_proxy(struct external *external, struct proxy **out, struc
 static void take_answer(struct external *external)
 {
     struct text *answer = &external->answer;
-    if (!take_event(external, text_get(&external->line), external->line.length))
-        text_add_bytes(answer, text_get(&external->line), external->line.length);
+    take_line(external);
     if (answer->bytes)
         text_add_repaired(&external->out->content, str_trim(answer->bytes),
                           strlen(str_trim(answer->bytes)));

@@ -95,15 +95,13 @@ static enum err note_inference(const struct conversation *c, unsigned attempt,
     return note(c, event, why);
 }
 
-static enum err note_retry(const struct conversation *c, unsigned attempt, const char *reason,
-                           struct error *why)
+static enum err note_retry(const struct conversation *c, const char *reason, struct error *why)
 {
     char turn[ID_MAX];
     turn_id(c, turn);
     struct trace_event event = trace_event_new(TRACE_RETRY, TRACE_POINT, c->query->key, NULL);
     event.parent = turn;
     event.facts.error = reason;
-    (void)attempt;
     return note(c, event, why);
 }
 
@@ -223,6 +221,7 @@ static bool turn_to_text(struct conversation *c, const struct completion *reply)
 static enum err ask_model(struct conversation *c, struct completion *reply, struct error *why)
 {
     enum err err;
+    unsigned retries = 0;
     for (unsigned attempt = 1;; attempt++) {
         struct error reason = {0};
         completion_init(reply);
@@ -238,15 +237,14 @@ static enum err ask_model(struct conversation *c, struct completion *reply, stru
         if (!err)
             return ERR_OK;
         err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
-        bool again = turn_to_text(c, reply);
-        if (!again)
-            again = reply->retryable && attempt <= c->agent->options->retries &&
-                    pause_before_retry(c, attempt, reply);
-        if (!again)
-            return err;
-        struct error ignored;
-        if (note_retry(c, attempt, reason.text, &ignored))
-            return err_no_memory(why);
+        if (!turn_to_text(c, reply)) { /* which is no attempt of the same again */
+            struct error ignored;
+            if (!reply->retryable || retries == c->agent->options->retries ||
+                !pause_before_retry(c, ++retries, reply))
+                return err;
+            if (note_retry(c, reason.text, &ignored))
+                return err_no_memory(why);
+        }
         completion_release(reply);
     }
 }

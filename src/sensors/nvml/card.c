@@ -26,9 +26,14 @@ enum cadence { COUNTER, POWER, SLOW, ACTIVITY, CADENCES };
 static const struct sensor_group PACE[CADENCES] = {
     [COUNTER] = {.period_default = 100 * NS_PER_MS,
                  .period_min = 50 * NS_PER_MS,
+                 .cheap_period = 30 * NS_PER_S,
+                 .cheap_least = 30 * NS_PER_S,
                  .follow_ticks = true},
     [POWER] = {.period_default = 100 * NS_PER_MS, .period_min = NS_PER_MS},
-    [SLOW] = {.period_default = 500 * NS_PER_MS, .period_min = 40 * NS_PER_MS},
+    [SLOW] = {.period_default = 500 * NS_PER_MS,
+              .period_min = 40 * NS_PER_MS,
+              .cheap_period = 1500 * NS_PER_MS, /* the buffer holds more than two seconds */
+              .cheap_least = 500 * NS_PER_MS},
 };
 
 enum { FIELDS_MAX = 3 };
@@ -36,16 +41,36 @@ enum { FIELDS_MAX = 3 };
 /* Between reads of the counter when the sample buffer gives the shape of power. */
 static const nanos COUNTER_WITH_SAMPLES = NS_PER_S;
 
+/* Samples are 20 ms apart, and the newest is up to 10 ms old when it can be fetched. */
+static const nanos SAMPLES_LAG = 35 * NS_PER_MS;
+
 static const double WATTS_MAX_UNKNOWN = 3000; /* no card or module of today draws more */
 static const double ACCURACY = 0.028867513;   /* NVIDIA's +-5 %, taken as uniform: 0.05 / sqrt 3 */
 
 /* Above this a reading is no power but a fault, or a marker for "not available". */
 #define WATTS_ABSURD 10e3
 
+/* Two channels that one call fills: the second takes the answer that the first one got in the same pass. */
+struct answer {
+    unsigned long pass;
+    int code;
+    double values[2];
+};
+
 struct gpu {
     const struct nvml_api *api;
     nvml_device handle;
+    unsigned long pass; /* over all channels; 0 while opening: each channel asks for itself */
+    struct answer memory, utilization;
 };
+
+/* Whether the answer is of this pass; else it is to be filled now. */
+static bool is_answered(const struct gpu *gpu, struct answer *answer)
+{
+    bool is = gpu->pass > 0 && answer->pass == gpu->pass;
+    answer->pass = gpu->pass;
+    return is;
+}
 
 /* ---- quantities that one call returns as one number ---- */
 
@@ -67,7 +92,7 @@ static int read_temperature(struct gpu *gpu, double *value)
 }
 
 /* Version 2 keeps apart what the driver reserves for itself, as nvidia-smi does. */
-static int read_memory(struct gpu *gpu, double *used, double *total)
+static int ask_memory(struct gpu *gpu, double *used, double *total)
 {
     struct nvml_memory_v2 v2 = {.version = NVML_MEMORY_V2_VERSION};
     int code = NVML_CALL(gpu->api, memory_v2, gpu->handle, &v2);
@@ -82,32 +107,48 @@ static int read_memory(struct gpu *gpu, double *used, double *total)
     return code;
 }
 
+static const struct answer *read_memory(struct gpu *gpu)
+{
+    struct answer *answer = &gpu->memory;
+    if (!is_answered(gpu, answer))
+        answer->code = ask_memory(gpu, &answer->values[0], &answer->values[1]);
+    return answer;
+}
+
 static int read_memory_used(struct gpu *gpu, double *value)
 {
-    double total;
-    return read_memory(gpu, value, &total);
+    *value = read_memory(gpu)->values[0];
+    return gpu->memory.code;
 }
 
 static int read_memory_total(struct gpu *gpu, double *value)
 {
-    double used;
-    return read_memory(gpu, &used, value);
+    *value = read_memory(gpu)->values[1];
+    return gpu->memory.code;
+}
+
+static const struct answer *read_utilizations(struct gpu *gpu)
+{
+    struct answer *answer = &gpu->utilization;
+    struct nvml_utilization percent = {0};
+    if (is_answered(gpu, answer))
+        return answer;
+    answer->code = NVML_CALL(gpu->api, utilization, gpu->handle, &percent);
+    answer->values[0] = percent.gpu;
+    answer->values[1] = percent.memory;
+    return answer;
 }
 
 static int read_utilization(struct gpu *gpu, double *value)
 {
-    struct nvml_utilization percent = {0};
-    int code = NVML_CALL(gpu->api, utilization, gpu->handle, &percent);
-    *value = percent.gpu;
-    return code;
+    *value = read_utilizations(gpu)->values[0];
+    return gpu->utilization.code;
 }
 
 static int read_memory_utilization(struct gpu *gpu, double *value)
 {
-    struct nvml_utilization percent = {0};
-    int code = NVML_CALL(gpu->api, utilization, gpu->handle, &percent);
-    *value = percent.memory;
-    return code;
+    *value = read_utilizations(gpu)->values[1];
+    return gpu->utilization.code;
 }
 
 static int read_clock(struct gpu *gpu, double *value)
@@ -296,6 +337,7 @@ static void add_samples(struct sensor *sensor, enum scope scope)
     state->samples_channel = (int)add_power(sensor, "power.samples", QTY_POWER, scope, SLOW);
     /* Cards average over about as long as samples are apart, and stamp the end of that. */
     sensor->channels[state->samples_channel].interval_mean = true;
+    sensor->channels[state->samples_channel].lag = SAMPLES_LAG;
 }
 
 static int read_field(struct state *state, struct nvml_field *field)
@@ -418,8 +460,13 @@ static void number_groups(struct sensor *sensor)
             cadence == ACTIVITY ? nvml_activity_pace(state->activity) : PACE[cadence];
         if (cadence == POWER && is_figure)
             sensor->groups[sensor->group_count].follow_ticks = true;
-        if (cadence == COUNTER && state->samples_channel >= 0 && !state->samples.empty)
+        bool has_samples = state->samples_channel >= 0 && !state->samples.empty;
+        if (cadence == COUNTER && has_samples)
             sensor->groups[sensor->group_count].period_default = COUNTER_WITH_SAMPLES;
+        if (cadence == POWER && has_samples && !is_figure) { /* cross-checks of the samples */
+            sensor->groups[sensor->group_count].cheap_period = 2 * NS_PER_S;
+            sensor->groups[sensor->group_count].cheap_least = NS_PER_S / 2;
+        }
         sensor->group_count++;
     }
     for (size_t i = 0; i < sensor->channel_count; i++)
@@ -535,6 +582,7 @@ static enum err read_fields(struct state *state, struct observations *out)
 
 static enum err read_scalars(struct state *state, enum cadence cadence, struct observations *out)
 {
+    state->gpu.pass++;
     for (size_t i = 0; i < state->scalar_count; i++) {
         if (state->scalars[i].cadence != cadence)
             continue;

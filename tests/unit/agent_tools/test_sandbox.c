@@ -16,6 +16,7 @@
 #include "agent_tools/tool.h"
 #include "core/clock.h"
 #include "core/json.h"
+#include "port/confine.h"
 #include "port/json_read.h"
 #include "port/subprocess.h"
 #include "port/thread.h"
@@ -203,7 +204,7 @@ static void commands_run_in_the_workspace(void **state)
     (void)state;
     struct place place;
     char path[128];
-    SKIP_WITHOUT(subprocess_can_confine);
+    SKIP_WITHOUT(confine_available);
     open_place(&place, "shell", 20);
     snprintf(path, sizeof path, "%s/workspace\n", place.folder);
     expect(shell(&place, "pwd"), false, path);
@@ -222,7 +223,7 @@ static void keys_of_our_environment_are_not_theirs(void **state)
 {
     (void)state;
     struct place place;
-    SKIP_WITHOUT(subprocess_can_confine);
+    SKIP_WITHOUT(confine_available);
     setenv("OPENAI_API_KEY", "sk-secret", 1);
     open_place(&place, "shell", 20);
     struct tool_result result = shell(&place, "env");
@@ -237,7 +238,7 @@ static void output_is_limited_and_repaired(void **state)
 {
     (void)state;
     struct place place;
-    SKIP_WITHOUT(subprocess_can_confine);
+    SKIP_WITHOUT(confine_available);
     open_place(&place, "shell", 20);
     struct tool_result result = shell(&place, "yes | head -c 3000000");
     assert_true(result.is_truncated);
@@ -254,7 +255,7 @@ static void a_slow_command_is_killed_with_its_children(void **state)
     (void)state;
     struct place place;
     char path[128], number[32] = "";
-    SKIP_WITHOUT(subprocess_can_confine);
+    SKIP_WITHOUT(confine_available);
     open_place(&place, "shell", 1);
     nanos start = clock_now();
     struct tool_result result = shell(&place, "sleep 300 & echo $! > pid; sleep 300");
@@ -279,7 +280,7 @@ static void nothing_stays_in_the_background(void **state)
     (void)state;
     struct place place;
     char path[128];
-    SKIP_WITHOUT(subprocess_can_confine);
+    SKIP_WITHOUT(confine_available);
     open_place(&place, "shell", 30);
     nanos start = clock_now();
     expect(shell(&place, "(sleep 1; touch late) & setsid sh -c 'sleep 1; touch later' & echo ok"),
@@ -315,7 +316,7 @@ static void cpu_time_of_what_is_killed_counts(void **state)
     (void)state;
     struct place place;
     char path[128];
-    SKIP_WITHOUT(subprocess_can_confine);
+    SKIP_WITHOUT(confine_available);
     open_place(&place, "shell", 60);
     snprintf(path, sizeof path, "%s/workspace/used", place.folder);
     /* In the background; in that of a program that has ended; and under one that is killed by a signal. */
@@ -375,7 +376,7 @@ static void our_own_environment_cannot_be_read(void **state)
     (void)state;
     struct error why = {0};
     int status = 0;
-    SKIP_WITHOUT(subprocess_can_confine);
+    SKIP_WITHOUT(confine_available);
     for (size_t i = 0; TOOL_DRIVERS[i]; i++)
         if (!strcmp(TOOL_DRIVERS[i]->name, "python") && TOOL_DRIVERS[i]->available(&why))
             SKIP("%s", why.text);
@@ -395,7 +396,7 @@ static void sockets_are_refused(void **state)
     (void)state;
     struct place place;
     struct error why = {0};
-    SKIP_WITHOUT(subprocess_can_confine);
+    SKIP_WITHOUT(confine_available);
     for (size_t i = 0; TOOL_DRIVERS[i]; i++)
         if (!strcmp(TOOL_DRIVERS[i]->name, "python") && TOOL_DRIVERS[i]->available(&why))
             SKIP("%s", why.text);
@@ -414,9 +415,105 @@ static void sockets_are_refused(void **state)
     /* What a program starts is held to the same. */
     expect(shell(&place, "python3 -c 'import socket; socket.socket()' 2>&1 | tail -1"), false,
            "PermissionError");
-    expect(call(&place, "python", "code", "import os; os.setsid()", NULL, NULL), true,
-           "PermissionError");
     expect(call(&place, "python", "code", "1/0", NULL, NULL), true, "ZeroDivisionError");
+    close_place(&place);
+}
+
+/* Python is the oracle of what a file's owner may do: what is denied here is not for the lack of a file's own rights. */
+static void files_outside_the_workspace_are_closed(void **state)
+{
+    (void)state;
+    struct place place;
+    char command[512], home[] = "/tmp/ipw-home-XXXXXX", key[64];
+    SKIP_WITHOUT(confine_available);
+    SKIP_WITHOUT(confine_files_available);
+    assert_non_null(mkdtemp(home));
+    snprintf(key, sizeof key, "%s/key", home);
+    put_file(key, "sk-secret");
+    open_place(&place, "shell,python", 60);
+    /* Reading, listing and writing beside the workspace; and the same inside it. */
+    static const char *const DENIED[] = {"cat ../secret.txt",
+                                         "ls ..",
+                                         "echo x > ../made",
+                                         "echo x >> ../secret.txt",
+                                         "rm ../secret.txt",
+                                         "mkdir ../made",
+                                         "mv ../secret.txt here",
+                                         "ln -s ../secret.txt l; cat l",
+                                         "ls /tmp",
+                                         "ls ~root",
+                                         "cat /etc/shadow",
+                                         "echo x > /tmp/ipw-made"};
+    for (size_t i = 0; i < sizeof DENIED / sizeof *DENIED; i++)
+        expect(shell(&place, DENIED[i]), true, "Permission denied");
+    snprintf(command, sizeof command, "cat %s", key);
+    expect(shell(&place, command), true, "Permission denied");
+    expect(shell(&place,
+                 "mkdir -p a/b; echo hi > a/b/c; mv a/b/c a/d; ln -s a/d e; cat e; rm -r a; "
+                 "echo gone > /dev/null; cat /etc/passwd | head -1 | cut -c 1-4; nproc > n"),
+           false, "hi\nroot");
+    expect(call(&place, "python", "code",
+                "import json, tempfile, subprocess, pathlib\n"
+                "tempfile.NamedTemporaryFile().write(b'x')\n"
+                "print(subprocess.run(['ls'], capture_output=True).returncode)\n"
+                "try:\n    pathlib.Path('../secret.txt').read_text()\n"
+                "except PermissionError:\n    print('refused')",
+                NULL, NULL),
+           false, "0\nrefused");
+    close_place(&place);
+    unlink(key);
+    rmdir(home);
+}
+
+/* Of other processes neither, by root either; nor are they its to signal. */
+static void other_processes_are_closed(void **state)
+{
+    (void)state;
+    struct place place;
+    char command[128];
+    SKIP_WITHOUT(confine_available);
+    SKIP_WITHOUT(confine_files_available);
+    open_place(&place, "shell", 60);
+    snprintf(command, sizeof command, "cat /proc/%d/environ", (int)getpid());
+    expect(shell(&place, command), true, "Permission denied");
+    expect(shell(&place, "cat /proc/$PPID/environ"), true, "Permission denied");
+    close_place(&place);
+}
+
+static void what_the_user_names_can_be_read(void **state)
+{
+    (void)state;
+    struct place place;
+    struct params params = {0};
+    struct error why = {0};
+    char word[160];
+    SKIP_WITHOUT(confine_available);
+    open_place(&place, "shell", 60);
+    toolset_close(&place.set);
+    tool_session_close(&place.session);
+    snprintf(word, sizeof word, "shell.read=/no/such/file;%s/secret.txt", place.folder);
+    assert_int_equal(params_add(&params, word), ERR_OK);
+    struct toolset_options options = {.names = "shell", .params = &params};
+    assert_int_equal(toolset_open(&options, &place.set, &why), ERR_OK);
+    snprintf(word, sizeof word, "%s/workspace", place.folder);
+    assert_int_equal(tool_session_open(&place.set, word, &place.session, &why), ERR_OK);
+    expect(shell(&place, "cat ../secret.txt"), false, "the secret");
+    close_place(&place);
+    assert_int_equal(params_add(&params, "shell.read=data"), ERR_OK);
+    assert_int_equal(toolset_open(&options, &place.set, &why), ERR_USAGE);
+    assert_contains(why.text, "absolute");
+    params_release(&params);
+}
+
+/* coreutils' timeout makes a group of its own, and kills that. */
+static void a_command_may_have_groups_and_sessions_of_its_own(void **state)
+{
+    (void)state;
+    struct place place;
+    SKIP_WITHOUT(confine_available);
+    open_place(&place, "shell,python", 60);
+    expect(shell(&place, "timeout 0.2 sleep 50; echo $? after"), false, "124 after");
+    expect(shell(&place, "setsid sh -c 'echo apart' | cat; echo ok"), false, "apart\nok");
     close_place(&place);
 }
 
@@ -426,7 +523,7 @@ static void descriptors_that_we_inherited_are_not_theirs(void **state)
     struct place place;
     int ends[2];
     char command[64], byte;
-    SKIP_WITHOUT(subprocess_can_confine);
+    SKIP_WITHOUT(confine_available);
     open_place(&place, "shell", 20);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0); /* not close-on-exec */
     snprintf(command, sizeof command, "echo leaked >&%d", ends[0]);
@@ -452,7 +549,7 @@ static void memory_is_limited(void **state)
 {
     (void)state;
     struct place place;
-    SKIP_WITHOUT(subprocess_can_confine);
+    SKIP_WITHOUT(confine_available);
     open_place(&place, "shell", 60);
     struct tool_result result =
         shell(&place, "python3 -c 'x = bytearray(700 << 20); print(len(x))' 2>&1");
@@ -471,7 +568,7 @@ static void a_canceled_call_is_no_result(void **state)
     struct tool_result result;
     struct error why = {0};
     atomic_bool cancel = true;
-    SKIP_WITHOUT(subprocess_can_confine);
+    SKIP_WITHOUT(confine_available);
     open_place(&place, "shell", 60);
     assert_int_equal(tool_session_call(&place.session, "shell", "{\"command\":\"sleep 50\"}",
                                        &cancel, &result, &why),
@@ -513,6 +610,10 @@ int main(void)
         cmocka_unit_test(cpu_time_of_what_is_killed_counts),
         cmocka_unit_test(our_own_environment_cannot_be_read),
         cmocka_unit_test(sockets_are_refused),
+        cmocka_unit_test(files_outside_the_workspace_are_closed),
+        cmocka_unit_test(other_processes_are_closed),
+        cmocka_unit_test(what_the_user_names_can_be_read),
+        cmocka_unit_test(a_command_may_have_groups_and_sessions_of_its_own),
         cmocka_unit_test(descriptors_that_we_inherited_are_not_theirs),
         cmocka_unit_test(memory_is_limited),
         cmocka_unit_test(a_canceled_call_is_no_result),

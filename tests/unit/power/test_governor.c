@@ -288,6 +288,33 @@ static void energy_has_a_minimum_above_the_lowest_clock(void **state)
     assert_true(out.late_turns <= 4);
 }
 
+/* A server or a governor that stalls has done little work in one reading, and its share of the next one: neither is what
+ * a token costs.  From a wrong conclusion it comes back soon, not after the time for which a clock is barred. */
+static void a_stall_is_no_cost(void **state)
+{
+    (void)state;
+    struct governor_options options = options_of();
+    const struct plant plant = {.base = 0.3, .share = 0, .idle_w = 80};
+    static const double SHARES[][2] = {{0.1, 1.9}, {0.5, 1.5}, {1.8, 0.2}, {0.4, 1}, {2.5, 1}};
+    for (size_t s = 0; s < sizeof SHARES / sizeof *SHARES; s++)
+        for (unsigned at = 0; at < 20; at++) {
+            struct governor governor;
+            struct random random = random_seeded(1);
+            unsigned low = 0;
+            governor_init(&governor, &options);
+            for (unsigned step = 0; step < 60; step++) {
+                struct governor_reading reading =
+                    reading_of(&plant, clocks[governor.at], step, &random);
+                if (step == at || step == at + 1)
+                    reading.work_per_s *= SHARES[s][step - at];
+                (void)governor_step(&governor, &reading);
+                low += clocks[governor.at] == FLOOR;
+            }
+            assert_near(clocks[governor.at], FLOOR, 0);
+            assert_true(low >= 30);
+        }
+}
+
 /* ---- models ---- */
 
 static void model_of(const struct plant *plant, double *slowdown, double *energy)
@@ -486,6 +513,7 @@ int main(void)
         cmocka_unit_test(a_queue_is_learned),
         cmocka_unit_test(a_change_of_the_load_is_followed),
         cmocka_unit_test(energy_has_a_minimum_above_the_lowest_clock),
+        cmocka_unit_test(a_stall_is_no_cost),
         cmocka_unit_test(a_model_gives_what_the_bound_cannot),
         cmocka_unit_test(a_wrong_model_does_no_harm),
         cmocka_unit_test(a_power_cap_is_held),

@@ -1,0 +1,518 @@
+/* ipw db: a database of runs that a team shares.
+ *
+ *   $ ipw db init postgres://lab/energy
+ *   $ ipw db push --db postgres://lab/energy runs/
+ *   $ ipw db list --db postgres://lab/energy --model llama3.2:1b --since 7d */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/common.h"
+#include "core/clock.h"
+#include "core/grow.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "db/db.h"
+#include "report/text/format.h"
+#include "report/text/table.h"
+
+struct db_options {
+    const char *address;
+    struct db_filter filter;
+    const char *since, *older_than, *runs, *output_dir;
+    bool roles, json, quiet, dry_run, all;
+};
+
+static struct db_options args = {.filter = {.since = UNKNOWN, .before = UNKNOWN}};
+
+/* ---- the database ---- */
+
+static int find_address(bool needed)
+{
+    if (!args.address)
+        args.address = str_or_null(getenv("IPW_DB"));
+    if (!args.address && needed)
+        return complain(EXIT_USAGE, "missing database: use --db URL or set IPW_DB");
+    return check_db(args.address, false);
+}
+
+static int open_database(struct db **db, bool writing)
+{
+    struct error why = {0};
+    return db_open(db, args.address, writing, &why) ? complain(EXIT_FAILED, "%s", why.text) : 0;
+}
+
+/* ---- times ---- */
+
+/* "90d", "12h", "2w": before now; "2026-11-30": the beginning of that day, UTC. */
+static bool read_time(const char *text, double *out)
+{
+    static const struct {
+        char letter;
+        double seconds;
+    } UNITS[] = {{'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}};
+    struct tm day = {0};
+    const char *end = strptime(text, "%Y-%m-%d", &day);
+    char *unit;
+    if (end && !*end) {
+        *out = (double)timegm(&day);
+        return true;
+    }
+    double number = strtod(text, &unit);
+    if (unit == text || !(number >= 0) || strlen(unit) != 1)
+        return false;
+    for (size_t i = 0; i < sizeof UNITS / sizeof *UNITS; i++)
+        if (*unit == UNITS[i].letter) {
+            *out = (double)clock_wall() * 1e-9 - number * UNITS[i].seconds;
+            return true;
+        }
+    return false;
+}
+
+static int read_times(void)
+{
+    if (args.since && !read_time(args.since, &args.filter.since))
+        return complain(EXIT_USAGE, "--since: use an age such as 7d, 12h or a date as 2026-11-30");
+    if (args.older_than && !read_time(args.older_than, &args.filter.before))
+        return complain(EXIT_USAGE, "--older-than: use an age such as 90d or a date as 2026-11-30");
+    return 0;
+}
+
+/* ---- init ---- */
+
+static int init_main(const char **words, size_t count)
+{
+    struct error why = {0};
+    int from = 0, to = 0;
+    if (count > 1 || (count && args.address))
+        return complain(EXIT_USAGE, "more than one database");
+    if (count)
+        args.address = words[0];
+    int code = find_address(true);
+    if (code)
+        return code;
+    if (db_init(args.address, args.roles, &from, &to, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    if (!args.quiet && !from)
+        tell("ipw db init: created the tables (schema version %d)\n", to);
+    else if (!args.quiet)
+        tell(from == to ? "ipw db init: the tables are there (schema version %d)\n"
+                        : "ipw db init: migrated the tables to schema version %d\n",
+             to);
+    return EXIT_DONE;
+}
+
+/* ---- push ---- */
+
+struct push_counts {
+    size_t pushed, failed;
+};
+
+static void show_pushed(void *context, const char *directory, const struct db_pushed *pushed,
+                        const struct error *why)
+{
+    static const char *const OUTCOMES[] = {"pushed", "unchanged", "replaced"};
+    struct push_counts *counts = context;
+    char bytes[FORMAT_MAX];
+    if (why) {
+        counts->failed++;
+        complain(EXIT_FAILED, "%s: %s", directory, why->text);
+        return;
+    }
+    counts->pushed++;
+    if (!args.quiet && pushed->outcome == DB_SAME)
+        tell("%s %s  %s\n", pushed->id, OUTCOMES[pushed->outcome], directory);
+    else if (!args.quiet)
+        tell("%s %s  %s: %llu queries, %s\n", pushed->id, OUTCOMES[pushed->outcome], directory,
+             (unsigned long long)pushed->queries, format_bytes(bytes, (double)pushed->bytes));
+}
+
+static int push_runs(const char **runs, size_t count, struct push_counts *counts)
+{
+    struct db *db = NULL;
+    int code = open_database(&db, true);
+    for (size_t i = 0; !code && i < count; i++) {
+        struct error why = {0};
+        struct db_pushed pushed;
+        enum err err = db_push(db, runs[i], &pushed, &why);
+        show_pushed(counts, runs[i], &pushed, err ? &why : NULL);
+    }
+    db_free(db);
+    return code;
+}
+
+static int push_pending(struct push_counts *counts)
+{
+    struct error why = {0};
+    const char *folder = args.runs ? args.runs : "runs";
+    if (db_push_pending(folder, args.address, show_pushed, counts, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    if (!counts->pushed && !counts->failed && !args.quiet)
+        tell("ipw db push: no run in %s is pending\n", folder);
+    return 0;
+}
+
+static int push_main(const char **words, size_t count)
+{
+    struct push_counts counts = {0};
+    int code = find_address(count > 0);
+    if (!code)
+        code = count ? push_runs(words, count, &counts) : push_pending(&counts);
+    return code ? code : counts.failed ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* ---- list ---- */
+
+static const struct table_column COLUMNS[] = {
+    {"run", false},      {"kind", false},   {"began", false},   {"host", false},
+    {"hardware", false}, {"model", false},  {"dataset", false}, {"queries", true},
+    {"energy", true},    {"J/token", true}, {"accuracy", true}, {"name", false}};
+
+struct listing_state {
+    struct table table;
+    struct json json;
+    size_t count;
+};
+
+static void add_text(struct table *table, const char *text)
+{
+    table_add(table, text && *text ? text : "-");
+}
+
+static enum err show_run(void *context, const struct db_run *run)
+{
+    struct listing_state *state = context;
+    struct table *table = &state->table;
+    char buffer[FORMAT_MAX];
+    state->count++;
+    if (args.json) {
+        db_run_to_json(run, &state->json);
+        return ERR_OK;
+    }
+    table_addf(table, "%.8s", run->id);
+    add_text(table, run->kind);
+    table_addf(table, "%.16s", format_time(buffer, (nanos)(run->began_at * 1e9)));
+    add_text(table, run->host);
+    add_text(table, db_run_text(run, db_figure("hardware")));
+    add_text(table, db_run_text(run, db_figure("model")));
+    add_text(table, db_run_text(run, db_figure("dataset")));
+    double queries = db_run_number(run, db_figure("queries"));
+    table_add_known(table, queries, "%.0f", queries);
+    add_text(table, format_with_error(buffer, db_run_number(run, db_figure("joules")),
+                                      db_run_number(run, db_figure("plus_minus")), "J"));
+    add_text(table,
+             format_si(buffer, db_run_number(run, db_figure("joules_per_output_token")), "J"));
+    double accuracy = db_run_number(run, db_figure("accuracy"));
+    table_add_known(table, accuracy, "%.1f %%", 100 * accuracy);
+    add_text(table, run->name);
+    return ERR_OK;
+}
+
+static int print_list(struct listing_state *state, struct text *out)
+{
+    if (args.json)
+        json_array_end(&state->json);
+    else if (state->count)
+        table_write(&state->table, "", wants_color(STDOUT_FILENO), out);
+    else
+        text_add(out, "no runs\n");
+    if (args.json)
+        text_add(out, "\n");
+    return put_output(out);
+}
+
+static int list_main(const char **words, size_t count)
+{
+    struct error why = {0};
+    struct listing_state state = {.table = TABLE(COLUMNS)};
+    struct text out = {0};
+    struct db *db = NULL;
+    int code = find_address(true);
+    if (!code && count > 1)
+        code = complain(EXIT_USAGE, "more than one run");
+    if (!code)
+        code = read_times();
+    if (!code)
+        code = open_database(&db, false);
+    if (code)
+        return code;
+    args.filter.run = count ? words[0] : NULL;
+    if (!args.filter.limit)
+        args.filter.limit = 50;
+    json_init(&state.json, &out, true);
+    if (args.json)
+        json_array(&state.json, NULL);
+    code = db_list(db, &args.filter, show_run, &state, &why) ? complain(EXIT_FAILED, "%s", why.text)
+                                                             : print_list(&state, &out);
+    table_release(&state.table);
+    text_release(&out);
+    db_free(db);
+    return code;
+}
+
+/* ---- runs that are meant ---- */
+
+struct run_ids {
+    struct run_id {
+        char id[RUN_ID_MAX], name[160];
+        double began_at;
+    } *items;
+    size_t count, capacity;
+    bool with_attempts; /* also those of sweeps, which come with their sweep */
+};
+
+static enum err take_id(void *context, const struct db_run *run)
+{
+    struct run_ids *ids = context;
+    if (run->sweep && !ids->with_attempts)
+        return ERR_OK;
+    struct run_id *items = grow(ids->items, &ids->capacity, ids->count, sizeof *items);
+    if (!items)
+        return ERR_NO_MEMORY;
+    ids->items = items;
+    struct run_id *item = &items[ids->count++];
+    str_copy(item->id, sizeof item->id, run->id);
+    str_copy(item->name, sizeof item->name, run->name);
+    item->began_at = run->began_at;
+    return ERR_OK;
+}
+
+/* Those that the words name, each of which must name one at least, or all that the filters leave. */
+static int find_runs(struct db *db, const char **words, size_t count, struct run_ids *out)
+{
+    struct error why = {0};
+    for (size_t i = 0; i < count || (!count && !i); i++) {
+        size_t before = out->count;
+        args.filter.run = count ? words[i] : NULL;
+        if (db_list(db, &args.filter, take_id, out, &why))
+            return complain(EXIT_FAILED, "%s", why.text);
+        if (out->count == before && count)
+            return complain(EXIT_FAILED, "%s has no run '%s'", db_shown(db),
+                            plain_text(words[i]).text);
+    }
+    return 0;
+}
+
+/* ---- pull ---- */
+
+static int pull_main(const char **words, size_t count)
+{
+    struct error why = {0};
+    struct run_ids ids = {0};
+    struct db *db = NULL;
+    const char *parent = args.output_dir ? args.output_dir : "runs";
+    const struct db_filter *filter = &args.filter;
+    int code = find_address(true);
+    ids.with_attempts = count > 0;
+    if (!code)
+        code = read_times();
+    if (!code && !count && !args.all && !filter->kind && !filter->model && !filter->host &&
+        !filter->hardware && !filter->dataset && !args.since && !filter->limit)
+        code = complain_usage("missing run: name runs, filter them, or use --all");
+    if (!code)
+        code = open_database(&db, false);
+    if (!code)
+        code = find_runs(db, words, count, &ids);
+    for (size_t i = 0; !code && i < ids.count; i++) {
+        struct db_pulled pulled;
+        if (db_pull(db, ids.items[i].id, parent, &pulled, &why))
+            code = complain(EXIT_FAILED, "%s: %s", ids.items[i].id, why.text);
+        else if (!args.quiet)
+            tell("%s %s  %s\n", ids.items[i].id, pulled.was_there ? "unchanged" : "pulled",
+                 pulled.directory);
+    }
+    free(ids.items);
+    db_free(db);
+    return code;
+}
+
+/* ---- prune ---- */
+
+static int prune_main(const char **words, size_t count)
+{
+    struct error why = {0};
+    struct run_ids ids = {.with_attempts = true};
+    struct db *db = NULL;
+    char time[FORMAT_MAX];
+    int code = find_address(true);
+    if (!code && !count && !args.older_than)
+        code = complain_usage("missing --older-than AGE");
+    if (!code)
+        code = read_times();
+    if (!code)
+        code = open_database(&db, !args.dry_run);
+    if (!code)
+        code = find_runs(db, words, count, &ids);
+    for (size_t i = 0; !code && i < ids.count; i++) {
+        enum err err = args.dry_run ? ERR_OK : db_delete(db, ids.items[i].id, &why);
+        if (err && err != ERR_NOT_FOUND) /* another process was quicker */
+            code = complain(EXIT_FAILED, "%s: %s", ids.items[i].id, why.text);
+        else if (!args.quiet)
+            tell("%s %s  %.16s %s\n", ids.items[i].id, args.dry_run ? "would delete" : "deleted",
+                 format_time(time, (nanos)(ids.items[i].began_at * 1e9)), ids.items[i].name);
+    }
+    if (!code && !args.quiet)
+        tell("ipw db prune: %s %zu run%s\n", args.dry_run ? "would delete" : "deleted", ids.count,
+             ids.count == 1 ? "" : "s");
+    free(ids.items);
+    db_free(db);
+    return code;
+}
+
+/* ---- options ---- */
+
+/* clang-format off */
+#define ADDRESS_ROW DB_OPTION_ROW(args.address, "the database (default: IPW_DB)")
+#define QUIET_ROW                                                                                  \
+    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &args.quiet,                   \
+     .help = "report failures only"}
+#define FILTER_ROWS                                                                                \
+    {.name = "kind", .type = OPTION_TEXT, .target = &args.filter.kind, .value = "KIND",            \
+     .help = "runs of profile, run, layers, sweep, agent or proxy"},                               \
+    {.name = "model", .type = OPTION_TEXT, .target = &args.filter.model, .value = "NAME",          \
+     .help = "runs of this model"},                                                                \
+    {.name = "dataset", .type = OPTION_TEXT, .target = &args.filter.dataset, .value = "NAME",      \
+     .help = "runs over this dataset"},                                                            \
+    {.name = "host", .type = OPTION_TEXT, .target = &args.filter.host, .value = "NAME",            \
+     .help = "runs on this host"},                                                                 \
+    {.name = "hardware", .type = OPTION_TEXT, .target = &args.filter.hardware, .value = "LABEL",   \
+     .help = "runs on this hardware"},                                                             \
+    {.name = "since", .type = OPTION_TEXT, .target = &args.since, .value = "AGE",                  \
+     .help = "runs that began since: 7d, 12h, 2026-11-30"},                                        \
+    {.name = "limit", .type = OPTION_COUNT, .target = &args.filter.limit, .value = "N",            \
+     .help = "only the N newest", .least = 1, .most = 1e9}
+
+static const struct option_row INIT_ROWS[] = {
+    ADDRESS_ROW,
+    {.name = "roles", .type = OPTION_FLAG, .target = &args.roles,
+     .help = "create the roles ipw_reader and ipw_writer, too (PostgreSQL)"},
+    QUIET_ROW,
+    {0},
+};
+static const struct option_row PUSH_ROWS[] = {
+    ADDRESS_ROW,
+    {.name = "runs", .type = OPTION_TEXT, .target = &args.runs, .value = "DIR",
+     .help = "where to look for pending runs (default: runs)"},
+    QUIET_ROW,
+    {0},
+};
+static const struct option_row LIST_ROWS[] = {
+    ADDRESS_ROW,
+    FILTER_ROWS,
+    {.name = "json", .type = OPTION_FLAG, .target = &args.json, .help = "print a JSON array"},
+    {0},
+};
+static const struct option_row PULL_ROWS[] = {
+    ADDRESS_ROW,
+    FILTER_ROWS,
+    {.name = "all", .type = OPTION_FLAG, .target = &args.all, .help = "all runs"},
+    {.name = "output-dir", .type = OPTION_TEXT, .target = &args.output_dir, .value = "DIR",
+     .help = "parent of the run directories (default: runs)"},
+    QUIET_ROW,
+    {0},
+};
+static const struct option_row PRUNE_ROWS[] = {
+    ADDRESS_ROW,
+    {.name = "older-than", .type = OPTION_TEXT, .target = &args.older_than, .value = "AGE",
+     .help = "runs that began before: 90d, 12w, 2026-01-31"},
+    FILTER_ROWS,
+    {.name = "dry-run", .type = OPTION_FLAG, .target = &args.dry_run,
+     .help = "list them, delete nothing"},
+    QUIET_ROW,
+    {0},
+};
+/* clang-format on */
+
+static const struct command command_db_init = {
+    .name = "db init",
+    .summary = "create or migrate the tables",
+    .usage = "[URL] [--roles]",
+    .details = "Creates the tables, or migrates those of an earlier version; changes nothing if\n"
+               "they are up to date. In PostgreSQL they are in the schema ipw.",
+    .rows = INIT_ROWS,
+    .words = WORDS_ANY,
+    .run = init_main,
+};
+
+static const struct command command_db_push = {
+    .name = "db push",
+    .summary = "push runs",
+    .usage = "[RUN...] [--db URL]",
+    .details =
+        "Pushes run directories, each in one transaction. A run that is in the database\n"
+        "already is left alone, or replaced if it has changed. A folder stands for the runs\n"
+        "in it. Without RUN, pushes the runs of runs/ that --db of another command could not.",
+    .rows = PUSH_ROWS,
+    .words = WORDS_ANY,
+    .takes_runs = true,
+    .takes_sweeps = true,
+    .run = push_main,
+};
+
+static const struct command command_db_list = {
+    .name = "db list",
+    .summary = "list runs",
+    .usage = "[RUN] [--db URL] [OPTIONS]",
+    .details =
+        "Lists runs, the newest first and 50 unless --limit says otherwise. RUN is an id, the\n"
+        "beginning of one, or a name.",
+    .rows = LIST_ROWS,
+    .words = WORDS_ANY,
+    .run = list_main,
+};
+
+static const struct command command_db_pull = {
+    .name = "db pull",
+    .summary = "pull runs into run directories",
+    .usage = "RUN... [--db URL] [OPTIONS]",
+    .details = "Writes run directories with the files that were pushed, byte for byte. RUN is an\n"
+               "id, the beginning of one, or a name.",
+    .rows = PULL_ROWS,
+    .words = WORDS_ANY,
+    .run = pull_main,
+};
+
+static const struct command command_db_prune = {
+    .name = "db prune",
+    .summary = "delete old runs",
+    .usage = "--older-than AGE [--db URL] [OPTIONS]",
+    .details = "Deletes runs from the database; run directories stay.",
+    .rows = PRUNE_ROWS,
+    .words = WORDS_ANY,
+    .run = prune_main,
+};
+
+static int db_main(const char **words, size_t count)
+{
+    (void)count;
+    return complain(EXIT_USAGE, "unknown command 'db %s': init, push, list, pull, prune",
+                    strstr(words[0], "://") ? "URL" : plain_text(words[0]).text);
+}
+
+static const struct command *const TOOLS[] = {&command_db_init, &command_db_push,  &command_db_list,
+                                              &command_db_pull, &command_db_prune, NULL};
+static const struct option_row NO_ROWS[] = {{0}};
+
+const struct command command_db = {
+    .name = "db",
+    .summary = "share runs in a database: PostgreSQL or SQLite",
+    .usage = "init|push|list|pull|prune [OPTIONS]",
+    .details =
+        "  init    create or migrate the tables\n"
+        "  push    push runs\n"
+        "  list    list runs\n"
+        "  pull    pull runs into run directories\n"
+        "  prune   delete old runs\n"
+        "\n"
+        "The database is --db URL or IPW_DB: postgres://[USER@]HOST[:PORT]/NAME or\n"
+        "sqlite:///PATH. Keep passwords in ~/.pgpass or PGPASSWORD. Each command has its own\n"
+        "--help.",
+    .rows = NO_ROWS,
+    .words = WORDS_ANY,
+    .required = "missing command",
+    .tools = TOOLS,
+    .run = db_main,
+};

@@ -1,0 +1,109 @@
+/* Addresses of databases, and what of them may be shown and kept. */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "core/secret.h"
+#include "core/text.h"
+#include "db/db.h"
+
+enum db_kind db_address_kind(const char *address)
+{
+    static const struct {
+        const char *scheme;
+        enum db_kind kind;
+    } SCHEMES[] = {{"postgres://", DB_IS_POSTGRES},
+                   {"postgresql://", DB_IS_POSTGRES},
+                   {"sqlite://", DB_IS_SQLITE}};
+    for (size_t i = 0; i < sizeof SCHEMES / sizeof *SCHEMES; i++)
+        if (str_starts(address, SCHEMES[i].scheme))
+            return SCHEMES[i].kind;
+    return DB_IS_NONE;
+}
+
+/* A password may have an @ or a / that was not escaped: what precedes the last @ is not shown. */
+void db_address_shown(const char *address, char *to, size_t size)
+{
+    const char *scheme = strstr(address, "://"), *host = scheme ? scheme + 3 : address;
+    const char *at = strrchr(host, '@'), *rest = at ? at + 1 : host;
+    if (db_address_kind(address) == DB_IS_SQLITE) {
+        str_copy(to, size, address);
+        return;
+    }
+    str_format(to, size, "%.*s%.*s", scheme ? (int)(host - address) : 0, address,
+               (int)strcspn(rest, "?"), rest);
+}
+
+static int hex(char c)
+{
+    static const char DIGITS[] = "0123456789abcdef";
+    const char *at = c ? strchr(DIGITS, c | 0x20) : NULL;
+    return at ? (int)(at - DIGITS) : -1;
+}
+
+/* As it is written and as it is meant: a server may echo either. */
+static void add_secret(const char *from, size_t length)
+{
+    char raw[256], plain[256];
+    size_t used = 0;
+    if (!str_format(raw, sizeof raw, "%.*s", (int)length, from))
+        return;
+    for (const char *at = raw; *at; at++)
+        if (*at == '%' && hex(at[1]) >= 0 && hex(at[2]) >= 0) {
+            plain[used++] = (char)(hex(at[1]) * 16 + hex(at[2]));
+            at += 2;
+        } else {
+            plain[used++] = *at;
+        }
+    plain[used] = '\0';
+    secret_add(raw);
+    secret_add(plain);
+}
+
+bool db_address_hide(const char *address)
+{
+    const char *scheme = strstr(address, "://"), *host = scheme ? scheme + 3 : address;
+    const char *at = strrchr(host, '@');
+    const char *colon = at ? memchr(host, ':', (size_t)(at - host)) : NULL;
+    if (colon)
+        add_secret(colon + 1, (size_t)(at - colon - 1));
+    bool found = colon != NULL;
+    for (const char *option = address; (option = strstr(option, "password=")); option++) {
+        add_secret(option + 9, strcspn(option + 9, "&"));
+        found = true;
+    }
+    return found;
+}
+
+/* Copies the options but for passwords. */
+static void keep_options(const char *options, struct text *to)
+{
+    for (char before = '?'; *options;) {
+        size_t length = strcspn(options, "&"), key = strcspn(options, "=&");
+        if (!memmem(options, key, "password", 8)) {
+            text_add_bytes(to, &before, 1);
+            text_add_bytes(to, options, length);
+            before = '&';
+        }
+        options += length + (options[length] == '&');
+    }
+}
+
+/* Without the password alone: the next attempt takes it from the environment or from ~/.pgpass. */
+void db_address_kept(const char *address, char *to, size_t size)
+{
+    const char *scheme = strstr(address, "://"), *host = scheme ? scheme + 3 : address;
+    const char *at = strrchr(host, '@');
+    const char *colon = at ? memchr(host, ':', (size_t)(at - host)) : NULL;
+    const char *options = strchr(at ? at : host, '?');
+    struct text kept = {0};
+    if (db_address_kind(address) == DB_IS_SQLITE)
+        at = colon = options = NULL;
+    if (colon)
+        text_add_bytes(&kept, address, (size_t)(colon - address));
+    const char *rest = colon ? at : address;
+    text_add_bytes(&kept, rest, options ? (size_t)(options - rest) : strlen(rest));
+    if (options)
+        keep_options(options + 1, &kept);
+    str_copy(to, size, kept.failed ? "" : text_get(&kept));
+    text_release(&kept);
+}

@@ -1,0 +1,359 @@
+/* Connections, statements, and the schema.
+ *
+ * `runs` and `queries` have the columns of the run index and of flat exports, which record.def lists, and `files` the
+ * bytes of each run.  A column that record.def gained is added to tables that lack it, and needs no new version: writers
+ * name the columns that they fill.  Any other change is a migration with a number; what an ipw does not know, a later
+ * one has made, and it is refused.
+ *
+ * No foreign keys: a run is written and deleted in one transaction, and checking each of a million rows would cost as
+ * much as loading it. */
+#include "db/db.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "db/schema.h"
+#include "rundir/record.h"
+#include "rundir/summary.h"
+
+/* ---- connections ---- */
+
+static void disconnect(struct db *db)
+{
+    if (db->driver && db->state)
+        db->driver->close(db);
+    *db = (struct db){0};
+}
+
+static enum err connect_to(struct db *db, const char *address, bool create, struct error *why)
+{
+    static const struct db_driver *const DRIVERS[] = {
+        [DB_IS_NONE] = NULL, [DB_IS_POSTGRES] = &db_postgres, [DB_IS_SQLITE] = &db_sqlite};
+    *db = (struct db){.driver = DRIVERS[db_address_kind(address)]};
+    db_address_hide(address);
+    if (!db->driver)
+        return err_set(why, ERR_USAGE,
+                       "invalid database address '%.100s': use postgres://[USER@]HOST[:PORT]/NAME "
+                       "or sqlite:///PATH",
+                       strchr(address, '@') ? "***" : plain_text(address).text);
+    db_address_shown(address, db->shown, sizeof db->shown);
+    enum err err = db->driver->open(db, address, create, why);
+    if (err)
+        disconnect(db);
+    return err;
+}
+
+/* ---- statements ---- */
+
+enum err db_query(struct db *db, const char *sql, const char *const *values, size_t count,
+                  db_take *take, void *context, struct error *why)
+{
+    return db->driver->query(db, sql, values, count, take, context, why);
+}
+
+enum err db_run(struct db *db, const char *sql, struct error *why)
+{
+    return db_query(db, sql, NULL, 0, NULL, NULL, why);
+}
+
+void db_roll_back(struct db *db)
+{
+    struct error ignored;
+    (void)!db_run(db, "ROLLBACK", &ignored);
+}
+
+struct first {
+    bool found;
+    double number;
+};
+
+static enum err take_first(void *context, const struct db_value *values, size_t count)
+{
+    struct first *first = context;
+    if (!first->found && count && !values->is_null)
+        first->number = values->type == DB_REAL   ? values->real
+                        : values->type == DB_TEXT ? strtod(values->bytes, NULL)
+                                                  : (double)values->integer;
+    first->found = true;
+    return ERR_OK;
+}
+
+enum err db_exists(struct db *db, const char *sql, const char *const *values, size_t count,
+                   bool *found, struct error *why)
+{
+    struct first first = {.number = UNKNOWN};
+    enum err err = db_query(db, sql, values, count, take_first, &first, why);
+    *found = first.found;
+    return err;
+}
+
+static enum err read_number(struct db *db, const char *sql, const char *const *values, size_t count,
+                            double *out, struct error *why)
+{
+    struct first first = {.number = UNKNOWN};
+    enum err err = db_query(db, sql, values, count, take_first, &first, why);
+    *out = first.number;
+    return err;
+}
+
+/* ---- the tables ---- */
+
+static const struct db_column RUNS[] = {
+    {"id", DB_TEXT},     {"name", DB_TEXT},     {"kind", DB_TEXT},      {"host", DB_TEXT},
+    {"digest", DB_TEXT}, {"bytes", DB_INTEGER}, {"format", DB_INTEGER}, {"pushed", DB_REAL},
+    {"began", DB_REAL}, /* never null, unlike the index's `started`: lists are in its order */
+    /* then the columns of the run index */
+};
+static const struct db_column RUNS_LAST[] = {
+    {"header", DB_TEXT}, {"summary", DB_TEXT}, {"sweep", DB_TEXT}, {"path", DB_TEXT}};
+static const struct db_column QUERIES[] = {{"run_id", DB_TEXT} /* then those of exports */};
+static const struct db_column FILES[] = {
+    {"run_id", DB_TEXT},  {"file", DB_INTEGER},       {"piece", DB_INTEGER}, {"name", DB_TEXT},
+    {"size", DB_INTEGER}, {"changed_ns", DB_INTEGER}, {"content", DB_BYTES},
+};
+static const struct db_column MIGRATIONS[] = {
+    {"version", DB_INTEGER}, {"about", DB_TEXT}, {"applied", DB_REAL}, {"ipw", DB_TEXT}};
+
+static const struct {
+    const char *name;
+    const struct db_column *first;
+    size_t first_count, derived;
+    const struct db_column *last;
+    size_t last_count;
+    const char *key;
+} TABLES[DB_TABLES] = {
+#define LIST(columns) columns, sizeof columns / sizeof *(columns)
+    [DB_RUNS] = {"runs", LIST(RUNS), SUMMARY_INDEXES, LIST(RUNS_LAST), "id"},
+    [DB_QUERIES] = {"queries", LIST(QUERIES), RECORD_EXPORTS, NULL, 0, NULL},
+    [DB_FILES] = {"files", LIST(FILES), 0, NULL, 0, "run_id, file, piece"},
+    [DB_MIGRATIONS] = {"migrations", LIST(MIGRATIONS), 0, NULL, 0, "version"},
+#undef LIST
+};
+_Static_assert(sizeof RUNS / sizeof *RUNS == DB_RUNS_FIGURES, "the figures follow");
+_Static_assert(sizeof QUERIES / sizeof *QUERIES == DB_QUERIES_EXPORTS, "the exports follow");
+
+/* The steps from one version to the next, in SQL that all databases know.  Missing columns are added before. */
+static const struct {
+    const char *about, *sql;
+} STEPS[] = {
+    {"tables",
+     "CREATE INDEX runs_by_time ON runs (began, id); CREATE INDEX runs_by_name ON runs (name); "
+     "CREATE INDEX runs_by_model ON runs (model, began, id); "
+     "CREATE INDEX runs_by_host ON runs (host, began, id); "
+     "CREATE INDEX runs_by_kind ON runs (kind, began, id); "
+     "CREATE INDEX queries_of_run ON queries (run_id)"},
+    {"runs of sweeps", "CREATE INDEX runs_of_sweep ON runs (sweep)"},
+};
+enum { VERSION = sizeof STEPS / sizeof *STEPS };
+
+const char *db_table_name(enum db_table table)
+{
+    return TABLES[table].name;
+}
+
+size_t db_column_count(enum db_table table)
+{
+    return TABLES[table].first_count + TABLES[table].derived + TABLES[table].last_count;
+}
+
+static enum db_type type_of(const struct json_field *field)
+{
+    return field->type == FIELD_NUMBER                                  ? DB_REAL
+           : field->type == FIELD_INTEGER || field->type == FIELD_WHOLE ? DB_INTEGER
+           : field->type == FIELD_TRUTH                                 ? DB_TRUTH
+                                                                        : DB_TEXT;
+}
+
+struct db_column db_column(enum db_table table, size_t i)
+{
+    if (i < TABLES[table].first_count)
+        return TABLES[table].first[i];
+    i -= TABLES[table].first_count;
+    if (i >= TABLES[table].derived)
+        return TABLES[table].last[i - TABLES[table].derived];
+    if (table == DB_RUNS)
+        return (struct db_column){summary_index(i)->index_name, type_of(&summary_index(i)->at)};
+    return (struct db_column){record_export(i)->export_name, type_of(&record_export(i)->at)};
+}
+
+void db_add_columns(enum db_table table, struct text *sql)
+{
+    for (size_t i = 0; i < db_column_count(table); i++)
+        text_addf(sql, "%s\"%s\"", i ? ", " : "", db_column(table, i).name);
+}
+
+/* ---- creating and migrating ---- */
+
+static enum err run_text(struct db *db, struct text *sql, struct error *why)
+{
+    enum err err = sql->failed ? err_no_memory(why) : db_run(db, text_get(sql), why);
+    text_release(sql);
+    return err;
+}
+
+static enum err create_table(struct db *db, enum db_table table, struct error *why)
+{
+    struct text sql = {0};
+    text_addf(&sql, "CREATE TABLE IF NOT EXISTS %s (", db_table_name(table));
+    for (size_t i = 0; i < db_column_count(table); i++) {
+        const struct db_column column = db_column(table, i);
+        text_addf(&sql, "%s\"%s\" %s", i ? ", " : "", column.name, db->driver->types[column.type]);
+    }
+    if (TABLES[table].key)
+        text_addf(&sql, ", PRIMARY KEY (%s)", TABLES[table].key);
+    text_add(&sql, ")");
+    return run_text(db, &sql, why);
+}
+
+static enum err add_missing_columns(struct db *db, enum db_table table, struct error *why)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < db_column_count(table); i++) {
+        const struct db_column column = db_column(table, i);
+        const char *values[] = {db_table_name(table), column.name};
+        bool found;
+        struct text sql = {0};
+        err = db_exists(db, db->driver->has_column, values, 2, &found, why);
+        if (err || found)
+            continue;
+        text_addf(&sql, "ALTER TABLE %s ADD COLUMN \"%s\" %s", values[0], column.name,
+                  db->driver->types[column.type]);
+        err = run_text(db, &sql, why);
+    }
+    return err;
+}
+
+static enum err take_step(struct db *db, int version, struct error *why)
+{
+    char number[16], now[32];
+    str_format(number, sizeof number, "%d", version);
+    str_format(now, sizeof now, "%.6f", (double)clock_wall() * 1e-9);
+    const char *values[] = {number, STEPS[version - 1].about, now, IPW_VERSION};
+    enum err err = db_run(db, STEPS[version - 1].sql, why);
+    return err ? err
+               : db_query(db,
+                          "INSERT INTO migrations (version, about, applied, ipw) "
+                          "VALUES ($1, $2, $3, $4)",
+                          values, 4, NULL, NULL, why);
+}
+
+/* 0 without tables. */
+static enum err read_version(struct db *db, int *version, struct error *why)
+{
+    bool found;
+    double number = 0;
+    enum err err = db_exists(db, db->driver->has_tables, NULL, 0, &found, why);
+    if (!err && found)
+        err = read_number(db, "SELECT max(version) FROM migrations", NULL, 0, &number, why);
+    *version = number > 0 ? (int)number : 0;
+    if (!err && *version > VERSION)
+        err = err_set(why, ERR_UNSUPPORTED,
+                      "%s has schema version %d, this ipw knows up to %d: install a later ipw",
+                      db->shown, *version, VERSION);
+    return err;
+}
+
+static enum err change_schema(struct db *db, int from, struct error *why)
+{
+    enum err err = ERR_OK;
+    if (!from && db->driver->prepare)
+        err = db_run(db, db->driver->prepare, why);
+    else if (from && db->driver->become_owner)
+        err = db_query(db, db->driver->become_owner, NULL, 0, NULL, NULL, why);
+    for (int table = 0; !err && table < DB_TABLES; table++)
+        err = create_table(db, (enum db_table)table, why);
+    for (int table = 0; !err && from && table < DB_TABLES; table++)
+        err = add_missing_columns(db, (enum db_table)table, why);
+    for (int version = from + 1; !err && version <= VERSION; version++)
+        err = take_step(db, version, why);
+    if (!err && !from && db->driver->publish)
+        err = db_run(db, db->driver->publish, why);
+    return err;
+}
+
+static enum err migrate(struct db *db, int *from, int *to, struct error *why)
+{
+    *to = VERSION;
+    enum err err = db_run(db, db->driver->begin, why);
+    if (!err && db->driver->lock_schema)
+        err = db_run(db, db->driver->lock_schema, why);
+    if (!err)
+        err = read_version(db, from, why);
+    if (!err)
+        err = change_schema(db, *from, why);
+    return err ? err : db_run(db, "COMMIT", why);
+}
+
+/* Whether all columns are there. */
+static bool is_complete(struct db *db, enum db_table table)
+{
+    struct text sql = {0};
+    text_add(&sql, "SELECT ");
+    db_add_columns(table, &sql);
+    text_addf(&sql, " FROM %s LIMIT 0", db_table_name(table));
+    return run_text(db, &sql, NULL) == ERR_OK;
+}
+
+static enum err check_schema(struct db *db, bool *is_older, struct error *why)
+{
+    int version = 0;
+    enum err err = read_version(db, &version, why);
+    if (!err && !version)
+        err = err_set(why, ERR_NOT_FOUND, "%s has no tables of ipw: run `ipw db init` first",
+                      db->shown);
+    *is_older = !err && (version < VERSION || !is_complete(db, DB_RUNS) ||
+                         !is_complete(db, DB_QUERIES) || !is_complete(db, DB_FILES));
+    return err;
+}
+
+/* ---- the front door ---- */
+
+enum err db_init(const char *address, bool roles, int *from, int *to, struct error *why)
+{
+    struct db db;
+    enum err err = connect_to(&db, address, true, why);
+    if (err)
+        return err;
+    if (roles && !db.driver->roles)
+        err = err_set(why, ERR_USAGE, "%s has no roles: omit --roles", db.driver->name);
+    if (!err)
+        err = migrate(&db, from, to, why);
+    if (!err && roles)
+        err = db_run(&db, db.driver->roles, why);
+    disconnect(&db);
+    return err;
+}
+
+enum err db_open(struct db **out, const char *address, bool writing, struct error *why)
+{
+    bool is_older = false;
+    int from, to;
+    struct db *db = calloc(1, sizeof *db);
+    enum err err = db ? connect_to(db, address, false, why) : err_no_memory(why);
+    if (!err)
+        err = check_schema(db, &is_older, why);
+    if (!err && is_older && writing)
+        err = migrate(db, &from, &to, why);
+    else if (!err && is_older)
+        err = err_set(why, ERR_UNSUPPORTED,
+                      "%s has an earlier schema: a writer must run `ipw db init` once", db->shown);
+    *out = err ? NULL : db;
+    if (err)
+        db_free(db);
+    return err;
+}
+
+void db_free(struct db *db)
+{
+    if (db)
+        disconnect(db);
+    free(db);
+}
+
+const char *db_shown(const struct db *db)
+{
+    return db->shown;
+}

@@ -1,0 +1,171 @@
+/* The rows of `runs`: finding, listing and writing them.  Each filter has an index, and the newest come first, so that
+ * a page of a list costs the same however many runs there are. */
+#include <string.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "db/db.h"
+#include "db/schema.h"
+#include "rundir/summary.h"
+
+enum { VALUES_MAX = 12 };
+
+struct condition {
+    struct text sql;
+    const char *values[VALUES_MAX];
+    char numbers[2][32];
+    char beginning[64], after[64];
+    size_t count;
+};
+
+static void add_condition(struct condition *condition, const char *column, const char *comparison,
+                          const char *value)
+{
+    condition->values[condition->count++] = value;
+    text_addf(&condition->sql, "%s\"%s\" %s $%zu", condition->count > 1 ? " AND " : " WHERE ",
+              column, comparison, condition->count);
+}
+
+static bool is_hex(const char *word)
+{
+    return *word && strspn(word, "0123456789abcdef") == strlen(word);
+}
+
+/* An id, whole or its beginning as a range that the primary key answers; or a name. */
+static void add_run(struct condition *condition, const char *run)
+{
+    enum { SHORTEST = 4 };
+    size_t length = strlen(run);
+    if (!is_hex(run) || length < SHORTEST || length >= RUN_ID_MAX) {
+        add_condition(condition, "name", "=", run);
+        return;
+    }
+    str_copy(condition->beginning, sizeof condition->beginning, run);
+    str_format(condition->after, sizeof condition->after, "%sg", run); /* behind all digits */
+    add_condition(condition, "id", ">=", condition->beginning);
+    add_condition(condition, "id", "<", condition->after);
+}
+
+static void add_filter(struct condition *condition, const struct db_filter *filter)
+{
+    const struct {
+        const char *column, *value;
+    } EQUAL[] = {{"kind", filter->kind},       {"model", filter->model},
+                 {"host", filter->host},       {"hardware", filter->hardware},
+                 {"dataset", filter->dataset}, {"sweep", filter->sweep}};
+    if (filter->run)
+        add_run(condition, filter->run);
+    for (size_t i = 0; i < sizeof EQUAL / sizeof *EQUAL; i++)
+        if (EQUAL[i].value)
+            add_condition(condition, EQUAL[i].column, "=", EQUAL[i].value);
+    str_format(condition->numbers[0], sizeof condition->numbers[0], "%.6f", filter->since);
+    str_format(condition->numbers[1], sizeof condition->numbers[1], "%.6f", filter->before);
+    if (is_known(filter->since))
+        add_condition(condition, "began", ">=", condition->numbers[0]);
+    if (is_known(filter->before))
+        add_condition(condition, "began", "<", condition->numbers[1]);
+}
+
+/* ---- rows ---- */
+
+static double number_of(const struct db_value *value)
+{
+    return value->is_null           ? UNKNOWN
+           : value->type == DB_REAL ? value->real
+           : value->type == DB_TEXT ? UNKNOWN
+                                    : (double)value->integer;
+}
+
+struct listing {
+    db_take_run *take;
+    void *context;
+};
+
+/* By their places in the list of columns (schema.c). */
+enum { ID, NAME, KIND, HOST, DIGEST, BYTES, FORMAT, PUSHED, BEGAN };
+
+static enum err take_row(void *context, const struct db_value *values, size_t count)
+{
+    const struct listing *listing = context;
+    if (count < DB_RUNS_FIGURES + SUMMARY_INDEXES + 2)
+        return ERR_BAD_VALUE;
+    const struct db_run run = {
+        .id = db_text(&values[ID]),
+        .name = db_text(&values[NAME]),
+        .kind = db_text(&values[KIND]),
+        .host = db_text(&values[HOST]),
+        .digest = db_text(&values[DIGEST]),
+        .pushed_at = number_of(&values[PUSHED]),
+        .began_at = number_of(&values[BEGAN]),
+        .bytes = number_of(&values[BYTES]),
+        .figures = &values[DB_RUNS_FIGURES],
+        .sweep = db_text(&values[DB_RUNS_FIGURES + SUMMARY_INDEXES]),
+        .path = db_text(&values[DB_RUNS_FIGURES + SUMMARY_INDEXES + 1]),
+    };
+    return run.id && run.name && run.digest ? listing->take(listing->context, &run) : ERR_BAD_VALUE;
+}
+
+enum err db_list(struct db *db, const struct db_filter *filter, db_take_run *take, void *context,
+                 struct error *why)
+{
+    struct condition condition = {0};
+    struct listing listing = {take, context};
+    struct text sql = {0};
+    add_filter(&condition, filter);
+    text_add(&sql, "SELECT ");
+    for (size_t i = 0; i < DB_RUNS_FIGURES + SUMMARY_INDEXES; i++)
+        text_addf(&sql, "%s\"%s\"", i ? ", " : "", db_column(DB_RUNS, i).name);
+    text_addf(&sql, ", sweep, path FROM runs%s ORDER BY began DESC, id DESC",
+              text_get(&condition.sql));
+    if (filter->limit)
+        text_addf(&sql, " LIMIT %u", filter->limit);
+    enum err err = sql.failed || condition.sql.failed
+                       ? err_no_memory(why)
+                       : db_query(db, text_get(&sql), condition.values, condition.count, take_row,
+                                  &listing, why);
+    text_release(&condition.sql);
+    text_release(&sql);
+    return err;
+}
+
+const char *db_run_text(const struct db_run *run, size_t i)
+{
+    return run->figures[i].type == DB_TEXT ? db_text(&run->figures[i]) : NULL;
+}
+
+double db_run_number(const struct db_run *run, size_t i)
+{
+    return number_of(&run->figures[i]);
+}
+
+size_t db_figure(const char *name)
+{
+    size_t i = 0;
+    while (i + 1 < SUMMARY_INDEXES &&
+           strcmp(db_column(DB_RUNS, DB_RUNS_FIGURES + i).name, name) != 0)
+        i++;
+    return i;
+}
+
+void db_run_to_json(const struct db_run *run, struct json *json)
+{
+    json_object(json, NULL);
+    json_string(json, "id", run->id);
+    json_string(json, "name", run->name);
+    json_string(json, "kind", run->kind);
+    json_string(json, "host", run->host);
+    json_string(json, "digest", run->digest);
+    json_string(json, "sweep", run->sweep);
+    json_number(json, "bytes", run->bytes);
+    json_number(json, "pushed", run->pushed_at);
+    json_number(json, "began", run->began_at);
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++) {
+        const struct db_column column = db_column(DB_RUNS, DB_RUNS_FIGURES + i);
+        if (column.type == DB_TEXT)
+            json_string(json, column.name, db_run_text(run, i));
+        else
+            json_number(json, column.name, db_run_number(run, i));
+    }
+    json_object_end(json);
+}

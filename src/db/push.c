@@ -1,0 +1,342 @@
+/* One run into the database, in one transaction: its rows of before are deleted, its files and queries are loaded in
+ * bulk, and its row of `runs` comes last.  A process that is killed meanwhile leaves what was there. */
+#include <math.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "db/db.h"
+#include "db/schema.h"
+#include "port/json_read.h"
+#include "rundir/journal.h"
+#include "rundir/record.h"
+#include "rundir/run_copy.h"
+#include "rundir/run_list.h"
+#include "rundir/summary.h"
+
+enum { COLUMNS_MAX = 160 };
+_Static_assert(DB_QUERIES_EXPORTS + RECORD_EXPORTS <= COLUMNS_MAX, "room for a row of `queries`");
+_Static_assert(DB_RUNS_FIGURES + SUMMARY_INDEXES + 4 <= COLUMNS_MAX, "room for a row of `runs`");
+
+struct pushing {
+    struct db *db;
+    struct run_copy copy;
+    struct run_records records;
+    struct summary summary;
+    bool has_summary;
+    uint64_t queries;
+    struct error why;
+};
+
+/* ---- values ---- */
+
+static struct db_value text_value(const char *text)
+{
+    return (struct db_value){.type = DB_TEXT,
+                             .is_null = !text,
+                             .bytes = text ? text : "",
+                             .length = text ? strlen(text) : 0};
+}
+
+static struct db_value integer_value(int64_t integer)
+{
+    return (struct db_value){.type = DB_INTEGER, .integer = integer};
+}
+
+/* A count that no integer holds is unknown rather than another number. */
+static struct db_value number_value(enum db_type type, double number)
+{
+    struct db_value value = {.type = type, .is_null = !is_known(number), .real = number};
+    if (type != DB_REAL && !value.is_null) {
+        value.is_null = fabs(number) >= 9.2e18;
+        value.integer = value.is_null ? 0 : (int64_t)number;
+    }
+    return value;
+}
+
+static enum err copy_begin(struct db *db, enum db_table table, struct error *why)
+{
+    struct text columns = {0};
+    text_addf(&columns, "%s (", db_table_name(table));
+    db_add_columns(table, &columns);
+    text_add(&columns, ")");
+    enum err err = columns.failed ? err_no_memory(why)
+                                  : db->driver->copy_begin(db, text_get(&columns),
+                                                           db_column_count(table), why);
+    text_release(&columns);
+    return err;
+}
+
+/* ---- rows ---- */
+
+static enum err put_piece(void *context, size_t index, unsigned piece, const char *bytes,
+                          size_t length, struct error *why)
+{
+    const struct pushing *push = context;
+    const struct run_copy_file *file = &push->copy.files[index];
+    const struct db_value values[] = {
+        text_value(push->copy.id),
+        integer_value((int64_t)index),
+        integer_value(piece),
+        text_value(file->name),
+        integer_value((int64_t)file->size),
+        integer_value(file->changed_ns),
+        {.type = DB_BYTES, .bytes = bytes, .length = length},
+    };
+    return push->db->driver->copy_row(push->db, values, why);
+}
+
+static enum err put_query(struct pushing *push, const struct jv *tree, const char *model)
+{
+    struct db_value values[COLUMNS_MAX];
+    struct record record;
+    record_from_json(tree, model, &record);
+    values[0] = text_value(push->copy.id);
+    for (size_t i = 0; i < RECORD_EXPORTS; i++) {
+        const struct record_field *field = record_export(i);
+        const struct db_column column = db_column(DB_QUERIES, DB_QUERIES_EXPORTS + i);
+        bool is_run = field->role == ROLE_DERIVED && strcmp(field->export_name, "run") == 0;
+        struct db_value *value = &values[DB_QUERIES_EXPORTS + i];
+        if (column.type != DB_TEXT)
+            *value = number_value(column.type, json_field_number(&field->at, &record));
+        else if (field->role == ROLE_DERIVED)
+            *value = text_value(is_run ? push->copy.name : model);
+        else
+            *value = text_value(json_field_text(&field->at, &record));
+    }
+    push->queries++;
+    return push->db->driver->copy_row(push->db, values, &push->why);
+}
+
+/* A record may be of several models. */
+static enum err take_record(void *context, const struct jv *record)
+{
+    enum err err = ERR_OK;
+    for (const struct jv *model = jv_first_member(jv_get(record, "model_metrics")); model && !err;
+         model = jv_next(model))
+        err = put_query(context, record, jv_key(model));
+    return err;
+}
+
+static enum err put_run(struct pushing *push, struct error *why)
+{
+    const struct summary *summary = push->has_summary ? &push->summary : NULL;
+    double now = (double)clock_wall() * 1e-9;
+    struct db_value values[COLUMNS_MAX] = {
+        text_value(push->copy.id),
+        text_value(push->copy.name),
+        text_value(push->copy.kind),
+        text_value(summary ? summary->host_name : NULL),
+        text_value(push->copy.digest),
+        integer_value((int64_t)push->copy.bytes),
+        number_value(DB_INTEGER, push->records.format),
+        number_value(DB_REAL, now),
+        number_value(DB_REAL, is_known(push->copy.began_at) ? push->copy.began_at : now),
+    };
+    struct text whole = {0};
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++) {
+        const struct db_column column = db_column(DB_RUNS, DB_RUNS_FIGURES + i);
+        const struct summary_field *field = summary_index(i);
+        values[DB_RUNS_FIGURES + i] =
+            column.type == DB_TEXT
+                ? text_value(summary_index_text(field, summary))
+                : number_value(column.type, json_field_number(&field->at, &push->summary));
+    }
+    if (summary && jv_print(summary->tree, &whole))
+        err = err_no_memory(why);
+    values[DB_RUNS_FIGURES + SUMMARY_INDEXES] = text_value(push->copy.header);
+    values[DB_RUNS_FIGURES + SUMMARY_INDEXES + 1] = text_value(summary ? text_get(&whole) : NULL);
+    values[DB_RUNS_FIGURES + SUMMARY_INDEXES + 2] = text_value(str_or_null(push->copy.sweep));
+    values[DB_RUNS_FIGURES + SUMMARY_INDEXES + 3] = text_value(push->copy.path);
+    if (!err)
+        err = copy_begin(push->db, DB_RUNS, why);
+    if (!err)
+        err = push->db->driver->copy_row(push->db, values, why);
+    if (!err)
+        err = push->db->driver->copy_end(push->db, why);
+    text_release(&whole);
+    return err;
+}
+
+static enum err put_files(struct pushing *push, struct error *why)
+{
+    enum err err = copy_begin(push->db, DB_FILES, why);
+    if (!err)
+        err = run_copy_give(&push->copy, put_piece, push, why);
+    return err ? err : push->db->driver->copy_end(push->db, why);
+}
+
+static enum err put_queries(struct pushing *push, struct error *why)
+{
+    enum err err = copy_begin(push->db, DB_QUERIES, why);
+    if (!err)
+        err = run_records_give(&push->records, take_record, push, why);
+    if (err && push->why.text[0])
+        *why = push->why;
+    return err ? err : push->db->driver->copy_end(push->db, why);
+}
+
+/* ---- the transaction ---- */
+
+static enum err delete_rows(struct db *db, const char *id, struct error *why)
+{
+    const char *values[] = {id};
+    enum err err = db_query(db, "DELETE FROM files WHERE run_id = $1", values, 1, NULL, NULL, why);
+    if (!err)
+        err = db_query(db, "DELETE FROM queries WHERE run_id = $1", values, 1, NULL, NULL, why);
+    return err ? err : db_query(db, "DELETE FROM runs WHERE id = $1", values, 1, NULL, NULL, why);
+}
+
+static enum err begin(struct db *db, const char *id, struct error *why)
+{
+    enum err err = db_run(db, db->driver->begin, why);
+    return err || !db->driver->lock ? err : db_query(db, db->driver->lock, &id, 1, NULL, NULL, why);
+}
+
+static enum err replace_rows(struct pushing *push, struct db_pushed *out, struct error *why)
+{
+    const char *values[] = {push->copy.id, push->copy.digest};
+    bool known = false, same = false;
+    enum err err = db_exists(push->db, "SELECT 1 FROM runs WHERE id = $1", values, 1, &known, why);
+    if (!err && known)
+        err = db_exists(push->db, "SELECT 1 FROM runs WHERE id = $1 AND digest = $2", values, 2,
+                        &same, why);
+    out->outcome = same ? DB_SAME : known ? DB_REPLACED : DB_NEW;
+    if (err || same)
+        return err;
+    if (known)
+        err = delete_rows(push->db, push->copy.id, why);
+    if (!err)
+        err = put_files(push, why);
+    if (!err)
+        err = put_queries(push, why);
+    return err ? err : put_run(push, why);
+}
+
+static enum err prepare(struct pushing *push, const char *directory, struct error *why)
+{
+    struct error absence;
+    enum err err = run_copy_open(directory, &push->copy, why);
+    if (!err)
+        err = run_records_open(push->copy.directory, &push->records, why);
+    if (!err)
+        push->has_summary = summary_load(directory, &push->summary, &absence) == ERR_OK;
+    return err;
+}
+
+static enum err push_run(struct db *db, const char *directory, struct db_pushed *out,
+                         struct error *why)
+{
+    struct pushing push = {.db = db};
+    *out = (struct db_pushed){0};
+    summary_init(&push.summary);
+    enum err err = prepare(&push, directory, why);
+    bool begun = !err;
+    if (!err)
+        err = begin(db, push.copy.id, why);
+    if (!err)
+        err = replace_rows(&push, out, why);
+    if (!err)
+        err = db_run(db, "COMMIT", why);
+    else if (begun)
+        db_roll_back(db);
+    if (!err)
+        run_pending_clear(push.copy.directory);
+    str_copy(out->id, sizeof out->id, push.copy.id);
+    out->queries = err ? 0 : push.queries;
+    out->bytes = err ? 0 : push.copy.bytes;
+    summary_release(&push.summary);
+    run_records_close(&push.records);
+    run_copy_release(&push.copy);
+    return err;
+}
+
+/* The runs of a sweep go first: a sweep that is there has them. */
+enum err db_push(struct db *db, const char *directory, struct db_pushed *out, struct error *why)
+{
+    struct run_inputs runs = {0};
+    struct db_pushed sum = {0}, one;
+    enum err err = run_inputs_find(&directory, 1, false, &runs, why);
+    for (size_t i = 0; !err && i < runs.count; i++) {
+        bool is_itself = strcmp(runs.paths[i], directory) == 0; /* of a sweep without any, too */
+        err = is_itself ? ERR_OK : push_run(db, runs.paths[i], &one, why);
+        sum.queries += err || is_itself ? 0 : one.queries;
+        sum.bytes += err || is_itself ? 0 : one.bytes;
+    }
+    run_inputs_release(&runs);
+    if (!err)
+        err = push_run(db, directory, out, why);
+    out->queries += err ? 0 : sum.queries;
+    out->bytes += err ? 0 : sum.bytes;
+    return err;
+}
+
+/* A sweep with its runs. */
+static enum err delete_all(struct db *db, const char *id, struct error *why)
+{
+    enum err err =
+        db_query(db, "DELETE FROM files WHERE run_id IN (SELECT id FROM runs WHERE sweep = $1)",
+                 &id, 1, NULL, NULL, why);
+    if (!err)
+        err = db_query(db,
+                       "DELETE FROM queries WHERE run_id IN (SELECT id FROM runs WHERE sweep = $1)",
+                       &id, 1, NULL, NULL, why);
+    if (!err)
+        err = db_query(db, "DELETE FROM runs WHERE sweep = $1", &id, 1, NULL, NULL, why);
+    return err ? err : delete_rows(db, id, why);
+}
+
+enum err db_delete(struct db *db, const char *id, struct error *why)
+{
+    bool known = false;
+    enum err err = begin(db, id, why);
+    if (!err)
+        err = db_exists(db, "SELECT 1 FROM runs WHERE id = $1", &id, 1, &known, why);
+    if (!err && !known)
+        err = err_set(why, ERR_NOT_FOUND, "%s has no run %s", db->shown, id);
+    if (!err)
+        err = delete_all(db, id, why);
+    if (!err)
+        return db_run(db, "COMMIT", why);
+    db_roll_back(db);
+    return err;
+}
+
+enum err db_push_measured(const char *address, const char *directory, struct db_pushed *out,
+                          struct error *why)
+{
+    struct db *db = NULL;
+    char kept[1024];
+    db_address_kept(address, kept, sizeof kept);
+    /* Where no marker can be written, the push may succeed all the same. */
+    (void)!run_pending_set(directory, kept, why);
+    enum err err = db_open(&db, address, true, why);
+    if (!err)
+        err = db_push(db, directory, out, why);
+    db_free(db);
+    return err;
+}
+
+enum err db_push_pending(const char *folder, const char *address, db_take_pushed *take,
+                         void *context, struct error *why)
+{
+    struct run_inputs runs;
+    char kept[1024];
+    enum err err = run_inputs_find(&folder, 1, true, &runs, why);
+    for (size_t i = 0; !err && i < runs.count; i++) {
+        struct error reason = {0};
+        struct db_pushed pushed = {0};
+        struct db *db = NULL;
+        if (!run_pending_get(runs.paths[i], kept, sizeof kept))
+            continue;
+        enum err failed = db_open(&db, address ? address : kept, true, &reason);
+        if (!failed)
+            failed = db_push(db, runs.paths[i], &pushed, &reason);
+        db_free(db);
+        take(context, runs.paths[i], &pushed, failed ? &reason : NULL);
+    }
+    run_inputs_release(&runs);
+    return err;
+}

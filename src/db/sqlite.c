@@ -1,0 +1,184 @@
+/* SQLite: the same tables in a file.  A transaction that writes locks the whole database from its beginning, so that a
+ * process that must wait for another waits there. */
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "db/driver.h"
+#include "rundir/run_index.h"
+
+enum { PATIENCE_MS = 30000, COLUMNS_MAX = 160 };
+
+struct session {
+    sqlite3 *db;
+    sqlite3_stmt *insert;
+    size_t width;
+};
+
+static enum err result(const struct db *db, int code, struct error *why)
+{
+    const struct session *session = db->state;
+    return code ? run_rows_failed(session->db, db->shown, code, why) : ERR_OK;
+}
+
+/* sqlite:///absolute and sqlite://relative: what follows the two slashes is the path. */
+static enum err sqlite_connect(struct db *db, const char *address, bool create, struct error *why)
+{
+    const char *path = strstr(address, "://") + 3;
+    struct session *session = calloc(1, sizeof *session);
+    db->state = session;
+    if (!session)
+        return err_no_memory(why);
+    if (!*path)
+        return err_set(why, ERR_USAGE, "missing path in '%s': use sqlite:///PATH", address);
+    int code = sqlite3_open_v2(path, &session->db,
+                               SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0), NULL);
+    if (!code)
+        code = sqlite3_busy_timeout(session->db, PATIENCE_MS);
+    return result(db, code, why);
+}
+
+static void sqlite_disconnect(struct db *db)
+{
+    struct session *session = db->state;
+    sqlite3_finalize(session->insert);
+    sqlite3_close(session->db);
+    free(session);
+    db->state = NULL;
+}
+
+/* ---- results ---- */
+
+static struct db_value read_value(sqlite3_stmt *statement, int column)
+{
+    struct db_value value = {.bytes = ""};
+    switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_NULL:
+        value.is_null = true;
+        break;
+    case SQLITE_INTEGER:
+        value.type = DB_INTEGER;
+        value.integer = sqlite3_column_int64(statement, column);
+        break;
+    case SQLITE_FLOAT:
+        value.type = DB_REAL;
+        value.real = sqlite3_column_double(statement, column);
+        break;
+    case SQLITE_BLOB:
+        value.type = DB_BYTES;
+        value.bytes = sqlite3_column_blob(statement, column);
+        value.length = (size_t)sqlite3_column_bytes(statement, column);
+        break;
+    default:
+        value.type = DB_TEXT;
+        value.bytes = (const char *)sqlite3_column_text(statement, column);
+        value.length = (size_t)sqlite3_column_bytes(statement, column);
+    }
+    return value;
+}
+
+static int bind_values(sqlite3_stmt *statement, const char *const *values, size_t count)
+{
+    int code = SQLITE_OK;
+    for (size_t i = 0; !code && i < count; i++) {
+        char name[16];
+        str_format(name, sizeof name, "$%zu", i + 1);
+        int at = sqlite3_bind_parameter_index(statement, name);
+        if (at)
+            code = values[i] ? sqlite3_bind_text(statement, at, values[i], -1, SQLITE_STATIC)
+                             : sqlite3_bind_null(statement, at);
+    }
+    return code;
+}
+
+static enum err sqlite_query(struct db *db, const char *sql, const char *const *values,
+                             size_t count, db_take *take, void *context, struct error *why)
+{
+    const struct session *session = db->state;
+    sqlite3_stmt *statement = NULL;
+    struct db_value row[COLUMNS_MAX];
+    enum err err = ERR_OK;
+    if (!take && !count)
+        return result(db, sqlite3_exec(session->db, sql, NULL, NULL, NULL), why);
+    int code = sqlite3_prepare_v2(session->db, sql, -1, &statement, NULL);
+    if (!code)
+        code = bind_values(statement, values, count);
+    while (!code && !err && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+        int width = sqlite3_column_count(statement);
+        for (int i = 0; i < width && i < COLUMNS_MAX; i++)
+            row[i] = read_value(statement, i);
+        err = take ? err_explain(why, take(context, row, (size_t)width)) : ERR_OK;
+        code = SQLITE_OK;
+    }
+    if (!err)
+        err = result(db, code == SQLITE_DONE ? SQLITE_OK : code, why);
+    sqlite3_finalize(statement);
+    return err;
+}
+
+/* ---- bulk load ---- */
+
+static enum err sqlite_copy_begin(struct db *db, const char *table, size_t width, struct error *why)
+{
+    struct session *session = db->state;
+    struct text sql = {0};
+    text_addf(&sql, "INSERT INTO %s VALUES (?", table);
+    for (size_t i = 1; i < width; i++)
+        text_add(&sql, ", ?");
+    text_add(&sql, ")");
+    session->width = width;
+    sqlite3_finalize(session->insert);
+    session->insert = NULL;
+    int code = sql.failed
+                   ? SQLITE_NOMEM
+                   : sqlite3_prepare_v2(session->db, text_get(&sql), -1, &session->insert, NULL);
+    text_release(&sql);
+    return result(db, code, why);
+}
+
+static int bind_value(sqlite3_stmt *statement, int at, const struct db_value *value)
+{
+    if (value->is_null)
+        return sqlite3_bind_null(statement, at);
+    if (value->type == DB_REAL)
+        return sqlite3_bind_double(statement, at, value->real);
+    if (value->type == DB_BYTES)
+        return sqlite3_bind_blob64(statement, at, value->bytes, value->length, SQLITE_STATIC);
+    if (value->type == DB_TEXT)
+        return sqlite3_bind_text64(statement, at, value->bytes, value->length, SQLITE_STATIC,
+                                   SQLITE_UTF8);
+    return sqlite3_bind_int64(statement, at, value->integer);
+}
+
+static enum err sqlite_copy_row(struct db *db, const struct db_value *values, struct error *why)
+{
+    struct session *session = db->state;
+    int code = SQLITE_OK;
+    for (size_t i = 0; !code && i < session->width; i++)
+        code = bind_value(session->insert, (int)i + 1, &values[i]);
+    if (!code && (code = sqlite3_step(session->insert)) == SQLITE_DONE)
+        code = sqlite3_reset(session->insert);
+    return result(db, code, why);
+}
+
+static enum err sqlite_copy_end(struct db *db, struct error *why)
+{
+    (void)db, (void)why;
+    return ERR_OK;
+}
+
+const struct db_driver db_sqlite = {
+    .name = "SQLite",
+    .types = {"TEXT", "INTEGER", "REAL", "INTEGER", "BLOB"},
+    .begin = "BEGIN IMMEDIATE",
+    .begin_reading = "BEGIN",
+    .has_tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'",
+    .has_column = "SELECT 1 FROM pragma_table_info($1) WHERE name = $2",
+    .open = sqlite_connect,
+    .query = sqlite_query,
+    .copy_begin = sqlite_copy_begin,
+    .copy_row = sqlite_copy_row,
+    .copy_end = sqlite_copy_end,
+    .close = sqlite_disconnect,
+};

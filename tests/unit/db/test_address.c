@@ -1,0 +1,64 @@
+/* Addresses of databases: what is shown and kept of them has no password, whatever it contains. */
+#include "support/unit.h"
+
+#include "core/secret.h"
+#include "db/db.h"
+
+static void no_password_is_shown_or_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *given, *shown, *kept;
+    } CASES[] = {
+        {"postgres://lab/energy", "postgres://lab/energy", "postgres://lab/energy"},
+        {"postgres://", "postgres://", "postgres://"},
+        {"postgres:///energy?host=/run", "postgres:///energy", "postgres:///energy?host=/run"},
+        {"postgres://me@lab/energy", "postgres://lab/energy", "postgres://me@lab/energy"},
+        {"postgres://me:hunter22@lab:5/e?sslmode=require", "postgres://lab:5/e",
+         "postgres://me@lab:5/e?sslmode=require"},
+        {"postgresql://me:a/b@c:d@lab/e", "postgresql://lab/e", "postgresql://me@lab/e"},
+        {"postgres://lab/e?user=me&password=hunter22&sslmode=require", "postgres://lab/e",
+         "postgres://lab/e?user=me&sslmode=require"},
+        {"postgres://lab/e?sslpassword=hunter22", "postgres://lab/e", "postgres://lab/e"},
+        {"sqlite:///srv/a@b?.db", "sqlite:///srv/a@b?.db", "sqlite:///srv/a@b?.db"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char shown[200], kept[200];
+        db_address_shown(CASES[i].given, shown, sizeof shown);
+        db_address_kept(CASES[i].given, kept, sizeof kept);
+        assert_string_equal(shown, CASES[i].shown);
+        assert_string_equal(kept, CASES[i].kept);
+    }
+}
+
+/* A server may echo the password as it was sent, or as the address has it. */
+static void a_password_becomes_a_secret(void **state)
+{
+    (void)state;
+    char said[] = "no role with 'p@ss/w%rd', given as p%40ss%2Fw%25rd, or correcthorse";
+    assert_false(db_address_hide("postgres://me@lab/energy"));
+    assert_true(db_address_hide("postgres://me:p%40ss%2Fw%25rd@lab/energy"));
+    assert_true(db_address_hide("postgres://lab/e?password=correcthorse&x=y"));
+    secret_hide(said);
+    assert_string_equal(said, "no role with '***', given as ***, or ***");
+}
+
+static void what_an_address_is(void **state)
+{
+    (void)state;
+    assert_int_equal(db_address_kind("postgres://x"), DB_IS_POSTGRES);
+    assert_int_equal(db_address_kind("postgresql://x"), DB_IS_POSTGRES);
+    assert_int_equal(db_address_kind("sqlite:///x"), DB_IS_SQLITE);
+    assert_int_equal(db_address_kind("http://x"), DB_IS_NONE);
+    assert_int_equal(db_address_kind("runs/postgres"), DB_IS_NONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_password_is_shown_or_kept),
+        cmocka_unit_test(a_password_becomes_a_secret),
+        cmocka_unit_test(what_an_address_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
