@@ -435,13 +435,6 @@ static int show_result(const char *directory)
 
 /* ---- control ---- */
 
-/* Then only its result is shown, which needs no GPU. */
-static bool is_complete(const struct sweep *sweep)
-{
-    struct sweep_step step;
-    return sweep->ended && !sweep_next(sweep, &step);
-}
-
 /* A new sweep that may not set clocks measures without; one that has begun does not change its points. */
 static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_control **out,
                              struct error *why)
@@ -495,21 +488,12 @@ static int restore(void)
 
 /* ---- the sweep ---- */
 
-static bool has_failures(const struct sweep *sweep)
-{
-    for (size_t i = 0; i < sweep->count; i++)
-        if (sweep->attempts[i].exit_code &&
-            (!sweep->only || sweep->only == sweep->attempts[i].point + 1))
-            return true;
-    return false;
-}
-
 static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_control *control)
 {
     const struct sweep_progress progress = {show_begin, show_end, show_cool, writer->directory};
     struct error why = {0}, later = {0};
     int number, code = EXIT_DONE;
-    if (!args.quiet && is_complete(sweep))
+    if (!args.quiet && sweep_is_complete(sweep))
         tell("ipw sweep: %s is complete: nothing is left to measure\n", writer->directory);
     else if (!args.quiet && !sweep->only)
         tell("ipw sweep: %zu setting%s into %s, seed %u\n", sweep->point_count,
@@ -524,11 +508,11 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
         tell("ipw sweep: interrupted; `ipw sweep --resume %s` continues it\n", writer->directory);
         return 128 + number;
     }
-    if (has_failures(sweep))
+    if (sweep_has_failures(sweep))
         code = EXIT_FAILED;
     if (sweep->only)
         return code;
-    if (has_failures(sweep))
+    if (sweep_has_failures(sweep))
         tell("ipw sweep: `ipw sweep --resume %s --retry-failed` makes what failed again\n",
              writer->directory);
     int shown = show_result(writer->directory);
@@ -581,7 +565,7 @@ static int follow(struct sweep *sweep, struct run_writer *writer, bool *more)
                         "sweep --resume %s --slurm` submits them again",
                         left, sweep->point_count, writer->directory, writer->directory);
     int shown = show_result(writer->directory);
-    return shown ? shown : has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
+    return shown ? shown : sweep_has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
 }
 
 static enum err submit(const struct sweep *sweep, char *directory, size_t *count, struct error *why)
@@ -656,7 +640,7 @@ static int resume(const char **words, size_t count)
         err = check_secrets(&sweep, &why);
     if (!err)
         err = sweep_check_command(&sweep, &why);
-    if (!err && !args.dry_run && !arrays && !is_complete(&sweep))
+    if (!err && !args.dry_run && !arrays && !sweep_is_complete(&sweep))
         err = take_control(&sweep, false, &control, &why);
     int code = err            ? usage_or_failure(err, &why)
                : args.dry_run ? show_plan(&sweep)
@@ -820,7 +804,7 @@ static int check_given(void)
     return 0;
 }
 
-static const char *conflict_of_modes(void)
+static const char *conflict_of_options(void)
 {
     bool clocks = mode_is("dvfs") || mode_is("probe");
     if (args.list && (args.knobs.count || args.paired || !mode_is("custom")))
@@ -832,7 +816,25 @@ static const char *conflict_of_modes(void)
                "nothing: give the clocks with --knob gpu-clock";
     if (mode_is("baseline") && args.control)
         return "mode baseline leaves the GPU as it is: drop --control";
+    if (is_known(args.seed) && args.seed != floor(args.seed))
+        return "--seed takes a whole number";
+    if (args.profile && args.warmups)
+        return "--warmup is for commands: use --warmup-queries after --";
     return NULL;
+}
+
+static int check_point(void)
+{
+    if (!args.resume && (args.point || args.retry_failed))
+        return complain(EXIT_USAGE, "--%s needs --resume SWEEP",
+                        args.point ? "point" : "retry-failed");
+    if (args.point && (args.retry_failed || args.slurm.on || args.dry_run || args.repeats))
+        return complain(EXIT_USAGE, "--point measures one setting: drop --%s",
+                        args.slurm.on  ? "slurm"
+                        : args.dry_run ? "dry-run"
+                        : args.repeats ? "repeat"
+                                       : "retry-failed");
+    return slurm_command_check(&args.slurm);
 }
 
 static int sweep_main(const char **words, size_t count)
@@ -847,23 +849,10 @@ static int sweep_main(const char **words, size_t count)
     if (!count && !args.resume)
         return complain_usage(args.profile ? "missing options of `ipw profile`"
                                            : "missing command");
-    if (is_known(args.seed) && args.seed != floor(args.seed))
-        return complain(EXIT_USAGE, "--seed takes a whole number");
-    const char *conflict = conflict_of_modes();
+    const char *conflict = conflict_of_options();
     if (conflict)
         return complain(EXIT_USAGE, "%s", conflict);
-    if (args.profile && args.warmups)
-        return complain(EXIT_USAGE, "--warmup is for commands: use --warmup-queries after --");
-    if (!args.resume && (args.point || args.retry_failed))
-        return complain(EXIT_USAGE, "--%s needs --resume SWEEP",
-                        args.point ? "point" : "retry-failed");
-    if (args.point && (args.retry_failed || args.slurm.on || args.dry_run || args.repeats))
-        return complain(EXIT_USAGE, "--point measures one setting: drop --%s",
-                        args.slurm.on  ? "slurm"
-                        : args.dry_run ? "dry-run"
-                        : args.repeats ? "repeat"
-                                       : "retry-failed");
-    code = slurm_command_check(&args.slurm);
+    code = check_point();
     if (code)
         return code;
     if (!args.dry_run) /* which a signal just ends */
@@ -883,17 +872,14 @@ const struct command command_sweep = {
         "The sweep is a directory with a run for each attempt. `ipw analyze`, `compare`, `plot`\n"
         "and `report` read it. After an interruption or a kill, --resume SWEEP makes the attempts\n"
         "that are left.\n\n"
-        "With --control the knobs gpu-clock, mem-clock and power-limit are set on the GPU for "
-        "each\n"
-        "setting, through its driver: that needs root, and a GPU whose clocks and power limit are\n"
-        "at their defaults. The value `default` leaves a knob as it is. They are restored at the\n"
-        "end, after a signal and, by a watchdog process, after a kill. Where control is not\n"
-        "permitted the sweep measures at the GPU's own clocks, and says so.\n\n"
-        "With --slurm each setting is an element of a Slurm job array (docs/slurm.md). A signal "
-        "ends\n"
-        "the waiting, not the job: --resume SWEEP collects its results, and with --slurm submits "
-        "what\n"
-        "was not measured.",
+        "With --control the knobs gpu-clock, mem-clock and power-limit are set on the GPU for\n"
+        "each setting, through its driver: that needs root, and a GPU whose clocks and power\n"
+        "limit are at their defaults. The value `default` leaves a knob as it is. They are\n"
+        "restored at the end, after a signal and, by a watchdog process, after a kill. Where\n"
+        "control is not permitted the sweep measures at the GPU's own clocks, and says so.\n\n"
+        "With --slurm each setting is an element of a Slurm job array (docs/slurm.md). A signal\n"
+        "ends the waiting, not the job: --resume SWEEP collects its results, and with --slurm\n"
+        "submits what was not measured.",
     .rows = ROWS,
     .words = WORDS_FOLLOW,
     .run = sweep_main,
