@@ -1,17 +1,16 @@
 #include "support/chance.h"
 
-#include "core/random.h"
-
-static struct random stream;
+static uint64_t state;
 
 void chance_seed(uint64_t seed)
 {
-    stream = random_seeded(seed);
+    state = seed;
 }
 
 double chance(void)
 {
-    return random_unit(&stream);
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(state >> 11) / 9007199254740992.0;
 }
 
 double between(double low, double high)

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 void chance_seed(uint64_t seed);
-double chance(void); /* above 0 and below 1 */
+double chance(void); /* from 0, below 1 */
 double between(double low, double high);
 
 #endif
