@@ -881,6 +881,6 @@ const struct command command_sweep = {
         "ends the waiting, not the job: --resume SWEEP collects its results, and with --slurm\n"
         "submits what was not measured.",
     .rows = ROWS,
-    .words = WORDS_FOLLOW,
+    .words = WORDS_APART,
     .run = sweep_main,
 };
