@@ -435,6 +435,13 @@ static int show_result(const char *directory)
 
 /* ---- control ---- */
 
+/* Then only its result is shown, which needs no GPU. */
+static bool is_complete(const struct sweep *sweep)
+{
+    struct sweep_step step;
+    return sweep->ended && !sweep_next(sweep, &step);
+}
+
 /* A new sweep that may not set clocks measures without; one that has begun does not change its points. */
 static enum err take_control(struct sweep *sweep, bool is_new, struct sweep_control **out,
                              struct error *why)
@@ -493,7 +500,7 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
     const struct sweep_progress progress = {show_begin, show_end, show_cool, writer->directory};
     struct error why = {0}, later = {0};
     int number, code = EXIT_DONE;
-    if (!args.quiet && sweep_is_complete(sweep))
+    if (!args.quiet && is_complete(sweep))
         tell("ipw sweep: %s is complete: nothing is left to measure\n", writer->directory);
     else if (!args.quiet && !sweep->only)
         tell("ipw sweep: %zu setting%s into %s, seed %u\n", sweep->point_count,
@@ -640,7 +647,7 @@ static int resume(const char **words, size_t count)
         err = check_secrets(&sweep, &why);
     if (!err)
         err = sweep_check_command(&sweep, &why);
-    if (!err && !args.dry_run && !arrays && !sweep_is_complete(&sweep))
+    if (!err && !args.dry_run && !arrays && !is_complete(&sweep))
         err = take_control(&sweep, false, &control, &why);
     int code = err            ? usage_or_failure(err, &why)
                : args.dry_run ? show_plan(&sweep)

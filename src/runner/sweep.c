@@ -151,12 +151,6 @@ size_t sweep_unfinished(const struct sweep *sweep, size_t *points)
     return found;
 }
 
-bool sweep_is_complete(const struct sweep *sweep)
-{
-    struct sweep_step step;
-    return sweep->ended && !sweep_next(sweep, &step);
-}
-
 bool sweep_has_failures(const struct sweep *sweep)
 {
     for (size_t i = 0; i < sweep->count; i++)

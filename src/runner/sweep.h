@@ -61,9 +61,6 @@ const struct sweep_attempt *sweep_made(const struct sweep *sweep, size_t point, 
  * space for all. */
 size_t sweep_unfinished(const struct sweep *sweep, size_t *points);
 
-/* Nothing is left to measure: only its result is shown, which needs no GPU. */
-bool sweep_is_complete(const struct sweep *sweep);
-
 /* Has an attempt failed, of its one point where it has `only` that? */
 bool sweep_has_failures(const struct sweep *sweep);
 
