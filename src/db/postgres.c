@@ -6,6 +6,7 @@
 
 #include "core/secret.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "db/driver.h"
 #include "port/dl.h"
 
@@ -270,6 +271,11 @@ static enum err postgres_copy_begin(struct db *db, const char *table, size_t wid
 static void add_text(struct text *rows, const char *bytes, size_t length)
 {
     struct text repaired = {0};
+    if (utf8_valid_prefix(bytes, length) == length) {
+        add_big_endian(rows, length, 4);
+        text_add_bytes(rows, bytes, length);
+        return;
+    }
     text_add_repaired(&repaired, bytes, length);
     rows->failed = rows->failed || repaired.failed;
     add_big_endian(rows, repaired.length, 4);
