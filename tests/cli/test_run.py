@@ -630,6 +630,7 @@ class Gpus(MachineTest):
         machine = self.machine(Nvidia, self.TWO)
         for arguments, env, expected in (
                 (["--devices", "1"], {}, ["gpu1"]),
+                (["--devices", "nvml:1"], {}, ["gpu1"]),  # as messages name it
                 (["--devices", "GPU-00000000-1111-2222-3333-444444444444"], {}, ["gpu0"]),
                 ([], {"CUDA_VISIBLE_DEVICES": "1"}, ["gpu1"]),
                 (["--devices", "0,1"], {"CUDA_VISIBLE_DEVICES": "1"}, ["gpu0", "gpu1"])):

@@ -349,6 +349,12 @@ static void write_notes(const struct summary *run, struct text *out)
     if (run->cut > 0)
         text_addf(out, "   %" PRId64 " answer%s cut at the token limit\n", run->cut,
                   run->cut == 1 ? " was" : "s were");
+    if (run->unrecorded_requests > 0)
+        text_addf(out,
+                  "   %" PRId64
+                  " request%s not recorded: the disk was too slow; in no figure but the "
+                  "unattributed energy\n",
+                  run->unrecorded_requests, run->unrecorded_requests == 1 ? " was" : "s were");
     if (run->rows_left_out > 0)
         text_addf(out, "   %" PRId64 " row%s of the dataset skipped: %s\n", run->rows_left_out,
                   run->rows_left_out == 1 ? "" : "s",
