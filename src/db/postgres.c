@@ -136,8 +136,10 @@ static enum err postgres_open(struct db *db, const char *address, bool create, s
         return err_set(why, ERR_UNSUPPORTED,
                        "%s has the encoding %s: create the database with ENCODING 'UTF8'",
                        db->shown, encoding ? encoding : "unknown");
-    /* Tables have a schema of their own, beside whatever else the database has. */
-    return db->driver->query(db, "SET search_path TO ipw", NULL, 0, NULL, NULL, why);
+    /* Tables have a schema of their own, beside whatever else the database has.  Who holds a lock for ever must not
+     * hold up a measurement. */
+    return db->driver->query(db, "SET search_path TO ipw; SET lock_timeout TO '300s'", NULL, 0,
+                             NULL, NULL, why);
 }
 
 static void postgres_close(struct db *db)
