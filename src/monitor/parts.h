@@ -49,6 +49,7 @@ struct domain {
     double watts;  /* UNKNOWN unless up */
     enum method method;
     bool is_up, is_counted;
+    bool is_awaited; /* not up, in a session that has just begun: what estimates it waits for it */
 
     double attributed;  /* of joules, so far, to processes and idle time */
     double utilization; /* 0..1 of a GPU; UNKNOWN */

@@ -225,7 +225,7 @@ static bool is_processor(const struct domain *domains, size_t count, const struc
         return false;
     for (size_t i = 0; i < count; i++) {
         const struct domain *other = &domains[i];
-        if (other == self || !other->is_up || other->kind != DOMAIN_CPU ||
+        if (other == self || !(other->is_up || other->is_awaited) || other->kind != DOMAIN_CPU ||
             other->scope != self->scope)
             continue;
         bool same = other->location == self->location || other->location < 0 || self->location < 0;

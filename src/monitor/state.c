@@ -343,6 +343,7 @@ static void detach(struct state *state)
 {
     for (size_t i = 0; i < state->domain_count; i++) {
         state->domains[i].is_present = state->domains[i].is_up = false;
+        state->domains[i].is_awaited = false;
         state->domains[i].is_counted = false;
     }
     for (size_t i = 0; i < state->sensor_count; i++) {
@@ -447,6 +448,8 @@ static void update_domain(const struct state *state, struct domain *domain, nano
     domain->t = read.t > domain->t ? read.t : domain->t;
     domain->is_up = !source.is_lost && has_readings &&
                     is_fresh(state, domain->source, domain->channel, &read, now);
+    domain->is_awaited =
+        !domain->is_up && !source.is_lost && now - state->session->started < COUNTER_PATIENCE;
     domain->watts = domain->is_up ? mean_power(state, domain, &read) : UNKNOWN;
 }
 

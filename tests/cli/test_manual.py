@@ -214,7 +214,18 @@ class Pages(unittest.TestCase):
     def test_every_command_has_a_page(self):
         names = [*self.commands, *(tool.replace(" ", "-") for tool in TOOLS)]
         self.assertEqual({f"ipw-{name}.1" for name in names} | {"ipw.1"},
-                         {path.name for path in MAN.glob("*.1")})
+                         {path.name for path in MAN.glob("ipw*.1")})
+
+    def test_programs_beside_it(self):
+        """Their pages list the options of their help, and no others."""
+        for name, section_number in (("energy-monitor", 1), ("ipw-reader", 8)):
+            program = Path(os.environ.get("IPW", "build/ipw")).resolve().parent / name
+            if not program.exists():
+                continue  # built where its libraries are
+            helped = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60).stdout
+            mentioned = set(re.findall(r"(?:^  |[[])--([a-z][\w-]*)", helped, re.M)) - {"help", "version"}
+            listed_here = set(re.findall(r"^\.It Fl -([\w-]+)", page(f"{name}.{section_number}"), re.M))
+            self.assertEqual(listed_here - {"help", "version"}, mentioned, name)
 
     def test_ipw_1_lists_the_commands(self):
         lines = section(page("ipw.1"), "DESCRIPTION")
@@ -241,7 +252,7 @@ class Pages(unittest.TestCase):
         known = {"version", "help"}
         for help_text, _, _ in self.each():
             known |= {name for _, name, _ in help_options(help_text)}
-        for path in MAN.glob("*.1"):
+        for path in MAN.glob("ipw*.1"):
             self.assertEqual(mention_problems(path.read_text(), known), [], path.name)
 
     def test_synopsis(self):
