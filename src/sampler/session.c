@@ -191,6 +191,7 @@ enum err session_open(struct session *session, const struct session_options *opt
         return err_set(why, ERR_NO_MEMORY, "cannot start sampling: out of memory or descriptors");
     if (options->cheap)
         sampler_set_cheap(session->sampler);
+    sampler_set_counter_period(session->sampler, options->counter_period);
     nanos began = clock_now();
     enum err err = probe_all(session, options);
     nanos probed = clock_now();

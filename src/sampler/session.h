@@ -11,9 +11,10 @@ struct sampler;
 
 struct session_options {
     struct sensor_config sensors;
-    const char *drivers; /* comma-separated names; NULL for all */
-    nanos period;        /* between reads; 0 for each sensor's own */
-    bool cheap;          /* for monitors: little CPU first (sampler_set_cheap) */
+    const char *drivers;  /* comma-separated names; NULL for all */
+    nanos period;         /* between reads; 0 for each sensor's own */
+    nanos counter_period; /* between readings of an expensive counter; 0: its own */
+    bool cheap;           /* for monitors: little CPU first (sampler_set_cheap) */
 };
 
 struct session {
