@@ -99,9 +99,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         load = SHAPES["square of 1.7 s"][0]
         costs = [(name, bound, Program(folder, name.replace(" ", "-"), load, *words)) for name, bound, words in (
-            ("ipw energy at 10 Hz", 0.5, ("energy", "-i", "0.1", "--json")),
-            ("ipw energy at 1 Hz", 0.2, ("energy", "-i", "1", "--json")),
-            ("ipw energy at 0.2 Hz", 0.2, ("energy", "-i", "5", "--json")),
+            ("ipw energy at 10 Hz", 0.5, ("energy", "-i", "0.1", "--format", "csv")),
+            ("ipw energy at 1 Hz", 0.2, ("energy", "-i", "1", "--format", "csv")),
+            ("ipw energy at 0.2 Hz", 0.2, ("energy", "-i", "5", "--format", "csv")),
             ("ipw run", 1, ("run", "--", "sleep", str(START_S + WATCHED_S + 5))))]
         energies = [(name, joules, Program(folder, name.replace(" ", "-"), power, "energy", "-i", "1", "--json"))
                     for name, (power, joules) in SHAPES.items()]

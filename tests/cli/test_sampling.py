@@ -29,6 +29,7 @@ class Stream:
         self.calls = {name: float(count) for name, count in map(str.split, self.calls_file.read_text().splitlines())}
         self.gpu = [next(d for d in row["devices"] if d["id"] == "gpu0") for row in self.rows]
         self.since = [d["energy_since_start"]["joules"] for d in self.gpu]
+        self.length = self.rows[-1]["elapsed_s"]  # longer on a busy machine, which merges rows
         return self
 
 
@@ -50,40 +51,45 @@ class Sampling(unittest.TestCase):
             self.assertEqual(calls["repeated"], 0, name)
 
     def test_fetches_the_samples_twice_per_second_at_most(self):
-        self.assertLess(self.streams["fast"].calls["nvmlDeviceGetSamples"], 8 * 2 + 16)
-        self.assertLess(self.streams["slow"].calls["nvmlDeviceGetSamples"], 8 + 16)
+        for name in ("fast", "slow"):
+            stream = self.streams[name]
+            self.assertLess(stream.calls["nvmlDeviceGetSamples"], 2 * stream.length + 16, name)
 
     def test_rows_have_their_energy_and_add_up(self):
-        for name, length in (("fast", 8), ("slow", 8)):
+        for name in ("fast", "slow"):
             stream = self.streams[name]
-            self.assertAlmostEqual(stream.rows[-1]["elapsed_s"], length, 3)
-            self.assertAlmostEqual(stream.since[-1], WATTS * length, delta=0.005 * WATTS * length)
+            truth = WATTS * stream.length
+            self.assertAlmostEqual(stream.since[-1], truth, delta=0.005 * truth)
             self.assertAlmostEqual(sum(d["energy"]["joules"] for d in stream.gpu), stream.since[-1], delta=1e-6)
             for device in stream.gpu:
                 self.assertEqual(device["energy"]["method"], "counter")
                 self.assertEqual(device["energy"]["coverage"], 1)
 
     def test_energy_never_decreases(self):
-        for name, stream in self.streams.items():
-            self.assertEqual(stream.since, sorted(stream.since), name)
+        for name in ("fast", "slow", "reset", "biased"):
+            since = self.streams[name].since
+            self.assertEqual(since, sorted(since), name)
 
     def test_a_reset_of_the_counter_costs_nothing(self):
         stream = self.streams["reset"]
-        self.assertAlmostEqual(stream.since[-1], WATTS * 8, delta=0.01 * WATTS * 8)
+        truth = WATTS * stream.length
+        self.assertAlmostEqual(stream.since[-1], truth, delta=0.01 * truth)
         self.assertEqual(stream.gpu[-1]["energy_since_start"]["coverage"], 1)
 
     def test_a_lost_device_is_not_counted_while_it_is_away(self):
         stream = self.streams["lost"]
         energy = stream.gpu[-1]["energy_since_start"]
         self.assertLess(energy["coverage"], 0.95)
-        self.assertAlmostEqual(energy["joules"], WATTS * 8 * energy["coverage"], delta=0.02 * WATTS * 8)
-        self.assertAlmostEqual(stream.gpu[-1]["energy"]["joules"], WATTS * 0.5, delta=0.02 * WATTS * 0.5)
+        truth = WATTS * stream.length
+        self.assertAlmostEqual(energy["joules"], truth * energy["coverage"], delta=0.02 * truth)
+        last = WATTS * stream.rows[-1]["interval_s"]
+        self.assertAlmostEqual(stream.gpu[-1]["energy"]["joules"], last, delta=0.02 * last)
 
     def test_samples_that_are_off_follow_the_counter(self):
         """They show 80 % of the power."""
         stream = self.streams["biased"]
-        off = abs(stream.since[-1] - WATTS * 12)
-        self.assertLess(off, 0.02 * WATTS * 12)
+        off = abs(stream.since[-1] - WATTS * stream.length)
+        self.assertLess(off, 0.02 * WATTS * stream.length)
         self.assertLess(off, stream.gpu[-1]["energy_since_start"]["plus_minus"])
 
 
