@@ -19,12 +19,13 @@ headline  = @printf '\n== %s (%d s)\n' "$(1)" $$(($$(date +%s) - $(BEGAN)))
 configure = @cmake -S . -B $(1) $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm $(1).log
 compile   = @cmake --build $(1) --parallel $(JOBS)
 ctest     = @$(run_ctest)
-# ONLY: the tests with this label, clock, patient or undisturbed.  The patient ones may run beside others, and two runs
-# of ctest in one folder would write the same files: they have a folder of their own.
+# ONLY: the tests with this label: clock, clock_asleep, patient or undisturbed.  Patient ones and those asleep run beside
+# others, and two runs of ctest in one folder would write the same files: they have folders of their own.
 ONLY     ?=
 only      = $(if $(ONLY),$(comma) those with the label $(ONLY))
-run_ctest = ctest --test-dir $(1)$(if $(findstring patient,$(ONLY)),/beside) --output-on-failure \
-	--parallel $(JOBS) $(2) $(if $(ONLY),-L $(ONLY))
+folder    = $(if $(findstring patient,$(ONLY)),/beside)$(if $(findstring asleep,$(ONLY)),/asleep)
+run_ctest = ctest --test-dir $(1)$(folder) --output-on-failure \
+	--parallel $(JOBS) $(2) $(if $(ONLY),-L '^$(ONLY)$$')
 
 help: ## this list
 	@echo "make TARGET, one of:"
@@ -45,8 +46,8 @@ demo: ## set up, build and run the embedded default; MODEL=smollm2 for a larger 
 install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
-# Tests that watch the clock have the processor first, and mostly sleep.  In the time that is left the other
-# configurations are compiled, and the patient tests of all of them run: tests/CMakeLists.txt says which is which.
+# Tests that watch the clock have the processor first, beside those that hardly need one.  In the time that is left the
+# other configurations are compiled, and the patient tests of all of them run: tests/CMakeLists.txt says which is which.
 # Two rounds, because the second needs what is compiled beside the first.  Gcc compiles while set-up waits for the
 # network, and is configured again with what that brought.
 test: ## set up, and every test in every configuration
@@ -54,8 +55,9 @@ test: ## set up, and every test in every configuration
 	@tools/meanwhile $(MAKE) compile-gcc -- tools/setup test
 	@$(MAKE) compile-gcc
 	@tools/meanwhile $(MAKE) ONLY=patient compile-asan compile-tsan run-gcc run-memcheck -- \
-		$(MAKE) ONLY=clock run-gcc
+		tools/meanwhile --awake $(MAKE) ONLY=clock_asleep run-gcc -- $(MAKE) ONLY=clock run-gcc
 	@tools/meanwhile $(MAKE) ONLY=patient run-asan run-tsan -- \
+		tools/meanwhile --awake $(MAKE) ONLY=clock_asleep run-asan run-tsan run-memcheck -- \
 		$(MAKE) ONLY=clock run-asan run-tsan run-memcheck
 	@$(MAKE) ONLY=undisturbed run-gcc
 	$(call headline,all tests passed: gcc clang+asan+ubsan tsan$$(test -e build-tsan/works || echo ' (SKIPPED)') valgrind)

@@ -170,6 +170,15 @@ static enum err open_server(struct toolset *set, const char *given, const struct
     return err;
 }
 
+static bool is_driver(const char *name, size_t length)
+{
+    for (size_t i = 0; TOOL_DRIVERS[i]; i++)
+        if (strlen(TOOL_DRIVERS[i]->name) == length &&
+            !strncmp(TOOL_DRIVERS[i]->name, name, length))
+            return true;
+    return false;
+}
+
 /* Every parameter is of a driver that was opened. */
 static enum err check_owners(const struct toolset *set, const struct params *all, struct error *why)
 {
@@ -181,9 +190,12 @@ static enum err check_owners(const struct toolset *set, const struct params *all
             const char *name = set->boxes[b].driver->name;
             found = found || (strlen(name) == length && !strncmp(name, key, length));
         }
-        if (!found)
+        if (!found && is_driver(key, length))
             return err_set(why, ERR_USAGE,
-                           "tool parameter '%.64s': expected TOOL.KEY=VALUE of a tool in use", key);
+                           "tool parameter '%.64s': %.*s is not in use: name it with --tools", key,
+                           (int)length, key);
+        if (!found)
+            return err_set(why, ERR_USAGE, "tool parameter '%.64s': expected TOOL.KEY=VALUE", key);
     }
     return ERR_OK;
 }

@@ -89,7 +89,7 @@ static int by_joules(const void *a, const void *b)
 struct collected {
     struct rows types, tools, turns;
     double joules, plus_minus, seconds; /* of all queries */
-    double resolved, unresolved;        /* joules */
+    struct spent resolved, unresolved;
     size_t known, estimated, completed, right, wrong, shared, split_by_time, problems;
     double turn_sum, tool_sum;
 };
@@ -197,8 +197,10 @@ static enum err add_turns(struct collected *all, const struct query_trace *trace
 static enum err collect(const struct traces *traces, struct collected *all)
 {
     enum err err = ERR_OK;
-    *all = (struct collected){
-        .resolved = UNKNOWN, .unresolved = UNKNOWN, .joules = UNKNOWN, .plus_minus = UNKNOWN};
+    *all = (struct collected){.resolved = NOTHING_KNOWN,
+                              .unresolved = NOTHING_KNOWN,
+                              .joules = UNKNOWN,
+                              .plus_minus = UNKNOWN};
     for (size_t i = 0; i < traces->count && !err; i++) {
         const struct query_trace *trace = &traces->items[i];
         double joules = joules_of(trace);
@@ -207,7 +209,8 @@ static enum err collect(const struct traces *traces, struct collected *all)
         all->estimated += trace->ipw.method && strcmp(trace->ipw.method, "estimated") == 0;
         add_known(&all->seconds, trace->total_wall_clock_s);
         if (trace->is_resolved >= 0)
-            add_known(trace->is_resolved ? &all->resolved : &all->unresolved, joules);
+            add_spent(trace->is_resolved ? &all->resolved : &all->unresolved,
+                      (struct spent){joules, trace->ipw.plus_minus, trace->ipw.idle_joules});
         all->known += is_known(joules);
         all->completed += trace->completed == 1;
         all->right += trace->is_resolved == 1;
@@ -256,14 +259,17 @@ static void put_summary(struct result *result, struct collected *all, size_t que
                   ratio(all->plus_minus, known), "J");
     result_figure(result, "joules_per_turn", ratio(all->joules, all->turn_sum),
                   ratio(all->plus_minus, all->turn_sum), "J");
-    result_number(result, "joules_per_resolved_query", ratio(all->joules, (double)all->right), "J");
+    result_figure(result, "joules_per_resolved_query", ratio(all->joules, (double)all->right),
+                  ratio(all->plus_minus, (double)all->right), "J");
     result_number(result, "inference_share", inference, "%");
     result_number(result, "prefill_share", share_of(all, "prefill"), "%");
     result_number(result, "decode_share", share_of(all, "decode"), "%");
     result_number(result, "tool_share", share_of(all, "tool_call"), "%");
     result_number(result, "gap_share", share_of(all, "gap"), "%");
-    result_number(result, "joules_of_resolved", all->resolved, "J");
-    result_number(result, "joules_of_unresolved", all->unresolved, "J");
+    result_figure(result, "joules_of_resolved", all->resolved.joules, all->resolved.plus_minus,
+                  "J");
+    result_figure(result, "joules_of_unresolved", all->unresolved.joules,
+                  all->unresolved.plus_minus, "J");
     result_end(result);
 }
 

@@ -18,8 +18,6 @@
 #include "db/db.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
-#include "rundir/run_copy.h"
-#include "rundir/run_list.h"
 
 struct db_options {
     const char *address;
@@ -32,31 +30,13 @@ static struct db_options args = {.filter = {.since = UNKNOWN, .before = UNKNOWN}
 
 /* ---- the database ---- */
 
-/* Takes an address out of the arguments; *count is how many are left. */
-static int find_address(const char **words, size_t *count)
+static int find_address(bool needed)
 {
-    size_t left = 0;
-    for (size_t i = 0; i < *count; i++) {
-        bool is_address = db_address_kind(words[i]) != DB_IS_NONE;
-        if (is_address && args.address)
-            return complain(EXIT_USAGE, "more than one database");
-        if (is_address)
-            args.address = words[i];
-        else
-            words[left++] = words[i];
-    }
-    *count = left;
     if (!args.address)
         args.address = str_or_null(getenv("IPW_DB"));
+    if (!args.address && needed)
+        return complain(EXIT_USAGE, "missing database: use --db URL or set IPW_DB");
     return check_db(args.address, false);
-}
-
-static int need_address(const char **words, size_t *count)
-{
-    int code = find_address(words, count);
-    if (!code && !args.address)
-        code = complain(EXIT_USAGE, "missing database: use --db URL or set IPW_DB");
-    return code;
 }
 
 static int open_database(struct db **db, bool writing)
@@ -107,11 +87,13 @@ static int init_main(const char **words, size_t count)
 {
     struct error why = {0};
     int from = 0, to = 0;
-    int code = need_address(words, &count);
+    if (count > 1 || (count && args.address))
+        return complain(EXIT_USAGE, "more than one database");
+    if (count)
+        args.address = words[0];
+    int code = find_address(true);
     if (code)
         return code;
-    if (count)
-        return complain(EXIT_USAGE, "invalid address '%s'", plain_text(words[0]).text);
     if (db_init(args.address, args.roles, &from, &to, &why))
         return complain(EXIT_FAILED, "%s", why.text);
     if (!args.quiet && !from)
@@ -126,78 +108,59 @@ static int init_main(const char **words, size_t count)
 /* ---- push ---- */
 
 struct push_counts {
-    size_t pushed, same, failed;
+    size_t pushed, failed;
 };
 
-static void push_one(struct db *db, const char *directory, struct push_counts *counts)
+static void show_pushed(void *context, const char *directory, const struct db_pushed *pushed,
+                        const struct error *why)
 {
     static const char *const OUTCOMES[] = {"pushed", "unchanged", "replaced"};
-    struct error why = {0};
-    struct db_pushed pushed;
+    struct push_counts *counts = context;
     char bytes[FORMAT_MAX];
-    if (db_push(db, directory, &pushed, &why)) {
+    if (why) {
         counts->failed++;
-        complain(EXIT_FAILED, "%s: %s", directory, why.text);
+        complain(EXIT_FAILED, "%s: %s", directory, why->text);
         return;
     }
-    counts->same += pushed.outcome == DB_SAME;
-    counts->pushed += pushed.outcome != DB_SAME;
-    if (args.quiet)
-        return;
-    if (pushed.outcome == DB_SAME)
-        tell("%s %s  %s\n", pushed.id, OUTCOMES[pushed.outcome], directory);
-    else
-        tell("%s %s  %s: %llu queries, %s\n", pushed.id, OUTCOMES[pushed.outcome], directory,
-             (unsigned long long)pushed.queries, format_bytes(bytes, (double)pushed.bytes));
+    counts->pushed++;
+    if (!args.quiet && pushed->outcome == DB_SAME)
+        tell("%s %s  %s\n", pushed->id, OUTCOMES[pushed->outcome], directory);
+    else if (!args.quiet)
+        tell("%s %s  %s: %llu queries, %s\n", pushed->id, OUTCOMES[pushed->outcome], directory,
+             (unsigned long long)pushed->queries, format_bytes(bytes, (double)pushed->bytes));
 }
 
-static int push_runs(const struct run_inputs *inputs, struct push_counts *counts)
+static int push_runs(const char **runs, size_t count, struct push_counts *counts)
 {
-    struct db *db;
+    struct db *db = NULL;
     int code = open_database(&db, true);
-    for (size_t i = 0; !code && i < inputs->count; i++)
-        push_one(db, inputs->paths[i], counts);
+    for (size_t i = 0; !code && i < count; i++) {
+        struct error why = {0};
+        struct db_pushed pushed;
+        enum err err = db_push(db, runs[i], &pushed, &why);
+        show_pushed(counts, runs[i], &pushed, err ? &why : NULL);
+    }
     db_free(db);
     return code;
 }
 
-/* Each to the database of its marker, or all to the one that was given. */
-static int push_pending(const struct run_inputs *inputs, struct push_counts *counts)
+static int push_pending(struct push_counts *counts)
 {
-    const char *given = args.address;
-    char kept[1024];
-    int code = 0;
-    for (size_t i = 0; i < inputs->count; i++) {
-        struct run_inputs one = {.paths = &inputs->paths[i], .count = 1};
-        if (!run_pending_get(inputs->paths[i], kept, sizeof kept))
-            continue;
-        args.address = given ? given : kept;
-        int now = check_db(args.address, false);
-        now = now ? now : push_runs(&one, counts);
-        code = code ? code : now;
-    }
-    args.address = given;
-    return code;
+    struct error why = {0};
+    const char *folder = args.runs ? args.runs : "runs";
+    if (db_push_pending(folder, args.address, show_pushed, counts, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    if (!counts->pushed && !counts->failed && !args.quiet)
+        tell("ipw db push: no run in %s is pending\n", folder);
+    return 0;
 }
 
 static int push_main(const char **words, size_t count)
 {
-    struct error why = {0};
-    struct run_inputs inputs;
     struct push_counts counts = {0};
-    const char *folder[] = {args.runs ? args.runs : "runs"};
-    int code = find_address(words, &count);
-    bool pending = !count;
-    if (!code && !pending && !args.address)
-        code = complain(EXIT_USAGE, "missing database: use --db URL or set IPW_DB");
-    if (code)
-        return code;
-    if (run_inputs_find(pending ? folder : words, pending ? 1 : count, true, &inputs, &why))
-        return complain(EXIT_FAILED, "%s", why.text);
-    code = pending ? push_pending(&inputs, &counts) : push_runs(&inputs, &counts);
-    if (pending && !code && !counts.pushed && !counts.same && !counts.failed && !args.quiet)
-        tell("ipw db push: no run in %s is pending\n", folder[0]);
-    run_inputs_release(&inputs);
+    int code = find_address(count > 0);
+    if (!code)
+        code = count ? push_runs(words, count, &counts) : push_pending(&counts);
     return code ? code : counts.failed ? EXIT_FAILED : EXIT_DONE;
 }
 
@@ -267,7 +230,7 @@ static int list_main(const char **words, size_t count)
     struct listing_state state = {.table = TABLE(COLUMNS)};
     struct text out = {0};
     struct db *db = NULL;
-    int code = need_address(words, &count);
+    int code = find_address(true);
     if (!code && count > 1)
         code = complain(EXIT_USAGE, "more than one run");
     if (!code)
@@ -298,11 +261,14 @@ struct run_ids {
         double began_at;
     } *items;
     size_t count, capacity;
+    bool with_attempts; /* also those of sweeps, which come with their sweep */
 };
 
 static enum err take_id(void *context, const struct db_run *run)
 {
     struct run_ids *ids = context;
+    if (run->sweep && !ids->with_attempts)
+        return ERR_OK;
     struct run_id *items = grow(ids->items, &ids->capacity, ids->count, sizeof *items);
     if (!items)
         return ERR_NO_MEMORY;
@@ -339,7 +305,8 @@ static int pull_main(const char **words, size_t count)
     struct db *db = NULL;
     const char *parent = args.output_dir ? args.output_dir : "runs";
     const struct db_filter *filter = &args.filter;
-    int code = need_address(words, &count);
+    int code = find_address(true);
+    ids.with_attempts = count > 0;
     if (!code)
         code = read_times();
     if (!code && !count && !args.all && !filter->kind && !filter->model && !filter->host &&
@@ -367,10 +334,10 @@ static int pull_main(const char **words, size_t count)
 static int prune_main(const char **words, size_t count)
 {
     struct error why = {0};
-    struct run_ids ids = {0};
+    struct run_ids ids = {.with_attempts = true};
     struct db *db = NULL;
     char time[FORMAT_MAX];
-    int code = need_address(words, &count);
+    int code = find_address(true);
     if (!code && !count && !args.older_than)
         code = complain_usage("missing --older-than AGE");
     if (!code)
@@ -480,6 +447,8 @@ static const struct command command_db_push = {
         "in it. Without RUN, pushes the runs of runs/ that --db of another command could not.",
     .rows = PUSH_ROWS,
     .words = WORDS_ANY,
+    .takes_runs = true,
+    .takes_sweeps = true,
     .run = push_main,
 };
 
@@ -520,7 +489,7 @@ static int db_main(const char **words, size_t count)
 {
     (void)count;
     return complain(EXIT_USAGE, "unknown command 'db %s': init, push, list, pull, prune",
-                    db_address_kind(words[0]) ? "URL" : plain_text(words[0]).text);
+                    strstr(words[0], "://") ? "URL" : plain_text(words[0]).text);
 }
 
 static const struct command *const TOOLS[] = {&command_db_init, &command_db_push,  &command_db_list,

@@ -33,7 +33,7 @@ static struct proxy_command {
     char address[256];
     unsigned max_body_mib;
     double client_timeout_s;
-    bool overwrite, json, quiet;
+    bool resume, overwrite, json, quiet;
     const char *output;
 } command = {
     .measure = {.idle_s = UNKNOWN},
@@ -82,6 +82,8 @@ static const struct option_row ROWS[] = {
      .help = "parent of the run directory (default: runs)"},
     {.name = "name", .type = OPTION_TEXT, .target = &command.profile.name, .value = "NAME",
      .help = "name of the run directory (default: hardware, model, time)"},
+    {.name = "resume", .type = OPTION_FLAG, .target = &command.resume,
+     .help = "continue the run in that directory; without --name: the latest"},
     {.name = "overwrite", .type = OPTION_FLAG, .target = &command.overwrite,
      .help = "replace the run in that directory"},
     RESULT_OPTION_ROWS(command, "no progress and no report on stderr"),
@@ -138,8 +140,10 @@ static int complete_options(void)
         return code;
     if (is_known(command.measure.idle_s))
         profile->idle_s = command.measure.idle_s;
-    if (command.overwrite)
-        profile->existing = EXISTING_OVERWRITE;
+    if (command.resume && command.overwrite)
+        return complain(EXIT_USAGE, "--resume and --overwrite are mutually exclusive");
+    if (command.resume || command.overwrite)
+        profile->existing = command.resume ? EXISTING_RESUME : EXISTING_OVERWRITE;
     command.proxy.token = str_or_null(token);
     command.proxy.upstream_key = str_or_null(key);
     if (command.proxy.token)

@@ -895,6 +895,6 @@ const struct command command_sweep = {
         "what\n"
         "was not measured.",
     .rows = ROWS,
-    .words = WORDS_FOLLOW,
+    .words = WORDS_APART,
     .run = sweep_main,
 };

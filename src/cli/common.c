@@ -322,6 +322,22 @@ static int parse(const struct command *command, int argc, char **argv, int *rest
     return code;
 }
 
+/* One of our options among the words of a command that does not follow "--": it would be measured with it. */
+static int check_apart(const struct command *command, int count, char **words)
+{
+    for (int i = 1; i < count; i++)
+        for (const struct option_row *row = command->rows; row->name; row++) {
+            size_t length = strlen(row->name);
+            if (str_starts(words[i], "--") && str_starts(words[i] + 2, row->name) &&
+                (words[i][2 + length] == '\0' || words[i][2 + length] == '='))
+                return complain(EXIT_USAGE,
+                                "--%s after '%.60s': options of ipw %s come before the command; "
+                                "write -- before the command if it is its own",
+                                row->name, words[0], command->name);
+        }
+    return -1;
+}
+
 /* Moves the arguments to the front of argv, where the options are that were parsed before them. */
 static int parse_words(const struct command *command, int argc, char **argv, size_t *count)
 {
@@ -332,7 +348,13 @@ static int parse_words(const struct command *command, int argc, char **argv, siz
             return code;
         bool ended = rest > 1 && !strcmp(argv[rest - 1], "--");
         bool sides = ended && command->words == WORDS_SIDES;
-        bool all = command->words == WORDS_FOLLOW || (ended && !sides);
+        bool apart = command->words == WORDS_APART;
+        bool all = command->words == WORDS_FOLLOW || apart || (ended && !sides);
+        if (apart && !ended) {
+            code = check_apart(command, argc - rest, argv + rest);
+            if (code >= 0)
+                return code;
+        }
         rest -= sides; /* an argument itself, after which options may follow */
         do
             words[(*count)++] = argv[rest++];

@@ -52,6 +52,7 @@ struct command {
         WORDS_NONE,   /* options only */
         WORDS_ANY,    /* arguments before, between or after its options */
         WORDS_FOLLOW, /* what follows the first argument is not ours */
+        WORDS_APART,  /* as WORDS_FOLLOW, but without "--" none of our options may follow it */
         WORDS_SIDES,  /* as WORDS_ANY, and "--" is an argument that separates others */
     } words;
     bool takes_runs;      /* arguments are runs: a folder of runs stands for those in it */

@@ -42,9 +42,11 @@ static void tell_script(const char *script, const char *job)
 enum err slurm_command_submit(const struct slurm_command *command, const struct slurm_work *work,
                               bool quiet, size_t *parts, size_t *count, struct error *why)
 {
+    struct error cause = {0};
     is_quiet = quiet;
-    return slurm_submit(work, &command->options, parts, count, !command->script_only, tell_script,
-                        why);
+    enum err err = slurm_submit(work, &command->options, parts, count, !command->script_only,
+                                tell_script, &cause);
+    return err ? err_set(why, err, "%.240s (in %s)", cause.text, work->directory) : ERR_OK;
 }
 
 /* What was shown last. */

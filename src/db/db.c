@@ -107,7 +107,8 @@ static const struct db_column RUNS[] = {
     {"began", DB_REAL}, /* never null, unlike the index's `started`: lists are in its order */
     /* then the columns of the run index */
 };
-static const struct db_column RUNS_LAST[] = {{"header", DB_TEXT}, {"summary", DB_TEXT}};
+static const struct db_column RUNS_LAST[] = {
+    {"header", DB_TEXT}, {"summary", DB_TEXT}, {"sweep", DB_TEXT}, {"path", DB_TEXT}};
 static const struct db_column QUERIES[] = {{"run_id", DB_TEXT} /* then those of exports */};
 static const struct db_column FILES[] = {
     {"run_id", DB_TEXT},  {"file", DB_INTEGER},       {"piece", DB_INTEGER}, {"name", DB_TEXT},
@@ -144,6 +145,7 @@ static const struct {
      "CREATE INDEX runs_by_host ON runs (host, began, id); "
      "CREATE INDEX runs_by_kind ON runs (kind, began, id); "
      "CREATE INDEX queries_of_run ON queries (run_id)"},
+    {"runs of sweeps", "CREATE INDEX runs_of_sweep ON runs (sweep)"},
 };
 enum { VERSION = sizeof STEPS / sizeof *STEPS };
 

@@ -47,18 +47,26 @@ struct db_pushed {
     uint64_t queries, bytes;
 };
 
-/* All of it or nothing; the run is not pending any more.  Any number of processes may push at once, the same run too. */
+/* All of it or nothing, of a sweep each of its runs; the run is not pending any more.  Any number of processes may push at once, the same run too. */
 enum err db_push(struct db *db, const char *directory, struct db_pushed *out, struct error *why)
     MUST_USE;
 /* The same of a run that was just measured: from before the first attempt until it succeeds, the run is pending. */
 enum err db_push_measured(const char *address, const char *directory, struct db_pushed *out,
                           struct error *why) MUST_USE;
 
+/* All runs of a folder that are pending, each to `address` or, if it is NULL, to the database of its marker.  *why is
+ * NULL for one that succeeded. */
+typedef void db_take_pushed(void *context, const char *directory, const struct db_pushed *pushed,
+                            const struct error *why);
+enum err db_push_pending(const char *folder, const char *address, db_take_pushed *take,
+                         void *context, struct error *why) MUST_USE;
+
 /* ---- reading ---- */
 
 struct db_filter {
     const char *run; /* an id, its beginning (4 digits at least) or a name */
     const char *kind, *model, *host, *hardware, *dataset;
+    const char *sweep;    /* its attempts */
     double since, before; /* of the start; UNKNOWN: any */
     unsigned limit;       /* the newest; 0: all */
 };
@@ -66,6 +74,7 @@ struct db_filter {
 
 struct db_run {
     const char *id, *name, *kind, *host, *digest;
+    const char *sweep, *path; /* the sweep that it is an attempt of, and its place there; or NULL */
     double began_at, pushed_at, bytes;
     const struct db_value *figures; /* of the columns of the run index: summary_index(i) */
 };
@@ -90,11 +99,12 @@ struct db_pulled {
     bool was_there; /* the same run, as it is in the database */
 };
 
-/* The run `id` into PARENT/NAME or, where another run has that name, PARENT/NAME_<id>.  ERR_NOT_FOUND without it. */
+/* The run `id` into PARENT/NAME or, where another run has that name, PARENT/NAME_<id>; a sweep with its runs.
+ * ERR_NOT_FOUND without it. */
 enum err db_pull(struct db *db, const char *id, const char *parent, struct db_pulled *out,
                  struct error *why) MUST_USE;
 
-/* Deletes a run; ERR_NOT_FOUND without it. */
+/* Deletes a run, a sweep with its runs; ERR_NOT_FOUND without it. */
 enum err db_delete(struct db *db, const char *id, struct error *why) MUST_USE;
 
 #endif

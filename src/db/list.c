@@ -51,11 +51,9 @@ static void add_filter(struct condition *condition, const struct db_filter *filt
 {
     const struct {
         const char *column, *value;
-    } EQUAL[] = {{"kind", filter->kind},
-                 {"model", filter->model},
-                 {"host", filter->host},
-                 {"hardware", filter->hardware},
-                 {"dataset", filter->dataset}};
+    } EQUAL[] = {{"kind", filter->kind},       {"model", filter->model},
+                 {"host", filter->host},       {"hardware", filter->hardware},
+                 {"dataset", filter->dataset}, {"sweep", filter->sweep}};
     if (filter->run)
         add_run(condition, filter->run);
     for (size_t i = 0; i < sizeof EQUAL / sizeof *EQUAL; i++)
@@ -90,7 +88,7 @@ enum { ID, NAME, KIND, HOST, DIGEST, BYTES, FORMAT, PUSHED, BEGAN };
 static enum err take_row(void *context, const struct db_value *values, size_t count)
 {
     const struct listing *listing = context;
-    if (count < DB_RUNS_FIGURES + SUMMARY_INDEXES)
+    if (count < DB_RUNS_FIGURES + SUMMARY_INDEXES + 2)
         return ERR_BAD_VALUE;
     const struct db_run run = {
         .id = db_text(&values[ID]),
@@ -102,6 +100,8 @@ static enum err take_row(void *context, const struct db_value *values, size_t co
         .began_at = number_of(&values[BEGAN]),
         .bytes = number_of(&values[BYTES]),
         .figures = &values[DB_RUNS_FIGURES],
+        .sweep = db_text(&values[DB_RUNS_FIGURES + SUMMARY_INDEXES]),
+        .path = db_text(&values[DB_RUNS_FIGURES + SUMMARY_INDEXES + 1]),
     };
     return run.id && run.name && run.digest ? listing->take(listing->context, &run) : ERR_BAD_VALUE;
 }
@@ -116,7 +116,8 @@ enum err db_list(struct db *db, const struct db_filter *filter, db_take_run *tak
     text_add(&sql, "SELECT ");
     for (size_t i = 0; i < DB_RUNS_FIGURES + SUMMARY_INDEXES; i++)
         text_addf(&sql, "%s\"%s\"", i ? ", " : "", db_column(DB_RUNS, i).name);
-    text_addf(&sql, " FROM runs%s ORDER BY began DESC, id DESC", text_get(&condition.sql));
+    text_addf(&sql, ", sweep, path FROM runs%s ORDER BY began DESC, id DESC",
+              text_get(&condition.sql));
     if (filter->limit)
         text_addf(&sql, " LIMIT %u", filter->limit);
     enum err err = sql.failed || condition.sql.failed
@@ -155,6 +156,7 @@ void db_run_to_json(const struct db_run *run, struct json *json)
     json_string(json, "kind", run->kind);
     json_string(json, "host", run->host);
     json_string(json, "digest", run->digest);
+    json_string(json, "sweep", run->sweep);
     json_number(json, "bytes", run->bytes);
     json_number(json, "pushed", run->pushed_at);
     json_number(json, "began", run->began_at);

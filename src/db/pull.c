@@ -90,19 +90,15 @@ static enum err pull_files(struct pulling *pull, struct error *why)
     return run_arrival_end(&pull->arrival, err, why);
 }
 
-enum err db_pull(struct db *db, const char *id, const char *parent, struct db_pulled *out,
-                 struct error *why)
+static enum err pull_run(struct db *db, const char *id, const char *parent, struct db_pulled *out,
+                         struct error *why)
 {
     struct pulling pull = {.db = db};
     struct db_filter filter = DB_ANY_RUN;
     filter.run = id;
-    *out = (struct db_pulled){0};
-    enum err err = str_copy(pull.id, sizeof pull.id, id)
-                       ? db_run(db, db->driver->begin_reading, why)
-                       : err_explain(why, ERR_NOT_FOUND);
-    if (err)
-        return err;
-    err = db_list(db, &filter, take_run, &pull, why);
+    if (!str_copy(pull.id, sizeof pull.id, id))
+        return err_explain(why, ERR_NOT_FOUND);
+    enum err err = db_list(db, &filter, take_run, &pull, why);
     if (!err && !pull.found)
         err = err_set(why, ERR_NOT_FOUND, "%s has no run %s", db->shown, pull.id);
     if (!err)
@@ -112,6 +108,61 @@ enum err db_pull(struct db *db, const char *id, const char *parent, struct db_pu
     str_copy(out->directory, sizeof out->directory, pull.arrival.directory);
     out->was_there = pull.arrival.was_there;
     free(pull.files);
+    return err;
+}
+
+/* ---- sweeps ---- */
+
+struct attempts {
+    struct attempt {
+        char id[RUN_ID_MAX], path[512];
+    } *items;
+    size_t count, capacity;
+};
+
+static enum err take_attempt(void *context, const struct db_run *run)
+{
+    struct attempts *attempts = context;
+    struct attempt *items =
+        grow(attempts->items, &attempts->capacity, attempts->count, sizeof *items);
+    if (!items)
+        return ERR_NO_MEMORY;
+    attempts->items = items;
+    struct attempt *item = &items[attempts->count++];
+    return run->path && str_copy(item->id, sizeof item->id, run->id) &&
+                   str_copy(item->path, sizeof item->path, run->path)
+               ? ERR_OK
+               : ERR_BAD_VALUE;
+}
+
+static enum err pull_attempts(struct db *db, const char *sweep, const char *directory,
+                              struct error *why)
+{
+    struct attempts attempts = {0};
+    struct db_filter filter = DB_ANY_RUN;
+    filter.sweep = sweep;
+    enum err err = db_list(db, &filter, take_attempt, &attempts, why);
+    for (size_t i = 0; !err && i < attempts.count; i++) {
+        char parent[FILE_PATH_MAX];
+        struct db_pulled pulled;
+        err = run_copy_place(directory, attempts.items[i].path, parent, sizeof parent, why);
+        if (!err)
+            err = pull_run(db, attempts.items[i].id, parent, &pulled, why);
+    }
+    free(attempts.items);
+    return err;
+}
+
+enum err db_pull(struct db *db, const char *id, const char *parent, struct db_pulled *out,
+                 struct error *why)
+{
+    *out = (struct db_pulled){0};
+    enum err err = db_run(db, db->driver->begin_reading, why);
+    if (err)
+        return err;
+    err = pull_run(db, id, parent, out, why);
+    if (!err)
+        err = pull_attempts(db, id, out->directory, why);
     if (!err)
         return db_run(db, "COMMIT", why);
     db_roll_back(db);

@@ -11,11 +11,13 @@
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/record.h"
+#include "rundir/run_copy.h"
+#include "rundir/run_list.h"
 #include "rundir/summary.h"
 
 enum { COLUMNS_MAX = 160 };
 _Static_assert(DB_QUERIES_EXPORTS + RECORD_EXPORTS <= COLUMNS_MAX, "room for a row of `queries`");
-_Static_assert(DB_RUNS_FIGURES + SUMMARY_INDEXES + 2 <= COLUMNS_MAX, "room for a row of `runs`");
+_Static_assert(DB_RUNS_FIGURES + SUMMARY_INDEXES + 4 <= COLUMNS_MAX, "room for a row of `runs`");
 
 struct pushing {
     struct db *db;
@@ -146,6 +148,8 @@ static enum err put_run(struct pushing *push, struct error *why)
         err = err_no_memory(why);
     values[DB_RUNS_FIGURES + SUMMARY_INDEXES] = text_value(push->copy.header);
     values[DB_RUNS_FIGURES + SUMMARY_INDEXES + 1] = text_value(summary ? text_get(&whole) : NULL);
+    values[DB_RUNS_FIGURES + SUMMARY_INDEXES + 2] = text_value(str_or_null(push->copy.sweep));
+    values[DB_RUNS_FIGURES + SUMMARY_INDEXES + 3] = text_value(push->copy.path);
     if (!err)
         err = copy_begin(push->db, DB_RUNS, why);
     if (!err)
@@ -222,7 +226,8 @@ static enum err prepare(struct pushing *push, const char *directory, struct erro
     return err;
 }
 
-enum err db_push(struct db *db, const char *directory, struct db_pushed *out, struct error *why)
+static enum err push_run(struct db *db, const char *directory, struct db_pushed *out,
+                         struct error *why)
 {
     struct pushing push = {.db = db};
     *out = (struct db_pushed){0};
@@ -248,6 +253,41 @@ enum err db_push(struct db *db, const char *directory, struct db_pushed *out, st
     return err;
 }
 
+/* The runs of a sweep go first: a sweep that is there has them. */
+enum err db_push(struct db *db, const char *directory, struct db_pushed *out, struct error *why)
+{
+    struct run_inputs runs = {0};
+    struct db_pushed sum = {0}, one;
+    enum err err = run_inputs_find(&directory, 1, false, &runs, why);
+    for (size_t i = 0; !err && i < runs.count; i++) {
+        bool is_itself = strcmp(runs.paths[i], directory) == 0; /* of a sweep without any, too */
+        err = is_itself ? ERR_OK : push_run(db, runs.paths[i], &one, why);
+        sum.queries += err || is_itself ? 0 : one.queries;
+        sum.bytes += err || is_itself ? 0 : one.bytes;
+    }
+    run_inputs_release(&runs);
+    if (!err)
+        err = push_run(db, directory, out, why);
+    out->queries += err ? 0 : sum.queries;
+    out->bytes += err ? 0 : sum.bytes;
+    return err;
+}
+
+/* A sweep with its runs. */
+static enum err delete_all(struct db *db, const char *id, struct error *why)
+{
+    enum err err =
+        db_query(db, "DELETE FROM files WHERE run_id IN (SELECT id FROM runs WHERE sweep = $1)",
+                 &id, 1, NULL, NULL, why);
+    if (!err)
+        err = db_query(db,
+                       "DELETE FROM queries WHERE run_id IN (SELECT id FROM runs WHERE sweep = $1)",
+                       &id, 1, NULL, NULL, why);
+    if (!err)
+        err = db_query(db, "DELETE FROM runs WHERE sweep = $1", &id, 1, NULL, NULL, why);
+    return err ? err : delete_rows(db, id, why);
+}
+
 enum err db_delete(struct db *db, const char *id, struct error *why)
 {
     bool known = false;
@@ -257,7 +297,7 @@ enum err db_delete(struct db *db, const char *id, struct error *why)
     if (!err && !known)
         err = err_set(why, ERR_NOT_FOUND, "%s has no run %s", db->shown, id);
     if (!err)
-        err = delete_rows(db, id, why);
+        err = delete_all(db, id, why);
     if (!err)
         return db_run(db, "COMMIT", why);
     db_roll_back(db);
@@ -276,5 +316,27 @@ enum err db_push_measured(const char *address, const char *directory, struct db_
     if (!err)
         err = db_push(db, directory, out, why);
     db_free(db);
+    return err;
+}
+
+enum err db_push_pending(const char *folder, const char *address, db_take_pushed *take,
+                         void *context, struct error *why)
+{
+    struct run_inputs runs;
+    char kept[1024];
+    enum err err = run_inputs_find(&folder, 1, true, &runs, why);
+    for (size_t i = 0; !err && i < runs.count; i++) {
+        struct error reason = {0};
+        struct db_pushed pushed = {0};
+        struct db *db = NULL;
+        if (!run_pending_get(runs.paths[i], kept, sizeof kept))
+            continue;
+        enum err failed = db_open(&db, address ? address : kept, true, &reason);
+        if (!failed)
+            failed = db_push(db, runs.paths[i], &pushed, &reason);
+        db_free(db);
+        take(context, runs.paths[i], &pushed, failed ? &reason : NULL);
+    }
+    run_inputs_release(&runs);
     return err;
 }

@@ -29,9 +29,11 @@ struct curl_call {
     CURL *easy;
     struct curl_slist *headers;
     struct relay_request request;
-    struct text head; /* of the response */
+    size_t body_given; /* bytes of the request's body that libcurl has taken */
+    struct text head;  /* of the response */
     int status;
     bool has_head;
+    char detail[CURL_ERROR_SIZE]; /* what libcurl says of a failure; "" without */
     struct curl_call *next, *previous;
 };
 
@@ -185,6 +187,19 @@ static size_t on_body(char *bytes, size_t unit, size_t count, void *context)
                                                                        : CURL_WRITEFUNC_PAUSE;
 }
 
+/* Not as CURLOPT_POSTFIELDS: with those libcurl sends a request once more when a kept connection turns out to be closed,
+ * whatever the server has done with it by then (RFC 9110, 9.2.2).  What was read here cannot be read again. */
+static size_t on_upload(char *to, size_t unit, size_t count, void *context)
+{
+    struct curl_call *call = context;
+    size_t left = call->request.body_length - call->body_given, most = unit * count;
+    size_t length = left < most ? left : most;
+    if (length)
+        memcpy(to, call->request.body + call->body_given, length);
+    call->body_given += length;
+    return length;
+}
+
 static enum err add_line(struct curl_slist **list, const char *line)
 {
     struct curl_slist *longer = curl.slist_append(*list, line);
@@ -253,7 +268,8 @@ static void set_options(struct curl_call *call)
     if (request->body) {
         curl.easy_setopt(easy, CURLOPT_POST, 1L);
         curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
-        curl.easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
+        curl.easy_setopt(easy, CURLOPT_READFUNCTION, on_upload);
+        curl.easy_setopt(easy, CURLOPT_READDATA, call);
     }
     if (strcmp(request->method, "HEAD") == 0)
         curl.easy_setopt(easy, CURLOPT_NOBODY, 1L);
@@ -264,6 +280,7 @@ static void set_options(struct curl_call *call)
     curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl.easy_setopt(easy, CURLOPT_WRITEDATA, call);
     curl.easy_setopt(easy, CURLOPT_PRIVATE, call);
+    curl.easy_setopt(easy, CURLOPT_ERRORBUFFER, call->detail);
     curl_set_peer(easy, request->is_local);
 }
 
@@ -322,6 +339,8 @@ void relay_call_cancel(struct relay_call *call)
 static enum err err_of(CURLcode code)
 {
     switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return ERR_DENIED;
     case CURLE_OK:
         return ERR_OK;
     case CURLE_OPERATION_TIMEDOUT:
@@ -335,13 +354,29 @@ static enum err err_of(CURLcode code)
     }
 }
 
+static void explain(const struct curl_call *call, CURLcode code, char *to, size_t size)
+{
+    const char *detail = call->detail[0] ? call->detail : curl.easy_strerror(code);
+    if (code == CURLE_PEER_FAILED_VERIFICATION)
+        str_format(to, size,
+                   "its certificate is not trusted: %s (CURL_CA_BUNDLE names a file with the "
+                   "certificates to trust)",
+                   detail);
+    else if (code == CURLE_SEND_FAIL_REWIND)
+        str_copy(to, size, "the connection was closed");
+    else
+        str_copy(to, size, code ? detail : "");
+}
+
 static void finish(CURL *easy, CURLcode code)
 {
     struct curl_call *call = NULL;
+    char why[CURL_ERROR_SIZE + 128];
     curl.easy_getinfo(easy, CURLINFO_PRIVATE, &call);
     struct relay_request request = call->request;
+    explain(call, code, why, sizeof why);
     release(call);
-    request.done(request.context, err_of(code), code ? curl.easy_strerror(code) : "");
+    request.done(request.context, err_of(code), why);
 }
 
 void http_relay_turn(struct http_relay *relay)

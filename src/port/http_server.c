@@ -310,6 +310,44 @@ static enum MHD_Result queue_answer(struct http_exchange *exchange)
     return queued;
 }
 
+struct framing {
+    unsigned lengths, codings; /* headers of that name */
+    bool is_chunked;
+};
+
+static enum MHD_Result count_framing(void *context, enum MHD_ValueKind kind, const char *name,
+                                     const char *value)
+{
+    struct framing *framing = context;
+    (void)kind;
+    if (str_equal_nocase(name, "Content-Length"))
+        framing->lengths++;
+    if (!str_equal_nocase(name, "Transfer-Encoding"))
+        return MHD_YES;
+    framing->codings++;
+    framing->is_chunked = value && str_equal_nocase(value, "chunked");
+    return MHD_YES;
+}
+
+/* A body whose length can be read in two ways, or in none (RFC 9112, 6): it is not waited for. */
+static bool refuse_framing(struct http_exchange *exchange)
+{
+    static const char TWICE[] =
+        "{\"error\":{\"message\":\"the length of the body is given more than "
+        "once\",\"type\":\"invalid_request_error\"}}";
+    static const char CODING[] = "{\"error\":{\"message\":\"the only transfer coding is "
+                                 "chunked\",\"type\":\"invalid_request_error\"}}";
+    struct framing framing = {0};
+    mhd.get_values(exchange->mhd, MHD_HEADER_KIND, count_framing, &framing);
+    bool is_twice = framing.lengths + framing.codings > 1;
+    if (!is_twice && (!framing.codings || framing.is_chunked))
+        return false;
+    http_exchange_add_header(exchange, "Connection", "close");
+    http_exchange_reply(exchange, is_twice ? 400 : 501, "application/json",
+                        is_twice ? TWICE : CODING, strlen(is_twice ? TWICE : CODING));
+    return true;
+}
+
 /* All of it is there. */
 static void hand_over(struct http_exchange *exchange)
 {
@@ -355,6 +393,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd_conn
     if (!exchange->method) { /* the headers are there */
         exchange->method = strdup(method);
         exchange->connection->deadline = clock_now() + exchange->server->options.request_limit;
+        if (exchange->method && refuse_framing(exchange))
+            return queue_answer(exchange);
         return exchange->method ? MHD_YES : MHD_NO;
     }
     if (*size)

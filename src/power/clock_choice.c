@@ -331,6 +331,98 @@ static void judge_by_intervals(struct clock_choice *out)
         out->flags |= CHOICE_NO_INTERVAL;
 }
 
+/* By how much the measured energy is off the fitted one, in ln, along the clocks: medians of a few neighbors each. */
+struct misfit {
+    double *mhz, *off;
+    size_t count;
+    double scatter; /* the standard deviation of one */
+};
+
+/* The scatter is of each against the mean of its neighbors, whatever the fit. */
+static double scatter_of(const double *off, size_t count, double *room)
+{
+    for (size_t i = 1; i + 1 < count; i++)
+        room[i - 1] = fabs(off[i] - (off[i - 1] + off[i + 1]) / 2);
+    sort_ascending(room, count - 2);
+    return 1.4826 / sqrt(1.5) * quantile_sorted(room, count - 2, 0.5);
+}
+
+/* out->mhz and out->off have capacity for every sample, as points and room have. */
+static enum err find_misfit(const struct clock_question *q, struct optimize_point *points,
+                            double *room, struct misfit *out, struct error *why)
+{
+    enum { GROUPS = 24 };
+    const struct freq_curve *curve = q->curve;
+    size_t known = 0;
+    for (size_t i = 0; i < curve->count; i++)
+        out->mhz[i] = curve->samples[i].freq_mhz;
+    enum err err = predict_points(q->model, curve, out->mhz, curve->count, points, why);
+    for (size_t i = 0; !err && i < curve->count; i++) {
+        double fitted = points[i].figures[FREQ_ENERGY_J].value;
+        out->mhz[known] = points[i].freq_mhz;
+        out->off[known] = log(curve->samples[i].energy_j / fitted);
+        known += is_known(out->off[known]);
+    }
+    size_t size = known > GROUPS ? known / GROUPS : 1;
+    for (size_t from = known % size; !err && from < known; from += size) { /* to fmax */
+        memcpy(room, out->off + from, size * sizeof *room);
+        sort_ascending(room, size);
+        out->mhz[out->count] = (out->mhz[from] + out->mhz[from + size - 1]) / 2;
+        out->off[out->count++] = quantile_sorted(room, size, 0.5);
+    }
+    out->scatter = out->count >= REFIT_LEAST ? scatter_of(out->off, out->count, room) : UNKNOWN;
+    return err;
+}
+
+/* low, median and high of the three about a clock. */
+static void misfit_at(const struct misfit *misfit, double mhz, double *three)
+{
+    size_t at = 1;
+    while (at + 2 < misfit->count && fabs(misfit->mhz[at + 1] - mhz) < fabs(misfit->mhz[at] - mhz))
+        at++;
+    memcpy(three, misfit->off + at - 1, 3 * sizeof *three);
+    sort_ascending(three, 3);
+}
+
+/* Where the two ends are off by more than scatter explains, the ± has the saving by any of the three about each: at fmax,
+ * which has neighbors on one side only, their median would not do. */
+static void widen_at(const struct misfit *misfit, struct clock_choice *out, size_t i)
+{
+    const double SIGNIFICANT = 2.5, MEDIAN_OF_3 = 0.67, LEVEL_Z = 1.645;
+    struct optimize_point *point = &out->points[i];
+    double base[3], at[3], error = sqrt(2) * misfit->scatter; /* of a difference */
+    misfit_at(misfit, out->baseline.freq_mhz, base);
+    misfit_at(misfit, point->freq_mhz, at);
+    double off = fmax(fabs(expm1(at[2] - base[0])), fabs(expm1(at[0] - base[2])));
+    double most = (1 - saving_of(point, &out->baseline)) * (off + LEVEL_Z * error);
+    if (!(fabs(at[1] - base[1]) > SIGNIFICANT * MEDIAN_OF_3 * error) || point->saving_error >= most)
+        return;
+    point->saving_error = most;
+    if (i == out->optimum.best)
+        out->error_method = "measurements about both ends, which the fit does not follow";
+}
+
+/* A curve that is not of the model's family is off by more at some clocks than at others, and all refits alike. */
+static enum err widen_by_misfit(const struct clock_question *q, struct clock_choice *out,
+                                struct error *why)
+{
+    size_t count = q->curve->count;
+    struct optimize_point *points = calloc(count, sizeof *points);
+    double *room = malloc(count * sizeof *room);
+    struct misfit misfit = {.mhz = malloc(count * sizeof *misfit.mhz),
+                            .off = malloc(count * sizeof *misfit.off)};
+    enum err err = points && room && misfit.mhz && misfit.off
+                       ? find_misfit(q, points, room, &misfit, why)
+                       : err_no_memory(why);
+    for (size_t i = 0; !err && is_known(misfit.scatter) && i < out->count; i++)
+        widen_at(&misfit, out, i);
+    free(points);
+    free(room);
+    free(misfit.mhz);
+    free(misfit.off);
+    return err;
+}
+
 /* Relative, of one run, over all points with repeats.  Copies of one measurement have no scatter to tell of. */
 static double pooled_scatter(const struct clock_choice *choice, enum freq_figure figure,
                              double *freedom)
@@ -610,6 +702,8 @@ enum err clock_choice_of(const struct clock_question *q, struct clock_choice *ou
         judge_by_intervals(out);
     else
         widen_by_pauses(q->curve, out); /* the intervals of the fit are wider already */
+    if (!err && is_refitted && q->data)
+        err = widen_by_misfit(q, out, why);
     out->saving_error = out->points[out->optimum.best].saving_error;
     doubt(&q->goal, out);
     return err;

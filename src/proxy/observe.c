@@ -80,8 +80,10 @@ void observer_begin(struct observer *observer, int status, const char *encoding)
         give_up(observer, "the response is compressed: its tokens were not counted");
         return;
     }
-    const struct completion_sink sink = {
-        .completion = &request->reply, .server = "the upstream server", .why = &observer->why};
+    const struct completion_sink sink = {.completion = &request->reply,
+                                         .server = "the upstream server",
+                                         .why = &observer->why,
+                                         .skips_choices = true};
     if (request->kind == PROXY_OPENAI)
         openai_response_init(&observer->reader.openai, &sink);
     else if (request->kind == PROXY_OLLAMA)

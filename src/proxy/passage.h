@@ -71,6 +71,8 @@ bool usage_inject(const char *body, size_t length, struct text *out);
 /* Takes the event that usage_inject caused out of a stream. */
 struct usage_filter {
     struct text held; /* an event that is not complete */
+    size_t scanned;   /* bytes of it in which its end is not */
+    bool is_long;     /* its beginning has passed: longer than any event with counts */
 };
 /* Appends to *out what may pass. */
 void usage_filter_feed(struct usage_filter *filter, const char *bytes, size_t length,
@@ -88,7 +90,7 @@ void status_count_other(struct status *status);
 void status_end(struct status *status, const struct proxy_request *request);
 void status_settle(struct status *status, uint64_t id, const struct energy *energy);
 
-void status_metrics(const struct status *status, struct text *out);
+void status_metrics(const struct status *status, uint64_t unrecorded, struct text *out);
 /* The newest `most` requests, newest first. */
 void status_requests(const struct status *status, size_t most, struct text *out);
 

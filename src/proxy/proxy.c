@@ -62,6 +62,7 @@ struct proxy {
     pthread_t thread;
     atomic_bool refuse, stop;
     atomic_uint in_flight;
+    atomic_uint_fast64_t unrecorded;
     pthread_mutex_t lock; /* guards what follows */
     struct settled *settled;
     size_t settled_count, settled_capacity;
@@ -118,7 +119,7 @@ static void serve_own(struct proxy *proxy, struct http_exchange *exchange, const
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
         reply_error(exchange, 405, "invalid_request_error", "only GET is allowed here");
     } else if (strcmp(path, "/ipw/metrics") == 0) {
-        status_metrics(proxy->status, &body);
+        status_metrics(proxy->status, atomic_load(&proxy->unrecorded), &body);
         http_exchange_reply(exchange, 200, "text/plain; version=0.0.4; charset=utf-8",
                             text_get(&body), body.length);
     } else if (strcmp(path, "/ipw/requests") == 0) {
@@ -498,6 +499,10 @@ static void on_request(void *context, struct http_exchange *exchange)
         serve_own(proxy, exchange, path);
         return;
     }
+    if (strcmp(http_exchange_method(exchange), "TRACE") == 0) { /* would show the upstream's key */
+        reply_error(exchange, 405, "invalid_request_error", "TRACE is not allowed");
+        return;
+    }
     if (atomic_load(&proxy->refuse)) {
         reply_error(exchange, 503, "unavailable", "ipw proxy is about to end");
         return;
@@ -555,6 +560,11 @@ static void on_ended(void *context, struct http_exchange *exchange, bool complet
 }
 
 /* ---- energies ---- */
+
+void proxy_count_unrecorded(struct proxy *proxy)
+{
+    atomic_fetch_add(&proxy->unrecorded, 1);
+}
 
 void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy)
 {

@@ -79,6 +79,9 @@ enum err proxy_check(const struct proxy_options *options, char *shown, size_t si
                      struct error *why) MUST_USE;
 unsigned proxy_port(const struct proxy *proxy);
 
+/* The owner could not record a request that `ended` gave it: for /ipw/metrics.  Any thread. */
+void proxy_count_unrecorded(struct proxy *proxy);
+
 /* What an ended request spent: for /ipw/requests, /ipw/metrics and the energy header.  Any thread. */
 void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy);
 

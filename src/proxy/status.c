@@ -241,7 +241,7 @@ static void add_requests(const struct status *status, struct text *out)
         }
 }
 
-void status_metrics(const struct status *status, struct text *out)
+void status_metrics(const struct status *status, uint64_t unrecorded, struct text *out)
 {
     add_requests(status, out);
     add_plain(out, "ipw_proxy_other_requests_total", "counter",
@@ -262,6 +262,8 @@ void status_metrics(const struct status *status, struct text *out)
               status->settled);
     add_plain(out, "ipw_proxy_unmeasured_requests_total", "counter",
               "Requests whose energy stays unknown.", status->unmeasured);
+    add_plain(out, "ipw_proxy_unrecorded_requests_total", "counter",
+              "Requests that have no record because the disk was too slow.", unrecorded);
     add_histogram(out, "ipw_proxy_time_to_first_token_seconds",
                   "Time to first token of completed requests.", &status->ttft);
     add_histogram(out, "ipw_proxy_inter_token_latency_seconds",

@@ -6,6 +6,11 @@
 
 #include "wire/message.h"
 
+enum {
+    EVENT_MAX = 256 * 1024, /* longer ones have no counts, and pass as they come */
+    END_MAX = 2,            /* bytes that may begin the end of an event: "\n\r" */
+};
+
 static const char OPTIONS[] = "\"stream_options\":{\"include_usage\":true}";
 
 bool usage_inject(const char *body, size_t length, struct text *out)
@@ -23,10 +28,11 @@ bool usage_inject(const char *body, size_t length, struct text *out)
 }
 
 /* The bytes of the first complete event, its empty line included; 0 without one. */
-static size_t event_length(const struct text *held)
+static size_t event_length(struct usage_filter *filter)
 {
+    const struct text *held = &filter->held;
     const char *bytes = text_get(held);
-    for (size_t i = 0; i + 1 < held->length; i++) {
+    for (size_t i = filter->scanned; i + 1 < held->length; i++) {
         if (bytes[i] != '\n')
             continue;
         if (bytes[i + 1] == '\n')
@@ -34,6 +40,7 @@ static size_t event_length(const struct text *held)
         if (bytes[i + 1] == '\r' && i + 2 < held->length && bytes[i + 2] == '\n')
             return i + 3;
     }
+    filter->scanned = held->length > END_MAX ? held->length - END_MAX : 0;
     return 0;
 }
 
@@ -77,15 +84,31 @@ static void pass_event(struct slice event, struct text *out)
         add_without_null(event, slice_trim(data), out);
 }
 
+static void drop(struct usage_filter *filter, size_t length)
+{
+    memmove(filter->held.bytes, filter->held.bytes + length, filter->held.length - length);
+    filter->held.length -= length;
+    filter->scanned = 0;
+}
+
 void usage_filter_feed(struct usage_filter *filter, const char *bytes, size_t length,
                        struct text *out)
 {
     size_t event;
     text_add_bytes(&filter->held, bytes, length);
-    while ((event = event_length(&filter->held)) > 0) {
-        pass_event((struct slice){filter->held.bytes, event}, out);
-        memmove(filter->held.bytes, filter->held.bytes + event, filter->held.length - event);
-        filter->held.length -= event;
+    while ((event = event_length(filter)) > 0) {
+        if (filter->is_long)
+            text_add_bytes(out, filter->held.bytes, event);
+        else
+            pass_event((struct slice){filter->held.bytes, event}, out);
+        filter->is_long = false;
+        drop(filter, event);
+    }
+    if (filter->held.length > (filter->is_long ? END_MAX : EVENT_MAX)) {
+        size_t passes = filter->held.length - END_MAX;
+        filter->is_long = true;
+        text_add_bytes(out, filter->held.bytes, passes);
+        drop(filter, passes);
     }
 }
 

@@ -21,6 +21,7 @@
 #include "port/output.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
+#include "rundir/sweep.h"
 
 /* ---- which files ---- */
 
@@ -67,6 +68,16 @@ static int by_name(const void *left, const void *right)
 {
     const struct run_copy_file *a = left, *b = right;
     return strcmp(a->name, b->name);
+}
+
+static enum err list_files(struct run_copy *copy, struct error *why)
+{
+    enum err err = add_folder(copy, "", why);
+    if (!err)
+        err = add_folder(copy, RUN_TRACE_DATASET, why);
+    if (!err && copy->count)
+        qsort(copy->files, copy->count, sizeof *copy->files, by_name);
+    return err;
 }
 
 /* ---- their bytes ---- */
@@ -137,30 +148,45 @@ enum err run_copy_give(const struct run_copy *copy, run_copy_take *take, void *c
 
 /* ---- what run it is ---- */
 
+/* The first line of a journal, without its end, and the id that it gives; NULL without one. */
+static char *read_header(const char *directory, char id[static RUN_ID_MAX])
+{
+    char path[FILE_PATH_MAX];
+    char *line = NULL;
+    size_t capacity = 0;
+    FILE *file =
+        run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) ? fopen(path, "re") : NULL;
+    if (!file)
+        return NULL;
+    ssize_t length = getline(&line, &capacity, file);
+    if (length > 0) {
+        name_hash(hash_bytes(HASH_START, line, (size_t)length), id);
+        line[strcspn(line, "\n")] = '\0';
+    }
+    fclose(file);
+    return line;
+}
+
 /* By the first line; a run of the Python IPW has none and is never resumed: its bytes name it. */
 static enum err identify(struct run_copy *copy, struct error *why)
 {
     char path[FILE_PATH_MAX];
-    size_t capacity = 0;
-    if (!run_path_file(copy->directory, RUN_FILE_RECORDS, path, sizeof path))
-        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", copy->directory);
     struct journal_starts starts;
+    size_t above = sweep_of_run(copy->directory);
     enum err err = journal_starts_read(copy->directory, &starts, why);
     if (err)
         return err;
     copy->began_at = starts.count && starts.zero_ns[0] ? (double)starts.zero_ns[0] * 1e-9 : UNKNOWN;
-    copy->kind = run_kind_name(journal_kind(path));
     journal_starts_release(&starts);
+    if (!run_path_file(copy->directory, RUN_FILE_RECORDS, path, sizeof path))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", copy->directory);
+    copy->kind = run_kind_name(journal_kind(path));
     str_copy(copy->id, sizeof copy->id, copy->digest);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return ERR_OK;
-    ssize_t length = getline(&copy->header, &capacity, file);
-    if (length > 0) {
-        name_hash(hash_bytes(HASH_START, copy->header, (size_t)length), copy->id);
-        copy->header[strcspn(copy->header, "\n")] = '\0';
+    copy->header = read_header(copy->directory, copy->id);
+    if (above && str_format(path, sizeof path, "%.*s", (int)above, copy->directory)) {
+        free(read_header(path, copy->sweep));
+        copy->path = copy->directory + above + 1;
     }
-    fclose(file);
     return ERR_OK;
 }
 
@@ -191,11 +217,7 @@ enum err run_copy_open(const char *directory, struct run_copy *out, struct error
     if (!err)
         err = run_dir_check_idle(directory, why);
     if (!err)
-        err = add_folder(out, "", why);
-    if (!err)
-        err = add_folder(out, RUN_TRACE_DATASET, why);
-    if (!err && out->count)
-        qsort(out->files, out->count, sizeof *out->files, by_name);
+        err = list_files(out, why);
     if (!err)
         err = give_all(out, NULL, NULL, out->digest, why);
     if (!err)
@@ -236,6 +258,18 @@ static bool may_take(struct run_arrival *arrival, const char *id)
     arrival->was_there = arrival->replaces && strcmp(there.digest, arrival->digest) == 0;
     run_copy_release(&there);
     return arrival->replaces;
+}
+
+enum err run_copy_place(const char *directory, const char *path, char *parent, size_t size,
+                        struct error *why)
+{
+    const char *last = strrchr(path, '/');
+    if (!last || !str_is_plain(path) || path[0] == '/' || path[0] == '.' || strstr(path, "/.") ||
+        strstr(path, "//"))
+        return refuse_name("sweep's run", path, why);
+    return str_format(parent, size, "%s/%.*s", directory, (int)(last - path), path)
+               ? ERR_OK
+               : err_set(why, ERR_BAD_VALUE, "path too long: %.200s", directory);
 }
 
 enum err run_arrival_begin(struct run_arrival *arrival, const char *parent, const char *name,
@@ -323,6 +357,44 @@ enum err run_arrival_put(struct run_arrival *arrival, const char *bytes, size_t 
                : ERR_OK;
 }
 
+/* An other state of the run is there, perhaps with files of the user or the runs of a sweep: file by file, the summary
+ * last, and what this state has not is deleted. */
+static enum err replace_files(struct run_arrival *arrival, struct error *why)
+{
+    struct run_copy now = {0}, before = {0};
+    char from[FILE_PATH_MAX + RUN_COPY_NAME_MAX], to[FILE_PATH_MAX + RUN_COPY_NAME_MAX];
+    str_copy(now.directory, sizeof now.directory, arrival->temporary);
+    str_copy(before.directory, sizeof before.directory, arrival->directory);
+    enum err err = list_files(&now, why);
+    if (!err)
+        err = list_files(&before, why);
+    for (size_t i = 0; !err && i < before.count; i++) {
+        str_format(to, sizeof to, "%s/%s", arrival->directory, before.files[i].name);
+        if (!bsearch(&before.files[i], now.files, now.count, sizeof *now.files, by_name))
+            unlink(to);
+    }
+    for (size_t i = 0; !err && i < now.count; i++) {
+        str_format(from, sizeof from, "%s/%s", arrival->temporary, now.files[i].name);
+        str_format(to, sizeof to, "%s/%s", arrival->directory, now.files[i].name);
+        err = file_make_parents(to, why);
+        if (!err && rename(from, to))
+            err = err_set(why, err_from_errno(errno), "cannot write %s: %s", to, strerror(errno));
+    }
+    run_copy_release(&now);
+    run_copy_release(&before);
+    return err;
+}
+
+static enum err publish(struct run_arrival *arrival, struct error *why)
+{
+    if (arrival->replaces)
+        return replace_files(arrival, why);
+    return rename(arrival->temporary, arrival->directory)
+               ? err_set(why, err_from_errno(errno), "cannot create %s: %s", arrival->directory,
+                         strerror(errno))
+               : ERR_OK;
+}
+
 enum err run_arrival_end(struct run_arrival *arrival, enum err err, struct error *why)
 {
     char arrived[RUN_ID_MAX];
@@ -334,13 +406,9 @@ enum err run_arrival_end(struct run_arrival *arrival, enum err err, struct error
         err = err_set(why, ERR_BAD_VALUE,
                       "the bytes of %s are not those that were stored: %s, not %s",
                       arrival->directory, arrived, arrival->digest);
-    if (!err && arrival->replaces)
-        err = run_dir_clear(arrival->directory, why);
-    if (!err && rename(arrival->temporary, arrival->directory))
-        err = err_set(why, err_from_errno(errno), "cannot create %s: %s", arrival->directory,
-                      strerror(errno));
-    if (err && *arrival->temporary && run_dir_clear(arrival->temporary, &ignored))
-        arrival->temporary[0] = '\0'; /* what cannot be deleted stays under its hidden name */
+    if (!err)
+        err = publish(arrival, why);
+    (void)!run_dir_clear(arrival->temporary, &ignored); /* what is left of it */
     return err;
 }
 

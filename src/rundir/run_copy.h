@@ -22,10 +22,12 @@ struct run_copy_file {
 
 struct run_copy {
     char directory[FILE_PATH_MAX];
-    const char *name; /* its last part, of `directory` */
-    const char *kind; /* "profile", "run" ... */
-    char *header;     /* the journal's first line; NULL without one */
-    double began_at;  /* seconds since 1970; UNKNOWN without a journal */
+    const char *name;       /* its last part, of `directory` */
+    const char *kind;       /* "profile", "run" ... */
+    char *header;           /* the journal's first line; NULL without one */
+    char sweep[RUN_ID_MAX]; /* the id of the sweep that it is an attempt of; "": none */
+    const char *path;       /* its place below that sweep's directory; NULL: none */
+    double began_at;        /* seconds since 1970; UNKNOWN without a journal */
     char id
         [RUN_ID_MAX]; /* of the run's first line: it stays when the run is resumed, moved or renamed */
     char digest[RUN_ID_MAX]; /* of all bytes */
@@ -59,6 +61,11 @@ struct run_arrival {
     uint64_t left;             /* bytes of it to come */
     uint64_t hash;
 };
+
+/* Where an attempt of a sweep in `directory` is, by its place there: the folder that its directory is in.
+ * ERR_BAD_VALUE for a path that no sweep has. */
+enum err run_copy_place(const char *directory, const char *path, char *parent, size_t size,
+                        struct error *why) MUST_USE;
 
 /* Into PARENT/NAME or, where another run has that name, PARENT/NAME_<id>.  A name that leads elsewhere, and a file that
  * no run has, are ERR_BAD_VALUE: they come from outside. */

@@ -206,6 +206,22 @@ static enum err from_journal(struct run_table *table, const char *model, struct 
     return err;
 }
 
+/* SWEEP/points has runs two levels below. */
+static bool is_of_sweep(const char *directory)
+{
+    static const char POINTS[] = "/points";
+    char sweep[PATH_MOST], path[PATH_MOST];
+    if (!str_copy(sweep, sizeof sweep, directory))
+        return false;
+    size_t length = strlen(sweep);
+    while (length > 1 && sweep[length - 1] == '/')
+        sweep[--length] = '\0';
+    if (length < sizeof POINTS || strcmp(sweep + length - strlen(POINTS), POINTS) != 0)
+        return false;
+    sweep[length - strlen(POINTS)] = '\0';
+    return run_path_file(sweep, RUN_FILE_RECORDS, path, sizeof path) && file_exists(path);
+}
+
 /* The Arrow files, unless the journal knows more or they cannot be read. */
 static enum err load_rows(struct run_table *table, const struct run_shards *shards,
                           const char *model, struct asked asked, struct error *why)
@@ -217,7 +233,11 @@ static enum err load_rows(struct run_table *table, const struct run_shards *shar
     bool has_journal = file_exists(journal);
     if (!shards->count && !has_journal)
         return err_set(why, ERR_NOT_FOUND,
-                       "%s holds no run: neither data-*.arrow nor records.jsonl", table->directory);
+                       "%s holds no run: neither data-*.arrow nor records.jsonl%s",
+                       table->directory,
+                       is_of_sweep(table->directory)
+                           ? "; these are the points of a sweep, which is the directory above"
+                           : "");
     if (!shards->count || is_journal_newer(table->directory, shards))
         return from_journal(table, model, asked, why);
     note_missing_shards(table, shards);

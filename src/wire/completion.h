@@ -71,6 +71,8 @@ struct completion_sink {
     void *context;
     struct error *why;
     bool wants_score; /* the log-probabilities of an echoed prompt */
+    /* Of several answers to one request (n > 1) the first is read; without it they are an error. */
+    bool skips_choices;
 };
 
 /* A piece; NULL and "" are ignored. */

@@ -83,7 +83,8 @@ static bool is_absent(const char *cell)
 {
     static const char *const NONE[] = {"",  "N/A",  "nan",     "-nan",   "inf",
                                        "-", "None", "Unknown", "No data"};
-    if (cell[0] == '[') /* "[N/A]", "[Not Supported]", "[Unknown Error]" */
+    /* "[N/A]", "[Not Supported]", "[Unknown Error]"; of texts in a table "<<<NULL>>>", "<<<NOT_SUPPORTED>>>" */
+    if (cell[0] == '[' || str_starts(cell, "<<<"))
         return true;
     for (size_t i = 0; i < sizeof NONE / sizeof *NONE; i++)
         if (str_equal_nocase(cell, NONE[i]))
@@ -99,12 +100,19 @@ static double unit_scale(const char *unit, double otherwise)
     return otherwise;
 }
 
-/* "33.13", "33.13 W", "[N/A]"; false for anything else. */
+/* What does not fit its column ends in dots: of a number that is none of its digits. */
+static bool is_cut(const char *cell)
+{
+    size_t length = strlen(cell);
+    return length > 3 && strcmp(cell + length - 3, "...") == 0;
+}
+
+/* "33.13", "33.13 W", "[N/A]", "12345..."; false for anything else. */
 static bool read_cell(char *cell, double scale, double *out)
 {
     char *unit = strchr(cell, ' ');
     *out = UNKNOWN;
-    if (is_absent(cell))
+    if (is_absent(cell) || is_cut(cell))
         return true;
     if (unit) {
         *unit++ = '\0';

@@ -219,7 +219,10 @@ static void read_score(struct completion *completion, const struct jv *logprobs)
 static enum err read_choice(struct completion_sink *sink, const struct jv *choice, nanos t)
 {
     int64_t index;
-    if (jv_integer(jv_get(choice, "index"), &index) && index != 0)
+    bool is_further = jv_integer(jv_get(choice, "index"), &index) && index != 0;
+    if (is_further && sink->skips_choices)
+        return ERR_OK;
+    if (is_further)
         return err_set(sink->why, ERR_BAD_VALUE,
                        "%s sent several answers to one request: do not set n or best_of; --repeat "
                        "asks again",

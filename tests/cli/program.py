@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 IPW = os.environ.get("IPW", "build/ipw")
@@ -28,6 +29,21 @@ def ipw(machine, *arguments, env=None, **options):
     return subprocess.run([IPW, *map(str, arguments)], env=environment, **options)
 
 
+def await_condition(condition, what):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.01)
+
+
+def await_signals(process):
+    """Until ipw takes signals itself, instead of dying by them."""
+    def takes_them():
+        status = dict(line.split(":", 1) for line in open(f"/proc/{process.pid}/status").read().splitlines())
+        return (int(status["SigBlk"], 16) | int(status["SigCgt"], 16)) >> (signal.SIGINT - 1) & 1
+    await_condition(takes_them, "a program that takes signals")
+
+
 def python(script, *arguments):
     """A command that runs a Python script: no shell's version matters."""
     return [sys.executable, "-S", "-c", script, *map(str, arguments)]
@@ -38,7 +54,7 @@ class Led:
     that the command is running, so whatever the test does next happens inside the run."""
 
     def __init__(self, machine, *options, command=("cat",), env=None):
-        self.report = machine.root / "report.json"
+        self.report, self.stderr = machine.root / "report.json", ""
         self.process = subprocess.Popen(
             [IPW, "run", "--json", "-o", self.report, *map(str, options), "--", *command],
             env={**machine.environment(), **(env or {})}, text=True, bufsize=1,
@@ -50,6 +66,13 @@ class Led:
         answer = self.process.stdout.readline()
         assert answer == line + "\n", (answer, self.process.stderr.read())
 
+    def await_words(self, words):
+        """Until ipw says them."""
+        while words not in self.stderr:
+            line = self.process.stderr.readline()
+            assert line, (words, self.stderr)
+            self.stderr += line
+
     def end(self):
         """Lets the command end; gives the report."""
         self.process.stdin.close()
@@ -57,7 +80,7 @@ class Led:
 
     def finish(self):
         """Waits for ipw; gives the report."""
-        self.stderr = self.process.stderr.read()
+        self.stderr += self.process.stderr.read()
         self.process.stdout.close()
         self.process.stderr.close()
         self.code = self.process.wait(PATIENCE_S)

@@ -7,10 +7,12 @@ import re
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
+import time
 from pathlib import Path
 
-from program import IPW, PATIENCE_S
+from program import IPW, PATIENCE_S, MachineTest
 
 CHAT = "/v1/chat/completions"
 
@@ -68,12 +70,14 @@ def document(content="ok", prompt=7, output=3):
 
 
 class Upstream:
-    """Calls answer(socket, start_line, headers, body) for each request; an answer that returns False closes."""
+    """Calls answer(socket, start_line, headers, body) for each request; an answer that returns False closes.  With an
+    ssl.SSLContext it speaks TLS, as localhost."""
 
-    def __init__(self, answer):
-        self.answer, self.requests, self.connections = answer, [], 0
+    def __init__(self, answer, tls=None):
+        self.answer, self.requests, self.connections, self.tls = answer, [], 0, tls
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        port = self.listener.getsockname()[1]
+        self.url = f"https://localhost:{port}" if tls else f"http://127.0.0.1:{port}"
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -86,13 +90,19 @@ class Upstream:
             threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
 
     def serve(self, connection):
+        try:
+            if self.tls:
+                connection = self.tls.wrap_socket(connection, server_side=True)
+        except OSError:  # the client does not trust it
+            connection.close()
+            return
         with connection, connection.makefile("rb") as stream:
             try:
                 while (message := read_message(stream)):
                     self.requests.append(message)
                     if self.answer(connection, *message) is False:
                         return
-            except OSError:
+            except (OSError, ValueError):  # or it is no HTTP
                 return
 
     def close(self):
@@ -156,3 +166,33 @@ def request(path=CHAT, body=b"{}", method="POST", headers=()):
     if body:
         lines.append(f"Content-Length: {len(body)}")
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def until(condition):
+    """Waits for it: for as long as it takes on a busy machine."""
+    end = time.monotonic() + PATIENCE_S
+    while not (result := condition()):
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+    return result
+
+
+class ProxyTest(MachineTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def upstream(self, answer, tls=None):
+        upstream = Upstream(answer, tls)
+        self.addCleanup(upstream.close)
+        return upstream
+
+    def proxy(self, upstream, *options, **more):
+        proxy = Proxy(getattr(upstream, "url", upstream), self.root, *options, **more)
+        self.addCleanup(proxy.close)
+        return proxy
+
+
+def plain(connection, *_):
+    connection.sendall(response(document(), headers=[("Content-Type", "application/json")]))

@@ -34,6 +34,7 @@ folder = Path(__file__).parent
 print("#Entity   GRACT        SMACT        SMOCC        TENSO        DRAMA        FP64A        FP32A        FP16A")
 print("ID")
 for row in range(14):
+    print("GPU-I 0   0.999        0.999        0.999        0.999        0.999        0.999        0.999        0.999")
     print("GPU 1     0.111        0.111        0.111        0.111        0.111        0.111        0.111        0.111")
     print("GPU 0     0.900        0.500        0.250        0.125        0.375        N/A          0.200        0.050",
           flush=True)

@@ -59,7 +59,9 @@ class Analysis(TracesTest):
                     2 if row is kinds["tool_call"] or row is kinds["gap"] else 1)), ("idle_joules", idle),
                                ("active_joules", joules - idle)):
                 self.assertAlmostEqual(row[key], value, 9, (row, key))
-        self.assertAlmostEqual(summary["joules_per_turn_error"], 10.5)
+        for key, error in (("joules_per_turn", 10.5), ("joules_per_resolved_query", 15.75), ("joules_of_resolved", 21),
+                           ("joules_of_unresolved", 10.5)):
+            self.assertAlmostEqual(summary[key + "_error"], error, 9, key)
         self.assertEqual(found["warnings"], [])
         self.assertTrue((self.run_dir / "analysis" / "agent.json").exists())
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """ipw compare: figures against SciPy's over the same records, verdicts, what is said to be unfair, bounds for
-scripts, bad input.  The directories are of known content (rundirs.py), and of runs of ipw itself."""
+scripts, bad input.  The directories are of known content (rundirs.py); test_compare_measured.py has runs of ipw itself."""
 
 import json
 import random
@@ -17,8 +17,7 @@ import oracle  # noqa: E402
 
 oracle.use()
 
-from machines import Intel, Modelled  # noqa: E402
-from program import MachineTest, ipw  # noqa: E402
+from program import ipw  # noqa: E402
 from rundirs import MODEL, query, summary, write_run  # noqa: E402
 
 try:
@@ -715,40 +714,6 @@ class BadInput(CompareTest):
         self.assertTrue(any("1 damaged lines in the journal of this run skipped" in w for w in report["warnings"]))
         (bad / "records.jsonl").write_bytes(bytes(range(256)) * 50)
         self.fails(good, bad)
-
-
-# ---- runs of ipw itself ----
-
-class Real(MachineTest):
-    def profile(self, machine, name, *more):
-        out = machine.root / name
-        done = ipw(machine, "profile", "--client", "null", "--model", "m", "--dataset", "builtin",
-                   "--max-queries", "12", "--idle", "0.1", "--warmup-queries", "0", "--output-dir", out, "--json",
-                   *more)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)["output_dir"]
-
-    def test_a_slower_run_is_worse(self):
-        """All queries in flight at once, so that a stall of the machine that tests delays every one of them by as
-        much, and is no difference between queries: only one of more than two seconds would hide this one."""
-        on = self.machine(Intel, 50)
-        fast = self.profile(on, "fast", "--concurrency", "12", "--client-param", "ttft_ms=20")
-        slow = self.profile(on, "slow", "--concurrency", "12", "--client-param", "ttft_ms=2500")
-        report = json.loads(ipw(None, "compare", fast, slow, "--ignore-conditions",  # of the machine that tests
-                                "--json").stdout)["comparisons"][0]
-        self.assertTrue(report["paired"])
-        self.assertEqual(report["same_queries"], 12)
-        self.assertEqual(report["metrics"]["latency"]["verdict"], "worse")
-        self.assertEqual(report["metrics"]["energy_per_query"]["verdict"], "worse")
-        self.assertTrue(any("parameter set" in line for line in report["warnings"]), report["warnings"])
-
-    def test_measured_against_estimated_is_reported(self):
-        measured = self.profile(self.machine(Intel, 50), "m", "--client-param", "ttft_ms=20")
-        modelled = self.profile(self.machine(Modelled), "e", "--client-param", "ttft_ms=20")
-        report = json.loads(ipw(None, "compare", measured, modelled, "--json").stdout)["comparisons"][0]
-        text = "\n".join(report["warnings"])
-        self.assertIn("energy of this run is estimated by a model", text)
-        self.assertIn("energy by another method: 'estimated' against 'counter'", text)
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel, Machine, Modelled  # noqa: E402
-from program import main_side_by_side  # noqa: E402
+from program import await_signals, main_side_by_side  # noqa: E402
 
 IPW = os.environ.get("IPW", "build/ipw")
 FAKE_NVML = Path(os.environ.get("IPW_FAKES", "build/fakes"), "libfake_nvml.so").resolve()
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 def ipw(machine, *arguments, **options):
@@ -111,8 +111,7 @@ class Measured(WithMachine):
     def setUp(self):
         self.intel = self.machine(Intel, 100, 40)
 
-    def assertNear(self, value, expected, share=0.15):
-        """The thread that moves the counters may be kept waiting: the share allows for that."""
+    def assertNear(self, value, expected, share=0.05):
         self.assertLess(abs(value / expected - 1), share, f"{value}, expected {expected}")
 
     def test_json_lines(self):
@@ -164,7 +163,7 @@ class Measured(WithMachine):
     def test_once(self):
         began = time.monotonic()
         done = ipw(self.intel, "--once", "--json")
-        self.assertLess(time.monotonic() - began, 5)
+        self.assertLess(time.monotonic() - began, 60)
         reading = json.loads(done.stdout)
         self.assertAlmostEqual(reading["interval_s"], 0.5, 3)
         self.assertNear(reading["energy"]["joules"], 70)
@@ -215,6 +214,7 @@ class Measured(WithMachine):
 
     def test_signal_before_the_first_row(self):
         process = start(self.intel, "--json", "-i", "3600")
+        await_signals(process)
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         rest, _ = process.communicate(timeout=PATIENCE_S)

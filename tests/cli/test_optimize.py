@@ -295,6 +295,26 @@ class Made(OptimizeTest):
             else:
                 self.assertIn("refits", savings["method"])
 
+    def test_times_of_no_roofline(self):
+        """The ± has the true saving of 90 % of curves that no knee follows: powers of 1/f, saturating, stepped, S-shaped."""
+        rng, mhz, rows, truth = random.Random(7), range(600, 1981, 60), [], {}
+        top = mhz[-1]
+        for n in range(200):
+            a, b, c = rng.uniform(0.3, 1.2), rng.uniform(0.2, 0.6), rng.uniform(1.3, 1.9)
+            slowdown = (lambda u: u ** (1.2 + 1.5 * a), lambda u: 1 + a * (1 - math.exp((1 - u) / b)),
+                        lambda u: u ** 0.5 + b * (u > c), lambda u: 1 + a * (u - 1) ** 2,
+                        lambda u: 1 + a / (1 + math.exp((c - u) / (b / 5))))[n % 5]
+            energy = {f: (90 + 60 * f / top + 300 * (f / top) ** 3) * slowdown(top / f) for f in mhz}
+            truth[f"a{n}"] = {f: 100 * (1 - energy[f] / energy[top]) for f in mhz}
+            rows += [("G", f"a{n}", f, (90 + 60 * f / top + 300 * (f / top) ** 3) * math.exp(rng.gauss(0, 0.01)),
+                      slowdown(top / f) * math.exp(rng.gauss(0, 0.01))) for f in mhz]
+        path = self.file("shapes.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
+        covered = [abs(one["savings_pct"]["energy"] - truth[one["application"]][round(one["recommended"]["freq_mhz"])])
+                   <= one["savings_pct"]["plus_minus"]
+                   for one in self.json("--input", path)["applications"] if one["recommended"]]
+        self.assertGreater(len(covered), 140)
+        self.assertGreaterEqual(sum(covered) / len(covered), 0.9)
+
     def test_the_saving_of_one_clock_is_within_its_error(self):
         bound = {"compute": lambda u, t: 10 * u, "memory": lambda u, t: t}
         rows = [("A100", name, mhz, p * rough, time(1400 / mhz, t)) for name, time in bound.items()
@@ -706,6 +726,30 @@ class Public(OptimizeTest):
                 savings = self.rows[pair]["savings_pct"]
                 self.assertGreater(savings["energy"], savings["plus_minus"])
                 self.assertLess(savings["energy"], 40)
+
+    def test_the_error_holds_for_clocks_that_were_left_out(self):
+        """Every other clock of a V100 is given; the others, by local lines through eleven of them, are the truth."""
+        with open(V100, newline="") as file:
+            rows = sorted(csv.DictReader(file), key=lambda row: float(row["sm_app_clock_mhz"]))
+        apart, covered = {}, []
+        for row in rows:
+            apart.setdefault(row["application"], []).append(row)
+        for half in (0, 1):  # fmax is in both
+            given = [tuple(row.values()) for sweep in apart.values() for row in [*sweep[half:-1:2], sweep[-1]]]
+            for one in self.json("--input", self.file("half.csv", tuple(rows[0]), given))["applications"]:
+                others = [(float(row["sm_app_clock_mhz"]), math.log(float(row["power_w"]) * float(row["t_clean_s"])))
+                          for row in apart[one["application"]][1 - half:-1:2]]
+
+                def energy(mhz):
+                    near = sorted(others, key=lambda point: abs(point[0] - mhz))[:11]
+                    slope = statistics.median((y - v) / (x - u) for i, (x, y) in enumerate(near) for u, v in near[:i])
+                    return math.exp(statistics.median(y + slope * (mhz - x) for x, y in near))
+
+                if one["recommended"]:
+                    saving = 100 * (1 - energy(one["recommended"]["freq_mhz"]) / energy(1380))
+                    covered.append(abs(one["savings_pct"]["energy"] - saving) <= one["savings_pct"]["plus_minus"])
+        self.assertGreater(len(covered), 20)
+        self.assertGreaterEqual(sum(covered) / len(covered), 0.85)
 
     def test_an_idle_gpu_saves_nothing(self):
         idle = {("A100", "vit"), ("A100", "whisper"), ("V100", "whisper")}

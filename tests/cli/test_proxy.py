@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """ipw proxy between raw clients and a raw server: what passes, what is recorded, what is refused."""
 
+import ctypes
 import gzip
 import json
+import os
 import re
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import zlib
@@ -17,42 +18,14 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Controlled, Intel  # noqa: E402
-from program import IPW, PATIENCE_S, MachineTest, ipw, main_side_by_side  # noqa: E402
-from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, Proxy, Upstream, chunk, document, event,  # noqa: E402
-                     read_message, request, response)
+from program import IPW, PATIENCE_S, ipw, main_side_by_side  # noqa: E402
+from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, document, event, plain,  # noqa: E402
+                     read_message, request, response, until)
+
+PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
 
 # Any byte may occur in a body, and JSON may be written in any way.
 ODD_JSON = b'{ "model" :\t"m\\u0041",\r\n"messages":[{"role":"user","content":"\xc3\xa9 \\ud83d\\ude00"}] ,"n":1.0e0}\n'
-
-
-def until(condition):
-    """Waits for it: for as long as it takes on a busy machine."""
-    end = time.monotonic() + PATIENCE_S
-    while not (result := condition()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
-    return result
-
-
-class ProxyTest(MachineTest):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name)
-
-    def upstream(self, answer):
-        upstream = Upstream(answer)
-        self.addCleanup(upstream.close)
-        return upstream
-
-    def proxy(self, upstream, *options, **more):
-        proxy = Proxy(getattr(upstream, "url", upstream), self.root, *options, **more)
-        self.addCleanup(proxy.close)
-        return proxy
-
-
-def plain(connection, *_):
-    connection.sendall(response(document(), headers=[("Content-Type", "application/json")]))
 
 
 class Passing(ProxyTest):
@@ -624,6 +597,32 @@ class Recording(ProxyTest):
                  for r in proxy.records()]
         self.assertEqual((times[:2], times[2] > 0), ([None, None], True))
 
+    def test_several_answers_to_one_request(self):
+        """n > 1: the server counts the tokens of all of them, and the first is the one that is recorded."""
+        def choice(index, content, finish=None):
+            return event(content, finish).replace(b'"index": 0', b'"index": %d' % index)
+
+        stream = (choice(0, "a") + choice(1, "x") + choice(0, "b") + choice(1, "y") + choice(0, None, "stop")
+                  + choice(1, None, "length"))
+        usage = b'data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":4}}\n\n'
+        whole = json.loads(document("ab", 5, 4))
+        whole["choices"].append({"index": 1, "message": {"content": "xy"}, "finish_reason": "length"})
+
+        def answer(connection, line, headers, body):
+            if b"true" in body:
+                connection.sendall(STREAM_HEAD + chunk(stream + usage + DONE) + LAST_CHUNK)
+            else:
+                connection.sendall(response(json.dumps(whole).encode()))
+
+        proxy = self.proxy(self.upstream(answer), "--store-content")
+        self.assertEqual(proxy.ask(body=b'{"n":2,"stream":true}')[2], stream + usage + DONE)
+        proxy.ask(body=b'{"n":2}')
+        proxy.end()
+        for record in proxy.records():
+            self.assertEqual((record["ipw"]["status"], record["ipw"]["finish_reason"]), ("completed", "stop"))
+            self.assertEqual(record["model_metrics"]["mixed"]["token_metrics"], {"input": 5, "output": 4, "total": 9})
+            self.assertEqual(record["model_answers"]["mixed"], "ab")
+
     def test_content_is_stored_on_request(self):
         proxy = self.proxy(self.upstream(lambda c, *_: c.sendall(response(document("It is 4.")))), "--store-content")
         proxy.ask(body=json.dumps({"messages": [{"role": "user", "content": "old"}, {"role": "assistant"},
@@ -701,6 +700,115 @@ class Governing(ProxyTest):
         step = until(readings)[0]
         self.assertGreaterEqual(step["itl_ms"], 20)
         self.assertGreaterEqual(step["ttft_ms"], 20)
+
+
+class Keeping(ProxyTest):
+    """What was recorded stays recorded, once, however the proxy ends; and it does not eat all memory."""
+
+    def lines(self, name="records"):
+        return list(map(json.loads, (self.root / f"runs/run/{name}.jsonl").read_text().splitlines()))
+
+    def recorded(self):
+        return len(re.findall(rb'^\{"kind":"query".*\}$', (self.root / "runs/run/records.jsonl").read_bytes(), re.M))
+
+    def killed(self, upstream, *options):
+        """A proxy that was killed with three requests recorded and a fourth in flight."""
+        proxy = self.proxy(upstream, *options)
+        for _ in range(3):
+            proxy.ask()
+        with proxy.connect() as connection:
+            connection.sendall(request(CHAT, b'{"wait":1}'))
+            until(lambda: len(upstream.requests) == 4 and self.recorded() == 3)
+            proxy.process.kill()
+            proxy.process.communicate()
+        return proxy
+
+    def test_a_killed_run_is_continued(self):
+        def answer(connection, line, headers, body):
+            if len(upstream.requests) == 2:
+                connection.sendall(response(b"{}", "503 Service Unavailable"))
+            elif b"wait" in body:
+                connection.recv(1)
+                return False
+            else:
+                plain(connection)
+
+        upstream = self.upstream(answer)
+        self.killed(upstream)
+        # It may have been killed inside a line.
+        with (self.root / "runs/run/records.jsonl").open("a") as records:
+            records.write('{"kind":"query","key":"q00')
+        done = ipw(None, "proxy", "--upstream", upstream.url, "--listen", "127.0.0.1:0", "--idle", "0", "--output-dir",
+                   self.root / "runs", "--name", "run")
+        self.assertEqual((done.returncode, "--resume" in done.stderr), (2, True), done.stderr)
+        for keys in (["q000003", "q000004"], ["q000005", "q000006"]):  # after a kill, and after an ordinary end
+            proxy = self.proxy(upstream, "--resume")
+            for key in keys:
+                proxy.ask()
+            self.assertEqual([entry["id"] for entry in proxy.recent()], [int(key[1:]) for key in reversed(keys)])
+            self.assertEqual(proxy.end(), 0)
+        records = proxy.records()
+        self.assertEqual([r["key"] for r in records], [f"q{i:06}" for i in range(7)])
+        self.assertEqual([r["ipw"]["status"] for r in records].count("failed"), 1)
+        self.assertEqual([span["key"] for span in self.lines("spans")], [r["key"] for r in records])
+        energies = [line["key"] for line in self.lines() if line["kind"] == "energy"]
+        self.assertEqual(sorted(energies), [r["key"] for r in records], "each has one, be it unknown")
+        summary = json.loads((self.root / "runs/run/summary.json").read_text())
+        self.assertEqual((summary["total_queries"], summary["ipw"]["completed"], summary["ipw"]["failed"],
+                          summary["ipw"]["starts"]), (7, 6, 1, 3))
+        self.assertEqual(len(ipw(None, "export", self.root / "runs/run", "--to", "jsonl", "-o", "-").stdout
+                             .splitlines()), 7)
+
+    def test_the_latest_run_is_continued_without_a_name(self):
+        runs = self.root / "runs"
+
+        def start(*options):
+            process = subprocess.Popen([IPW, "proxy", "--upstream", self.upstream(plain).url, "--listen", "127.0.0.1:0",
+                                        "--idle", "0", "--output-dir", str(runs), *options],
+                                       stderr=subprocess.PIPE, text=True)
+            while "listening" not in (line := process.stderr.readline()):
+                self.assertTrue(line)
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=PATIENCE_S)
+            return {path.name for path in runs.iterdir() if path.name.startswith("proxy_")}
+
+        first, = start("--resume")  # there is none: a new one
+        old = re.sub(r"\d{8}T\d{6}Z$", "20200101T000000Z", first)
+        (runs / first).rename(runs / old)
+        self.assertEqual(start("--resume"), {old})
+        new, = start() - {old}
+        self.assertEqual(start("--resume"), {old, new})
+        self.assertEqual([json.loads((runs / name / "summary.json").read_text())["ipw"]["starts"] for name in (old, new)],
+                         [2, 2])
+        self.assertEqual(start("--resume", "--model", "other") - {old, new} != set(), True, "another model is another run")
+
+    def test_what_cannot_be_recorded_is_counted(self):
+        """The recorder waits for a disk, here for a debugger: streams go on, and memory stays bounded."""
+        proxy = self.proxy(self.upstream(plain), "--store-content")
+        tasks = Path(f"/proc/{proxy.process.pid}/task")
+        recorder, = (int(task.name) for task in tasks.iterdir() if (task / "comm").read_text() == "ipw-record\n")
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.ptrace(PTRACE_ATTACH, recorder, None, None):
+            self.skipTest("no ptrace here")
+        os.waitpid(recorder, WALL)
+        body = json.dumps({"messages": [{"role": "user", "content": "x" * (1 << 20)}]}).encode()
+        for _ in range(80):
+            self.assertEqual(proxy.ask(body=body)[0], "HTTP/1.1 200 OK")
+        counted = re.search(r"^ipw_proxy_unrecorded_requests_total (\d+)$", proxy.get("/ipw/metrics"), re.M)
+        dropped = int(counted[1])
+        self.assertTrue(10 < dropped < 30, dropped)  # the rest is at most 64 MiB
+        libc.ptrace(PTRACE_DETACH, recorder, None, None)
+        until(lambda: self.recorded() == 80 - dropped)
+        proxy.ask()
+        self.assertEqual(proxy.end(), 0)
+        self.assertEqual(len(proxy.records()), 81 - dropped)
+        self.assertIn(f"{dropped} requests were not recorded", proxy.stderr)
+        own = json.loads((self.root / "runs/run/summary.json").read_text())["ipw"]
+        self.assertEqual(own["unrecorded_requests"], dropped)
+        again = self.proxy(self.upstream(plain), "--resume")
+        again.end()
+        own = json.loads((self.root / "runs/run/summary.json").read_text())["ipw"]
+        self.assertEqual(own["unrecorded_requests"], dropped, "of earlier starts, too")
 
 
 class Energy(ProxyTest):

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKE_NVML, RANGE_UJ, Fixture, Intel, Machine, Nvidia  # noqa: E402
 from program import (  # noqa: E402
-    IPW, PATIENCE_S, Led, MachineTest, device, ipw, main_side_by_side, python)
+    IPW, PATIENCE_S, Led, MachineTest, await_condition, device, ipw, main_side_by_side, python)
 
 WATTS = 50
 
@@ -100,16 +100,18 @@ class TheCommand(MachineTest):
         self.assertEqual((done.returncode, found.read_text()), (0, "[]"))
 
     def test_what_it_leaves_running_is_noticed(self):
-        script = "sleep 0.7 & sleep 0.7 &"
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL,
                  "capture_output": False}
+        left = self.empty.root / "left"
+        self.addCleanup(lambda: [os.kill(int(pid), signal.SIGKILL) for pid in left.read_text().split()])
+        script = f"sleep 600 & echo $! >>{left}; sleep 600 & echo $! >>{left}"
         report, done = self.run_json(self.empty, "--", "sh", "-c", script, **quiet)
         self.assertEqual(report["runs"][0]["left_running"], 2)
-        self.assertLess(report["wall_s"]["mean"], 0.6)
+        self.assertLess(report["wall_s"]["mean"], 600)
         text = self.empty.root / "text"
         done = self.run_it("-o", text, "--", "sh", "-c", script, **quiet)
         self.assertIn("warning: the command ended but left 2 processes running", text.read_text())
-        report, done = self.run_json(self.empty, "--wait-all", "--", "sh", "-c", script, **quiet)
+        report, done = self.run_json(self.empty, "--wait-all", "--", "sh", "-c", "sleep 0.7 & sleep 0.7 &", **quiet)
         self.assertEqual(done.returncode, 0)
         self.assertEqual(report["runs"][0]["left_running"], 0)
         self.assertGreaterEqual(report["wall_s"]["mean"], 0.7)
@@ -170,24 +172,43 @@ class Interruption(MachineTest):
         run.process.stdin.close()
         self.assertEqual((run.code, len(report["runs"])), (130, 1))
 
-    def interrupt_after(self, wait_s, *arguments):
+    def interrupt(self, when, *arguments):
+        """Once it has measured for half a second, and `when`, of its children's names, is so."""
         report = self.intel.root / "report.json"
         process = subprocess.Popen([IPW, "run", "--json", "-o", report, *arguments],
                                    env=self.intel.environment(), stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
-        time.sleep(wait_s)
+
+        def children():
+            names = []
+            for task in Path(f"/proc/{process.pid}/task").iterdir():
+                for pid in (task / "children").read_text().split():
+                    names.append(Path(f"/proc/{pid}/comm").read_text().strip())
+            return names
+
+        def is_so():
+            try:
+                return when(children())
+            except OSError:  # one of them ended meanwhile
+                return False
+        await_condition(lambda: any(task.read_text() == "ipw-sampler\n" for task in
+                                    Path(f"/proc/{process.pid}/task").glob("*/comm")), "its sampler")
+        time.sleep(0.5)
+        await_condition(is_so, "its children")
         process.send_signal(signal.SIGINT)
         code = process.wait(PATIENCE_S)
         return code, json.loads(report.read_text())
 
     def test_while_watching_the_machine_at_rest(self):
-        code, report = self.interrupt_after(0.8, "--idle", "60", "--", "true")
+        code, report = self.interrupt(lambda children: True, "--idle", "600", "--", "true")
         self.assertEqual((code, report["runs"], report["interrupted"]), (130, [], True))
         self.assertUnknown(report["energy"])
 
     def test_while_waiting_for_what_the_command_left(self):
-        code, report = self.interrupt_after(0.8, "-r", "3", "--wait-all", "--", "sh", "-c",
-                                            "sleep 2 &")
+        left = self.intel.root / "left"
+        self.addCleanup(lambda: os.kill(int(left.read_text()), signal.SIGKILL))
+        code, report = self.interrupt(lambda children: children == ["sleep"], "-r", "3", "--wait-all", "--", "sh", "-c",
+                                      f"sleep 600 & echo $! >{left}")
         self.assertEqual((code, report["interrupted"]), (130, True))
         self.assertEqual([r["left_running"] for r in report["runs"]], [1])
 
@@ -216,7 +237,7 @@ class Reports(MachineTest):
         self.assertIsNone(report["runs"][0]["rss_mb"])  # less than our own, so not known
         report, _ = self.run_json(self.intel, "--", *python("x = bytearray(200 << 20)"))
         self.assertGreater(report["runs"][0]["rss_mb"], 200)
-        report, done = self.run_json(self.intel, "--", "sleep", "0.3")
+        report, done = self.run_json(self.intel, "--", "sleep", "1")
         self.assertEqual(set(report["wall_s"]), {"mean", "stddev", "min", "max"})
         self.assertIsNone(report["wall_s"]["stddev"])  # one run says nothing about spread
         energy = report["energy"]
@@ -355,9 +376,11 @@ class Reports(MachineTest):
         self.assertUnknown(report["energy"])
 
     def test_idle_and_active_make_the_total(self):
+        began = time.monotonic()
         report, _ = self.run_json(self.intel, "--idle", 0.5, "--", "sleep", "0.4")
+        most = time.monotonic() - began - report["wall_s"]["mean"]
         energy = report["energy"]
-        self.assertAlmostEqual(report["idle"]["seconds"], 0.5, delta=0.3)
+        self.assertTrue(0.5 <= report["idle"]["seconds"] <= most, (report["idle"], most))
         [row] = report["idle"]["devices"]
         self.assertEqual(row["id"], "cpu0")
         self.assertAlmostEqual(row["power_w"] / WATTS, 1, delta=0.2)
@@ -423,26 +446,24 @@ class Figures(MachineTest):
                          {"cpu0", "cpu1", "dram0", "dram1"})
 
     def test_a_wrap_is_no_loss(self):
-        # Two seconds from the start, when the run has long begun.
-        machine = self.machine(Intel, 100, start_uj=RANGE_UJ - 200_000_000)
+        # A minute from the start, but two seconds from when the run has begun.
+        machine = self.machine(Intel, 6, start_uj=RANGE_UJ - 400_000_000)
         run = Led(machine)
+        machine.turn(200)
         before = machine.count()
-        deadline = time.monotonic() + 10
-        while machine.count() >= before and time.monotonic() < deadline:
-            time.sleep(0.02)
-        self.assertLess(machine.count(), before)
+        await_condition(lambda: machine.count() < before, "the wrap")
         time.sleep(0.3)
         inside = (machine.count() - before + RANGE_UJ + 1) * 1e-6
         report = run.end()
-        self.assertNear(self.whole(report["energy"]), inside * 0.95, inside + 100)
+        self.assertNear(self.whole(report["energy"]), inside * 0.95, 200 * report["wall_s"]["mean"] * 1.05)
 
     def test_a_reset_costs_coverage_not_sense(self):
         machine = self.machine(Intel, WATTS)
-        report, _ = self.measure(machine, machine.reset)
+        report, _ = self.measure(machine, machine.reset, 1.5)
         energy = report["energy"]
         self.assertLess(energy["coverage"], 1)
         self.assertGreater(energy["coverage"], 0.5)
-        self.assertNear(energy["joules"], 0.25 * WATTS, 3 * WATTS)
+        self.assertNear(energy["joules"], 0.25 * WATTS, report["wall_s"]["mean"] * WATTS)
         self.assertAlmostEqual(device(report, "cpu0")["power_w"]["mean"] / WATTS, 1, delta=0.3)
 
     def test_nonsense_for_a_while_is_bridged_by_the_counter(self):
@@ -454,25 +475,27 @@ class Figures(MachineTest):
                 time.sleep(0.15)
                 machine.say(0)
             report, inside = self.measure(machine, during, 0.2)
-            self.assertNear(self.whole(report["energy"]), inside * 0.9, inside + WATTS)
+            self.assertNear(self.whole(report["energy"]), inside * 0.9, 1.05 * WATTS * report["wall_s"]["mean"])
 
     def test_a_meter_that_turns_to_0_w_is_dead(self):
         machine = self.machine(Machine)
         machine.put("/sys/class/hwmon/hwmon0/name", "power_meter")
-        meter = machine.put("/sys/class/hwmon/hwmon0/power1_average", 50_000_000)
+        machine.put("/sys/class/hwmon/hwmon0/power1_average", 50_000_000)
+        began = time.monotonic()
         run = Led(machine, "--sensors", "hwmon")
         time.sleep(1)
-        meter.write_text("0\n")
+        machine.overwrite("/sys/class/hwmon/hwmon0/power1_average", b"0\n")
+        alive = time.monotonic() - began
         time.sleep(2)
         report = run.end()
         energy = report["devices"][0]["energy"]
-        self.assertNear(energy["coverage"], 0.1, 0.6)
+        self.assertNear(energy["coverage"], 0.1, alive / report["wall_s"]["mean"])
         self.assertIn("reads 0 W: a dead sensor", energy["note"])
         self.assertAlmostEqual(energy["joules"], 50 * energy["coverage"] * report["wall_s"]["mean"], delta=0.1)
 
     def test_nonsense_to_the_end_is_not_covered(self):
         machine = self.machine(Intel, WATTS)
-        report, _ = self.measure(machine, lambda: machine.say(0, b"garbage\n"))
+        report, _ = self.measure(machine, lambda: machine.say(0, b"garbage\n"), 1.5)
         energy = report["energy"]
         self.assertNear(energy["coverage"], 0.2, 0.8)
         self.assertIn("not covered", energy["note"] or device(report, "cpu0")["energy"]["note"])
@@ -482,7 +505,7 @@ class Figures(MachineTest):
         run = Led(machine, "--require-energy")
         time.sleep(0.4)
         machine.say(0, b"garbage\n")
-        time.sleep(0.6)
+        time.sleep(2)
         run.end()
         self.assertEqual(run.code, 3, run.stderr)
         self.assertRegex(run.stderr, "coverage only .* %")
@@ -607,6 +630,7 @@ class Gpus(MachineTest):
         machine = self.machine(Nvidia, self.TWO)
         for arguments, env, expected in (
                 (["--devices", "1"], {}, ["gpu1"]),
+                (["--devices", "nvml:1"], {}, ["gpu1"]),  # as messages name it
                 (["--devices", "GPU-00000000-1111-2222-3333-444444444444"], {}, ["gpu0"]),
                 ([], {"CUDA_VISIBLE_DEVICES": "1"}, ["gpu1"]),
                 (["--devices", "0,1"], {"CUDA_VISIBLE_DEVICES": "1"}, ["gpu0", "gpu1"])):
@@ -664,8 +688,11 @@ class Gpus(MachineTest):
         machine = self.machine(Nvidia, "power 0 constant 200\n"
                                "block nvmlDeviceGetTotalEnergyConsumption 0 15\n"
                                "block nvmlDeviceGetFieldValues 0 15")
-        report, _ = self.run_json(machine, "--", "sleep", "0.6")
-        self.assertLess(report["wall_s"]["mean"], 0.9)
+        times = machine.root / "times"
+        report, _ = self.run_json(machine, "--", "sh", "-c",
+                                  f"cat /proc/uptime >{times}; sleep 0.6; cat /proc/uptime >>{times}")
+        first, last = (float(line.split()[0]) for line in times.read_text().splitlines())
+        self.assertLess(report["wall_s"]["mean"], last - first + 0.3)
         self.assertAlmostEqual(report["energy"]["joules"] / (200 * report["wall_s"]["mean"]), 1,
                                delta=0.15)
 
@@ -674,17 +701,17 @@ class Gpus(MachineTest):
         run = Led(machine)
         time.sleep(0.5)
         machine.script("power 0 constant 200\nfail * 0 15")
+        run.await_words("nvml:0: device lost")
         time.sleep(0.6)
         machine.script("power 0 constant 200")
-        time.sleep(1.8)
+        run.await_words("nvml:0: device is back")
+        time.sleep(0.6)
         report = run.end()
         energy = device(report, "gpu0")["energy"]
         self.assertNotEqual(energy["joules"], 0)
         self.assertTrue(0.15 < energy["coverage"] < 0.97, energy)
         self.assertIn("not covered", energy["note"])
         self.assertAlmostEqual(device(report, "gpu0")["power_w"]["mean"] / 200, 1, delta=0.15)
-        self.assertRegex(run.stderr, "nvml:0: device lost")
-        self.assertRegex(run.stderr, "nvml:0: device is back")
 
     def test_counter_reset(self):
         machine = self.machine(Nvidia, "power 0 constant 200\nenergy_start 0 5000000\n"

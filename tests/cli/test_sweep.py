@@ -67,6 +67,31 @@ class Points(SweepTest):
         done = self.sweep("--knob", "a=1,2", "--knob", "b=x", "--paired", code=2)
         self.assertIn("a has 2 values and b 1", done.stderr)
 
+    def test_an_option_after_the_command_is_refused(self):
+        """`--dry-run` there would be an argument of the command, and the sweep would be made."""
+        for words in (["true", "{a}", "--dry-run"], ["true", "{a}", "--repeat=3"]):
+            done = ipw(None, "sweep", "--output-dir", self.root / "runs", "--knob", "a=1", *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"{words[-1].split('=')[0]} after 'true'", done.stderr)
+        self.assertFalse((self.root / "runs").exists())
+        self.sweep("--knob", "a=1", command=python(NOTE, self.notes, "{a}", "--dry-run"))
+        self.assertEqual(self.noted(), [["1", "--dry-run"]])
+
+    def test_its_points_are_not_a_run(self):
+        self.sweep("--knob", "a=1")
+        done = ipw(None, "analyze", self.directory() / "points")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the points of a sweep, which is the directory above", done.stderr)
+
+    def test_a_job_that_is_not_taken_says_where_the_sweep_is(self):
+        (self.root / "sbatch").write_text("#!/bin/sh\necho 'no such partition' >&2\nexit 1\n")
+        (self.root / "sbatch").chmod(0o755)
+        done = ipw(None, "sweep", "--output-dir", self.root / "runs", "--knob", "a=1", "--slurm", "--", "true", "{a}",
+                   env={"PATH": f"{self.root}:{os.environ['PATH']}"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no such partition", done.stderr)
+        self.assertIn(str(self.directory()), done.stderr)
+
     def test_values_reach_the_command_as_they_are(self):
         values = ["two words", "it's", '"$(touch oops)"', "*", "{b}", "-x", "a\\b"]
         self.sweep("--knob", "a=" + ",".join(values), command=python(NOTE, self.notes, "<{a}>", "{b} {a", "{}"))

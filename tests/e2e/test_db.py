@@ -192,6 +192,22 @@ class Pulling(DbTest):
         ids = dict(self.psql("SELECT name, id FROM ipw.runs"))
         self.assertEqual(sorted(path.name for path in (self.root / "runs").iterdir()), ["same", f"same_{ids['same'][:8]}"])
 
+    def test_a_run_that_was_resumed_elsewhere(self):
+        """It takes the place of its earlier state; what the user put there stays."""
+        self.db("init")
+        run = self.make("one")
+        (run / "samples-2.csv").write_text("of an attempt that is gone\n")
+        self.db("push", run)
+        self.db("pull", "one", "--output-dir", "back")
+        (self.root / "back/one/notes.txt").write_text("mine")
+        (run / "samples-2.csv").unlink()
+        with open(run / "records.jsonl", "a") as file:
+            file.write(json.dumps(query(5, joules=1 / 3)) + "\n")
+        self.db("push", run)
+        self.assertIn("pulled", self.db("pull", "one", "--output-dir", "back").stderr)
+        self.assertEqual(contents(self.root / "back"),
+                         {"one/notes.txt": b"mine", **{f"one/{name}": held for name, held in contents(run).items()}})
+
     def test_what_is_damaged_does_not_arrive(self):
         self.db("init")
         self.db("push", self.make("one"))
@@ -340,6 +356,30 @@ class Measuring(DbTest):
         self.assertNotIn("s3cretpw", said)
         self.assertEqual(self.psql("SELECT count(*) FROM ipw.files WHERE position('s3cretpw'::bytea in content) > 0"),
                          [["0"]])
+
+    def test_sweep(self):
+        """With its runs, each at its place, so that analyses of the sweep read the same."""
+        self.db("init")
+        self.ipw("sweep", "--knob", "a=1,2", "--repeat", "2", "--db", self.url, "--", *python("pass", "{a}"))
+        (sweep,) = (self.root / "runs").glob("sweep_*")
+        runs = [path.parent for path in sweep.rglob("points/*/*/records.jsonl")]
+        self.assertEqual(len(runs), 4)
+        kinds = self.psql("SELECT kind, count(*), count(sweep) FROM ipw.runs GROUP BY kind ORDER BY kind")
+        self.assertEqual(kinds, [["run", "4", "4"], ["sweep", "1", "0"]])
+        self.db("pull", "--kind", "sweep", "--output-dir", "back")
+        back = self.root / "back" / sweep.name
+        for run in [sweep, *runs]:
+            here = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file() and path.name != ".lock"}
+            there = {path.name: path.read_bytes() for path in (back / run.relative_to(sweep)).iterdir() if path.is_file()}
+            self.assertEqual(here, there)
+        rows = [self.ipw("export", folder, "--to", "csv").stdout for folder in (sweep, back)]
+        self.assertEqual(rows[0], rows[1])
+        self.assertEqual(self.db("pull", "--all", "--output-dir", "all").stderr.count(" pulled "), 1)
+        self.psql("UPDATE ipw.runs SET path = '../../x/' || name WHERE kind = 'run'")
+        self.assertIn("invalid name", self.db("pull", "--all", "--output-dir", "none", code=1).stderr)
+        self.db("prune", sweep.name)
+        for table in "runs", "queries", "files":
+            self.assertEqual(self.psql(f"SELECT count(*) FROM ipw.{table}"), [["0"]])
 
     def test_profile(self):
         self.db("init")

@@ -488,6 +488,9 @@ class Agents(Page):
             self.assertIn("210 ± 11 J per query, 1 turn, 2 tool calls; inferences 57.1 %", self.browser.run("document.getElementById('agent').textContent"))
             self.assertEqual(set(self.browser.run(EVERY_CHART)), {1})
             self.assertEqual(self.browser.run(BEYOND), [])
+            rows = self.browser.run("[...document.querySelectorAll('#agent tr')].map(row => [...row.cells].map(cell => cell.textContent).join(' '))")
+            for kind, energy in (("gaps", "90.0 ± 9.0 J"), ("calculator", "78.0 ± 3.9 J"), ("1 3 ", "540 ± 27 J")):
+                self.assertTrue(any(row.startswith(kind) and energy in row for row in rows), (kind, rows))
         # Of the two tools at the same time, the second is one row below.
         self.assertEqual(self.browser.run(self.SPANS), [[0, 0, 0.7], [1, 0, 0.6], [2, 0, 0.4], [3, 0, 0.1], [3, 0.1, 0.4], [2, 0.4, 0.6], [3, 0.45, 0.6]])
         self.browser.run(self.PICK % ("icicle-by", "energy"))

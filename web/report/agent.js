@@ -33,7 +33,7 @@ function rowsByEnergy(spans) {
 }
 
 const spanTip = span => tip(spanLabel(span) + (span.type === "tool_call" ? " (tool)" : ""), [
-  ["energy", withError(span.joules, span.plus_minus, "J")], ["of it idle", withUnit(span.idle_joules, "J")],
+  ["energy", withError(span.joules, span.plus_minus, "J")], ["of it idle", withUnit(span.idle_joules, "J")], ["of it gaps", withError(span.own_joules, span.own_plus_minus, "J")],
   ["GPU", withUnit(span.gpu_joules, "J")], ["CPU", withUnit(span.cpu_joules, "J")],
   ["time", withUnit(span.to_s - span.from_s, "s")], ["mean power", withUnit(span.to_s > span.from_s ? span.joules / (span.to_s - span.from_s) : NaN, "W")],
   ["tokens", known(span.input_tokens) || known(span.output_tokens) ? withUnit(span.input_tokens, "") + " in, " + withUnit(span.output_tokens, "") + " out" : "–"],
@@ -91,8 +91,10 @@ function icicleView(agent) {
   return make("div", {}, make("h3", { class: "spaced" }, "Spans of a query"), controls, note, element, legend);
 }
 
-const PART_COLUMNS = [{ key: "count", label: "Count", unit: "" }, { key: "joules", label: "Energy", unit: "J" }, { key: "share", label: "Share", unit: "%" },
-  { key: "joules_each", label: "Energy each", unit: "J" }, { key: "seconds_each", label: "Time each", unit: "s" }, { key: "errors", label: "Errors", unit: "" }];
+const PART_COLUMNS = [{ key: "count", label: "Count", unit: "" }, { key: "joules", label: "Energy", unit: "J", show: row => withError(row.joules, row.joules_error, "J") }, { key: "share", label: "Share", unit: "%" },
+  { key: "joules_each", label: "Energy each", unit: "J", show: row => withError(row.joules_each, row.joules_each_error, "J") }, { key: "idle_joules", label: "Of it idle", unit: "J" }, { key: "seconds_each", label: "Time each", unit: "s" }, { key: "errors", label: "Errors", unit: "" }];
+
+const TURNS_MOST = 50;
 
 const perQuery = (value, word) => withUnit(value, "") + " " + word + (value === 1 ? "" : "s");
 
@@ -100,10 +102,11 @@ function agentSection(run) {
   const found = at(run.analyses, "agent");
   if (!run.agent || !found || !found.data.turns) return null;
   const { summary, data, warnings } = found;
-  const table = (title, key, label, rows) => rows.length ? make("div", {}, make("h3", {}, title), smallTable(title, [{ key, label, text: true, of: row => String(key === "turn" ? row.turn + 1 : SPAN_WORDS[row[key]] || row[key]) }, ...PART_COLUMNS], rows)) : null;
+  const table = (title, key, label, rows) => rows.length ? make("div", {}, make("h3", {}, title), smallTable(title, [{ key, label, text: true, of: row => String(key === "turn" ? row.turn + 1 : (SPAN_WORDS[row[key]] || row[key]) + (key === "kind" && ["prefill", "decode"].includes(row[key]) ? " (of inference)" : "")) }, ...PART_COLUMNS], rows)) : null;
   return section("agent", "Agent", sentence([withError(summary.joules_per_query, summary.joules_per_query_error, "J") + " per query", perQuery(summary.turns_per_query, "turn"), perQuery(summary.tool_calls_per_query, "tool call")].join(", ")
     + (known(summary.inference_share) ? "; inferences " + withUnit(summary.inference_share, "%") + ", tools " + withUnit(summary.tool_share ?? 0, "%") + ", gaps " + withUnit(summary.gap_share, "%") + " of the energy" : "")),
-    make("div", { class: "tables" }, table("By kind", "kind", "Kind", data.kinds), table("By tool", "tool", "Tool", data.tools), table("By turn", "turn", "Turn", data.turns)),
+    make("div", { class: "tables" }, table("By kind", "kind", "Kind", data.kinds), table("By tool", "tool", "Tool", data.tools), table("By turn", "turn", "Turn", data.turns.slice(0, TURNS_MOST))),
+    data.turns.length > TURNS_MOST ? make("p", { class: "note" }, "The first " + TURNS_MOST + " of " + plural(data.turns.length, "turn") + "; analysis/agent.json has all.") : null,
     run.agent.queries.length ? icicleView(run.agent) : null,
     run.agent.queries.length && run.agent.queries.length < run.agent.count ? make("p", { class: "note after" }, "The " + plural(run.agent.queries.length, "query", "queries") + " of " + run.agent.count.toLocaleString("en") + " that took the most energy.") : null,
     warnings.length ? make("ul", { class: "note" }, warnings.map(text => make("li", {}, sentence(text)))) : null);

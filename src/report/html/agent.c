@@ -1,5 +1,6 @@
 /* The queries of an agent with their spans, for the icicle view: those that cost most, as many as a page holds. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/json.h"
 #include "core/units.h"
@@ -46,6 +47,10 @@ static void put_span(struct json *json, const struct span_trace *span)
     put_number(json, "joules", span->joules);
     put_number(json, "plus_minus", span->plus_minus);
     put_number(json, "idle_joules", span->idle_joules);
+    if (strcmp(span->type, "agent") == 0 || strcmp(span->type, "turn") == 0) { /* their gaps */
+        put_number(json, "own_joules", span->own_joules);
+        put_number(json, "own_plus_minus", span->own_plus_minus);
+    }
     put_number(json, "gpu_joules", span->gpu_joules);
     put_number(json, "cpu_joules", span->cpu_joules);
     put_number(json, "input_tokens", span->input_tokens);

@@ -285,12 +285,14 @@ static void write_agent(const struct summary *run, struct text *out)
     if (!traces || !traces->count)
         return;
     double count = (double)traces->count, all = inference + tools + gaps;
-    text_addf(out, "   agent         %.3g turns and %.3g tool calls per query", turns / count,
-              calls / count);
+    text_addf(out, "   agent         %.3g turn%s and %.3g tool call%s per query", turns / count,
+              turns == count ? "" : "s", calls / count, calls == count ? "" : "s");
     if (is_known(all) && all > 0)
         text_addf(out, "; energy: %s%.0f %% inference, %.0f %% tools, %.0f %% between them",
                   mark_of(run), 100 * inference / all, 100 * tools / all, 100 * gaps / all);
-    text_add(out, "\n");
+    text_add(
+        out,
+        "\n                 by turn and tool: `ipw analyze --analysis agent -v`, `ipw report`\n");
 }
 
 /* Three digits of an amount, or the hundredths: "12.34 USD", "0.000000202 USD". */
@@ -347,6 +349,12 @@ static void write_notes(const struct summary *run, struct text *out)
     if (run->cut > 0)
         text_addf(out, "   %" PRId64 " answer%s cut at the token limit\n", run->cut,
                   run->cut == 1 ? " was" : "s were");
+    if (run->unrecorded_requests > 0)
+        text_addf(out,
+                  "   %" PRId64
+                  " request%s not recorded: the disk was too slow; in no figure but the "
+                  "unattributed energy\n",
+                  run->unrecorded_requests, run->unrecorded_requests == 1 ? " was" : "s were");
     if (run->rows_left_out > 0)
         text_addf(out, "   %" PRId64 " row%s of the dataset skipped: %s\n", run->rows_left_out,
                   run->rows_left_out == 1 ? "" : "s",

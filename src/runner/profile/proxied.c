@@ -1,6 +1,7 @@
 /* A run whose requests come through a proxy.  The proxy's thread announces each request to attribution and hands it over
- * when it has ended; the recorder, a thread of this module, journals it, so that no stream waits for a disk.  Energies
- * come back in the main thread, which passes them on to the proxy for its clients. */
+ * when it has ended; the recorder, a thread of this module, journals it, so that no stream waits for a disk.  What waits
+ * for the recorder is bounded: beyond QUEUE_MAX requests are passed on, counted, and not recorded.  Energies come back in
+ * the main thread, which passes them on to the proxy for its clients. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,12 @@
 #define NAP   (100 * NS_PER_MS)
 #define DRAIN (50 * NS_PER_MS)
 
+/* Bytes: half a minute of a thousand requests per second without their contents. */
+enum { QUEUE_MAX = 64 << 20 };
+
 struct ended {
     struct proxy_request *request;
+    size_t size;
     struct ended *next;
 };
 
@@ -31,7 +36,8 @@ struct proxied {
     struct text line, question, metadata; /* the recorder's */
     pthread_mutex_t lock;                 /* guards what follows */
     pthread_cond_t came;
-    struct ended *oldest, **newest; /* not recorded yet */
+    struct ended *oldest, **newest; /* not taken by the recorder yet */
+    size_t queued;                  /* bytes that are not recorded yet */
     bool is_open;                   /* the proxy may be told of energies */
 };
 
@@ -46,22 +52,47 @@ static void on_begins(void *context, uint64_t id, nanos at)
         profile_fail(proxied->profile, err, &why);
 }
 
+static size_t size_of(const struct proxy_request *request)
+{
+    const struct completion *reply = &request->reply;
+    size_t size = sizeof(struct ended) + sizeof *request + request->body.length +
+                  reply->content.length + reply->reasoning.length +
+                  reply->arrivals.capacity * sizeof *reply->arrivals.times;
+    for (size_t i = 0; i < reply->calls.count; i++)
+        size += sizeof reply->calls.items[i] + reply->calls.items[i].arguments.length;
+    return size;
+}
+
+static void drop(struct proxied *proxied, struct proxy_request *request)
+{
+    request_drop(proxied->profile, request->id, &request->reply);
+    atomic_fetch_add(&proxied->profile->unrecorded, 1);
+    proxy_count_unrecorded(proxied->proxy);
+    proxy_request_free(request);
+}
+
 static void on_ended(void *context, struct proxy_request *request)
 {
     struct proxied *proxied = context;
     struct ended *ended = malloc(sizeof *ended);
-    struct error why = {0};
-    if (!ended) {
-        profile_fail(proxied->profile, err_no_memory(&why), &why);
-        proxy_request_free(request);
-        return;
+    bool fits = false;
+    if (ended) {
+        *ended = (struct ended){.request = request, .size = size_of(request)};
+        pthread_mutex_lock(&proxied->lock);
+        /* One that is longer than the queue is recorded, too, if it is alone. */
+        fits = !proxied->queued || proxied->queued + ended->size <= QUEUE_MAX;
+        if (fits) {
+            proxied->queued += ended->size;
+            *proxied->newest = ended;
+            proxied->newest = &ended->next;
+            pthread_cond_signal(&proxied->came);
+        }
+        pthread_mutex_unlock(&proxied->lock);
     }
-    *ended = (struct ended){.request = request};
-    pthread_mutex_lock(&proxied->lock);
-    *proxied->newest = ended;
-    proxied->newest = &ended->next;
-    pthread_cond_signal(&proxied->came);
-    pthread_mutex_unlock(&proxied->lock);
+    if (!fits) {
+        free(ended);
+        drop(proxied, request);
+    }
 }
 
 /* ---- the recorder ---- */
@@ -118,8 +149,11 @@ static enum err record(struct proxied *proxied, struct proxy_request *request, s
                             .attempts = 1,
                             .first_sent = request->reply.sent};
     pending->last = true;
-    err = request_end(profile, pending, &request->reply, &proxied->line, why);
-    return err ? err : request_record(profile, &answer, &proxied->line, why);
+    /* The record first: ids go on behind it after a kill, and a span or an energy must not have one that is used again. */
+    err = request_record(profile, &answer, &proxied->line, why);
+    struct error late = {0};
+    enum err late_err = request_end(profile, pending, &request->reply, &proxied->line, &late);
+    return err || !late_err ? err : err_set(why, late_err, "%s", late.text);
 }
 
 static struct ended *take_ended(struct proxied *proxied, bool wait)
@@ -144,6 +178,9 @@ static void record_ended(struct proxied *proxied, bool wait)
         if (err)
             profile_fail(proxied->profile, err, &why);
         proxy_request_free(list->request);
+        pthread_mutex_lock(&proxied->lock);
+        proxied->queued -= list->size;
+        pthread_mutex_unlock(&proxied->lock);
         free(list);
         list = next;
     }
@@ -227,6 +264,7 @@ enum err proxied_start(struct profile *profile, struct error *why)
     options.context = proxied;
     profile->proxied = proxied;
     profile->take_share = take_share;
+    options.first_id = profile->resume.next_index;
     enum err err = proxy_start(&options, &proxied->proxy, why);
     if (!err) {
         atomic_store(&profile->working, 1);

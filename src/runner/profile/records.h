@@ -38,6 +38,7 @@ struct pending {
     bool last;                                   /* the attempt that the query's record is about */
     double input_tokens, output_tokens, seconds; /* UNKNOWN when unknown */
     double prefill_s, decode_s;
+    bool is_dropped; /* no journal has it */
 };
 
 /* A judgment until its energy is settled, likewise. */

@@ -11,6 +11,8 @@
 #include "runner/profile/state.h"
 #include "runner/profile/supply.h"
 
+enum { UNSETTLED_MAX = 1 << 16 };
+
 enum err request_begin_as(struct profile *profile, uint64_t id, nanos at, struct error *why)
 {
     enum err err = sharing_begin(profile->sharing, id, at);
@@ -86,6 +88,21 @@ static enum err end_sharing(struct profile *profile, struct pending *pending,
     return err;
 }
 
+void request_drop(struct profile *profile, uint64_t id, const struct completion *reply)
+{
+    struct pending *pending = sharing_ended(profile->sharing) < UNSETTLED_MAX
+                                  ? pending_new(id, "", 1)
+                                  : NULL; /* nor is it settled: the same disk keeps that waiting */
+    if (pending) {
+        fill_pending(pending, reply);
+        pending->is_dropped = true;
+    }
+    if (!pending || end_sharing(profile, pending, reply)) {
+        sharing_forget(profile->sharing, id);
+        free(pending);
+    }
+}
+
 enum err request_end(struct profile *profile, struct pending *pending,
                      const struct completion *reply, struct text *line, struct error *why)
 {
@@ -146,6 +163,10 @@ void request_take_share(void *context, const struct share *share)
         return;
     struct pending *pending = share->trace->context;
     struct text line = {0};
+    if (pending->is_dropped) {
+        free(pending);
+        return;
+    }
     struct error why = {0};
     records_energy(profile, pending, share, &line);
     enum err err = journal_append_reserved(&profile->journal, &line,

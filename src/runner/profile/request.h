@@ -27,6 +27,9 @@ struct pending *pending_new(uint64_t id, const char *key, unsigned attempt); /* 
 /* It was never sent, or does not count. */
 void request_forget(struct profile *profile, struct pending *pending);
 
+/* It has ended, and is not recorded: no journal has it, and its energy is unattributed. */
+void request_drop(struct profile *profile, uint64_t id, const struct completion *reply);
+
 /* It has ended; pending->last is set.  *line is overwritten.  Takes ownership of pending. */
 enum err request_end(struct profile *profile, struct pending *pending,
                      const struct completion *reply, struct text *line, struct error *why) MUST_USE;

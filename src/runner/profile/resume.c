@@ -124,6 +124,15 @@ static enum err add_key(struct query_set *set, const struct jv *line)
     return query_set_add(set, index, repeat);
 }
 
+static void note_index(struct resume *resume, const struct jv *line)
+{
+    uint64_t index;
+    unsigned repeat;
+    if (query_key_parse(jv_text(jv_get(line, "key")), &index, &repeat) &&
+        index >= resume->next_index)
+        resume->next_index = index + 1;
+}
+
 static enum err take_query(struct reading *reading, const struct jv *line)
 {
     struct resume *resume = reading->resume;
@@ -198,8 +207,11 @@ static void take_end(struct reading *reading, const struct jv *line)
     double joules = jv_number(jv_get(line, "busy_joules"));
     double busy_s = jv_number(jv_get(line, "busy_s"));
     double covered_s = jv_number(jv_get(line, "busy_covered_s"));
+    int64_t unrecorded;
     reading->in_start = false;
     resume->ended++;
+    if (jv_integer(jv_get(line, "unrecorded_requests"), &unrecorded) && unrecorded > 0)
+        resume->unrecorded += (uint64_t)unrecorded;
     spent->busy_s += busy_s;
     if (energy.method == METHOD_NONE) {
         resume->unmeasured += busy_s > 0;
@@ -257,6 +269,7 @@ static enum err take_line(void *context, const struct jv *line)
     const char *kind = jv_text(jv_get(line, "kind"));
     if (!kind)
         return ERR_OK;
+    note_index(reading->resume, line);
     if (strcmp(kind, "run") == 0)
         return begin_start(reading, line);
     if (strcmp(kind, "query") == 0)

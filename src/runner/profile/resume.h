@@ -33,6 +33,8 @@ struct resume {
     unsigned ended;          /* starts that came to an end */
     unsigned unmeasured;     /* of those, the ones that sent requests and measured nothing */
     double started_at;       /* the first start, in s since 1970 */
+    uint64_t next_index;     /* one more than that of any query with a line */
+    uint64_t unrecorded;     /* requests of starts that came to an end: proxied.c */
     struct run_energy spent; /* by all starts; of a killed one, what its requests spent */
     struct query_set done;   /* completed queries; failed ones are asked again */
     /* Of the last start: queries that ended, and those whose energy is there; judge's grades.  Of any

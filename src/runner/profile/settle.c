@@ -174,6 +174,8 @@ static void write_end_line(const struct profile *profile, struct text *line)
     json_number(&json, "busy_joules", spent->busy.joules);
     json_number(&json, "busy_s", spent->busy_s);
     json_number(&json, "busy_covered_s", spent->busy.seconds);
+    if (profile->options->proxy)
+        json_integer(&json, "unrecorded_requests", (int64_t)atomic_load(&profile->unrecorded));
     json_object_end(&json);
 }
 

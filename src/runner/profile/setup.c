@@ -312,6 +312,26 @@ static void find_to_resume(const char *parent, const char *base, char *to, size_
     run_list_release(&list);
 }
 
+/* A proxy's runs differ in the time at the end of their names: this one, or the latest that is there. */
+static void proxy_name(const struct profile *profile, const char *parent, char *to, size_t size)
+{
+    struct run_list list;
+    const char *latest = "";
+    run_path_name(RUN_KIND_PROXY, profile->host->label, profile->options->model,
+                  seconds(clock_wall()), to, size);
+    size_t length = strlen(to), stem = (size_t)(strrchr(to, '_') + 1 - to);
+    if (profile->options->existing != EXISTING_RESUME || run_list_load(parent, &list, NULL))
+        return;
+    for (size_t i = 0; i < list.count; i++) {
+        const char *name = list.entries[i].name;
+        if (strlen(name) == length && strncmp(name, to, stem) == 0 && strcmp(name, latest) > 0)
+            latest = name;
+    }
+    if (*latest)
+        str_copy(to, size, latest);
+    run_list_release(&list);
+}
+
 /* profile_<hardware>_<model>_<dataset>, with the load where it is not one request after the other: runs that differ
  * in it would be in each other's way. */
 static void default_name(const struct profile *profile, const char *parent, char *to, size_t size)
@@ -339,8 +359,7 @@ static enum err choose_name(const struct profile *profile, const char *parent, c
 {
     const char *name = profile->options->name;
     if (!name && profile->options->proxy) /* as often as it is started */
-        run_path_name(RUN_KIND_PROXY, profile->host->label, profile->options->model,
-                      seconds(clock_wall()), to, size);
+        proxy_name(profile, parent, to, size);
     else if (!name)
         default_name(profile, parent, to, size);
     else if (!name[0] || name[0] == '.' || strchr(name, '/') || !str_copy(to, size, name))

@@ -81,6 +81,7 @@ struct profile {
     atomic_uint_fast64_t done, failed, output_tokens;
     atomic_uint_fast64_t sent;         /* attempts, aborted ones included */
     atomic_uint_fast64_t next_request; /* id of the next request that attribution learns of */
+    atomic_uint_fast64_t unrecorded;   /* requests that no journal has: proxied.c */
     atomic_uint working;               /* threads that have not ended */
     atomic_uint reading;               /* those of them that wait for the dataset */
     pthread_mutex_t lock;              /* guards what follows */

@@ -241,6 +241,9 @@ static void fill_run(const struct profile *profile, struct summary *out)
     out->starts = profile->start;
     out->interrupted =
         (int8_t)((profile->result->signal && !profile->options->proxy) || profile->err);
+    if (profile->options->proxy)
+        out->unrecorded_requests =
+            (int64_t)(profile->resume.unrecorded + atomic_load(&profile->unrecorded));
     out->rows_left_out = (int64_t)profile->supply.bad_rows;
     out->first_row_left_out = str_or_null(profile->supply.first_bad.text);
     out->own_cpu_s = own.cpu_s - profile->cpu_s_before;

@@ -380,14 +380,16 @@ static void select_requested(const struct nvml_api *api, struct cards *cards, co
 {
     char entry[128];
     while (next_entry(&list, entry, sizeof entry)) {
-        struct nvml_card *card = card_named(api, cards, entry);
+        const char *name =
+            str_starts(entry, "nvml:") ? entry + strlen("nvml:") : entry; /* as in reports */
+        struct nvml_card *card = card_named(api, cards, name);
         if (card) {
             card->selected = true;
             continue;
         }
         char id[48], available[120], reason[200];
         describe_cards(cards, available, sizeof available);
-        str_format(id, sizeof id, "nvml:%s", entry);
+        str_format(id, sizeof id, "nvml:%s", name);
         str_format(reason, sizeof reason,
                    "\"%.48s\" does not identify exactly one GPU; available: %s", entry, available);
         add_failure(out, id, ERR_ABSENT, NVML_OK, reason);

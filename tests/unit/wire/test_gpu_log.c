@@ -52,6 +52,49 @@ static void test_a_table(void **state)
     assert_false(is_known(VALUE(f, POWER_W)));
 }
 
+/* What else dcgmi writes: DCGM 3 and 4 align to the left and end lines with blanks, DCGM 2 to the right; instances of MIG,
+ * virtual GPUs and switches have rows of their own; what does not fit is cut; texts that are not there have a mark. */
+static void test_variants_of_a_table(void **state)
+{
+    (void)state;
+    static const char *const OTHERS[] = {
+        "GPU-I 0   NVIDIA A100           99.000  1      0.900  ",
+        "GPU-CI 0  NVIDIA A100           99.000  1      0.900  ",
+        "vGPU 0    NVIDIA A100           99.000  1      0.900  ",
+        "Switch 0  N/A                   N/A     N/A    N/A    ",
+        "CPU 0     N/A                   99.000  1      0.900  ",
+        "#Entity   DVNAM                 POWER   TOTEC  SMACT  ", /* after every 14 rows */
+        "ID                              W       mJ            ",
+        "",
+        "dmon was stopped do to receiving a signal",
+        "Error getting values information. Return -25: no data",
+    };
+    struct fed f = {0};
+    assert_int_equal(feed(&f, "#Entity   DVNAM                 POWER   TOTEC  SMACT  "),
+                     GPU_LOG_OTHER);
+    assert_int_equal(feed(&f, "ID                              W       mJ            "),
+                     GPU_LOG_OTHER);
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
+        assert_int_equal(feed(&f, "GPU 10    NVIDIA A100-SXM4-8... 312.500 7000   0.250  "),
+                         GPU_LOG_ROW);
+        assert_int_equal(f.row.gpu, 10);
+        assert_string_equal(f.log.gpu_name, "NVIDIA A100-SXM4-8...");
+        assert_true(VALUE(f, POWER_W) == 312.5 && VALUE(f, ENERGY_J) == 7 && VALUE(f, SM) == 0.25);
+        assert_int_equal(feed(&f, OTHERS[i]), GPU_LOG_OTHER);
+    }
+    assert_int_equal(feed(&f, "GPU 0     <<<NULL>>>            312.500 700... 0.250  "),
+                     GPU_LOG_ROW);
+    assert_string_equal(f.log.gpu_name, "NVIDIA A100-SXM4-8...");
+    assert_true(VALUE(f, POWER_W) == 312.5 && VALUE(f, SM) == 0.25);
+    assert_false(is_known(VALUE(f, ENERGY_J)));
+    assert_int_equal(feed(&f, "  # Entity  GRACT  SMACT  POWER"), GPU_LOG_OTHER);
+    assert_int_equal(feed(&f, "        Id                    W"), GPU_LOG_OTHER);
+    assert_int_equal(feed(&f, "   GPU-I 1  0.750  0.750    N/A"), GPU_LOG_OTHER);
+    assert_int_equal(feed(&f, "     GPU 0  0.429    N/A  70.50"), GPU_LOG_ROW);
+    assert_true(VALUE(f, GRAPHICS) == 0.429 && VALUE(f, POWER_W) == 70.5);
+    assert_false(is_known(VALUE(f, SM)));
+}
+
 static void test_csv(void **state)
 {
     (void)state;
@@ -100,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_table),
+        cmocka_unit_test(test_variants_of_a_table),
         cmocka_unit_test(test_csv),
         cmocka_unit_test(test_what_is_a_log),
     };
