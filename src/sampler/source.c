@@ -32,10 +32,13 @@
 #define UPDATES_FAST (20 * NS_PER_MS)
 
 /* Doubtful readings in a row that are held back for a better one. */
-#define HELD_MOST    3
+#define HELD_MOST     3
 
-#define REOPEN_FIRST (500 * NS_PER_MS)
-#define REOPEN_MOST  (5 * NS_PER_S)
+#define SILENT_AFTER  (5 * NS_PER_S)
+#define SILENT_PERIOD NS_PER_S
+
+#define REOPEN_FIRST  (500 * NS_PER_MS)
+#define REOPEN_MOST   (5 * NS_PER_S)
 
 /* A suspend shorter than this is indistinguishable from the skew of two clock reads. */
 #define SUSPEND_LEAST (100 * NS_PER_MS)
@@ -413,6 +416,14 @@ static nanos next_while_learning(struct source *source, struct schedule *schedul
     return now + (follows ? coarse : LEARN_FINE_STEP);
 }
 
+/* Whether a counter has not changed for so long that it is dead, or as good as that: reading it costs only CPU. */
+static bool is_silent(const struct source *source, const struct schedule *schedule)
+{
+    return schedule->guide >= 0 &&
+           source->described.channels[schedule->guide].quantity == QTY_ENERGY &&
+           (nanos)source->reader.ticks[schedule->guide].unchanged * schedule->period > SILENT_AFTER;
+}
+
 static nanos next_by_period(struct source *source, struct schedule *schedule, nanos now)
 {
     nanos next = schedule->next + schedule->period;
@@ -468,6 +479,8 @@ static void plan(struct source *source, unsigned group)
         }
     }
     schedule->next = next_by_period(source, schedule, now);
+    if (is_silent(source, schedule) && schedule->next < now + SILENT_PERIOD)
+        schedule->next = now + SILENT_PERIOD;
 }
 
 static nanos earliest_deadline(const struct source *source)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What sampling one GPU costs, and the energy of minutes, against a library whose calls cost what an H200's do.
 
-Everything runs at once: the figures are the CPU time of each program, and energy."""
+Programs run at once, those whose CPU time counts before the others."""
 import json
 import os
 import signal
@@ -16,7 +16,7 @@ IPW = os.path.join(HERE, "..", "ipw")
 # Microseconds of CPU per call, as examples/nvml_costs.py measured them (docs/measurements.md).
 COSTS = ("nvmlDeviceGetTotalEnergyConsumption=5300,field=43,nvmlDeviceGetSamples=646,nvmlDeviceGetMemoryInfo_v2=60,"
          "nvmlGpmSampleGet=160,*=29")
-START_S, WATCHED_S, ENERGY_S = 5, 40, 70
+START_S, WATCHED_S, ENERGY_S = 6, 30, 70
 
 
 def row(name, value, unit, bound):
@@ -103,18 +103,18 @@ def main():
             ("ipw energy at 1 Hz", 0.2, ("energy", "-i", "1", "--format", "csv")),
             ("ipw energy at 0.2 Hz", 0.2, ("energy", "-i", "5", "--format", "csv")),
             ("ipw run", 1, ("run", "--", "sleep", str(START_S + WATCHED_S + 5))))]
-        energies = [(name, joules, Program(folder, name.replace(" ", "-"), power, "energy", "-i", "1", "--json"))
-                    for name, (power, joules) in SHAPES.items()]
         time.sleep(START_S)
         began, before = time.monotonic(), [program.cpu_s() for _, _, program in costs]
         time.sleep(WATCHED_S)
         for (name, bound, program), start in zip(costs, before):
             share = 100 * (program.cpu_s() - start) / (time.monotonic() - began)
             row(f"{name}, one H200: CPU", share, "% of a core", bound)
-        time.sleep(ENERGY_S - START_S - WATCHED_S)
-        for _, _, program in costs + energies:
             program.end()
+        energies = [(name, joules, Program(folder, name.replace(" ", "-"), power, "energy", "-i", "1", "--json"))
+                    for name, (power, joules) in SHAPES.items()]
+        time.sleep(ENERGY_S)
         for name, joules, program in energies:
+            program.end()
             row(f"energy of a minute, {name}: worst error", worst_minute(program.rows(), joules), "%", 0.5)
 
 
