@@ -30,7 +30,7 @@ static struct proxy_command {
     struct proxy_options proxy;
     struct params key_names;
     const char *listen;
-    char address[256];
+    struct listen_at at;
     unsigned max_body_mib;
     double client_timeout_s;
     bool resume, overwrite, json, quiet;
@@ -97,36 +97,12 @@ static const struct option_row ROWS[] = {
 };
 /* clang-format on */
 
-/* "PORT", "ADDRESS", "ADDRESS:PORT", "[::1]:PORT". */
-static int read_listen(void)
-{
-    const char *given = command.listen ? command.listen : "127.0.0.1";
-    uint64_t port = DEFAULT_PORT;
-    const char *bracket = strchr(given, ']'), *colon = strrchr(given, ':');
-    bool is_port = given[strspn(given, "0123456789")] == '\0';
-    if (bracket && colon && colon < bracket)
-        colon = NULL;
-    size_t length = is_port ? 0 : colon ? (size_t)(colon - given) : strlen(given);
-    bool is_v6 = given[0] == '[' && bracket;
-    str_format(command.address, sizeof command.address, "%.*s",
-               (int)(is_v6 ? (size_t)(bracket - given - 1) : length), given + (is_v6 ? 1 : 0));
-    if (is_port)
-        str_copy(command.address, sizeof command.address, "127.0.0.1");
-    if ((is_port || colon) && (parse_u64(is_port ? given : colon + 1, &port) || port > 65535))
-        return complain(EXIT_USAGE, "--listen %s: ADDRESS:PORT, with a port from 0 to 65535",
-                        given);
-    command.proxy.address = command.address;
-    command.proxy.port = (unsigned)port;
-    return -1;
-}
-
 static void listening(unsigned port, const char *upstream, const char *directory)
 {
-    const char *address = command.proxy.address;
-    bool is_v6 = strchr(address, ':');
     profile_view_wipe();
-    tell("ipw proxy: listening on http://%s%s%s:%u, upstream %s, run directory %s\n",
-         is_v6 ? "[" : "", address, is_v6 ? "]" : "", port, upstream, directory);
+    command.at.port = port;
+    tell("ipw proxy: listening on %s, upstream %s, run directory %s\n",
+         listen_url(&command.at).text, upstream, directory);
 }
 
 static int complete_options(void)
@@ -135,9 +111,11 @@ static int complete_options(void)
     const char *token = getenv("IPW_PROXY_TOKEN"), *key = getenv("IPW_API_KEY");
     if (!command.proxy.upstream)
         return complain_usage("missing --upstream");
-    int code = read_listen();
-    if (code >= 0)
-        return code;
+    struct listen_at *at = &command.at;
+    if (read_listen(command.listen, DEFAULT_PORT, at))
+        return EXIT_USAGE;
+    command.proxy.address = at->address;
+    command.proxy.port = at->port;
     if (is_known(command.measure.idle_s))
         profile->idle_s = command.measure.idle_s;
     if (command.resume && command.overwrite)

@@ -107,6 +107,21 @@ int failed_limit_read(struct failed_limit *limit);
 int require_answers(const struct failed_limit *limit, int64_t queries, int64_t failed,
                     const char *model, const char *directory);
 
+/* --listen: "PORT", "ADDRESS", "ADDRESS:PORT", "[::1]:PORT"; NULL is 127.0.0.1.  read_listen returns 0, or complains and
+ * returns EXIT_USAGE. */
+struct listen_at {
+    char address[256];
+    unsigned port;
+};
+int read_listen(const char *given, unsigned default_port, struct listen_at *out);
+
+/* The token in a file, which becomes a secret; the caller releases it.  Returns 0, or complains and returns the exit
+ * code. */
+int read_token(const char *path, struct text *out);
+
+/* "http://127.0.0.1:80", as plain_text gives it. */
+struct plain_text listen_url(const struct listen_at *at);
+
 /* --db: 0 if it is an address or NULL, else complains and returns EXIT_USAGE, also for a password that would be
  * `scripted`.  And the push of a run that was saved.  A failure to push is a warning: the run stays pending for `ipw db push`. */
 int check_db(const char *address, bool scripted);

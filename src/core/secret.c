@@ -360,3 +360,11 @@ void secret_one_line(char *to, size_t size, const char *bytes, size_t length)
     }
     to[used] = '\0';
 }
+
+bool secret_matches(const char *given, const char *token)
+{
+    size_t length = strlen(token), differs = given ? strlen(given) ^ length : 1;
+    for (size_t i = 0; given && i < length && given[i]; i++)
+        differs |= (size_t)(unsigned char)(given[i] ^ token[i]);
+    return differs == 0;
+}

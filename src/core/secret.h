@@ -39,6 +39,9 @@ void secret_add_words(char *const *words);
 /* How many bytes at the beginning of these are a secret; 0 for none. */
 size_t secret_at(const char *bytes, size_t length);
 
+/* Whether what a client sent (NULL: nothing) is the token, in a time that does not depend on how much of it is right. */
+bool secret_matches(const char *given, const char *token);
+
 /* Replaces in place. */
 void secret_hide(char *string);
 void secret_hide_text(struct text *text);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -136,36 +137,20 @@ enum err confine_files_available(struct error *why)
                    "parameter lsm=)");
 }
 
-/* What programs need to run.  Of /etc not all: it may have keys. */
+/* What programs need to run, as patterns of glob(3).  Of /etc not all: it may have keys. */
+/* clang-format off */
 static const char *const SYSTEM[] = {
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/opt",
-    "/nix/store",
-    "/proc",
-    "/sys/devices/system",
-    "/sys/fs/cgroup",
-    "/dev/random",
-    "/dev/urandom",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/ld.so.preload",
-    "/etc/passwd",
-    "/etc/group",
-    "/etc/nsswitch.conf",
-    "/etc/localtime",
-    "/etc/timezone",
-    "/etc/os-release",
-    "/etc/locale.alias",
-    "/etc/mime.types",
-    "/etc/magic",
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store",
+    "/proc", "/sys/devices/system", "/sys/fs/cgroup", "/dev/random", "/dev/urandom",
+    "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload",
+    "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/host.conf", "/etc/services",
+    "/etc/protocols", "/etc/localtime", "/etc/timezone", "/etc/os-release", "/etc/lsb-release",
+    "/etc/locale.alias", "/etc/mime.types", "/etc/magic", "/etc/terminfo", "/etc/fonts", "/etc/inputrc",
+    "/etc/alternatives", "/etc/bash.bashrc", "/etc/gitconfig", "/etc/perl", "/etc/python*", "/etc/java*",
+    "/etc/R", "/etc/ssl/openssl.cnf", "/etc/ssl/certs", "/etc/pki/tls/openssl.cnf", "/etc/crypto-policies",
     NULL,
 };
+/* clang-format on */
 static const char *const SINKS[] = {"/dev/null", "/dev/zero", "/dev/full", NULL};
 
 /* `parent` is a descriptor; a file has fewer rights than a directory. */
@@ -180,15 +165,35 @@ static bool allow(int ruleset, int parent, uint64_t rights)
     return syscall(LANDLOCK_ADD_RULE, ruleset, (unsigned)LANDLOCK_PATH_BENEATH, &rule, 0U) == 0;
 }
 
+static bool allow_path(int ruleset, const char *path, uint64_t rights)
+{
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    bool fine = fd < 0 || allow(ruleset, fd, rights);
+    if (fd >= 0)
+        close(fd);
+    return fine;
+}
+
 static bool allow_paths(int ruleset, const char *const *paths, uint64_t rights)
 {
     bool fine = true;
-    for (; paths && *paths && fine; paths++) {
-        int fd = open(*paths, O_PATH | O_CLOEXEC);
-        if (fd < 0)
-            continue;
-        fine = allow(ruleset, fd, rights);
-        close(fd);
+    for (; paths && *paths && fine; paths++)
+        fine = allow_path(ruleset, *paths, rights);
+    return fine;
+}
+
+static bool allow_system(int ruleset, uint64_t rights)
+{
+    bool fine = true;
+    for (const char *const *pattern = SYSTEM; *pattern && fine; pattern++) {
+        glob_t found;
+        if (!strchr(*pattern, '*')) {
+            fine = allow_path(ruleset, *pattern, rights);
+        } else if (glob(*pattern, GLOB_NOSORT, NULL, &found) == 0) {
+            for (size_t i = 0; i < found.gl_pathc && fine; i++)
+                fine = allow_path(ruleset, found.gl_pathv[i], rights);
+            globfree(&found);
+        }
     }
     return fine;
 }
@@ -204,7 +209,7 @@ enum err confine_files(int directory, const char *const *readable, int *out, str
     size_t size = version >= 6 ? sizeof rules : sizeof rules.handled_fs;
     *out = (int)syscall(LANDLOCK_CREATE, &rules, size, 0U);
     if (*out >= 0 && (directory < 0 || allow(*out, directory, all)) &&
-        allow_paths(*out, SYSTEM, reading) && allow_paths(*out, readable, reading) &&
+        allow_system(*out, reading) && allow_paths(*out, readable, reading) &&
         allow_paths(*out, SINKS, (reading | FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV) & all))
         return ERR_OK;
     int number = errno;

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,6 +127,14 @@ void proc_hold_standard_files(void)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
             open("/dev/null", MODES[fd] | O_CLOEXEC) != fd)
             return; /* no /dev/null to hold them with */
+}
+
+int proc_signal_fd(void)
+{
+    sigset_t set;
+    handled_signals(&set);
+    sigdelset(&set, SIGCHLD);
+    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
 int proc_poll_signal(nanos patience)

@@ -79,6 +79,9 @@ void proc_ignore_write_signals(void);
 /* One of those signals if it is pending or comes within `patience`; 0 otherwise. */
 int proc_poll_signal(nanos patience);
 
+/* A descriptor that is readable while one is pending, for an event loop; the caller closes it.  -1 on failure. */
+int proc_signal_fd(void);
+
 /* A process that outlives this one, however it ends, SIGKILL included, and then runs a command: for what must be undone
  * in any case.  It is no child of ours and ignores the signals of a terminal; call before proc_adopt_orphans, which
  * would make it one. */

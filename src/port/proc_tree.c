@@ -241,6 +241,25 @@ void proc_name(int pid, char *to, size_t size)
     str_copy(to, size, fs_read_text(path, name, sizeof name) == ERR_OK ? name : "");
 }
 
+void proc_cgroup(int pid, char *to, size_t size)
+{
+    char path[48], text[4096];
+    to[0] = '\0';
+    str_format(path, sizeof path, "/proc/%d/cgroup", pid);
+    if (fs_read_text(path, text, sizeof text) != ERR_OK)
+        return;
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        const char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
+        const char *end = line + strcspn(line, "\n");
+        if (!group || group >= end)
+            continue;
+        bool is_unified = group == names + 1, is_cpu = str_starts(names + 1, "cpu");
+        if (is_cpu || (is_unified && !to[0]))
+            str_format(to, size, "%.*s", (int)(end - group - 1), group + 1);
+    }
+}
+
 bool proc_sees_host_pids(void)
 {
     static const char HOST[] = "pid:[4026531836]"; /* the kernel's constant PROC_PID_INIT_INO */

@@ -35,6 +35,9 @@ bool proc_tree_has(const int *pids, size_t count, int pid);
 /* Its name, at most 15 bytes; "" when it is gone. */
 void proc_name(int pid, char *to, size_t size);
 
+/* Its cgroup in the unified hierarchy, or in that of CPU time: "/system.slice/x.service"; "" when it is gone. */
+void proc_cgroup(int pid, char *to, size_t size);
+
 /* Whether our process ids are those that drivers use: in a container they are not. */
 bool proc_sees_host_pids(void);
 

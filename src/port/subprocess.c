@@ -83,7 +83,8 @@ static bool limit_resources(const struct subprocess_options *options)
 /* The child has no signal of ours blocked or ignored. */
 static void default_signals(void)
 {
-    static const int CHANGED[] = {SIGPIPE, SIGXFSZ, SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+    static const int CHANGED[] = {SIGPIPE, SIGXFSZ, SIGCHLD, SIGINT,  SIGTERM,
+                                  SIGHUP,  SIGQUIT, SIGTSTP, SIGUSR1, SIGUSR2};
     sigset_t none;
     for (size_t i = 0; i < sizeof CHANGED / sizeof *CHANGED; i++)
         signal(CHANGED[i], SIG_DFL);

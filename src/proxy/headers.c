@@ -78,11 +78,3 @@ const char *header_find(const struct text *lines, const char *name)
     }
     return NULL;
 }
-
-bool header_is_token(const char *given, const char *token)
-{
-    size_t length = strlen(token), differs = given ? strlen(given) ^ length : 1;
-    for (size_t i = 0; given && i < length && given[i]; i++)
-        differs |= (size_t)(unsigned char)(given[i] ^ token[i]);
-    return differs == 0;
-}

@@ -27,9 +27,6 @@ bool header_is_target(const char *target);
 /* Of one connection, not of the message; `connection` is the value of that header, NULL without. */
 bool header_is_hop_by_hop(const char *name, const char *connection);
 
-/* Compares in a time that does not depend on where they differ; false for NULL. */
-bool header_is_token(const char *given, const char *token);
-
 /* ---- observe.c ---- */
 
 /* By the end of the path, whatever precedes it ("/v1", "/openai/v1"). */

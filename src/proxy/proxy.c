@@ -147,7 +147,7 @@ enum { KEY_HEADER_COUNT = sizeof KEY_HEADERS / sizeof *KEY_HEADERS };
 
 static bool is_own_token(const struct proxy *proxy, const char *name, const char *value)
 {
-    return proxy->options.token && header_is_token(key_in(name, value), proxy->options.token);
+    return proxy->options.token && secret_matches(key_in(name, value), proxy->options.token);
 }
 
 /* The first header in which the client has a key, or another authorization, for the upstream server; NULL without. */
@@ -164,7 +164,7 @@ static const char *find_key_header(struct proxy *proxy, struct http_exchange *ex
 static bool may_ask(const struct proxy *proxy, struct http_exchange *exchange)
 {
     const char *token = proxy->options.token;
-    bool may = !token || header_is_token(http_exchange_header(exchange, "x-ipw-token"), token);
+    bool may = !token || secret_matches(http_exchange_header(exchange, "x-ipw-token"), token);
     for (size_t i = 0; i < KEY_HEADER_COUNT; i++)
         may |= is_own_token(proxy, KEY_HEADERS[i], http_exchange_header(exchange, KEY_HEADERS[i]));
     return may;

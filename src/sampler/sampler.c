@@ -77,6 +77,11 @@ void sampler_free(struct sampler *sampler)
     free(sampler);
 }
 
+void sampler_keep_recent(struct sampler *sampler)
+{
+    sampler->spill.keeps_nothing = true;
+}
+
 static enum err check_identity(struct sampler *sampler, struct source *source, struct error *why)
 {
     const struct sensor **others = calloc(sampler->count + 1, sizeof *others);

@@ -22,6 +22,9 @@ struct sampler;
 struct sampler *sampler_new(nanos period);
 void sampler_free(struct sampler *sampler);
 
+/* Keeps the newest readings only, hundreds of each channel; before the first sampler_add. */
+void sampler_keep_recent(struct sampler *sampler);
+
 /* For a monitor that runs all the time; before the first sampler_add.  Sensors are read as seldom as energy allows:
  * when sampler_tick requests it and, in between, often enough that nothing is lost.  An expensive counter is read only
  * every so often and by sampler_settle; between its readings energy is the integral of power, tied to the counter

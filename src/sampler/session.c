@@ -189,6 +189,8 @@ enum err session_open(struct session *session, const struct session_options *opt
     session->sampler = sampler_new(options->period);
     if (!session->sampler)
         return err_set(why, ERR_NO_MEMORY, "cannot start sampling: out of memory or descriptors");
+    if (options->recent)
+        sampler_keep_recent(session->sampler);
     if (options->cheap)
         sampler_set_cheap(session->sampler);
     nanos began = clock_now();

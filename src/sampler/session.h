@@ -13,6 +13,7 @@ struct session_options {
     struct sensor_config sensors;
     const char *drivers; /* comma-separated names; NULL for all */
     nanos period;        /* between reads; 0 for each sensor's own */
+    bool recent;         /* keep the newest readings only: windows reach back seconds */
     bool cheap;          /* for monitors: little CPU first (sampler_set_cheap) */
 };
 

@@ -126,12 +126,20 @@ static void thin_tail(struct timeline *timeline)
     timeline->thinned++;
 }
 
+static void drop_oldest(struct timeline *timeline)
+{
+    timeline->tail_count -= TIMELINE_RECENT;
+    memmove(timeline->tail, timeline->tail + TIMELINE_RECENT,
+            timeline->tail_count * sizeof *timeline->tail);
+}
+
 /* Ensures capacity for one more point in the tail. */
 static enum err reserve_point(struct timeline *timeline)
 {
+    size_t most = 2 * (timeline->spill->keeps_nothing ? TIMELINE_RECENT : TIMELINE_BLOCK);
     if (timeline->tail && timeline->tail_count < timeline->tail_capacity)
         return ERR_OK;
-    if (!timeline->tail || timeline->tail_capacity < (size_t)2 * TIMELINE_BLOCK) {
+    if (!timeline->tail || timeline->tail_capacity < most) {
         /* Start small: most channels of most runs never fill a block. */
         size_t capacity = timeline->tail_capacity ? timeline->tail_capacity * 4 : 64;
         struct timeline_point *tail = realloc(timeline->tail, capacity * sizeof *tail);
@@ -141,7 +149,9 @@ static enum err reserve_point(struct timeline *timeline)
         timeline->tail_capacity = capacity;
         return ERR_OK;
     }
-    if (spill_oldest(timeline) != ERR_OK)
+    if (timeline->spill->keeps_nothing)
+        drop_oldest(timeline);
+    else if (spill_oldest(timeline) != ERR_OK)
         thin_tail(timeline);
     return ERR_OK;
 }

@@ -4,7 +4,8 @@
  * Memory is bounded: beyond two blocks the oldest block goes to a scratch file shared by all the
  * timelines of a sampler, and only its first time and extremes stay in memory.  When there is no
  * space for the scratch file, the points in memory are thinned to every second one instead: running
- * sums lose resolution by that, never energy, and `thinned` counts it.
+ * sums lose resolution by that, never energy, and `thinned` counts it.  A spill that keeps nothing drops the oldest
+ * points instead: windows since then are as exact as ever, and neither memory nor disk grows.
  *
  * The caller owns struct timeline and struct spill; a timeline is used under one lock. */
 #ifndef IPW_SAMPLER_TIMELINE_H
@@ -27,12 +28,13 @@ struct timeline_point {
     double t_sigma;  /* s: standard uncertainty of t */
 };
 
-enum { TIMELINE_BLOCK = 2048 };
+enum { TIMELINE_BLOCK = 2048, TIMELINE_RECENT = 512 };
 
 /* Blocks of all the timelines of one sampler, in one unnamed file. */
 struct spill {
     int fd; /* -1 until first needed */
     long long blocks;
+    bool keeps_nothing; /* for a program that runs for weeks, and asks about the last seconds */
     bool failed;
     struct error why;
 };

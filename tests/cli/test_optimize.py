@@ -295,6 +295,16 @@ class Made(OptimizeTest):
             else:
                 self.assertIn("refits", savings["method"])
 
+    def test_each_of_several_applications_has_its_command(self):
+        slow = {"knee": lambda u: 10 + 9 * max(0, u - 1.2), "memory": lambda u: 10 + 0.1 * u}
+        rows = [("A100", name, mhz, p, time(1400 / mhz)) for name, time in slow.items()
+                for mhz, p, _ in made_rows(name, noise=0.002)]
+        path = self.file("several.csv", ("gpu", "application", "freq_mhz", "power_w", "time_s"), rows)
+        done, chosen = ipw(None, "optimize", "--input", path), self.json("--input", path)["applications"]
+        for one in chosen:
+            self.assertIn(f"\n  A100 {one['application']}: {one['recommended']['command']}\n", done.stdout)
+        self.assertEqual(len({one["recommended"]["command"] for one in chosen}), 2)
+
     def test_times_of_no_roofline(self):
         """The ± has the true saving of 90 % of curves that no knee follows: powers of 1/f, saturating, stepped, S-shaped."""
         rng, mhz, rows, truth = random.Random(7), range(600, 1981, 60), [], {}

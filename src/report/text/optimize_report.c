@@ -243,6 +243,22 @@ static void policy_to_text(const struct optimize_report *report, const struct cl
     text_addf(out, "  apply: %s\n", command_of(report, policy->freq_mhz, command));
 }
 
+/* Of several applications, for one that runs alone. */
+static void commands_to_text(const struct optimize_report *report, struct text *out)
+{
+    bool any = false;
+    for (size_t i = 0; i < report->count; i++) {
+        const struct clock_choice *choice = &report->choices[i];
+        char command[COMMAND_MAX];
+        const char *apply = apply_of(report, choice, command);
+        if (!apply[0])
+            continue;
+        text_addf(out, "%s  %s%s%s: %s\n", any ? "" : "\napply, for one application alone:\n",
+                  choice->gpu, choice->gpu[0] ? " " : "", choice->application, apply);
+        any = true;
+    }
+}
+
 void optimize_text(const struct optimize_report *report, bool color, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
@@ -270,6 +286,8 @@ void optimize_text(const struct optimize_report *report, bool color, struct text
                   100 * FREQ_LEVEL);
     for (size_t i = 0; i < report->policy_count; i++)
         policy_to_text(report, &report->policies[i], out);
+    if (report->count > 1 && !report->apply)
+        commands_to_text(report, out);
     const char *apply = apply_of(report, report->count == 1 ? report->choices : NULL, command);
     const char *back = undo_of(report, apply, undo);
     if (apply[0])

@@ -460,6 +460,9 @@ static void files_outside_the_workspace_are_closed(void **state)
                 "except PermissionError:\n    print('refused')",
                 NULL, NULL),
            false, "0\nrefused");
+    /* Programs of the system find what they need. */
+    if (access("/usr/lib/ssl/openssl.cnf", R_OK) == 0) /* a link into /etc */
+        expect(shell(&place, "cat /usr/lib/ssl/openssl.cnf > c && echo read"), false, "read");
     close_place(&place);
     unlink(key);
     rmdir(home);
@@ -514,6 +517,9 @@ static void a_command_may_have_groups_and_sessions_of_its_own(void **state)
     open_place(&place, "shell,python", 60);
     expect(shell(&place, "timeout 0.2 sleep 50; echo $? after"), false, "124 after");
     expect(shell(&place, "setsid sh -c 'echo apart' | cat; echo ok"), false, "apart\nok");
+    /* And signals, none of which is ignored from the start. */
+    expect(shell(&place, "kill -USR1 $$; echo ignored"), true, "[killed by signal 10]");
+    expect(shell(&place, "kill -QUIT $$; echo ignored"), true, "[killed by signal 3]");
     close_place(&place);
 }
 

@@ -1,0 +1,126 @@
+/* ipw monitor: energy and power of this machine as metrics, for as long as it runs.
+ *
+ *   $ ipw monitor &
+ *   $ curl http://127.0.0.1:9860/metrics
+ *
+ * Messages go to stderr; nothing goes to stdout. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common.h"
+#include "core/text.h"
+#include "monitor/monitor.h"
+
+enum { DEFAULT_PORT = 9860, DEFAULT_PROCESSES = 50, PROCESSES_MAX = 1000 };
+
+static struct monitor_command {
+    struct monitor_options monitor;
+    struct listen_at at;
+    const char *listen, *processes, *token_file;
+    double interval_s;
+    struct text token;
+    bool quiet;
+} command = {.interval_s = 1};
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.letter = 'l', .name = "listen", .type = OPTION_TEXT, .target = &command.listen, .value = "ADDRESS:PORT",
+     .help = "where to listen (default: 127.0.0.1:9860; port 0: any)"},
+    {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &command.interval_s, .value = "S",
+     .help = "time between updates, and between reads of a sensor (default: 1)", .least = 0.05, .most = 60},
+    {.name = "processes", .type = OPTION_TEXT, .target = &command.processes, .value = "N|off",
+     .help = "how many processes and cgroups have series (default: 50)"},
+    {.name = "devices", .type = OPTION_TEXT, .target = &command.monitor.devices, .value = "LIST",
+     .help = "GPUs by index or UUID (default: the visible ones)"},
+    {.name = "sensors", .type = OPTION_TEXT, .target = &command.monitor.drivers, .value = "LIST",
+     .help = "only these sensor drivers, e.g. nvml,rapl (default: all)"},
+    {.name = "token-file", .type = OPTION_TEXT, .target = &command.token_file, .value = "FILE",
+     .help = "file with the token that scrapes must send"},
+    {.name = "no-token", .type = OPTION_FLAG, .target = &command.monitor.is_open,
+     .help = "let anyone read who can reach the address"},
+    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
+     .help = "do not print where the monitor listens"},
+    {.name = "token", .type = OPTION_HINT,
+     .help = "use --token-file, so that no list of processes shows the token"},
+    {.letter = 'p', .name = "port", .type = OPTION_HINT, .help = "use --listen 127.0.0.1:PORT"},
+    {0},
+};
+/* clang-format on */
+
+static int read_processes(void)
+{
+    uint64_t count = DEFAULT_PROCESSES;
+    const char *given = command.processes;
+    if (given && !strcmp(given, "off"))
+        count = 0;
+    else if (given && (parse_u64(given, &count) || count > PROCESSES_MAX))
+        return complain(EXIT_USAGE, "--processes %s: a number from 0 to %d, or off", given,
+                        PROCESSES_MAX);
+    command.monitor.processes = (unsigned)count;
+    return 0;
+}
+
+static int complete_token(void)
+{
+    if (!command.token_file)
+        return 0;
+    if (command.monitor.is_open)
+        return complain(EXIT_USAGE, "--token-file and --no-token exclude each other");
+    int code = read_token(command.token_file, &command.token);
+    command.monitor.token = text_get(&command.token);
+    return code;
+}
+
+static void listening(unsigned port)
+{
+    command.at.port = port;
+    if (!command.quiet)
+        tell("ipw monitor: listening on %s/metrics\n", listen_url(&command.at).text);
+}
+
+static int monitor_main(const char **words, size_t count)
+{
+    struct error why = {0};
+    int signal = 0, code;
+    (void)words, (void)count;
+    if ((code = read_listen(command.listen, DEFAULT_PORT, &command.at)) ||
+        (code = read_processes()) || (code = complete_token()))
+        return code;
+    command.monitor.address = command.at.address;
+    command.monitor.port = command.at.port;
+    command.monitor.interval = from_seconds(command.interval_s);
+    command.monitor.listening = listening;
+    enum err err = monitor_run(&command.monitor, &signal, &why);
+    text_release(&command.token);
+    if (err)
+        return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+    return signal == SIGINT ? 128 + SIGINT : EXIT_DONE;
+}
+
+const struct command command_monitor = {
+    .name = "monitor",
+    .summary = "energy and power of this machine as Prometheus metrics, all the time",
+    .usage = "[OPTIONS]",
+    .details =
+        "Serves what this machine draws at http://127.0.0.1:9860/metrics, in Prometheus' text "
+        "format or\n"
+        "OpenMetrics: joules and watts of each device, utilization, memory, temperatures, clocks, "
+        "health of\n"
+        "sensors, and the joules attributed to processes and cgroups. docs/monitor.md lists every "
+        "series.\n\n"
+        "  ipw monitor\n"
+        "  ipw monitor --listen 0.0.0.0:9860 --token-file /etc/ipw/token\n\n"
+        "A scrape is answered from the last update and never calls a sensor. A sensor that gives "
+        "no readings\n"
+        "has no samples but ipw_energy_up 0 and ipw_sensor_up 0. /healthz and /readyz are for "
+        "supervisors.\n\n"
+        "SIGHUP opens all sensors anew, without a step in any counter; SIGTERM ends the monitor. "
+        "Other\n"
+        "addresses than loopback need a token, which Prometheus sends as Authorization: Bearer "
+        "TOKEN, or\n"
+        "--no-token.",
+    .rows = ROWS,
+    .words = WORDS_NONE,
+    .run = monitor_main,
+};

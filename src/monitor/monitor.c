@@ -1,0 +1,387 @@
+/* One thread turns the loop: it updates the state at every interval and answers scrapes from it.  Opening sensors takes
+ * seconds, so that a reload happens in a thread of its own, with the former session running until the new one does. */
+#include "monitor/monitor.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/secret.h"
+#include "monitor/parts.h"
+#include "port/event_loop.h"
+#include "port/http_server.h"
+#include "port/proc.h"
+#include "port/url.h"
+#include "sampler/session.h"
+
+#define REQUEST_LIMIT (10 * NS_PER_S)
+#define IDLE_LIMIT    (120 * NS_PER_S)
+#define WRITE_LIMIT   (30 * NS_PER_S)
+enum { HEADER_MAX = 16 << 10, BODY_MAX = 1 << 10, CONNECTIONS_MAX = 512 };
+
+struct monitor {
+    struct monitor_options options;
+    struct event_loop *loop;
+    struct http_server *server;
+    struct event_watch signals;
+    struct session *session;
+    struct state *state;
+    struct processes *processes;
+    nanos next, updated; /* update: when is the next, when was the last */
+    double started_at;
+    unsigned long updates, scrapes, reloads;
+    int signal;
+    struct text page[2]; /* metrics of the last update, in both formats; empty until asked for */
+    /* A reload. */
+    bool is_reloading, wants_reload;
+    pthread_t reloader;
+    struct session *opened; /* by the thread; NULL: it failed */
+    struct error why;
+    atomic_bool is_opened;
+};
+
+/* ---- the session ---- */
+
+static enum err open_session(const struct monitor_options *options, struct session **out,
+                             struct error *why)
+{
+    struct session_options wanted = {.drivers = options->drivers,
+                                     .period = options->interval,
+                                     .recent = true,
+                                     .cheap = true,
+                                     .sensors = {.devices = options->devices}};
+    struct session *session = *out = malloc(sizeof *session);
+    if (!session)
+        return err_no_memory(why);
+    enum err err = session_open(session, &wanted, why);
+    if (err) {
+        free(session);
+        *out = NULL;
+    }
+    return err;
+}
+
+static void close_session(struct session *session)
+{
+    if (!session)
+        return;
+    session_close(session);
+    free(session);
+}
+
+static enum err use_session(struct monitor *monitor, struct session *session, struct error *why)
+{
+    struct session *former = monitor->session;
+    enum err err =
+        err_explain(why, state_attach(monitor->state, session, monitor->options.interval));
+    monitor->session = session;
+    if (monitor->processes && !err)
+        processes_attach(monitor->processes, monitor->state);
+    close_session(former);
+    return err;
+}
+
+static void *reload_main(void *argument)
+{
+    struct monitor *monitor = argument;
+    enum err err = open_session(&monitor->options, &monitor->opened, &monitor->why);
+    (void)err; /* opened is NULL then */
+    atomic_store(&monitor->is_opened, true);
+    event_loop_wake(monitor->loop);
+    return NULL;
+}
+
+static void begin_reload(struct monitor *monitor)
+{
+    monitor->wants_reload = false;
+    atomic_store(&monitor->is_opened, false);
+    if (pthread_create(&monitor->reloader, NULL, reload_main, monitor) != 0) {
+        log_warn("cannot reload: no thread");
+        return;
+    }
+    monitor->is_reloading = true;
+}
+
+static enum err end_reload(struct monitor *monitor, struct error *why)
+{
+    pthread_join(monitor->reloader, NULL);
+    monitor->is_reloading = false;
+    if (!monitor->opened) {
+        log_warn("cannot reload: %s; going on with the sensors as they are", monitor->why.text);
+        return ERR_OK;
+    }
+    enum err err = use_session(monitor, monitor->opened, why);
+    monitor->opened = NULL;
+    monitor->reloads++;
+    monitor->next = 0;
+    return err;
+}
+
+/* ---- pages ---- */
+
+static void render_own(struct monitor *monitor, struct exposition *to)
+{
+    struct own_cost cost;
+    proc_own_cost(&cost);
+    const double values[] = {
+        1,
+        monitor->started_at,
+        cost.cpu_s,
+        cost.rss_mb * 1024 * 1024,
+        seconds(monitor->options.interval),
+        seconds(clock_now() - monitor->updated),
+        (double)monitor->updates,
+        (double)monitor->scrapes,
+        (double)monitor->reloads,
+    };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        family_begin(to, (enum family)(FAMILY_OWN_INFO + i));
+        exposition_sample(to, i == 0 ? "version=\"" IPW_VERSION "\"" : "", "", values[i]);
+    }
+}
+
+/* What an update leaves is written once for all scrapes until the next; what the monitor says of itself is of now. */
+static void reply_metrics(struct monitor *monitor, struct http_exchange *exchange)
+{
+    bool open = exposition_is_open_wanted(http_exchange_header(exchange, "Accept"));
+    struct text *page = &monitor->page[open];
+    struct text own = {0};
+    struct exposition to = {.out = page, .open_metrics = open};
+    if (!page->length) {
+        state_render(monitor->state, &to);
+        if (monitor->processes)
+            processes_render(monitor->processes, &to);
+        state_render_sensors(monitor->state, &to);
+    }
+    monitor->scrapes++;
+    to.out = &own;
+    render_own(monitor, &to);
+    exposition_end(&to);
+    if (page->failed || own.failed) {
+        static const char FAILED[] = "out of memory\n";
+        text_release(page);
+        http_exchange_reply(exchange, 500, "text/plain", FAILED, strlen(FAILED));
+    } else {
+        http_exchange_add_header(exchange, "Content-Type", exposition_content_type(open));
+        http_exchange_begin(exchange, 200, page->length + own.length);
+        http_exchange_send(exchange, text_get(page), page->length);
+        http_exchange_send(exchange, text_get(&own), own.length);
+        http_exchange_end(exchange, true);
+    }
+    text_release(&own);
+}
+
+static void reply_text(struct http_exchange *exchange, int status, const char *text)
+{
+    http_exchange_reply(exchange, status, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+/* Live: the loop turns, and this answer says so.  Ready: there are readings, and they are of now. */
+static void reply_ready(const struct monitor *monitor, struct http_exchange *exchange)
+{
+    nanos late = 3 * monitor->options.interval + 5 * NS_PER_S;
+    if (!monitor->updates || clock_now() - monitor->updated > late)
+        reply_text(exchange, 503, "not ready: no update yet\n");
+    else if (!state_is_up(monitor->state))
+        reply_text(exchange, 503, "not ready: no sensor gives readings\n");
+    else
+        reply_text(exchange, 200, "ready\n");
+}
+
+static const char INDEX[] =
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>ipw monitor</title>"
+    "</head>\n<body><h1>ipw monitor</h1>\n<p>Energy and power of this machine, for Prometheus: "
+    "<a href=\"/metrics\">/metrics</a>.</p>\n<p><a href=\"/healthz\">/healthz</a> answers while "
+    "the monitor runs, <a href=\"/readyz\">/readyz</a> while sensors give readings.</p>\n"
+    "<p>ipw " IPW_VERSION "; see ipw-monitor(1).</p></body></html>\n";
+
+static bool may_read(const struct monitor *monitor, struct http_exchange *exchange)
+{
+    const char *token = monitor->options.token;
+    const char *given = http_exchange_header(exchange, "Authorization");
+    if (given && str_starts(given, "Bearer "))
+        given += strlen("Bearer ");
+    return !token || secret_matches(given, token) ||
+           secret_matches(http_exchange_header(exchange, "x-ipw-token"), token);
+}
+
+static void on_request(void *context, struct http_exchange *exchange)
+{
+    struct monitor *monitor = context;
+    const char *target = http_exchange_target(exchange), *method = http_exchange_method(exchange);
+    char path[64];
+    str_format(path, sizeof path, "%.*s", (int)strcspn(target, "?"), target);
+    http_exchange_add_header(exchange, "Cache-Control", "no-store");
+    http_exchange_add_header(exchange, "X-Content-Type-Options", "nosniff");
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
+        http_exchange_add_header(exchange, "Allow", "GET, HEAD");
+        reply_text(exchange, 405, "only GET and HEAD\n");
+    } else if (!strcmp(path, "/healthz")) {
+        reply_text(exchange, 200, "ok\n");
+    } else if (!strcmp(path, "/readyz")) {
+        reply_ready(monitor, exchange);
+    } else if (!may_read(monitor, exchange)) {
+        http_exchange_add_header(exchange, "WWW-Authenticate", "Bearer");
+        reply_text(exchange, 401, "ipw monitor needs its token: Authorization: Bearer TOKEN\n");
+    } else if (!strcmp(path, "/metrics")) {
+        reply_metrics(monitor, exchange);
+    } else if (!strcmp(path, "/")) {
+        http_exchange_add_header(exchange, "Content-Security-Policy", "default-src 'none'");
+        http_exchange_reply(exchange, 200, "text/html; charset=utf-8", INDEX, strlen(INDEX));
+    } else {
+        reply_text(exchange, 404, "not found: see /\n");
+    }
+}
+
+static void on_nothing(void *context, struct http_exchange *exchange)
+{
+    (void)context, (void)exchange;
+}
+
+static void on_ended(void *context, struct http_exchange *exchange, bool complete)
+{
+    (void)context, (void)exchange, (void)complete;
+}
+
+/* ---- the loop ---- */
+
+static void on_signal(void *context, unsigned events)
+{
+    struct monitor *monitor = context;
+    (void)events;
+    for (int number; (number = proc_poll_signal(0)) != 0;)
+        if (number == SIGHUP)
+            monitor->wants_reload = true;
+        else
+            monitor->signal = number;
+}
+
+static void update(struct monitor *monitor, nanos now)
+{
+    state_update(monitor->state, now);
+    if (monitor->processes)
+        processes_update(monitor->processes, monitor->state, now);
+    text_clear(&monitor->page[0]);
+    text_clear(&monitor->page[1]);
+    monitor->updated = now;
+    monitor->updates++;
+    monitor->next += monitor->options.interval;
+    if (monitor->next <= now) /* the first one, or stopped meanwhile */
+        monitor->next = now + monitor->options.interval;
+}
+
+static enum err run_loop(struct monitor *monitor, struct error *why)
+{
+    enum err err = ERR_OK;
+    while (!monitor->signal && !err) {
+        nanos now = clock_now();
+        if (now >= monitor->next)
+            update(monitor, now);
+        if (monitor->is_reloading && atomic_load(&monitor->is_opened))
+            err = end_reload(monitor, why);
+        if (monitor->wants_reload && !monitor->is_reloading)
+            begin_reload(monitor);
+        http_server_turn(monitor->server);
+        nanos due = http_server_due(monitor->server);
+        event_loop_turn(monitor->loop, due < monitor->next ? due : monitor->next);
+    }
+    return err;
+}
+
+static enum err check_address(const struct monitor_options *options, struct error *why)
+{
+    struct url url;
+    char text[300];
+    bool is_v6 = strchr(options->address, ':');
+    str_format(text, sizeof text, is_v6 ? "http://[%s]" : "http://%s", options->address);
+    if (options->token && strlen(options->token) < SECRET_SHORTEST)
+        return err_set(why, ERR_USAGE, "the token is too short: %d characters at least",
+                       SECRET_SHORTEST);
+    if (url_read(text, &url, NULL))
+        return err_set(why, ERR_USAGE, "'%.80s' is no address to listen on", options->address);
+    if (!options->token && !options->is_open && !url_is_local(&url))
+        return err_set(why, ERR_USAGE,
+                       "%.80s can be reached from other machines: set a token (--token-file), or "
+                       "let anyone read with --no-token",
+                       options->address);
+    return ERR_OK;
+}
+
+static enum err open_parts(struct monitor *monitor, struct error *why)
+{
+    const struct monitor_options *options = &monitor->options;
+    const struct http_server_options server = {
+        .address = options->address,
+        .port = options->port,
+        .header_max = HEADER_MAX,
+        .body_max = BODY_MAX,
+        .connections_max = CONNECTIONS_MAX,
+        .request_limit = REQUEST_LIMIT,
+        .idle_limit = IDLE_LIMIT,
+        .write_limit = WRITE_LIMIT,
+        .request = on_request,
+        .drained = on_nothing,
+        .ended = on_ended,
+        .context = monitor,
+    };
+    struct session *session;
+    enum err err = event_loop_new(&monitor->loop, why);
+    if (!err)
+        err = http_server_open(monitor->loop, &server, &monitor->server, why);
+    monitor->signals =
+        (struct event_watch){.fd = proc_signal_fd(), .ready = on_signal, .context = monitor};
+    if (!err)
+        err = err_explain(why, event_loop_watch(monitor->loop, &monitor->signals, EPOLLIN));
+    monitor->state = state_new();
+    monitor->processes = options->processes ? processes_new(options->processes) : NULL;
+    if (!err && (!monitor->state || (options->processes && !monitor->processes)))
+        err = err_no_memory(why);
+    if (!err)
+        err = open_session(options, &session, why);
+    return err ? err : use_session(monitor, session, why);
+}
+
+static void release(struct monitor *monitor)
+{
+    if (monitor->is_reloading)
+        return; /* its thread uses all this until the process ends; a driver may never return */
+    if (monitor->loop && monitor->signals.events)
+        event_loop_unwatch(monitor->loop, &monitor->signals);
+    if (monitor->signals.fd > 0)
+        close(monitor->signals.fd);
+    http_server_close(monitor->server);
+    event_loop_free(monitor->loop);
+    processes_free(monitor->processes);
+    state_free(monitor->state);
+    close_session(monitor->session);
+    text_release(&monitor->page[0]);
+    text_release(&monitor->page[1]);
+    free(monitor);
+}
+
+enum err monitor_run(const struct monitor_options *options, int *signal, struct error *why)
+{
+    enum err err = http_server_available(why);
+    if (!err)
+        err = check_address(options, why);
+    struct monitor *monitor = err ? NULL : calloc(1, sizeof *monitor);
+    if (!monitor)
+        return err ? err : err_no_memory(why);
+    monitor->options = *options;
+    monitor->started_at = seconds(clock_wall());
+    proc_block_signals();
+    err = open_parts(monitor, why);
+    if (!err) {
+        update(monitor, clock_now());
+        options->listening(http_server_port(monitor->server));
+        err = run_loop(monitor, why);
+    }
+    *signal = monitor->signal;
+    release(monitor);
+    return err;
+}

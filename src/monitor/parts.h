@@ -1,0 +1,100 @@
+/* Inside the monitor: the readings of all sensors as counters and gauges (state.c), and what of them is attributed to
+ * processes (processes.c).  Private to this folder. */
+#ifndef IPW_MONITOR_PARTS_H
+#define IPW_MONITOR_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/energy.h"
+#include "core/quantity.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "monitor/monitor.h"
+#include "wire/exposition.h"
+
+struct session;
+
+enum family {
+#define FAMILY(constant, type, name, unit, help) FAMILY_##constant,
+#include "monitor/families.def"
+#undef FAMILY
+    FAMILY_COUNT
+};
+/* Begins it in the scrape. */
+void family_begin(struct exposition *to, enum family family);
+
+/* ---- state.c ---- */
+
+enum domain_kind { DOMAIN_CPU, DOMAIN_GPU, DOMAIN_PLATFORM };
+
+/* The joules of one thing that a sensor measures. */
+struct domain {
+    enum domain_kind kind;
+    enum scope scope;
+    int location;
+    char device[24];
+    struct text labels; /* they identify it, over reloads too */
+    struct text brief;  /* of a GPU: which it is; else "" */
+    double accuracy;
+
+    /* In the session of now. */
+    bool is_present;
+    size_t source;
+    size_t channel; /* of the source */
+    nanos t;        /* up to where it was taken */
+    double gained;  /* J, in the last update */
+
+    double joules; /* since the start */
+    double watts;  /* UNKNOWN unless up */
+    enum method method;
+    bool is_up, is_counted;
+
+    double attributed;  /* of joules, so far, to processes and idle time */
+    double utilization; /* 0..1 of a GPU; UNKNOWN */
+};
+
+struct state;
+
+struct state *state_new(void);
+void state_free(struct state *state);
+
+/* Continues with the sensors of another session, which must stay until the next call; NULL: of none.  What the former
+ * one has by then is taken. */
+enum err state_attach(struct state *state, struct session *session, nanos period) MUST_USE;
+
+/* Takes what the sampler has by now. */
+void state_update(struct state *state, nanos now);
+
+/* Whether any sensor gives readings. */
+bool state_is_up(const struct state *state);
+
+struct domain *state_domains(struct state *state, size_t *count);
+
+/* The processes on the device of a domain since state_watch (sampler_processes). */
+struct process_use;
+enum err state_processes(struct state *state, const struct domain *domain, struct process_use *out,
+                         size_t *count, double *watched_s) MUST_USE;
+void state_watch(struct state *state);
+
+/* The first families, and those of sensors. */
+void state_render(const struct state *state, struct exposition *to);
+void state_render_sensors(const struct state *state, struct exposition *to);
+
+/* ---- processes.c ---- */
+
+struct processes;
+
+/* most: series of each kind. */
+struct processes *processes_new(size_t most);
+void processes_free(struct processes *processes);
+
+/* Begins anew with the devices of another session; what was attributed stays. */
+void processes_attach(struct processes *processes, struct state *state);
+
+/* Where their time has come, attributes what devices spent since the last time. */
+void processes_update(struct processes *processes, struct state *state, nanos now);
+
+void processes_render(const struct processes *processes, struct exposition *to);
+
+#endif

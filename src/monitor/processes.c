@@ -1,0 +1,581 @@
+/* Attribution: what a device spent since the last round goes to idle time, to the processes that used it, and where
+ * none was seen, to nobody; the parts add up to the whole.
+ *
+ * Processors: by time.  Of all their ticks, idle ones and stolen ones are idle energy, and each process gets its share
+ * by its CPU time.  GPUs: the driver tells the utilization by each process every few seconds.  Idle power is what the
+ * GPU drew when nothing used it; what is above goes to processes by utilization.  Before the GPU was ever seen idle,
+ * time takes the place of idle power, as with processors.
+ *
+ * The largest processes and cgroups have accounts, which become series; what others use is added to "other", and so is
+ * an account that ends: no counter ever falls. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/grow.h"
+#include "monitor/parts.h"
+#include "port/proc_tree.h"
+#include "sampler/sampler.h"
+#include "sensors/system/proc_stat.h"
+
+/* Reading every process costs the kernel some 10 us each: a round may take so small a part of the time. */
+#define ROUND_LEAST (5 * NS_PER_S)
+#define ROUND_MOST  (30 * NS_PER_S)
+enum { ROUND_COSTS = 500 };
+/* Of the energy of a round: less gives no account of its own. */
+#define LEAST_SHARE 0.001
+/* The driver's list of processes is begun anew before it is full. */
+enum { WATCHED_MOST = SENSOR_PROCESSES_MAX * 3 / 4, CGROUP_MAX = 256 };
+
+struct account {
+    int pid;               /* of a process ... */
+    uint64_t started;      /* ... and when it was started; 0: not known */
+    char name[CGROUP_MAX]; /* of a cgroup */
+    struct text labels;
+    double joules, recent; /* in all; lately, falling by half per round */
+};
+
+struct accounts {
+    struct account *items;
+    size_t count;
+    double other;
+};
+
+/* Energy of a device: active is idle's complement, unattributed a part of active. */
+enum part { PART_ACTIVE, PART_IDLE, PART_UNATTRIBUTED, PARTS };
+
+/* One device, or the processors together. */
+struct shares {
+    struct text labels;
+    bool is_used;
+    enum method method;
+    double parts[PARTS]; /* J */
+    struct accounts processes, cgroups;
+    /* Of a GPU. */
+    double idle_w; /* UNKNOWN until it was seen idle */
+    nanos taken;
+    double watched_s;
+    struct process_use seen[SENSOR_PROCESSES_MAX];
+    size_t seen_count;
+};
+
+struct processes {
+    size_t most;
+    nanos next, rewatch;
+    struct shares cpu;
+    struct shares **gpus;
+    size_t gpu_count, gpu_capacity;
+    struct cpu_times cpus;
+    struct proc_time *times;
+    size_t time_count;
+    bool is_primed;
+};
+
+/* ---- accounts ---- */
+
+struct account_key {
+    int pid;
+    uint64_t started;
+    const char *name; /* of a cgroup; NULL: a process */
+};
+
+static struct account *find_account(struct accounts *accounts, const struct account_key *key)
+{
+    for (size_t i = 0; i < accounts->count; i++) {
+        struct account *account = &accounts->items[i];
+        if (key->name ? !strcmp(account->name, key->name)
+                      : account->pid == key->pid && account->started == key->started)
+            return account;
+    }
+    return NULL;
+}
+
+static void end_account(struct accounts *accounts, struct account *account)
+{
+    accounts->other += account->joules;
+    text_release(&account->labels);
+    *account = accounts->items[--accounts->count];
+}
+
+/* A free account, or that of one which uses much less; NULL where there is none. */
+static struct account *new_account(struct accounts *accounts, size_t most, double joules)
+{
+    if (!accounts->items)
+        accounts->items = calloc(most, sizeof *accounts->items);
+    if (!accounts->items)
+        return NULL;
+    if (accounts->count == most) {
+        struct account *least = &accounts->items[0];
+        for (size_t i = 1; i < accounts->count; i++)
+            if (accounts->items[i].recent < least->recent)
+                least = &accounts->items[i];
+        if (least->recent > joules / 2)
+            return NULL;
+        end_account(accounts, least);
+    }
+    struct account *added = &accounts->items[accounts->count++];
+    *added = (struct account){0};
+    return added;
+}
+
+/* The id of a container: 64 hexadecimal digits in the name of its cgroup. */
+static void find_container(const char *cgroup, char id[65])
+{
+    size_t run = 0;
+    id[0] = '\0';
+    for (const char *at = cgroup; *at; at++) {
+        run = isxdigit((unsigned char)*at) ? run + 1 : 0;
+        if (run == 64 && !isxdigit((unsigned char)at[1]))
+            str_format(id, 65, "%.64s", at - 63);
+    }
+}
+
+static void label_account(struct account *account, const struct account_key *key, const char *comm,
+                          const char *cgroup)
+{
+    char pid[16], container[65];
+    find_container(cgroup, container);
+    account->pid = key->pid;
+    account->started = key->started;
+    if (key->name) {
+        str_copy(account->name, sizeof account->name, key->name);
+        exposition_label(&account->labels, "cgroup", key->name);
+    } else {
+        str_format(pid, sizeof pid, "%d", key->pid);
+        exposition_label(&account->labels, "pid", pid);
+        exposition_label(&account->labels, "comm", comm);
+    }
+    if (container[0])
+        exposition_label(&account->labels, "container_id", container);
+}
+
+/* Adds joules to the accounts of a process and of its cgroup. */
+static void credit(struct processes *processes, struct shares *shares, int pid, uint64_t started,
+                   const char *comm, double joules, double whole)
+{
+    char cgroup[CGROUP_MAX], name[32];
+    proc_cgroup(pid, cgroup, sizeof cgroup);
+    const struct account_key keys[] = {{pid, started, NULL}, {0, 0, cgroup}};
+    struct accounts *tables[] = {&shares->processes, &shares->cgroups};
+    for (int i = 0; i < 2; i++) {
+        struct account *account = find_account(tables[i], &keys[i]);
+        bool is_large = joules > LEAST_SHARE * whole && (i == 0 || cgroup[0]);
+        if (!account && is_large && (account = new_account(tables[i], processes->most, joules))) {
+            str_copy(name, sizeof name, comm);
+            if (!name[0])
+                proc_name(pid, name, sizeof name);
+            label_account(account, &keys[i], name, cgroup);
+        }
+        if (!account) {
+            tables[i]->other += joules;
+            continue;
+        }
+        account->joules += joules;
+        account->recent += joules;
+    }
+}
+
+static void age_accounts(struct accounts *accounts)
+{
+    for (size_t i = 0; i < accounts->count; i++)
+        accounts->items[i].recent /= 2;
+}
+
+static void release_accounts(struct accounts *accounts)
+{
+    for (size_t i = 0; i < accounts->count; i++)
+        text_release(&accounts->items[i].labels);
+    free(accounts->items);
+}
+
+/* ---- processors ---- */
+
+static bool read_cpus(struct cpu_times *out)
+{
+    struct proc_stat stat;
+    enum err err = proc_stat_open(&stat);
+    if (!err)
+        err = proc_stat_times(&stat, out);
+    proc_stat_close(&stat);
+    return !err;
+}
+
+static const struct proc_time *find_time(const struct proc_time *times, size_t count, int pid,
+                                         uint64_t started)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (times[middle].pid < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && times[low].pid == pid && times[low].started == started ? &times[low]
+                                                                                 : NULL;
+}
+
+/* Whether its joules are those of processors or their memory, and nothing better has the same ones. */
+static bool is_processor(const struct domain *domains, size_t count, const struct domain *self)
+{
+    if (self->kind != DOMAIN_CPU || !self->is_up ||
+        (self->scope != SCOPE_PACKAGE && self->scope != SCOPE_DRAM &&
+         self->scope != SCOPE_GRACE_CPU))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const struct domain *other = &domains[i];
+        if (other == self || !other->is_up || other->kind != DOMAIN_CPU ||
+            other->scope != self->scope)
+            continue;
+        bool same = other->location == self->location || other->location < 0 || self->location < 0;
+        if (same &&
+            (other->method < self->method || (other->method == self->method && other < self)))
+            return false;
+    }
+    return true;
+}
+
+/* What the processors spent since the last round. */
+static double take_cpu_joules(struct shares *cpu, struct domain *domains, size_t count)
+{
+    double joules = 0;
+    cpu->is_used = false;
+    cpu->method = METHOD_NONE;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_processor(domains, count, &domains[i]))
+            continue;
+        joules += domains[i].joules - domains[i].attributed;
+        cpu->is_used = true;
+        cpu->method = domains[i].method > cpu->method ? domains[i].method : cpu->method;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (domains[i].kind == DOMAIN_CPU)
+            domains[i].attributed = domains[i].joules;
+    return joules;
+}
+
+static double total_ticks(const struct cpu_times *from, const struct cpu_times *to)
+{
+    return (double)(to->busy + to->idle + to->stolen) -
+           (double)(from->busy + from->idle + from->stolen);
+}
+
+/* Ticks since the round before; of one that was started since, all of them. */
+static double own_ticks(const struct processes *processes, const struct proc_time *now)
+{
+    const struct proc_time *before =
+        find_time(processes->times, processes->time_count, now->pid, now->started);
+    return (double)now->ticks - (before ? (double)before->ticks : 0);
+}
+
+static void split_cpu(struct processes *processes, const struct cpu_times *cpus,
+                      const struct proc_time *times, size_t count, double joules)
+{
+    struct shares *cpu = &processes->cpu;
+    double all = total_ticks(&processes->cpus, cpus);
+    double busy = (double)cpus->busy - (double)processes->cpus.busy, seen = 0;
+    if (all <= 0 || busy < 0 || busy > all) { /* a CPU went offline, or no tick has passed */
+        cpu->parts[PART_ACTIVE] += joules;
+        cpu->parts[PART_UNATTRIBUTED] += joules;
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        seen += own_ticks(processes, &times[i]);
+    double scale = seen > busy ? busy / seen : 1; /* ticks are sampled, and round */
+    cpu->parts[PART_IDLE] += joules * (1 - busy / all);
+    cpu->parts[PART_ACTIVE] += joules * busy / all;
+    cpu->parts[PART_UNATTRIBUTED] += joules * (busy - seen * scale) / all;
+    for (size_t i = 0; i < count; i++) {
+        double ticks = own_ticks(processes, &times[i]);
+        if (ticks > 0)
+            credit(processes, cpu, times[i].pid, times[i].started, "", joules * ticks * scale / all,
+                   joules);
+    }
+}
+
+static void end_gone(struct accounts *accounts, const struct proc_time *times, size_t count)
+{
+    for (size_t i = accounts->count; i-- > 0;) {
+        struct account *account = &accounts->items[i];
+        if (!find_time(times, count, account->pid, account->started))
+            end_account(accounts, account);
+    }
+}
+
+static void update_cpu(struct processes *processes, struct state *state)
+{
+    struct cpu_times cpus;
+    struct proc_time *times;
+    size_t domain_count, count = proc_times(&times);
+    struct domain *domains = state_domains(state, &domain_count);
+    bool readable = read_cpus(&cpus);
+    if (!readable || !processes->is_primed) {
+        /* What was spent before the first round, or while nothing could be read, is nobody's. */
+        double joules = take_cpu_joules(&processes->cpu, domains, domain_count);
+        processes->cpu.parts[PART_ACTIVE] += joules;
+        processes->cpu.parts[PART_UNATTRIBUTED] += joules;
+    } else {
+        double joules = take_cpu_joules(&processes->cpu, domains, domain_count);
+        age_accounts(&processes->cpu.processes);
+        age_accounts(&processes->cpu.cgroups);
+        split_cpu(processes, &cpus, times, count, joules);
+        end_gone(&processes->cpu.processes, times, count);
+    }
+    free(processes->times);
+    processes->times = times;
+    processes->time_count = count;
+    processes->is_primed = readable;
+    if (readable)
+        processes->cpus = cpus;
+}
+
+/* ---- GPUs ---- */
+
+static struct shares *find_gpu(struct processes *processes, const struct domain *domain)
+{
+    for (size_t i = 0; i < processes->gpu_count; i++)
+        if (!strcmp(text_get(&processes->gpus[i]->labels), text_get(&domain->brief)))
+            return processes->gpus[i];
+    struct shares **gpus = grow(processes->gpus, &processes->gpu_capacity, processes->gpu_count,
+                                sizeof(struct shares *));
+    if (!gpus)
+        return NULL;
+    processes->gpus = gpus;
+    struct shares *added = calloc(1, sizeof *added);
+    if (!added)
+        return NULL;
+    added->idle_w = UNKNOWN;
+    text_add(&added->labels, text_get(&domain->brief));
+    return gpus[processes->gpu_count++] = added;
+}
+
+/* Utilization by a process since the round before, times time. */
+static double busy_since(const struct shares *gpu, const struct process_use *use)
+{
+    double before = 0;
+    for (size_t i = 0; i < gpu->seen_count; i++)
+        if (gpu->seen[i].pid == use->pid)
+            before = gpu->seen[i].busy_s;
+    double busy = use->busy_s - before;
+    return is_known(busy) && busy > 0 ? busy : 0;
+}
+
+static void split_gpu(struct processes *processes, struct shares *gpu, const struct domain *domain,
+                      const struct process_use *uses, size_t count, double joules, double length_s,
+                      double watched_s)
+{
+    double busy = 0;
+    for (size_t i = 0; i < count; i++)
+        busy += busy_since(gpu, &uses[i]);
+    double share = watched_s > 0 ? busy / watched_s : 0;
+    share = share < 1 ? share : 1;
+    double used =
+        is_known(domain->utilization) && domain->utilization > share ? domain->utilization : share;
+    if (used == 0 && length_s > 0)
+        gpu->idle_w = joules / length_s;
+    double idle = is_known(gpu->idle_w) ? gpu->idle_w * length_s : joules * (1 - used);
+    idle = idle < joules ? idle : joules;
+    double active = joules - idle;
+    /* By idle power all that is above it is shared by utilization; by time, only the time that was used. */
+    double given = share == 0 ? 0 : is_known(gpu->idle_w) ? active : active * share / used;
+    gpu->parts[PART_IDLE] += idle;
+    gpu->parts[PART_ACTIVE] += active;
+    gpu->parts[PART_UNATTRIBUTED] += active - given;
+    for (size_t i = 0; i < count && busy > 0; i++) {
+        double own = busy_since(gpu, &uses[i]);
+        if (own > 0)
+            credit(processes, gpu, uses[i].pid, 0, uses[i].name, given * own / busy, joules);
+    }
+}
+
+/* Ends the accounts of processes that the driver no longer shows. */
+static void end_unseen(struct shares *gpu, const struct process_use *uses, size_t count)
+{
+    for (size_t i = gpu->processes.count; i-- > 0;) {
+        bool found = false;
+        for (size_t u = 0; u < count; u++)
+            found |= uses[u].pid == gpu->processes.items[i].pid;
+        if (!found && gpu->processes.items[i].recent == 0)
+            end_account(&gpu->processes, &gpu->processes.items[i]);
+    }
+}
+
+static void update_gpu(struct processes *processes, struct state *state, struct domain *domain,
+                       nanos now)
+{
+    struct process_use uses[SENSOR_PROCESSES_MAX];
+    struct shares *gpu = find_gpu(processes, domain);
+    size_t count;
+    double watched_s;
+    if (!gpu || state_processes(state, domain, uses, &count, &watched_s) != ERR_OK)
+        return;
+    gpu->is_used = true;
+    gpu->method = domain->method;
+    double length_s = seconds(now - gpu->taken);
+    if (watched_s == gpu->watched_s && gpu->taken)
+        return; /* no new reading */
+    double since_s = watched_s - gpu->watched_s;
+    double joules = domain->joules - domain->attributed;
+    age_accounts(&gpu->processes);
+    age_accounts(&gpu->cgroups);
+    if (gpu->taken) {
+        split_gpu(processes, gpu, domain, uses, count, joules, length_s, since_s);
+    } else {
+        gpu->parts[PART_ACTIVE] += joules;
+        gpu->parts[PART_UNATTRIBUTED] += joules;
+    }
+    end_unseen(gpu, uses, count);
+    domain->attributed = domain->joules;
+    gpu->taken = now;
+    gpu->watched_s = watched_s;
+    memcpy(gpu->seen, uses, count * sizeof *uses);
+    gpu->seen_count = count;
+    if (count >= WATCHED_MOST)
+        processes->rewatch = now;
+}
+
+/* A driver lists processes from the beginning of a watch on. */
+static void watch(struct processes *processes, struct state *state)
+{
+    state_watch(state);
+    for (size_t i = 0; i < processes->gpu_count; i++) {
+        processes->gpus[i]->watched_s = 0;
+        processes->gpus[i]->seen_count = 0;
+    }
+    processes->rewatch = 0;
+}
+
+/* ---- rounds ---- */
+
+struct processes *processes_new(size_t most)
+{
+    struct processes *processes = calloc(1, sizeof *processes);
+    if (processes)
+        processes->most = most;
+    return processes;
+}
+
+static void release_shares(struct shares *shares)
+{
+    text_release(&shares->labels);
+    release_accounts(&shares->processes);
+    release_accounts(&shares->cgroups);
+}
+
+void processes_free(struct processes *processes)
+{
+    if (!processes)
+        return;
+    release_shares(&processes->cpu);
+    for (size_t i = 0; i < processes->gpu_count; i++) {
+        release_shares(processes->gpus[i]);
+        free(processes->gpus[i]);
+    }
+    free(processes->gpus);
+    free(processes->times);
+    free(processes);
+}
+
+void processes_attach(struct processes *processes, struct state *state)
+{
+    for (size_t i = 0; i < processes->gpu_count; i++)
+        processes->gpus[i]->taken = 0;
+    watch(processes, state);
+}
+
+void processes_update(struct processes *processes, struct state *state, nanos now)
+{
+    size_t count;
+    if (now < processes->next)
+        return;
+    update_cpu(processes, state);
+    processes->cpu.is_used &= processes->is_primed;
+    struct domain *domains = state_domains(state, &count);
+    for (size_t i = 0; i < processes->gpu_count; i++)
+        processes->gpus[i]->is_used = false;
+    for (size_t i = 0; i < count; i++)
+        if (domains[i].kind == DOMAIN_GPU && domains[i].scope == SCOPE_GPU && domains[i].is_up)
+            update_gpu(processes, state, &domains[i], now);
+    if (processes->rewatch)
+        watch(processes, state);
+    nanos cost = (clock_now() - now) * ROUND_COSTS;
+    cost = cost < ROUND_MOST ? cost : ROUND_MOST;
+    processes->next = now + (cost > ROUND_LEAST ? cost : ROUND_LEAST);
+}
+
+/* ---- a scrape ---- */
+
+static void render_parts(const struct processes *processes, struct exposition *to)
+{
+    for (int part = 0; part < PARTS; part++) {
+        family_begin(to, (enum family)(FAMILY_CPU_ACTIVE + part));
+        if (processes->cpu.is_used)
+            exposition_sample(to, "", "", processes->cpu.parts[part]);
+    }
+    for (int part = 0; part < PARTS; part++) {
+        family_begin(to, (enum family)(FAMILY_GPU_ACTIVE + part));
+        for (size_t i = 0; i < processes->gpu_count; i++)
+            if (processes->gpus[i]->is_used)
+                exposition_sample(to, text_get(&processes->gpus[i]->labels), "",
+                                  processes->gpus[i]->parts[part]);
+    }
+}
+
+static const struct accounts *table_of(const struct shares *shares, bool of_cgroups)
+{
+    return of_cgroups ? &shares->cgroups : &shares->processes;
+}
+
+static void render_accounts(const struct shares *shares, bool of_cgroups, struct exposition *to)
+{
+    const struct accounts *accounts = table_of(shares, of_cgroups);
+    for (size_t i = 0; shares->is_used && i < accounts->count; i++)
+        exposition_sample(to, text_get(&accounts->items[i].labels), text_get(&shares->labels),
+                          accounts->items[i].joules);
+}
+
+static void render_other(const struct shares *shares, bool of_cgroups, struct exposition *to)
+{
+    if (shares->is_used)
+        exposition_sample(to, text_get(&shares->labels), "", table_of(shares, of_cgroups)->other);
+}
+
+static void render_tables(const struct processes *processes, bool of_cgroups, struct exposition *to)
+{
+    enum family first = of_cgroups ? FAMILY_CGROUP_CPU : FAMILY_PROCESS_CPU;
+    family_begin(to, first);
+    render_accounts(&processes->cpu, of_cgroups, to);
+    family_begin(to, first + 1);
+    render_other(&processes->cpu, of_cgroups, to);
+    family_begin(to, first + 2);
+    for (size_t i = 0; i < processes->gpu_count; i++)
+        render_accounts(processes->gpus[i], of_cgroups, to);
+    family_begin(to, first + 3);
+    for (size_t i = 0; i < processes->gpu_count; i++)
+        render_other(processes->gpus[i], of_cgroups, to);
+}
+
+static void render_info(const struct shares *shares, const char *of, const char *by,
+                        struct exposition *to)
+{
+    struct text labels = {0};
+    if (!shares->is_used)
+        return;
+    exposition_label(&labels, "of", of);
+    exposition_label(&labels, "by", by);
+    exposition_label(&labels, "method", method_name(shares->method));
+    exposition_sample(to, text_get(&labels), text_get(&shares->labels), 1);
+    text_release(&labels);
+}
+
+void processes_render(const struct processes *processes, struct exposition *to)
+{
+    render_parts(processes, to);
+    render_tables(processes, false, to);
+    render_tables(processes, true, to);
+    family_begin(to, FAMILY_ATTRIBUTION_INFO);
+    render_info(&processes->cpu, "cpu", "cpu_time", to);
+    for (size_t i = 0; i < processes->gpu_count; i++)
+        render_info(processes->gpus[i], "gpu", "utilization", to);
+}

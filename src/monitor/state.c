@@ -1,0 +1,661 @@
+/* What the sensors say, as counters and gauges.
+ *
+ * Joules are taken from the running sums of the sampler, up to the newest reading; in its cheap sessions an energy
+ * counter that is read seldom is continued by power there.  Each update requests the readings of the next one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/ledger.h"
+#include "core/clock.h"
+#include "core/grow.h"
+#include "monitor/parts.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+
+/* The window in which it is decided which devices are in the total. */
+#define TOTAL_WINDOW (10 * NS_PER_S)
+/* Power is a mean of at least this long. */
+#define POWER_WINDOW (500 * NS_PER_MS)
+/* In this time a counter that works has changed. */
+#define COUNTER_PATIENCE (10 * NS_PER_S)
+/* A reading older than three of its periods and this is stale. */
+#define STALE_MORE (2 * NS_PER_S)
+
+/* A gauge: the newest value of one channel. */
+struct gauge {
+    size_t source, channel;
+    enum family family;
+    double scale;
+    struct text labels;
+    double value; /* UNKNOWN where it is stale */
+};
+
+enum sensor_counter { COUNT_READS, COUNT_FAILED, COUNT_SECONDS, COUNT_LOST, SENSOR_COUNTERS };
+
+struct sensor_row {
+    char id[48];
+    struct text labels, info;
+    long source;               /* -1: not open */
+    enum sensor_status status; /* when it was opened */
+    bool is_lost, has_read;
+    bool is_up;
+    double age_s;                   /* UNKNOWN before the first reading */
+    double before[SENSOR_COUNTERS]; /* in former sessions */
+    double now[SENSOR_COUNTERS];
+};
+
+struct state {
+    struct session *session;
+    nanos period;
+    struct domain *domains;
+    size_t domain_count, domain_capacity;
+    struct gauge *gauges;
+    size_t gauge_count, gauge_capacity;
+    struct sensor_row *sensors;
+    size_t sensor_count, sensor_capacity;
+    double joules[METHOD_ESTIMATED + 1], watts[METHOD_ESTIMATED + 1]; /* of the machine */
+};
+
+void family_begin(struct exposition *to, enum family family)
+{
+    static const struct metric_family FAMILIES[FAMILY_COUNT] = {
+#define FAMILY(constant, type, name, unit, help)                                                   \
+    [FAMILY_##constant] = {name, METRIC_##type, unit, help},
+#include "monitor/families.def"
+#undef FAMILY
+    };
+    exposition_family(to, &FAMILIES[family]);
+}
+
+/* ---- what there is ---- */
+
+struct state *state_new(void)
+{
+    struct state *state = calloc(1, sizeof *state);
+    for (int i = 0; state && i <= METHOD_ESTIMATED; i++)
+        state->watts[i] = UNKNOWN;
+    return state;
+}
+
+static void forget_gauges(struct state *state)
+{
+    for (size_t i = 0; i < state->gauge_count; i++)
+        text_release(&state->gauges[i].labels);
+    state->gauge_count = 0;
+}
+
+void state_free(struct state *state)
+{
+    if (!state)
+        return;
+    forget_gauges(state);
+    for (size_t i = 0; i < state->domain_count; i++) {
+        text_release(&state->domains[i].labels);
+        text_release(&state->domains[i].brief);
+    }
+    for (size_t i = 0; i < state->sensor_count; i++) {
+        text_release(&state->sensors[i].labels);
+        text_release(&state->sensors[i].info);
+    }
+    free(state->gauges);
+    free(state->domains);
+    free(state->sensors);
+    free(state);
+}
+
+struct domain *state_domains(struct state *state, size_t *count)
+{
+    *count = state->domain_count;
+    return state->domains;
+}
+
+enum err state_processes(struct state *state, const struct domain *domain, struct process_use *out,
+                         size_t *count, double *watched_s)
+{
+    return sampler_processes(state->session->sampler, domain->source, out, count, watched_s);
+}
+
+void state_watch(struct state *state)
+{
+    sampler_watch_begin(state->session->sampler);
+}
+
+static const char *fact(const struct sensor *sensor, const char *key)
+{
+    for (size_t i = 0; i < sensor->fact_count; i++)
+        if (!strcmp(sensor->facts[i].key, key))
+            return sensor->facts[i].text;
+    return "";
+}
+
+static void add_gpu_names(struct text *labels, const struct sensor *sensor, const char *device)
+{
+    exposition_label(labels, "gpu", device + strcspn(device, "0123456789"));
+    exposition_label(labels, "UUID", fact(sensor, "uuid"));
+}
+
+/* As dcgm-exporter has them. */
+static void add_gpu_labels(struct text *labels, const struct sensor *sensor, const char *device)
+{
+    const char *number = device + strcspn(device, "0123456789");
+    char node[32];
+    bool is_nvidia = !strcmp(sensor->driver->name, "nvml");
+    str_format(node, sizeof node, "%s%s", is_nvidia ? "nvidia" : device, is_nvidia ? number : "");
+    add_gpu_names(labels, sensor, device);
+    exposition_label(labels, "pci_bus_id", fact(sensor, "pci_bus_id"));
+    exposition_label(labels, "device", node);
+    exposition_label(labels, "model_name", sensor->name);
+}
+
+static enum domain_kind kind_of(const struct sensor *sensor, enum scope scope)
+{
+    if (sensor->kind == SENSOR_GPU)
+        return DOMAIN_GPU;
+    return scope_contains(SCOPE_PLATFORM, scope) || scope == SCOPE_GRACE_CPU ? DOMAIN_CPU
+                                                                             : DOMAIN_PLATFORM;
+}
+
+static void add_energy_labels(struct text *labels, const struct sensor *sensor,
+                              const struct sensor_channel *row)
+{
+    if (sensor->kind == SENSOR_GPU)
+        add_gpu_labels(labels, sensor, row->device);
+    exposition_label(labels, "zone", scope_name(row->scope));
+    if (sensor->kind == SENSOR_GPU)
+        return;
+    exposition_label(labels, "device", row->device);
+    exposition_label(labels, "sensor", sensor->id);
+    if (kind_of(sensor, row->scope) == DOMAIN_PLATFORM)
+        exposition_label(labels, "channel", row->name);
+}
+
+/* The one with these labels, which become its own; NULL without memory. */
+static struct domain *find_domain(struct state *state, struct text *labels)
+{
+    for (size_t i = 0; i < state->domain_count; i++)
+        if (!strcmp(text_get(&state->domains[i].labels), text_get(labels))) {
+            text_release(labels);
+            return &state->domains[i];
+        }
+    struct domain *domains =
+        grow(state->domains, &state->domain_capacity, state->domain_count, sizeof *domains);
+    if (!domains || labels->failed) {
+        text_release(labels);
+        return NULL;
+    }
+    state->domains = domains;
+    struct domain *added = &domains[state->domain_count++];
+    *added = (struct domain){.labels = *labels};
+    return added;
+}
+
+static enum err add_domain(struct state *state, size_t source, size_t channel)
+{
+    const struct sensor *sensor = sampler_sensor(state->session->sampler, source);
+    const struct sensor_channel *row = &sensor->channels[channel];
+    struct text labels = {0};
+    if (row->secondary || row->scope == SCOPE_NONE)
+        return ERR_OK;
+    add_energy_labels(&labels, sensor, row);
+    struct domain *domain = find_domain(state, &labels);
+    if (!domain)
+        return ERR_NO_MEMORY;
+    domain->kind = kind_of(sensor, row->scope);
+    if (domain->kind == DOMAIN_GPU && !domain->brief.length)
+        add_gpu_names(&domain->brief, sensor, row->device);
+    domain->scope = row->scope;
+    domain->location = row->location;
+    str_copy(domain->device, sizeof domain->device, row->device);
+    domain->accuracy = row->relative_accuracy;
+    domain->is_present = true;
+    domain->source = source;
+    domain->channel = channel;
+    domain->t = 0;
+    domain->method = row->estimated                ? METHOD_ESTIMATED
+                     : row->quantity == QTY_ENERGY ? METHOD_COUNTER
+                                                   : METHOD_INTEGRAL;
+    domain->watts = domain->utilization = UNKNOWN;
+    return ERR_OK;
+}
+
+static const struct gauge_kind {
+    enum quantity quantity;
+    bool is_gpu;
+    enum family family;
+    double scale;
+} GAUGES[] = {
+    {QTY_UTILIZATION, true, FAMILY_GPU_UTILIZATION, 0.01},
+    {QTY_MEMORY_UTILIZATION, true, FAMILY_GPU_MEMORY_UTILIZATION, 0.01},
+    {QTY_TENSOR_UTILIZATION, true, FAMILY_GPU_TENSOR_UTILIZATION, 0.01},
+    {QTY_SM_ACTIVE, true, FAMILY_GPU_SM_ACTIVE, 0.01},
+    {QTY_SM_OCCUPANCY, true, FAMILY_GPU_SM_OCCUPANCY, 0.01},
+    {QTY_DRAM_ACTIVE, true, FAMILY_GPU_DRAM_ACTIVE, 0.01},
+    {QTY_FP64_ACTIVE, true, FAMILY_GPU_FP64_ACTIVE, 0.01},
+    {QTY_FP32_ACTIVE, true, FAMILY_GPU_FP32_ACTIVE, 0.01},
+    {QTY_FP16_ACTIVE, true, FAMILY_GPU_FP16_ACTIVE, 0.01},
+    {QTY_MEMORY_USED, true, FAMILY_GPU_MEMORY_USED, 1},
+    {QTY_MEMORY_TOTAL, true, FAMILY_GPU_MEMORY_TOTAL, 1},
+    {QTY_TEMPERATURE, true, FAMILY_GPU_TEMPERATURE, 1},
+    {QTY_CLOCK, true, FAMILY_GPU_CLOCK, 1e6},
+    {QTY_MEMORY_CLOCK, true, FAMILY_GPU_MEMORY_CLOCK, 1e6},
+    {QTY_POWER_LIMIT, true, FAMILY_GPU_POWER_LIMIT, 1},
+    {QTY_THROTTLE, true, FAMILY_GPU_THROTTLE, 1},
+    {QTY_UTILIZATION, false, FAMILY_HOST_UTILIZATION, 0.01},
+    {QTY_MEMORY_USED, false, FAMILY_HOST_MEMORY_USED, 1},
+    {QTY_MEMORY_TOTAL, false, FAMILY_HOST_MEMORY_TOTAL, 1},
+    {QTY_TEMPERATURE, false, FAMILY_HOST_TEMPERATURE, 1},
+    {QTY_CLOCK, false, FAMILY_HOST_CLOCK, 1e6},
+};
+
+static const struct gauge_kind *find_gauge_kind(const struct sensor *sensor, enum quantity quantity)
+{
+    for (size_t i = 0; i < sizeof GAUGES / sizeof *GAUGES; i++)
+        if (GAUGES[i].quantity == quantity && GAUGES[i].is_gpu == (sensor->kind == SENSOR_GPU))
+            return &GAUGES[i];
+    return NULL;
+}
+
+/* A GPU has one of each kind; what a second channel of the kind says is the same by another way. */
+static bool has_gauge(const struct state *state, size_t source, enum family family)
+{
+    for (size_t i = 0; i < state->gauge_count; i++)
+        if (state->gauges[i].source == source && state->gauges[i].family == family)
+            return true;
+    return false;
+}
+
+static enum err add_gauge(struct state *state, size_t source, size_t channel)
+{
+    const struct sensor *sensor = sampler_sensor(state->session->sampler, source);
+    const struct sensor_channel *row = &sensor->channels[channel];
+    const struct gauge_kind *kind = find_gauge_kind(sensor, row->quantity);
+    if (!kind || (kind->is_gpu && has_gauge(state, source, kind->family)))
+        return ERR_OK;
+    struct gauge *gauges =
+        grow(state->gauges, &state->gauge_capacity, state->gauge_count, sizeof *gauges);
+    if (!gauges)
+        return ERR_NO_MEMORY;
+    state->gauges = gauges;
+    struct gauge *added = &gauges[state->gauge_count++];
+    *added = (struct gauge){source, channel, kind->family, kind->scale, {0}, UNKNOWN};
+    if (kind->is_gpu) {
+        add_gpu_labels(&added->labels, sensor, row->device);
+    } else {
+        exposition_label(&added->labels, "device", row->device);
+        exposition_label(&added->labels, "sensor", sensor->id);
+        exposition_label(&added->labels, "channel", row->name);
+    }
+    return added->labels.failed ? ERR_NO_MEMORY : ERR_OK;
+}
+
+static struct sensor_row *find_sensor(struct state *state, const char *id)
+{
+    for (size_t i = 0; i < state->sensor_count; i++)
+        if (!strcmp(state->sensors[i].id, id))
+            return &state->sensors[i];
+    struct sensor_row *sensors =
+        grow(state->sensors, &state->sensor_capacity, state->sensor_count, sizeof *sensors);
+    if (!sensors)
+        return NULL;
+    state->sensors = sensors;
+    struct sensor_row *added = &sensors[state->sensor_count++];
+    *added = (struct sensor_row){0};
+    str_copy(added->id, sizeof added->id, id);
+    return added;
+}
+
+/* What this machine does not have at all is left out. */
+static enum err add_sensor(struct state *state, const struct sensor_finding *finding, long source)
+{
+    if (finding->status == SENSOR_ABSENT || (finding->kind == SENSOR_TEST && source < 0))
+        return ERR_OK;
+    struct sensor_row *row = find_sensor(state, finding->id);
+    if (!row)
+        return ERR_NO_MEMORY;
+    row->has_read = false;
+    row->source = source;
+    text_clear(&row->labels);
+    text_clear(&row->info);
+    exposition_label(&row->labels, "sensor", finding->id);
+    exposition_label(&row->labels, "driver", finding->driver->name);
+    exposition_label(&row->info, "kind", sensor_kind_name(finding->kind));
+    exposition_label(&row->info, "name", finding->name);
+    row->status = finding->status;
+    exposition_label(&row->info, "reason", finding->reason);
+    return row->labels.failed || row->info.failed ? ERR_NO_MEMORY : ERR_OK;
+}
+
+static void detach(struct state *state)
+{
+    for (size_t i = 0; i < state->domain_count; i++) {
+        state->domains[i].is_present = state->domains[i].is_up = false;
+        state->domains[i].is_counted = false;
+    }
+    for (size_t i = 0; i < state->sensor_count; i++) {
+        struct sensor_row *row = &state->sensors[i];
+        row->source = -1;
+        row->is_up = false;
+        row->age_s = UNKNOWN;
+        for (int c = 0; c < SENSOR_COUNTERS; c++) {
+            row->before[c] += row->now[c];
+            row->now[c] = 0;
+        }
+    }
+    forget_gauges(state);
+}
+
+enum err state_attach(struct state *state, struct session *session, nanos period)
+{
+    enum err err = ERR_OK;
+    if (session)
+        sampler_ready(session->sampler);
+    if (state->session)
+        state_update(state, clock_now());
+    detach(state);
+    state->session = session;
+    state->period = period;
+    for (size_t i = 0; session && !err && i < session->findings.count; i++)
+        err = add_sensor(state, &session->findings.items[i], session->source_of[i]);
+    for (size_t s = 0; session && s < sampler_count(session->sampler); s++) {
+        const struct sensor *sensor = sampler_sensor(session->sampler, s);
+        for (size_t c = 0; c < sensor->channel_count && !err; c++)
+            err = quantity_gives_joules(sensor->channels[c].quantity) ? add_domain(state, s, c)
+                                                                      : add_gauge(state, s, c);
+    }
+    return err;
+}
+
+/* ---- updating ---- */
+
+/* Whether its newest reading is of now. */
+static bool is_fresh(const struct state *state, size_t source, size_t channel,
+                     const struct channel_state *read, nanos now)
+{
+    const struct sensor *sensor = sampler_sensor(state->session->sampler, source);
+    nanos period = sensor->groups[sensor->channels[channel].group].period_default;
+    period = period > state->period ? period : state->period;
+    period = period > read->period ? period : read->period;
+    return read->t > 0 && now - read->t <= 3 * period + STALE_MORE;
+}
+
+/* The mean of the last interval. */
+static double mean_power(const struct state *state, const struct domain *domain,
+                         const struct channel_state *read)
+{
+    nanos length = state->period > POWER_WINDOW ? state->period : POWER_WINDOW;
+    struct window window;
+    length = length > 2 * read->period ? length : 2 * read->period;
+    if (sampler_window(state->session->sampler, domain->source, domain->channel, read->t - length,
+                       read->t, &window) == ERR_OK &&
+        window.covered_s > 0)
+        return window.sum / window.covered_s;
+    return read->value;
+}
+
+/* What it gained since the last update.  Running sums leave out time without readings. */
+static double gain(struct sampler *sampler, const struct domain *domain, nanos t)
+{
+    const nanos times[2] = {domain->t, t};
+    double sums[2];
+    nanos covered[2];
+    if (t <= domain->t || sampler_running(sampler, domain->source, domain->channel, -1, times, 2,
+                                          sums, covered) != ERR_OK)
+        return 0;
+    return sums[1] > sums[0] ? sums[1] - sums[0] : 0;
+}
+
+/* A counter that is dead where power is measured, too: its integral takes the place, from now on. */
+static void use_power(const struct state *state, struct domain *domain, nanos now)
+{
+    const struct sensor *sensor = sampler_sensor(state->session->sampler, domain->source);
+    long power = sensor_shape_channel(sensor, domain->channel);
+    if (power < 0 || now - state->session->started < COUNTER_PATIENCE)
+        return;
+    domain->channel = (size_t)power;
+    domain->method = METHOD_INTEGRAL;
+    domain->t = now;
+}
+
+static void update_domain(const struct state *state, struct domain *domain, nanos now)
+{
+    struct sampler *sampler = state->session->sampler;
+    const struct sensor_channel *row =
+        &sampler_sensor(sampler, domain->source)->channels[domain->channel];
+    struct channel_state read;
+    struct source_state source;
+    sampler_source(sampler, domain->source, &source);
+    sampler_channel(sampler, domain->source, domain->channel, &read);
+    bool has_readings = read.updates > 0 || row->quantity != QTY_ENERGY;
+    if (!has_readings)
+        use_power(state, domain, now);
+    domain->gained = has_readings ? gain(sampler, domain, read.t) : 0;
+    domain->joules += domain->gained;
+    domain->t = read.t > domain->t ? read.t : domain->t;
+    domain->is_up = !source.is_lost && has_readings &&
+                    is_fresh(state, domain->source, domain->channel, &read, now);
+    domain->watts = domain->is_up ? mean_power(state, domain, &read) : UNKNOWN;
+}
+
+/* Which domains make up the machine, without one that another contains. */
+static void mark_counted(struct state *state, nanos now)
+{
+    struct ledger ledger;
+    nanos length = 3 * state->period > TOTAL_WINDOW ? 3 * state->period : TOTAL_WINDOW;
+    nanos from = now - length > state->session->started ? now - length : state->session->started;
+    for (size_t i = 0; i < state->domain_count; i++)
+        state->domains[i].is_counted = false;
+    if (ledger_take(state->session->sampler, from, now, NULL, &ledger) != ERR_OK)
+        return;
+    for (size_t i = 0; i < ledger.count; i++) {
+        const struct ledger_device *device = &ledger.devices[i];
+        for (size_t d = 0; device->counted && d < state->domain_count; d++) {
+            struct domain *domain = &state->domains[d];
+            if (domain->is_up && domain->source == device->source &&
+                domain->scope == device->sensor->channels[device->channel].scope &&
+                !strcmp(domain->device, device->id))
+                domain->is_counted = true;
+        }
+    }
+    ledger_release(&ledger);
+}
+
+static void update_domains(struct state *state, nanos now)
+{
+    for (size_t i = 0; i < state->domain_count; i++)
+        if (state->domains[i].is_present)
+            update_domain(state, &state->domains[i], now);
+    mark_counted(state, now);
+    for (int i = 0; i <= METHOD_ESTIMATED; i++)
+        state->watts[i] = UNKNOWN;
+    for (size_t i = 0; i < state->domain_count; i++) {
+        struct domain *domain = &state->domains[i];
+        if (domain->is_present && domain->is_counted) {
+            state->joules[domain->method] += domain->gained;
+            add_known(&state->watts[domain->method], domain->watts);
+        }
+    }
+}
+
+static void update_gauges(struct state *state, nanos now)
+{
+    struct sampler *sampler = state->session->sampler;
+    for (size_t i = 0; i < state->gauge_count; i++) {
+        struct gauge *gauge = &state->gauges[i];
+        struct channel_state read;
+        struct source_state source;
+        sampler_channel(sampler, gauge->source, gauge->channel, &read);
+        sampler_source(sampler, gauge->source, &source);
+        bool known = !source.is_lost && read.has_value &&
+                     is_fresh(state, gauge->source, gauge->channel, &read, now);
+        gauge->value = known ? read.value * gauge->scale : UNKNOWN;
+        for (size_t d = 0; gauge->family == FAMILY_GPU_UTILIZATION && d < state->domain_count; d++)
+            if (state->domains[d].is_present && state->domains[d].source == gauge->source)
+                state->domains[d].utilization = gauge->value;
+    }
+}
+
+static void update_sensor(struct state *state, struct sensor_row *row, nanos now)
+{
+    struct sampler *sampler = state->session->sampler;
+    size_t index = (size_t)row->source;
+    const struct sensor *sensor = sampler_sensor(sampler, index);
+    struct source_state source;
+    sampler_source(sampler, index, &source);
+    row->now[COUNT_READS] = (double)source.reads;
+    row->now[COUNT_FAILED] = (double)source.failed;
+    row->now[COUNT_SECONDS] = source.read_s;
+    row->now[COUNT_LOST] = (double)source.lost;
+    row->is_up = false;
+    row->is_lost = source.is_lost;
+    row->age_s = UNKNOWN;
+    for (size_t c = 0; c < sensor->channel_count; c++) {
+        struct channel_state read;
+        sampler_channel(sampler, index, c, &read);
+        if (read.t > 0 && !(seconds(now - read.t) > row->age_s))
+            row->age_s = seconds(now - read.t);
+        bool counts = sensor->channels[c].quantity != QTY_ENERGY || read.updates > 0;
+        row->has_read |= counts && read.t > 0;
+        row->is_up |= !source.is_lost && counts && is_fresh(state, index, c, &read, now);
+    }
+}
+
+void state_update(struct state *state, nanos now)
+{
+    if (!state->session)
+        return;
+    update_domains(state, now);
+    update_gauges(state, now);
+    for (size_t i = 0; i < state->sensor_count; i++)
+        if (state->sensors[i].source >= 0)
+            update_sensor(state, &state->sensors[i], now);
+    sampler_tick(state->session->sampler, clock_now(), 0);
+}
+
+bool state_is_up(const struct state *state)
+{
+    for (size_t i = 0; i < state->sensor_count; i++)
+        if (state->sensors[i].is_up)
+            return true;
+    return false;
+}
+
+/* ---- a scrape ---- */
+
+static const char *method_label(enum method method)
+{
+    static const char *const LABELS[] = {
+        [METHOD_NONE] = "",
+        [METHOD_COUNTER] = "method=\"counter\"",
+        [METHOD_INTEGRAL] = "method=\"integral\"",
+        [METHOD_ESTIMATED] = "method=\"estimated\"",
+    };
+    return LABELS[method];
+}
+
+static void render_node(const struct state *state, struct exposition *to)
+{
+    family_begin(to, FAMILY_NODE_JOULES);
+    for (int i = METHOD_COUNTER; i <= METHOD_ESTIMATED; i++)
+        if (is_known(state->watts[i]))
+            exposition_sample(to, "", method_label((enum method)i), state->joules[i]);
+    family_begin(to, FAMILY_NODE_WATTS);
+    for (int i = METHOD_COUNTER; i <= METHOD_ESTIMATED; i++)
+        exposition_sample(to, "", method_label((enum method)i), state->watts[i]);
+}
+
+/* Whether it has figures: an estimate beside a measurement of the same has none. */
+static bool has_figures(const struct domain *domain)
+{
+    return domain->is_up && (domain->method != METHOD_ESTIMATED || domain->is_counted);
+}
+
+static void render_energies(const struct state *state, struct exposition *to)
+{
+    for (int kind = DOMAIN_CPU; kind <= DOMAIN_PLATFORM; kind++)
+        for (int is_power = 0; is_power < 2; is_power++) {
+            family_begin(to, (enum family)(FAMILY_CPU_JOULES + 2 * kind + is_power));
+            for (size_t i = 0; i < state->domain_count; i++) {
+                const struct domain *domain = &state->domains[i];
+                if ((int)domain->kind == kind && has_figures(domain))
+                    exposition_sample(to, text_get(&domain->labels), method_label(domain->method),
+                                      is_power ? domain->watts : domain->joules);
+            }
+        }
+}
+
+static void render_evidence(const struct state *state, struct exposition *to)
+{
+    for (enum family family = FAMILY_UNCERTAINTY; family <= FAMILY_ENERGY_UP; family++) {
+        family_begin(to, family);
+        for (size_t i = 0; i < state->domain_count; i++) {
+            const struct domain *domain = &state->domains[i];
+            if (family == FAMILY_ENERGY_UP || has_figures(domain))
+                exposition_sample(to, text_get(&domain->labels), "",
+                                  family == FAMILY_ENERGY_UP ? domain->is_up
+                                  : family == FAMILY_COUNTED ? domain->is_counted
+                                                             : domain->accuracy);
+        }
+    }
+}
+
+static void render_throttle(const struct gauge *gauge, struct exposition *to)
+{
+    static const char *const REASONS[] = {"power", "thermal", "brake", "limit", "sync", "other"};
+    for (unsigned bit = 0; is_known(gauge->value) && bit < sizeof REASONS / sizeof *REASONS;
+         bit++) {
+        char reason[32];
+        str_format(reason, sizeof reason, "reason=\"%s\"", REASONS[bit]);
+        exposition_sample(to, text_get(&gauge->labels), reason, (unsigned)gauge->value >> bit & 1);
+    }
+}
+
+void state_render(const struct state *state, struct exposition *to)
+{
+    render_node(state, to);
+    render_energies(state, to);
+    render_evidence(state, to);
+    for (enum family family = FAMILY_GPU_UTILIZATION; family <= FAMILY_HOST_CLOCK; family++) {
+        family_begin(to, family);
+        for (size_t i = 0; i < state->gauge_count; i++) {
+            const struct gauge *gauge = &state->gauges[i];
+            if (gauge->family == family && family == FAMILY_GPU_THROTTLE)
+                render_throttle(gauge, to);
+            else if (gauge->family == family)
+                exposition_sample(to, text_get(&gauge->labels), "", gauge->value);
+        }
+    }
+}
+
+/* What it is now: one that was opened may be lost, may never have given a reading, or give none any more. */
+static void render_info(const struct sensor_row *row, struct exposition *to)
+{
+    const char *status = row->is_up || row->source < 0 ? sensor_status_name(row->status)
+                         : row->is_lost                ? "lost"
+                         : row->has_read               ? "stale"
+                                                       : sensor_status_name(SENSOR_DEAD);
+    struct text labels = {0};
+    exposition_label(&labels, "status", status);
+    text_addf(&labels, ",%s", text_get(&row->info));
+    exposition_sample(to, text_get(&row->labels), text_get(&labels), 1);
+    text_release(&labels);
+}
+
+void state_render_sensors(const struct state *state, struct exposition *to)
+{
+    for (enum family family = FAMILY_SENSOR_UP; family <= FAMILY_SENSOR_LOSSES; family++) {
+        family_begin(to, family);
+        for (size_t i = 0; i < state->sensor_count; i++) {
+            const struct sensor_row *row = &state->sensors[i];
+            const char *labels = text_get(&row->labels);
+            size_t counter = family >= FAMILY_SENSOR_READS ? family - FAMILY_SENSOR_READS : 0;
+            if (family == FAMILY_SENSOR_UP)
+                exposition_sample(to, labels, "", row->is_up);
+            else if (family == FAMILY_SENSOR_INFO)
+                render_info(row, to);
+            else if (family == FAMILY_SENSOR_AGE)
+                exposition_sample(to, labels, "", row->age_s);
+            else
+                exposition_sample(to, labels, "", row->before[counter] + row->now[counter]);
+        }
+    }
+}
