@@ -209,7 +209,7 @@ static void format_number(double value, char number[NUMBER_MAX])
 {
     char text[NUMBER_MAX], digits[DIGITS], *out = number;
     snprintf(text, sizeof text, "%.*e", DIGITS - 1, fabs(value)); /* "d.dddde+xx" */
-    int exponent = atoi(text + DIGITS + 2);
+    int exponent = (int)strtol(text + DIGITS + 2, NULL, 10);
     char *all = text + 1;
     *all = text[0];
     if (signbit(value))
