@@ -277,7 +277,8 @@ static void split_head(struct plain_call *call, const char *head, size_t length)
 {
     const char *end = head + length, *line = memchr(head, '\n', length);
     text_clear(&call->lines);
-    while (line && ++line < end) {
+    while (line && line + 1 < end) {
+        line++;
         const char *next = memchr(line, '\n', (size_t)(end - line));
         size_t size = (size_t)((next ? next : end) - line);
         while (size && (line[size - 1] == '\r' || line[size - 1] == '\n'))
@@ -354,6 +355,19 @@ static bool is_complete(const struct plain_call *call)
     return call->state == LENGTH && call->left == 0;
 }
 
+/* Gives bytes of the body away; 0: the call is over, or paused, and these bytes come again. */
+static ssize_t read_body(struct plain_call *call, const char *at, size_t length)
+{
+    if (call->state != UNTIL_CLOSE && length > call->left)
+        length = (size_t)call->left;
+    if (!give(call, at, length) || call->is_over)
+        return 0;
+    call->left -= call->state == UNTIL_CLOSE ? 0 : length;
+    if (call->state == CHUNK && call->left == 0)
+        call->state = CHUNK_END;
+    return (ssize_t)length;
+}
+
 /* Handles what is in `in`.  False: the call is over, or paused. */
 static bool handle(struct plain_call *call)
 {
@@ -363,17 +377,7 @@ static bool handle(struct plain_call *call)
         size_t length = call->in.length - used;
         ssize_t taken = 0;
         if (call->state == LENGTH || call->state == CHUNK || call->state == UNTIL_CLOSE) {
-            if (call->state != UNTIL_CLOSE && length > call->left)
-                length = (size_t)call->left;
-            bool goes_on = give(call, at, length);
-            if (call->is_over)
-                break;
-            if (!goes_on)
-                break; /* paused: these bytes come again */
-            taken = (ssize_t)length;
-            call->left -= call->state == UNTIL_CLOSE ? 0 : length;
-            if (call->state == CHUNK && call->left == 0)
-                call->state = CHUNK_END;
+            taken = read_body(call, at, length);
         } else if (call->state == HEAD) {
             if (used) { /* after "100 Continue" */
                 memmove(call->in.bytes, at, length);
