@@ -205,7 +205,7 @@ class Bench:
                 "power_w": f"{power:.6g}", **window.state}
 
     def row(self, table, what, label, make, keep_s):
-        """One row; `make` gives a step.  What fails is told and left out: the rest still counts."""
+        """One row; `make` gives a step.  What fails is reported and left out: the rest still counts."""
         if self.left() < keep_s:
             self.skipped.append(label)
             return
@@ -624,12 +624,17 @@ def validate_encoders(bench, table):
                       f"{name} fp16 batch {batch} graph", lambda: capture(torch, step), 4)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default="calibrate-gpu", type=pathlib.Path)
-    parser.add_argument("--seconds", default=1.1, type=float, help="of a window of the calibration")
-    parser.add_argument("--budget", default=240, type=float, help="seconds for all of it")
-    parser.add_argument("--only", choices=("calibrate", "validate"))
+def arguments(name, description, budget):
+    """The options of every tool that measures on a Bench."""
+    parser = argparse.ArgumentParser(prog=name, description=description.splitlines()[0])
+    parser.add_argument("--out", default=name, type=pathlib.Path)
+    parser.add_argument("--seconds", default=1.1, type=float, help="of a window of power")
+    parser.add_argument("--budget", default=budget, type=float, help="seconds for all of it")
+    return parser
+
+
+def start(parser):
+    """Gives the options, PyTorch, and a Bench on its first device, which about.json describes."""
     args = parser.parse_args()
     if args.seconds < 1:
         parser.error("--seconds below 1 is under ten updates of the card's counter")
@@ -638,7 +643,7 @@ def main():
     say("starting PyTorch")
     import torch
     if not torch.cuda.is_available():
-        sys.exit("calibrate-gpu: PyTorch sees no CUDA device")
+        sys.exit(f"{parser.prog}: PyTorch sees no CUDA device")
     uuid = getattr(torch.cuda.get_device_properties(0), "uuid", None)
     meter = Meter(str(uuid) if uuid else None)
     bench = Bench(torch, meter, args)
@@ -646,6 +651,13 @@ def main():
              **meter.about()}
     (args.out / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     say(json.dumps(about))
+    return args, torch, bench
+
+
+def main():
+    parser = arguments("calibrate-gpu", __doc__, budget=240)
+    parser.add_argument("--only", choices=("calibrate", "validate"))
+    args, torch, bench = start(parser)
     with torch.inference_mode():
         if args.only != "validate":
             table = Table(args.out / "calibrate.csv", CALIBRATE)

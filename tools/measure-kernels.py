@@ -7,7 +7,6 @@ Writes DIR/kernels.csv: operator, shape, format, FLOPs and bytes (compulsory tra
 one call inside a CUDA graph of many on operands in turn (so that they come from memory where they are larger than the
 cache), and for every few rows the power of a window under that load.  Needs PyTorch.  Reads the card only.
 """
-import argparse
 import importlib.util
 import itertools
 import json
@@ -226,22 +225,7 @@ class Grid:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default="measure-kernels", type=pathlib.Path)
-    parser.add_argument("--seconds", default=1.1, type=float, help="of a window of power")
-    parser.add_argument("--budget", default=300, type=float, help="seconds for all of it")
-    args = parser.parse_args()
-    if args.seconds < 1:
-        parser.error("--seconds below 1 is under ten updates of the card's counter")
-    sys.setswitchinterval(0.0005)
-    args.out.mkdir(parents=True, exist_ok=True)
-    import torch
-    if not torch.cuda.is_available():
-        sys.exit("measure-kernels: PyTorch sees no CUDA device")
-    uuid = getattr(torch.cuda.get_device_properties(0), "uuid", None)
-    meter = calibrate.Meter(str(uuid) if uuid else None)
-    bench = calibrate.Bench(torch, meter, args)
-    say(json.dumps(meter.about()))
+    args, torch, bench = calibrate.start(calibrate.arguments("measure-kernels", __doc__, budget=300))
     table = calibrate.Table(args.out / "kernels.csv", COLUMNS)
     with torch.inference_mode():
         grid = Grid(bench, table)

@@ -7,7 +7,6 @@ Writes DIR/shipped.csv for `ipw estimate validate`: models as the libraries buil
 eager mode and as a CUDA graph.  With --kernels also DIR/kernels.jsonl: what each operator of a row launched, with its
 input shapes and its time on the GPU by PyTorch's profiler.  Reads the card only: changes no clock, limit or mode.
 """
-import argparse
 import importlib.util
 import json
 import pathlib
@@ -232,27 +231,10 @@ class Models:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", default="measure-models", type=pathlib.Path)
-    parser.add_argument("--seconds", default=1.1, type=float, help="of a window")
-    parser.add_argument("--budget", default=540, type=float, help="seconds for all of it")
+    parser = calibrate.arguments("measure-models", __doc__, budget=540)
     parser.add_argument("--only", nargs="*", default=[], help="models whose name contains one of these")
     parser.add_argument("--kernels", action="store_true", help="also write kernels.jsonl")
-    args = parser.parse_args()
-    if args.seconds < 1:
-        parser.error("--seconds below 1 is under ten updates of the card's counter")
-    sys.setswitchinterval(0.0005)
-    args.out.mkdir(parents=True, exist_ok=True)
-    say("starting PyTorch")
-    import torch
-    if not torch.cuda.is_available():
-        sys.exit("measure-models: PyTorch sees no CUDA device")
-    uuid = getattr(torch.cuda.get_device_properties(0), "uuid", None)
-    meter = calibrate.Meter(str(uuid) if uuid else None)
-    bench = calibrate.Bench(torch, meter, args)
-    about = {"hardware": bench.hardware, "torch": torch.__version__, "cuda": torch.version.cuda, **meter.about()}
-    (args.out / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-    say(json.dumps(about))
+    args, torch, bench = calibrate.start(parser)
     table = calibrate.Table(args.out / "shipped.csv", COLUMNS)
     with torch.inference_mode():
         Models(bench, table, args).all()

@@ -59,8 +59,11 @@ static void add_prefix_of(struct program *program, const char *path)
 {
     static const char LOCAL[] = "/.local";
     const char *end = strrchr(path, '/');
-    while (end && end > path && *--end != '/')
-        continue;
+    while (end && end > path) {
+        end--;
+        if (*end == '/')
+            break;
+    }
     size_t length = end ? (size_t)(end - path) : 0, own = sizeof LOCAL - 1;
     if (length < own || memcmp(path + length - own, LOCAL, own) != 0)
         add_installation(program, path, length);

@@ -481,7 +481,7 @@ static void fill_turn(const struct span_account *account, size_t at, struct turn
     out->reasoning_tokens = FACTS(reasoning_tokens);
     out->cached_tokens = FACTS(cached_tokens);
     out->has_parallel_tools = (int8_t)has_parallel_tools(tree, turn);
-    out->shared_device_warning = account->concurrency > 1 + 1e-9;
+    out->shared_device_warning = (int8_t)(account->concurrency > 1 + 1e-9);
 }
 
 /* The texts of all turns are written first: their place may move until the last is there. */
@@ -580,7 +580,7 @@ enum err span_account_trace(struct span_account *account, struct query_trace *ou
     out->query_mbu_avg_pct = account->mbu_avg_pct;
     out->query_mbu_max_pct = account->mbu_max_pct;
     out->lm_energy_measurable = (int8_t)energy_is_measured(&all->energy);
-    out->shared_device_warning = account->concurrency > 1 + 1e-9;
+    out->shared_device_warning = (int8_t)(account->concurrency > 1 + 1e-9);
     out->n_retries = (double)tree->retries;
     out->ipw.energy_joules = all->energy.joules;
     out->ipw.plus_minus = all->energy.plus_minus;

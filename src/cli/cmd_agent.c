@@ -97,14 +97,22 @@ static void close_agent(void)
 /* What is of our own loop and its tools, and has no meaning for another agent; NULL if nothing was given. */
 static const char *find_option_of_loop(void)
 {
-    return command.options.tools.names ? "--tools"
-           : command.servers.count     ? "--mcp"
-           : command.tool_params.count ? "--tool-param"
-           : command.options.max_turns ? "--max-turns"
-           : command.protocol          ? "--protocol"
-           : command.tool_timeout_s    ? "--tool-timeout"
-           : command.output_kb         ? "--tool-output"
-                                       : NULL;
+    const struct {
+        bool is_given;
+        const char *name;
+    } OPTIONS[] = {
+        {command.options.tools.names, "--tools"},
+        {command.servers.count, "--mcp"},
+        {command.tool_params.count, "--tool-param"},
+        {command.options.max_turns, "--max-turns"},
+        {command.protocol, "--protocol"},
+        {command.tool_timeout_s != 0, "--tool-timeout"},
+        {command.output_kb, "--tool-output"},
+    };
+    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++)
+        if (OPTIONS[i].is_given)
+            return OPTIONS[i].name;
+    return NULL;
 }
 
 static void set_defaults(void)

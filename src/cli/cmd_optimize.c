@@ -252,25 +252,35 @@ static enum err choose_setting(struct optimizing *o, struct error *why)
 
 /* ---- from a sweep ---- */
 
+/* nvidia-smi for one knob of the GPU; a value of `default` needs none. */
+static void write_gpu_knob(struct optimizing *o, const char *option, const char *value)
+{
+    const char *gpus = sweep_points_gpus(&o->sweep);
+    if (str_equal_nocase(value, "default"))
+        return;
+    text_addf(&o->apply, "%ssudo nvidia-smi ", o->apply.length ? " && " : "");
+    if (gpus)
+        text_addf(&o->apply, "-i %s ", gpus);
+    text_addf(&o->apply, "%s %s", option, value);
+    if (strcmp(option, "-pl") != 0) /* clocks: lowest, highest */
+        text_addf(&o->apply, ",%s", value);
+}
+
 /* What the operator runs: nvidia-smi for the knobs of the GPU, the command of the sweep for the others. */
 static void write_apply(struct optimizing *o, const char *setting)
 {
-    const struct sweep_points *points = &o->sweep;
-    const struct sweep *sweep = &points->sweep;
+    const struct sweep *sweep = &o->sweep.sweep;
     bool others = false;
-    const char *gpus = sweep_points_gpus(points);
-    size_t point = sweep_points_find(points, setting);
-    for (size_t k = 0; point < sweep->point_count && k < sweep->knob_count; k++) {
-        const char *option = sweep_points_gpu_option(points, k);
-        const char *value = sweep->values[point * sweep->knob_count + k];
+    size_t point = sweep_points_find(&o->sweep, setting);
+    if (point >= sweep->point_count)
+        return;
+    for (size_t k = 0; k < sweep->knob_count; k++) {
+        const char *option = sweep_points_gpu_option(&o->sweep, k);
+        if (option)
+            write_gpu_knob(o, option, sweep->values[point * sweep->knob_count + k]);
         others |= !option;
-        bool is_range = option && strcmp(option, "-pl") != 0; /* of clocks: lowest, highest */
-        if (option && !str_equal_nocase(value, "default"))
-            text_addf(&o->apply, "%ssudo nvidia-smi %s%s%s%s %s%s%s", o->apply.length ? " && " : "",
-                      gpus ? "-i " : "", gpus ? gpus : "", gpus ? " " : "", option, value,
-                      is_range ? "," : "", is_range ? value : "");
     }
-    char **words = others && point < sweep->point_count ? sweep_words(sweep, point) : NULL;
+    char **words = others ? sweep_words(sweep, point) : NULL;
     if (words)
         text_addf(&o->apply, "%s%s", o->apply.length ? " && " : "",
                   sweep->profile ? "ipw profile " : "");

@@ -495,15 +495,6 @@ static int restore(void)
 
 /* ---- the sweep ---- */
 
-static bool has_failures(const struct sweep *sweep)
-{
-    for (size_t i = 0; i < sweep->count; i++)
-        if (sweep->attempts[i].exit_code &&
-            (!sweep->only || sweep->only == sweep->attempts[i].point + 1))
-            return true;
-    return false;
-}
-
 static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_control *control)
 {
     const struct sweep_progress progress = {show_begin, show_end, show_cool, writer->directory};
@@ -524,11 +515,11 @@ static int execute(struct sweep *sweep, struct run_writer *writer, struct sweep_
         tell("ipw sweep: interrupted; `ipw sweep --resume %s` continues it\n", writer->directory);
         return 128 + number;
     }
-    if (has_failures(sweep))
+    if (sweep_has_failures(sweep))
         code = EXIT_FAILED;
     if (sweep->only)
         return code;
-    if (has_failures(sweep))
+    if (sweep_has_failures(sweep))
         tell("ipw sweep: `ipw sweep --resume %s --retry-failed` makes what failed again\n",
              writer->directory);
     int shown = show_result(writer->directory);
@@ -581,7 +572,7 @@ static int follow(struct sweep *sweep, struct run_writer *writer, bool *more)
                         "sweep --resume %s --slurm` submits them again",
                         left, sweep->point_count, writer->directory, writer->directory);
     int shown = show_result(writer->directory);
-    return shown ? shown : has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
+    return shown ? shown : sweep_has_failures(sweep) ? EXIT_FAILED : EXIT_DONE;
 }
 
 static enum err submit(const struct sweep *sweep, char *directory, size_t *count, struct error *why)
@@ -820,7 +811,7 @@ static int check_given(void)
     return 0;
 }
 
-static const char *conflict_of_modes(void)
+static const char *conflict_of_options(void)
 {
     bool clocks = mode_is("dvfs") || mode_is("probe");
     if (args.list && (args.knobs.count || args.paired || !mode_is("custom")))
@@ -832,7 +823,25 @@ static const char *conflict_of_modes(void)
                "nothing: give the clocks with --knob gpu-clock";
     if (mode_is("baseline") && args.control)
         return "mode baseline leaves the GPU as it is: drop --control";
+    if (is_known(args.seed) && args.seed != floor(args.seed))
+        return "--seed takes a whole number";
+    if (args.profile && args.warmups)
+        return "--warmup is for commands: use --warmup-queries after --";
     return NULL;
+}
+
+static int check_point(void)
+{
+    if (!args.resume && (args.point || args.retry_failed))
+        return complain(EXIT_USAGE, "--%s needs --resume SWEEP",
+                        args.point ? "point" : "retry-failed");
+    if (args.point && (args.retry_failed || args.slurm.on || args.dry_run || args.repeats))
+        return complain(EXIT_USAGE, "--point measures one setting: drop --%s",
+                        args.slurm.on  ? "slurm"
+                        : args.dry_run ? "dry-run"
+                        : args.repeats ? "repeat"
+                                       : "retry-failed");
+    return slurm_command_check(&args.slurm);
 }
 
 static int sweep_main(const char **words, size_t count)
@@ -847,23 +856,10 @@ static int sweep_main(const char **words, size_t count)
     if (!count && !args.resume)
         return complain_usage(args.profile ? "missing options of `ipw profile`"
                                            : "missing command");
-    if (is_known(args.seed) && args.seed != floor(args.seed))
-        return complain(EXIT_USAGE, "--seed takes a whole number");
-    const char *conflict = conflict_of_modes();
+    const char *conflict = conflict_of_options();
     if (conflict)
         return complain(EXIT_USAGE, "%s", conflict);
-    if (args.profile && args.warmups)
-        return complain(EXIT_USAGE, "--warmup is for commands: use --warmup-queries after --");
-    if (!args.resume && (args.point || args.retry_failed))
-        return complain(EXIT_USAGE, "--%s needs --resume SWEEP",
-                        args.point ? "point" : "retry-failed");
-    if (args.point && (args.retry_failed || args.slurm.on || args.dry_run || args.repeats))
-        return complain(EXIT_USAGE, "--point measures one setting: drop --%s",
-                        args.slurm.on  ? "slurm"
-                        : args.dry_run ? "dry-run"
-                        : args.repeats ? "repeat"
-                                       : "retry-failed");
-    code = slurm_command_check(&args.slurm);
+    code = check_point();
     if (code)
         return code;
     if (!args.dry_run) /* which a signal just ends */
@@ -883,17 +879,14 @@ const struct command command_sweep = {
         "The sweep is a directory with a run for each attempt. `ipw analyze`, `compare`, `plot`\n"
         "and `report` read it. After an interruption or a kill, --resume SWEEP makes the attempts\n"
         "that are left.\n\n"
-        "With --control the knobs gpu-clock, mem-clock and power-limit are set on the GPU for "
-        "each\n"
-        "setting, through its driver: that needs root, and a GPU whose clocks and power limit are\n"
-        "at their defaults. The value `default` leaves a knob as it is. They are restored at the\n"
-        "end, after a signal and, by a watchdog process, after a kill. Where control is not\n"
-        "permitted the sweep measures at the GPU's own clocks, and says so.\n\n"
-        "With --slurm each setting is an element of a Slurm job array (docs/slurm.md). A signal "
-        "ends\n"
-        "the waiting, not the job: --resume SWEEP collects its results, and with --slurm submits "
-        "what\n"
-        "was not measured.",
+        "With --control the knobs gpu-clock, mem-clock and power-limit are set on the GPU for\n"
+        "each setting, through its driver: that needs root, and a GPU whose clocks and power\n"
+        "limit are at their defaults. The value `default` leaves a knob as it is. They are\n"
+        "restored at the end, after a signal and, by a watchdog process, after a kill. Where\n"
+        "control is not permitted the sweep measures at the GPU's own clocks, and says so.\n\n"
+        "With --slurm each setting is an element of a Slurm job array (docs/slurm.md). A signal\n"
+        "ends the waiting, not the job: --resume SWEEP collects its results, and with --slurm\n"
+        "submits what was not measured.",
     .rows = ROWS,
     .words = WORDS_APART,
     .run = sweep_main,

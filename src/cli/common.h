@@ -139,9 +139,9 @@ enum err write_file(const char *path, const struct text *text, struct error *why
 
 /* Writes to stdout, or to the file at `path` unless it is NULL; complains and returns EXIT_FAILED when that fails.
  * Lines are safe for a terminal; JSON stays the same JSON; CSV and pages are data, and stay as they are. */
-int put_output(const struct text *lines);
-int deliver(const char *path, const struct text *lines);
-int deliver_data(const char *path, const struct text *data);
+int put_output(const struct text *text);
+int deliver(const char *path, const struct text *text);
+int deliver_data(const char *path, const struct text *text);
 
 /* A page, whose path is then printed, unless it went to stdout. */
 int deliver_page(const char *path, const struct text *page);

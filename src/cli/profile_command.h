@@ -154,14 +154,13 @@ struct profile_command {
 /* clang-format on */
 
 /* Checks the options and completes those of the profile; -1 to go on, else the exit code. */
-int profile_command_complete(struct profile_command *command);
+int profile_command_complete(struct profile_command *given);
 
 /* Runs it, and returns the exit code. */
-int profile_command_measure(struct profile_command *command);
+int profile_command_measure(struct profile_command *given);
 
 /* The parts of that, for a run that was made otherwise: prints what it gave, and writes all objects that were printed. */
-void profile_command_show(const struct profile_command *command,
-                          const struct profile_result *result);
-int profile_command_write(const struct profile_command *command);
+void profile_command_show(const struct profile_command *given, const struct profile_result *result);
+int profile_command_write(const struct profile_command *given);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "core/secret.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "db/driver.h"
 #include "port/dl.h"
 
@@ -135,8 +136,10 @@ static enum err postgres_open(struct db *db, const char *address, bool create, s
         return err_set(why, ERR_UNSUPPORTED,
                        "%s has the encoding %s: create the database with ENCODING 'UTF8'",
                        db->shown, encoding ? encoding : "unknown");
-    /* Tables have a schema of their own, beside whatever else the database has. */
-    return db->driver->query(db, "SET search_path TO ipw", NULL, 0, NULL, NULL, why);
+    /* Tables have a schema of their own, beside whatever else the database has.  Who holds a lock for ever must not
+     * hold up a measurement. */
+    return db->driver->query(db, "SET search_path TO ipw; SET lock_timeout TO '300s'", NULL, 0,
+                             NULL, NULL, why);
 }
 
 static void postgres_close(struct db *db)
@@ -270,6 +273,11 @@ static enum err postgres_copy_begin(struct db *db, const char *table, size_t wid
 static void add_text(struct text *rows, const char *bytes, size_t length)
 {
     struct text repaired = {0};
+    if (utf8_valid_prefix(bytes, length) == length) {
+        add_big_endian(rows, length, 4);
+        text_add_bytes(rows, bytes, length);
+        return;
+    }
     text_add_repaired(&repaired, bytes, length);
     rows->failed = rows->failed || repaired.failed;
     add_big_endian(rows, repaired.length, 4);

@@ -25,6 +25,7 @@ struct pushing {
     struct run_records records;
     struct summary summary;
     bool has_summary;
+    enum db_type types[RECORD_EXPORTS]; /* of the columns of `queries` */
     uint64_t queries;
     struct error why;
 };
@@ -95,11 +96,11 @@ static enum err put_query(struct pushing *push, const struct jv *tree, const cha
     values[0] = text_value(push->copy.id);
     for (size_t i = 0; i < RECORD_EXPORTS; i++) {
         const struct record_field *field = record_export(i);
-        const struct db_column column = db_column(DB_QUERIES, DB_QUERIES_EXPORTS + i);
+        enum db_type type = push->types[i];
         bool is_run = field->role == ROLE_DERIVED && strcmp(field->export_name, "run") == 0;
         struct db_value *value = &values[DB_QUERIES_EXPORTS + i];
-        if (column.type != DB_TEXT)
-            *value = number_value(column.type, json_field_number(&field->at, &record));
+        if (type != DB_TEXT)
+            *value = number_value(type, json_field_number(&field->at, &record));
         else if (field->role == ROLE_DERIVED)
             *value = text_value(is_run ? push->copy.name : model);
         else
@@ -170,6 +171,8 @@ static enum err put_files(struct pushing *push, struct error *why)
 
 static enum err put_queries(struct pushing *push, struct error *why)
 {
+    for (size_t i = 0; i < RECORD_EXPORTS; i++)
+        push->types[i] = db_column(DB_QUERIES, DB_QUERIES_EXPORTS + i).type;
     enum err err = copy_begin(push->db, DB_QUERIES, why);
     if (!err)
         err = run_records_give(&push->records, take_record, push, why);
@@ -206,7 +209,8 @@ static enum err replace_rows(struct pushing *push, struct db_pushed *out, struct
     out->outcome = same ? DB_SAME : known ? DB_REPLACED : DB_NEW;
     if (err || same)
         return err;
-    if (known)
+    err = run_records_open(push->copy.directory, &push->records, why);
+    if (!err && known)
         err = delete_rows(push->db, push->copy.id, why);
     if (!err)
         err = put_files(push, why);
@@ -219,8 +223,6 @@ static enum err prepare(struct pushing *push, const char *directory, struct erro
 {
     struct error absence;
     enum err err = run_copy_open(directory, &push->copy, why);
-    if (!err)
-        err = run_records_open(push->copy.directory, &push->records, why);
     if (!err)
         push->has_summary = summary_load(directory, &push->summary, &absence) == ERR_OK;
     return err;

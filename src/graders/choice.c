@@ -101,7 +101,7 @@ static bool is_content(const struct token *token)
 
 static bool is_number(const struct token *token)
 {
-    return token->kind == TOKEN_WORD && memchr("0123456789", token->text.start[0], 10);
+    return token->kind == TOKEN_WORD && token->text.start[0] >= '0' && token->text.start[0] <= '9';
 }
 
 /* Is what is left of a word after `common` letters an ending? */
@@ -222,8 +222,8 @@ static bool sets_aside(const struct namer *namer, unsigned i)
     if (token_in(token, " could might may possibly either whether tempting tempted mistakenly "
                         "initially mistake misconception consider considering let let's "))
         return true;
-    for (unsigned j = i; token_in(token, THINK) && j-- && i - j < 4;)
-        if (token_in(&namer->sentence.at[j], OTHERS))
+    for (unsigned back = 1; token_in(token, THINK) && back <= i && back < 4; back++)
+        if (token_in(&namer->sentence.at[i - back], OTHERS))
             return true;
     return false;
 }
@@ -255,8 +255,8 @@ static void deny_subject(struct namer *namer, unsigned i)
     bool wrong = said && (token_in(&words->at[i], WRONG) || token_is_negation(&words->at[i]));
     if (namer->asks_not || (!wrong && !token_in(&words->at[i], " isn't aren't wasn't weren't ")))
         return;
-    while (i-- && !token_in(&words->at[i], " , ; but : "))
-        namer->denied[i] = true;
+    for (; i && !token_in(&words->at[i - 1], " , ; but : "); i--)
+        namer->denied[i - 1] = true;
 }
 
 /* "not Bach, nor Handel", "many think it is Sydney, but", "if it were Paris," */
@@ -575,8 +575,8 @@ static bool repeats_options(const struct options *options, struct slice answer,
     const char *first = options->texts[0].start;
     unsigned labels = 0; /* the first of the list is one of them */
     for (size_t at = 0; answer.start + at < first; at++)
-        for (char letter = 'A'; letter <= 'Z'; letter++)
-            labels += label_at(answer, at, letter) > 0;
+        for (int letter = 'A'; letter <= 'Z'; letter++)
+            labels += label_at(answer, at, (char)letter) > 0;
     return labels == 1 && sentence.start >= slice_end(options->texts[options->count - 1]);
 }
 

@@ -191,6 +191,23 @@ static bool is_praised(const struct mentions *mentions, size_t i, size_t j)
            (token_in(at(mentions, j), ADVERBS) && next->kind == TOKEN_WORD);
 }
 
+/* The noun of "is the best answer"; one "to another question" claims nothing. */
+static bool claim_by_noun(const struct mentions *mentions, size_t j, enum claim *out)
+{
+    static const char OTHER[] =
+        " first second last next other wrong incorrect worst weaker weakest least "
+        "tempting possible plausible letter to in of for , . : ";
+    for (size_t noun = j; noun < j + 4 && !token_in(at(mentions, noun), OTHER); noun++) {
+        if (!token_is_answer(at(mentions, noun)) && !mention_is_noun(at(mentions, noun)))
+            continue;
+        bool is_of_another = token_is(at(mentions, noun + 1), "to") &&
+                             token_in(at(mentions, noun + 2), " a another ");
+        *out = is_of_another ? CLAIM_NONE : CLAIM_STATED;
+        return true;
+    }
+    return false;
+}
+
 /* "(B) is the best answer"; weaker, "B fits", "B is true". */
 static enum claim claim_after(const struct mentions *mentions, size_t i)
 {
@@ -198,9 +215,7 @@ static enum claim claim_after(const struct mentions *mentions, size_t i)
                                 "looks sounds feels ";
     static const char ADVERBS[] =
         " the clearly definitely indeed thus therefore a my probably obviously also ";
-    static const char OTHER[] =
-        " first second last next other wrong incorrect worst weaker weakest least "
-        "tempting possible plausible letter to in of for , . : ";
+    enum claim claim;
     size_t j = mentions_skip_option(mentions, i);
     bool made = i && token_in(at(mentions, i - 1),
                               " makes make making consider find deem "); /* "makes B the answer" */
@@ -220,12 +235,8 @@ static enum claim claim_after(const struct mentions *mentions, size_t i)
         return CLAIM_NONE; /* "B is one answer.  C is another." */
     if (token_is(at(mentions, j), "what") && token_in(at(mentions, j + 1), " i i'd we we'd "))
         return CLAIM_CHOSEN; /* "B is what I'd answer", perhaps "but ..., so C" */
-    for (size_t noun = j; noun < j + 4 && !token_in(at(mentions, noun), OTHER); noun++)
-        if (token_is_answer(at(mentions, noun)) || mention_is_noun(at(mentions, noun)))
-            return token_is(at(mentions, noun + 1), "to") && /* "... to another question" */
-                           token_in(at(mentions, noun + 2), " a another ")
-                       ? CLAIM_NONE
-                       : CLAIM_STATED;
+    if (claim_by_noun(mentions, j, &claim))
+        return claim;
     if (token_in(
             at(mentions, j),
             " best most only better preferable superior appropriate chosen odd nearest closest "

@@ -30,8 +30,6 @@ enum {
     SUPERVISOR_MS = 5000, /* and then the supervisor, should it not have ended either */
 };
 
-extern char **environ;
-
 /* ---- the program ---- */
 
 struct pipes {

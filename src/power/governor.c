@@ -129,10 +129,12 @@ static void bar_below(struct governor *g, size_t floor)
 
 static void age(struct governor *g)
 {
-    if (g->floor_left && !--g->floor_left)
+    if (g->floor_left == 1)
         g->floor = 0;
-    if (g->over_left && !--g->over_left)
+    if (g->over_left == 1)
         g->over = g->options.count;
+    g->floor_left -= g->floor_left > 0;
+    g->over_left -= g->over_left > 0;
     if (g->rest)
         g->rest--;
     /* A plant that changed long ago is another one. */
@@ -478,7 +480,8 @@ static bool is_usable(const struct governor *g, const struct governor_reading *r
 static struct governor_decision without_reading(struct governor *g)
 {
     g->last = UNKNOWN;
-    if (g->unknown < MISSING_MOST && ++g->unknown < MISSING_MOST)
+    g->unknown += g->unknown < MISSING_MOST;
+    if (g->unknown < MISSING_MOST)
         return stay(g, GOVERNOR_HOLD);
     struct governor_decision decision = move(g, top(g), GOVERNOR_STALE);
     g->ceiling = top(g);

@@ -52,14 +52,14 @@ static inline struct optimize_point optimize_point_unknown(void)
 }
 
 enum optimize_limit {
-    LIMIT_SLOWDOWN,    /* T / T(baseline) - 1 at most */
-    LIMIT_TIME,        /* seconds at most */
-    LIMIT_POWER,       /* watts at most */
-    LIMIT_TEMPERATURE, /* degrees Celsius at most */
-    LIMIT_LATENCY,     /* seconds at most: the first of OPTIMIZE_LATENCIES limits */
+    LIMIT_SLOWDOWN = 0,    /* T / T(baseline) - 1 at most */
+    LIMIT_TIME = 1,        /* seconds at most */
+    LIMIT_POWER = 2,       /* watts at most */
+    LIMIT_TEMPERATURE = 3, /* degrees Celsius at most */
+    LIMIT_LATENCY = 4,     /* seconds at most: the first of OPTIMIZE_LATENCIES limits */
     LIMIT_QUALITY = LIMIT_LATENCY + OPTIMIZE_LATENCIES, /* share of the baseline's at least */
-    LIMIT_CLOCK,                                        /* share of the baseline's at least */
-    OPTIMIZE_LIMITS
+    LIMIT_CLOCK = LIMIT_QUALITY + 1,                    /* share of the baseline's at least */
+    OPTIMIZE_LIMITS = LIMIT_CLOCK + 1
 };
 const char *optimize_limit_name(enum optimize_limit limit); /* "max_slowdown" */
 static inline bool optimize_limit_is_latency(unsigned limit)

@@ -18,9 +18,10 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "port/json_read.h"
 #include "port/output.h"
-#include "rundir/journal.h"
 #include "rundir/run_dir.h"
+#include "rundir/run_path.h"
 #include "rundir/sweep.h"
 
 /* ---- which files ---- */
@@ -171,18 +172,16 @@ static char *read_header(const char *directory, char id[static RUN_ID_MAX])
 static enum err identify(struct run_copy *copy, struct error *why)
 {
     char path[FILE_PATH_MAX];
-    struct journal_starts starts;
+    struct jv *header = NULL;
     size_t above = sweep_of_run(copy->directory);
-    enum err err = journal_starts_read(copy->directory, &starts, why);
-    if (err)
-        return err;
-    copy->began_at = starts.count && starts.zero_ns[0] ? (double)starts.zero_ns[0] * 1e-9 : UNKNOWN;
-    journal_starts_release(&starts);
     if (!run_path_file(copy->directory, RUN_FILE_RECORDS, path, sizeof path))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", copy->directory);
-    copy->kind = run_kind_name(journal_kind(path));
     str_copy(copy->id, sizeof copy->id, copy->digest);
     copy->header = read_header(copy->directory, copy->id);
+    if (copy->header && jv_parse(copy->header, strlen(copy->header), &header, NULL) == ERR_OK)
+        copy->began_at = jv_number(jv_get(header, "started_at"));
+    copy->kind = run_kind_name(run_kind_named(jv_text(jv_get(header, "run_kind"))));
+    jv_free(header);
     if (above && str_format(path, sizeof path, "%.*s", (int)above, copy->directory)) {
         free(read_header(path, copy->sweep));
         copy->path = copy->directory + above + 1;
@@ -206,7 +205,7 @@ static enum err resolve(struct run_copy *copy, const char *directory, struct err
 enum err run_copy_open(const char *directory, struct run_copy *out, struct error *why)
 {
     enum run_dir_state state;
-    *out = (struct run_copy){0};
+    *out = (struct run_copy){.began_at = UNKNOWN};
     enum err err = run_dir_look(directory, &state, why);
     if (!err && state != RUN_DIR_HAS_RUN)
         err = err_set(why, ERR_NOT_FOUND, "%s holds no run", directory);

@@ -151,6 +151,15 @@ size_t sweep_unfinished(const struct sweep *sweep, size_t *points)
     return found;
 }
 
+bool sweep_has_failures(const struct sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->count; i++)
+        if (sweep->attempts[i].exit_code &&
+            (!sweep->only || sweep->only == sweep->attempts[i].point + 1))
+            return true;
+    return false;
+}
+
 /* What the attempts at a point took so far. */
 struct past {
     double seconds, waited;

@@ -61,6 +61,9 @@ const struct sweep_attempt *sweep_made(const struct sweep *sweep, size_t point, 
  * space for all. */
 size_t sweep_unfinished(const struct sweep *sweep, size_t *points);
 
+/* Has an attempt failed, of its one point where it has `only` that? */
+bool sweep_has_failures(const struct sweep *sweep);
+
 /* Has the time of a sweep that has measured nothing expected by what is in the folder `parent`: the latest sweep of the same
  * command and options, else runs of its commands, else a profile of its model and dataset, by the number of queries.
  * `from` gets its name; nothing where there is none. */

@@ -2,6 +2,7 @@
  * times, the size limit, and the errors for a malformed or truncated response. */
 #include "wire/completion.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,14 @@ void completion_release(struct completion *completion)
     tool_calls_release(&completion->calls);
     free(completion->arrivals.times);
     completion->arrivals = (struct arrivals){0};
+}
+
+double completion_backoff_s(const struct completion *completion, unsigned attempt)
+{
+    static const double FIRST_S = 0.5, MAX_S = 60;
+    double s = is_known(completion->retry_after_s) ? completion->retry_after_s
+                                                   : FIRST_S * exp2(attempt - 1);
+    return fmin(fmax(s, 0), MAX_S);
 }
 
 static enum err mark_arrival(struct completion *completion, nanos t)

@@ -52,6 +52,9 @@ struct completion {
 void completion_init(struct completion *completion);
 void completion_release(struct completion *completion);
 
+/* Seconds to wait after failed attempt `attempt` (from 1): as the server asked, else twice as long each time. */
+double completion_backoff_s(const struct completion *completion, unsigned attempt);
+
 /* Appends a piece to `part` (content, reasoning or the arguments of a call) and records its arrival; an empty piece is not
  * one. */
 enum err completion_append(struct completion *completion, struct text *part, const char *bytes,

@@ -28,7 +28,7 @@ static char prompt[200];
 static char model_path[] = "/tmp/ipw-bench-XXXXXX";
 
 struct rates {
-    double prefill, decode; /* tokens a second, with all that is done for them */
+    double prefill, decode; /* tokens per second, with all that is done for them */
     size_t tokens;          /* of the prompt */
 };
 

@@ -25,7 +25,7 @@ CALIBRATION = 0.03
 
 
 def measured(model="a/tiny-q4.gguf", parameters=1e8, bits=4.5, scale=1.0, label="H100", **more):
-    """One model: joules a token of prefill go with the prompt's length to the power of 0.25."""
+    """One model: joules per token of prefill go with the prompt's length to the power of 0.25."""
     settings = []
     for n in LENGTHS:
         for phase, tokens, joules in (("prefill", n, scale * 0.01 * n ** 1.25),

@@ -100,7 +100,7 @@ class BadRuns(unittest.TestCase):
                     self.assertRegex(done.stdout, said)
 
     def test_exit_statuses(self):
-        """As docs/man/ipw.1 has them: what is doubtful is told, and is no failure."""
+        """As docs/man/ipw.1 has them: what is doubtful is reported, and is no failure."""
         (self.root / "out").mkdir()
         self.assertExits(self.run_of("unfinished", whole=False), "is unfinished")
         self.assertExits(self.run_of("one", [query(0, correct=True)]), "")

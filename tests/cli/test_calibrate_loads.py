@@ -47,7 +47,7 @@ class Here(MachineTest):
         return process.returncode, said, lines
 
     def rates(self, path):
-        """Operations and bytes a second of each load, the means of its windows."""
+        """Operations and bytes per second of each load, the means of its windows."""
         found = {}
         with open(path, newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):

@@ -197,7 +197,7 @@ class Keys(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         results = json.loads(done.stdout)
         keys = set().union(*map(all_keys, (*results.pop("across").values(), *results.values())))
-        rows = {key for key in keys if "_of_" in key or "_vs_" in key}  # pairs are told by example
+        rows = {key for key in keys if "_of_" in key or "_vs_" in key}  # pairs are shown by example
         spread = set(re.findall(r'"(\w+)"', part(text, "SPREAD is", "| analysis |")))
         known = spread | {"m"}  # the model
         shown = " ".join(f"`{key}`" for key in known | rows)

@@ -449,7 +449,7 @@ class ItsDirectories(PythonTest):
         self.check_analysis(path)
 
     def test_many_records(self):
-        """Of a long run some texts are told, evenly picked, and that is said."""
+        """Of a long run some texts are shown, evenly picked, and the page says so."""
         path = self.saved(self.rows(4100))
         self.run_ipw("analyze", path, "--analysis", "accuracy")
         file = json.loads((path / "analysis/accuracy.json").read_text())
@@ -563,7 +563,7 @@ class ItsDirectories(PythonTest):
                          "run": metric["run"]["value"]},
                         {"baseline": means[0], "run": means[1], "difference": means[1] - means[0]}, "compare")
         self.assertEqual(metric["verdict"], "worse")
-        self.assertIn("A100SXM4", done.stdout)  # another machine is told
+        self.assertIn("A100SXM4", done.stdout)  # another machine is reported
         first = self.saved(self.rows(first=True), "c", first=True)
         warnings = json.loads(self.run_ipw("compare", paths[0], first, "--json"))["comparisons"][0]["warnings"]
         self.assertIn("this run does not record, and may differ in: dataset selection, concurrency, client, "

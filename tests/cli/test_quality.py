@@ -96,7 +96,7 @@ class Quality(unittest.TestCase):
         self.assertRegex(checks["power_drift"][1], r"changes by -2[0-9]\.[0-9] % of its median")
 
     def test_it_costs_more(self):
-        """In the same time: more joules a token, and more power."""
+        """In the same time: more joules per token, and more power."""
         self.assertOnly(self.checks(steady(joules=1.3)), "energy_drift", "power_drift")
 
     def test_three_per_cent_do_not_matter(self):

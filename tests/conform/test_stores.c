@@ -92,7 +92,7 @@ static bool usable(const struct store_driver *driver)
     struct error why = {0};
     if (!driver->available || driver->available(&why) == ERR_OK)
         return true;
-    HOLD(why.text[0], driver->name); /* with what brings it */
+    HOLD(why.text[0], driver->name); /* and how to install it */
     struct store_run wanted = {.directory = run, .model = "m"};
     struct store store;
     HOLD(store_open(driver, &wanted, &store, &why) != ERR_OK, driver->name);
@@ -111,7 +111,7 @@ static void test_names(void **state)
     }
 }
 
-/* Again and again, over what stands there; nothing is left open, nothing temporary stays. */
+/* Again and again, over what is already there; nothing is left open, nothing temporary stays. */
 static void test_a_store_can_be_made_again(void **state)
 {
     (void)state;

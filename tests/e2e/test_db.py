@@ -95,7 +95,7 @@ class Pushing(DbTest):
         holder = subprocess.Popen(["psql", "-X", "-q", "-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres",
                                    "-d", self.database], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(holder.communicate)
-        holder.stdin.write("BEGIN; LOCK TABLE ipw.queries;\n\\echo locked\n")
+        holder.stdin.write("BEGIN; LOCK TABLE ipw.queries IN SHARE MODE;\n\\echo locked\n")
         holder.stdin.flush()
         self.assertEqual(holder.stdout.readline(), "locked\n")
         pushers = [subprocess.Popen([IPW, "db", "push", "--db", self.url, run], stderr=subprocess.PIPE, text=True)

@@ -80,14 +80,17 @@ def report(*inputs, output=None):
     return Path(done.stdout.strip())
 
 
+def setUpModule():
+    Page.browser = Browser()
+    unittest.addModuleCleanup(Page.browser.close)
+
+
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory(prefix="ipw-report-")
         cls.addClassCleanup(folder.cleanup)
         cls.folder = Path(folder.name)
-        cls.browser = Browser()
-        cls.addClassCleanup(cls.browser.close)
 
     def tearDown(self):
         """Whatever was done: no error, and nothing was asked of anybody."""

@@ -84,7 +84,7 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
 
 /* ---- a run ---- */
 
-/* The decode of every query: bytes a second are the use of the bandwidth, and operations go with them.
+/* The decode of every query: bytes per second are the use of the bandwidth, and operations go with them.
  * Of the whole query the operations would be known, but not the bytes. */
 static enum err draw_run(const struct run_table *table, struct figure *figure, struct error *why)
 {

@@ -94,7 +94,7 @@ static void put_power(struct figure *figure, const struct laps *laps)
 
 /* ---- requests ---- */
 
-/* As many lanes as there are requests at once. */
+/* As many lanes as there are requests in flight. */
 static size_t put_requests(struct figure *figure, struct figure_panel *panel, struct spans *spans)
 {
     size_t lanes = spans_lay_lanes(spans, LANES_MOST);

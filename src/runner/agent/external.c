@@ -20,8 +20,6 @@
 
 enum { ANSWER_MAX = 16 << 20, MESSAGES_MAX = 8192, EVENT_MAX = 65536, GAPS_MAX = 4096 };
 
-extern char **environ;
-
 struct external {
     const struct agent_query *query;
     struct completion *out;

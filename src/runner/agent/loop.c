@@ -15,9 +15,7 @@
 #include "wire/chat.h"
 
 /* Between attempts: half a second, doubled each time, a minute at most. */
-#define RETRY_FIRST_S 0.5
-#define RETRY_MAX_S   60.0
-#define NAP           (20 * NS_PER_MS)
+#define NAP (20 * NS_PER_MS)
 
 enum { ID_MAX = 160 };
 
@@ -198,9 +196,7 @@ static bool is_canceled(const struct conversation *c)
 static bool pause_before_retry(const struct conversation *c, unsigned attempt,
                                const struct completion *reply)
 {
-    double s =
-        is_known(reply->retry_after_s) ? reply->retry_after_s : RETRY_FIRST_S * exp2(attempt - 1);
-    nanos until = clock_now() + from_seconds(fmin(fmax(s, 0), RETRY_MAX_S));
+    nanos until = clock_now() + from_seconds(completion_backoff_s(reply, attempt));
     if (c->deadline && until >= c->deadline)
         return false;
     while (clock_now() < until && !is_canceled(c))

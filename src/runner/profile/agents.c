@@ -44,8 +44,8 @@ static struct ended_query *new_ended(const struct profile *profile, struct pendi
     ended->answer = strdup(text_get(&answer->reply->content));
     ended->started_at = seconds(profile->zero_wall) + seconds(answer->reply->sent - profile->zero);
     ended->score = UNKNOWN;
-    ended->completed = !answer->err;
-    ended->timed_out = answer->err == ERR_TIMEOUT;
+    ended->completed = (int8_t)!answer->err;
+    ended->timed_out = (int8_t)(answer->err == ERR_TIMEOUT);
     ended->is_correct = -1;
     if (query->repeat)
         str_format(ended->id, sizeof ended->id, "q%04llu_r%u", (unsigned long long)query->index,
@@ -57,7 +57,7 @@ static struct ended_query *new_ended(const struct profile *profile, struct pendi
         if (answer->grade.verdict == VERDICT_NULL)
             str_copy(ended->reason, sizeof ended->reason, answer->grade.reason);
         else
-            ended->is_correct = answer->grade.verdict == VERDICT_TRUE;
+            ended->is_correct = (int8_t)(answer->grade.verdict == VERDICT_TRUE);
     }
     if (!ended->problem || !ended->answer) {
         free_ended(ended);

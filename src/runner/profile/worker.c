@@ -19,8 +19,6 @@
 #include "runner/profile/state.h"
 
 /* Between attempts: half a second, doubled each time, a minute at most. */
-#define RETRY_FIRST_S 0.5
-#define RETRY_MAX_S   60.0
 
 /* A suspend shorter than this is indistinguishable from the skew of two clock reads. */
 #define SUSPEND_LEAST (100 * NS_PER_MS)
@@ -54,13 +52,6 @@ static bool wait_until(const struct profile *profile, nanos when)
             return false;
         thread_sleep(left < NAP ? left : NAP);
     }
-}
-
-static double backoff_s(unsigned attempt, const struct completion *reply)
-{
-    if (is_known(reply->retry_after_s))
-        return fmin(fmax(reply->retry_after_s, 0), RETRY_MAX_S);
-    return fmin(RETRY_FIRST_S * exp2(attempt - 1), RETRY_MAX_S);
 }
 
 /* ---- one attempt ---- */
@@ -225,7 +216,7 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
             answer.first_sent = reply.sent;
         if (!again || broken)
             break;
-        double pause_s = backoff_s(answer.attempts, &reply);
+        double pause_s = completion_backoff_s(&reply, answer.attempts);
         completion_release(&reply);
         if (!wait_until(worker->profile, clock_now() + from_seconds(pause_s))) {
             journal_unreserve(journal, worker->profile->energy_space);

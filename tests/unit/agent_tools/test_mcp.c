@@ -11,6 +11,7 @@
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "port/thread.h"
+#include "support/tool_results.h"
 
 #define SERVER "python3 " IPW_FIXTURES "/../fakes/mcp_server.py"
 
@@ -65,15 +66,6 @@ static struct tool_result call(const struct place *place, const char *tool, cons
     assert_int_equal(tool_session_call(&place->session, tool, arguments, NULL, &result, &why),
                      ERR_OK);
     return result;
-}
-
-static void expect(struct tool_result result, bool is_error, const char *part)
-{
-    if (result.is_error != is_error)
-        print_error("output: %s\n", text_get(&result.output));
-    assert_int_equal(result.is_error, is_error);
-    assert_contains(text_get(&result.output), part);
-    tool_result_release(&result);
 }
 
 static void tools_are_listed_and_called(void **state)

@@ -20,6 +20,7 @@
 #include "port/json_read.h"
 #include "port/subprocess.h"
 #include "port/thread.h"
+#include "support/tool_results.h"
 
 struct place {
     char folder[64]; /* inside it: workspace/ and secret.txt */
@@ -99,15 +100,6 @@ static struct tool_result call(struct place *place, const char *tool, const char
 static struct tool_result shell(struct place *place, const char *command)
 {
     return call(place, "shell", "command", command, NULL, NULL);
-}
-
-static void expect(struct tool_result result, bool is_error, const char *part)
-{
-    if (result.is_error != is_error)
-        print_error("output: %s\n", text_get(&result.output));
-    assert_int_equal(result.is_error, is_error);
-    assert_contains(text_get(&result.output), part);
-    tool_result_release(&result);
 }
 
 /* ---- files ---- */

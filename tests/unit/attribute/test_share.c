@@ -718,7 +718,7 @@ static void test_ids_are_held_to_what_began(void **state)
     release(&f);
 }
 
-/* A request that is told after its beginning was settled gets what is left. */
+/* A request that is reported after its start was settled gets what is left. */
 static void test_late_request_gets_what_is_not_settled(void **state)
 {
     (void)state;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sampler/sampler.h"
+#include "support/chance.h"
 #include "support/scripted.h"
 #include "support/shares.h"
 #include "support/unit.h"
@@ -17,19 +18,6 @@
 enum { MACHINES = 60, SETS = 5, REQUESTS_MAX = 30, PIECES_MAX = 40 };
 
 /* ---- chance ---- */
-
-static uint64_t seed;
-
-static double chance(void)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (double)(seed >> 11) / 9007199254740992.0;
-}
-
-static double between(double low, double high)
-{
-    return low + (high - low) * chance();
-}
 
 /* ---- a random machine: a counter, one laid out by samples, a power sensor that may have a gap ---- */
 
@@ -364,9 +352,8 @@ static void for_each_set(bool with_gap, int kind, unsigned machines,
 {
     static struct machine machine;
     static struct requests requests;
-    const char *slow = getenv("IPW_SLOW");
-    for (unsigned i = 0; i < (slow ? 2 : machines); i++) {
-        seed = 1000 + i;
+    for (unsigned i = 0; i < (test_is_watched() ? 2 : machines); i++) {
+        chance_seed(1000 + i);
         machine_start(&machine, with_gap);
         for (unsigned k = 0; k < SETS; k++) {
             random_requests(&requests, kind);

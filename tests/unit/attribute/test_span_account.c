@@ -8,6 +8,7 @@
 #include "rundir/record.h"
 #include "rundir/traces.h"
 #include "sampler/sampler.h"
+#include "support/chance.h"
 #include "support/scripted.h"
 #include "support/unit.h"
 
@@ -17,19 +18,6 @@
 #define CELL          (1 / 4000.0)
 
 enum { MACHINES = 12, QUERIES_MAX = 5, CPU = 0, GPU = 1, DEVICES };
-
-static uint64_t seed;
-
-static double chance(void)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (double)(seed >> 11) / 9007199254740992.0;
-}
-
-static double between(double low, double high)
-{
-    return low + (high - low) * chance();
-}
 
 /* ---- a random machine ---- */
 
@@ -364,7 +352,7 @@ static void every_joule_is_one_spans(void **state)
     static struct machine machine;
     struct query queries[QUERIES_MAX];
     for (unsigned i = 0; i < (getenv("IPW_SLOW") ? 2 : MACHINES); i++) {
-        seed = 77 + i;
+        chance_seed(77 + i);
         machine_start(&machine);
         size_t count = 1 + (size_t)(chance() * QUERIES_MAX), complete = 0;
         struct sharing *sharing =

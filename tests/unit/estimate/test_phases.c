@@ -1,5 +1,5 @@
 /* Prefill and decoding of a decoder: what limits each, what a token costs against batch and context, and the
- * traffic of keys and values, which is counted by hand. */
+ * traffic of the KV cache, which is counted by hand. */
 #include "estimate/pass_estimate.h"
 
 #include "graph/zoo/zoo.h"

@@ -1,4 +1,4 @@
-/* Arrow files: what is written comes back, and what is damaged is told. */
+/* Arrow files: what is written comes back, and what is damaged is reported. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -280,7 +280,7 @@ static void damaged_measurements_are_refused_or_cleaned(void **state)
     (void)state;
     static const char BYTES[] = "0123456789999-.,";
     enum { CHANGES = 3 };
-    const size_t tries = getenv("IPW_SLOW") ? 40 : 400;
+    const size_t tries = test_is_watched() ? 40 : 400;
     struct text good = {0};
     struct random random = random_seeded(11);
     char path[] = "/tmp/ipw-power-rows-XXXXXX";

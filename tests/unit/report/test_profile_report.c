@@ -111,7 +111,7 @@ static const struct {
      "~2.000 /J (IPJ), ~3.000 /W (IPW)", " 2.000"},
     {ESTIMATE ",\"statistics\":{" ROW("energy_joules", "7", "7", "7", "7", "0") "}," OWN,
      "~7.000 J", " 7.000"},
-    /* what is missing or weak is told */
+    /* what is missing or weak is reported */
     {COUNTER ",\"joules\":{\"queries\":1.5},\"completed\":60,\"energy_known\":33," OWN,
      "warning: the energy of 27 of 60 completed queries is unknown\n", "low"},
     {COUNTER ",\"joules\":{\"queries\":1.5},\"completed\":60,\"energy_known\":60," OWN,

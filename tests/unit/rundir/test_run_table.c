@@ -1,4 +1,4 @@
-/* A run's table: what the columns hold, whichever file they come from, and what is told of bad ones. */
+/* A run's table: what the columns hold, whichever file they come from, and what is reported about bad ones. */
 #include "support/unit.h"
 
 #include <math.h>

@@ -45,7 +45,7 @@ static void test_lines(void **state)
     assert_false(linear_fit_logs(zeros, Y, 3, LINEAR_LOG_X, &fit));
     assert_int_equal(fit.count, 1);
     assert_false(linear_fit(NULL, NULL, 0, &fit));
-    assert_true(linear_fit(Y, same, 3, &fit)); /* a y that never differs is told exactly */
+    assert_true(linear_fit(Y, same, 3, &fit)); /* a constant y is fitted exactly */
     assert_near(fit.r2, 1, 0);
     assert_near(fit.p_value, 1, 0);
 }
