@@ -12,21 +12,23 @@
 #include "core/text.h"
 #include "monitor/monitor.h"
 
-enum { DEFAULT_PORT = 9860, DEFAULT_PROCESSES = 50, PROCESSES_MAX = 1000 };
+enum { DEFAULT_PORT = 9860, GRPC_PORT = 50053, DEFAULT_PROCESSES = 50, PROCESSES_MAX = 1000 };
 
 static struct monitor_command {
     struct monitor_options monitor;
-    struct listen_at at;
-    const char *listen, *processes, *token_file;
-    double interval_s;
+    struct listen_at at, grpc_at;
+    const char *listen, *grpc, *processes, *token_file;
+    double interval_s, telemetry_fd;
     struct text token;
     bool quiet;
-} command = {.interval_s = 1};
+} command = {.interval_s = 1, .telemetry_fd = -1};
 
 /* clang-format off */
 static const struct option_row ROWS[] = {
     {.letter = 'l', .name = "listen", .type = OPTION_TEXT, .target = &command.listen, .value = "ADDRESS:PORT",
-     .help = "where to listen (default: 127.0.0.1:9860; port 0: any)"},
+     .help = "where to listen (default: 127.0.0.1:9860; port 0: any; none: nowhere)"},
+    {.letter = 'g', .name = "grpc", .type = OPTION_TEXT, .target = &command.grpc, .value = "ADDRESS:PORT",
+     .help = "serve the gRPC telemetry of the Python ipw there, e.g. 127.0.0.1:50053"},
     {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &command.interval_s, .value = "S",
      .help = "time between updates, and between reads of a sensor (default: 1)", .least = 0.05, .most = 60},
     {.name = "processes", .type = OPTION_TEXT, .target = &command.processes, .value = "N|off",
@@ -39,6 +41,8 @@ static const struct option_row ROWS[] = {
      .help = "file with the token that scrapes must send"},
     {.name = "no-token", .type = OPTION_FLAG, .target = &command.monitor.is_open,
      .help = "let anyone read who can reach the address"},
+    {.name = "telemetry-fd", .type = OPTION_NUMBER, .target = &command.telemetry_fd, .value = "FD",
+     .help = "write readings to this descriptor: as energy-monitor starts it", .least = 0, .most = 65535},
     {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
      .help = "do not print where the monitor listens"},
     {.name = "token", .type = OPTION_HINT,
@@ -85,9 +89,18 @@ static int monitor_main(const char **words, size_t count)
     int signal = 0, code;
     (void)words, (void)count;
     if ((code = read_listen(command.listen, DEFAULT_PORT, &command.at)) ||
+        (code = read_listen(command.grpc, GRPC_PORT, &command.grpc_at)) ||
         (code = read_processes()) || (code = complete_token()))
         return code;
-    command.monitor.address = command.at.address;
+    bool is_silent = command.listen && !strcmp(command.listen, "none");
+    if (is_silent && !command.grpc && command.telemetry_fd < 0)
+        return complain(EXIT_USAGE, "--listen none: without --grpc nobody could read anything");
+    command.monitor.address = is_silent ? NULL : command.at.address;
+    if (command.grpc) {
+        command.monitor.grpc_address = command.grpc_at.address;
+        command.monitor.grpc_port = command.grpc_at.port;
+    }
+    command.monitor.telemetry_fd = (int)command.telemetry_fd;
     command.monitor.port = command.at.port;
     command.monitor.interval = from_seconds(command.interval_s);
     command.monitor.listening = listening;
@@ -111,6 +124,8 @@ const struct command command_monitor = {
         "series.\n\n"
         "  ipw monitor\n"
         "  ipw monitor --listen 0.0.0.0:9860 --token-file /etc/ipw/token\n\n"
+        "  ipw monitor --grpc 127.0.0.1:50053     for the Python ipw, in place of its "
+        "energy-monitor\n\n"
         "A scrape is answered from the last update and never calls a sensor. A sensor that gives "
         "no readings\n"
         "has no samples but ipw_energy_up 0 and ipw_sensor_up 0. /healthz and /readyz are for "

@@ -32,7 +32,8 @@ struct monitor {
     struct session *session;
     struct state *state;
     struct processes *processes;
-    nanos next, updated; /* update: when is the next, when was the last */
+    struct telemetry_feed *feed; /* NULL: none */
+    nanos next, updated;         /* update: when is the next, when was the last */
     double started_at;
     unsigned long updates, scrapes, reloads;
     int signal;
@@ -261,7 +262,7 @@ static void on_signal(void *context, unsigned events)
             monitor->signal = number;
 }
 
-static void update(struct monitor *monitor, nanos now)
+static enum err update(struct monitor *monitor, nanos now)
 {
     state_update(monitor->state, now);
     if (monitor->processes)
@@ -273,6 +274,9 @@ static void update(struct monitor *monitor, nanos now)
     monitor->next += monitor->options.interval;
     if (monitor->next <= now) /* the first one, or stopped meanwhile */
         monitor->next = now + monitor->options.interval;
+    return monitor->feed
+               ? telemetry_feed_write(monitor->feed, monitor->state, monitor->session, now)
+               : ERR_OK;
 }
 
 static enum err run_loop(struct monitor *monitor, struct error *why)
@@ -280,36 +284,50 @@ static enum err run_loop(struct monitor *monitor, struct error *why)
     enum err err = ERR_OK;
     while (!monitor->signal && !err) {
         nanos now = clock_now();
-        if (now >= monitor->next)
-            update(monitor, now);
+        if (now >= monitor->next && update(monitor, now))
+            break; /* who started us has gone */
         if (monitor->is_reloading && atomic_load(&monitor->is_opened))
             err = end_reload(monitor, why);
         if (monitor->wants_reload && !monitor->is_reloading)
             begin_reload(monitor);
-        http_server_turn(monitor->server);
-        nanos due = http_server_due(monitor->server);
-        event_loop_turn(monitor->loop, due < monitor->next ? due : monitor->next);
+        nanos due = monitor->next;
+        if (monitor->server) {
+            http_server_turn(monitor->server);
+            nanos served = http_server_due(monitor->server);
+            due = served < due ? served : due;
+        }
+        event_loop_turn(monitor->loop, due);
     }
     return err;
 }
 
-static enum err check_address(const struct monitor_options *options, struct error *why)
+static enum err check_address(const struct monitor_options *options, const char *address,
+                              bool has_token, const char *advice, struct error *why)
 {
     struct url url;
     char text[300];
-    bool is_v6 = strchr(options->address, ':');
-    str_format(text, sizeof text, is_v6 ? "http://[%s]" : "http://%s", options->address);
+    str_format(text, sizeof text, strchr(address, ':') ? "http://[%s]" : "http://%s", address);
+    if (url_read(text, &url, NULL))
+        return err_set(why, ERR_USAGE, "'%.80s' is no address to listen on", address);
+    if (!has_token && !options->is_open && !url_is_local(&url))
+        return err_set(why, ERR_USAGE, "%.80s can be reached from other machines: %s", address,
+                       advice);
+    return ERR_OK;
+}
+
+static enum err check_addresses(const struct monitor_options *options, struct error *why)
+{
+    enum err err = ERR_OK;
     if (options->token && strlen(options->token) < SECRET_SHORTEST)
         return err_set(why, ERR_USAGE, "the token is too short: %d characters at least",
                        SECRET_SHORTEST);
-    if (url_read(text, &url, NULL))
-        return err_set(why, ERR_USAGE, "'%.80s' is no address to listen on", options->address);
-    if (!options->token && !options->is_open && !url_is_local(&url))
-        return err_set(why, ERR_USAGE,
-                       "%.80s can be reached from other machines: set a token (--token-file), or "
-                       "let anyone read with --no-token",
-                       options->address);
-    return ERR_OK;
+    if (options->address)
+        err = check_address(options, options->address, options->token,
+                            "set a token (--token-file), or let anyone read with --no-token", why);
+    if (!err && options->grpc_address)
+        err = check_address(options, options->grpc_address, false,
+                            "gRPC has no token; let anyone read with --no-token", why);
+    return err;
 }
 
 static enum err open_parts(struct monitor *monitor, struct error *why)
@@ -331,7 +349,7 @@ static enum err open_parts(struct monitor *monitor, struct error *why)
     };
     struct session *session;
     enum err err = event_loop_new(&monitor->loop, why);
-    if (!err)
+    if (!err && options->address)
         err = http_server_open(monitor->loop, &server, &monitor->server, why);
     monitor->signals =
         (struct event_watch){.fd = proc_signal_fd(), .ready = on_signal, .context = monitor};
@@ -343,7 +361,12 @@ static enum err open_parts(struct monitor *monitor, struct error *why)
         err = err_no_memory(why);
     if (!err)
         err = open_session(options, &session, why);
-    return err ? err : use_session(monitor, session, why);
+    if (!err)
+        err = use_session(monitor, session, why);
+    if (!err && (options->grpc_address || options->telemetry_fd >= 0))
+        err = telemetry_feed_open(options->telemetry_fd, options->grpc_address, options->grpc_port,
+                                  &monitor->feed, why);
+    return err;
 }
 
 static void release(struct monitor *monitor)
@@ -354,6 +377,7 @@ static void release(struct monitor *monitor)
         event_loop_unwatch(monitor->loop, &monitor->signals);
     if (monitor->signals.fd > 0)
         close(monitor->signals.fd);
+    telemetry_feed_close(monitor->feed);
     http_server_close(monitor->server);
     event_loop_free(monitor->loop);
     processes_free(monitor->processes);
@@ -366,9 +390,11 @@ static void release(struct monitor *monitor)
 
 enum err monitor_run(const struct monitor_options *options, int *signal, struct error *why)
 {
-    enum err err = http_server_available(why);
+    enum err err = ERR_OK;
+    if (options->address)
+        err = http_server_available(why);
     if (!err)
-        err = check_address(options, why);
+        err = check_addresses(options, why);
     struct monitor *monitor = err ? NULL : calloc(1, sizeof *monitor);
     if (!monitor)
         return err ? err : err_no_memory(why);
@@ -376,9 +402,9 @@ enum err monitor_run(const struct monitor_options *options, int *signal, struct 
     monitor->started_at = seconds(clock_wall());
     proc_block_signals();
     err = open_parts(monitor, why);
-    if (!err) {
-        update(monitor, clock_now());
-        options->listening(http_server_port(monitor->server));
+    if (!err && !update(monitor, clock_now())) {
+        if (monitor->server)
+            options->listening(http_server_port(monitor->server));
         err = run_loop(monitor, why);
     }
     *signal = monitor->signal;

@@ -12,7 +12,7 @@
 #include "sensors/sensor.h"
 
 struct monitor_options {
-    const char *address; /* to listen on */
+    const char *address; /* to listen on; NULL: no metrics over HTTP */
     unsigned port;       /* 0: any that is free */
     const char *token;   /* asked of every scrape; NULL: none, for loopback addresses only ... */
     bool is_open;        /* ... unless this is set */
@@ -20,6 +20,9 @@ struct monitor_options {
     const char *devices; /* GPUs; NULL for the visible ones */
     nanos interval;      /* between updates, and between reads of a sensor */
     unsigned processes;  /* that have series of their own, and as many cgroups; 0: no attribution */
+    const char *grpc_address; /* of energy-monitor, which is started; NULL: none */
+    unsigned grpc_port;
+    int telemetry_fd; /* readings for an energy-monitor that started us; -1: none */
     void (*listening)(unsigned port);
 };
 

@@ -71,6 +71,9 @@ bool state_is_up(const struct state *state);
 
 struct domain *state_domains(struct state *state, size_t *count);
 
+/* The values of a family now, summed over devices, and how many there are: UNKNOWN and 0 where none is known. */
+double state_sum(const struct state *state, enum family family, size_t *count);
+
 /* The processes on the device of a domain since state_watch (sampler_processes). */
 struct process_use;
 enum err state_processes(struct state *state, const struct domain *domain, struct process_use *out,
@@ -96,5 +99,17 @@ void processes_attach(struct processes *processes, struct state *state);
 void processes_update(struct processes *processes, struct state *state, nanos now);
 
 void processes_render(const struct processes *processes, struct exposition *to);
+
+/* ---- telemetry_feed.c ---- */
+
+struct telemetry_feed;
+
+/* Readings go to the descriptor `fd`, or with an address to energy-monitor, which is started to listen there. */
+enum err telemetry_feed_open(int fd, const char *address, unsigned port,
+                             struct telemetry_feed **out, struct error *why) MUST_USE;
+/* Once per update.  ERR_LOST: who read from the descriptor has gone. */
+enum err telemetry_feed_write(struct telemetry_feed *feed, struct state *state,
+                              const struct session *session, nanos now) MUST_USE;
+void telemetry_feed_close(struct telemetry_feed *feed);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * Joules are taken from the running sums of the sampler, up to the newest reading; in its cheap sessions an energy
  * counter that is read seldom is continued by power there.  Each update requests the readings of the next one. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,6 +108,19 @@ struct domain *state_domains(struct state *state, size_t *count)
 {
     *count = state->domain_count;
     return state->domains;
+}
+
+double state_sum(const struct state *state, enum family family, size_t *count)
+{
+    double sum = 0;
+    *count = 0;
+    for (size_t i = 0; i < state->gauge_count; i++) {
+        if (state->gauges[i].family != family || isnan(state->gauges[i].value))
+            continue;
+        sum += state->gauges[i].value;
+        ++*count;
+    }
+    return *count ? sum : UNKNOWN;
 }
 
 enum err state_processes(struct state *state, const struct domain *domain, struct process_use *out,

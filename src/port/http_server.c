@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <microhttpd.h>
@@ -409,9 +410,14 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd_conn
 
 static void release(struct http_exchange *exchange)
 {
-    exchange->connection->exchange = NULL;
-    exchange->connection->is_idle = true;
-    exchange->connection->deadline = clock_now() + exchange->server->options.idle_limit;
+    struct connection *connection = exchange->connection;
+    int waiting;
+    connection->exchange = NULL;
+    connection->is_idle = true;
+    connection->deadline = clock_now() + exchange->server->options.idle_limit;
+    /* The next request began before this one had its answer: its first byte was reported then, and is not again. */
+    if (ioctl(connection->socket.fd, FIONREAD, &waiting) == 0 && waiting > 0)
+        expect_request(connection);
     text_release(&exchange->body);
     text_release(&exchange->headers);
     text_release(&exchange->out);

@@ -447,6 +447,25 @@ class Refusing(ProxyTest):
                 connection.sendall(beginning)
                 self.assertEqual(stream.read(), b"", "closed without an answer")
 
+    def test_nor_may_one_that_began_before_the_answer(self):
+        asked, go_on = threading.Event(), threading.Event()
+
+        def answer(connection, *_):
+            asked.set()
+            go_on.wait(PATIENCE_S)
+            connection.sendall(response(document()))
+
+        proxy = self.proxy(self.upstream(answer), "--client-timeout", "0.5")
+        with proxy.connect() as connection, connection.makefile("rb") as stream:
+            connection.sendall(request())
+            self.assertTrue(asked.wait(PATIENCE_S))
+            connection.sendall(b"P")
+            time.sleep(0.5)  # until the proxy has seen it
+            go_on.set()
+            self.assertEqual(read_message(stream)[0], "HTTP/1.1 200 OK")
+            connection.settimeout(30)
+            self.assertEqual(stream.read(), b"", "closed without an answer")
+
     def test_wrong_usage(self):
         for options, words in ((["--upstream", "nonsense"], "is not a URL"),
                                (["--upstream", "http://127.0.0.1:1", "--listen", "127.0.0.1:70000"], "--listen"),

@@ -219,6 +219,33 @@ static void two_timelines_share_one_file(void **state)
     spill_release(&spill);
 }
 
+/* For a program that runs for weeks: the last seconds are exact, and neither memory nor disk grows. */
+static void a_spill_that_keeps_nothing_keeps_the_newest(void **state)
+{
+    (void)state;
+    struct spill spill;
+    struct timeline line;
+    struct window w;
+    int points = 50 * TIMELINE_BLOCK;
+    spill_init(&spill);
+    spill.keeps_nothing = true;
+    timeline_init(&line, &spill, SHAPE_MEANS);
+    for (int n = 0; n < points; n++) {
+        struct timeline_point p = {.t = 1 + n * MS, .covered = n * MS, .sum = 3.0 * n, .value = 3};
+        assert_int_equal(timeline_append(&line, &p), ERR_OK);
+    }
+    assert_true(timeline_count(&line) >= TIMELINE_RECENT);
+    assert_true(line.tail_capacity <= 2 * TIMELINE_RECENT);
+    assert_int_equal(line.block_count, 0);
+    assert_int_equal(spill.fd, -1);
+    assert_int_equal(line.thinned, 0);
+    assert_int_equal(
+        window_read(&line, 1 + (points - 400) * MS, 1 + (points - 101) * MS - MS / 2, &w), ERR_OK);
+    assert_near(w.sum, 3.0 * 298.5, 1e-6);
+    timeline_release(&line);
+    spill_release(&spill);
+}
+
 static void nothing_gives_nothing(void **state)
 {
     (void)state;
@@ -442,6 +469,7 @@ int main(void)
         cmocka_unit_test(windows_equal_the_oracle),
         cmocka_unit_test(spilled_windows_equal_the_oracle),
         cmocka_unit_test(two_timelines_share_one_file),
+        cmocka_unit_test(a_spill_that_keeps_nothing_keeps_the_newest),
         cmocka_unit_test(nothing_gives_nothing),
         cmocka_unit_test(time_must_advance),
         cmocka_unit_test(without_scratch_space_energy_is_kept),

@@ -1,0 +1,271 @@
+/* The state of the monitor as readings for energy-monitor, through a pipe.
+ *
+ * energy-monitor is started where this program is, and again when it has ended: a monitor that runs for weeks does not
+ * lose its gRPC clients for good. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "monitor/parts.h"
+#include "monitor/telemetry.h"
+#include "port/proc.h"
+#include "sampler/session.h"
+#include "sensors/system/host_info.h"
+
+#define RESTART_AFTER (5 * NS_PER_S)
+
+struct telemetry_feed {
+    int fd; /* write end; -1 while no one reads */
+    /* energy-monitor, where we start it */
+    char program[512], address[256], port[8];
+    struct child child; /* pid 0: none */
+    nanos started;
+    struct telemetry reading;
+};
+
+/* ---- readings ---- */
+
+struct sum {
+    double joules, watts;
+    size_t count;
+};
+
+static void add_domain(struct sum *sum, const struct domain *domain)
+{
+    sum->joules += domain->joules;
+    sum->watts += isnan(domain->watts) ? 0 : domain->watts;
+    sum->count++;
+}
+
+static void fill_energy(struct telemetry *to, struct state *state)
+{
+    size_t count;
+    const struct domain *domains = state_domains(state, &count);
+    struct sum gpu = {0}, cpu = {0}, board = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (!domains[i].is_up)
+            continue;
+        if (domains[i].kind == DOMAIN_GPU && domains[i].scope == SCOPE_GPU)
+            add_domain(&gpu, &domains[i]);
+        else if (domains[i].kind == DOMAIN_CPU && domains[i].is_counted)
+            add_domain(&cpu, &domains[i]);
+        else if (domains[i].kind == DOMAIN_PLATFORM && domains[i].is_counted)
+            add_domain(&board, &domains[i]);
+    }
+    /* Of a single-board computer the input rail is what its GPU can be measured by. */
+    const struct sum *main = gpu.count ? &gpu : &board;
+    to->power_w = main->count ? main->watts : UNKNOWN;
+    to->energy_j = main->count ? main->joules : UNKNOWN;
+    to->cpu_power_w = cpu.count ? cpu.watts : UNKNOWN;
+    to->cpu_energy_j = cpu.count ? cpu.joules : UNKNOWN;
+    to->ane_power_w = to->ane_energy_j = UNKNOWN;
+}
+
+static double mean_of(const struct state *state, enum family family)
+{
+    size_t count;
+    double sum = state_sum(state, family, &count);
+    return count ? sum / (double)count : UNKNOWN;
+}
+
+static double mebibytes(const struct state *state, enum family family)
+{
+    size_t count;
+    return state_sum(state, family, &count) / (1024 * 1024);
+}
+
+static void fill_gauges(struct telemetry *to, const struct state *state)
+{
+    to->temperature_c = mean_of(state, FAMILY_GPU_TEMPERATURE);
+    to->gpu_utilization_pct = 100 * mean_of(state, FAMILY_GPU_UTILIZATION);
+    to->gpu_memory_utilization_pct = 100 * mean_of(state, FAMILY_GPU_MEMORY_UTILIZATION);
+    to->gpu_tensor_pct = 100 * mean_of(state, FAMILY_GPU_TENSOR_UTILIZATION);
+    to->gpu_memory_mib = mebibytes(state, FAMILY_GPU_MEMORY_USED);
+    to->gpu_memory_total_mib = mebibytes(state, FAMILY_GPU_MEMORY_TOTAL);
+    to->cpu_memory_mib = mebibytes(state, FAMILY_HOST_MEMORY_USED);
+}
+
+/* The names that the Python program knows. */
+static const struct platform {
+    const char *driver, *platform, *vendor, *type, *backend;
+} PLATFORMS[] = {
+    {"nvml", "nvidia", "NVIDIA", "GPU", "NVML"},
+    {"amdsmi", "amd", "AMD", "GPU", "AMDSMI"},
+    {"jetson", "jetson", "NVIDIA", "SoC", "sysfs/ina3221"},
+    {"rapl", "rapl", "", "", ""},
+};
+
+static size_t count_devices(const struct session *session, const struct platform *platform,
+                            const char **name, bool *same)
+{
+    size_t count = 0;
+    *same = true;
+    for (size_t i = 0; i < session->findings.count; i++) {
+        const struct sensor_finding *finding = &session->findings.items[i];
+        if (session->source_of[i] < 0 || strcmp(finding->driver->name, platform->driver) != 0)
+            continue;
+        *same = *same && (!count || !strcmp(*name, finding->name));
+        *name = finding->name;
+        count++;
+    }
+    return count;
+}
+
+static void fill_devices(struct telemetry *to, const struct session *session)
+{
+    str_copy(to->platform, sizeof to->platform, "null");
+    for (size_t i = 0; i < sizeof PLATFORMS / sizeof *PLATFORMS; i++) {
+        const struct platform *platform = &PLATFORMS[i];
+        const char *name = "";
+        bool same;
+        size_t count = count_devices(session, platform, &name, &same);
+        if (!count)
+            continue;
+        str_copy(to->platform, sizeof to->platform, platform->platform);
+        str_copy(to->gpu_vendor, sizeof to->gpu_vendor, platform->vendor);
+        str_copy(to->gpu_type, sizeof to->gpu_type, platform->type);
+        str_copy(to->gpu_backend, sizeof to->gpu_backend, platform->backend);
+        if (count == 1 && platform->vendor[0])
+            str_copy(to->gpu_name, sizeof to->gpu_name, name);
+        else if (same && platform->vendor[0])
+            str_format(to->gpu_name, sizeof to->gpu_name, "%s x%zu", name, count);
+        else if (platform->vendor[0])
+            str_format(to->gpu_name, sizeof to->gpu_name, "%s (%zu GPUs)", platform->vendor, count);
+        return;
+    }
+}
+
+static void fill_host(struct telemetry *to)
+{
+    struct host_info host;
+    host_info_read(&host);
+    str_copy(to->os_name, sizeof to->os_name, host.os_name);
+    str_copy(to->os_version, sizeof to->os_version, host.os_version);
+    str_copy(to->kernel_version, sizeof to->kernel_version, host.kernel);
+    str_copy(to->host_name, sizeof to->host_name, host.host_name);
+    str_copy(to->cpu_brand, sizeof to->cpu_brand, host.cpu_brand);
+    to->cpu_count = host.cpu_count;
+}
+
+/* ---- energy-monitor ---- */
+
+static enum err start_front(struct telemetry_feed *feed, struct error *why)
+{
+    int ends[2], code;
+    char descriptor[16];
+    if (pipe2(ends, O_CLOEXEC))
+        return err_set(why, err_from_errno(errno), "no pipe to energy-monitor");
+    str_format(descriptor, sizeof descriptor, "%d", ends[0]);
+    char *argv[] = {feed->program, "--bind-address", feed->address, "--port",
+                    feed->port,    "--feed",         descriptor,    NULL};
+    feed->started = clock_now();
+    fcntl(ends[0], F_SETFD, 0); /* the child's own */
+    enum err err = child_prepare(&feed->child, argv, why);
+    if (!err)
+        err = child_go(&feed->child, &code, why);
+    close(ends[0]);
+    if (err) {
+        close(ends[1]);
+        feed->child.pid = 0;
+        return err;
+    }
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    feed->fd = ends[1];
+    return ERR_OK;
+}
+
+static void drop_reader(struct telemetry_feed *feed)
+{
+    close(feed->fd);
+    feed->fd = -1;
+    if (feed->child.pid > 0)
+        waitpid(feed->child.pid, NULL, 0); /* it ends when its readings do */
+    feed->child.pid = 0;
+}
+
+static void restart_front(struct telemetry_feed *feed, nanos now)
+{
+    struct error why;
+    if (now - feed->started < RESTART_AFTER)
+        return;
+    if (start_front(feed, &why))
+        log_warn("%s", why.text);
+}
+
+/* ---- the feed ---- */
+
+static bool find_front(char *to, size_t size)
+{
+    ssize_t length = readlink("/proc/self/exe", to, size - 1);
+    char *name = length > 0 ? (to[length] = '\0', strrchr(to, '/')) : NULL;
+    if (name && str_copy(name, size - (size_t)(name - to), "/energy-monitor") && !access(to, X_OK))
+        return true;
+    return proc_find("energy-monitor", to, size) == ERR_OK;
+}
+
+enum err telemetry_feed_open(int fd, const char *address, unsigned port,
+                             struct telemetry_feed **out, struct error *why)
+{
+    struct telemetry_feed *feed = *out = calloc(1, sizeof *feed);
+    if (!feed)
+        return err_no_memory(why);
+    feed->fd = fd;
+    feed->reading = (struct telemetry){.size = sizeof feed->reading, .version = TELEMETRY_VERSION};
+    fill_host(&feed->reading);
+    if (!address) {
+        fcntl(fd, F_SETFL, O_NONBLOCK);
+        return ERR_OK;
+    }
+    feed->fd = -1;
+    str_copy(feed->address, sizeof feed->address, address);
+    str_format(feed->port, sizeof feed->port, "%u", port);
+    enum err err = ERR_OK;
+    if (!find_front(feed->program, sizeof feed->program))
+        err = err_set(why, ERR_NOT_FOUND,
+                      "energy-monitor is not installed: it is built where libgrpc-dev, "
+                      "libprotobuf-c-dev and protobuf-c-compiler are");
+    else
+        err = start_front(feed, why);
+    if (err) {
+        telemetry_feed_close(feed);
+        *out = NULL;
+    }
+    return err;
+}
+
+enum err telemetry_feed_write(struct telemetry_feed *feed, struct state *state,
+                              const struct session *session, nanos now)
+{
+    if (feed->fd < 0)
+        restart_front(feed, now);
+    if (feed->fd < 0)
+        return ERR_OK;
+    struct telemetry *reading = &feed->reading;
+    fill_energy(reading, state);
+    fill_gauges(reading, state);
+    fill_devices(reading, session);
+    reading->healthy = state_is_up(state);
+    reading->unix_ns = clock_wall();
+    if (write(feed->fd, reading, sizeof *reading) == (ssize_t)sizeof *reading || errno == EAGAIN)
+        return ERR_OK; /* a reader that does not keep up gets a later one */
+    if (!feed->program[0])
+        return ERR_LOST;
+    log_warn("energy-monitor has ended; it is started again");
+    drop_reader(feed);
+    return ERR_OK;
+}
+
+void telemetry_feed_close(struct telemetry_feed *feed)
+{
+    if (feed && feed->fd >= 0)
+        drop_reader(feed);
+    free(feed);
+}

@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""The gRPC telemetry service, read by Python's own gRPC client with the field numbers of the Python ipw."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent.parent / "cli"))
+from machines import Both, Intel, Machine  # noqa: E402
+
+try:
+    import grpc
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+except ImportError as missing:
+    grpc, why = None, f"{missing}: `tools/setup test` brings it"
+
+IPW = Path(os.environ.get("IPW", "build/ipw")).resolve()
+FRONT = IPW.parent / "energy-monitor"
+PATIENCE_S = 60
+
+# As the Python program has them: name, number, type.
+READING = [("power_watts", 1, "double"), ("energy_joules", 2, "double"), ("temperature_celsius", 3, "double"),
+           ("gpu_memory_usage_mb", 4, "double"), ("cpu_memory_usage_mb", 5, "double"), ("platform", 6, "string"),
+           ("timestamp_nanos", 7, "int64"), ("system_info", 8, "SystemInfo"), ("gpu_info", 9, "GpuInfo"),
+           ("cpu_power_watts", 10, "double"), ("cpu_energy_joules", 11, "double"), ("ane_power_watts", 12, "double"),
+           ("ane_energy_joules", 13, "double"), ("gpu_compute_utilization_pct", 14, "double"),
+           ("gpu_memory_bandwidth_utilization_pct", 15, "double"), ("gpu_tensor_core_utilization_pct", 16, "double"),
+           ("gpu_memory_total_mb", 17, "double")]
+SYSTEM = [("os_name", 1, "string"), ("os_version", 2, "string"), ("kernel_version", 3, "string"),
+          ("host_name", 4, "string"), ("cpu_count", 5, "uint32"), ("cpu_brand", 6, "string")]
+GPU = [("name", 1, "string"), ("vendor", 2, "string"), ("device_id", 3, "uint64"), ("device_type", 4, "string"),
+       ("backend", 5, "string")]
+HEALTH = [("healthy", 1, "bool"), ("platform", 2, "string")]
+
+
+def messages():
+    """Classes of the messages, made here: nothing of the program's own definition is used."""
+    file = descriptor_pb2.FileDescriptorProto(name="energy_test.proto", package="energy", syntax="proto3")
+    for name, fields in (("SystemInfo", SYSTEM), ("GpuInfo", GPU), ("HealthResponse", HEALTH),
+                         ("TelemetryReading", READING)):
+        message = file.message_type.add(name=name)
+        for field, number, kind in fields:
+            added = message.field.add(name=field, number=number, label=1)
+            if kind[0].isupper():
+                added.type, added.type_name = 11, f".energy.{kind}"
+            else:
+                added.type = {"double": 1, "int64": 3, "uint64": 4, "bool": 8, "string": 9, "uint32": 13}[kind]
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"energy.{name}"))
+            for name in ("HealthResponse", "TelemetryReading")}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@unittest.skipUnless(grpc, None if grpc else why)
+@unittest.skipUnless(FRONT.exists(), "energy-monitor was not built: libgrpc-dev is not installed")
+class Service(unittest.TestCase):
+    def setUp(self):
+        self.kinds = messages()
+
+    def machine(self, kind, *arguments):
+        machine = kind(*arguments)
+        self.addCleanup(machine.close)
+        return machine
+
+    def start(self, machine, *command):
+        process = subprocess.Popen(command, env=machine.environment(), stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def serve(self, machine, *options):
+        """The drop-in energy-monitor on a machine, and a channel to it."""
+        port = free_port()
+        process = self.start(machine, FRONT, "--port", str(port), "--collection-interval-ms", "50", *options)
+        return process, self.channel(port)
+
+    def channel(self, port):
+        channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+        self.addCleanup(channel.close)
+        grpc.channel_ready_future(channel).result(PATIENCE_S)
+        return channel
+
+    def health(self, channel):
+        return channel.unary_unary("/energy.EnergyMonitor/Health",
+                                   response_deserializer=self.kinds["HealthResponse"].FromString)(b"", timeout=PATIENCE_S)
+
+    def stream(self, channel):
+        call = channel.unary_stream("/energy.EnergyMonitor/StreamTelemetry",
+                                    response_deserializer=self.kinds["TelemetryReading"].FromString)(b"")
+        self.addCleanup(call.cancel)
+        return call
+
+    def until(self, readings, wanted):
+        """The first reading that is as wanted."""
+        deadline = time.monotonic() + PATIENCE_S
+        for reading in readings:
+            if wanted(reading):
+                return reading
+            self.assertLess(time.monotonic(), deadline, reading)
+
+    def test_gpus_and_processors(self):
+        machine = self.machine(Both)  # 40 and 25 W of packages, GPUs of 300 W and of 100 to 500 W
+        before = machine.count(0) + machine.count(1)
+        _, channel = self.serve(machine)
+        last = self.until(self.stream(channel), lambda r: r.cpu_energy_joules > 130 and r.energy_joules > 1000)
+        drawn = (machine.count(0) + machine.count(1) - before) / 1e6
+        self.assertLessEqual(last.cpu_energy_joules, drawn)
+        self.assertAlmostEqual(last.cpu_power_watts, 65, delta=65 * 0.1)
+        self.assertTrue(400 * 0.9 < last.power_watts < 800 * 1.1, last.power_watts)
+        self.assertEqual(last.platform, "nvidia")
+        self.assertEqual((last.gpu_info.vendor, last.gpu_info.backend, last.gpu_info.device_type),
+                         ("NVIDIA", "NVML", "GPU"))
+        self.assertRegex(last.gpu_info.name, " x2$")
+        self.assertEqual((last.ane_power_watts, last.ane_energy_joules), (-1, -1))
+        self.assertEqual(last.system_info.cpu_count, 1)
+        self.assertIn("Xeon", last.system_info.cpu_brand)
+        self.assertTrue(self.health(channel).healthy)
+
+    def test_what_is_not_known_is_minus_one(self):
+        _, channel = self.serve(self.machine(Intel, 50))
+        readings = self.stream(channel)
+        reading = self.until(readings, lambda r: r.cpu_power_watts > 0)
+        unknown = {name: getattr(reading, name) for name, _, kind in READING
+                   if kind == "double" and not name.startswith("cpu_")}
+        self.assertEqual(set(unknown.values()), {-1}, unknown)
+        self.assertEqual(reading.platform, "rapl")
+
+    def test_a_machine_without_sensors_is_unhealthy(self):
+        machine = self.machine(Machine)
+        _, channel = self.serve(machine)
+        reading = next(iter(self.stream(channel)))
+        self.assertEqual((reading.platform, reading.power_watts, reading.energy_joules), ("null", -1, -1))
+        health = self.health(channel)
+        self.assertEqual((health.healthy, health.platform), (False, "null"))
+
+    def test_methods_that_are_not_there(self):
+        _, channel = self.serve(self.machine(Intel, 50))
+        with self.assertRaises(grpc.RpcError) as failed:
+            channel.unary_unary("/energy.EnergyMonitor/Other")(b"", timeout=PATIENCE_S)
+        self.assertEqual(failed.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+
+    def test_many_streams(self):
+        process, channel = self.serve(self.machine(Intel, 50))
+        streams = [self.stream(channel) for _ in range(1000)]
+        times = [[next(stream).timestamp_nanos for _ in range(2)] for stream in streams]
+        self.assertTrue(all(first < second for first, second in times))
+        for stream in streams[::2]:
+            stream.cancel()
+        self.assertGreater(next(streams[1]).timestamp_nanos, times[1][1])
+        process.terminate()
+        self.assertEqual(process.wait(PATIENCE_S), 0)
+        with self.assertRaises(grpc.RpcError) as ended:
+            for _ in streams[1]:
+                pass
+        self.assertIn(ended.exception.code(), (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED))
+
+    def test_the_monitor_behind_it_is_started_again(self):
+        process, channel = self.serve(self.machine(Intel, 50))
+        readings = self.stream(channel)
+        next(readings)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        threads = [p.read_text().split() for p in Path(f"/proc/{process.pid}/task").glob("*/children")]
+        monitor = int((children or [c for found in threads for c in found])[0])
+        os.kill(monitor, signal.SIGKILL)
+        killed = time.time_ns()
+        again = self.until(readings, lambda r: r.timestamp_nanos > killed + 1e9 and r.cpu_power_watts > 0)
+        self.assertGreaterEqual(again.cpu_energy_joules, 0)
+
+    def test_ipw_monitor_starts_it_and_starts_it_again(self):
+        machine, port, web = self.machine(Intel, 50), free_port(), free_port()
+        monitor = self.start(machine, IPW, "monitor", "--interval", "0.1", "--listen", f"127.0.0.1:{web}",
+                             "--grpc", f"127.0.0.1:{port}")
+        channel = self.channel(port)
+        self.until(self.stream(channel), lambda r: r.cpu_power_watts > 0)
+        front = [int(c) for p in Path(f"/proc/{monitor.pid}/task").glob("*/children") for c in p.read_text().split()]
+        self.assertEqual(len(front), 1)
+        os.kill(front[0], signal.SIGKILL)
+        deadline = time.monotonic() + PATIENCE_S
+        while True:  # a client that tries again finds the next one
+            try:
+                self.assertTrue(self.health(self.channel(port)).platform)
+                break
+            except grpc.RpcError:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.2)
+        again = [int(c) for p in Path(f"/proc/{monitor.pid}/task").glob("*/children") for c in p.read_text().split()]
+        self.assertNotEqual(again, front)
+        monitor.terminate()
+        self.assertEqual(monitor.wait(PATIENCE_S), 0)
+        self.assertFalse(Path(f"/proc/{again[0]}").exists())
+
+    def test_a_port_that_is_taken(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            machine = self.machine(Intel, 50)
+            done = subprocess.run([FRONT, "--port", str(taken.getsockname()[1])], env=machine.environment(),
+                                  capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot listen", done.stderr)
+
+    def test_wrong_options(self):
+        for options, word in ((["--port", "0"], "not a number in range"), (["--collection-interval-ms", "x"], "range"),
+                              (["more"], "unexpected argument"), (["--no-such"], "no-such")):
+            with self.subTest(options=options):
+                done = subprocess.run([FRONT, *options], capture_output=True, text=True, timeout=PATIENCE_S)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(word, done.stderr)
+
+    def test_other_machines_are_kept_out(self):
+        machine = self.machine(Intel, 50)
+        done = subprocess.run([IPW, "monitor", "--listen", "none", "--grpc", "0.0.0.0:50053"], capture_output=True,
+                              text=True, env=machine.environment(), timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--no-token", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
