@@ -105,10 +105,11 @@ enum err backlog_begin(struct backlog *backlog, uint64_t id, nanos from)
         backlog->flights = flights;
     if (!flights)
         err = ERR_NO_MEMORY;
-    else if (find_flight(backlog, id) < backlog->flight_count)
+    else if (id <= backlog->highest && find_flight(backlog, id) < backlog->flight_count)
         err = ERR_BAD_VALUE;
     else
         flights[backlog->flight_count++] = (struct flight){id, from};
+    backlog->highest = id > backlog->highest ? id : backlog->highest;
     pthread_mutex_unlock(&backlog->lock);
     return err;
 }

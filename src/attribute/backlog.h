@@ -62,6 +62,7 @@ struct backlog {
     pthread_mutex_t lock; /* guards flights and ended */
     struct flight *flights;
     size_t flight_count, flight_capacity;
+    uint64_t highest; /* id that began */
     pthread_cond_t collected;
     struct sharers ended;   /* since the last collect */
     struct sharers waiting; /* a heap: the one that began first on top */

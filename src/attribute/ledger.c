@@ -391,6 +391,21 @@ static void collect(struct sampler *sampler, struct ledger *ledger, struct candi
     }
 }
 
+/* At most so many devices: those of each sensor.  They are large, and monitors take many ledgers. */
+static size_t most_devices(const struct sampler *sampler)
+{
+    size_t count = 0;
+    for (size_t s = 0; s < sampler_count(sampler); s++) {
+        const struct sensor *sensor = sampler_sensor(sampler, s);
+        for (size_t i = 0, k; i < sensor->channel_count; i++) {
+            for (k = 0; k < i && strcmp(sensor->channels[k].device, sensor->channels[i].device);)
+                k++;
+            count += k == i;
+        }
+    }
+    return count;
+}
+
 enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct baseline *idle,
                      struct ledger *out)
 {
@@ -404,7 +419,7 @@ enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct
         .main_of = calloc(most + 1, sizeof *all.main_of),
         .counted = calloc(most + 1, sizeof *all.counted),
     };
-    out->devices = calloc(most + 1, sizeof *out->devices);
+    out->devices = calloc(most_devices(sampler) + 1, sizeof *out->devices);
     enum err err = ERR_NO_MEMORY;
     if (all.channels && all.main_of && all.counted && out->devices) {
         collect(sampler, out, &all);

@@ -56,9 +56,10 @@ static int put(struct stream *stream, const struct text *text)
 {
     struct error why;
     struct text safe = {.failed = text->failed};
-    text_add_lines(&safe, text_get(text), text->length, stream->table.color);
-    const struct text *put =
-        strcmp(stream->format, "table") ? text : &safe; /* the others are data */
+    bool is_data = strcmp(stream->format, "table") != 0;
+    if (!is_data)
+        text_add_lines(&safe, text_get(text), text->length, stream->table.color);
+    const struct text *put = is_data ? text : &safe;
     enum err err = put->failed ? err_no_memory(&why)
                                : output_write(&stream->output, text_get(put), put->length, &why);
     text_release(&safe);

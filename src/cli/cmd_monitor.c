@@ -28,7 +28,7 @@ static const struct option_row ROWS[] = {
     {.letter = 'l', .name = "listen", .type = OPTION_TEXT, .target = &command.listen, .value = "ADDRESS:PORT",
      .help = "where to listen (default: 127.0.0.1:9860; port 0: any; none: nowhere)"},
     {.letter = 'g', .name = "grpc", .type = OPTION_TEXT, .target = &command.grpc, .value = "ADDRESS:PORT",
-     .help = "serve gRPC telemetry for the Python ipw (its port: 50053)"},
+     .help = "serve the gRPC telemetry of the Python ipw, e.g. 127.0.0.1:50053"},
     {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &command.interval_s, .value = "S",
      .help = "time between updates, and between reads of a sensor (default: 1)", .least = 0.05, .most = 60},
     {.name = "processes", .type = OPTION_TEXT, .target = &command.processes, .value = "N|off",

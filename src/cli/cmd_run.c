@@ -22,6 +22,9 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
+/* A run is one window: a counter is read at its edges, and in between this often. */
+#define COUNTER_PERIOD (5 * NS_PER_S)
+
 struct run_options {
     struct measure_options measure;
     struct exec_options exec;
@@ -196,6 +199,7 @@ static int measure(struct run_options *options)
     nanos zero = 0;
     bool stop = false;
     proc_block_signals();
+    options->measure.counter_period = COUNTER_PERIOD;
     int code = open_session(&options->measure, &session);
     if (code)
         return code;

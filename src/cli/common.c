@@ -243,6 +243,7 @@ int open_session(const struct measure_options *options, struct session *session)
         .sensors = {.devices = options->devices},
         .drivers = options->sensors,
         .period = options->rate_hz > 0 ? from_seconds(1 / options->rate_hz) : 0,
+        .counter_period = options->counter_period,
         .cheap = options->cheap,
     };
     struct error why;

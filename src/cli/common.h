@@ -8,6 +8,7 @@
 
 #include "cli/options.h"
 #include "core/err.h"
+#include "core/units.h"
 
 struct energy;
 struct text;
@@ -40,8 +41,9 @@ struct measure_options {
     const char *sensors;
     double rate_hz;
     bool require_energy;
-    bool cheap;    /* a monitor: set by the command, not by an option */
-    double idle_s; /* of commands with --idle; UNKNOWN where it was not given */
+    bool cheap;           /* a monitor: set by the command, not by an option */
+    nanos counter_period; /* likewise (session.h) */
+    double idle_s;        /* of commands with --idle; UNKNOWN where it was not given */
 };
 /* clang-format off */
 #define MEASURE_OPTION_ROWS(m, rate_name)                                                          \

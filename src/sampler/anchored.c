@@ -11,7 +11,7 @@
 
 /* An anchor says something about the ratio when the times of both are this well known against their distance; one
  * whose time is known worse than this is none. */
-#define TIMING_SHARE 0.005
+#define TIMING_SHARE 0.02
 #define TIMING_MOST  0.2
 
 /* What is owed is made up for in this time at most, and never takes more than this share of the power. */
@@ -111,10 +111,9 @@ static void learn_ratio(struct anchored *anchored, const struct timeline_point *
     double seen = (point->sum - anchored->anchor.sum) / power;
     seen = fmin(RATIO_MOST, fmax(RATIO_LEAST, seen));
     double noise = timing / seconds(elapsed), off = fabs(seen / anchored->ratio - 1) + noise;
-    /* The first one replaces a guess; later ones differ with the load, and by when the ticks were. */
-    double gain = anchored->has_ratio ? trust(seen - anchored->ratio, noise) : 1;
+    /* It differs with the load, and by when the ticks were. */
+    anchored->ratio += trust(seen - anchored->ratio, noise) * (seen - anchored->ratio);
     anchored->doubt = fmax(DOUBT_LEAST, anchored->has_ratio ? (anchored->doubt + off) / 2 : noise);
-    anchored->ratio += gain * (seen - anchored->ratio);
     anchored->has_ratio = true;
 }
 

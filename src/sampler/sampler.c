@@ -36,8 +36,7 @@
 struct sampler {
     struct source **sources;
     size_t count;
-    nanos period;
-    bool cheap;
+    struct source_pace pace;
     struct spill spill;
     pthread_mutex_t lock; /* guards every series, the spill and popping from the rings */
     struct deadline deadline;
@@ -53,7 +52,7 @@ struct sampler *sampler_new(nanos period)
     if (!sampler)
         return NULL;
     deadline_init(&sampler->deadline);
-    sampler->period = period;
+    sampler->pace.period = period;
     spill_init(&sampler->spill);
     pthread_mutex_init(&sampler->lock, NULL);
     return sampler;
@@ -61,7 +60,12 @@ struct sampler *sampler_new(nanos period)
 
 void sampler_set_cheap(struct sampler *sampler)
 {
-    sampler->cheap = true;
+    sampler->pace.cheap = true;
+}
+
+void sampler_set_counter_period(struct sampler *sampler, nanos period)
+{
+    sampler->pace.counter = period;
 }
 
 void sampler_free(struct sampler *sampler)
@@ -98,8 +102,7 @@ struct opening {
     struct source *source;
     struct sensor_finding finding;
     struct spill *spill;
-    nanos period;
-    bool cheap;
+    struct source_pace pace;
     enum err err;
     struct error why;
 };
@@ -107,8 +110,7 @@ struct opening {
 static void *open_main(void *argument)
 {
     struct opening *work = argument;
-    work->err = source_init(work->source, &work->finding, work->spill, work->period, work->cheap,
-                            &work->why);
+    work->err = source_init(work->source, &work->finding, work->spill, &work->pace, &work->why);
     return NULL;
 }
 
@@ -122,11 +124,8 @@ static enum err open_source(struct sampler *sampler, const struct sensor_finding
         free(work);
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     }
-    *work = (struct opening){.source = source,
-                             .finding = *finding,
-                             .spill = &sampler->spill,
-                             .period = sampler->period,
-                             .cheap = sampler->cheap};
+    *work = (struct opening){
+        .source = source, .finding = *finding, .spill = &sampler->spill, .pace = sampler->pace};
     if (!thread_run(open_main, work, SENSOR_CALL_MOST))
         return err_set(why, ERR_TIMEOUT, "the driver does not return from a call");
     enum err err = work->err;
@@ -204,7 +203,7 @@ static void *drain_main(void *argument)
     thread_name("ipw-drain", -1);
     nanos next = clock_now();
     while (!atomic_load(&sampler->stopping)) {
-        next += sampler->cheap ? DRAIN_PERIOD_CHEAP : DRAIN_PERIOD;
+        next += sampler->pace.cheap ? DRAIN_PERIOD_CHEAP : DRAIN_PERIOD;
         deadline_wait(&sampler->deadline, next);
         pthread_mutex_lock(&sampler->lock);
         drain(sampler);
@@ -446,7 +445,7 @@ static nanos ticks_due(struct sampler *sampler, nanos t)
 /* Sleeps until the reads have been made rather than looking for them: that would cost more than they do. */
 void sampler_tick(struct sampler *sampler, nanos t, nanos most)
 {
-    if (!sampler->cheap) {
+    if (!sampler->pace.cheap) {
         sampler_settle(sampler, t);
         return;
     }

@@ -32,6 +32,10 @@ void sampler_keep_recent(struct sampler *sampler);
  * decreases. */
 void sampler_set_cheap(struct sampler *sampler);
 
+/* Between readings of an expensive counter, where the driver's power samples show what happens in between; the edges of
+ * windows are read all the same.  For a session that asks for long windows only; before the first sampler_add. */
+void sampler_set_counter_period(struct sampler *sampler, nanos period);
+
 /* How long a driver may take to find or open its devices: loading a kernel module takes seconds. */
 #define SENSOR_CALL_MOST (20 * NS_PER_S)
 

@@ -193,6 +193,7 @@ enum err session_open(struct session *session, const struct session_options *opt
         sampler_keep_recent(session->sampler);
     if (options->cheap)
         sampler_set_cheap(session->sampler);
+    sampler_set_counter_period(session->sampler, options->counter_period);
     nanos began = clock_now();
     enum err err = probe_all(session, options);
     nanos probed = clock_now();

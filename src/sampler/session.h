@@ -11,10 +11,11 @@ struct sampler;
 
 struct session_options {
     struct sensor_config sensors;
-    const char *drivers; /* comma-separated names; NULL for all */
-    nanos period;        /* between reads; 0 for each sensor's own */
-    bool recent;         /* keep the newest readings only: windows reach back seconds */
-    bool cheap;          /* for monitors: little CPU first (sampler_set_cheap) */
+    const char *drivers;  /* comma-separated names; NULL for all */
+    nanos period;         /* between reads; 0 for each sensor's own */
+    nanos counter_period; /* between readings of an expensive counter; 0: its own */
+    bool recent;          /* keep the newest readings only: windows reach back seconds */
+    bool cheap;           /* for monitors: little CPU first (sampler_set_cheap) */
 };
 
 struct session {

@@ -25,14 +25,20 @@
 /* The first readings of a counter that power continues come sooner: they show how the two compare. */
 #define ANCHOR_FIRST NS_PER_S
 
+/* A counter that its driver wants to be read more often than this has only coarse power beside it. */
+#define LEAST_SHAPED NS_PER_S
+
 /* A counter that updates faster than this is dated to its last update when it is read. */
 #define UPDATES_FAST (20 * NS_PER_MS)
 
 /* Doubtful readings in a row that are held back for a better one. */
-#define HELD_MOST    3
+#define HELD_MOST     3
 
-#define REOPEN_FIRST (500 * NS_PER_MS)
-#define REOPEN_MOST  (5 * NS_PER_S)
+#define SILENT_AFTER  (5 * NS_PER_S)
+#define SILENT_PERIOD NS_PER_S
+
+#define REOPEN_FIRST  (500 * NS_PER_MS)
+#define REOPEN_MOST   (5 * NS_PER_S)
 
 /* A suspend shorter than this is indistinguishable from the skew of two clock reads. */
 #define SUSPEND_LEAST (100 * NS_PER_MS)
@@ -83,27 +89,31 @@ static int anchored_in(const struct sensor *sensor, unsigned group)
     return -1;
 }
 
-static struct schedule make_schedule(const struct sensor *sensor, unsigned g, nanos wanted,
-                                     bool cheap)
+static struct schedule make_schedule(const struct sensor *sensor, unsigned g,
+                                     const struct source_pace *pace)
 {
     const struct sensor_group *group = &sensor->groups[g];
     struct schedule schedule = {
-        .period = group_period(group, wanted),
+        .period = group_period(group, pace->period),
         .least = group->period_min,
         .guide = find_guide(sensor, g),
     };
     for (size_t i = 0; i < sensor->channel_count; i++)
         if (sensor->channels[i].group == g && sensor->channels[i].lag > schedule.lag)
             schedule.lag = sensor->channels[i].lag;
+    bool is_shaped = anchored_in(sensor, g) >= 0;
     bool is_counter =
         schedule.guide >= 0 && sensor->channels[schedule.guide].quantity == QTY_ENERGY;
-    if (cheap && group->cheap_period > 0 && (!is_counter || anchored_in(sensor, g) >= 0)) {
+    if (pace->cheap && group->cheap_period > 0 && (!is_counter || is_shaped)) {
         schedule.period = group->cheap_period;
         schedule.least = group->cheap_least;
         schedule.anchor_gap = is_counter ? ANCHOR_FIRST : 0;
-    } else if (cheap && wanted == 0 && schedule.period < CHEAP_PERIOD &&
+    } else if (pace->cheap && pace->period == 0 && schedule.period < CHEAP_PERIOD &&
                misses_nothing(sensor, g) && !group->follow_ticks) {
         schedule.period = CHEAP_PERIOD;
+    } else if (is_shaped && pace->period == 0 && schedule.period < pace->counter &&
+               schedule.period >= LEAST_SHAPED) {
+        schedule.period = pace->counter;
     }
     return schedule;
 }
@@ -137,9 +147,9 @@ static void init_anchored(struct source *source, struct spill *spill)
 }
 
 enum err source_init(struct source *source, const struct sensor_finding *finding,
-                     struct spill *spill, nanos period, bool cheap, struct error *why)
+                     struct spill *spill, const struct source_pace *pace, struct error *why)
 {
-    *source = (struct source){.finding = *finding, .holders = 1, .cheap = cheap};
+    *source = (struct source){.finding = *finding, .holders = 1, .cheap = pace->cheap};
     struct reader *reader = &source->reader;
     enum err err = sensor_open(finding, &reader->sensor, why);
     if (err)
@@ -156,7 +166,7 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
     source->described.state = NULL;
     const struct sensor *sensor = &source->described;
     for (unsigned g = 0; g < sensor->group_count; g++)
-        reader->schedules[g] = make_schedule(sensor, g, period, cheap);
+        reader->schedules[g] = make_schedule(sensor, g, pace);
     for (size_t i = 0; i < sensor->channel_count; i++) {
         tick_init(&reader->ticks[i]);
         reader->ticks[i].period = sensor->channels[i].period;
@@ -406,6 +416,14 @@ static nanos next_while_learning(struct source *source, struct schedule *schedul
     return now + (follows ? coarse : LEARN_FINE_STEP);
 }
 
+/* Whether a counter has not changed for so long that it is dead, or as good as that: reading it costs only CPU. */
+static bool is_silent(const struct source *source, const struct schedule *schedule)
+{
+    return schedule->guide >= 0 &&
+           source->described.channels[schedule->guide].quantity == QTY_ENERGY &&
+           (nanos)source->reader.ticks[schedule->guide].unchanged * schedule->period > SILENT_AFTER;
+}
+
 static nanos next_by_period(struct source *source, struct schedule *schedule, nanos now)
 {
     nanos next = schedule->next + schedule->period;
@@ -461,6 +479,8 @@ static void plan(struct source *source, unsigned group)
         }
     }
     schedule->next = next_by_period(source, schedule, now);
+    if (is_silent(source, schedule) && schedule->next < now + SILENT_PERIOD)
+        schedule->next = now + SILENT_PERIOD;
 }
 
 static nanos earliest_deadline(const struct source *source)

@@ -83,9 +83,18 @@ struct source {
     atomic_bool stopping;
 };
 
-/* Opens the sensor and prepares; period 0 means each group's own default. */
+/* How often a session wants readings. */
+struct source_pace {
+    nanos period; /* between reads; 0: each group's own default */
+    nanos
+        counter; /* at least, between reads of an expensive counter that power shapes; 0: its own */
+    bool cheap;
+};
+
+/* Opens the sensor and prepares. */
 enum err source_init(struct source *source, const struct sensor_finding *finding,
-                     struct spill *spill, nanos period, bool cheap, struct error *why) MUST_USE;
+                     struct spill *spill, const struct source_pace *pace, struct error *why)
+    MUST_USE;
 enum err source_start(struct source *source) MUST_USE;
 /* Tells the thread to end; source_join waits for that, until a monotonic time.  A thread that a driver
  * does not return from is left behind, with what it uses. */

@@ -66,6 +66,7 @@ static void zones_close(struct sensor *sensor)
 static const struct sensor_driver ZONES_DRIVER = {
     .name = "zones", .open = zones_open, .read = zones_read, .close = zones_close};
 
+static const struct source_pace PACE = {.period = NS_PER_MS};
 static const struct sensor_finding FINDING = {.driver = &ZONES_DRIVER, .id = "zones"};
 
 /* ---- one tick ---- */
@@ -96,7 +97,7 @@ static void bench_one_tick(void)
     struct error why;
     spill_init(&spill);
     struct source *source = malloc(sizeof *source);
-    if (!source || source_init(source, &FINDING, &spill, NS_PER_MS, false, &why))
+    if (!source || source_init(source, &FINDING, &spill, &PACE, &why))
         abort();
     double ratio[ROUNDS], cost[ROUNDS];
     tick_ns(source); /* warm-up */

@@ -264,7 +264,7 @@ class Estimated(WithMachine):
 class LostDevice(WithMachine):
     def test_is_said_to_be_lost_and_comes_back(self):
         machine = self.machine(Machine)
-        script = machine.put("/script", "power 0 constant 200\nfail * 0 15 from 1 to 2")
+        script = machine.put("/script", "power 0 constant 200\nfail * 0 15 from 1.5 to 2.5")
         environment = {**machine.environment(), "IPW_NVML": str(FAKE_NVML),
                        "IPW_FAKE_NVML": str(script)}
         process = subprocess.Popen([IPW, "energy", "--format", "csv", "-i", "0.5"], text=True,

@@ -183,10 +183,12 @@ static void broken_text_does_no_harm(void **state)
         "%s%n%d",
     };
     enum { COUNT = sizeof ODD / sizeof *ODD };
+    const size_t step =
+        getenv("IPW_SLOW") ? 5 : 1; /* under valgrind each is graded with a fifth of the others */
     for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
         struct grader grader = opened(*d);
         for (size_t i = 0; i < COUNT; i++)
-            for (size_t k = 0; k < COUNT; k++)
+            for (size_t k = i % step; k < COUNT; k += step)
                 graded(&grader, ODD[i], ODD[k]);
         grader_close(&grader);
     }

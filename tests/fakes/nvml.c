@@ -363,7 +363,7 @@ int nvmlDeviceGetTotalEnergyConsumption(void *handle, unsigned long long *mj)
     if (code)
         return code;
     double t = now_s(), counted = counter_mj(gpu, t), update = 1 + floor(t / gpu->tick_s + 1e-9);
-    calls.repeated += calls.counted[gpu - script.gpus] == update;
+    calls.repeated += calls.counted[gpu - script.gpus] == update && t > LEARNED_S;
     calls.counted[gpu - script.gpus] = update;
     *mj = counted >= 0 && counted < 1.8e19 ? (unsigned long long)counted : ULLONG_MAX;
     return end(0);

@@ -52,7 +52,8 @@
  * Calls cost CPU time, as they do with a real card, when IPW_FAKE_NVML_COSTS says how much: "NAME=US,...", with "field"
  * for each field of nvmlDeviceGetFieldValues and "*" for every other function that takes a device.  At exit the calls
  * of each function are written to the file that IPW_FAKE_NVML_CALLS names, a line "NAME COUNT" each; "repeated COUNT"
- * are readings of the energy counter of a card that found the update of the one before.
+ * are readings of the energy counter of a card that found the update of the one before, from LEARNED_S on: until then a
+ * caller may find out how often it changes.  "zero S" is time 0 by the wall clock.
  */
 #ifndef TESTS_FAKES_NVML_SCRIPT_H
 #define TESTS_FAKES_NVML_SCRIPT_H
@@ -633,7 +634,7 @@ static double field_mw(const struct gpu *gpu, double t, double window_s)
 
 /* ---- costs and counts of calls ---- */
 
-enum { FUNCTIONS_MAX = 64 };
+enum { FUNCTIONS_MAX = 64, LEARNED_S = 4 };
 
 static struct {
     const char *names[FUNCTIONS_MAX]; /* literals */
@@ -692,7 +693,7 @@ __attribute__((destructor)) static void write_calls(void)
     for (int i = 0; file && i < calls.length; i++)
         fprintf(file, "%s %ld\n", calls.names[i], calls.counts[i]);
     if (file)
-        fprintf(file, "repeated %ld\n", calls.repeated);
+        fprintf(file, "repeated %ld\nzero %.6f\n", calls.repeated, (double)wall_us(0) * 1e-6);
     if (file)
         fclose(file);
 }

@@ -41,6 +41,9 @@ enum { FIELDS_MAX = 3 };
 /* Between reads of the counter when the sample buffer gives the shape of power. */
 static const nanos COUNTER_WITH_SAMPLES = NS_PER_S;
 
+/* Between reads of power fields that are means over a second, or only compared with the samples. */
+static const nanos FIELDS_WITH_SAMPLES = NS_PER_S / 2;
+
 /* Samples are 20 ms apart, and the newest is up to 10 ms old when it can be fetched. */
 static const nanos SAMPLES_LAG = 35 * NS_PER_MS;
 
@@ -258,6 +261,7 @@ struct state {
     struct nvml_field fields[FIELDS_MAX]; /* read in one call */
     unsigned field_channels[FIELDS_MAX];
     int field_count;
+    bool instant_memory; /* power of memory is a momentary one */
     struct {
         const struct scalar *what;
         enum cadence cadence;
@@ -383,7 +387,9 @@ static bool try_memory_power(struct sensor *sensor, unsigned id)
     double memory_mw = nvml_number(memory.type, &memory.value);
     if (!(memory_mw > 0 && memory_mw < nvml_number(card.type, &card.value)))
         return false;
+    struct state *state = sensor->state;
     add_field(sensor, "power.memory", &memory, SCOPE_GPU_MEMORY);
+    state->instant_memory = id == NVML_FIELD_POWER_INSTANT;
     return true;
 }
 
@@ -464,6 +470,8 @@ static void number_groups(struct sensor *sensor)
         if (cadence == COUNTER && has_samples)
             sensor->groups[sensor->group_count].period_default = COUNTER_WITH_SAMPLES;
         if (cadence == POWER && has_samples && !is_figure) { /* cross-checks of the samples */
+            if (!state->instant_memory)
+                sensor->groups[sensor->group_count].period_default = FIELDS_WITH_SAMPLES;
             sensor->groups[sensor->group_count].cheap_period = 2 * NS_PER_S;
             sensor->groups[sensor->group_count].cheap_least = NS_PER_S / 2;
         }

@@ -2,8 +2,11 @@
 #include "core/json.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/random.h"
 #include "core/text.h"
 #include "support/unit.h"
 
@@ -84,6 +87,35 @@ static void test_numbers(void **state)
     }
 }
 
+/* Formatting with 15, 16 and 17 digits, and parsing each, is the slow way to the same text. */
+static void numbers_have_the_fewest_digits_that_parse_back(void **state)
+{
+    (void)state;
+    struct random random = {.state = 7};
+    struct text text = {0};
+    for (int i = 0; i < 200000; i++) {
+        uint64_t bits = random_below(&random, UINT64_MAX);
+        double values[] = {0, (double)(bits >> 40) / 1000, (double)(bits >> 11) * 1e-16,
+                           (double)(bits >> 30), (double)(bits % 100000) * -1.1e-5};
+        char digits[40];
+        memcpy(&values[0], &bits, sizeof bits);
+        double value = values[i % 5];
+        if (!isnormal(value))
+            continue;
+        for (int precision = 15; precision <= 17; precision++) {
+            snprintf(digits, sizeof digits, "%.*g", precision, value);
+            if (strtod(digits, NULL) == value)
+                break;
+        }
+        struct json json;
+        text_clear(&text);
+        json_init(&json, &text, false);
+        json_number(&json, NULL, value);
+        assert_string_equal(text_get(&text), digits);
+    }
+    text_release(&text);
+}
+
 static void test_integers(void **state)
 {
     (void)state;
@@ -141,6 +173,7 @@ int main(void)
         cmocka_unit_test(test_nesting_and_commas),
         cmocka_unit_test(test_pretty),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(numbers_have_the_fewest_digits_that_parse_back),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_strings),
     };

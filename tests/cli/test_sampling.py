@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""How often ipw energy calls the GPU's library, and what becomes of energy between readings of the counter."""
+
+import json
+import subprocess
+import unittest
+
+from machines import Nvidia
+from program import IPW, PATIENCE_S
+
+COUNTER = "nvmlDeviceGetTotalEnergyConsumption"
+WATTS = 300
+
+
+class Stream:
+    """`ipw energy --json` on a GPU that a script describes."""
+
+    def __init__(self, case, script, interval, rows):
+        self.machine = Nvidia(f"power 0 constant {WATTS}\n{script}\n")
+        case.addClassCleanup(self.machine.close)
+        self.calls_file = self.machine.root / "calls"
+        self.process = subprocess.Popen(
+            [IPW, "energy", "--json", "-i", str(interval), "-n", str(rows)], text=True, stdout=subprocess.PIPE,
+            env={**self.machine.environment(), "IPW_FAKE_NVML_CALLS": str(self.calls_file)})
+
+    def end(self):
+        out, _ = self.process.communicate(timeout=PATIENCE_S)
+        self.rows = [json.loads(line) for line in out.splitlines()]
+        self.calls = {name: float(count) for name, count in map(str.split, self.calls_file.read_text().splitlines())}
+        self.gpu = [next(d for d in row["devices"] if d["id"] == "gpu0") for row in self.rows]
+        self.since = [d["energy_since_start"]["joules"] for d in self.gpu]
+        self.length = self.rows[-1]["elapsed_s"]  # longer on a busy machine, which merges rows
+        return self
+
+
+class Sampling(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        """All at once: they mostly wait."""
+        streams = {"fast": Stream(cls, "", 0.1, 80), "slow": Stream(cls, "", 1, 8),
+                   "reset": Stream(cls, "energy_reset 0 4", 0.5, 16),
+                   "lost": Stream(cls, "fail * 0 15 from 3 to 4", 0.5, 16),
+                   "biased": Stream(cls, f"value samples_mw 0 {WATTS * 800}", 0.5, 24)}
+        cls.streams = {name: stream.end() for name, stream in streams.items()}
+
+    def test_reads_the_expensive_counter_seldom(self):
+        for name in ("fast", "slow"):
+            calls = self.streams[name].calls
+            # Opening, learning how often it changes, and at 1, 2 and 4 s; a reading per row would be 80.
+            self.assertLess(calls[COUNTER], 30, name)
+            self.assertEqual(calls["repeated"], 0, name)
+
+    def test_fetches_the_samples_twice_per_second_at_most(self):
+        for name in ("fast", "slow"):
+            stream = self.streams[name]
+            self.assertLess(stream.calls["nvmlDeviceGetSamples"], 2 * stream.length + 16, name)
+
+    def test_rows_have_their_energy_and_add_up(self):
+        for name in ("fast", "slow"):
+            stream = self.streams[name]
+            truth = WATTS * stream.length
+            self.assertAlmostEqual(stream.since[-1], truth, delta=0.005 * truth)
+            self.assertAlmostEqual(sum(d["energy"]["joules"] for d in stream.gpu), stream.since[-1], delta=1e-6)
+            for device in stream.gpu:
+                self.assertEqual(device["energy"]["method"], "counter")
+                self.assertEqual(device["energy"]["coverage"], 1)
+
+    def test_energy_never_decreases(self):
+        for name in ("fast", "slow", "reset", "biased"):
+            since = self.streams[name].since
+            self.assertEqual(since, sorted(since), name)
+
+    def test_a_reset_of_the_counter_costs_nothing(self):
+        stream = self.streams["reset"]
+        truth = WATTS * stream.length
+        self.assertAlmostEqual(stream.since[-1], truth, delta=0.01 * truth)
+        self.assertEqual(stream.gpu[-1]["energy_since_start"]["coverage"], 1)
+
+    def test_a_lost_device_is_not_counted_while_it_is_away(self):
+        stream = self.streams["lost"]
+        energy = stream.gpu[-1]["energy_since_start"]
+        self.assertLess(energy["coverage"], 0.95)
+        truth = WATTS * stream.length
+        self.assertAlmostEqual(energy["joules"], truth * energy["coverage"], delta=0.02 * truth)
+        last = WATTS * stream.rows[-1]["interval_s"]
+        self.assertAlmostEqual(stream.gpu[-1]["energy"]["joules"], last, delta=0.02 * last)
+
+    def test_samples_that_are_off_follow_the_counter(self):
+        """They show 80 % of the power."""
+        stream = self.streams["biased"]
+        off = abs(stream.since[-1] - WATTS * stream.length)
+        self.assertLess(off, 0.02 * WATTS * stream.length)
+        self.assertLess(off, stream.gpu[-1]["energy_since_start"]["plus_minus"])
+
+
+if __name__ == "__main__":
+    unittest.main()
