@@ -1,96 +1,17 @@
 #!/usr/bin/env python3
 """`ipw monitor` scraped by a real Prometheus: targets are up, rates are watts, increases are joules; and promtool and the
 official Python client have nothing to complain about."""
-import json
-import os
-import re
-import shutil
-import signal
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
-import urllib.error
-import urllib.parse
-import urllib.request
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "cli"), str(Path(__file__).resolve().parent)]
 from machines import Both, Intel, Modelled  # noqa: E402
 from monitors import Monitor  # noqa: E402
-from program import MachineTest, PATIENCE_S  # noqa: E402
-
-SOURCE = Path(__file__).resolve().parents[2]
-
-
-def find_program(name):
-    unpacked = SOURCE / ".test-env/prometheus/usr/bin" / name
-    return str(unpacked) if unpacked.exists() else shutil.which(name)
-
-
-PROMETHEUS, PROMTOOL = find_program("prometheus"), find_program("promtool")
-
-
-class Prometheus:
-    """Scrapes the targets every second and answers PromQL."""
-
-    def __init__(self, **targets):
-        self.scratch = tempfile.TemporaryDirectory(prefix="ipw-prometheus-")
-        root = Path(self.scratch.name)
-        jobs = "".join(f"  - job_name: {name}\n    static_configs: [{{targets: ['{target}']}}]\n"
-                       for name, target in targets.items())
-        (root / "prometheus.yml").write_text(f"global: {{scrape_interval: 1s}}\nscrape_configs:\n{jobs}")
-        self.log = open(root / "log", "w+")
-        self.process = subprocess.Popen(
-            [PROMETHEUS, f"--config.file={root}/prometheus.yml", f"--storage.tsdb.path={root}/data",
-             "--web.listen-address=127.0.0.1:0"], stdout=self.log, stderr=self.log)
-        self.url = f"http://127.0.0.1:{self.port()}"
-
-    def port(self):
-        """The port that it listens on, by its socket: with port 0 its log has none."""
-        until = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until:
-            assert self.process.poll() is None, Path(self.log.name).read_text()
-            inodes = set()
-            for file in Path(f"/proc/{self.process.pid}/fd").iterdir():
-                try:
-                    inodes |= set(re.findall(r"socket:\[(\d+)\]", os.readlink(file)))
-                except OSError:
-                    continue
-            for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-                fields = line.split()
-                if fields[3] == "0A" and fields[9] in inodes:
-                    return int(fields[1].split(":")[1], 16)
-            time.sleep(0.1)
-        raise AssertionError("Prometheus does not listen")
-
-    def query(self, expression):
-        """Values by their labels, as one sorted tuple each."""
-        url = f"{self.url}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
-        try:
-            with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
-                result = json.load(answer)
-        except urllib.error.HTTPError as error:
-            if error.code == 503:  # not ready yet
-                return {}
-            raise AssertionError(f"{expression}: {error.read().decode()}") from error
-        return {tuple(sorted(row["metric"].items())): float(row["value"][1]) for row in result["data"]["result"]}
-
-    def wait(self, expression):
-        """Its values, when there are any."""
-        until = time.monotonic() + PATIENCE_S
-        while not (found := self.query(expression)):
-            assert time.monotonic() < until, expression
-            time.sleep(0.3)
-        return found
-
-    def close(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(PATIENCE_S)
-        self.log.close()
-        self.scratch.cleanup()
+from program import MachineTest  # noqa: E402
+from prometheus import PROMETHEUS, PROMTOOL, Prometheus  # noqa: E402
 
 
 class PrometheusTest(MachineTest):
@@ -106,14 +27,14 @@ class PrometheusTest(MachineTest):
         _, single = self.start(Intel, 60)
         prometheus = Prometheus(both=f"127.0.0.1:{both.port}", single=f"127.0.0.1:{single.port}")
         self.addCleanup(prometheus.close)
-        # Twenty scrapes, so that what is at the edges does not matter.
-        prometheus.wait('count_over_time(ipw_node_cpu_joules_total{job="single"}[1m]) >= 20')
-        prometheus.wait('count_over_time(ipw_node_gpu_joules_total{job="both",zone="gpu",gpu="1"}[1m]) >= 20')
-        watts = prometheus.query('sum by (job, device) (rate(ipw_node_cpu_joules_total[15s]))')
+        # Forty scrapes: an update that comes a second late at an edge moves a rate by 2 %.
+        prometheus.wait('count_over_time(ipw_node_cpu_joules_total{job="single"}[1m]) >= 40')
+        prometheus.wait('count_over_time(ipw_node_gpu_joules_total{job="both",zone="gpu",gpu="1"}[1m]) >= 40')
+        watts = prometheus.query('sum by (job, device) (rate(ipw_node_cpu_joules_total[40s]))')
         for labels, true in (({"job": "both", "device": "cpu0"}, 40), ({"job": "both", "device": "cpu1"}, 25),
                              ({"job": "single", "device": "cpu0"}, 60)):
             self.assertAlmostEqual(watts[tuple(sorted(labels.items()))] / true, 1, delta=0.1)
-        watts = prometheus.query('sum by (gpu) (rate(ipw_node_gpu_joules_total{zone="gpu"}[15s]))')
+        watts = prometheus.query('sum by (gpu) (rate(ipw_node_gpu_joules_total{zone="gpu"}[40s]))')
         for gpu in ("0", "1"):
             self.assertAlmostEqual(watts[("gpu", gpu),] / 300, 1, delta=0.1)
         # increase() is joules: by the counter itself, between the first and the last scrape in the window.
@@ -121,11 +42,11 @@ class PrometheusTest(MachineTest):
                                  'min_over_time(ipw_node_cpu_joules_total{job="single"}[1m])')
         rise = prometheus.query('increase(ipw_node_cpu_joules_total{job="single"}[1m])')
         self.assertGreaterEqual(min(rise.values()) * 1.02, min(grown.values()))
-        self.assertGreater(min(grown.values()), 60 * 15)
+        self.assertGreater(min(grown.values()), 60 * 30)
         # The machine's own sum is that of its parts.
-        ratio = prometheus.query('sum(rate(ipw_node_joules_total{job="both"}[15s])) / (sum(rate('
-                                 'ipw_node_cpu_joules_total{job="both"}[15s])) + sum(rate('
-                                 'ipw_node_gpu_joules_total{job="both",zone="gpu"}[15s])))')
+        ratio = prometheus.query('sum(rate(ipw_node_joules_total{job="both"}[40s])) / (sum(rate('
+                                 'ipw_node_cpu_joules_total{job="both"}[40s])) + sum(rate('
+                                 'ipw_node_gpu_joules_total{job="both",zone="gpu"}[40s])))')
         self.assertAlmostEqual(ratio[()], 1, delta=0.02)
         self.assertEqual(set(prometheus.query("ipw_sensor_up").values()), {1.0})
         single.end()

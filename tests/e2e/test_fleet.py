@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""The examples for a fleet, each by its own judge: Prometheus and promtool, systemd-analyze, the schema of Kubernetes."""
+
+import http.server
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "cli"), str(Path(__file__).resolve().parent)]
+from machines import Both  # noqa: E402
+from monitors import Monitor, Scrape  # noqa: E402
+from program import IPW, MachineTest  # noqa: E402
+from prometheus import PROMETHEUS, PROMTOOL, Prometheus  # noqa: E402
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+RULES = ("ipw.rules.yml", "ipw.alerts.yml")
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    """The counters of vLLM: ten tokens and a request more at every scrape."""
+    scrapes = 0
+
+    def do_GET(self):
+        Server.scrapes += 1
+        n = Server.scrapes
+        text = "".join(f"# TYPE {name} counter\n{name}{{model_name=\"m\"}} {value}\n" for name, value in (
+            ("vllm:generation_tokens_total", 10 * n), ("vllm:prompt_tokens_total", 100 * n),
+            ("vllm:request_success_total", n)))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+def expressions(text):
+    """Those of a file of rules, by their names."""
+    import yaml
+    return {rule.get("record", rule.get("alert")): rule["expr"]
+            for group in yaml.safe_load(text)["groups"] for rule in group["rules"]}
+
+
+@unittest.skipUnless(PROMETHEUS and PROMTOOL, "no Prometheus here; `make test` unpacks Debian's")
+class Prometheuses(MachineTest):
+    def setUp(self):
+        try:
+            import yaml  # noqa: F401
+        except ImportError:
+            self.skipTest("no PyYAML; `tools/setup test` brings it")
+
+    def files(self, monitor, server):
+        """The examples, with a second where they have a quarter of a minute, and these two targets."""
+        texts = {name: (EXAMPLES / "prometheus" / name).read_text() for name in ("prometheus.yml", *RULES)}
+        texts = {name: text.replace("15s", "1s") for name, text in texts.items()}
+        config = texts["prometheus.yml"]
+        self.assertEqual((config.count("127.0.0.1:9860"), config.count("127.0.0.1:8000")), (1, 1))
+        texts["prometheus.yml"] = config.replace("127.0.0.1:9860", f"127.0.0.1:{monitor}").replace(
+            "127.0.0.1:8000", f"127.0.0.1:{server}")
+        return texts
+
+    def test_promtool(self):
+        for kind, name in (("config", "prometheus.yml"), ("rules", RULES[0]), ("rules", RULES[1])):
+            done = subprocess.run([PROMTOOL, "check", kind, EXAMPLES / "prometheus" / name], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_every_expression(self):
+        """Of rules, alerts and the dashboard: each is accepted, and has values where there is something to show."""
+        monitor = Monitor(self.machine(Both), "--interval", "0.5")
+        self.addCleanup(monitor.close)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        prometheus = Prometheus(self.files(monitor.port, server.server_port))
+        self.addCleanup(prometheus.close)
+        rules = expressions((EXAMPLES / "prometheus" / RULES[0]).read_text())
+        self.assertGreater(len(rules), 5)
+        for name in rules:  # recorded by Prometheus itself
+            self.assertTrue(prometheus.wait(name), name)
+        # 65 W of processors and 600 W of GPUs, on one node.
+        watts = prometheus.query("node:ipw_watts:rate1m")
+        self.assertEqual([dict(labels)["node"] for labels in watts], ["127.0.0.1"])
+        self.assertTrue(all(300 < value < 1000 for value in watts.values()), watts)
+        per_token = prometheus.query("node:ipw_joules_per_output_token:rate5m / node:ipw_joules_per_request:rate5m")
+        self.assertAlmostEqual(next(iter(per_token.values())), 0.1, delta=0.02)
+        for name, expression in expressions((EXAMPLES / "prometheus" / RULES[1]).read_text()).items():
+            prometheus.query(expression)  # an error of PromQL fails
+        quiet = {"Sensors without readings", "Processes by attributed power", "Control groups by attributed power"}
+        dashboard = json.loads((EXAMPLES / "grafana/ipw-nodes.json").read_text())
+        for panel in dashboard["panels"]:
+            for target in panel["targets"]:
+                found = prometheus.query(target["expr"].replace("$node", ".*"))
+                self.assertTrue(found or panel["title"] in quiet, (panel["title"], target["expr"]))
+        variable = re.fullmatch(r"label_values\((\w+), (\w+)\)", dashboard["templating"]["list"][1]["query"]["query"])
+        self.assertTrue(all(dict(labels)[variable[2]] for labels in prometheus.query(variable[1])))
+
+    def test_names_of_the_dashboard(self):
+        """Every series of ours that the examples name is one that the monitor has."""
+        known = set(re.findall(r'FAMILY\(\w+, (\w+), "(\w+)"', (EXAMPLES.parent / "src/monitor/families.def").read_text()))
+        known = {name + ("_total" if kind == "COUNTER" else "") for kind, name in known}
+        recorded = set(expressions((EXAMPLES / "prometheus" / RULES[0]).read_text()))
+        texts = [(EXAMPLES / "prometheus" / name).read_text() for name in RULES]
+        texts.append((EXAMPLES / "grafana/ipw-nodes.json").read_text())
+        named = {name for text in texts for name in re.findall(r"(?<![\w:])ipw_\w+", text)}
+        self.assertGreater(len(named), 10)
+        self.assertEqual(named - known, set())
+        used = {name for text in texts for name in re.findall(r"\b(?:node|fleet):ipw_\w+:\w+", text)}
+        self.assertEqual(used - recorded, set())
+
+
+class Units(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze here")
+    def test_systemd(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for unit in (EXAMPLES / "systemd").glob("*.service"):
+                text = re.sub(r"/usr/local/s?bin/(ipw\S*)", lambda found: str(Path(IPW).resolve().parent / found[1]),
+                              unit.read_text())
+                self.assertNotIn("/usr/local", text)
+                (Path(folder) / unit.name).write_text(re.sub(r"^Documentation=.*\n", "", text, flags=re.M))
+            units = sorted(Path(folder).iterdir())
+            self.assertEqual(len(units), 2)
+            done = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, timeout=60)
+            ours = [line for line in (done.stdout + done.stderr).splitlines() if "ipw-" in line]
+            self.assertEqual((done.returncode, ours), (0, []))
+
+    def test_kubernetes(self):
+        try:
+            import kubernetes_validate
+            import yaml
+        except ImportError as missing:
+            self.skipTest(f"{missing}; `tools/setup test` brings it")
+        documents = list(yaml.safe_load_all((EXAMPLES / "kubernetes/daemonset.yaml").read_text()))
+        self.assertEqual([document["kind"] for document in documents], ["Namespace", "DaemonSet"])
+        for document in documents:
+            kubernetes_validate.validate(document, "1.31", strict=True)
+            broken = json.loads(json.dumps(document))
+            broken["metadata"]["labelz"] = {}
+            with self.assertRaises(kubernetes_validate.ValidationError):
+                kubernetes_validate.validate(broken, "1.31", strict=True)
+        command = documents[1]["spec"]["template"]["spec"]["containers"][0]["command"]
+        helped = subprocess.run([IPW, *command[1:2], "--help"], capture_output=True, text=True).stdout
+        for option in command:
+            if option.startswith("--"):
+                self.assertIn(option, helped)
+
+
+class Slurm(MachineTest):
+    """Prolog and epilog as slurmd calls them."""
+
+    def run_script(self, name, folder, monitor, job):
+        environment = {**os.environ, "SLURM_JOB_ID": str(job), "SLURM_JOB_USER": "somebody",
+                       "IPW_METRICS_URL": f"{monitor}/metrics", "IPW_SLURM_STATE": f"{folder}/state",
+                       "IPW_SLURM_LOG": f"{folder}/jobs.jsonl"}
+        done = subprocess.run([EXAMPLES / "slurm" / name], env=environment, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_job(self):
+        machine = self.machine(Both)
+        monitor = Monitor(machine, "--interval", "0.2")
+        self.addCleanup(monitor.close)
+        folder = machine.root
+        before = monitor.wait_updates(2)
+        self.run_script("ipw-prolog.sh", folder, monitor.url, 7)
+        start = monitor.scrape()
+        until = time.monotonic() + 60
+        while sum(monitor.scrape().find("ipw_node_joules_total")) < sum(start.find("ipw_node_joules_total")) + 300:
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.1)
+        end = monitor.scrape()
+        self.run_script("ipw-epilog.sh", folder, monitor.url, 7)
+        after = monitor.scrape()
+        line = json.loads((folder / "jobs.jsonl").read_text())
+        self.assertEqual((line["job_id"], line["user"]), ("7", "somebody"))
+        total = {name: sum(scrape.find("ipw_node_joules_total"))
+                 for name, scrape in (("before", before), ("start", start), ("end", end), ("after", after))}
+        self.assertGreaterEqual(line["node_joules"], total["end"] - total["start"] - 0.01)
+        self.assertLessEqual(line["node_joules"], total["after"] - total["before"] + 0.01)
+        self.assertIsNone(line["active_joules"])  # no cgroup of the job on this machine
+        self.assertFalse(list((folder / "state").iterdir()))
+
+    def test_without_a_monitor_a_job_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.run_script("ipw-prolog.sh", folder, "http://127.0.0.1:1", 8)
+            self.run_script("ipw-epilog.sh", folder, "http://127.0.0.1:1", 8)
+            self.assertFalse((Path(folder) / "jobs.jsonl").exists())
+
+    def test_a_monitor_that_was_started_again_tells_nothing(self):
+        """A difference of counters that began anew would be a wrong figure; with a cgroup of another job beside."""
+        with tempfile.TemporaryDirectory() as folder:
+            pages = iter([self.page(100, 500, 9), self.page(200, 40, 9), self.page(100, 0, 11), self.page(100, 50, 11)])
+
+            class Page(http.server.BaseHTTPRequestHandler):
+                def do_GET(self):
+                    self.send_response(200)
+                    self.end_headers()
+                    self.wfile.write(next(pages).encode())
+
+                def log_message(self, *_):
+                    pass
+
+            server = http.server.HTTPServer(("127.0.0.1", 0), Page)
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            self.addCleanup(server.server_close)
+            self.addCleanup(server.shutdown)
+            url = f"http://127.0.0.1:{server.server_port}"
+            for job in (9, 11):
+                self.run_script("ipw-prolog.sh", folder, url, job)
+                self.run_script("ipw-epilog.sh", folder, url, job)
+            lines = [json.loads(line) for line in (Path(folder) / "jobs.jsonl").read_text().splitlines()]
+            self.assertIsNone(lines[0]["node_joules"])
+            self.assertIsNone(lines[0]["active_joules"])
+            self.assertEqual((lines[1]["node_joules"], lines[1]["active_joules"]), (50, 5))
+
+    def page(self, began, joules, job):
+        text = (f'ipw_node_joules_total{{method="counter"}} {joules}\n'
+                f'ipw_cgroup_cpu_joules_total{{cgroup="/slurm/job_{job}/step_0"}} {joules / 10}\n'
+                f'ipw_cgroup_cpu_joules_total{{cgroup="/slurm/job_{job}1/step_0"}} 77{joules}\n'
+                f"ipw_monitor_start_time_seconds {began}\n")
+        Scrape(text)  # as the monitor writes it
+        return text
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
