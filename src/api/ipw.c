@@ -15,8 +15,12 @@
 struct ipw_session {
     struct session session;
     pid_t owner;          /* after a fork the child has the session but none of its threads */
-    pthread_mutex_t lock; /* guards the regions */
+    pthread_mutex_t lock; /* guards what follows, up to the devices */
     struct regions regions;
+    /* Of the region that was read last: what is learned about counters afterwards would change its figures a little, and
+     * devices would no longer add up to the total that was read before them. */
+    struct ledger read;
+    nanos read_from, read_to; /* its window; 0: none */
     char (*devices)[24];
     size_t device_count;
 };
@@ -133,6 +137,7 @@ void ipw_close(ipw_session *session)
         return;
     session_close(&session->session);
     regions_release(&session->regions);
+    ledger_release(&session->read);
     free(session->devices);
     pthread_mutex_destroy(&session->lock);
     free(session);
@@ -217,6 +222,32 @@ static void fill(ipw_result *result, const struct energy *energy, double length_
     memcpy(result, &full, size);
 }
 
+static int fill_from(const struct ledger *ledger, const char *device, double length_s,
+                     ipw_result *result)
+{
+    if (!device) {
+        const struct energy *total = &ledger->total;
+        fill(result, total, length_s, total->joules / (length_s * total->coverage));
+        return IPW_OK;
+    }
+    for (size_t i = 0; i < ledger->count; i++)
+        if (ledger->devices[i].has_energy && !strcmp(ledger->devices[i].id, device)) {
+            fill(result, &ledger->devices[i].energy, length_s, ledger->devices[i].power_mean);
+            return IPW_OK;
+        }
+    return IPW_ERROR_ARGUMENT;
+}
+
+/* From what was read before, if that was this window.  Under the lock. */
+static bool fill_again(const ipw_session *session, nanos from, nanos to, const char *device,
+                       ipw_result *result, int *status)
+{
+    if (session->read_from != from || session->read_to != to)
+        return false;
+    *status = fill_from(&session->read, device, seconds(to - from), result);
+    return true;
+}
+
 static int read_region(ipw_session *session, int region, const char *device, ipw_result *result)
 {
     nanos from, to;
@@ -227,23 +258,26 @@ static int read_region(ipw_session *session, int region, const char *device, ipw
     int status = find_window(session, region, &from, &to);
     if (status != IPW_OK)
         return status;
-    struct ledger ledger;
-    sampler_settle(session->session.sampler, to);
-    if (ledger_take(session->session.sampler, from, to, NULL, &ledger) != ERR_OK)
+    pthread_mutex_lock(&session->lock);
+    bool again = fill_again(session, from, to, device, result, &status);
+    pthread_mutex_unlock(&session->lock);
+    if (again)
+        return status;
+    struct ledger taken;
+    sampler_settle(session->session.sampler, to); /* waits for readings: without the lock */
+    if (ledger_take(session->session.sampler, from, to, NULL, &taken) != ERR_OK)
         return IPW_ERROR_MEMORY;
-    double length_s = seconds(to - from);
-    status = IPW_ERROR_ARGUMENT;
-    if (!device) {
-        const struct energy *total = &ledger.total;
-        fill(result, total, length_s, total->joules / (length_s * total->coverage));
-        status = IPW_OK;
+    pthread_mutex_lock(&session->lock);
+    if (!fill_again(session, from, to, device, result, &status)) {
+        status = fill_from(&taken, device, seconds(to - from), result);
+        struct ledger former = session->read;
+        session->read = taken;
+        session->read_from = from;
+        session->read_to = to;
+        taken = former;
     }
-    for (size_t i = 0; device && i < ledger.count; i++)
-        if (ledger.devices[i].has_energy && !strcmp(ledger.devices[i].id, device)) {
-            fill(result, &ledger.devices[i].energy, length_s, ledger.devices[i].power_mean);
-            status = IPW_OK;
-        }
-    ledger_release(&ledger);
+    pthread_mutex_unlock(&session->lock);
+    ledger_release(&taken);
     return status;
 }
 

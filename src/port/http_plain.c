@@ -29,8 +29,6 @@ enum {
 };
 
 #define LOOK_PERIOD (250 * NS_PER_MS)
-/* So long nothing is sent on a connection that carried a stream of events: its server may be about to close it. */
-#define AFTER_EVENTS (100 * NS_PER_MS)
 
 enum state {
     CONNECTING,
@@ -51,8 +49,6 @@ struct link {
     struct event_watch watch;
     struct sockaddr_storage address;
     socklen_t address_size;
-    nanos kept_at;
-    bool carried_events;          /* last */
     struct link *next, *previous; /* of those that are kept */
 };
 
@@ -70,7 +66,7 @@ struct plain_call {
     struct text lines;
     uint64_t left; /* of the body, or of a chunk */
     int status;
-    bool is_reused, is_paused, keeps, is_event_stream;
+    bool is_reused, is_paused, keeps;
     bool is_resumed;           /* what is in memory is to be given */
     bool in_callback, is_over; /* canceled or ended meanwhile */
     nanos deadline;            /* of the connection; 0: it is there */
@@ -122,8 +118,6 @@ static void keep(struct plain_call *call)
     struct link *link = call->link;
     call->link = NULL;
     link->call = NULL;
-    link->kept_at = clock_now();
-    link->carried_events = call->is_event_stream;
     if (pool->kept_count >= KEPT_MAX || event_loop_watch(pool->loop, &link->watch, EPOLLIN)) {
         close_link(link);
         return;
@@ -145,13 +139,10 @@ static bool is_quiet(const struct link *link)
 
 static struct link *take_kept(struct plain_call *call)
 {
-    nanos now = call->pool->kept ? clock_now() : 0;
     for (struct link *link = call->pool->kept, *next; link; link = next) {
         next = link->next;
         if (link->address_size != call->address_size ||
             memcmp(&link->address, &call->address, call->address_size) != 0)
-            continue;
-        if (link->carried_events && now - link->kept_at < AFTER_EVENTS)
             continue;
         take_out(link);
         if (is_quiet(link))
@@ -315,9 +306,9 @@ static ssize_t read_head(struct plain_call *call)
     const char *connection = find(&call->lines, "Connection");
     call->keeps = memcmp(head, "HTTP/1.1", 8) == 0 ? !value_has(connection, "close")
                                                    : value_has(connection, "keep-alive");
-    /* llama.cpp's server promises to keep the connection and closes it right after a stream of events: a request that
-     * was sent by then could not be sent again. */
-    call->is_event_stream = value_has(find(&call->lines, "Content-Type"), "event-stream");
+    /* llama.cpp's server promises to keep the connection and closes it after a stream of events, on a busy machine only
+     * when the next request has been sent: that could not be sent again. */
+    call->keeps = call->keeps && !value_has(find(&call->lines, "Content-Type"), "event-stream");
     call->state = body_state(call);
     call->in_callback = true;
     call->request.head(call->request.context, call->status, &call->lines);
