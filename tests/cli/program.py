@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import unittest
+from pathlib import Path
 
 IPW = os.environ.get("IPW", "build/ipw")
 # A little less than ctest's for tests that watch the clock, so that what hangs is named; others may wait.
@@ -37,10 +38,15 @@ def await_condition(condition, what):
 
 
 def await_signals(process):
-    """Until ipw takes signals itself, instead of dying by them."""
+    """Until ipw takes signals itself, instead of dying by them.  Those that it waits for in sigtimedwait are not shown as
+    blocked meanwhile; SIGCHLD is blocked with them, and where that is waited for, too, the kernel says where it waits."""
     def takes_them():
-        status = dict(line.split(":", 1) for line in open(f"/proc/{process.pid}/status").read().splitlines())
-        return (int(status["SigBlk"], 16) | int(status["SigCgt"], 16)) >> (signal.SIGINT - 1) & 1
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        status = dict(line.split(":", 1) for line in lines)
+        assert not status["State"].strip().startswith("Z"), "it has ended"
+        taken = int(status["SigBlk"], 16) | int(status["SigCgt"], 16)
+        return (taken >> (signal.SIGINT - 1) & 1 or int(status["SigBlk"], 16) >> (signal.SIGCHLD - 1) & 1
+                or "sigtimedwait" in Path(f"/proc/{process.pid}/wchan").read_text())
     await_condition(takes_them, "a program that takes signals")
 
 
