@@ -807,7 +807,12 @@ class Keeping(ProxyTest):
         """The recorder waits for a disk, here for a debugger: streams go on, and memory stays bounded."""
         proxy = self.proxy(self.upstream(plain), "--store-content")
         tasks = Path(f"/proc/{proxy.process.pid}/task")
-        recorder, = (int(task.name) for task in tasks.iterdir() if (task / "comm").read_text() == "ipw-record\n")
+
+        def recorders():  # a thread has its name when it runs
+            return [int(task.name) for task in tasks.iterdir() if (task / "comm").read_text() == "ipw-record\n"]
+
+        until(recorders)
+        recorder, = recorders()
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.ptrace(PTRACE_ATTACH, recorder, None, None):
             self.skipTest("no ptrace here")
