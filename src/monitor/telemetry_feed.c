@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +27,7 @@ struct telemetry_feed {
     char program[512], address[256], port[8];
     struct child child; /* pid 0: none */
     nanos started;
+    double joules, cpu_joules; /* so far */
     struct telemetry reading;
 };
 
@@ -38,15 +38,25 @@ struct sum {
     size_t count;
 };
 
+/* Joules since the last update, so that what is sent never falls when a device is lost; watts that one of them lacks
+ * are not known of all. */
 static void add_domain(struct sum *sum, const struct domain *domain)
 {
-    sum->joules += domain->joules;
-    sum->watts += isnan(domain->watts) ? 0 : domain->watts;
+    sum->joules += domain->gained;
+    sum->watts += domain->watts;
     sum->count++;
 }
 
-static void fill_energy(struct telemetry *to, struct state *state)
+static void add_up(const struct sum *sum, double *total, double *joules, double *watts)
 {
+    *total += sum->joules;
+    *joules = sum->count ? *total : UNKNOWN;
+    *watts = sum->count ? sum->watts : UNKNOWN;
+}
+
+static void fill_energy(struct telemetry_feed *feed, struct state *state)
+{
+    struct telemetry *to = &feed->reading;
     size_t count;
     const struct domain *domains = state_domains(state, &count);
     struct sum gpu = {0}, cpu = {0}, board = {0};
@@ -61,11 +71,8 @@ static void fill_energy(struct telemetry *to, struct state *state)
             add_domain(&board, &domains[i]);
     }
     /* Of a single-board computer the input rail is what its GPU can be measured by. */
-    const struct sum *main = gpu.count ? &gpu : &board;
-    to->power_w = main->count ? main->watts : UNKNOWN;
-    to->energy_j = main->count ? main->joules : UNKNOWN;
-    to->cpu_power_w = cpu.count ? cpu.watts : UNKNOWN;
-    to->cpu_energy_j = cpu.count ? cpu.joules : UNKNOWN;
+    add_up(gpu.count ? &gpu : &board, &feed->joules, &to->energy_j, &to->power_w);
+    add_up(&cpu, &feed->cpu_joules, &to->cpu_energy_j, &to->cpu_power_w);
     to->ane_power_w = to->ane_energy_j = UNKNOWN;
 }
 
@@ -244,12 +251,12 @@ enum err telemetry_feed_open(int fd, const char *address, unsigned port,
 enum err telemetry_feed_write(struct telemetry_feed *feed, struct state *state,
                               const struct session *session, nanos now)
 {
+    struct telemetry *reading = &feed->reading;
+    fill_energy(feed, state); /* also of updates that nobody reads */
     if (feed->fd < 0)
         restart_front(feed, now);
     if (feed->fd < 0)
         return ERR_OK;
-    struct telemetry *reading = &feed->reading;
-    fill_energy(reading, state);
     fill_gauges(reading, state);
     fill_devices(reading, session);
     reading->healthy = state_is_up(state);

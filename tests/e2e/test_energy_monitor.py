@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent.parent / "cli"))
-from machines import Both, Intel, Machine  # noqa: E402
+from machines import Both, Intel, Machine, Nvidia  # noqa: E402
 
 try:
     import grpc
@@ -166,6 +166,23 @@ class Service(unittest.TestCase):
             for _ in streams[1]:
                 pass
         self.assertIn(ended.exception.code(), (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED))
+
+    def test_energy_does_not_fall_when_a_card_is_lost(self):
+        healthy = "devices 2\npower * constant 300\ntick * 0.02\n"
+        machine = self.machine(Nvidia, healthy)
+        _, channel = self.serve(machine)
+        seen = []
+        readings = self.stream(channel)
+        self.until(readings, lambda r: r.energy_joules > 1500 and abs(r.power_watts - 600) < 60)
+        machine.script(healthy + "fail * 0 15\n")
+
+        def is_one_card(reading):
+            seen.append(reading.energy_joules)
+            return 0 < reading.power_watts < 330
+
+        last = self.until(readings, is_one_card)
+        self.until(readings, lambda r: seen.append(r.energy_joules) or r.energy_joules > last.energy_joules + 300)
+        self.assertEqual(seen, sorted(seen))
 
     def test_the_monitor_behind_it_is_started_again(self):
         process, channel = self.serve(self.machine(Intel, 50))
