@@ -53,7 +53,8 @@
  * for each field of nvmlDeviceGetFieldValues and "*" for every other function that takes a device.  At exit the calls
  * of each function are written to the file that IPW_FAKE_NVML_CALLS names, a line "NAME COUNT" each; "repeated COUNT"
  * are readings of the energy counter of a card that found the update of the one before, from LEARNED_S on: until then a
- * caller may find out how often it changes.  "zero S" is time 0 by the wall clock.
+ * caller may find out how often it changes.  "zero S" is time 0 by the wall clock, "length S" how long calls were counted:
+ * from the second IPW_FAKE_NVML_CALLS_FROM on, which leaves out what only a start needs (default 0).
  */
 #ifndef TESTS_FAKES_NVML_SCRIPT_H
 #define TESTS_FAKES_NVML_SCRIPT_H
@@ -650,6 +651,12 @@ static _Thread_local struct {
     int fields;
 } current;
 
+static double counted_from(void)
+{
+    const char *from = getenv("IPW_FAKE_NVML_CALLS_FROM");
+    return from ? strtod(from, NULL) : 0;
+}
+
 static void note_call(const char *function)
 {
     int i = 0;
@@ -658,7 +665,7 @@ static void note_call(const char *function)
     current.fields = 0;
     while (i < calls.length && strcmp(calls.names[i], function) != 0)
         i++;
-    if (i == FUNCTIONS_MAX)
+    if (i == FUNCTIONS_MAX || now_s() < counted_from())
         return;
     calls.names[i] = function;
     calls.length += i == calls.length;
@@ -693,7 +700,8 @@ __attribute__((destructor)) static void write_calls(void)
     for (int i = 0; file && i < calls.length; i++)
         fprintf(file, "%s %ld\n", calls.names[i], calls.counts[i]);
     if (file)
-        fprintf(file, "repeated %ld\nzero %.6f\n", calls.repeated, (double)wall_us(0) * 1e-6);
+        fprintf(file, "repeated %ld\nzero %.6f\nlength %.6f\n", calls.repeated,
+                (double)wall_us(0) * 1e-6, now_s() - counted_from());
     if (file)
         fclose(file);
 }
