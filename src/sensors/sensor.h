@@ -22,7 +22,7 @@
 
 enum {
     SENSOR_CHANNELS_MAX = 24,
-    SENSOR_GROUPS_MAX = 4,
+    SENSOR_GROUPS_MAX = 5,
     SENSOR_FACTS_MAX = 12,
 };
 
