@@ -53,8 +53,8 @@
  * for each field of nvmlDeviceGetFieldValues and "*" for every other function that takes a device.  At exit the calls
  * of each function are written to the file that IPW_FAKE_NVML_CALLS names, a line "NAME COUNT" each; "repeated COUNT"
  * are readings of the energy counter of a card that found the update of the one before, from LEARNED_S on: until then a
- * caller may find out how often it changes.  "zero S" is time 0 by the wall clock, "length S" how long calls were counted:
- * from the second IPW_FAKE_NVML_CALLS_FROM on, which leaves out what only a start needs (default 0).
+ * caller may find out how often it changes.  "zero S" is time 0 by the wall clock.
+ * IPW_FAKE_NVML_CALLS_RANGE, "FROM TO" in seconds, leaves out the calls that only a start and an end need.
  */
 #ifndef TESTS_FAKES_NVML_SCRIPT_H
 #define TESTS_FAKES_NVML_SCRIPT_H
@@ -651,10 +651,13 @@ static _Thread_local struct {
     int fields;
 } current;
 
-static double counted_from(void)
+static bool is_counted(double t)
 {
-    const char *from = getenv("IPW_FAKE_NVML_CALLS_FROM");
-    return from ? strtod(from, NULL) : 0;
+    const char *range = getenv("IPW_FAKE_NVML_CALLS_RANGE");
+    double from = 0, to = INFINITY;
+    if (range && sscanf(range, "%lf %lf", &from, &to) != 2)
+        bad_line(range);
+    return t >= from && t < to;
 }
 
 static void note_call(const char *function)
@@ -665,7 +668,7 @@ static void note_call(const char *function)
     current.fields = 0;
     while (i < calls.length && strcmp(calls.names[i], function) != 0)
         i++;
-    if (i == FUNCTIONS_MAX || now_s() < counted_from())
+    if (i == FUNCTIONS_MAX || !is_counted(now_s()))
         return;
     calls.names[i] = function;
     calls.length += i == calls.length;
@@ -700,8 +703,7 @@ __attribute__((destructor)) static void write_calls(void)
     for (int i = 0; file && i < calls.length; i++)
         fprintf(file, "%s %ld\n", calls.names[i], calls.counts[i]);
     if (file)
-        fprintf(file, "repeated %ld\nzero %.6f\nlength %.6f\n", calls.repeated,
-                (double)wall_us(0) * 1e-6, now_s() - counted_from());
+        fprintf(file, "repeated %ld\nzero %.6f\n", calls.repeated, (double)wall_us(0) * 1e-6);
     if (file)
         fclose(file);
 }
