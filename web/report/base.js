@@ -4,7 +4,7 @@ let DATA = null; // what the sections draw: set by the page before it draws them
 
 // ---- elements: text from the data only ever becomes text ----
 
-// make("p", {class: "note"}, "text", child ...); null children are left out.
+// make("p", {class: "note"}, "text", child, [children] ...); null children are left out.
 function make(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {}))
@@ -12,7 +12,7 @@ function make(tag, attributes, ...children) {
     else if (name === "style") element.style.cssText = value; // as an attribute, a strict CSP would block it
     else if (value !== null && value !== undefined && value !== false)
       element.setAttribute(name, value === true ? "" : String(value));
-  element.append(...children.flat().filter(child => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined));
   return element;
 }
 
