@@ -541,8 +541,12 @@ static void on_ended(void *context, struct http_exchange *exchange, bool complet
     if (passage->call)
         relay_call_cancel(passage->call);
     if (passage->request) {
-        passage->request->canceled = true;
-        observer_end(&passage->observer, ERR_INTERRUPTED, "the client disconnected");
+        /* Clients close their connection at "[DONE]", before the end of the body has come. */
+        bool is_whole =
+            observer_is_whole(&passage->observer) && !http_exchange_unsent(passage->exchange);
+        passage->request->canceled = !is_whole;
+        observer_end(&passage->observer, is_whole ? ERR_OK : ERR_INTERRUPTED,
+                     "the client disconnected");
         hand_to_owner(passage);
     }
     if (passage->next)
