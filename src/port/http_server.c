@@ -509,6 +509,18 @@ void http_exchange_headers(struct http_exchange *exchange,
     mhd.get_values(exchange->mhd, MHD_HEADER_KIND, on_header, &taker);
 }
 
+void http_exchange_peer(const struct http_exchange *exchange, char to[HTTP_PEER_MAX])
+{
+    const union MHD_ConnectionInfo *info =
+        mhd.get_connection_info(exchange->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info ? info->client_addr : NULL;
+    socklen_t size = address && address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                               : sizeof(struct sockaddr_in);
+    to[0] = '\0';
+    if (address && getnameinfo(address, size, to, HTTP_PEER_MAX, NULL, 0, NI_NUMERICHOST))
+        to[0] = '\0';
+}
+
 const char *http_exchange_body(const struct http_exchange *exchange, size_t *length)
 {
     *length = exchange->body.length;

@@ -58,6 +58,9 @@ const char *http_exchange_header(struct http_exchange *exchange, const char *nam
 void http_exchange_headers(struct http_exchange *exchange,
                            void (*take)(void *context, const char *name, const char *value),
                            void *context);
+/* The address of the client, without its port; "" where it is not known. */
+enum { HTTP_PEER_MAX = 64 };
+void http_exchange_peer(const struct http_exchange *exchange, char to[HTTP_PEER_MAX]);
 const char *http_exchange_body(const struct http_exchange *exchange, size_t *length);
 
 /* The caller's own. */

@@ -24,14 +24,14 @@ static double written_at(const char *directory)
     return (double)status.st_mtim.tv_sec + 1e-9 * (double)status.st_mtim.tv_nsec;
 }
 
-/* The journal of a run is its first file. */
-static double made_at(const char *directory)
+static double began_at(const char *directory)
 {
-    char path[FILE_PATH_MAX];
-    struct stat status;
-    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path) || stat(path, &status))
+    struct journal_starts starts;
+    if (journal_starts_read(directory, &starts, NULL))
         return UNKNOWN;
-    return (double)status.st_mtim.tv_sec;
+    double first = starts.count && starts.zero_ns[0] ? seconds(starts.zero_ns[0]) : UNKNOWN;
+    journal_starts_release(&starts);
+    return first;
 }
 
 /* An unfinished run says in its journal what it is. */
@@ -44,26 +44,27 @@ static enum run_kind kind_of(const char *directory, const struct run_list_entry 
                                                                          : RUN_KIND_PROFILE;
 }
 
-static void entry_release(struct run_list_entry *entry)
+void run_list_entry_release(struct run_list_entry *entry)
 {
     summary_release(&entry->summary);
     free(entry->name);
 }
 
-/* *found: whether it is a run. */
-static enum err read_entry(const char *directory, const char *name, struct run_list_entry *out,
-                           bool *found)
+enum err run_list_read(const char *directory, struct run_list_entry *out, bool *found)
 {
     enum run_dir_state state;
     *found = !run_dir_look(directory, &state, NULL) && state == RUN_DIR_HAS_RUN;
     if (!*found)
         return ERR_OK;
-    *out = (struct run_list_entry){
-        .name = strdup(name), .written_at = written_at(directory), .began_at = UNKNOWN};
+    *out = (struct run_list_entry){.name = strdup(str_last_part(directory)),
+                                   .written_at = written_at(directory),
+                                   .began_at = UNKNOWN};
     if (!out->name)
         return ERR_NO_MEMORY;
     out->has_summary = summary_load(directory, &out->summary, NULL) == ERR_OK;
     out->kind = kind_of(directory, out);
+    if (!out->has_summary)
+        out->began_at = began_at(directory);
     return ERR_OK;
 }
 
@@ -79,7 +80,7 @@ static enum err add_entry(struct run_list *list, const char *parent, const char 
     if (!str_format(directory, sizeof directory, "%s/%s", parent, name) ||
         !file_is_directory(directory))
         return ERR_OK;
-    enum err err = read_entry(directory, name, &entries[list->count], &found);
+    enum err err = run_list_read(directory, &entries[list->count], &found);
     list->count += !err && found;
     return err;
 }
@@ -137,7 +138,7 @@ enum err run_list_load(const char *parent, struct run_list *out, struct error *w
 void run_list_release(struct run_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
-        entry_release(&list->entries[i]);
+        run_list_entry_release(&list->entries[i]);
     free(list->entries);
     *list = (struct run_list){0};
 }
@@ -153,13 +154,11 @@ static enum err visit_entry(const char *parent, const char *name,
     if (!str_format(directory, sizeof directory, "%s/%s", parent, name) ||
         !wants(context, name, written_at(directory)) || !file_is_directory(directory))
         return ERR_OK;
-    enum err err = read_entry(directory, name, &entry, &found);
+    enum err err = run_list_read(directory, &entry, &found);
     if (err || !found)
         return err;
-    if (!entry.has_summary)
-        entry.began_at = made_at(directory);
     err = take(context, &entry);
-    entry_release(&entry);
+    run_list_entry_release(&entry);
     return err;
 }
 

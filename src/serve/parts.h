@@ -19,7 +19,7 @@ struct http_exchange;
 
 /* ---- request.c ---- */
 
-enum { PARAMS_MAX = 32, RUN_NAME_MAX = 512, PATH_ID_MAX = 2 };
+enum { PARAMS_MAX = 32, FILE_NAME_MAX = 512, PATH_ID_MAX = 2 };
 
 /* What a client asks for, decoded; it owns its texts. */
 struct request {
@@ -40,6 +40,8 @@ void request_release(struct request *request);
 bool request_matches(struct request *request, const char *pattern);
 /* The value of a parameter; NULL without it, or if it is empty. */
 const char *request_param(const struct request *request, const char *name);
+/* A segment of a path, or a value. */
+void request_encode(struct text *to, const char *string);
 /* ERR_USAGE for a parameter that is not among these, separated by blanks, or is given twice unless its name ends in
  * "*" there. */
 enum err request_check(const struct request *request, const char *names, struct error *why)
@@ -51,14 +53,31 @@ enum err request_count(const struct request *request, const char *name, unsigned
 struct api_answer {
     int status; /* 0: 200 */
     const char *type;
-    const char *policy;      /* Content-Security-Policy; NULL: that of the pages */
-    char file[RUN_NAME_MAX]; /* of a download; "" */
+    const char *policy;       /* Content-Security-Policy; NULL: that of the pages */
+    char file[FILE_NAME_MAX]; /* of a download; "" */
     struct text body;
 };
 
 /* {"error": {...}} with the status that suits the error. */
 void answer_error(struct api_answer *answer, enum err err, const char *message);
 void answer_status(struct api_answer *answer, int status, const char *code, const char *message);
+
+/* ---- access.c ---- */
+
+#define SESSION_COOKIE "ipw_session"
+/* ACCESS_RATE: requests per second of one address, ACCESS_BURST at once; ACCESS_TRIES: wrong tokens per minute. */
+enum { SESSION_ID_MAX = 33, ACCESS_RATE = 200, ACCESS_BURST = 2000, ACCESS_TRIES = 10 };
+
+struct access;
+
+struct access *access_new(void);
+void access_free(struct access *access);
+bool access_may_ask(struct access *access, const char *peer, nanos now);
+bool access_may_try(struct access *access, nanos now); /* after a wrong token */
+/* A new session; false without random numbers. */
+bool access_begin(struct access *access, nanos now, char id[static SESSION_ID_MAX]);
+/* Whether the header Cookie has a session; NULL: it has none. */
+bool access_has_session(const struct access *access, const char *cookies, nanos now);
 
 /* ---- source.c ---- */
 
@@ -102,6 +121,8 @@ enum err row_source_open(const struct serve_options *options, struct row_source 
                          struct error *why) MUST_USE;
 void row_source_close(struct row_source *source);
 const char *row_source_shown(const struct row_source *source);
+/* The row of a run directory, under this id. */
+enum err run_row_of(const char *directory, const char *id, struct run_row *out) MUST_USE;
 /* Whether it may differ from what was read last. */
 bool row_source_changed(struct row_source *source);
 enum err row_source_read(struct row_source *source, const struct row_taker *taker,
@@ -122,7 +143,12 @@ void runs_close(struct runs *runs);
 enum err runs_refresh(struct runs *runs, struct error *why) MUST_USE;
 enum err runs_page(struct runs *runs, const struct request *request, struct json *json,
                    struct error *why) MUST_USE;
-const struct run_row *runs_find(struct runs *runs, const char *id);
+/* The newest first, without attempts of sweeps; NULL behind the last. */
+const struct run_row *runs_at(struct runs *runs, size_t i);
+bool runs_pass(const struct request *request, const struct run_row *row); /* its filters */
+/* The row of a run, as members of an open object, also of an attempt that is in no table. */
+enum err runs_put(struct runs *runs, const char *id, const char *directory, struct json *json,
+                  struct error *why) MUST_USE;
 
 bool runs_are_read(struct runs *runs); /* a first time */
 size_t runs_count(struct runs *runs);

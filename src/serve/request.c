@@ -108,6 +108,17 @@ bool request_matches(struct request *request, const char *pattern)
     return true;
 }
 
+void request_encode(struct text *to, const char *string)
+{
+    static const char PLAIN[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
+    for (; *string; string++)
+        if (strchr(PLAIN, *string))
+            text_add_bytes(to, string, 1);
+        else
+            text_addf(to, "%%%02X", (unsigned char)*string);
+}
+
 const char *request_param(const struct request *request, const char *name)
 {
     for (size_t i = 0; i < request->param_count; i++)

@@ -12,6 +12,7 @@
 enum {
     PAGE_DEFAULT = 50,
     PAGE_MOST = 1000,
+    FACETS_MOST = 200,
     COUNTED_MOST = 20000, /* rows among which those that pass a filter are counted */
 };
 #define LOOK_PERIOD (1 * NS_PER_S)
@@ -24,6 +25,7 @@ struct runs {
     size_t count, capacity;
     size_t listed;                    /* those that are no attempts */
     unsigned *orders[ROW_COLUMNS][2]; /* of those, ascending and descending; NULL: not made */
+    struct text facets;               /* of the rows as they are; "": not made */
     nanos next_look, next_full;
     bool is_read, has_running;
     pthread_mutex_t lock; /* of rows while they are replaced, and of the source */
@@ -97,6 +99,7 @@ static bool keep_row(void *context, const char *id, double written_at)
 
 static void forget_orders(struct runs *runs)
 {
+    text_clear(&runs->facets);
     for (size_t i = 0; i < ROW_COLUMNS; i++)
         for (size_t j = 0; j < 2; j++) {
             free(runs->orders[i][j]);
@@ -243,7 +246,6 @@ static unsigned *order_of(struct ordering *by)
 struct page {
     struct ordering by;
     const struct request *request;
-    const char *search;
     unsigned limit;
     size_t from;
     bool is_filtered;
@@ -253,18 +255,19 @@ static const size_t FILTERS[] = {ROW_KIND,   ROW_MODEL,   ROW_HARDWARE, ROW_STAT
                                  ROW_CLIENT, ROW_DATASET, ROW_PRECISION};
 static const size_t SEARCHED[] = {ROW_NAME, ROW_MODEL, ROW_HARDWARE, ROW_DATASET, ROW_CLIENT};
 
-static bool passes(const struct page *page, const struct run_row *row)
+bool runs_pass(const struct request *request, const struct run_row *row)
 {
-    bool is_found = !page->search;
+    const char *search = request_param(request, "q");
+    bool is_found = !search;
     for (size_t i = 0; i < sizeof FILTERS / sizeof *FILTERS; i++) {
-        const char *wanted = request_param(page->request, ROW_COLUMN[FILTERS[i]].name);
+        const char *wanted = request_param(request, ROW_COLUMN[FILTERS[i]].name);
         const char *text = row->values[FILTERS[i]].text;
         if (wanted && (!text || strcmp(text, wanted) != 0))
             return false;
     }
     for (size_t i = 0; !is_found && i < sizeof SEARCHED / sizeof *SEARCHED; i++) {
         const char *text = row->values[SEARCHED[i]].text;
-        is_found = text && str_contains_nocase(text, page->search);
+        is_found = text && str_contains_nocase(text, search);
     }
     return is_found;
 }
@@ -310,15 +313,13 @@ static enum err read_page(struct runs *runs, const struct request *request, stru
                           struct error *why)
 {
     const char *sort = request_param(request, "sort"), *order = request_param(request, "order");
-    *page = (struct page){.by = {.runs = runs, .descending = true},
-                          .request = request,
-                          .search = request_param(request, "q"),
-                          .limit = PAGE_DEFAULT};
+    *page = (struct page){
+        .by = {.runs = runs, .descending = true}, .request = request, .limit = PAGE_DEFAULT};
     enum err err = find_column(sort ? sort : "created_at", &page->by.column, why);
     if (!err && order && strcmp(order, "asc") != 0 && strcmp(order, "desc") != 0)
         err = err_set(why, ERR_USAGE, "order: asc or desc");
     page->by.descending = !order || strcmp(order, "desc") == 0;
-    page->is_filtered = page->search;
+    page->is_filtered = request_param(request, "q");
     for (size_t i = 0; i < sizeof FILTERS / sizeof *FILTERS; i++)
         page->is_filtered |= request_param(request, ROW_COLUMN[FILTERS[i]].name) != NULL;
     return err ? err : request_count(request, "limit", 1, PAGE_MOST, &page->limit, why);
@@ -334,8 +335,36 @@ static double count_passing(const struct page *page)
     if (runs->listed > COUNTED_MOST)
         return UNKNOWN;
     for (size_t i = 0; i < runs->count; i++)
-        count += !runs->rows[i]->is_attempt && passes(page, runs->rows[i]);
+        count += !runs->rows[i]->is_attempt && runs_pass(page->request, runs->rows[i]);
     return (double)count;
+}
+
+/* The values that filters can have. */
+static void put_facets(struct runs *runs, struct json *json)
+{
+    static const size_t COLUMNS[] = {ROW_KIND, ROW_MODEL, ROW_HARDWARE};
+    if (!runs->facets.length) {
+        struct json facets;
+        json_init(&facets, &runs->facets, false);
+        json_object(&facets, NULL);
+        for (size_t c = 0; c < sizeof COLUMNS / sizeof *COLUMNS; c++) {
+            struct ordering by = {runs, COLUMNS[c], false};
+            const unsigned *order = order_of(&by);
+            const char *last = NULL;
+            unsigned count = 0;
+            json_array(&facets, ROW_COLUMN[COLUMNS[c]].name);
+            for (size_t i = 0; order && i < runs->listed && count < FACETS_MOST; i++) {
+                const char *text = runs->rows[order[i]]->values[COLUMNS[c]].text;
+                if (!text || (last && !strcmp(text, last)))
+                    continue;
+                json_string(&facets, NULL, last = text);
+                count++;
+            }
+            json_array_end(&facets);
+        }
+        json_object_end(&facets);
+    }
+    json_raw(json, "facets", text_get(&runs->facets));
 }
 
 enum err runs_page(struct runs *runs, const struct request *request, struct json *json,
@@ -354,7 +383,7 @@ enum err runs_page(struct runs *runs, const struct request *request, struct json
     json_array(json, "runs");
     for (const struct run_row *last = NULL; i < runs->listed; i++) {
         const struct run_row *row = runs->rows[order[i]];
-        if (page.is_filtered && !passes(&page, row))
+        if (page.is_filtered && !runs_pass(request, row))
             continue;
         if (taken++ == page.limit) {
             text_addf(&next, "%zu.%s", i, last->id);
@@ -366,6 +395,7 @@ enum err runs_page(struct runs *runs, const struct request *request, struct json
         last = row;
     }
     json_array_end(json);
+    put_facets(runs, json);
     json_string(json, "next_cursor", next.length ? text_get(&next) : NULL);
     json_number(json, "total", count_passing(&page));
     text_release(&next);
@@ -391,14 +421,34 @@ void runs_close(struct runs *runs)
         free_row(runs->rows[i]);
     free(runs->rows);
     forget_orders(runs);
+    text_release(&runs->facets);
     row_source_close(runs->source);
     pthread_mutex_destroy(&runs->lock);
     free(runs);
 }
 
-const struct run_row *runs_find(struct runs *runs, const char *id)
+const struct run_row *runs_at(struct runs *runs, size_t i)
 {
-    return find_row(runs, id);
+    struct ordering newest = {runs, ROW_CREATED, true};
+    const unsigned *order = i < runs->listed ? order_of(&newest) : NULL;
+    return order ? runs->rows[order[i]] : NULL;
+}
+
+enum err runs_put(struct runs *runs, const char *id, const char *directory, struct json *json,
+                  struct error *why)
+{
+    struct run_row attempt;
+    const struct run_row *row = find_row(runs, id);
+    if (row) {
+        run_row_to_json(row, json);
+        return ERR_OK;
+    }
+    enum err err = err_explain(why, run_row_of(directory, id, &attempt));
+    if (!err) {
+        run_row_to_json(&attempt, json);
+        run_row_release(&attempt);
+    }
+    return err;
 }
 
 bool runs_are_read(struct runs *runs)

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/secret.h"
 #include "port/event_loop.h"
 #include "port/http_access.h"
 #include "port/http_server.h"
@@ -37,6 +38,7 @@ struct serve {
     struct http_server *server;
     struct event_watch signals;
     struct api api;
+    struct access *access;
     struct jobs *workers[WORKERS];
     int signal;
 };
@@ -45,7 +47,7 @@ struct serve {
 
 static void send_answer(struct http_exchange *exchange, const struct api_answer *answer)
 {
-    char file[RUN_NAME_MAX + 32];
+    char file[FILE_NAME_MAX + 32];
     static const char FAILED[] = "{\"error\":{\"code\":\"failed\",\"message\":\"out of memory\"}}";
     bool is_whole = !answer->body.failed;
     http_exchange_add_header(exchange, "Content-Security-Policy",
@@ -200,6 +202,76 @@ static bool is_page(struct request *request)
     return false;
 }
 
+/* ---- the login ---- */
+
+static void send_to(struct http_exchange *exchange, const char *location)
+{
+    http_exchange_add_header(exchange, "Location", location);
+    http_exchange_add_header(exchange, "Content-Security-Policy", POLICY);
+    http_exchange_reply(exchange, 303, "text/plain; charset=utf-8", "", 0);
+}
+
+static void send_to_login(struct http_exchange *exchange, const char *next, bool has_failed)
+{
+    struct text location = {0};
+    text_addf(&location, "/login?%snext=", has_failed ? "failed=1&" : "");
+    request_encode(&location, next);
+    send_to(exchange, text_get(&location));
+    text_release(&location);
+}
+
+/* A path of ours, and no address: "//host" and "/\\host" are some to browsers. */
+static bool is_own_path(const char *next)
+{
+    return next && next[0] == '/' && next[1] != '/' && !strchr(next, '\\');
+}
+
+static void begin_session(struct serve *serve, struct http_exchange *exchange, const char *next)
+{
+    char id[SESSION_ID_MAX], cookie[200];
+    struct text location = {0};
+    if (!access_begin(serve->access, clock_now(), id)) {
+        send_status(exchange, 500, "failed", "no random numbers");
+        return;
+    }
+    str_format(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict%s", SESSION_COOKIE,
+               id, serve->options.tls_cert ? "; Secure" : "");
+    http_exchange_add_header(exchange, "Set-Cookie", cookie);
+    /* The rest of the location is encoded already: it was a target. */
+    text_add(&location, is_own_path(next) ? next : "/");
+    send_to(exchange, text_get(&location));
+    text_release(&location);
+}
+
+/* The form: token=...&next=... */
+static void log_in(struct serve *serve, struct http_exchange *exchange)
+{
+    size_t length;
+    struct text target = {0};
+    struct request form = {0};
+    struct error why = {0};
+    const char *body = http_exchange_body(exchange, &length);
+    text_add(&target, "/login?");
+    text_add_bytes(&target, body, length);
+    if (target.failed || strlen(text_get(&target)) != target.length ||
+        request_read(text_get(&target), &form, &why)) {
+        send_status(exchange, 400, "bad_request", "malformed form");
+    } else {
+        const char *next = request_param(&form, "next");
+        if (!serve->options.token ||
+            secret_matches(request_param(&form, "token"), serve->options.token)) {
+            begin_session(serve, exchange, next);
+        } else if (access_may_try(serve->access, clock_now())) {
+            send_to_login(exchange, is_own_path(next) ? next : "/", true);
+        } else {
+            http_exchange_add_header(exchange, "Retry-After", "60");
+            send_status(exchange, 429, "too_many_requests", "too many wrong tokens");
+        }
+    }
+    request_release(&form);
+    text_release(&target);
+}
+
 /* ---- requests ---- */
 
 static void add_headers(struct http_exchange *exchange, bool is_asset)
@@ -212,27 +284,67 @@ static void add_headers(struct http_exchange *exchange, bool is_asset)
     http_exchange_add_header(exchange, "X-Frame-Options", "SAMEORIGIN");
 }
 
-static void answer_request(struct serve *serve, struct request *request,
-                           struct http_exchange *exchange)
+static bool may_read(const struct serve *serve, struct http_exchange *exchange)
 {
-    const char *method = http_exchange_method(exchange);
-    bool is_read = !strcmp(method, "GET") || !strcmp(method, "HEAD");
-    if (!is_read) {
-        http_exchange_add_header(exchange, "Allow", "GET, HEAD");
-        send_status(exchange, 405, "method_not_allowed", "only GET and HEAD");
-    } else if (!strcmp(request->path, "/healthz")) {
+    return http_access_has_token(exchange, serve->options.token) ||
+           access_has_session(serve->access, http_exchange_header(exchange, "Cookie"), clock_now());
+}
+
+static void refuse_method(struct http_exchange *exchange, const char *allowed)
+{
+    http_exchange_add_header(exchange, "Allow", allowed);
+    send_status(exchange, 405, "method_not_allowed", "this method is not allowed here");
+}
+
+/* Anyone may have the form and what it is made of. */
+static bool answer_open(struct serve *serve, struct request *request,
+                        struct http_exchange *exchange)
+{
+    if (!strcmp(request->path, "/healthz")) {
         send_text(exchange, 200, "ok\n");
     } else if (!strcmp(request->path, "/readyz")) {
         bool is_ready = runs_are_read(serve->api.runs);
         send_text(exchange, is_ready ? 200 : 503,
                   is_ready ? "ready\n" : "not ready: reading runs\n");
-    } else if (!http_access_has_token(exchange, serve->options.token)) {
-        http_exchange_add_header(exchange, "WWW-Authenticate", "Bearer");
-        send_status(exchange, 401, "unauthorized", "ipw serve needs its token");
-    } else if (str_starts(request->path, "/api/")) {
-        answer_api(serve, request, exchange);
+    } else if (!strcmp(request->path, "/login")) {
+        send_file(exchange, "login.html");
     } else if (str_starts(request->path, "/assets/")) {
         send_file(exchange, request->path + strlen("/assets/"));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Whoever sent a token sent a wrong one. */
+static void refuse_stranger(struct serve *serve, struct http_exchange *exchange)
+{
+    bool has_tried = http_exchange_header(exchange, "Authorization") ||
+                     http_exchange_header(exchange, "x-ipw-token");
+    if (has_tried && !access_may_try(serve->access, clock_now())) {
+        http_exchange_add_header(exchange, "Retry-After", "60");
+        send_status(exchange, 429, "too_many_requests", "too many wrong tokens");
+        return;
+    }
+    http_exchange_add_header(exchange, "WWW-Authenticate", "Bearer");
+    send_status(exchange, 401, "unauthorized",
+                "ipw serve needs its token: Authorization: Bearer TOKEN");
+}
+
+static void answer_read(struct serve *serve, struct request *request,
+                        struct http_exchange *exchange)
+{
+    bool is_api = str_starts(request->path, "/api/");
+    if (answer_open(serve, request, exchange))
+        return;
+    if (!may_read(serve, exchange)) {
+        if (!is_api && is_page(request)) {
+            send_to_login(exchange, http_exchange_target(exchange), false);
+            return;
+        }
+        refuse_stranger(serve, exchange);
+    } else if (is_api) {
+        answer_api(serve, request, exchange);
     } else if (is_page(request)) {
         send_file(exchange, "index.html");
     } else {
@@ -240,21 +352,40 @@ static void answer_request(struct serve *serve, struct request *request,
     }
 }
 
+static void answer_request(struct serve *serve, struct request *request,
+                           struct http_exchange *exchange)
+{
+    const char *method = http_exchange_method(exchange);
+    bool is_login = !strcmp(request->path, "/login");
+    if (!strcmp(method, "GET") || !strcmp(method, "HEAD"))
+        answer_read(serve, request, exchange);
+    else if (is_login && !strcmp(method, "POST"))
+        log_in(serve, exchange);
+    else
+        refuse_method(exchange, is_login ? "GET, HEAD, POST" : "GET, HEAD");
+}
+
 static void on_request(void *context, struct http_exchange *exchange)
 {
     struct serve *serve = context;
     const char *target = http_exchange_target(exchange);
+    char peer[HTTP_PEER_MAX];
     struct request request = {0};
     struct error why = {0};
-    add_headers(exchange, !str_starts(target, "/api/"));
+    http_exchange_peer(exchange, peer);
+    add_headers(exchange, str_starts(target, "/assets/"));
     if (!http_access_is_host(http_exchange_header(exchange, "Host"), serve->options.address,
-                             serve->options.allowed_hosts, serve->options.allowed_count))
+                             serve->options.allowed_hosts, serve->options.allowed_count)) {
         send_status(exchange, 403, "forbidden",
                     "the Host header names another host: allow it with --allow-host");
-    else if (request_read(target, &request, &why))
+    } else if (!access_may_ask(serve->access, peer, clock_now())) {
+        http_exchange_add_header(exchange, "Retry-After", "1");
+        send_status(exchange, 429, "too_many_requests", "too many requests from this address");
+    } else if (request_read(target, &request, &why)) {
         send_status(exchange, 400, "bad_request", why.text);
-    else
+    } else {
         answer_request(serve, &request, exchange);
+    }
     request_release(&request);
 }
 
@@ -330,7 +461,9 @@ static enum err open_parts(struct serve *serve, struct error *why)
         .ended = on_ended,
         .context = serve,
     };
-    enum err err = runs_open(&serve->options, &serve->api.runs, why);
+    serve->access = access_new();
+    enum err err =
+        serve->access ? runs_open(&serve->options, &serve->api.runs, why) : err_no_memory(why);
     if (!err)
         err = event_loop_new(&serve->loop, why);
     if (!err)
@@ -360,6 +493,7 @@ static void release(struct serve *serve)
     http_server_close(serve->server);
     event_loop_free(serve->loop);
     runs_close(serve->api.runs);
+    access_free(serve->access);
     free(serve);
 }
 

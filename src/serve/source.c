@@ -98,6 +98,36 @@ static const char *state_of(const char *directory, const struct run_list_entry *
     return run_dir_check_idle(directory, NULL) == ERR_BUSY ? "running" : "interrupted";
 }
 
+static enum err fill_from(const char *directory, const char *id, const struct run_list_entry *entry,
+                          struct run_row *row)
+{
+    begin_row(row);
+    row->id = strdup(id);
+    row->written_at = entry->written_at;
+    row->is_final = entry->has_summary;
+    row->values[ROW_CREATED].number =
+        entry->has_summary ? entry->summary.started_at : entry->began_at;
+    if (row->id && set_text(row, ROW_NAME, str_last_part(id)) &&
+        set_text(row, ROW_KIND, run_kind_name(entry->kind)) &&
+        set_text(row, ROW_STATE, state_of(directory, entry)) &&
+        (!entry->has_summary || fill_row(row, &entry->summary)))
+        return ERR_OK;
+    run_row_release(row);
+    return ERR_NO_MEMORY;
+}
+
+enum err run_row_of(const char *directory, const char *id, struct run_row *out)
+{
+    struct run_list_entry entry;
+    bool found;
+    enum err err = run_list_read(directory, &entry, &found);
+    if (err || !found)
+        return err ? err : ERR_NOT_FOUND;
+    err = fill_from(directory, id, &entry, out);
+    run_list_entry_release(&entry);
+    return err;
+}
+
 struct folder_reading {
     const struct row_source *source;
     const struct row_taker *taker;
@@ -115,23 +145,10 @@ static enum err take_entry(void *context, const struct run_list_entry *entry)
     const struct folder_reading *reading = context;
     char directory[FILE_PATH_MAX];
     struct run_row row;
-    begin_row(&row);
     if (!str_format(directory, sizeof directory, "%s/%s", reading->source->folder, entry->name))
         return ERR_OK;
-    const char *state = state_of(directory, entry);
-    row.id = strdup(entry->name);
-    row.written_at = entry->written_at;
-    row.is_final = entry->has_summary;
-    if (!row.id || !set_text(&row, ROW_NAME, entry->name) ||
-        !set_text(&row, ROW_KIND, run_kind_name(entry->kind)) ||
-        !set_text(&row, ROW_STATE, state) ||
-        (entry->has_summary && !fill_row(&row, &entry->summary))) {
-        run_row_release(&row);
-        return ERR_NO_MEMORY;
-    }
-    row.values[ROW_CREATED].number =
-        entry->has_summary ? entry->summary.started_at : entry->began_at;
-    return reading->taker->take(reading->taker->context, &row);
+    enum err err = fill_from(directory, entry->name, entry, &row);
+    return err ? err : reading->taker->take(reading->taker->context, &row);
 }
 
 static bool folder_time(const struct row_source *source, struct timespec *out)
