@@ -13,7 +13,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "core/clock.h"
 #include "core/grow.h"
@@ -22,8 +21,10 @@
 #include "core/params.h"
 #include "core/secret.h"
 #include "port/event_loop.h"
+#include "port/http_access.h"
 #include "port/http_relay.h"
 #include "port/http_server.h"
+#include "port/proc.h"
 #include "port/thread.h"
 #include "port/url.h"
 #include "proxy/passage.h"
@@ -643,17 +644,6 @@ static void *proxy_main(void *argument)
     return NULL;
 }
 
-/* Each stream has two sockets. */
-static void raise_file_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur =
-            limit.rlim_max < 4 * CONNECTIONS_MAX ? limit.rlim_max : 4 * CONNECTIONS_MAX;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 static enum err read_upstream(struct proxy *proxy, struct error *why)
 {
     const char *given = proxy->options.upstream;
@@ -668,25 +658,6 @@ static enum err read_upstream(struct proxy *proxy, struct error *why)
     if (!str_format(proxy->origin, sizeof proxy->origin, "%.*s", (int)before, given) ||
         !str_format(proxy->prefix, sizeof proxy->prefix, "%.*s", (int)length, path ? path : ""))
         return err_set(why, ERR_USAGE, "the URL of the upstream server is too long");
-    return ERR_OK;
-}
-
-static enum err check_address(const struct proxy_options *options, struct error *why)
-{
-    struct url url;
-    char text[300];
-    const char *address = options->address;
-    bool is_v6 = strchr(address, ':');
-    str_format(text, sizeof text, is_v6 ? "http://[%s]" : "http://%s", address);
-    if (options->token && strlen(options->token) < SECRET_SHORTEST)
-        return err_set(why, ERR_USAGE, "the token is too short: %d characters at least",
-                       SECRET_SHORTEST);
-    if (url_read(text, &url, NULL))
-        return err_set(why, ERR_USAGE, "'%.80s' is no address to listen on", address);
-    if (!options->token && !url_is_local(&url))
-        return err_set(why, ERR_USAGE,
-                       "%.80s can be reached from other machines: set a token (IPW_PROXY_TOKEN)",
-                       address);
     return ERR_OK;
 }
 
@@ -718,7 +689,8 @@ static enum err open_parts(struct proxy *proxy, struct error *why)
         .ended = on_ended,
         .context = proxy,
     };
-    enum err err = check_address(options, why);
+    enum err err = http_access_check(options->address, options->token, false,
+                                     "set a token (IPW_PROXY_TOKEN)", why);
     if (!err)
         err = read_upstream(proxy, why);
     if (!err)
@@ -741,7 +713,7 @@ enum err proxy_start(const struct proxy_options *options, struct proxy **out, st
         proxy->options.address = "127.0.0.1";
     proxy->next_id = options->first_id;
     pthread_mutex_init(&proxy->lock, NULL);
-    raise_file_limit();
+    proc_raise_file_limit(4 * CONNECTIONS_MAX); /* each stream has two sockets */
     enum err err = open_parts(proxy, why);
     if (!err)
         err = err_explain(why, thread_start(&proxy->thread, proxy_main, proxy));

@@ -352,3 +352,23 @@ function layersOption(model) {
     series: [{ type: "bar", barMaxWidth: 26, itemStyle: { color: color("c1") }, data: model.layers.map(layer => layer.energy_j) }],
   };
 }
+
+// ---- layers by component ----
+
+// The components of each layer in one phase, in the order in which layers name them.
+const layerParts = (model, phase) => model.layers.flatMap((layer, row) => (layer.components || []).filter(part => part.phase === phase && known(part.energy_j)).map(part => ({ ...part, row, index: layer.index })));
+
+// Rows are layers, columns components; all phases of a model share one scale.
+function heatOption(model, phase, most) {
+  const parts = layerParts(model, phase), names = [...new Set(parts.map(part => part.name))];
+  return {
+    ...baseOption(),
+    grid: { left: 24, right: 84, top: 8, bottom: 6, containLabel: true },
+    xAxis: axis({ type: "category", data: names, splitLine: { show: false }, labels: { interval: 0, hideOverlap: false, rotate: names.length > 3 ? 30 : 0, overflow: "truncate", width: 90 } }),
+    yAxis: axis({ type: "category", data: model.layers.map(layer => String(layer.index)), inverse: true, name: "layer", nameGap: 34, splitLine: { show: false } }),
+    visualMap: { min: 0, max: most || 1, right: 0, top: "center", itemHeight: 110, itemWidth: 12, inRange: { color: [color("faint"), color("c1")] }, text: [withUnit(most, "J", 2), "0 J"], textStyle: { color: color("dim"), fontSize: 11 } },
+    tooltip: { ...baseOption().tooltip, trigger: "item", formatter: ({ dataIndex }) => tip("layer " + parts[dataIndex].index + ", " + parts[dataIndex].name + ", " + phase,
+      [["energy", withError(parts[dataIndex].energy_j, parts[dataIndex].plus_minus, "J")], ["share", withUnit(parts[dataIndex].share, "%")], ["time", withUnit(parts[dataIndex].time_s, "s")]]) },
+    series: [{ type: "heatmap", data: parts.map(part => [names.indexOf(part.name), part.row, part.energy_j]), itemStyle: { borderColor: color("panel"), borderWidth: 1 } }],
+  };
+}

@@ -238,6 +238,19 @@ function querySection(run) {
 // The last part of a path or of "organization/name"; other names stay whole.
 const shortName = name => /^[\w/.+:@~ \u0080-\uffff-]+$/.test(name) && !name.endsWith("/") ? name.split("/").pop() : name;
 
+// One map a phase, where layers were measured by component: more than one column.
+function heatmaps(model) {
+  const phases = [...new Set(model.layers.flatMap(layer => (layer.components || []).map(part => part.phase)))]
+    .filter(phase => new Set(layerParts(model, phase).map(part => part.name)).size > 1);
+  const parts = phases.flatMap(phase => layerParts(model, phase)), most = Math.max(...parts.map(part => part.energy_j));
+  if (!phases.length) return null;
+  const largest = parts.find(part => part.energy_j === most);
+  return make("div", {}, make("h3", { class: "spaced" }, "Energy by layer and component"),
+    make("p", { class: "note" }, "Most in layer " + largest.index + ", " + largest.name + " (" + largest.phase + "): " + withError(largest.energy_j, largest.plus_minus, "J") + "."),
+    make("div", { class: "grid wide" }, phases.map(phase => make("div", { class: "card" }, make("h3", {}, phase),
+      chartElement("Energy by layer and component, " + phase, () => heatOption(model, phase, most), { size: model.layers.length > 12 ? "tall" : "" })))));
+}
+
 function layersSection(model, i) {
   const energy = model.energy || {};
   return section("layers" + (i || ""), "Energy by layer: " + shortName(String(model.model)),
@@ -247,6 +260,7 @@ function layersSection(model, i) {
     make("div", { class: "grid wide" },
       make("div", { class: "card" }, make("h3", {}, "Components"), chartElement("Energy by component", () => componentsOption(model))),
       model.layers.length ? make("div", { class: "card" }, make("h3", {}, "Layers"), chartElement("Energy by layer", () => layersOption(model))) : null),
+    heatmaps(model),
     smallTable("Components", [
       { key: "name", label: "Component", text: true }, { key: "phase", label: "Phase", text: true }, { key: "energy_j", label: "Energy", unit: "J", show: part => withError(part.energy_j, part.plus_minus, "J") }, { key: "share", label: "Share", unit: "%" }, { key: "energy_per_token_j", label: "Per token", unit: "J" },
       { key: "time_s", label: "Time", unit: "s" }, { key: "power_w", label: "Power", unit: "W" }, { key: "joules_per_gflop", label: "Per GFLOP", unit: "J" },

@@ -3,15 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The assembler copies a file as it stands, for any processor and at no cost of compiling. */
-#define EMBED(name, path)                                                                          \
-    __asm__(".pushsection .rodata\n"                                                               \
-            ".hidden " #name "\n.hidden " #name "_end\n"                                           \
-            ".globl " #name "\n.globl " #name "_end\n" #name ":\n.incbin \"" path "\"\n" #name     \
-            "_end:\n.byte 0\n"                                                                     \
-            ".popsection\n");                                                                      \
-    extern const char name[] __attribute__((visibility("hidden")));                                \
-    extern const char name##_end[] __attribute__((visibility("hidden")))
+#include "core/embed.h"
 
 EMBED(report_template, IPW_REPORT_WEB "/report.html");
 EMBED(report_style, IPW_REPORT_WEB "/report.css");
