@@ -205,8 +205,8 @@ struct plain_text listen_url(const struct listen_at *at)
 {
     char url[300];
     bool is_v6 = strchr(at->address, ':');
-    str_format(url, sizeof url, "http://%s%s%s:%u", is_v6 ? "[" : "", at->address, is_v6 ? "]" : "",
-               at->port);
+    str_format(url, sizeof url, "http%s://%s%s%s:%u", at->is_tls ? "s" : "", is_v6 ? "[" : "",
+               at->address, is_v6 ? "]" : "", at->port);
     return plain_text(url);
 }
 

@@ -115,6 +115,7 @@ int require_answers(const struct failed_limit *limit, int64_t queries, int64_t f
 struct listen_at {
     char address[256];
     unsigned port;
+    bool is_tls; /* set by the command */
 };
 int read_listen(const char *given, unsigned default_port, struct listen_at *out);
 

@@ -12,12 +12,11 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/secret.h"
 #include "monitor/parts.h"
 #include "port/event_loop.h"
+#include "port/http_access.h"
 #include "port/http_server.h"
 #include "port/proc.h"
-#include "port/url.h"
 #include "sampler/session.h"
 #include "sensors/system/host_info.h"
 
@@ -248,16 +247,6 @@ static const char INDEX[] =
     "the monitor runs, <a href=\"/readyz\">/readyz</a> while sensors give readings.</p>\n"
     "<p>ipw " IPW_VERSION "; see ipw-monitor(1).</p></body></html>\n";
 
-static bool may_read(const struct monitor *monitor, struct http_exchange *exchange)
-{
-    const char *token = monitor->options.token;
-    const char *given = http_exchange_header(exchange, "Authorization");
-    if (given && str_starts(given, "Bearer "))
-        given += strlen("Bearer ");
-    return !token || secret_matches(given, token) ||
-           secret_matches(http_exchange_header(exchange, "x-ipw-token"), token);
-}
-
 static void on_request(void *context, struct http_exchange *exchange)
 {
     struct monitor *monitor = context;
@@ -273,7 +262,7 @@ static void on_request(void *context, struct http_exchange *exchange)
         reply_text(exchange, 200, "ok\n");
     } else if (!strcmp(path, "/readyz")) {
         reply_ready(monitor, exchange);
-    } else if (!may_read(monitor, exchange)) {
+    } else if (!http_access_has_token(exchange, monitor->options.token)) {
         http_exchange_add_header(exchange, "WWW-Authenticate", "Bearer");
         reply_text(exchange, 401, "ipw monitor needs its token: Authorization: Bearer TOKEN\n");
     } else if (!strcmp(path, "/metrics")) {
@@ -350,32 +339,16 @@ static enum err run_loop(struct monitor *monitor, struct error *why)
     return err;
 }
 
-static enum err check_address(const struct monitor_options *options, const char *address,
-                              bool has_token, const char *advice, struct error *why)
-{
-    struct url url;
-    char text[300];
-    str_format(text, sizeof text, strchr(address, ':') ? "http://[%s]" : "http://%s", address);
-    if (url_read(text, &url, NULL))
-        return err_set(why, ERR_USAGE, "'%.80s' is no address to listen on", address);
-    if (!has_token && !options->is_open && !url_is_local(&url))
-        return err_set(why, ERR_USAGE, "%.80s can be reached from other machines: %s", address,
-                       advice);
-    return ERR_OK;
-}
-
 static enum err check_addresses(const struct monitor_options *options, struct error *why)
 {
     enum err err = ERR_OK;
-    if (options->token && strlen(options->token) < SECRET_SHORTEST)
-        return err_set(why, ERR_USAGE, "the token is too short: %d characters at least",
-                       SECRET_SHORTEST);
     if (options->address)
-        err = check_address(options, options->address, options->token,
-                            "set a token (--token-file), or let anyone read with --no-token", why);
+        err = http_access_check(options->address, options->token, options->is_open,
+                                "set a token (--token-file), or let anyone read with --no-token",
+                                why);
     if (!err && options->grpc_address)
-        err = check_address(options, options->grpc_address, false,
-                            "gRPC has no token; let anyone read with --no-token", why);
+        err = http_access_check(options->grpc_address, NULL, options->is_open,
+                                "gRPC has no token; let anyone read with --no-token", why);
     return err;
 }
 
