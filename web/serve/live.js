@@ -116,7 +116,7 @@ function deviceColumns(power) {
     { label: "Device", text: true, of: device => device.id, view: device => make("span", {}, device.id, device.name && device.name !== device.id ? make("small", { class: "dim below" }, device.name) : null) },
     { key: "power_w", label: "Power", unit: "W", show: device => known(device.power_w) ? withUnit(device.power_w, "W") : "unknown" },
     { label: "Last minute", text: true, fixed: true, of: device => device.id, view: device => sparkline(power.since(device.id, SPARK_SECONDS), device.id) },
-    { key: "energy_j", label: "Energy since start", unit: "J" },
+    { key: "energy_j", label: "Energy", unit: "J" },
     { label: "Sensor", text: true, of: device => device.health, view: device => make("span", {}, badge(HEALTH[device.health] || "", device.health),
       device.health !== "ok" && known(device.age_s) ? " for " + withUnit(device.age_s, "s", 2) : null) },
     { key: "method", label: "Method", text: true },
