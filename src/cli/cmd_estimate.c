@@ -523,6 +523,8 @@ static const struct option_row ROWS[] = {
      .help = "fail when one device needs more (10^9 bytes)", .least = 1e-9, .most = 1e9},
     {.name = "max-power-w", .type = OPTION_NUMBER, .target = &args.max_power_w, .value = "W",
      .help = "fail when all devices together draw more on average", .least = 1e-9, .most = 1e9},
+    {.name = "runtime", .type = OPTION_TEXT, .target = &args.workload.runtime, .value = "NAME",
+     .help = "what runs it: pytorch-eager, pytorch-graph, torch-compile, tensorrt, vllm, llama.cpp, onnxruntime or ideal (default: ideal)"},
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &args.workload.no_fusion,
      .help = "every operation is a kernel of its own, as in eager mode"},
     {.name = "top", .type = OPTION_COUNT, .target = &args.top, .value = "N",

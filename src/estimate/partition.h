@@ -15,6 +15,16 @@
 #include "graph/count.h"
 #include "graph/graph.h"
 
+/* What the speed of its main node depends on beside work and bytes; 0 where it does not apply. */
+struct subgraph_shape {
+    double groups, channels, taps; /* of a convolution: channels read, elements of its window */
+    double inner;                  /* elements of a row that is normalized or reduced */
+    double heads, repeats;         /* of attention: query heads, and those per KV head */
+    double tokens, sequences;      /* new tokens of one sequence */
+    bool has_bias, has_windows;    /* attention within windows of an image */
+    bool is_copied;                /* a rearranged tensor that a convolution reads */
+};
+
 struct subgraph {
     const char *name; /* of its main node: "layer1.0.conv1" */
     char pattern[48]; /* "conv+batch_norm+relu" */
@@ -25,10 +35,11 @@ struct subgraph {
     uint32_t first_before, before_count; /* in partition.before: subgraphs that must run first */
     struct graph_cost cost;     /* of all nodes; traffic at the boundary only, each tensor once */
     struct graph_amount inside; /* traffic that fusion saves: written and read again otherwise */
-    double outputs;  /* elements made by its main nodes: the work to distribute over units */
-    double rows;     /* of the matrix they form; its columns are the last dimension, or channels */
-    double steps;    /* sequential steps of a recurrent layer; otherwise 1 */
-    bool is_sharded; /* tensor parallelism divides it: products with weights, attention */
+    double outputs; /* elements made by its main nodes: the work to distribute over units */
+    double rows;    /* of the matrix they form; its columns are the last dimension, or channels */
+    double steps;   /* sequential steps of a recurrent layer; otherwise 1 */
+    struct subgraph_shape shape;
+    bool is_sharded;      /* tensor parallelism divides it: products with weights, attention */
     bool is_row_parallel; /* each device then has a partial sum of every result */
     double all_reduced;   /* elements all-reduced between devices that share it; 0: none */
     double all_gathered;  /* elements all-gathered; 0: none */

@@ -398,7 +398,7 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
     struct time_shares shares;
     int devices = config->devices ? config->devices : 1;
     *out = (struct pass_estimate){.partition = partition, .hardware = hardware, .config = *config};
-    enum err err = rates_of(hardware, config->precision, &rates, why);
+    enum err err = rates_of(hardware, config->precision, config->runtime, &rates, why);
     if (!err)
         err = check_devices(partition, hardware, &rates, devices, why);
     if (err)

@@ -7,6 +7,7 @@
 #include "catalog/hardware.h"
 #include "core/err.h"
 #include "estimate/partition.h"
+#include "estimate/runtime.h"
 
 /* ---- a device in one precision ---- */
 
@@ -20,8 +21,11 @@ struct rate {
 struct rates {
     struct precision_widths widths;
     enum precision used;                      /* in which products are computed */
+    bool is_matrix;                           /* on the matrix units */
     struct rate product_flops, other_flops;   /* peak per second */
     struct rate product_joules, other_joules; /* per operation, above idle */
+    struct rate conv_flops, conv_joules;      /* of convolutions, which may be in tf32 */
+    enum runtime_id runtime;                  /* RUNTIME_IDEAL: at the shares below */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
     struct rate compute_share, memory_share;  /* of the peaks that good code attains */
     struct rate launch_s;
@@ -31,9 +35,10 @@ struct rates {
     double capacity; /* bytes; UNKNOWN: not stated */
 };
 
-/* ERR_BAD_VALUE names the figure without which nothing can be estimated. */
-enum err rates_of(const struct hardware *hardware, enum precision precision, struct rates *out,
-                  struct error *why) MUST_USE;
+/* ERR_BAD_VALUE names the figure without which nothing can be estimated.  Runtimes other than the ideal one are those
+ * of GPUs: on other devices it is the ideal one. */
+enum err rates_of(const struct hardware *hardware, enum precision precision,
+                  enum runtime_id runtime, struct rates *out, struct error *why) MUST_USE;
 
 /* The figures that default by class, as stated or assumed. */
 struct rates_stated {

@@ -144,6 +144,7 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
 {
     enum err err = ERR_OK;
     *out = (struct workload_estimate){.work = work, .hardware = hardware, .config = *config};
+    out->config.runtime = work->spec.runtime;
     out->divided = divided_share(work, config->devices);
     out->limit_w = hardware->limit_w.value * config->devices;
     out->shipped = shipped_of(work, hardware, config->precision);
@@ -154,8 +155,8 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
     }
     for (size_t i = 0; !err && i < work->count; i++) {
         struct pass_estimate one = {0}, *pass = has_detail ? &out->passes[i] : &one;
-        err =
-            pass_estimate_make(&work->passes[i].partition, hardware, config, has_detail, pass, why);
+        err = pass_estimate_make(&work->passes[i].partition, hardware, &out->config, has_detail,
+                                 pass, why);
         if (!err)
             add_pass(out, pass, i);
         pass_estimate_release(&one);
