@@ -395,7 +395,7 @@ static const struct option_row VALIDATE_ROWS[] = {
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &validate_args.predictor.no_fusion,
      .help = "predict every operation as a kernel of its own, as in eager mode"},
     {.name = "runtime", .type = OPTION_TEXT, .target = &validate_args.predictor.runtime, .value = "NAME",
-     .help = "what ran the model: pytorch-eager, pytorch-graph, ...; see ipw estimate (default: ideal)"},
+     .help = "what ran the model: pytorch-graph, ... (default: ideal)"},
     {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent, .value = "PERCENT",
      .help = "exit 1 if the mean error of time or energy is larger", .least = 0.001,
      .most = 1e6},

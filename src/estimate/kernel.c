@@ -1,17 +1,15 @@
 /* Products run in tiles: the best of a few tiles and splits of the sum, as a library would choose, each limited by
  * the arithmetic of a unit or by the latency of its steps; in the last wave units stay idle.  Everything else moves
  * bytes, after a fixed time and a time for each row. */
-#include "estimate/kernel.h"
+#include "estimate/roofline.h"
 
 #include <math.h>
 
 static const struct class_figures {
-    const char *name;
     double fixed_s, compute_share, memory_share, depth_s, row_s, active_w;
 } CLASSES[KERNEL_COUNT] = {
 #define KERNEL(constant, name, fixed, compute, memory, depth, row, active)                         \
-    [KERNEL_##                                                                                     \
-        constant] = {name, (fixed) * 1e-6, compute, memory, (depth) * 1e-9, (row) * 1e-9, active},
+    [KERNEL_##constant] = {(fixed) * 1e-6, compute, memory, (depth) * 1e-9, (row) * 1e-9, active},
 #include "estimate/kernels.def"
 #undef KERNEL
 };
@@ -24,19 +22,17 @@ static const struct class_figures {
 enum {
     FEW_CHANNELS = 4, /* of images: padded to an alignment of PAD_BYTES */
     PAD_BYTES = 16,
+    STEP_BYTES = 128,     /* of channels that a convolution of several taps takes at a time */
     LONE_GROUP = 32,      /* channels from which a group is a kernel of its own */
+    GROUP_KERNELS = 2,    /* of such a group */
     GROUP_FULL = 19,      /* channels of a group that fill the units */
     LEAST_DEPTH = 256,    /* of a part of a split sum */
     LATENCIES_HIDDEN = 4, /* small tiles that a unit works on at once */
     TILE_QUERIES = 128,   /* of attention */
 };
-#define GROUP_S 1.28e-6 /* of such a group */
-#define SPLIT_S 5.4e-6  /* adding the parts of a split sum */
-
-const char *kernel_class_name(enum kernel_class class)
-{
-    return CLASSES[class].name;
-}
+#define LAUNCH_BESIDE 0.5     /* of what the host takes for an operator: a kernel beside its own */
+#define GROUP_S       1.28e-6 /* of such a group */
+#define SPLIT_S       5.4e-6  /* adding the parts of a split sum */
 
 /* ---- classes ---- */
 
@@ -186,7 +182,21 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
     }
 }
 
+/* Channels are taken in steps, the last of which is filled up. */
+static double padding_of(enum kernel_class class, const struct subgraph_shape *shape, double width)
+{
+    double step = class == KERNEL_CONV_IMAGE ? PAD_BYTES / width : STEP_BYTES / width;
+    bool is_padded = class == KERNEL_CONV_IMAGE || (class == KERNEL_CONV && shape->taps > 1);
+    return is_padded && shape->channels > 0 ? ceil(shape->channels / step) * step / shape->channels
+                                            : 1;
+}
+
 /* ---- what does not depend on arithmetic ---- */
+
+static bool has_lone_groups(const struct subgraph_shape *shape)
+{
+    return shape->channels / fmax(1, shape->groups) > LONE_GROUP;
+}
 
 static double fixed_s(enum kernel_class class, const struct subgraph *subgraph,
                       const struct scale *scale)
@@ -218,7 +228,7 @@ static void add_kernels(enum kernel_class class, double kernels, double bytes,
 {
     const struct class_figures *of = &CLASSES[class];
     double moved_s = bytes / (rates->bytes_per_s.value * of->memory_share);
-    out->kernels += kernels;
+    out->launches += LAUNCH_BESIDE * kernels;
     out->more_bytes += bytes;
     out->latency_s += kernels * of->fixed_s * scale->fixed + moved_s;
     out->memory_s += moved_s;
@@ -240,14 +250,13 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
                                        const struct roofline_work *work, const struct rates *rates)
 {
     struct scale scale = scale_of(rates);
-    struct kernel_estimate out = {.class = class_of(subgraph, rates), .kernels = 1, .padding = 1};
+    struct kernel_estimate out = {.class = class_of(subgraph, rates), .launches = 1, .padding = 1};
     const struct class_figures *of = &CLASSES[out.class];
     const struct runtime *runtime = runtime_at(rates->runtime);
     bool is_pytorch = runtime->rules == RUNTIME_RULES_PYTORCH;
     if (is_pytorch && subgraph->op == GRAPH_REARRANGE && !subgraph->shape.is_copied)
         return (struct kernel_estimate){.class = out.class, .padding = 1}; /* another view */
-    if (out.class == KERNEL_CONV_IMAGE)
-        out.padding = PAD_BYTES / rates->widths.activation / fmax(1, subgraph->shape.channels);
+    out.padding = padding_of(out.class, &subgraph->shape, rates->widths.activation);
     out.compute_s = compute_s(out.class, subgraph, work, rates, &scale, out.padding);
     out.memory_s = work->bytes / (rates->bytes_per_s.value * of->memory_share);
     /* Arithmetic and memory overlap, but not quite where both take long. */
@@ -263,6 +272,7 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
             add_kernels(rules[i].class, rules[i].kernels,
                         rules[i].elements * work->outputs * rates->widths.activation, rates, &scale,
                         &out);
-    out.latency_s = fmax(out.latency_s, out.kernels * runtime->host_s);
+    if (out.class == KERNEL_CONV_GROUPED && has_lone_groups(&subgraph->shape))
+        out.launches += LAUNCH_BESIDE * GROUP_KERNELS * subgraph->shape.groups;
     return out;
 }

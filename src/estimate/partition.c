@@ -263,6 +263,17 @@ static bool is_read_by_convolution(const struct dataflow *flow, const struct gra
     return false;
 }
 
+static bool is_broadcast(const struct graph *graph, const struct graph_node *node)
+{
+    double elements = graph_elements(graph_output(graph, node, 0));
+    for (size_t i = 0; i < node->input_count; i++) {
+        const struct graph_tensor *in = graph_input(graph, node, i);
+        if (in && graph_elements(in) > 1 && graph_elements(in) < elements)
+            return true;
+    }
+    return false;
+}
+
 static void describe_shape(const struct dataflow *flow, const struct graph_node *node,
                            struct subgraph_shape *shape)
 {
@@ -278,6 +289,10 @@ static void describe_shape(const struct dataflow *flow, const struct graph_node 
         shape->is_copied = is_read_by_convolution(flow, node);
     else if (node->op == GRAPH_REDUCE && in && out && graph_elements(out) > 0)
         shape->inner = graph_elements(in) / graph_elements(out);
+    else if (node->op == GRAPH_BATCH_NORM && out && out->rank > 1 && out->dims[0] > 0)
+        shape->inner = graph_elements(out) / (double)out->dims[0];
+    else if (kind == GRAPH_KIND_ELEMENTWISE && out)
+        shape->is_broadcast = is_broadcast(flow->graph, node);
     else if (out && out->rank > 1 && (kind == GRAPH_KIND_NORM || kind == GRAPH_KIND_SOFTMAX))
         shape->inner = (double)out->dims[node->op == GRAPH_GROUP_NORM ? 1 : out->rank - 1];
 }
@@ -325,6 +340,9 @@ static void describe_subgraph(const struct builder *builder, struct subgraph *su
     write_pattern(partition, subgraph);
     measure_outputs(partition, subgraph, main_node);
     describe_shape(builder->flow, main_node, &subgraph->shape);
+    subgraph->shape.is_causal = partition->is_causal;
+    if (main_node->op == GRAPH_LINEAR && main_node->component == DECODER_HEAD)
+        subgraph->shape.tokens = partition->graph->tokens;
     describe_sharding(partition, builder->sharding, main_node, subgraph);
 }
 
@@ -442,7 +460,7 @@ static void sum_alive(struct partition *out)
 
 /* A direct-mapped table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
  * more, which costs time and changes no result. */
-enum { SLOTS = 1024, FIGURES = 36 };
+enum { SLOTS = 1024, FIGURES = 38 };
 
 struct figures {
     double values[FIGURES];
@@ -466,7 +484,7 @@ static void figures_of(const struct subgraph *subgraph, struct figures *out)
         subgraph->steps,  subgraph->all_reduced, subgraph->all_gathered, shape->groups,
         shape->channels,  shape->taps,           shape->inner,           shape->heads,
         shape->repeats,   shape->tokens,         shape->sequences,       shape->has_bias,
-        shape->is_copied, shape->has_windows};
+        shape->is_copied, shape->has_windows,    shape->is_causal,       shape->is_broadcast};
     double *to = out->values;
     to += put_amount(&cost->in, to);
     to += put_amount(&cost->out, to);
@@ -528,6 +546,7 @@ static void inspect_nodes(struct partition *out)
     for (size_t i = 0; i < out->graph->node_count; i++) {
         const struct graph_node *node = &out->graph->nodes[i];
         out->is_decoder |= node->component != DECODER_COMPONENT_COUNT;
+        out->is_causal |= node->op == GRAPH_ATTENTION && node->as.attention.is_causal;
         if (node->op != GRAPH_ATTENTION)
             continue;
         int64_t heads = node->as.attention.heads_kv;

@@ -20,9 +20,11 @@ struct subgraph_shape {
     double groups, channels, taps; /* of a convolution: channels read, elements of its window */
     double inner;                  /* elements of a row that is normalized or reduced */
     double heads, repeats;         /* of attention: query heads, and those per KV head */
-    double tokens, sequences;      /* new tokens of one sequence */
-    bool has_bias, has_windows;    /* attention within windows of an image */
-    bool is_copied;                /* a rearranged tensor that a convolution reads */
+    double tokens, sequences;   /* new tokens of one sequence; of the head: all, of all sequences */
+    bool has_bias, has_windows; /* attention within windows of an image */
+    bool is_copied;             /* a rearranged tensor that a convolution reads */
+    bool is_broadcast;          /* an operand is smaller than the result */
+    bool is_causal;             /* in a model that attends to earlier tokens only */
 };
 
 struct subgraph {
@@ -79,6 +81,7 @@ struct partition {
     struct graph_amount cache;         /* KV cache of earlier tokens and of this pass */
     int64_t heads_kv;  /* fewest of any attention: at most so many devices divide the KV cache */
     bool is_decoder;   /* its nodes state their component */
+    bool is_causal;    /* a token attends to earlier ones only */
     double parameters; /* of the graph */
     /* Subgraphs that agree in everything time and energy depend on: unique has the first of each set,
      * unique_of the index of its set for every subgraph. */

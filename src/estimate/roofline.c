@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-#include "estimate/kernel.h"
-
 enum {
     TILE_SIDE = 64,        /* of the tiles of a product, per unit: 64 x 64 */
     PIECE_ELEMENTS = 1024, /* per unit, for anything else */
@@ -117,7 +115,10 @@ enum err rates_of(const struct hardware *hardware, enum precision precision,
                   enum runtime_id runtime, struct rates *out, struct error *why)
 {
     *out = (struct rates){.widths = precision_widths(precision)};
-    out->runtime = hardware->class == HARDWARE_GPU ? runtime : RUNTIME_IDEAL;
+    out->runtime = runtime;
+    if (runtime != RUNTIME_IDEAL && hardware->class != HARDWARE_GPU)
+        return err_set(why, ERR_BAD_VALUE, "%s: kernels of %s are known of GPUs only", hardware->id,
+                       runtime_at(runtime)->name);
     if (hardware->memory_count == 0)
         return err_set(why, ERR_BAD_VALUE, "%s: no memory stated in its hardware file",
                        hardware->id);
@@ -255,6 +256,7 @@ static void estimate_time(const struct subgraph *subgraph, const struct roofline
                                              work->link_steps * rates->link_latency_s.value
                                        : 0;
     row->latency_s = fmax(row->compute_s, row->memory_s) + row->launch_s + row->link_s;
+    row->launches = 1;
     row->stretch = 1;
     row->utilization = utilization_of(work, rates, row->latency_s);
     row->bound = bound_of(row);
@@ -272,6 +274,7 @@ static struct kernel_estimate estimate_kernels(const struct subgraph *subgraph,
     row->memory_s = fmin(kernels.memory_s, kernels.latency_s);
     row->launch_s = kernels.latency_s - busy_s;
     row->latency_s = kernels.latency_s + row->link_s;
+    row->launches = kernels.launches;
     row->utilization = utilization_of(work, rates, row->latency_s);
     row->bound = bound_of(row);
     return kernels;
@@ -329,16 +332,42 @@ static void estimate_energy(struct estimate_joules one, const struct roofline_wo
                                            .total = devices * (active + one.idle)};
 }
 
+/* Logits of every token of a prompt, where the model needs those of the last. */
+static void widen_head(const struct subgraph *subgraph, const struct rates *rates,
+                       struct roofline_work *work)
+{
+    double times = subgraph->shape.tokens / fmax(1, work->rows);
+    if (!runtime_at(rates->runtime)->has_all_logits || subgraph->op != GRAPH_LINEAR || !(times > 1))
+        return;
+    work->macs *= times;
+    work->rows *= times;
+    work->outputs *= times;
+    work->bytes += work->traffic.activations * (times - 1);
+}
+
+void roofline_wait(const struct rates *rates, double wait_s, int devices,
+                   struct subgraph_estimate *row)
+{
+    double idle_j = devices * rates->idle_w.value * wait_s;
+    row->launch_s += wait_s;
+    row->utilization *= row->latency_s / (row->latency_s + wait_s);
+    row->latency_s += wait_s;
+    row->joules.idle += idle_j;
+    row->joules.total += idle_j;
+    row->bound = bound_of(row);
+}
+
 void roofline_estimate(const struct subgraph *subgraph, const struct roofline_work *work,
                        const struct rates *rates, int devices, struct subgraph_estimate *out)
 {
     struct roofline_work all = *work;
     struct estimate_joules joules;
+    widen_head(subgraph, rates, &all);
     estimate_time(subgraph, work, rates, out);
     if (rates->runtime == RUNTIME_IDEAL) {
         joules = joules_of(subgraph, work, rates);
     } else {
-        struct kernel_estimate kernels = estimate_kernels(subgraph, work, rates, out);
+        struct kernel_estimate kernels = estimate_kernels(subgraph, &all, rates, out);
         all.bytes += kernels.more_bytes;
         all.macs *= kernels.padding;
         joules = joules_of(subgraph, &all, rates);

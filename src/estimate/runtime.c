@@ -4,11 +4,13 @@
 #include <string.h>
 
 static const struct runtime RUNTIMES[RUNTIME_COUNT] = {
-#define RUNTIME(constant, word, fused, rule, host_us, tf32, known, text)                           \
+#define RUNTIME(constant, word, fused, rule, host_us, tf32, off, known, text)                      \
     [RUNTIME_##constant] = {.name = word,                                                          \
                             .fusion = PARTITION_##fused,                                           \
                             .rules = RUNTIME_RULES_##rule,                                         \
+                            .has_all_logits = RUNTIME_RULES_##rule == RUNTIME_RULES_PYTORCH,       \
                             .host_s = (host_us) * 1e-6,                                            \
+                            .error = off,                                                          \
                             .has_tf32_conv = tf32,                                                 \
                             .evidence = EVIDENCE_##known,                                          \
                             .about = text},
@@ -52,16 +54,15 @@ const struct runtime_rule *runtime_rules(const struct runtime *runtime, size_t *
 
 bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph *subgraph)
 {
-    bool is_decoder = subgraph->component != DECODER_COMPONENT_COUNT;
     if (rule->op != subgraph->op)
         return false;
     switch (rule->when) {
     case HAS_BIAS:
         return subgraph->shape.has_bias;
     case IN_DECODER:
-        return is_decoder;
+        return subgraph->shape.is_causal;
     case DECODES:
-        return is_decoder && subgraph->shape.tokens == 1;
+        return subgraph->shape.is_causal && subgraph->shape.tokens == 1;
     case IN_WINDOWS:
         return subgraph->shape.has_windows;
     case ALWAYS:

@@ -10,7 +10,7 @@
 #include "core/err.h"
 #include "estimate/partition.h"
 
-/* Classes of kernels, which differ in the share of the roof that they attain (kernel.h). */
+/* Classes of kernels, which differ in the share of the roof that they attain (kernels.def). */
 enum kernel_class {
 #define KERNEL(constant, name, fixed, compute, memory, depth, row, active) KERNEL_##constant,
 #include "estimate/kernels.def"
@@ -19,7 +19,8 @@ enum kernel_class {
 };
 
 enum runtime_id {
-#define RUNTIME(constant, name, fusion, rules, host, tf32, evidence, about) RUNTIME_##constant,
+#define RUNTIME(constant, name, fusion, rules, host, tf32, error, evidence, about)                 \
+    RUNTIME_##constant,
 #include "estimate/runtimes.def"
 #undef RUNTIME
     RUNTIME_COUNT
@@ -31,8 +32,11 @@ struct runtime {
     const char *name; /* what --runtime takes */
     enum partition_fusion fusion;
     enum runtime_rules rules;
-    double host_s;      /* of the host, for each kernel; the GPU may be faster */
+    double host_s; /* of the host, for each operator; the device works meanwhile */
+    bool
+        has_all_logits; /* a prompt's logits are computed for each of its tokens, not for the last */
     bool has_tf32_conv; /* convolutions in fp32 are computed in tf32 where the device has it */
+    double error;       /* relative, beside those of the device's figures */
     enum evidence evidence;
     const char *about;
 };

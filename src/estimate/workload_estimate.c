@@ -89,7 +89,7 @@ static bool has_convolutions(const struct partition *partition)
 static struct estimate_shipped shipped_of(const struct workload *work,
                                           const struct hardware *hardware, enum precision precision)
 {
-    if (work->spec.model->has_phases)
+    if (work->spec.model->has_phases || work->spec.runtime != RUNTIME_IDEAL)
         return (struct estimate_shipped){.least = UNKNOWN, .most = UNKNOWN};
     struct estimate_shipped shipped = SHIPPED[work->spec.fusion];
     if (precision == PRECISION_FP32 && is_known(hardware->matrix_flops[PRECISION_TF32].value) &&
