@@ -20,19 +20,21 @@ static const struct class_figures {
 #define FITTED_ACTIVE_W (700.0 - 123.2) /* between idle and its limit */
 
 enum {
-    FEW_CHANNELS = 4, /* of images: padded to an alignment of PAD_BYTES */
-    PAD_BYTES = 16,
-    STEP_BYTES = 128,     /* of channels that a convolution of several taps takes at a time */
-    LONE_GROUP = 32,      /* channels from which a group is a kernel of its own */
-    GROUP_KERNELS = 2,    /* of such a group */
-    GROUP_FULL = 19,      /* channels of a group that fill the units */
+    FEW_CHANNELS = 4, /* of images: filled up to PAD_CHANNELS */
+    PAD_CHANNELS = 8,
+    STEP_BYTES = 128,  /* of channels that a convolution of several taps takes at a time */
+    NARROW_GROUP = 16, /* channels: a wider group is a kernel of its own */
+    GROUP_KERNELS = 2, /* of such a group */
+    FULL_GROUP = 56,
     LEAST_DEPTH = 256,    /* of a part of a split sum */
     LATENCIES_HIDDEN = 4, /* small tiles that a unit works on at once */
     TILE_QUERIES = 128,   /* of attention */
 };
-#define LAUNCH_BESIDE 0.5     /* of what the host takes for an operator: a kernel beside its own */
-#define GROUP_S       1.28e-6 /* of such a group */
-#define SPLIT_S       5.4e-6  /* adding the parts of a split sum */
+#define LAUNCH_BESIDE   0.5    /* of what the host takes for an operator: a kernel beside its own */
+#define GROUP_S         2e-6   /* of such a group */
+#define NARROW_SHARE    0.0051 /* of the peak, for each channel of a narrow group */
+#define REDUCTION_POWER 1.29
+#define SPLIT_S         5.4e-6 /* adding the parts of a split sum */
 
 /* ---- classes ---- */
 
@@ -46,7 +48,7 @@ static enum kernel_class conv_class(const struct subgraph_shape *shape)
 static enum kernel_class attention_class(const struct subgraph *subgraph, const struct rates *rates)
 {
     if (subgraph->shape.tokens != 1)
-        return KERNEL_ATTENTION;
+        return rates->is_matrix ? KERNEL_ATTENTION : KERNEL_ATTENTION_VECTOR;
     return runtime_at(rates->runtime)->rules == RUNTIME_RULES_PYTORCH ? KERNEL_ATTENTION_MASKED
                                                                       : KERNEL_ATTENTION_DECODE;
 }
@@ -61,7 +63,9 @@ static enum kernel_class class_of(const struct subgraph *subgraph, const struct 
             return attention_class(subgraph, rates);
         return rates->is_matrix ? KERNEL_GEMM : KERNEL_GEMM_VECTOR;
     case GRAPH_KIND_NORM:
-        return subgraph->op == GRAPH_BATCH_NORM ? KERNEL_BATCH_NORM : KERNEL_NORM;
+        if (subgraph->op != GRAPH_BATCH_NORM)
+            return KERNEL_NORM;
+        return rates->widths.activation > 2 ? KERNEL_BATCH_NORM_FP32 : KERNEL_BATCH_NORM;
     case GRAPH_KIND_SOFTMAX:
         return KERNEL_SOFTMAX;
     case GRAPH_KIND_POOL:
@@ -69,7 +73,9 @@ static enum kernel_class class_of(const struct subgraph *subgraph, const struct 
     case GRAPH_KIND_LOOKUP:
         return KERNEL_GATHER;
     case GRAPH_KIND_MOVE:
-        return subgraph->op == GRAPH_REARRANGE ? KERNEL_REARRANGE : KERNEL_ELEMENTWISE;
+        return subgraph->op == GRAPH_REARRANGE ? KERNEL_REARRANGE
+               : subgraph->op == GRAPH_MOVE    ? KERNEL_CONCATENATE
+                                               : KERNEL_ELEMENTWISE;
     case GRAPH_KIND_RECURRENT:
         return KERNEL_GEMM;
     case GRAPH_KIND_ACTIVATION:
@@ -77,7 +83,7 @@ static enum kernel_class class_of(const struct subgraph *subgraph, const struct 
     case GRAPH_KIND_VIEW:
     case GRAPH_KIND_UNKNOWN:
     default:
-        return KERNEL_ELEMENTWISE;
+        return subgraph->shape.is_broadcast ? KERNEL_BROADCAST : KERNEL_ELEMENTWISE;
     }
 }
 
@@ -147,6 +153,15 @@ static double attention_s(const struct subgraph_shape *shape, const struct roofl
     return 2 * work->macs * padding / (rates->product_flops.value * share * busy);
 }
 
+/* Narrow groups share a kernel, which attains more of the units the wider they are; of wide ones each is a product of
+ * its own, which fills its tiles from 56 channels on. */
+static double grouped_share(const struct class_figures *class, double width)
+{
+    return width <= NARROW_GROUP || width == 2 * NARROW_GROUP
+               ? NARROW_SHARE * width
+               : class->compute_share * fmin(1, pow(width / FULL_GROUP, 2));
+}
+
 static double compute_s(enum kernel_class class, const struct subgraph *subgraph,
                         const struct roofline_work *work, const struct rates *rates,
                         const struct scale *scale, double padding)
@@ -157,8 +172,10 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
     double peak = rates->product_flops.value, group = shape->channels / fmax(1, shape->groups);
     struct product product = {rows, outputs / rows, padding * work->macs / outputs, peak};
     switch (class) {
+    case KERNEL_CONV_IMAGE: /* as fast in tf32 as in 16 bits */
+        product.flops = rates->conv_flops.value * rates->widths.activation / 2;
+        return product_s(&product, of, scale, INFINITY);
     case KERNEL_CONV:
-    case KERNEL_CONV_IMAGE:
         product.flops = rates->conv_flops.value;
         return product_s(&product, of, scale, rates->bytes_per_s.value);
     case KERNEL_GEMM:
@@ -167,17 +184,20 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
             return 0; /* a matrix by a vector: the memory decides */
         return product_s(&product, of, scale, rates->bytes_per_s.value);
     case KERNEL_CONV_GROUPED:
-        return 2 * work->macs /
-               (rates->conv_flops.value * of->compute_share * fmin(1, group / GROUP_FULL));
+        return 2 * work->macs / (rates->conv_flops.value * grouped_share(of, group));
     case KERNEL_CONV_DEPTHWISE:
         return 2 * work->macs / (rates->other_flops.value * of->compute_share);
+    case KERNEL_BATCH_NORM_FP32:
+        return shape->inner * of->depth_s * FITTED_UNITS / scale->units;
     case KERNEL_ATTENTION:
+    case KERNEL_ATTENTION_VECTOR:
     case KERNEL_ATTENTION_DECODE:
     case KERNEL_ATTENTION_MASKED:
         return attention_s(shape, work, rates, scale, of->compute_share);
     default:
         return is_known(rates->other_flops.value)
-                   ? work->elementwise / (rates->other_flops.value * of->compute_share)
+                   ? work->elementwise / (rates->other_flops.value * rates->widths.activation / 2 *
+                                          of->compute_share)
                    : 0;
     }
 }
@@ -185,7 +205,7 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
 /* Channels are taken in steps, the last of which is filled up. */
 static double padding_of(enum kernel_class class, const struct subgraph_shape *shape, double width)
 {
-    double step = class == KERNEL_CONV_IMAGE ? PAD_BYTES / width : STEP_BYTES / width;
+    double step = class == KERNEL_CONV_IMAGE ? PAD_CHANNELS : STEP_BYTES / width;
     bool is_padded = class == KERNEL_CONV_IMAGE || (class == KERNEL_CONV && shape->taps > 1);
     return is_padded && shape->channels > 0 ? ceil(shape->channels / step) * step / shape->channels
                                             : 1;
@@ -195,7 +215,8 @@ static double padding_of(enum kernel_class class, const struct subgraph_shape *s
 
 static bool has_lone_groups(const struct subgraph_shape *shape)
 {
-    return shape->channels / fmax(1, shape->groups) > LONE_GROUP;
+    double width = shape->channels / fmax(1, shape->groups);
+    return width > NARROW_GROUP && width != 2 * NARROW_GROUP;
 }
 
 static double fixed_s(enum kernel_class class, const struct subgraph *subgraph,
@@ -209,12 +230,12 @@ static double fixed_s(enum kernel_class class, const struct subgraph *subgraph,
     case KERNEL_CONV_DEPTHWISE:
         return fixed + shape->taps * of->depth_s;
     case KERNEL_CONV_GROUPED:
-        return fixed + (shape->channels / shape->groups > LONE_GROUP ? GROUP_S * shape->groups : 0);
+        return fixed + (has_lone_groups(shape) ? GROUP_S * shape->groups : 0);
     case KERNEL_NORM:
     case KERNEL_SOFTMAX:
         return fixed + shape->inner * of->depth_s + rows * of->row_s * FITTED_UNITS / scale->units;
     case KERNEL_REDUCTION:
-        return shape->inner > 1 ? fixed + 0.26e-6 * pow(log2(shape->inner), 1.67) : fixed;
+        return fixed * pow(log2(fmax(2, shape->inner)), REDUCTION_POWER);
     default:
         return fixed;
     }
@@ -259,6 +280,8 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
     out.padding = padding_of(out.class, &subgraph->shape, rates->widths.activation);
     out.compute_s = compute_s(out.class, subgraph, work, rates, &scale, out.padding);
     out.memory_s = work->bytes / (rates->bytes_per_s.value * of->memory_share);
+    if (out.class == KERNEL_CONV_IMAGE)
+        out.memory_s *= 2 / rates->widths.activation;
     /* Arithmetic and memory overlap, but not quite where both take long. */
     double work_s = pow(pow(out.compute_s, 4) + pow(out.memory_s, 4), 0.25);
     out.latency_s = fixed_s(out.class, subgraph, &scale) * fmax(1, subgraph->steps) + work_s;
