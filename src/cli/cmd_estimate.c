@@ -180,30 +180,22 @@ static int put_report(const struct estimate_options *options, const struct text 
 static int report_one(const struct estimate_options *options,
                       const struct workload_estimate *estimate, bool is_in_catalog)
 {
-    struct recommendations proposals;
+    struct estimate_parts parts;
+    struct estimate_report report;
     struct budget budget = budget_of(options);
     struct recommend_question question = {estimate, &budget, is_in_catalog};
-    struct estimate_report report = {.estimate = estimate,
-                                     .budget = &budget,
-                                     .recommendations = &proposals,
-                                     .top = rows_shown(options, TOP_SUBGRAPHS),
-                                     .shows_figures = options->verbose};
-    struct subgraph_total *rows = NULL;
     struct error why = {0};
     struct text out = {0};
-    enum err err = workload_estimate_subgraphs(estimate, &rows, &report.row_count, &why);
-    if (!err)
-        err = recommend_make(&question, &proposals, &why);
-    if (!err && !estimate->memory.fits)
-        err = recommend_devices_to_fit(estimate, &report.devices_to_fit, &why);
-    report.rows = rows;
+    enum err err = estimate_report_make(&question, &parts, &report, &why);
+    report.top = rows_shown(options, TOP_SUBGRAPHS);
+    report.shows_figures = options->verbose;
     struct figure figure = {0};
     if (!err && options->plot)
         err = draw(&figure, estimate_figure(&report, &figure, &why), options->plot, &why);
     if (!err)
         write_one(options, &report, &out);
     int code = err ? fail(err, &why) : put_report(options, &out);
-    free(rows);
+    free(parts.rows);
     text_release(&out);
     return code ? code : budget_holds(&budget, estimate) ? EXIT_DONE : EXIT_FAILED;
 }
