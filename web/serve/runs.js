@@ -146,11 +146,10 @@ function reportFrame() {
 }
 
 function downloads(run) {
-  const base = API + "runs/" + encodeURIComponent(run.id) + "/", sections = new Set(run.sections || []);
-  const has = run.kind !== "layers" && !sections.has("sweep");
+  const base = API + "runs/" + encodeURIComponent(run.id) + "/", has = name => (run.files || []).some(file => name.test(file.name));
   return [
-    has ? link(base + "records.csv", "CSV", { class: "button", download: true, "aria-label": "Download the records as CSV" }) : null,
-    has ? link(base + "records.arrow", "Arrow", { class: "button", download: true, "aria-label": "Download the records as Arrow" }) : null,
+    has(/^records\.jsonl$|\.arrow$/) ? link(base + "records.csv", "CSV", { class: "button", download: true, "aria-label": "Download the records as CSV" }) : null,
+    has(/\.arrow$/) ? link(base + "records.arrow", "Arrow", { class: "button", download: true, "aria-label": "Download the records as Arrow" }) : null,
     link(base + "page", "Report page", { class: "button", target: "_blank", rel: "noopener" }),
     make("button", { type: "button", click: event => {
       picked.set(run.id, run.name);
@@ -199,7 +198,7 @@ async function runPage(view, id) {
     if (run.state !== "running") drawTop();
     else running.replaceChildren(runningSection(run));
     // Not under the hands of someone who reads it: what is focused there would be lost.
-    const changed = at(run, "progress", "done") !== was && Date.now() - drawnAt > 1000 * DRAWN_EVERY_S && !into.main.contains(document.activeElement);
+    const changed = (!run.progress || run.progress.done !== was) && Date.now() - drawnAt > 1000 * DRAWN_EVERY_S && !into.main.contains(document.activeElement);
     if (run.state !== "running" || changed) await drawBelow();
   });
 }
