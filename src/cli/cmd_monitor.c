@@ -36,7 +36,7 @@ static const struct option_row ROWS[] = {
     {.name = "devices", .type = OPTION_TEXT, .target = &command.monitor.devices, .value = "LIST",
      .help = "GPUs by index or UUID (default: the visible ones)"},
     {.name = "sensors", .type = OPTION_TEXT, .target = &command.monitor.drivers, .value = "LIST",
-     .help = "only these sensor drivers, e.g. nvml,rapl (default: all)"},
+     .help = "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"},
     {.name = "token-file", .type = OPTION_TEXT, .target = &command.token_file, .value = "FILE",
      .help = "file with the token that scrapes must send"},
     {.name = "no-token", .type = OPTION_FLAG, .target = &command.monitor.is_open,
