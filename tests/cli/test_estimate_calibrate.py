@@ -465,6 +465,56 @@ class Shipped(Files):
         sums = self.inside("h200.csv", "--hardware", "h200", "--no-fusion")
         self.assertEqual((sums["latency"]["rows"], sums["energy"]["rows"]), (18, 17))
 
+    def test_models_as_shipped_with_their_runtime(self):
+        """115 rows on an H200, of which none was used to fit the kernels: CUDA graphs, and eager mode."""
+        for runtime, most in (("graph", 0.13), ("eager", 0.30)):
+            sums = self.inside("h200_shipped.csv", "--hardware", "h200", "--where", f"runtime={runtime}",
+                               "--runtime", f"pytorch-{runtime}")
+            for kind in ("latency", "energy"):
+                self.assertGreaterEqual(sums[kind]["rows"], 57)
+                self.assertLess(sums[kind]["mape"], most, (runtime, kind))
+
+    def test_a_runtime_is_never_faster_than_the_roof(self):
+        """Published peaks of an H200: 989.4 TFLOPS in fp16, 494.7 in tf32, 4.8 TB/s."""
+        for model, precision, peak in (("resnet50", "fp16", 989.4e12), ("resnet50", "fp32", 494.7e12),
+                                       ("vit_b_16", "fp16", 989.4e12), ("mobilenet_v2", "fp16", 989.4e12)):
+            for batch in ("1", "64", "1024"):
+                for runtime in ("pytorch-eager", "pytorch-graph", "torch-compile", "tensorrt", "onnxruntime"):
+                    report = self.estimate("--model", model, "--hardware", "h200", "--precision", precision,
+                                           "--batch", batch, "--runtime", runtime)
+                    self.assertGreater(report["latency_s"], 2 * report["macs"] / peak)
+                    self.assertGreater(report["latency_s"], report["bytes"] / 4.8e12)
+                    self.assertLessEqual(report["power_w"]["average"], 700)
+                    self.assertEqual(report["setting"]["runtime"], runtime)
+                    self.assertEqual(report["basis"], f"kernels of {runtime}")
+
+    def test_what_a_runtime_decides(self):
+        def run(runtime, *words):
+            return self.estimate("--hardware", "h200", "--runtime", runtime, *words)
+        # Kernels that are not fused, and a host that launches them.
+        words = ("--model", "resnet50", "--precision", "fp16")
+        times = [run(r, *words)["latency_s"] for r in ("torch-compile", "pytorch-graph", "pytorch-eager")]
+        self.assertLess(2 * times[0], times[1])
+        self.assertLess(3 * times[1], times[2])
+        # Convolutions in fp32 are computed in tf32, products of linear layers are not.
+        for model, is_faster in (("vgg16", True), ("bert-base-uncased", False)):
+            words = ("--model", model, "--precision", "fp32", "--batch", "8")
+            self.assertEqual(run("pytorch-graph", *words)["latency_s"] <
+                             0.6 * self.estimate(*words, "--hardware", "h200")["latency_s"], is_faster, model)
+        # A static cache is repeated for each head, unless heads have their own.
+        for model, is_repeated in (("llama-3.1-8b", True), ("gpt2", False)):
+            words = ("--model", model, "--phase", "decode", "--batch", "16", "--context", "1024" if model == "gpt2" else "8192")
+            self.assertEqual(run("pytorch-graph", *words)["bytes"] > 2 * run("vllm", *words)["bytes"], is_repeated)
+
+    def test_runtimes_that_cannot_be(self):
+        for words, says in ((("--hardware", "h200", "--runtime", "torch"), "torch is not a runtime: ideal, pytorch-eager"),
+                            (("--hardware", "h200", "--runtime", "vllm", "--no-fusion"), "--no-fusion contradicts it"),
+                            (("--hardware", "epyc-9654", "--runtime", "vllm"), "known of GPUs only")):
+            self.assertIn(says, self.ipw("--model", "resnet18", *words, code=1 if "epyc-9654" in words else 2).stderr)
+        done = self.ipw("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200.csv", "--hardware", "h200",
+                        "--runtime", "torch", code=2)
+        self.assertIn("torch is not a runtime", done.stderr)
+
     def test_the_sets_of_which_only_means_are_recorded(self):
         """57 rows on an H200: the mean error of each set, and -85 % furthest off (docs/measurements.md).  With that as
         two standard deviations of a log-normal distribution around the mean."""
