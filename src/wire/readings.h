@@ -44,6 +44,8 @@ struct reading_domain {
     double period_s;  /* between updates of the sensor; UNKNOWN */
     double age_s;     /* of the newest reading; UNKNOWN before the first */
     bool is_up;
+    bool is_counted;                    /* a term of the machine's total there */
+    size_t number;                      /* the writer's own */
     const struct reading_point *points; /* oldest first */
     size_t point_count;
 };
