@@ -463,10 +463,8 @@ static void observe_gauges(struct remote *remote, const struct sensor *sensor,
             if (strcmp(gauge->channel, row->name) != 0 || gauge->quantity != row->quantity ||
                 strcmp(gauge->device, remote->device) != 0)
                 continue;
-            /* The monitor gives what holds now: its own readings may be seconds apart. */
-            nanos t = clock_offset_here(&remote->clock, readings->monotonic);
-            if (is_known(gauge->value))
-                observe_value(out, c, t < now ? t : now, gauge->value);
+            if (is_known(gauge->value)) /* still current there, whenever it was read */
+                observe_value(out, c, now, gauge->value);
             else
                 observe_missing(out, c, now, ERR_NO_DATA);
             break;
