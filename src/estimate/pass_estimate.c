@@ -189,7 +189,7 @@ static double graph_variance(const struct pass_estimate *estimate, double all, d
     return square(model * all) + square(guessed * all) + square(NODE_UNKNOWN * of_unknown);
 }
 
-/* Kernels measured on this device: what families that were left out are off by, whatever the device's figures. */
+/* Kernels measured on this device: the spread of models measured on it, whatever the device's figures. */
 static bool has_measured_kernels(const struct pass_estimate *estimate)
 {
     return estimate->config.runtime != RUNTIME_IDEAL && estimate->config.devices == 1 &&
