@@ -407,7 +407,7 @@ enum err api_arrow(const struct api *api, const struct request *request, struct 
     if (!err)
         err = run_shards_find(directory, &shards, why);
     if (!err && shards.count != 1)
-        err = err_set(why, ERR_NO_DATA,
+        err = err_set(why, shards.count ? ERR_NO_DATA : ERR_NOT_FOUND,
                       shards.count ? "the run has %zu Arrow files: get them by `files`"
                                    : "the run has %zu Arrow files",
                       shards.count);

@@ -138,8 +138,10 @@ static enum err fill_from(const char *directory, const char *id, const struct ru
     row->id = strdup(id);
     row->written_at = entry->written_at;
     row->is_final = entry->has_summary;
-    row->values[ROW_CREATED].number =
-        entry->has_summary ? entry->summary.started_at : entry->began_at;
+    row->values[ROW_CREATED].number = !entry->has_summary ? entry->began_at
+                                      : is_known(entry->summary.started_at)
+                                          ? entry->summary.started_at
+                                          : entry->summary.generated_at;
     if (row->id && set_text(row, ROW_NAME, str_last_part(id)) &&
         set_text(row, ROW_KIND, run_kind_name(entry->kind)) &&
         set_text(row, ROW_STATE, state_of(directory, entry)) &&
