@@ -110,6 +110,9 @@ void run_row_to_json(const struct run_row *row, struct json *json); /* members o
 
 struct row_source;
 
+/* A new folder in $TMPDIR. */
+enum err scratch_folder(char to[static FILE_PATH_MAX], struct error *why) MUST_USE;
+
 /* take: takes the row over.  keep: whether the row of this id, written at this time, is there already and stays. */
 struct row_taker {
     enum err (*take)(void *context, struct run_row *row);

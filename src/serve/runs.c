@@ -563,21 +563,5 @@ const char *runs_shown(const struct runs *runs)
 enum err runs_directory(struct runs *runs, const char *id, char to[static FILE_PATH_MAX],
                         struct error *why)
 {
-    char folder[FILE_PATH_MAX];
-    pthread_mutex_lock(&runs->lock);
-    const struct run_row *row = find_row(runs, id);
-    bool is_known_run = row;
-    pthread_mutex_unlock(&runs->lock);
-    const char *slash = strchr(id, '/');
-    if (!is_known_run && slash &&
-        str_format(folder, sizeof folder, "%.*s", (int)(slash - id), id)) {
-        pthread_mutex_lock(&runs->lock);
-        row = find_row(runs, folder);
-        is_known_run =
-            row && row->values[ROW_KIND].text && !strcmp(row->values[ROW_KIND].text, "sweep");
-        pthread_mutex_unlock(&runs->lock);
-    }
-    if (!is_known_run)
-        return err_set(why, ERR_NOT_FOUND, "no run '%.100s'", plain_text(id).text);
     return row_source_directory(runs->source, id, to, why);
 }

@@ -221,14 +221,22 @@ static bool is_attempt(const char *sweep_directory, const char *path)
     return found;
 }
 
+static bool is_run(const char *directory)
+{
+    enum run_dir_state state;
+    return file_is_directory(directory) && !run_dir_look(directory, &state, NULL) &&
+           state == RUN_DIR_HAS_RUN;
+}
+
+/* A run of the folder, also one that is newer than the table: a name in it, and no way to elsewhere. */
 static enum err find_directory(const struct row_source *source, const char *id,
                                char to[static FILE_PATH_MAX], struct error *why)
 {
     const char *slash = strchr(id, '/');
     size_t length = slash ? (size_t)(slash - id) : strlen(id);
-    bool fits = str_format(to, FILE_PATH_MAX, "%s/%.*s", source->folder, (int)length, id);
-    if (fits && slash && !is_attempt(to, slash + 1))
-        fits = false;
+    bool fits = id[0] && id[0] != '.' && length &&
+                str_format(to, FILE_PATH_MAX, "%s/%.*s", source->folder, (int)length, id) &&
+                (slash ? is_attempt(to, slash + 1) : is_run(to));
     if (fits && slash)
         fits = str_format(to, FILE_PATH_MAX, "%s/%s", source->folder, id);
     return fits ? ERR_OK : err_set(why, ERR_NOT_FOUND, "no run '%.100s'", plain_text(id).text);
@@ -344,7 +352,8 @@ static enum err copy_run(struct row_source *source, const char *id, char to[stat
 {
     char parent[FILE_PATH_MAX];
     struct db_pulled pulled;
-    if (strlen(id) >= RUN_ID_MAX || !str_format(parent, sizeof parent, "%s/%s", source->folder, id))
+    if (strlen(id) != RUN_ID_MAX - 1 || id[strspn(id, "0123456789abcdef")] ||
+        !str_format(parent, sizeof parent, "%s/%s", source->folder, id))
         return err_set(why, ERR_NOT_FOUND, "no run '%.100s'", plain_text(id).text);
     enum err err = connect_to(source, &source->pulling, why);
     if (!err)
@@ -356,18 +365,21 @@ static enum err copy_run(struct row_source *source, const char *id, char to[stat
     return ERR_OK;
 }
 
+enum err scratch_folder(char to[static FILE_PATH_MAX], struct error *why)
+{
+    const char *parent = str_or_null(getenv("TMPDIR"));
+    if (str_format(to, FILE_PATH_MAX, "%s/ipw-copies-XXXXXX", parent ? parent : "/tmp") &&
+        mkdtemp(to))
+        return ERR_OK;
+    to[0] = '\0';
+    return err_set(why, ERR_IO, "cannot make a folder in %s", parent ? parent : "/tmp");
+}
+
 static enum err open_database(struct row_source *source, struct error *why)
 {
-    const char *folder = getenv("TMPDIR");
     db_address_shown(source->address, source->shown, sizeof source->shown);
-    if (!str_format(source->folder, sizeof source->folder, "%s/ipw-copies-XXXXXX",
-                    folder && folder[0] ? folder : "/tmp") ||
-        !mkdtemp(source->folder)) {
-        source->folder[0] = '\0';
-        return err_set(why, ERR_IO, "cannot make a scratch folder in %s",
-                       folder && folder[0] ? folder : "/tmp");
-    }
-    return connect_to(source, &source->db, why);
+    enum err err = scratch_folder(source->folder, why);
+    return err ? err : connect_to(source, &source->db, why);
 }
 
 /* ---- either ---- */

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import re
 import signal
 import subprocess
@@ -19,9 +20,10 @@ class Answer:
 
 
 class Dashboard:
-    def __init__(self, *options, machine=None, listen="127.0.0.1:0"):
-        self.process = subprocess.Popen([IPW, "serve", "--listen", listen, *map(str, options)],
-                                        env=machine.environment() if machine else None, text=True,
+    def __init__(self, *options, machine=None, scratch=None, listen="127.0.0.1:0"):
+        environment = machine.environment() if machine else os.environ
+        self.process = subprocess.Popen([IPW, "serve", "--listen", listen, *map(str, options)], text=True,
+                                        env={**environment, **({"TMPDIR": str(scratch)} if scratch else {})},
                                         stderr=subprocess.PIPE)
         self.said = self.process.stderr.readline()
         found = re.search(r"listening on http(s?)://\S+:(\d+)/", self.said)

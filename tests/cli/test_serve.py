@@ -36,7 +36,8 @@ class ServeTest(MachineTest):
         self.runs.mkdir()
 
     def serve(self, *options, runs=True, live=False, **more):
-        served = Dashboard(*(["--runs", self.runs] if runs else []), *([] if live else ["--no-live"]), *options, **more)
+        served = Dashboard(*(["--runs", self.runs] if runs else []), *([] if live else ["--no-live"]), *options,
+                           scratch=self.folder, **more)
         self.addCleanup(served.close)
         return served
 
@@ -267,10 +268,9 @@ class DatabaseTest(ServeTest):
         self.assertEqual(served.get(f"runs/{ids['alpha']}/records"), folder.get("runs/alpha/records"))
         self.assertEqual(ipw(None, "db", "push", self.runs / "gamma", "--db", address).returncode, 0)
         await_condition(lambda: len(served.get("runs")["runs"]) == 3, "the run that was pushed")
-        copies = set(Path(tempfile.gettempdir()).glob("ipw-copies-*/" + ids["alpha"]))
-        self.assertTrue(copies)
+        self.assertTrue(list(self.folder.glob("ipw-copies-*/" + ids["alpha"])))
         self.assertEqual(served.end(), 0)
-        self.assertFalse(any(copy.exists() for copy in copies))
+        self.assertEqual(list(self.folder.glob("ipw-copies-*")), [])
 
     def test_no_database(self):
         done = ipw(None, "serve", "--listen", "127.0.0.1:0", "--db", f"sqlite:///{self.folder}/none.db", "--no-live")
