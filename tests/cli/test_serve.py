@@ -231,7 +231,9 @@ class RunTest(ServeTest):
         row = self.served.get("sweeps")["sweeps"][0]
         self.assertEqual((row["id"], row["settings"], row["attempts"]), (name, 2, 2))
         sweep = self.served.get("sweeps/" + name)
-        self.assertIn("least energy", sweep["result"]["summary"]["conclusion"])
+        analyzed = json.loads(ipw(None, "analyze", self.runs / name, "--json").stdout)
+        self.assertIn(sweep["result"]["summary"]["conclusion"], json.dumps(analyzed))
+        self.assertEqual(len(sweep["result"]["data"]["settings"]), 2)
         attempt = next((self.runs / name / "points").glob("*/run_*")).relative_to(self.runs)
         self.assertEqual(self.served.get("runs/" + quote(str(attempt), safe=""))["kind"], "run")
         self.assertEqual(self.served.ask("/api/v1/runs/" + quote(f"{name}/points", safe="")).status, 404)
