@@ -35,6 +35,7 @@ enum {
 };
 
 #define LOOK_PERIOD (250 * NS_PER_MS)
+#define FRESH       (50 * NS_PER_MS)
 #define TRIAL                                                                                      \
     NS_PER_S /* a connection that is open that long after a stream was not closed for it */
 
@@ -58,6 +59,8 @@ enum habit {
 };
 
 struct server {
+    char origin[80]; /* of its URLs: "http://127.0.0.1:8080" */
+    size_t origin_length;
     struct sockaddr_storage address;
     socklen_t address_size;
     enum habit habit;
@@ -71,7 +74,8 @@ struct link {
     struct plain_call *call; /* NULL: it is kept for the next */
     struct event_watch watch;
     struct server *server;
-    nanos on_trial_since; /* the end of a stream; 0: it is not on trial */
+    nanos kept_since;
+    bool is_on_trial; /* since then */
     bool had_stream;
     struct link *next, *previous; /* of those that are kept */
 };
@@ -119,9 +123,9 @@ struct plain_pool *plain_pool_new(struct event_loop *loop)
 
 static void end_trial(struct link *link)
 {
-    if (link->on_trial_since)
+    if (link->is_on_trial)
         link->server->on_trial--;
-    link->on_trial_since = 0;
+    link->is_on_trial = false;
 }
 
 static void close_link(struct link *link)
@@ -165,10 +169,10 @@ static void keep(struct plain_call *call)
         return;
     }
     if (call->is_stream) {
-        link->had_stream = true;
-        link->on_trial_since = clock_now();
+        link->had_stream = link->is_on_trial = true;
         link->server->on_trial++;
     }
+    link->kept_since = clock_now();
     link->next = pool->kept;
     if (link->next)
         link->next->previous = link;
@@ -187,7 +191,7 @@ static bool is_quiet(const struct link *link)
 /* The server has closed it.  Later than TRIAL after a stream it was for being idle, which says nothing. */
 static void note_closed(const struct link *link)
 {
-    if (link->on_trial_since)
+    if (link->is_on_trial)
         link->server->habit = HABIT_CLOSES;
 }
 
@@ -196,14 +200,21 @@ static bool may_take(const struct link *link)
     return !link->had_stream || link->server->habit == HABIT_KEEPS;
 }
 
+/* Looking costs a system call: not for one that was in use just now, as the loop reports it when it is closed. */
+static bool is_usable(const struct link *link, nanos now)
+{
+    return (!link->is_on_trial && now - link->kept_since < FRESH) || is_quiet(link);
+}
+
 static struct link *take_kept(struct plain_call *call)
 {
+    nanos now = clock_now();
     for (struct link *link = call->pool->kept, *next; link; link = next) {
         next = link->next;
         if (link->server != call->server || !may_take(link))
             continue;
         take_out(link);
-        if (is_quiet(link))
+        if (is_usable(link, now))
             return link;
         note_closed(link);
         close_link(link);
@@ -217,7 +228,7 @@ static void judge_trials(struct plain_pool *pool, nanos now)
     for (struct link *link = pool->kept, *next; link; link = next) {
         struct server *server = link->server;
         next = link->next;
-        if (link->on_trial_since && now - link->on_trial_since >= TRIAL) {
+        if (link->is_on_trial && now - link->kept_since >= TRIAL) {
             bool passed = is_quiet(link);
             if (!passed)
                 note_closed(link);
@@ -658,23 +669,34 @@ static bool read_address(const char *url, struct server *server)
     return is_v6 && inet_pton(AF_INET6, host, &v6->sin6_addr) == 1;
 }
 
-bool plain_pool_serves(const struct relay_request *request)
+static struct server *find_known(const struct plain_pool *pool, const char *url)
+{
+    struct server *server = pool->servers;
+    while (server && (strncmp(url, server->origin, server->origin_length) != 0 ||
+                      !strchr("/?#", url[server->origin_length])))
+        server = server->next;
+    return server;
+}
+
+bool plain_pool_serves(const struct plain_pool *pool, const struct relay_request *request)
 {
     struct server server;
-    return request->is_local && read_address(request->url, &server);
+    return request->is_local &&
+           (find_known(pool, request->url) || read_address(request->url, &server));
 }
 
 static struct server *find_server(struct plain_pool *pool, const char *url)
 {
-    struct server wanted, *server = pool->servers;
-    if (!read_address(url, &wanted))
-        return NULL;
-    while (server && (server->address_size != wanted.address_size ||
-                      memcmp(&server->address, &wanted.address, wanted.address_size) != 0))
-        server = server->next;
+    struct server *server = find_known(pool, url);
     if (server || !(server = malloc(sizeof *server)))
         return server;
-    *server = wanted;
+    if (!read_address(url, server)) {
+        free(server);
+        return NULL;
+    }
+    size_t scheme = strlen("http://");
+    server->origin_length = scheme + strcspn(url + scheme, "/?#");
+    str_format(server->origin, sizeof server->origin, "%.*s", (int)server->origin_length, url);
     server->next = pool->servers;
     return pool->servers = server;
 }
@@ -683,18 +705,23 @@ static void write_request(struct plain_call *call)
 {
     const struct relay_request *request = &call->request;
     const char *at = request->url + strlen("http://"), *path = at + strcspn(at, "/?#");
-    text_addf(&call->out, "%s %s%s HTTP/1.1\r\nHost: %.*s\r\n", request->method,
-              *path == '/' ? "" : "/", path, (int)(path - at), at);
+    struct text *out = &call->out;
+    text_add(out, request->method);
+    text_add(out, *path == '/' ? " " : " /");
+    text_add(out, path);
+    text_add(out, " HTTP/1.1\r\nHost: ");
+    text_add_bytes(out, at, (size_t)(path - at));
+    text_add(out, "\r\n");
     for (size_t i = 0; i < request->headers->length;) {
         const char *line = request->headers->bytes + i;
         size_t length = strlen(line);
-        text_add_bytes(&call->out, line, length);
-        text_add_bytes(&call->out, "\r\n", 2);
+        text_add_bytes(out, line, length);
+        text_add_bytes(out, "\r\n", 2);
         i += length + 1;
     }
     if (request->body)
-        text_addf(&call->out, "Content-Length: %zu\r\n", request->body_length);
-    text_add(&call->out, "\r\n");
+        text_addf(out, "Content-Length: %zu\r\n", request->body_length);
+    text_add(out, "\r\n");
 }
 
 /* On a kept connection, or a new one; false with errno when there is neither. */

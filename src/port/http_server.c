@@ -115,6 +115,7 @@ struct connection {
     struct http_exchange *exchange;
     bool gone;      /* the client has closed its side */
     bool is_idle;   /* nothing has come since the last answer */
+    bool has_more;  /* something came after the start of the request */
     nanos deadline; /* for the next whole request; 0: none, a request is being answered */
     struct connection *next, *previous;
 };
@@ -179,6 +180,7 @@ static void on_socket(void *context, unsigned events)
     struct connection *connection = context;
     if (connection->is_idle)
         expect_request(connection);
+    connection->has_more = connection->has_more || connection->exchange;
     if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
         return;
     connection->gone = true;
@@ -417,9 +419,12 @@ static void release(struct http_exchange *exchange)
     connection->exchange = NULL;
     connection->is_idle = true;
     connection->deadline = clock_now() + exchange->server->options.idle_limit;
-    /* The next request began before this one had its answer: its first byte was reported then, and is not again. */
-    if (ioctl(connection->socket.fd, FIONREAD, &waiting) == 0 && waiting > 0)
+    /* The next request began before this one had its answer: its first byte was reported then, and is not again.  Or what
+     * was reported was the end of this one. */
+    if (connection->has_more && ioctl(connection->socket.fd, FIONREAD, &waiting) == 0 &&
+        waiting > 0)
         expect_request(connection);
+    connection->has_more = false;
     text_release(&exchange->body);
     text_release(&exchange->headers);
     text_release(&exchange->out);

@@ -76,6 +76,7 @@ struct passage {
     struct proxy_request *request; /* NULL: no inference, or handed to the owner */
     uint64_t id;                   /* of the request */
     struct observer observer;
+    const char *connection;         /* of the client's headers; NULL without */
     struct text url, headers, body; /* of the call; body: only where it was changed */
     struct usage_filter filter;
     bool filters, is_paused, has_begun;
@@ -165,7 +166,9 @@ static const char *find_key_header(struct proxy *proxy, struct http_exchange *ex
 static bool may_ask(const struct proxy *proxy, struct http_exchange *exchange)
 {
     const char *token = proxy->options.token;
-    bool may = !token || secret_matches(http_exchange_header(exchange, "x-ipw-token"), token);
+    if (!token)
+        return true;
+    bool may = secret_matches(http_exchange_header(exchange, "x-ipw-token"), token);
     for (size_t i = 0; i < KEY_HEADER_COUNT; i++)
         may |= is_own_token(proxy, KEY_HEADERS[i], http_exchange_header(exchange, KEY_HEADERS[i]));
     return may;
@@ -213,8 +216,7 @@ static bool is_replaced(const struct proxy *proxy, const char *name)
 static void take_header(void *context, const char *name, const char *value)
 {
     struct passage *passage = context;
-    const char *connection = http_exchange_header(passage->exchange, "Connection");
-    if (header_is_hop_by_hop(name, connection) || str_equal_nocase(name, "Host") ||
+    if (header_is_hop_by_hop(name, passage->connection) || str_equal_nocase(name, "Host") ||
         str_equal_nocase(name, "Expect") || strncasecmp(name, "x-ipw-", 6) == 0)
         return;
     if (passage->filters && str_equal_nocase(name, "Accept-Encoding"))
@@ -384,7 +386,9 @@ static void build_url(struct proxy *proxy, const char *target, struct text *out)
     size_t length = strlen(proxy->prefix);
     bool has_prefix = length && str_starts(target, proxy->prefix) &&
                       (!target[length] || strchr("/?", target[length]));
-    text_addf(out, "%s%s%s", proxy->origin, has_prefix ? "" : proxy->prefix, target);
+    text_add(out, proxy->origin);
+    text_add(out, has_prefix ? "" : proxy->prefix);
+    text_add(out, target);
 }
 
 static void begin_inference(struct passage *passage, enum proxy_kind kind, const char *path)
@@ -428,6 +432,7 @@ static void start_call(struct passage *passage)
     bool has_body =
         length || !strcmp(method, "POST") || !strcmp(method, "PUT") || !strcmp(method, "PATCH");
     build_url(proxy, http_exchange_target(passage->exchange), &passage->url);
+    passage->connection = http_exchange_header(passage->exchange, "Connection");
     http_exchange_headers(passage->exchange, take_header, passage);
     add_key(passage);
     const struct relay_request request = {
@@ -580,9 +585,10 @@ void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy)
         proxy->settled = items;
         items[proxy->settled_count++] = (struct settled){id, *energy};
     }
-    bool first = proxy->settled_count == 1;
+    bool is_first = proxy->settled_count == 1;
     pthread_mutex_unlock(&proxy->lock);
-    if (first)
+    /* Only an answer waits for it; whoever asks for the figures finds them, because that ends the loop's wait too. */
+    if (is_first && proxy->options.energy_header)
         event_loop_wake(proxy->loop);
 }
 

@@ -202,8 +202,10 @@ static void *drain_main(void *argument)
     struct sampler *sampler = argument;
     thread_name("ipw-drain", -1);
     nanos next = clock_now();
+    const struct source_pace *pace = &sampler->pace;
+    bool is_slow = pace->cheap || (pace->counter > 0 && pace->period == 0);
     while (!atomic_load(&sampler->stopping)) {
-        next += sampler->pace.cheap ? DRAIN_PERIOD_CHEAP : DRAIN_PERIOD;
+        next += is_slow ? DRAIN_PERIOD_CHEAP : DRAIN_PERIOD;
         deadline_wait(&sampler->deadline, next);
         pthread_mutex_lock(&sampler->lock);
         drain(sampler);
@@ -281,6 +283,12 @@ static bool has_begun(const struct source *source, size_t channel, nanos waited)
                         follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
 }
 
+/* How long to wait for what happened at an instant, at most: readings of another host come late. */
+static nanos settle_most(const struct source *source, size_t channel)
+{
+    return SETTLE_MOST + source->described.channels[channel].behind;
+}
+
 /* How long a channel may take to show what happened at an instant. */
 static nanos patience(const struct source *source, size_t channel)
 {
@@ -293,8 +301,9 @@ static nanos patience(const struct source *source, size_t channel)
     limit += source->described.groups[group].period_min; /* a poke may not lead to a read sooner */
     if (source->series[channel].channel->quantity == QTY_POWER)
         limit += reads;
-    limit += SETTLE_LEAST;
-    return limit < SETTLE_MOST ? limit : SETTLE_MOST;
+    limit += SETTLE_LEAST + source->described.channels[channel].behind;
+    nanos most = settle_most(source, channel);
+    return limit < most ? limit : most;
 }
 
 /* The first tick at or after t of a counter of this source; t while there is none.  Power samples
@@ -325,7 +334,7 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
     if (atomic_load(&source->counts.lost) > atomic_load(&source->counts.back) ||
         blocked_for(source) > 0)
         return true;
-    if (!last || waited > SETTLE_MOST)
+    if (!last || waited > settle_most(source, channel))
         return true;
     /* On a busy machine the reader thread may not have run yet: the sensor is not at fault. */
     return waited > patience(source, channel) && atomic_load(&source->counts.last_read) >= t;
@@ -428,7 +437,8 @@ static nanos tick_due(const struct source *source, size_t channel, nanos t)
     return due;
 }
 
-static nanos ticks_due(struct sampler *sampler, nanos t)
+/* When all readings will have come up to t, of those that do until then; 0 where none is missing. */
+static nanos ticks_due(struct sampler *sampler, nanos t, nanos until)
 {
     nanos due = 0;
     pthread_mutex_lock(&sampler->lock);
@@ -436,7 +446,7 @@ static nanos ticks_due(struct sampler *sampler, nanos t)
     for (size_t i = 0; i < sampler->count; i++)
         for (size_t c = 0; c < sampler->sources[i]->described.channel_count; c++) {
             nanos at = tick_due(sampler->sources[i], c, t);
-            due = at > due ? at : due;
+            due = at > due && at <= until ? at : due;
         }
     pthread_mutex_unlock(&sampler->lock);
     return due;
@@ -449,13 +459,12 @@ void sampler_tick(struct sampler *sampler, nanos t, nanos most)
         sampler_settle(sampler, t);
         return;
     }
-    nanos due = ticks_due(sampler, t), until = clock_now() + most;
+    nanos until = clock_now() + most - TICK_READ, due = ticks_due(sampler, t, INT64_MAX);
     for (size_t i = 0; i < sampler->count && due > 0; i++)
-        source_request(sampler->sources[i], t);
-    while (due > 0 && due + TICK_READ <= until && clock_now() < until) {
+        source_request(sampler->sources[i], t, most > 0);
+    while (most > 0 && (due = ticks_due(sampler, t, until)) > 0 && clock_now() <= until) {
         nanos left = due + TICK_READ - clock_now();
         thread_sleep(left > TICK_READ ? left : TICK_READ);
-        due = ticks_due(sampler, t);
     }
 }
 

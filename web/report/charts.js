@@ -6,6 +6,10 @@ const charts = [];
 const SERIES_COLORS = ["c1", "c2", "c3", "c4", "c5", "c6"];
 const seriesColor = i => color(SERIES_COLORS[i % SERIES_COLORS.length]);
 
+// Of any number of values: Math.min(...values) has a limit.
+const leastOf = values => values.reduce((least, value) => Math.min(least, value), Infinity);
+const mostOf = values => values.reduce((most, value) => Math.max(most, value), -Infinity);
+
 // What every chart has in common.
 function baseOption() {
   return {
@@ -269,21 +273,21 @@ function frontOption(points, x, y, legend, tipOf) {
   const marks = drawn.map(point => ({
     value: [point.x, point.y, point.place], name: short(point.name), itemStyle: { color: point.color }, symbol: point.symbol || "circle", symbolSize: point.onFront ? 13 : 10,
   }));
-  const isLog = Math.min(...costs) > 0 && Math.max(...costs) / Math.min(...costs) > 20;
+  const isLog = leastOf(costs) > 0 && mostOf(costs) / leastOf(costs) > 20;
   const bars = drawn.map(point => {
     const [low, high] = point.xEnds || [NaN, NaN];
     return [point.x, point.y, isLog && low <= 0 ? point.x / 10 : low, high, ...(point.yEnds || [NaN, NaN])];
   });
   const edge = drawn.filter(point => point.onFront).map(point => [point.x, point.y]).sort((a, b) => a[0] - b[0]);
   const worths = bars.flatMap(bar => [bar[1], bar[4], bar[5]]).filter(known);
-  const ends = y.unit === "%" ? { min: Math.max(0, Math.floor(Math.min(...worths) * 20) / 20), max: Math.min(1, Math.ceil(Math.max(...worths) * 20) / 20) }
+  const ends = y.unit === "%" ? { min: Math.max(0, Math.floor(leastOf(worths) * 20) / 20), max: Math.min(1, Math.ceil(mostOf(worths) * 20) / 20) }
     : { scale: true, boundaryGap: ["8%", "8%"] };
   return {
     ...baseOption(),
     grid: { left: 28, right: 60, top: 30, bottom: 26, containLabel: true },
-    xAxis: unitAxis(x.unit, { boundaryGap: ["8%", "8%"], type: isLog ? "log" : "value", scale: true, min: isLog || Math.min(...bars.map(bar => known(bar[2]) ? bar[2] : bar[0])) > 0 ? null : 0,
-      name: x.name }, Math.max(...costs)),
-    yAxis: unitAxis(y.unit, { type: "value", name: y.name, nameGap: 46, ...ends }, Math.max(...worths)),
+    xAxis: unitAxis(x.unit, { boundaryGap: ["8%", "8%"], type: isLog ? "log" : "value", scale: true, min: isLog || leastOf(bars.map(bar => known(bar[2]) ? bar[2] : bar[0])) > 0 ? null : 0,
+      name: x.name }, mostOf(costs)),
+    yAxis: unitAxis(y.unit, { type: "value", name: y.name, nameGap: 46, ...ends }, mostOf(worths)),
     tooltip: { ...baseOption().tooltip, trigger: "item", formatter: ({ value }) => tipOf(value[2]) },
     series: [
       { type: "line", data: edge, symbol: "none", silent: true, tooltip: { show: false }, lineStyle: { color: color("c1"), width: 1.5, type: [5, 4] } },

@@ -89,14 +89,16 @@ const address = () => location.pathname + location.search;
 function newView() {
   current.abort();
   current = new AbortController();
-  const head = make("div", { class: "head" }), body = make("div", { class: "body" });
+  const title = make("h1", { tabindex: -1 }), head = make("div", { class: "head" }, title), body = make("div", { class: "body" });
   document.getElementById("main").replaceChildren(head, body);
   const view = {
     signal: current.signal, head, body, query: new URLSearchParams(location.search),
-    // `beside` stands at the right of the title.
+    // `beside` stands at the right of the title, which may have the focus.
     title(text, beside) {
       document.title = text + " · ipw";
-      head.replaceChildren(make("h1", { tabindex: -1 }, text), beside || "");
+      title.textContent = text;
+      while (title.nextSibling) title.nextSibling.remove();
+      if (beside) head.append(beside);
     },
     put(...parts) {
       body.replaceChildren(...parts.flat().filter(Boolean));

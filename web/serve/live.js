@@ -31,8 +31,9 @@ class PowerHistory {
   }
 }
 
-// The stream of samples.  It is opened again when it breaks, ever more slowly; `lost` is called when it does.
-function follow(view, take, lost) {
+// The stream of samples.  It is opened again when it breaks, ever more slowly; `lost` is called when it does, and
+// `resume` when someone looks at the page again.
+function follow(view, take, lost, resume) {
   let source = null, timer = 0, wait_ms = 1000;
   const close = () => { clearTimeout(timer); source?.close(); };
   const open = () => {
@@ -47,19 +48,26 @@ function follow(view, take, lost) {
     });
   };
   // A page that nobody looks at asks for nothing.
-  const look = () => document.hidden ? close() : open();
+  const look = () => {
+    if (document.hidden) return close();
+    resume();
+    open();
+  };
   document.addEventListener("visibilitychange", look);
   view.signal.addEventListener("abort", () => { document.removeEventListener("visibilitychange", look); close(); });
-  look();
+  open();
 }
 
 // ---- what is said first ----
 
 const listed = devices => listOf(devices.map(device => device.id));
 
+// Those whose power is known, or was.
+const meteredOf = ({ devices }) => devices.filter(device => known(device.power_w) || device.health !== "ok");
+
 // Whether the total can be trusted: what lacks first.
-function trustOf({ devices }) {
-  const metered = devices.filter(device => known(device.power_w) || device.health !== "ok");
+function trustOf(sample) {
+  const metered = meteredOf(sample);
   const lost = metered.filter(device => device.health === "lost"), stale = metered.filter(device => device.health === "stale");
   const modelled = metered.filter(device => device.health === "ok" && device.method === "estimated");
   const parts = [];
@@ -108,7 +116,7 @@ function deviceColumns(power) {
     { label: "Device", text: true, of: device => device.id, view: device => make("span", {}, device.id, device.name && device.name !== device.id ? make("small", { class: "dim below" }, device.name) : null) },
     { key: "power_w", label: "Power", unit: "W", show: device => known(device.power_w) ? withUnit(device.power_w, "W") : "unknown" },
     { label: "Last minute", text: true, fixed: true, of: device => device.id, view: device => sparkline(power.since(device.id, SPARK_SECONDS), device.id) },
-    { key: "energy_j", label: "Energy since start", unit: "J" },
+    { key: "energy_j", label: "Energy", unit: "J" },
     { label: "Sensor", text: true, of: device => device.health, view: device => make("span", {}, badge(HEALTH[device.health] || "", device.health),
       device.health !== "ok" && known(device.age_s) ? " for " + withUnit(device.age_s, "s", 2) : null) },
     { key: "method", label: "Method", text: true },
@@ -167,7 +175,10 @@ async function livePage(view) {
   const power = new PowerHistory(), state = { seconds: 600, sample: null, taken: 0, announced: 0, health: "" };
   const fill = async () => power.fill(await ask(view, "live/history", { seconds: state.seconds }));
   [state.sample] = await Promise.all([ask(view, "live"), fill()]);
-  if (!state.sample.devices.length) return view.put(noSensors(), section("running", "Running", null, runningList(state.sample.running)));
+  if (!meteredOf(state.sample).length) {
+    view.put(noSensors(), section("running", "Running", null, runningList(state.sample.running)));
+    return follow(view, sample => { if (meteredOf(sample).length) show(); }, () => {}, () => {}); // the first reading may be yet to come
+  }
 
   const said = make("div"), connection = make("p", { class: "alert", role: "status", hidden: true }), spoken = make("p", { class: "unseen", "aria-live": "polite" });
   const table = smallTable("Devices", deviceColumns(power), state.sample.devices, { filter: false }), running = make("div");
@@ -208,6 +219,6 @@ async function livePage(view) {
     section("history", "Power over time", null, make("div", { class: "controls" }, range), chart),
     section("running", "Running", null, running));
   draw();
-  follow(view, take, lost);
+  follow(view, take, lost, fill);
   view.every(1, () => { if (state.taken && !document.hidden && Date.now() - state.taken > 1000 * STALE_SECONDS) lost(); });
 }

@@ -9,7 +9,7 @@ const TRADES = {
 };
 const GROUPINGS = { hardware: "Hardware", model: "Model", precision: "Precision" };
 const SYMBOLS = ["circle", "rect", "triangle", "diamond", "roundRect", "pin"];
-const LABELLED_MOST = 30;
+const LABELLED_MOST = 30, BARS_MOST = 300, ROWS_MOST = 500;
 
 const axisUnit = found => found.unit === "1" || found.unit === "%" || found.key === "accuracy" ? "%" : ["J", "s", "W"].includes(found.unit) ? found.unit : "";
 const axisName = found => found.label.toLowerCase() + (axisUnit(found) || !found.unit ? "" : " (" + found.unit + ")") + (found.better === "low" ? ", less is better" : "");
@@ -38,8 +38,8 @@ const MARKS = { circle: "●", rect: "■", triangle: "▲", diamond: "◆", rou
 function paretoChart(found, legend) {
   const { points, x, y } = found, { groups, colorOf, symbolOf } = groupColors(points);
   const ends = (value, error) => known(error) ? [value - 1.96 * error, value + 1.96 * error] : null;
-  const few = points.filter(point => point.on_front).length <= LABELLED_MOST;
-  const option = () => frontOption(points.map((point, place) => ({ x: point.x, y: point.y, place, name: point.name, xEnds: ends(point.x, point.x_plus_minus), yEnds: ends(point.y, point.y_plus_minus), onFront: point.on_front,
+  const few = points.filter(point => point.on_front).length <= LABELLED_MOST, barred = points.length <= BARS_MOST;
+  const option = () => frontOption(points.map((point, place) => ({ x: point.x, y: point.y, place, name: point.name, xEnds: barred || point.on_front ? ends(point.x, point.x_plus_minus) : null, yEnds: barred || point.on_front ? ends(point.y, point.y_plus_minus) : null, onFront: point.on_front,
     color: color(colorOf(point.group || "unknown")), symbol: symbolOf(point.group || "unknown"), labelled: few && point.on_front })),
   { unit: axisUnit(x), name: axisName(x) }, { unit: axisUnit(y), name: axisName(y) }, legend, place => tip(points[place].name, [["group", points[place].group || "unknown"], [x.label.toLowerCase(), axisValue(x, points[place].x, points[place].x_plus_minus)],
     [y.label.toLowerCase(), axisValue(y, points[place].y, points[place].y_plus_minus)], [points[place].on_front ? "Pareto-optimal" : "dominated", ""]]));
@@ -48,13 +48,15 @@ function paretoChart(found, legend) {
   return make("div", {}, make("ul", { class: "keys" }, groups.map(group => make("li", {}, make("span", { class: "mark", style: "color:var(--" + colorOf(group) + ")", "aria-hidden": "true" }, MARKS[symbolOf(group)]), " " + group))), chart);
 }
 
+// The front first; of very many runs, only the cheapest behind it.
 function paretoTable({ x, y, points }, group) {
-  return smallTable("Runs on and behind the front", [
+  const rows = points.map((point, place) => ({ ...point, place })).sort((a, b) => b.on_front - a.on_front || a.x - b.x);
+  return [rows.length > ROWS_MOST ? make("p", { class: "note" }, ROWS_MOST + " of " + plural(rows.length, "run") + ".") : null, smallTable("Runs on and behind the front", [
     { label: "Run", text: true, of: point => point.name, view: point => make("span", {}, make("small", { class: "dim" }, point.place + 1 + " "), link(runPath(point.id), point.name)) },
     { key: "group", label: GROUPINGS[group], text: true },
     { key: "x", label: x.label, show: point => axisValue(x, point.x, point.x_plus_minus) }, { key: "y", label: y.label, show: point => axisValue(y, point.y, point.y_plus_minus) },
     { label: "Pareto-optimal", text: true, of: point => point.on_front ? "yes" : "no" },
-  ], points.map((point, place) => ({ ...point, place })).sort((a, b) => b.on_front - a.on_front || a.x - b.x), { filter: points.length > 8 });
+  ], rows.slice(0, ROWS_MOST), { filter: points.length > 8 })];
 }
 
 function choice(id, label, options, value, choose) {

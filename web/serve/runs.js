@@ -8,7 +8,7 @@ pages.push(
 // ---- the list ----
 
 const STATES = { done: "good", running: "", interrupted: "warning" };
-const stateBadge = state => state && state !== "done" ? badge(STATES[state] || "", state) : null;
+const stateBadge = state => state && state !== "done" ? badge((STATES[state] || "") + (state === "running" ? " running-now" : ""), state) : null;
 const dateText = time => time ? time.slice(0, 16).replace("T", " ") : "–";
 
 // Runs to compare, by id, in the order in which they were picked; the first is the baseline.
@@ -48,7 +48,7 @@ function pickedBar(bar, changed) {
 }
 
 const FILTERS = [["kind", "Kind"], ["model", "Model"], ["hardware", "Hardware"], ["state", "State"]];
-const LIST_ROWS = 50, SEARCH_WAIT_MS = 250;
+const LIST_ROWS = 50, SEARCH_WAIT_MS = 250, LISTED_EVERY_S = 5;
 
 // Values to filter by: those that the server names, or else those seen so far.
 class Facets {
@@ -105,9 +105,9 @@ async function runsPage(view) {
     none.replaceChildren(found.runs.length ? "" : isFiltered() ? emptyState("No run matches.", make("button", { type: "button", click: () => go("/runs") }, "Show all runs"))
       : emptyState("There are no runs yet.", make("span", {}, "Measure one into the folder of this server, for example ", make("code", {}, "ipw profile --client null"), ". It appears here while it runs.")));
   };
-  const load = async () => {
+  const load = async quietly => {
     const mine = ++latest;
-    status.textContent = "Loading…";
+    if (quietly !== true) status.textContent = "Loading…";
     view.keep(asked);
     try {
       const found = await ask(view, "runs", { ...asked, limit: LIST_ROWS });
@@ -116,7 +116,7 @@ async function runsPage(view) {
       drawFilters();
       draw(found);
     } catch (error) {
-      if (!latest || mine === latest) none.replaceChildren(errorState(error, load));
+      if (mine === latest) none.replaceChildren(errorState(error, load));
       status.textContent = "";
     }
   };
@@ -126,6 +126,8 @@ async function runsPage(view) {
   frame.hidden = true;
   await load();
   view.put(list);
+  // Runs come and go on; nothing is redrawn under the hands of someone who selects.
+  view.every(LISTED_EVERY_S, () => { if (!document.hidden && !list.contains(document.activeElement) && (frame.hidden || body.querySelector(".running-now"))) load(true); });
 }
 
 // ---- one run ----
@@ -146,11 +148,10 @@ function reportFrame() {
 }
 
 function downloads(run) {
-  const base = API + "runs/" + encodeURIComponent(run.id) + "/", sections = new Set(run.sections || []);
-  const has = run.kind !== "layers" && !sections.has("sweep");
+  const base = API + "runs/" + encodeURIComponent(run.id) + "/", has = name => (run.files || []).some(file => name.test(file.name));
   return [
-    has ? link(base + "records.csv", "CSV", { class: "button", download: true, "aria-label": "Download the records as CSV" }) : null,
-    has ? link(base + "records.arrow", "Arrow", { class: "button", download: true, "aria-label": "Download the records as Arrow" }) : null,
+    has(/^records\.jsonl$|\.arrow$/) ? link(base + "records.csv", "CSV", { class: "button", download: true, "aria-label": "Download the records as CSV" }) : null,
+    has(/\.arrow$/) ? link(base + "records.arrow", "Arrow", { class: "button", download: true, "aria-label": "Download the records as Arrow" }) : null,
     link(base + "page", "Report page", { class: "button", target: "_blank", rel: "noopener" }),
     make("button", { type: "button", click: event => {
       picked.set(run.id, run.name);
@@ -199,7 +200,7 @@ async function runPage(view, id) {
     if (run.state !== "running") drawTop();
     else running.replaceChildren(runningSection(run));
     // Not under the hands of someone who reads it: what is focused there would be lost.
-    const changed = at(run, "progress", "done") !== was && Date.now() - drawnAt > 1000 * DRAWN_EVERY_S && !into.main.contains(document.activeElement);
+    const changed = (!run.progress || run.progress.done !== was) && Date.now() - drawnAt > 1000 * DRAWN_EVERY_S && !into.main.contains(document.activeElement);
     if (run.state !== "running" || changed) await drawBelow();
   });
 }

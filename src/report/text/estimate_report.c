@@ -102,7 +102,7 @@ static void put_title(const struct paper *paper, const struct workload_estimate 
               format_rough(latency, estimate->total.latency_s, "s"),
               work->spec.is_request ? " per request" : "",
               estimate->memory.fits ? "" : "; EXCEEDS DEVICE MEMORY");
-    words_basis(words, &estimate->shipped);
+    words_basis(words, estimate);
     text_addf(paper->out, paper->is_markdown ? "\n%s; " : "   %s\n", words);
     words_setting(words, estimate);
     text_addf(paper->out, paper->is_markdown ? "%s\n\n| | |\n|---|---|\n" : "   %s\n\n", words);
