@@ -90,7 +90,7 @@ bool state_gauge(const struct state *state, size_t index, size_t *source, size_t
 double state_sum(const struct state *state, enum family family, size_t *count);
 
 /* The newest value of a gauge of a sensor; UNKNOWN where it has none.  And how the sensor is. */
-double state_gauge(const struct state *state, size_t source, enum family family);
+double state_gauge_of(const struct state *state, size_t source, enum family family);
 void state_health(const struct state *state, size_t source, bool *is_lost, double *age_s);
 
 /* The processes on the device of a domain since state_watch (sampler_processes). */

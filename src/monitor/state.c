@@ -143,7 +143,7 @@ double state_sum(const struct state *state, enum family family, size_t *count)
     return *count ? sum : UNKNOWN;
 }
 
-double state_gauge(const struct state *state, size_t source, enum family family)
+double state_gauge_of(const struct state *state, size_t source, enum family family)
 {
     for (size_t i = 0; i < state->gauge_count; i++)
         if (state->gauges[i].source == source && state->gauges[i].family == family)

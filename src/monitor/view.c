@@ -116,11 +116,11 @@ static void fill_device(const struct monitor_view *view, const struct domain *do
     out->health = domain->is_up ? "ok" : is_lost ? "lost" : "stale";
     out->utilization = is_gpu ? domain->utilization : UNKNOWN;
     out->memory_used =
-        is_gpu ? state_gauge(view->state, domain->source, FAMILY_GPU_MEMORY_USED) : UNKNOWN;
-    out->temperature_c = state_gauge(view->state, domain->source,
-                                     is_gpu ? FAMILY_GPU_TEMPERATURE : FAMILY_HOST_TEMPERATURE);
+        is_gpu ? state_gauge_of(view->state, domain->source, FAMILY_GPU_MEMORY_USED) : UNKNOWN;
+    out->temperature_c = state_gauge_of(view->state, domain->source,
+                                        is_gpu ? FAMILY_GPU_TEMPERATURE : FAMILY_HOST_TEMPERATURE);
     out->clock_hz =
-        state_gauge(view->state, domain->source, is_gpu ? FAMILY_GPU_CLOCK : FAMILY_HOST_CLOCK);
+        state_gauge_of(view->state, domain->source, is_gpu ? FAMILY_GPU_CLOCK : FAMILY_HOST_CLOCK);
 }
 
 size_t monitor_view_devices(const struct monitor_view *view, struct monitor_device *out,
