@@ -302,7 +302,7 @@ const struct command command_estimate_calibrate = {
 
 struct validate_command {
     struct option_list files, where_words;
-    const char *hardware, *hardware_file;
+    const char *hardware, *hardware_file, *leave_out;
     struct predictor_options predictor;
     struct params where;
     double most_percent;
@@ -352,7 +352,7 @@ static int validate(const struct validate_command *command, const char **words, 
 {
     struct hardware hardware = {0};
     struct predictor predictor;
-    struct validation validation = {0};
+    struct validation validation = {.leave_out = command->leave_out};
     struct text data = {0};
     struct error why = {0};
     if (command->files.count + count == 0)
@@ -396,6 +396,8 @@ static const struct option_row VALIDATE_ROWS[] = {
      .help = "predict every operation as a kernel of its own, as in eager mode"},
     {.name = "runtime", .type = OPTION_TEXT, .target = &validate_args.predictor.runtime, .value = "NAME",
      .help = "what ran the model: pytorch-graph, ... (default: ideal)"},
+    {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.leave_out, .value = "COLUMN",
+     .help = "also correct rows by those with other values of it: family"},
     {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent, .value = "PERCENT",
      .help = "exit 1 if the mean error of time or energy is larger", .least = 0.001,
      .most = 1e6},

@@ -17,6 +17,10 @@ static const struct class_figures {
 /* The device that the classes were fitted on. */
 #define FITTED_UNITS    132.0
 #define FITTED_LAUNCH_S 4.3e-6
+#define FITTED_BYTES    4.8e12 /* per second, from its memory */
+#define FITTED_MATRIX                                                                              \
+    1978.8e12 /* operations per second on elements of one byte: half on those of two */
+#define FITTED_VECTOR   267.6e12
 #define FITTED_ACTIVE_W (700.0 - 123.2) /* between idle and its limit */
 
 enum {
@@ -30,6 +34,7 @@ enum {
     LATENCIES_HIDDEN = 4, /* small tiles that a unit works on at once */
     TILE_QUERIES = 128,   /* of attention */
 };
+#define ODD_SHARE       0.14   /* of what a product attains otherwise */
 #define LAUNCH_BESIDE   0.5    /* of what the host takes for an operator: a kernel beside its own */
 #define GROUP_S         2e-6   /* of such a group */
 #define NARROW_SHARE    0.0051 /* of the peak, for each channel of a narrow group */
@@ -103,11 +108,40 @@ static struct scale scale_of(const struct rates *rates)
                           .power = is_known(span) ? span / FITTED_ACTIVE_W : 1};
 }
 
+/* A kernel that attains most of a peak is limited by it on any device; one that attains less, by what its units can do,
+ * of which another device may have more for each byte or operation of its peak. */
+#define MOST_SHARE 0.6
+
+static double attained(double share, double peak, double fitted, const struct scale *scale)
+{
+    if (share >= MOST_SHARE || !is_known(peak))
+        return share * peak;
+    return fmin(0.8 * peak, share * fitted * scale->units / FITTED_UNITS);
+}
+
+/* Some kernels take their elements one by one, whatever bytes these have. */
+static double memory_share(enum kernel_class class, double width)
+{
+    bool is_by_element = class == KERNEL_CONV_IMAGE || class == KERNEL_BROADCAST ||
+                         class == KERNEL_REARRANGE || class == KERNEL_CONCATENATE ||
+                         class == KERNEL_REPEAT;
+    double share = CLASSES[class].memory_share;
+    return is_by_element ? fmin(CLASSES[KERNEL_ELEMENTWISE].memory_share, share * width / 2)
+                         : share;
+}
+
+static double moved_s(double bytes, enum kernel_class class, const struct rates *rates,
+                      const struct scale *scale)
+{
+    double share = memory_share(class, rates->widths.activation);
+    return bytes / attained(share, rates->bytes_per_s.value, FITTED_BYTES, scale);
+}
+
 /* ---- products ---- */
 
 struct product {
     double rows, columns, depth; /* of the matrices */
-    double flops;                /* per second of the units */
+    double flops;                /* per second of the units, in full tiles */
 };
 
 /* Seconds of the units for one size of tile, its sum split into parts. */
@@ -117,11 +151,16 @@ static double tiled_s(const struct product *p, const struct class_figures *class
     const double full = 128.0 * 128.0;
     double area = height * width, depth = p->depth / parts;
     double tiles = ceil(p->rows / height) * ceil(p->columns / width) * parts;
-    double share = class->compute_share * fmin(1, sqrt(area / full));
-    double busy_s = 2 * area * depth / (p->flops / units * share);
+    double busy_s = 2 * area * depth / (p->flops / units * fmin(1, sqrt(area / full)));
     double wait_s = depth * class->depth_s;
     double at_once = units * (wait_s > busy_s ? fmax(1, fmin(LATENCIES_HIDDEN, full / area)) : 1);
     return ceil(tiles / at_once) * fmax(busy_s, wait_s);
+}
+
+/* Rows of an odd number of elements do not begin where the matrix units read: GPT-2 has 50257 tokens. */
+static bool is_odd(const struct product *p)
+{
+    return p->columns > 1 && fmod(p->columns, 2) == 1;
 }
 
 static double product_s(const struct product *p, const struct class_figures *class,
@@ -143,14 +182,14 @@ static double product_s(const struct product *p, const struct class_figures *cla
 }
 
 static double attention_s(const struct subgraph_shape *shape, const struct roofline_work *work,
-                          const struct rates *rates, const struct scale *scale, double share)
+                          double flops, const struct scale *scale)
 {
     double tiles = shape->sequences * shape->heads * ceil(shape->tokens / TILE_QUERIES);
     double padding = ceil(shape->tokens / TILE_QUERIES) * TILE_QUERIES / fmax(1, shape->tokens);
     double busy = tiles > 0 ? fmin(1, tiles / scale->units) : 1;
     if (shape->tokens == 1) /* one query: the units divide the keys */
         padding = busy = 1;
-    return 2 * work->macs * padding / (rates->product_flops.value * share * busy);
+    return 2 * work->macs * padding / (flops * busy);
 }
 
 /* Narrow groups share a kernel, which attains more of the units the wider they are; of wide ones each is a product of
@@ -168,36 +207,41 @@ static double compute_s(enum kernel_class class, const struct subgraph *subgraph
 {
     const struct class_figures *of = &CLASSES[class];
     const struct subgraph_shape *shape = &subgraph->shape;
+    double width = rates->widths.activation, share = of->compute_share;
+    double matrix = FITTED_MATRIX / width, vector = FITTED_VECTOR / width;
     double rows = fmax(1, work->rows), outputs = fmax(1, work->outputs);
-    double peak = rates->product_flops.value, group = shape->channels / fmax(1, shape->groups);
-    struct product product = {rows, outputs / rows, padding * work->macs / outputs, peak};
+    double group = shape->channels / fmax(1, shape->groups);
+    double products = rates->product_flops.value, convs = rates->conv_flops.value;
+    struct product product = {rows, outputs / rows, padding * work->macs / outputs, 0};
     switch (class) {
     case KERNEL_CONV_IMAGE: /* as fast in tf32 as in 16 bits */
-        product.flops = rates->conv_flops.value * rates->widths.activation / 2;
+        product.flops = attained(share, convs, FITTED_MATRIX / 2, scale);
         return product_s(&product, of, scale, INFINITY);
     case KERNEL_CONV:
-        product.flops = rates->conv_flops.value;
+        product.flops = share * convs;
         return product_s(&product, of, scale, rates->bytes_per_s.value);
     case KERNEL_GEMM:
     case KERNEL_GEMM_VECTOR:
         if (rows == 1 && class == KERNEL_GEMM_VECTOR)
             return 0; /* a matrix by a vector: the memory decides */
+        product.flops = share * products * (is_odd(&product) ? ODD_SHARE : 1);
         return product_s(&product, of, scale, rates->bytes_per_s.value);
     case KERNEL_CONV_GROUPED:
-        return 2 * work->macs / (rates->conv_flops.value * grouped_share(of, group));
+        return 2 * work->macs / attained(grouped_share(of, group), convs, matrix, scale);
     case KERNEL_CONV_DEPTHWISE:
-        return 2 * work->macs / (rates->other_flops.value * of->compute_share);
+        return 2 * work->macs / attained(share, rates->other_flops.value, vector, scale);
     case KERNEL_BATCH_NORM_FP32:
         return shape->inner * of->depth_s * FITTED_UNITS / scale->units;
     case KERNEL_ATTENTION:
-    case KERNEL_ATTENTION_VECTOR:
     case KERNEL_ATTENTION_DECODE:
     case KERNEL_ATTENTION_MASKED:
-        return attention_s(shape, work, rates, scale, of->compute_share);
-    default:
+        return attention_s(shape, work, attained(share, products, matrix, scale), scale);
+    case KERNEL_ATTENTION_VECTOR:
+        return attention_s(shape, work, attained(share, products, vector, scale), scale);
+    default: /* as fast in 32 bits as in 16 */
         return is_known(rates->other_flops.value)
-                   ? work->elementwise / (rates->other_flops.value * rates->widths.activation / 2 *
-                                          of->compute_share)
+                   ? work->elementwise / attained(share, rates->other_flops.value * width / 2,
+                                                  FITTED_VECTOR / 2, scale)
                    : 0;
     }
 }
@@ -248,12 +292,12 @@ static void add_kernels(enum kernel_class class, double kernels, double bytes,
                         struct kernel_estimate *out)
 {
     const struct class_figures *of = &CLASSES[class];
-    double moved_s = bytes / (rates->bytes_per_s.value * of->memory_share);
+    double took_s = moved_s(bytes, class, rates, scale);
     out->launches += LAUNCH_BESIDE * kernels;
     out->more_bytes += bytes;
-    out->latency_s += kernels * of->fixed_s * scale->fixed + moved_s;
-    out->memory_s += moved_s;
-    out->active_j += of->active_w * scale->power * moved_s;
+    out->latency_s += kernels * of->fixed_s * scale->fixed + took_s;
+    out->memory_s += took_s;
+    out->active_j += of->active_w * scale->power * took_s;
 }
 
 /* A static cache is read with its keys and values repeated for each head. */
@@ -279,9 +323,7 @@ struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
         return (struct kernel_estimate){.class = out.class, .padding = 1}; /* another view */
     out.padding = padding_of(out.class, &subgraph->shape, rates->widths.activation);
     out.compute_s = compute_s(out.class, subgraph, work, rates, &scale, out.padding);
-    out.memory_s = work->bytes / (rates->bytes_per_s.value * of->memory_share);
-    if (out.class == KERNEL_CONV_IMAGE)
-        out.memory_s *= 2 / rates->widths.activation;
+    out.memory_s = moved_s(work->bytes, out.class, rates, &scale);
     /* Arithmetic and memory overlap, but not quite where both take long. */
     double work_s = pow(pow(out.compute_s, 4) + pow(out.memory_s, 4), 0.25);
     out.latency_s = fixed_s(out.class, subgraph, &scale) * fmax(1, subgraph->steps) + work_s;

@@ -34,6 +34,7 @@ struct monitor {
     struct state *state;
     struct processes *processes;
     struct telemetry_feed *feed; /* NULL: none */
+    struct otlp_push *otlp;      /* NULL: none */
     nanos next, updated;         /* update: when is the next, when was the last */
     double started_at;
     char instance[40], host[64]; /* who answers, to other hosts */
@@ -145,6 +146,15 @@ static void render_own(struct monitor *monitor, struct exposition *to)
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         family_begin(to, (enum family)(FAMILY_OWN_INFO + i));
         exposition_sample(to, i == 0 ? "version=\"" IPW_VERSION "\"" : "", "", values[i]);
+    }
+    struct otlp_counts counts;
+    if (!monitor->otlp)
+        return;
+    otlp_push_count(monitor->otlp, &counts);
+    const unsigned long pushed[] = {counts.pushes, counts.failures, counts.dropped};
+    for (size_t i = 0; i < sizeof pushed / sizeof *pushed; i++) {
+        family_begin(to, (enum family)(FAMILY_OTLP_PUSHES + i));
+        exposition_sample(to, "", "", (double)pushed[i]);
     }
 }
 
@@ -312,6 +322,8 @@ static enum err update(struct monitor *monitor, nanos now)
     monitor->next += monitor->options.interval;
     if (monitor->next <= now) /* the first one, or stopped meanwhile */
         monitor->next = now + monitor->options.interval;
+    if (monitor->otlp)
+        otlp_push_update(monitor->otlp, monitor->state, now);
     return monitor->feed
                ? telemetry_feed_write(monitor->feed, monitor->state, monitor->session, now)
                : ERR_OK;
@@ -385,6 +397,9 @@ static enum err open_parts(struct monitor *monitor, struct error *why)
         err = open_session(options, &session, why);
     if (!err)
         err = use_session(monitor, session, why);
+    if (!err && options->otlp_url)
+        err = otlp_push_open(options->otlp_url, options->otlp_interval, monitor->instance,
+                             monitor->host, &monitor->otlp, why);
     if (!err && (options->grpc_address || options->telemetry_fd >= 0))
         err = telemetry_feed_open(options->telemetry_fd, options->grpc_address, options->grpc_port,
                                   &monitor->feed, why);
@@ -400,6 +415,7 @@ static void release(struct monitor *monitor)
     if (monitor->signals.fd > 0)
         close(monitor->signals.fd);
     telemetry_feed_close(monitor->feed);
+    otlp_push_close(monitor->otlp);
     http_server_close(monitor->server);
     event_loop_free(monitor->loop);
     processes_free(monitor->processes);

@@ -120,6 +120,23 @@ void processes_update(struct processes *processes, struct state *state, nanos no
 
 void processes_render(const struct processes *processes, struct exposition *to);
 
+/* ---- otlp_push.c ---- */
+
+struct otlp_push;
+
+struct otlp_counts {
+    unsigned long pushes, failures, dropped;
+};
+
+/* Metrics go to the receiver at `url` every `interval`, from a thread of its own. */
+enum err otlp_push_open(const char *url, nanos interval, const char *instance, const char *host,
+                        struct otlp_push **out, struct error *why) MUST_USE;
+/* Once per update; never waits. */
+void otlp_push_update(struct otlp_push *push, struct state *state, nanos now);
+void otlp_push_count(struct otlp_push *push, struct otlp_counts *out);
+/* Sends what is left, if that takes no more than some seconds. */
+void otlp_push_close(struct otlp_push *push);
+
 /* ---- telemetry_feed.c ---- */
 
 struct telemetry_feed;

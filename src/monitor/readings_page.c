@@ -16,7 +16,7 @@ static const char *uuid_of(const struct sensor *sensor)
 }
 
 static void fill_domain(struct sampler *sampler, const struct domain *domain, nanos since,
-                        nanos now, struct reading_domain *out)
+                        nanos now, size_t number, struct reading_domain *out)
 {
     const struct sensor *sensor = sampler_sensor(sampler, domain->source);
     const struct sensor_channel *row = &sensor->channels[domain->channel];
@@ -26,6 +26,7 @@ static void fill_domain(struct sampler *sampler, const struct domain *domain, na
     while (first < domain->point_count && domain->points[first].t <= since)
         first++;
     *out = (struct reading_domain){
+        .number = number,
         .scope = domain->scope,
         .location = domain->location,
         .method = domain->method,
@@ -35,6 +36,7 @@ static void fill_domain(struct sampler *sampler, const struct domain *domain, na
         .period_s = read.period > 0 ? seconds(read.period) : UNKNOWN,
         .age_s = domain->t > 0 ? seconds(now - domain->t) : UNKNOWN,
         .is_up = domain->is_up,
+        .is_counted = domain->is_counted,
         .points = domain->points + first,
         .point_count = domain->point_count - first,
     };
@@ -82,7 +84,7 @@ enum err readings_page(struct state *state, nanos since, struct readings *out)
     }
     for (size_t i = 0; sampler && i < count; i++)
         if (domains[i].is_present && (domains[i].point_count || domains[i].is_awaited))
-            fill_domain(sampler, &domains[i], since, now, &out->domains[out->domain_count++]);
+            fill_domain(sampler, &domains[i], since, now, i, &out->domains[out->domain_count++]);
     if (sampler)
         fill_gauges(state, sampler, now, out);
     return ERR_OK;

@@ -26,6 +26,7 @@ static void write_domain(const struct reading_domain *domain, struct json *json)
     json_string(json, "method", method_name(domain->method));
     json_number(json, "uncertainty_ratio", domain->accuracy);
     json_bool(json, "up", domain->is_up);
+    json_bool(json, "counted", domain->is_counted);
     json_number(json, "power_w", domain->watts);
     json_number(json, "power_max_w", domain->watts_max);
     json_number(json, "period_s", domain->period_s);
@@ -161,6 +162,7 @@ static bool read_domain(const struct jv *item, struct reading_point *points,
     out->location = (int)location;
     out->accuracy = jv_number(jv_get(item, "uncertainty_ratio"));
     out->is_up = jv_bool(jv_get(item, "up"), false);
+    out->is_counted = jv_bool(jv_get(item, "counted"), false);
     out->watts = jv_number(jv_get(item, "power_w"));
     out->watts_max = jv_number(jv_get(item, "power_max_w"));
     out->period_s = jv_number(jv_get(item, "period_s"));

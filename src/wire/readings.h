@@ -44,6 +44,8 @@ struct reading_domain {
     double period_s;  /* between updates of the sensor; UNKNOWN */
     double age_s;     /* of the newest reading; UNKNOWN before the first */
     bool is_up;
+    bool is_counted;                    /* a term of the machine's total there */
+    size_t number;                      /* the writer's own */
     const struct reading_point *points; /* oldest first */
     size_t point_count;
 };
@@ -76,5 +78,11 @@ void readings_write(const struct readings *readings, struct text *out);
 enum err readings_read(const char *text, size_t length, struct readings *out, struct error *why)
     MUST_USE;
 void readings_release(struct readings *readings);
+
+/* The same of one message of the gRPC service that the Python ipw has (energy_monitor/energy.proto), which is of all
+ * GPUs together.  Its only clock is the wall's, which stands for the monotonic one.  What is negative or missing there is
+ * unknown. */
+enum err readings_from_telemetry(const unsigned char *message, size_t length, struct readings *out,
+                                 struct error *why) MUST_USE;
 
 #endif
