@@ -111,6 +111,12 @@ class Passing(ProxyTest):
                 self.assertEqual(read_message(stream)[2], document())
         self.assertEqual((len(upstream.requests), upstream.connections), (5, 1))
 
+    def test_empty_headers_pass(self):
+        upstream = self.upstream(lambda c, *_: c.sendall(response(b"{}", headers=[("X-Empty", ""), ("X-Full", "a\tb")])))
+        headers = dict(self.proxy(upstream).ask(headers=[("X-Asked", "")])[1])
+        self.assertEqual((headers["x-empty"], headers["x-full"]), ("", "a\tb"))
+        self.assertEqual(dict(upstream.requests[0][1])["x-asked"], "")
+
     def test_other_paths_and_methods_pass(self):
         upstream = self.upstream(lambda c, line, *_: c.sendall(response(
             b"" if line.startswith(("HEAD", "DELETE")) else line.encode(),
