@@ -373,6 +373,8 @@ static void take_total(const struct channel_energy *const *main_of, struct energ
 
 /* How far the energy per slice and activity differs between loads: some keep the SMs busy and draw little. */
 #define INSTANCE_ACCURACY 0.3
+/* An activity that is older than this says nothing. */
+#define ACTIVITY_STALE (5 * NS_PER_S)
 
 static const struct sensor_channel *instance_channel(const struct ledger_device *device)
 {
@@ -381,6 +383,18 @@ static const struct sensor_channel *instance_channel(const struct ledger_device 
         if (sensor->channels[c].share > 0 && !strcmp(sensor->channels[c].device, device->id))
             return &sensor->channels[c];
     return NULL;
+}
+
+/* Means come every other second in a monitor: a row that none covers yet has the newest. */
+static double activity_of(struct sampler *sampler, const struct ledger *ledger,
+                          const struct ledger_device *device, const struct sensor_channel *row)
+{
+    struct channel_state read;
+    double mean = device->gauges[QTY_SM_ACTIVE].mean;
+    if (is_known(mean))
+        return mean / 100;
+    sampler_channel(sampler, device->source, (size_t)(row - device->sensor->channels), &read);
+    return read.has_value && ledger->to - read.t <= ACTIVITY_STALE ? read.value / 100 : UNKNOWN;
 }
 
 static struct energy instance_energy(const struct ledger_device *gpu, double part)
@@ -399,7 +413,8 @@ static struct energy instance_energy(const struct ledger_device *gpu, double par
 
 /* What a partitioned GPU used, by the slices and the SM activity of each instance; the rest, which is idle or of an
  * instance that reports no activity, is a part of the GPU. */
-static void attribute_instances(struct ledger *ledger, struct ledger_device *gpu)
+static void attribute_instances(struct sampler *sampler, struct ledger *ledger,
+                                struct ledger_device *gpu)
 {
     double given = 0;
     bool any = false;
@@ -409,7 +424,7 @@ static void attribute_instances(struct ledger *ledger, struct ledger_device *gpu
             device->source == gpu->source && !device->has_energy ? instance_channel(device) : NULL;
         if (!row)
             continue;
-        double part = row->share * device->gauges[QTY_SM_ACTIVE].mean / 100;
+        double part = row->share * activity_of(sampler, ledger, device, row);
         any = device->is_instance = true;
         if (is_known(part) && given + part > 1)
             part = 1 - given; /* slices of a card that cannot be: no joule is given twice */
@@ -490,7 +505,7 @@ enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct
         take_total(all.main_of, all.counted, out);
         for (size_t i = 0; i < out->count; i++)
             if (out->devices[i].has_energy && out->devices[i].sensor->kind == SENSOR_GPU)
-                attribute_instances(out, &out->devices[i]);
+                attribute_instances(sampler, out, &out->devices[i]);
         err = ERR_OK;
     }
     free(all.channels);
