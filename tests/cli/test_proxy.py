@@ -778,6 +778,9 @@ class Recording(ProxyTest):
         self.assertIn("ipw_proxy_request_duration_seconds_count 3", text)
         self.assertIn('ipw_proxy_request_duration_seconds_bucket{le="+Inf"} 3', text)
         self.assertIn("ipw_proxy_requests_in_flight 0", text)
+        self.assertIn("# TYPE ipw_proxy_request_duration_seconds histogram\n", text)
+        buckets = [int(count) for count in re.findall(r'duration_seconds_bucket\{le="[^"]+"\} (\d+)', text)]
+        self.assertEqual((len(buckets), buckets, buckets[-1]), (21, sorted(buckets), 3), "cumulative")
         for line in text.splitlines():
             self.assertRegex(line, r'^(# (HELP|TYPE) \S+ .+|\w+(\{.*\})? [0-9.e+-]+)$')
 
