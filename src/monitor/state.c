@@ -143,6 +143,25 @@ double state_sum(const struct state *state, enum family family, size_t *count)
     return *count ? sum : UNKNOWN;
 }
 
+double state_gauge_of(const struct state *state, size_t source, enum family family)
+{
+    for (size_t i = 0; i < state->gauge_count; i++)
+        if (state->gauges[i].source == source && state->gauges[i].family == family)
+            return state->gauges[i].value;
+    return UNKNOWN;
+}
+
+void state_health(const struct state *state, size_t source, bool *is_lost, double *age_s)
+{
+    *is_lost = false;
+    *age_s = UNKNOWN;
+    for (size_t i = 0; i < state->sensor_count; i++)
+        if (state->sensors[i].source == (long)source) {
+            *is_lost = state->sensors[i].is_lost;
+            *age_s = state->sensors[i].age_s;
+        }
+}
+
 enum err state_processes(struct state *state, const struct domain *domain, struct process_use *out,
                          size_t *count, double *watched_s)
 {

@@ -148,13 +148,14 @@ class EnergyTest(RemoteTest):
 
     def test_hosts_add_up(self):
         machines = [self.machine(Intel, 40, 25), self.machine(Nvidia, "power 0 constant 300\ntick * 0.02\n"
-                                                              "value temperature 0 51")]
+                                                              "value temperature 0 51"), self.machine(Intel, 30)]
         monitors = [self.monitor(machine) for machine in machines]
         led = self.led(*monitors)
         time.sleep(1.5)
         report = led.end()
         ports = [monitor.port for monitor in monitors]
-        watts = {f"127.0.0.1:{ports[0]}/cpu0": 40, f"127.0.0.1:{ports[0]}/cpu1": 25, f"127.0.0.1:{ports[1]}/gpu0": 300}
+        watts = {f"127.0.0.1:{ports[0]}/cpu0": 40, f"127.0.0.1:{ports[0]}/cpu1": 25, f"127.0.0.1:{ports[1]}/gpu0": 300,
+                 f"127.0.0.1:{ports[2]}/cpu0": 30}
         self.assertEqual({d["id"] for d in report["devices"] if d["energy"]}, set(watts))
         for name, power in watts.items():
             self.assertAlmostEqual(device(report, name)["energy"]["joules"], power * wall(report),
