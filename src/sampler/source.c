@@ -431,7 +431,9 @@ static void begin_learning(struct source *source, struct schedule *schedule, uns
 {
     bool follows = source->described.groups[group].follow_ticks;
     bool cheap = schedule->best < CHEAP_READ;
-    schedule->learn_again = now + (source->cheap ? LEARN_AGAIN_CHEAP : LEARN_AGAIN);
+    bool is_seldom =
+        source->cheap || schedule->period > LEAST_SHAPED; /* learning costs more reads */
+    schedule->learn_again = now + (is_seldom ? LEARN_AGAIN_CHEAP : LEARN_AGAIN);
     schedule->close_reads = 0;
     if (follows)
         schedule->learn_until = now + LEARN_COARSE_TIME;
