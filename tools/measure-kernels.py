@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast single operators run on an NVIDIA GPU, over a grid of sizes, and what they draw.
 
-    tools/measure-kernels.py [--out DIR] [--budget S]
+    tools/measure-kernels.py [--out DIR] [--budget S] [--parts NAME ...]
 
 Writes DIR/kernels.csv: operator, shape, format, FLOPs and bytes (compulsory traffic, each operand once), the time of
 one call inside a CUDA graph of many on operands in turn (so that they come from memory where they are larger than the
@@ -24,6 +24,7 @@ COLUMNS = ["hardware", "op", "shape", "dtype", "flops", "bytes", "latency_s", "c
 CALLS = 20         # in a graph
 ROTATE = 200e6     # bytes of operands in turn
 ROTATE_MOST = 20
+PARTS = ["gemms", "attention", "convolutions", "vectors", "frameworks"]
 
 
 class Grid:
@@ -223,15 +224,128 @@ class Grid:
                 return lambda: x.transpose(1, 2).contiguous()
             self.row("transpose", "x".join(map(str, shape)), "fp16", 0, 4 * math.prod(shape), make_transpose)
 
+    def frameworks(self):
+        """What frameworks launch around the operators above, each as the library calls it."""
+        torch, f = self.torch, self.f
+        # Few input channels, as of images: the layout is changed and channels are padded.
+        for dtype, (o, k, s, hw), batch in itertools.product(
+                ("fp16", "tf32"), ((64, 3, 1, 224), (32, 3, 2, 224), (64, 11, 4, 224), (96, 4, 4, 224), (768, 16, 16, 224)),
+                (1, 8, 32)):
+            self.convolution("conv", 3, o, k, s, hw, 1, batch, dtype, batch == 8)
+        widths = [(64, 3, 56, 8), (192, 3, 28, 24), (336, 3, 14, 24), (232, 3, 28, 58), (528, 3, 14, 48), (240, 3, 28, 120)]
+        for (c, k, hw, width), batch in itertools.product(widths, (1, 8, 32)):
+            self.convolution("conv_grouped", c // width * width, c // width * width, k, 1, hw, c // width, batch, "fp16",
+                             batch == 32)
+        images = [(b, c, hw) for b in (1, 8, 32) for c, hw in ((64, 56), (256, 56), (512, 14), (1024, 14), (96, 112))]
+        for at, (b, c, hw) in enumerate(images):
+            count = b * c * hw * hw
+
+            def image(dtype, *shape):
+                return self.random(dtype, *shape).to(memory_format=torch.channels_last)
+
+            def make_norm():
+                x, w, v = image("fp32", b, c, hw, hw), self.random("fp32", c), torch.ones(c, device="cuda")
+                return lambda: f.batch_norm(x, w, v, w, w)
+
+            def make_bias():
+                x, w = image("fp16", b, c, hw, hw), self.random("fp16", 1, c, 1, 1)
+                return lambda: x.add_(w)
+
+            def make_mean():
+                x = image("fp16", b, c, hw, hw)
+                return lambda: x.mean((2, 3), keepdim=True)
+
+            def make_scale():
+                x, w = image("fp16", b, c, hw, hw), self.random("fp16", b, c, 1, 1)
+                return lambda: x * w
+
+            def make_cat():
+                x, y = image("fp16", b, c, hw, hw), image("fp16", b, 32, hw, hw)
+                return lambda: torch.cat((x, y), 1)
+
+            def make_relu():
+                x = image("fp16", b, c, hw, hw)
+                return lambda: f.relu_(x)
+            shape = f"{b}x{c}x{hw}x{hw}"
+            self.row("batch_norm", shape, "fp32", 2 * count, 8 * count, make_norm, at % 4 == 0)
+            self.row("bias", shape, "fp16", count, 4 * count, make_bias, at % 4 == 1)
+            self.row("mean_image", shape, "fp16", count, 2 * count, make_mean)
+            self.row("scale_image", shape, "fp16", count, 4 * count, make_scale)
+            self.row("cat", shape, "fp16", 0, 4 * (count + b * 32 * hw * hw), make_cat, at % 4 == 2)
+            self.row("relu_in_place", shape, "fp16", count, 4 * count, make_relu)
+        # Windows of images (Swin, MaxViT): reordered, rolled, and products of many small matrices.
+        for b, hw, c, w in itertools.product((1, 8, 32), (56, 28), (96, 192), (7,)):
+            count, heads = b * hw * hw * c, c // 32
+            windows = b * (hw // w) ** 2
+
+            def make_windows():
+                x = self.random("fp16", b, hw, hw, c)
+                return lambda: x.view(b, hw // w, w, hw // w, w, c).permute(0, 1, 3, 2, 4, 5).reshape(-1, w * w, c)
+
+            def make_roll():
+                x = self.random("fp16", b, hw, hw, c)
+                return lambda: torch.roll(x, (-3, -3), (1, 2))
+
+            def make_scores():
+                q, k = (self.random("fp16", windows * heads, w * w, 32) for _ in range(2))
+                return lambda: torch.bmm(q, k.transpose(1, 2))
+
+            def make_softmax():
+                x = self.random("fp16", windows, heads, w * w, w * w)
+                return lambda: f.softmax(x, -1)
+
+            def make_norm_rows():
+                x, weight, bias = self.random("fp16", b * hw * hw, c), self.random("fp16", c), self.random("fp16", c)
+                return lambda: f.layer_norm(x, (c,), weight, bias)
+            pairs = windows * heads * w ** 4
+            self.row("rearrange", f"{b}x{hw}x{hw}x{c}w{w}", "fp16", 0, 4 * count, make_windows, b == 8)
+            self.row("roll", f"{b}x{hw}x{hw}x{c}", "fp16", 0, 4 * count, make_roll)
+            self.row("bmm", f"{windows * heads}x{w * w}x{w * w}x32", "fp16", 2 * pairs * 32,
+                     2 * (windows * heads * 2 * w * w * 32 + pairs), make_scores, b == 32)
+            self.row("softmax", f"{windows * heads * w * w}x{w * w}", "fp16", 5 * pairs, 4 * pairs, make_softmax)
+            self.row("layer_norm", f"{b * hw * hw}x{c}", "fp16", 5 * count, 4 * count, make_norm_rows, b == 8)
+        # Keys and values repeated for each head, and the chains of a decoder in transformers.
+        for b, s, (h, kv, d) in itertools.product((1, 4, 16), (512, 4096), ((32, 8, 64), (32, 8, 128), (12, 2, 128))):
+            def make_repeat():
+                x = self.random("fp16", b, kv, s, d)
+                return lambda: x[:, :, None].expand(b, kv, h // kv, s, d).reshape(b, h, s, d)
+            self.row("repeat_kv", f"{b}x{h}/{kv}x{s}x{d}", "fp16", 0, 2 * b * s * d * (kv + h), make_repeat, b == 16)
+        for rows, n in itertools.product((1, 16, 512, 4096), (1536, 4096)):
+            def make_rms():
+                x, w = self.random("fp16", rows, n), self.random("fp16", n)
+
+                def call():
+                    y = x.to(torch.float32)
+                    y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-5)
+                    return w * y.to(torch.float16)
+                return call
+
+            def make_rotary():
+                x, cos = self.random("fp16", rows, n // 128, 128), self.random("fp16", rows, 1, 128)
+
+                def call():
+                    return x * cos + torch.cat((-x[..., 64:], x[..., :64]), -1) * cos
+                return call
+            self.row("rms_norm_chain", f"{rows}x{n}", "fp16", 4 * rows * n, 4 * rows * n, make_rms, rows == 512)
+            self.row("rotary_chain", f"{rows}x{n}", "fp16", 3 * rows * n, 4 * rows * n, make_rotary)
+        for b, h, s, d in ((1, 12, 128, 64), (8, 12, 128, 64), (8, 12, 197, 64), (8, 12, 512, 64), (1, 12, 2048, 64)):
+            def make_attention():
+                q, k, v = (self.random("fp32", b, h, s, d) for _ in range(3))
+                return lambda: f.scaled_dot_product_attention(q, k, v)
+            self.row("attention", f"{b}x{h}/{h}x{s}x{s}x{d}", "fp32", 4 * b * h * s * s * d, 16 * b * s * d * h,
+                     make_attention, s == 512)
+
 
 def main():
-    args, torch, bench = calibrate.start(calibrate.arguments("measure-kernels", __doc__, budget=300))
+    parser = calibrate.arguments("measure-kernels", __doc__, budget=300)
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS, help="parts of the grid (all)")
+    args, torch, bench = calibrate.start(parser)
     table = calibrate.Table(args.out / "kernels.csv", COLUMNS)
     with torch.inference_mode():
         grid = Grid(bench, table)
-        for part in (grid.gemms, grid.attention, grid.convolutions, grid.vectors):
-            part()
-            say(f"{part.__name__}: {table.count} rows")
+        for part in args.parts:
+            getattr(grid, part)()
+            say(f"{part}: {table.count} rows")
     if bench.skipped:
         say(f"{len(bench.skipped)} left out: " + "; ".join(bench.skipped)[:2000])
 

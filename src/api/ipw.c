@@ -21,7 +21,7 @@ struct ipw_session {
      * devices would no longer add up to the total that was read before them. */
     struct ledger read;
     nanos read_from, read_to; /* its window; 0: none */
-    char (*devices)[24];
+    char (*devices)[DEVICE_NAME_SIZE];
     size_t device_count;
 };
 

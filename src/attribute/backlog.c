@@ -1,6 +1,7 @@
 #include "attribute/backlog.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/grow.h"
 #include "port/thread.h"
@@ -81,34 +82,51 @@ void backlog_release(struct backlog *backlog)
     pthread_mutex_destroy(&backlog->lock);
 }
 
-/* Its index among those in flight; their count when it is not there.  Call with the lock held. */
+/* Its index among those in flight; their end when it is not there.  Most end in about the order in which they began: it is
+ * found near the first.  Call with the lock held. */
 static size_t find_flight(const struct backlog *backlog, uint64_t id)
 {
-    size_t i = 0;
-    while (i < backlog->flight_count && backlog->flights[i].id != id)
+    size_t i = backlog->flight_first;
+    while (i < backlog->flight_end && backlog->flights[i].id != id)
         i++;
     return i;
 }
 
 static void remove_flight(struct backlog *backlog, size_t place)
 {
-    backlog->flights[place] = backlog->flights[--backlog->flight_count];
+    struct flight *first = backlog->flights + backlog->flight_first;
+    memmove(first + 1, first, (place - backlog->flight_first) * sizeof *first);
+    backlog->flight_first++;
+}
+
+/* Moves them to the front, where half of the capacity is free. */
+static void make_room(struct backlog *backlog)
+{
+    size_t count = backlog->flight_end - backlog->flight_first;
+    if (backlog->flight_end < backlog->flight_capacity || backlog->flight_first < count)
+        return;
+    if (count)
+        memmove(backlog->flights, backlog->flights + backlog->flight_first,
+                count * sizeof *backlog->flights);
+    backlog->flight_first = 0;
+    backlog->flight_end = count;
 }
 
 enum err backlog_begin(struct backlog *backlog, uint64_t id, nanos from)
 {
     enum err err = ERR_OK;
     pthread_mutex_lock(&backlog->lock);
+    make_room(backlog);
     struct flight *flights =
-        grow(backlog->flights, &backlog->flight_capacity, backlog->flight_count, sizeof *flights);
+        grow(backlog->flights, &backlog->flight_capacity, backlog->flight_end, sizeof *flights);
     if (flights)
         backlog->flights = flights;
     if (!flights)
         err = ERR_NO_MEMORY;
-    else if (id <= backlog->highest && find_flight(backlog, id) < backlog->flight_count)
+    else if (id <= backlog->highest && find_flight(backlog, id) < backlog->flight_end)
         err = ERR_BAD_VALUE;
     else
-        flights[backlog->flight_count++] = (struct flight){id, from};
+        flights[backlog->flight_end++] = (struct flight){id, from};
     backlog->highest = id > backlog->highest ? id : backlog->highest;
     pthread_mutex_unlock(&backlog->lock);
     return err;
@@ -118,7 +136,7 @@ enum err backlog_end(struct backlog *backlog, struct sharer *sharer)
 {
     pthread_mutex_lock(&backlog->lock);
     size_t at = find_flight(backlog, sharer->trace.id);
-    enum err err = at < backlog->flight_count ? ERR_OK : ERR_NOT_FOUND;
+    enum err err = at < backlog->flight_end ? ERR_OK : ERR_NOT_FOUND;
     if (!err)
         err = sharers_reserve(&backlog->ended, 1);
     if (!err) {
@@ -133,7 +151,7 @@ void backlog_forget(struct backlog *backlog, uint64_t id)
 {
     pthread_mutex_lock(&backlog->lock);
     size_t at = find_flight(backlog, id);
-    if (at < backlog->flight_count)
+    if (at < backlog->flight_end)
         remove_flight(backlog, at);
     pthread_mutex_unlock(&backlog->lock);
 }
@@ -201,7 +219,7 @@ enum err backlog_collect(struct backlog *backlog, nanos *earliest)
         push(&backlog->waiting, backlog->ended.items[i]);
     if (!err)
         backlog->ended.count = 0;
-    for (size_t i = 0; i < backlog->flight_count; i++)
+    for (size_t i = backlog->flight_first; i < backlog->flight_end; i++)
         if (backlog->flights[i].from < *earliest)
             *earliest = backlog->flights[i].from;
     pthread_cond_broadcast(&backlog->collected);

@@ -60,8 +60,8 @@ struct flight {
 
 struct backlog {
     pthread_mutex_t lock; /* guards flights and ended */
-    struct flight *flights;
-    size_t flight_count, flight_capacity;
+    struct flight *flights; /* in the order in which they began, from flight_first to flight_end */
+    size_t flight_first, flight_end, flight_capacity;
     uint64_t highest; /* id that began */
     pthread_cond_t collected;
     struct sharers ended;   /* since the last collect */

@@ -13,7 +13,8 @@ enum method channel_energy_method(const struct sensor_channel *channel)
 {
     if (channel->estimated)
         return METHOD_ESTIMATED;
-    return channel->quantity == QTY_ENERGY ? METHOD_COUNTER : METHOD_INTEGRAL;
+    return channel->quantity == QTY_ENERGY && !channel->integrated ? METHOD_COUNTER
+                                                                   : METHOD_INTEGRAL;
 }
 
 static void name_source(const struct sensor *sensor, const struct sensor_channel *channel,

@@ -206,17 +206,17 @@ static void fill_device(struct sampler *sampler, const struct candidates *all,
 
 static bool overlaps(const struct sensor_channel *outer, const struct sensor_channel *inner)
 {
-    return scope_contains(outer->scope, inner->scope) &&
+    return outer->host == inner->host && scope_contains(outer->scope, inner->scope) &&
            (outer->location < 0 || inner->location < 0 || outer->location == inner->location);
 }
 
 static bool has_platform_at(const struct channel_energy *const *main_of, size_t devices,
-                            int location)
+                            const struct sensor_channel *row)
 {
     for (size_t i = 0; i < devices; i++) {
         const struct channel_energy *f = main_of[i];
         if (channel_energy_is_measured(f) && f->row->scope == SCOPE_PLATFORM &&
-            f->row->location == location)
+            f->row->host == row->host && f->row->location == row->location)
             return true;
     }
     return false;
@@ -235,19 +235,21 @@ static bool psys_span_is_unknown(const struct channel_energy *const *main_of, si
         if (!channel_energy_is_measured(f))
             continue;
         const struct sensor_channel *other = f->row;
-        if (other->scope != SCOPE_PLATFORM && scope_contains(SCOPE_PLATFORM, other->scope) &&
-            other->location >= 0 && !has_platform_at(main_of, devices, other->location))
+        if (other->host == row->host && other->scope != SCOPE_PLATFORM &&
+            scope_contains(SCOPE_PLATFORM, other->scope) && other->location >= 0 &&
+            !has_platform_at(main_of, devices, other))
             return true;
     }
     return false;
 }
 
 static size_t count_measured(const struct channel_energy *const *main_of, size_t devices,
-                             enum scope scope)
+                             enum scope scope, unsigned host)
 {
     size_t count = 0;
     for (size_t i = 0; i < devices; i++)
-        count += channel_energy_is_measured(main_of[i]) && main_of[i]->row->scope == scope;
+        count += channel_energy_is_measured(main_of[i]) && main_of[i]->row->scope == scope &&
+                 main_of[i]->row->host == host;
     return count;
 }
 
@@ -265,8 +267,8 @@ static bool span_is_unknown(const struct channel_energy *const *main_of, size_t 
         return psys_span_is_unknown(main_of, devices, row);
     if (row->scope != SCOPE_MODULE)
         return false;
-    size_t gpus = count_measured(main_of, devices, SCOPE_GPU);
-    return gpus > 0 && gpus != count_measured(main_of, devices, SCOPE_MODULE);
+    size_t gpus = count_measured(main_of, devices, SCOPE_GPU, row->host);
+    return gpus > 0 && gpus != count_measured(main_of, devices, SCOPE_MODULE, row->host);
 }
 
 /* Whether another device's energy already contains this one's.  An estimate never displaces a

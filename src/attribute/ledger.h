@@ -31,7 +31,7 @@ struct ledger_gauge {
 };
 
 struct ledger_device {
-    char id[24];                 /* "gpu0", "cpu0", "dram0" */
+    char id[DEVICE_NAME_SIZE];   /* "gpu0", "cpu0", "dram0" */
     const struct sensor *sensor; /* of its main channel, or the only one; owned by the sampler */
     size_t source;               /* index of that sensor in the sampler */
     size_t channel;              /* of the sensor: where the joules come from, with has_energy */
@@ -55,7 +55,7 @@ struct ledger {
 
 /* Idle power of each device, from a window in which nothing ran. */
 struct baseline_row {
-    char device[24];
+    char device[DEVICE_NAME_SIZE];
     double watts;
     double sigma; /* standard uncertainty */
 };

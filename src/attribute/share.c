@@ -27,7 +27,7 @@ enum { ROW_SLICES = 256 };
 
 /* One device: which channel measures it, what it spent in each slice of a row, and where that went. */
 struct share_device {
-    char id[24];
+    char id[DEVICE_NAME_SIZE];
     bool has_energy;
     double idle_w; /* UNKNOWN without a baseline */
 

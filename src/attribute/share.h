@@ -110,7 +110,7 @@ enum err sharing_advance(struct sharing *sharing, nanos until, sharing_take *tak
     MUST_USE;
 
 struct sharing_device_sum {
-    char id[24];
+    char id[DEVICE_NAME_SIZE];
     bool counted;
     double requests_joules; /* all requests that were handed over or are half settled */
     double idle_joules;     /* in time without requests; UNKNOWN without a baseline */

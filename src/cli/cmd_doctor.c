@@ -43,6 +43,7 @@ static int doctor_run(const char **words, size_t count)
     /* Faster than usual, to see when cached readings change. */
     if (measure.rate_hz == 0)
         measure.rate_hz = 200;
+    measure.may_lack = true;
     struct session session;
     int code = open_session(&measure, &session);
     if (code)

@@ -180,30 +180,22 @@ static int put_report(const struct estimate_options *options, const struct text 
 static int report_one(const struct estimate_options *options,
                       const struct workload_estimate *estimate, bool is_in_catalog)
 {
-    struct recommendations proposals;
+    struct estimate_parts parts;
+    struct estimate_report report;
     struct budget budget = budget_of(options);
     struct recommend_question question = {estimate, &budget, is_in_catalog};
-    struct estimate_report report = {.estimate = estimate,
-                                     .budget = &budget,
-                                     .recommendations = &proposals,
-                                     .top = rows_shown(options, TOP_SUBGRAPHS),
-                                     .shows_figures = options->verbose};
-    struct subgraph_total *rows = NULL;
     struct error why = {0};
     struct text out = {0};
-    enum err err = workload_estimate_subgraphs(estimate, &rows, &report.row_count, &why);
-    if (!err)
-        err = recommend_make(&question, &proposals, &why);
-    if (!err && !estimate->memory.fits)
-        err = recommend_devices_to_fit(estimate, &report.devices_to_fit, &why);
-    report.rows = rows;
+    enum err err = estimate_report_make(&question, &parts, &report, &why);
+    report.top = rows_shown(options, TOP_SUBGRAPHS);
+    report.shows_figures = options->verbose;
     struct figure figure = {0};
     if (!err && options->plot)
         err = draw(&figure, estimate_figure(&report, &figure, &why), options->plot, &why);
     if (!err)
         write_one(options, &report, &out);
     int code = err ? fail(err, &why) : put_report(options, &out);
-    free(rows);
+    free(parts.rows);
     text_release(&out);
     return code ? code : budget_holds(&budget, estimate) ? EXIT_DONE : EXIT_FAILED;
 }
@@ -372,6 +364,7 @@ static enum err check_legacy(const struct estimate_options *o, struct error *why
         {o->candidates.compare, "compare"},
         {o->workload.sweep, "sweep"},
         {o->workload.no_fusion, "no-fusion"},
+        {o->workload.runtime != NULL, "runtime"},
         {o->max_latency_ms > 0, "max-latency-ms"},
         {o->max_energy_j > 0, "max-energy-j"},
         {o->max_memory_gb > 0, "max-memory-gb"},
@@ -523,6 +516,8 @@ static const struct option_row ROWS[] = {
      .help = "fail when one device needs more (10^9 bytes)", .least = 1e-9, .most = 1e9},
     {.name = "max-power-w", .type = OPTION_NUMBER, .target = &args.max_power_w, .value = "W",
      .help = "fail when all devices together draw more on average", .least = 1e-9, .most = 1e9},
+    {.name = "runtime", .type = OPTION_TEXT, .target = &args.workload.runtime, .value = "NAME",
+     .help = "what runs it: pytorch-graph, vllm, ... (default: ideal, a bound)"},
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &args.workload.no_fusion,
      .help = "every operation is a kernel of its own, as in eager mode"},
     {.name = "top", .type = OPTION_COUNT, .target = &args.top, .value = "N",

@@ -32,7 +32,7 @@
 
 /* How the rows of a run are predicted or counted. */
 struct predictor_options {
-    const char *model, *precision;
+    const char *model, *precision, *runtime;
     bool no_fusion;
 };
 
@@ -45,6 +45,12 @@ static enum err init_predictor(const struct predictor_options *options,
     out->model_word = options->model;
     out->fusion = options->no_fusion ? PARTITION_PLAIN : PARTITION_FUSED;
     out->has_precision = options->precision != NULL;
+    if (options->runtime && options->no_fusion)
+        return err_set(why, ERR_USAGE, "--runtime says what is fused: --no-fusion contradicts it");
+    if (options->runtime && runtime_find(options->runtime, &out->runtime, &unknown))
+        return err_set(why, ERR_USAGE, "--runtime: %s", unknown.text);
+    if (options->runtime)
+        out->fusion = runtime_at(out->runtime)->fusion;
     if (options->precision && precision_find(options->precision, &out->precision, &unknown))
         return err_set(why, ERR_USAGE, "--precision: %s", unknown.text);
     return ERR_OK;
@@ -296,7 +302,7 @@ const struct command command_estimate_calibrate = {
 
 struct validate_command {
     struct option_list files, where_words;
-    const char *hardware, *hardware_file;
+    const char *hardware, *hardware_file, *leave_out;
     struct predictor_options predictor;
     struct params where;
     double most_percent;
@@ -346,7 +352,7 @@ static int validate(const struct validate_command *command, const char **words, 
 {
     struct hardware hardware = {0};
     struct predictor predictor;
-    struct validation validation = {0};
+    struct validation validation = {.leave_out = command->leave_out};
     struct text data = {0};
     struct error why = {0};
     if (command->files.count + count == 0)
@@ -388,6 +394,10 @@ static const struct option_row VALIDATE_ROWS[] = {
      .help = "select rows of a CSV; may be repeated"},
     {.name = "no-fusion", .type = OPTION_FLAG, .target = &validate_args.predictor.no_fusion,
      .help = "predict every operation as a kernel of its own, as in eager mode"},
+    {.name = "runtime", .type = OPTION_TEXT, .target = &validate_args.predictor.runtime, .value = "NAME",
+     .help = "what ran the model: pytorch-graph, ... (default: ideal)"},
+    {.name = "leave-out", .type = OPTION_TEXT, .target = &validate_args.leave_out, .value = "COLUMN",
+     .help = "also correct rows by those with other values of it: family"},
     {.name = "max-mape", .type = OPTION_NUMBER, .target = &validate_args.most_percent, .value = "PERCENT",
      .help = "exit 1 if the mean error of time or energy is larger", .least = 0.001,
      .most = 1e6},

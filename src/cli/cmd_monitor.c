@@ -18,10 +18,10 @@ static struct monitor_command {
     struct monitor_options monitor;
     struct listen_at at, grpc_at;
     const char *listen, *grpc, *processes, *token_file;
-    double interval_s, telemetry_fd;
+    double interval_s, otlp_interval_s, telemetry_fd;
     struct text token;
     bool quiet;
-} command = {.interval_s = 1, .telemetry_fd = -1};
+} command = {.interval_s = 1, .otlp_interval_s = 10, .telemetry_fd = -1};
 
 /* clang-format off */
 static const struct option_row ROWS[] = {
@@ -31,12 +31,16 @@ static const struct option_row ROWS[] = {
      .help = "serve the gRPC telemetry of the Python ipw, e.g. 127.0.0.1:50053"},
     {.letter = 'i', .name = "interval", .type = OPTION_NUMBER, .target = &command.interval_s, .value = "S",
      .help = "time between updates, and between reads of a sensor (default: 1)", .least = 0.05, .most = 60},
+    {.name = "otlp", .type = OPTION_TEXT, .target = &command.monitor.otlp_url, .value = "URL",
+     .help = "push metrics to an OpenTelemetry receiver: http://127.0.0.1:4318"},
+    {.name = "otlp-interval", .type = OPTION_NUMBER, .target = &command.otlp_interval_s, .value = "S",
+     .help = "time between pushes (default: 10)", .least = 0.1, .most = 3600},
     {.name = "processes", .type = OPTION_TEXT, .target = &command.processes, .value = "N|off",
      .help = "how many processes and cgroups have series (default: 50)"},
     {.name = "devices", .type = OPTION_TEXT, .target = &command.monitor.devices, .value = "LIST",
      .help = "GPUs by index or UUID (default: the visible ones)"},
     {.name = "sensors", .type = OPTION_TEXT, .target = &command.monitor.drivers, .value = "LIST",
-     .help = "only these sensor drivers, e.g. nvml,rapl (default: all)"},
+     .help = "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"},
     {.name = "token-file", .type = OPTION_TEXT, .target = &command.token_file, .value = "FILE",
      .help = "file with the token that scrapes must send"},
     {.name = "no-token", .type = OPTION_FLAG, .target = &command.monitor.is_open,
@@ -93,8 +97,10 @@ static int monitor_main(const char **words, size_t count)
         (code = read_processes()) || (code = complete_token()))
         return code;
     bool is_silent = command.listen && !strcmp(command.listen, "none");
-    if (is_silent && !command.grpc && command.telemetry_fd < 0)
-        return complain(EXIT_USAGE, "--listen none: without --grpc nobody could read anything");
+    if (is_silent && !command.grpc && !command.monitor.otlp_url && command.telemetry_fd < 0)
+        return complain(EXIT_USAGE,
+                        "--listen none: without --grpc or --otlp nobody could read anything");
+    command.monitor.otlp_interval = from_seconds(command.otlp_interval_s);
     command.monitor.address = is_silent ? NULL : command.at.address;
     if (command.grpc) {
         command.monitor.grpc_address = command.grpc_at.address;

@@ -205,8 +205,8 @@ struct plain_text listen_url(const struct listen_at *at)
 {
     char url[300];
     bool is_v6 = strchr(at->address, ':');
-    str_format(url, sizeof url, "http://%s%s%s:%u", is_v6 ? "[" : "", at->address, is_v6 ? "]" : "",
-               at->port);
+    str_format(url, sizeof url, "http%s://%s%s%s:%u", at->is_tls ? "s" : "", is_v6 ? "[" : "",
+               at->address, is_v6 ? "]" : "", at->port);
     return plain_text(url);
 }
 
@@ -245,6 +245,7 @@ int open_session(const struct measure_options *options, struct session *session)
         .period = options->rate_hz > 0 ? from_seconds(1 / options->rate_hz) : 0,
         .counter_period = options->counter_period,
         .cheap = options->cheap,
+        .may_lack = options->may_lack,
     };
     struct error why;
     proc_watch_stops();

@@ -42,6 +42,7 @@ struct measure_options {
     double rate_hz;
     bool require_energy;
     bool cheap;           /* a monitor: set by the command, not by an option */
+    bool may_lack;        /* likewise (session.h) */
     nanos counter_period; /* likewise (session.h) */
     double idle_s;        /* of commands with --idle; UNKNOWN where it was not given */
 };
@@ -50,7 +51,7 @@ struct measure_options {
     {.name = "devices", .type = OPTION_TEXT, .target = &(m).devices, .value = "LIST",              \
      .help = "GPUs by index or UUID (default: the visible ones)"},                                 \
     {.name = "sensors", .type = OPTION_TEXT, .target = &(m).sensors, .value = "LIST",              \
-     .help = "only these sensor drivers, e.g. nvml,rapl (default: all)"},                          \
+     .help = "only these sensor drivers, e.g. nvml,remote=HOST (default: all)"},                  \
     {.name = rate_name, .type = OPTION_NUMBER, .target = &(m).rate_hz, .value = "HZ",              \
      .help = "sampling rate (default: what suits each sensor)", .least = 0.01, .most = 1000},      \
     {.name = "require-energy", .type = OPTION_FLAG, .target = &(m).require_energy,                 \
@@ -114,6 +115,7 @@ int require_answers(const struct failed_limit *limit, int64_t queries, int64_t f
 struct listen_at {
     char address[256];
     unsigned port;
+    bool is_tls; /* set by the command */
 };
 int read_listen(const char *given, unsigned default_port, struct listen_at *out);
 

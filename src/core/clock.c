@@ -50,3 +50,44 @@ void clock_replace(const struct clock_source *source)
 {
     current = source ? source : &KERNEL;
 }
+
+/* ---- the clock of another host ---- */
+
+/* What a kernel slews a clock by at most when NTP corrects it; crystals are ten times better. */
+#define DRIFT_PPM 500
+
+static nanos drift(nanos elapsed)
+{
+    return (elapsed > 0 ? elapsed : -elapsed) / (1000000 / DRIFT_PPM);
+}
+
+bool clock_offset_take(struct clock_offset *clock, nanos sent, nanos answered, nanos server)
+{
+    nanos since = drift(answered - sent); /* the server's clock was read somewhere in between */
+    struct clock_offset seen = {.is_known = true,
+                                .low = server - answered - since,
+                                .high = server - sent + since,
+                                .t = answered};
+    bool agrees = true;
+    if (clock->is_known) {
+        nanos slack = drift(answered - clock->t);
+        nanos low = clock->low - slack, high = clock->high + slack;
+        agrees = low <= seen.high && high >= seen.low;
+        if (agrees && low > seen.low)
+            seen.low = low;
+        if (agrees && high < seen.high)
+            seen.high = high;
+    }
+    *clock = seen;
+    return agrees;
+}
+
+nanos clock_offset_here(const struct clock_offset *clock, nanos server)
+{
+    return server - clock->low - (clock->high - clock->low) / 2;
+}
+
+nanos clock_offset_error(const struct clock_offset *clock, nanos now)
+{
+    return (clock->high - clock->low) / 2 + drift(now - clock->t);
+}

@@ -152,7 +152,7 @@ void json_string_bytes(struct json *json, const char *key, const char *bytes, si
  * The fewest digits, from 15 on, that parse back to the same value: sums must still hold for the reader, and 231.6 must not
  * become 231.59999999999999.  A run's journals have dozens of them per request, and formatting a number with 15, 16 and 17
  * digits, with a check after each, took more time than all else that is done for it: so 17 digits, which always parse back,
- * are made once, and shorter ones of them, only where they may do. */
+ * are made once, and shorter ones of them, only where they may do; and of common values without printf and strtod. */
 
 enum { DIGITS = 17, NUMBER_MAX = 40 };
 
@@ -205,13 +205,67 @@ static bool may_suffice(const char *all, int precision)
     return away <= 0.5 + 1.12 * (all[0] - '0' + 1);
 }
 
+/* 10^0 to 10^22 have no rounding error as doubles. */
+static const double TENS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                              1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                              1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+enum { TENS_MAX = 22 };
+
+/* value x 10^tens, rounded as printf does: half to even.  For 1e-6 <= value < 1e17 and a result of at most 18 digits. */
+static uint64_t scaled(double value, int tens)
+{
+    __extension__ typedef unsigned __int128 wide;
+    int exponent;
+    wide product = (wide)(uint64_t)ldexp(frexp(value, &exponent), 53) * (uint64_t)TENS[tens / 2] *
+                   (uint64_t)TENS[tens - tens / 2];
+    exponent -= 53;
+    if (exponent >= 0)
+        return (uint64_t)(product << exponent);
+    wide whole = product >> -exponent, rest = product - (whole << -exponent);
+    wide half = (wide)1 << (-exponent - 1);
+    return (uint64_t)(whole + (rest > half || (rest == half && (whole & 1))));
+}
+
+/* The 17 digits of a value that is not negative, and the exponent of the first of them. */
+static int find_digits(double value, char *all)
+{
+    if (value < 1e-5 || value >= 1e16) {
+        char text[NUMBER_MAX];
+        snprintf(text, sizeof text, "%.*e", DIGITS - 1, value); /* "d.dddde+xx" */
+        all[0] = text[0];
+        memcpy(all + 1, text + 2, DIGITS - 1);
+        return (int)strtol(text + DIGITS + 2, NULL, 10);
+    }
+    int exponent = (int)floor(log10(value));
+    uint64_t digits = scaled(value, DIGITS - 1 - exponent);
+    if (digits < (uint64_t)1e16 ||
+        digits >= (uint64_t)1e17) { /* log10 was rounded, or the digits */
+        exponent += digits < (uint64_t)1e16 ? -1 : 1;
+        digits = scaled(value, DIGITS - 1 - exponent);
+    }
+    for (int i = DIGITS - 1; i >= 0; i--, digits /= 10)
+        all[i] = (char)('0' + digits % 10);
+    return exponent;
+}
+
+/* strtod(number) == value, where `digits` are those of the number.  Integers below 2^53 and TENS are exact, and their
+ * product or quotient is rounded once. */
+static bool parses_back(const char *digits, int precision, int exponent, const char *number,
+                        double value)
+{
+    uint64_t integer = 0;
+    int tens = exponent - precision + 1;
+    for (int i = 0; i < precision; i++)
+        integer = 10 * integer + (uint64_t)(digits[i] - '0');
+    if (integer > (uint64_t)1 << 53 || tens < -TENS_MAX || tens > 0)
+        return strtod(number, NULL) == value;
+    return (double)integer / TENS[-tens] == fabs(value);
+}
+
 static void format_number(double value, char number[NUMBER_MAX])
 {
-    char text[NUMBER_MAX], digits[DIGITS], *out = number;
-    snprintf(text, sizeof text, "%.*e", DIGITS - 1, fabs(value)); /* "d.dddde+xx" */
-    int exponent = (int)strtol(text + DIGITS + 2, NULL, 10);
-    char *all = text + 1;
-    *all = text[0];
+    char all[DIGITS], digits[DIGITS], *out = number;
+    int exponent = find_digits(fabs(value), all);
     if (signbit(value))
         *out++ = '-';
     for (int precision = 15; precision < DIGITS; precision++) {
@@ -220,11 +274,13 @@ static void format_number(double value, char number[NUMBER_MAX])
             continue;
         if (precision == DIGITS - 1 && all[16] == '5') {
             snprintf(number, NUMBER_MAX, "%.*g", precision, value);
-        } else {
-            round_digits(all, precision, digits, &shown);
-            write_digits(out, digits, precision, shown);
+            if (strtod(number, NULL) == value)
+                return;
+            continue;
         }
-        if (strtod(number, NULL) == value)
+        round_digits(all, precision, digits, &shown);
+        write_digits(out, digits, precision, shown);
+        if (parses_back(digits, precision, shown, number, value))
             return;
     }
     write_digits(out, all, DIGITS, exponent);

@@ -29,6 +29,9 @@ enum throttle_bit {
     THROTTLE_OTHER = 1 << 5,
 };
 
+/* The longest name of a device, with its end: "gpu0", or of another host "node17.example.org:9860/gpu0". */
+enum { DEVICE_NAME_SIZE = 64 };
+
 const char *quantity_name(enum quantity quantity);
 const char *quantity_unit(enum quantity quantity);
 

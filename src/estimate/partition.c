@@ -230,6 +230,73 @@ static void measure_outputs(const struct partition *partition, struct subgraph *
     }
 }
 
+static void describe_window(const struct graph *graph, const struct graph_node *node,
+                            struct subgraph_shape *shape)
+{
+    const struct graph_window *window = &node->as.window;
+    const struct graph_tensor *in = graph_input(graph, node, 0);
+    shape->groups = (double)(window->groups > 0 ? window->groups : 1);
+    shape->channels = in && in->rank > 1 ? (double)in->dims[1] : 0;
+    shape->taps = 1;
+    for (uint8_t i = 0; i < window->rank; i++)
+        shape->taps *= window->kernel[i];
+    shape->has_bias = graph_input(graph, node, 2) != NULL;
+}
+
+static void describe_attention(const struct graph *graph, const struct graph_node *node,
+                               struct subgraph_shape *shape)
+{
+    const struct graph_attention *attention = &node->as.attention;
+    shape->heads = (double)attention->heads;
+    shape->repeats = attention->heads_kv > 0 ? shape->heads / (double)attention->heads_kv : 1;
+    shape->tokens = (double)attention->tokens;
+    shape->sequences = (double)attention->sequences;
+    shape->has_windows = graph->tokens == 0 && shape->sequences > fmax(1, graph->batch);
+}
+
+static bool is_read_by_convolution(const struct dataflow *flow, const struct graph_node *node)
+{
+    tensor_id root = flow->root[graph_outputs(flow->graph, node)[0]];
+    for (uint32_t r = 0; r < dataflow_reader_count(flow, root); r++)
+        if (flow->graph->nodes[flow->readers[flow->first_reader[root] + r]].op == GRAPH_CONV)
+            return true;
+    return false;
+}
+
+static bool is_broadcast(const struct graph *graph, const struct graph_node *node)
+{
+    double elements = graph_elements(graph_output(graph, node, 0));
+    for (size_t i = 0; i < node->input_count; i++) {
+        const struct graph_tensor *in = graph_input(graph, node, i);
+        if (in && graph_elements(in) > 1 && graph_elements(in) < elements)
+            return true;
+    }
+    return false;
+}
+
+static void describe_shape(const struct dataflow *flow, const struct graph_node *node,
+                           struct subgraph_shape *shape)
+{
+    const struct graph_tensor *in = graph_input(flow->graph, node, 0);
+    const struct graph_tensor *out = graph_output(flow->graph, node, 0);
+    enum graph_kind kind = graph_op_kind(node->op);
+    if (node->op == GRAPH_CONV || node->op == GRAPH_CONV_TRANSPOSE)
+        describe_window(flow->graph, node, shape);
+    else if (node->op == GRAPH_ATTENTION)
+        describe_attention(flow->graph, node, shape);
+    else if (node->op == GRAPH_REARRANGE && node->output_count > 0 &&
+             graph_outputs(flow->graph, node)[0] >= 0)
+        shape->is_copied = is_read_by_convolution(flow, node);
+    else if (node->op == GRAPH_REDUCE && in && out && graph_elements(out) > 0)
+        shape->inner = graph_elements(in) / graph_elements(out);
+    else if (node->op == GRAPH_BATCH_NORM && out && out->rank > 1 && out->dims[0] > 0)
+        shape->inner = graph_elements(out) / (double)out->dims[0];
+    else if (kind == GRAPH_KIND_ELEMENTWISE && out)
+        shape->is_broadcast = is_broadcast(flow->graph, node);
+    else if (out && out->rank > 1 && (kind == GRAPH_KIND_NORM || kind == GRAPH_KIND_SOFTMAX))
+        shape->inner = (double)out->dims[node->op == GRAPH_GROUP_NORM ? 1 : out->rank - 1];
+}
+
 /* Sharded are products, and whatever else is computed on some heads or on some columns of a column-parallel
  * matrix.  Row-parallel matrices are all-reduced, two per layer.  Logits are gathered; so is every product of
  * a model that does not state the role of its matrices. */
@@ -250,9 +317,9 @@ static void describe_sharding(const struct partition *partition, const struct sh
 }
 
 /* Fills in everything that follows from the nodes of a subgraph. */
-static void describe_subgraph(const struct partition *partition, const struct sharding *sharding,
-                              struct subgraph *subgraph)
+static void describe_subgraph(const struct builder *builder, struct subgraph *subgraph)
 {
+    const struct partition *partition = builder->out;
     const struct graph_node *main_node = node_of(partition, subgraph, 0);
     double most = 0;
     for (uint32_t i = 0; i < subgraph->node_count; i++) {
@@ -272,7 +339,11 @@ static void describe_subgraph(const struct partition *partition, const struct sh
     subgraph->steps = steps > 1 ? (double)steps : 1;
     write_pattern(partition, subgraph);
     measure_outputs(partition, subgraph, main_node);
-    describe_sharding(partition, sharding, main_node, subgraph);
+    describe_shape(builder->flow, main_node, &subgraph->shape);
+    subgraph->shape.is_causal = partition->is_causal;
+    if (main_node->op == GRAPH_LINEAR && main_node->component == DECODER_HEAD)
+        subgraph->shape.tokens = partition->graph->tokens;
+    describe_sharding(partition, builder->sharding, main_node, subgraph);
 }
 
 static void count_boundaries(struct builder *builder)
@@ -291,7 +362,7 @@ static void count_boundaries(struct builder *builder)
             count_outputs(builder, subgraph, node, (int32_t)i);
         }
         graph_cost_add(&out->total, &subgraph->cost);
-        describe_subgraph(out, builder->sharding, subgraph);
+        describe_subgraph(builder, subgraph);
         out->sharded_macs += subgraph->is_sharded ? subgraph->cost.macs : 0;
     }
 }
@@ -389,7 +460,7 @@ static void sum_alive(struct partition *out)
 
 /* A direct-mapped table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
  * more, which costs time and changes no result. */
-enum { SLOTS = 1024, FIGURES = 25 };
+enum { SLOTS = 1024, FIGURES = 38 };
 
 struct figures {
     double values[FIGURES];
@@ -407,9 +478,13 @@ static size_t put_amount(const struct graph_amount *amount, double *to)
 static void figures_of(const struct subgraph *subgraph, struct figures *out)
 {
     const struct graph_cost *cost = &subgraph->cost;
+    const struct subgraph_shape *shape = &subgraph->shape;
     const double own[] = {
-        cost->macs,      cost->elementwise,     subgraph->outputs,     subgraph->rows,
-        subgraph->steps, subgraph->all_reduced, subgraph->all_gathered};
+        cost->macs,       cost->elementwise,     subgraph->outputs,      subgraph->rows,
+        subgraph->steps,  subgraph->all_reduced, subgraph->all_gathered, shape->groups,
+        shape->channels,  shape->taps,           shape->inner,           shape->heads,
+        shape->repeats,   shape->tokens,         shape->sequences,       shape->has_bias,
+        shape->is_copied, shape->has_windows,    shape->is_causal,       shape->is_broadcast};
     double *to = out->values;
     to += put_amount(&cost->in, to);
     to += put_amount(&cost->out, to);
@@ -471,6 +546,7 @@ static void inspect_nodes(struct partition *out)
     for (size_t i = 0; i < out->graph->node_count; i++) {
         const struct graph_node *node = &out->graph->nodes[i];
         out->is_decoder |= node->component != DECODER_COMPONENT_COUNT;
+        out->is_causal |= node->op == GRAPH_ATTENTION && node->as.attention.is_causal;
         if (node->op != GRAPH_ATTENTION)
             continue;
         int64_t heads = node->as.attention.heads_kv;

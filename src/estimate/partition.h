@@ -15,6 +15,18 @@
 #include "graph/count.h"
 #include "graph/graph.h"
 
+/* What the speed of its main node depends on beside work and bytes; 0 where it does not apply. */
+struct subgraph_shape {
+    double groups, channels, taps; /* of a convolution: channels read, elements of its window */
+    double inner;                  /* elements of a row that is normalized or reduced */
+    double heads, repeats;         /* of attention: query heads, and those per KV head */
+    double tokens, sequences;   /* new tokens of one sequence; of the head: all, of all sequences */
+    bool has_bias, has_windows; /* attention within windows of an image */
+    bool is_copied;             /* a rearranged tensor that a convolution reads */
+    bool is_broadcast;          /* an operand is smaller than the result */
+    bool is_causal;             /* in a model that attends to earlier tokens only */
+};
+
 struct subgraph {
     const char *name; /* of its main node: "layer1.0.conv1" */
     char pattern[48]; /* "conv+batch_norm+relu" */
@@ -25,10 +37,11 @@ struct subgraph {
     uint32_t first_before, before_count; /* in partition.before: subgraphs that must run first */
     struct graph_cost cost;     /* of all nodes; traffic at the boundary only, each tensor once */
     struct graph_amount inside; /* traffic that fusion saves: written and read again otherwise */
-    double outputs;  /* elements made by its main nodes: the work to distribute over units */
-    double rows;     /* of the matrix they form; its columns are the last dimension, or channels */
-    double steps;    /* sequential steps of a recurrent layer; otherwise 1 */
-    bool is_sharded; /* tensor parallelism divides it: products with weights, attention */
+    double outputs; /* elements made by its main nodes: the work to distribute over units */
+    double rows;    /* of the matrix they form; its columns are the last dimension, or channels */
+    double steps;   /* sequential steps of a recurrent layer; otherwise 1 */
+    struct subgraph_shape shape;
+    bool is_sharded;      /* tensor parallelism divides it: products with weights, attention */
     bool is_row_parallel; /* each device then has a partial sum of every result */
     double all_reduced;   /* elements all-reduced between devices that share it; 0: none */
     double all_gathered;  /* elements all-gathered; 0: none */
@@ -68,6 +81,7 @@ struct partition {
     struct graph_amount cache;         /* KV cache of earlier tokens and of this pass */
     int64_t heads_kv;  /* fewest of any attention: at most so many devices divide the KV cache */
     bool is_decoder;   /* its nodes state their component */
+    bool is_causal;    /* a token attends to earlier ones only */
     double parameters; /* of the graph */
     /* Subgraphs that agree in everything time and energy depend on: unique has the first of each set,
      * unique_of the index of its set for every subgraph. */

@@ -183,7 +183,8 @@ static double both(struct rate a, struct rate b)
 /* Variance that the graph and the model add to that of the device's figures. */
 static double graph_variance(const struct pass_estimate *estimate, double all, double of_unknown)
 {
-    double model = estimate_model_error(estimate->hardware);
+    double model = hypot(estimate_model_error(estimate->hardware),
+                         runtime_at(estimate->config.runtime)->error);
     double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
     return square(model * all) + square(guessed * all) + square(NODE_UNKNOWN * of_unknown);
 }
@@ -272,28 +273,48 @@ static void set_confidence(struct pass_estimate *estimate)
 
 /* A unique subgraph on this device, and what it adds to the pass. */
 struct unique {
+    struct roofline_work work;
     struct subgraph_estimate row;
     struct estimate_totals addend;
     struct time_shares shares;
 };
 
-static void estimate_unique(const struct partition *partition, size_t number,
-                            const struct rates *rates, int devices, struct unique *out)
+static void estimate_row(const struct partition *partition, size_t number,
+                         const struct rates *rates, int devices, struct unique *out)
 {
     const struct subgraph *subgraph = &partition->subgraphs[partition->unique[number]];
-    struct subgraph_estimate *row = &out->row;
-    struct roofline_work work = roofline_work(subgraph, partition, &rates->widths, devices);
-    roofline_estimate(subgraph, &work, rates, devices, row);
+    out->work = roofline_work(subgraph, partition, &rates->widths, devices);
+    roofline_estimate(subgraph, &out->work, rates, devices, &out->row);
+}
+
+/* The host launches while the devices work: where it takes longer, each launch is waited for. */
+static double wait_per_launch(const struct partition *partition, const struct rates *rates,
+                              const struct unique *unique)
+{
+    double launches = 0, busy_s = 0, host_s = runtime_at(rates->runtime)->host_s;
+    for (size_t i = 0; host_s > 0 && i < partition->count; i++) {
+        const struct subgraph_estimate *row = &unique[partition->unique_of[i]].row;
+        launches += row->launches;
+        busy_s += row->latency_s;
+    }
+    return launches > 0 ? fmax(0, host_s - busy_s / launches) : 0;
+}
+
+static void set_addend(const struct partition *partition, size_t number, int devices,
+                       struct unique *out)
+{
+    const struct subgraph *subgraph = &partition->subgraphs[partition->unique[number]];
+    const struct subgraph_estimate *row = &out->row;
     out->addend = (struct estimate_totals){
         .latency_s = row->latency_s,
-        .macs = devices * work.macs,
+        .macs = devices * out->work.macs,
         .flops = row->flops,
         .bytes = row->bytes,
         .wasted_j = row->joules.idle * (1 - row->utilization),
         .joules = row->joules,
     };
     out->shares = shares_of(subgraph, row);
-    estimate_traffic_add(&out->addend.traffic, &work.traffic, devices);
+    estimate_traffic_add(&out->addend.traffic, &out->work.traffic, devices);
 }
 
 void estimate_totals_add(struct estimate_totals *sum, const struct estimate_totals *more,
@@ -332,7 +353,13 @@ static enum err sum_subgraphs(const struct rates *rates, int devices, struct tim
     if (!unique)
         return ERR_NO_MEMORY;
     for (size_t k = 0; k < partition->unique_count; k++)
-        estimate_unique(partition, k, rates, devices, &unique[k]);
+        estimate_row(partition, k, rates, devices, &unique[k]);
+    double wait_s = wait_per_launch(partition, rates, unique);
+    for (size_t k = 0; k < partition->unique_count; k++) {
+        if (wait_s > 0)
+            roofline_wait(rates, wait_s * unique[k].row.launches, devices, &unique[k].row);
+        set_addend(partition, k, devices, &unique[k]);
+    }
     *shares = (struct time_shares){0};
     for (size_t i = 0; i < partition->count; i++) {
         const struct unique *one = &unique[partition->unique_of[i]];
@@ -398,7 +425,7 @@ enum err pass_estimate_make(const struct partition *partition, const struct hard
     struct time_shares shares;
     int devices = config->devices ? config->devices : 1;
     *out = (struct pass_estimate){.partition = partition, .hardware = hardware, .config = *config};
-    enum err err = rates_of(hardware, config->precision, &rates, why);
+    enum err err = rates_of(hardware, config->precision, config->runtime, &rates, why);
     if (!err)
         err = check_devices(partition, hardware, &rates, devices, why);
     if (err)

@@ -22,6 +22,7 @@ struct estimate_config {
     enum precision precision;
     bool keeps_stored; /* weights of a quantized file keep their stored precision */
     int devices;       /* that share the model by tensor parallelism; 0: 1 */
+    enum runtime_id runtime;
 };
 
 enum estimate_confidence { CONFIDENCE_CALIBRATED, CONFIDENCE_INTERPOLATED, CONFIDENCE_THEORETICAL };

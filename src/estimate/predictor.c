@@ -68,7 +68,8 @@ static enum err make_workload(struct predictor *p, const struct measured_pass *p
                                  .setting = pass->setting,
                                  .is_request = pass->output_tokens > 0,
                                  .output_tokens = pass->output_tokens,
-                                 .fusion = p->fusion};
+                                 .fusion = p->fusion,
+                                 .runtime = p->runtime};
     return workload_make(&spec, out, why);
 }
 
@@ -132,7 +133,7 @@ enum err predictor_predict_load(const struct predictor *predictor, const struct 
     struct roofline_work work = {.macs = is_product ? row->flops / 2 : 0,
                                  .elementwise = is_product ? 0 : row->flops,
                                  .bytes = row->bytes};
-    enum err err = rates_of(predictor->hardware, precision, &rates, why);
+    enum err err = rates_of(predictor->hardware, precision, RUNTIME_IDEAL, &rates, why);
     if (err)
         return err;
     if (row->kind == CALIBRATE_GRAPH || row->kind == CALIBRATE_LAUNCH)

@@ -19,7 +19,8 @@ struct predictor {
     const struct hardware *hardware; /* NULL: for predictor_count only */
     const char *model_word;          /* replaces the models that rows name; NULL: theirs */
     enum partition_fusion fusion;
-    bool has_precision; /* else that of the row, of the file, or the default of the device */
+    enum runtime_id runtime; /* with the fusion that it has */
+    bool has_precision;      /* else that of the row, of the file, or the default of the device */
     enum precision precision;
     struct model model; /* the last one, if is_open */
     bool is_open;

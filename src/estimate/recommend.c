@@ -226,6 +226,8 @@ static enum err try_fusion(struct search *search)
     struct trial trial;
     struct workload_spec question = search->now->work->spec;
     bool is_fused = question.fusion == PARTITION_FUSED;
+    if (question.runtime != RUNTIME_IDEAL) /* which fuses what it fuses */
+        return ERR_OK;
     question.fusion = is_fused ? PARTITION_PLAIN : PARTITION_FUSED;
     enum err err = try_work(search, RECOMMEND_FUSION, &question, &trial);
     str_copy(trial.row.options, sizeof trial.row.options,

@@ -97,6 +97,13 @@ static void look_up_units(const struct hardware *hardware, enum precision precis
     out->product_joules = rate_at(products.joules);
     out->other_flops = rate_at(others.flops);
     out->other_joules = rate_at(others.joules);
+    out->is_matrix = products.is_matrix;
+    bool is_tf32 = precision == PRECISION_FP32 && runtime_at(out->runtime)->has_tf32_conv &&
+                   is_known(hardware->matrix_flops[PRECISION_TF32].value);
+    out->conv_flops =
+        is_tf32 ? rate_of(&hardware->matrix_flops[PRECISION_TF32]) : out->product_flops;
+    out->conv_joules =
+        is_tf32 ? rate_of(&hardware->matrix_joules[PRECISION_TF32]) : out->product_joules;
 }
 
 static bool is_positive(double value)
@@ -104,10 +111,14 @@ static bool is_positive(double value)
     return is_known(value) && value > 0;
 }
 
-enum err rates_of(const struct hardware *hardware, enum precision precision, struct rates *out,
-                  struct error *why)
+enum err rates_of(const struct hardware *hardware, enum precision precision,
+                  enum runtime_id runtime, struct rates *out, struct error *why)
 {
     *out = (struct rates){.widths = precision_widths(precision)};
+    out->runtime = runtime;
+    if (runtime != RUNTIME_IDEAL && hardware->class != HARDWARE_GPU)
+        return err_set(why, ERR_BAD_VALUE, "%s: kernels of %s are known of GPUs only", hardware->id,
+                       runtime_at(runtime)->name);
     if (hardware->memory_count == 0)
         return err_set(why, ERR_BAD_VALUE, "%s: no memory stated in its hardware file",
                        hardware->id);
@@ -245,23 +256,66 @@ static void estimate_time(const struct subgraph *subgraph, const struct roofline
                                              work->link_steps * rates->link_latency_s.value
                                        : 0;
     row->latency_s = fmax(row->compute_s, row->memory_s) + row->launch_s + row->link_s;
+    row->launches = 1;
     row->stretch = 1;
     row->utilization = utilization_of(work, rates, row->latency_s);
     row->bound = bound_of(row);
 }
 
-/* Joules, and the time stretched to the power limit. */
-static void estimate_energy(const struct roofline_work *work, const struct rates *rates,
-                            int devices, struct subgraph_estimate *row)
+/* The same with the kernels of a runtime; what a launch takes is what remains beside the larger of the two. */
+static struct kernel_estimate estimate_kernels(const struct subgraph *subgraph,
+                                               const struct roofline_work *work,
+                                               const struct rates *rates,
+                                               struct subgraph_estimate *row)
 {
+    struct kernel_estimate kernels = kernel_estimate(subgraph, work, rates);
+    double busy_s = fmin(fmax(kernels.compute_s, kernels.memory_s), kernels.latency_s);
+    row->compute_s = fmin(kernels.compute_s, kernels.latency_s);
+    row->memory_s = fmin(kernels.memory_s, kernels.latency_s);
+    row->launch_s = kernels.latency_s - busy_s;
+    row->latency_s = kernels.latency_s + row->link_s;
+    row->launches = kernels.launches;
+    row->utilization = utilization_of(work, rates, row->latency_s);
+    row->bound = bound_of(row);
+    return kernels;
+}
+
+static struct estimate_joules joules_of(const struct subgraph *subgraph,
+                                        const struct roofline_work *work, const struct rates *rates)
+{
+    bool is_conv = subgraph->op == GRAPH_CONV || subgraph->op == GRAPH_CONV_TRANSPOSE;
     double per_byte = rates->joules_per_byte.value;
     struct estimate_joules one = {
-        .compute = 2 * work->macs * rates->product_joules.value,
+        .compute =
+            2 * work->macs * (is_conv ? rates->conv_joules.value : rates->product_joules.value),
         .memory = work->bytes * per_byte,
         .link = work->traffic.link > 0 ? LINK_ENDS * work->traffic.link * per_byte : 0,
     };
     if (work->elementwise > 0)
         one.compute += work->elementwise * rates->other_joules.value;
+    return one;
+}
+
+/* Kernels were measured at the power limit, where clocks and voltage are lower than elsewhere: an operation then costs
+ * less, down to this share. */
+#define LEAST_JOULES 0.6
+
+static void lower_voltage(const struct rates *rates, double latency_s, struct estimate_joules *one)
+{
+    double most = (rates->limit_w.value - rates->idle_w.value) * latency_s;
+    double share = most / (one->compute + one->memory + one->link);
+    if (!(share < 1))
+        return;
+    share = fmax(share, LEAST_JOULES);
+    one->compute *= share;
+    one->memory *= share;
+    one->link *= share;
+}
+
+/* Joules, and the time stretched to the power limit. */
+static void estimate_energy(struct estimate_joules one, const struct roofline_work *work,
+                            const struct rates *rates, int devices, struct subgraph_estimate *row)
+{
     double active = one.compute + one.memory + one.link;
     /* Comparisons with an unknown limit or unknown joules are false, and nothing is stretched. */
     double least_s = active / (rates->limit_w.value - rates->idle_w.value);
@@ -278,11 +332,49 @@ static void estimate_energy(const struct roofline_work *work, const struct rates
                                            .total = devices * (active + one.idle)};
 }
 
+/* Logits of every token of a prompt, where the model needs those of the last. */
+static void widen_head(const struct subgraph *subgraph, const struct rates *rates,
+                       struct roofline_work *work)
+{
+    double times = subgraph->shape.tokens / fmax(1, work->rows);
+    if (!runtime_at(rates->runtime)->has_all_logits || subgraph->op != GRAPH_LINEAR || !(times > 1))
+        return;
+    work->macs *= times;
+    work->rows *= times;
+    work->outputs *= times;
+    work->bytes += work->traffic.activations * (times - 1);
+}
+
+void roofline_wait(const struct rates *rates, double wait_s, int devices,
+                   struct subgraph_estimate *row)
+{
+    double idle_j = devices * rates->idle_w.value * wait_s;
+    row->launch_s += wait_s;
+    row->utilization *= row->latency_s / (row->latency_s + wait_s);
+    row->latency_s += wait_s;
+    row->joules.idle += idle_j;
+    row->joules.total += idle_j;
+    row->bound = bound_of(row);
+}
+
 void roofline_estimate(const struct subgraph *subgraph, const struct roofline_work *work,
                        const struct rates *rates, int devices, struct subgraph_estimate *out)
 {
+    struct roofline_work all = *work;
+    struct estimate_joules joules;
+    widen_head(subgraph, rates, &all);
     estimate_time(subgraph, work, rates, out);
-    estimate_energy(work, rates, devices, out);
+    if (rates->runtime == RUNTIME_IDEAL) {
+        joules = joules_of(subgraph, work, rates);
+    } else {
+        struct kernel_estimate kernels = estimate_kernels(subgraph, &all, rates, out);
+        all.bytes += kernels.more_bytes;
+        all.macs *= kernels.padding;
+        joules = joules_of(subgraph, &all, rates);
+        joules.compute += kernels.active_j;
+        lower_voltage(rates, out->latency_s, &joules);
+    }
+    estimate_energy(joules, work, rates, devices, out);
     out->flops = devices * (2 * work->macs + work->elementwise);
-    out->bytes = devices * work->bytes;
+    out->bytes = devices * all.bytes;
 }

@@ -7,6 +7,7 @@
 #include "catalog/hardware.h"
 #include "core/err.h"
 #include "estimate/partition.h"
+#include "estimate/runtime.h"
 
 /* ---- a device in one precision ---- */
 
@@ -20,8 +21,11 @@ struct rate {
 struct rates {
     struct precision_widths widths;
     enum precision used;                      /* in which products are computed */
+    bool is_matrix;                           /* on the matrix units */
     struct rate product_flops, other_flops;   /* peak per second */
     struct rate product_joules, other_joules; /* per operation, above idle */
+    struct rate conv_flops, conv_joules;      /* of convolutions, which may be in tf32 */
+    enum runtime_id runtime;                  /* RUNTIME_IDEAL: at the shares below */
     struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
     struct rate compute_share, memory_share;  /* of the peaks that good code attains */
     struct rate launch_s;
@@ -31,9 +35,10 @@ struct rates {
     double capacity; /* bytes; UNKNOWN: not stated */
 };
 
-/* ERR_BAD_VALUE names the figure without which nothing can be estimated. */
-enum err rates_of(const struct hardware *hardware, enum precision precision, struct rates *out,
-                  struct error *why) MUST_USE;
+/* ERR_BAD_VALUE names the figure without which nothing can be estimated.  Kernels of
+ * runtimes are those of GPUs. */
+enum err rates_of(const struct hardware *hardware, enum precision precision,
+                  enum runtime_id runtime, struct rates *out, struct error *why) MUST_USE;
 
 /* The figures that default by class, as stated or assumed. */
 struct rates_stated {
@@ -89,6 +94,7 @@ struct subgraph_estimate {
     double compute_s, memory_s, launch_s, link_s;
     double stretch;   /* factor by which the power limit lengthened it; 1: not at all */
     double latency_s; /* of the subgraph, stretched */
+    double launches;  /* of the host */
     double flops, bytes;
     double utilization;            /* of the peak in this precision */
     double wave_share;             /* share of the units busy, averaged over waves; 1: all */
@@ -103,5 +109,27 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
 /* Time and energy on `devices` devices that each do `work`; figures of all devices together. */
 void roofline_estimate(const struct subgraph *subgraph, const struct roofline_work *work,
                        const struct rates *rates, int devices, struct subgraph_estimate *out);
+
+/* Adds the time that the devices wait for the host. */
+void roofline_wait(const struct rates *rates, double wait_s, int devices,
+                   struct subgraph_estimate *row);
+
+/* ---- the kernels of a runtime: kernel.c ---- */
+
+/* How long the kernels of a subgraph take as a runtime calls them, and what busy units draw: the share of the roof that
+ * a class of kernel attains at its size (docs/estimate.md, "Kernels and runtimes"). */
+struct kernel_estimate {
+    enum kernel_class class;
+    double launches; /* of the host: its operator, and a part of one for each kernel beside it */
+    double compute_s, memory_s; /* of the units and of the memory, at what the class attains */
+    double latency_s;           /* of all of them, with what a launch takes */
+    double active_j;            /* of busy units, beside those of operations and bytes */
+    double padding;             /* MACs done over those needed: channels of images are padded */
+    double more_bytes;          /* moved by kernels that the runtime adds */
+};
+
+/* On one device; the time that a power limit adds is not in it. */
+struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
+                                       const struct roofline_work *work, const struct rates *rates);
 
 #endif

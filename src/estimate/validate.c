@@ -69,8 +69,14 @@ static int64_t read_count(struct reader *r, const char *column)
     return (int64_t)count;
 }
 
-static void add(struct reader *r, const struct validate_row *row)
+static void add(struct reader *r, struct validate_row *row)
 {
+    const char *column = r->out->leave_out;
+    if (column && !measured_csv_has(&r->csv, column))
+        measured_csv_fail(&r->csv, column, "no such column");
+    if (column)
+        (void)str_copy(row->group, sizeof row->group, cell(r, column));
+    str_plain(row->group, sizeof row->group);
     if (!r->csv.err)
         r->csv.err = validation_add(r->out, row, r->csv.why);
 }
@@ -310,6 +316,73 @@ struct validate_sums validate_sum(const struct validation *validation, enum esti
         const struct prediction *predicted = &row->predicted;
         add_error(&sums.latency, row->measured_s, predicted->latency_s, predicted->latency_range);
         add_error(&sums.energy, row->measured_j, predicted->joules, predicted->joules_range);
+    }
+    divide(&sums.latency);
+    divide(&sums.energy);
+    return sums;
+}
+
+/* ---- groups left out ---- */
+
+enum { LATENCY, ENERGY };
+
+static double log_ratio(const struct validate_row *row, int quantity)
+{
+    double measured = quantity == LATENCY ? row->measured_s : row->measured_j;
+    double predicted = quantity == LATENCY ? row->predicted.latency_s : row->predicted.joules;
+    bool is_compared = is_known(measured) && is_known(predicted) && measured > 0 && predicted > 0;
+    return is_compared ? log(measured / predicted) : UNKNOWN;
+}
+
+struct spread {
+    size_t count;
+    double mean, deviation;
+};
+
+static struct spread spread_without(const struct validation *validation, const char *group,
+                                    int quantity)
+{
+    struct spread all = {0};
+    double squares = 0;
+    for (size_t i = 0; i < validation->count; i++) {
+        double ratio = log_ratio(&validation->rows[i], quantity);
+        if (!is_known(ratio) || !strcmp(validation->rows[i].group, group))
+            continue;
+        double before = ratio - all.mean;
+        all.mean += before / (double)++all.count;
+        squares += before * (ratio - all.mean);
+    }
+    all.deviation = all.count > 1 ? sqrt(squares / (double)(all.count - 1)) : UNKNOWN;
+    return all;
+}
+
+static void add_held_out(const struct validation *validation, const struct validate_row *row,
+                         int quantity, struct validate_error *sum)
+{
+    static const double WIDE[2] = {1, 1.96};
+    double ratio = log_ratio(row, quantity);
+    struct spread others = spread_without(validation, row->group, quantity);
+    if (!is_known(ratio) || others.count == 0)
+        return;
+    double error = exp(others.mean - ratio) - 1;
+    sum->rows++;
+    sum->mape += fabs(error);
+    sum->bias += error;
+    sum->ranged += is_known(others.deviation);
+    for (int k = 0; k < 2; k++)
+        sum->inside[k] += fabs(ratio - others.mean) <= WIDE[k] * others.deviation;
+}
+
+struct validate_sums validate_held_out(const struct validation *validation, const char *group)
+{
+    struct validate_sums sums = {0};
+    for (size_t i = 0; i < validation->count; i++) {
+        const struct validate_row *row = &validation->rows[i];
+        if (group && strcmp(row->group, group))
+            continue;
+        sums.rows++;
+        add_held_out(validation, row, LATENCY, &sums.latency);
+        add_held_out(validation, row, ENERGY, &sums.energy);
     }
     divide(&sums.latency);
     divide(&sums.energy);

@@ -19,16 +19,18 @@ struct validate_row {
     char label[112];               /* "resnet50 fp16 batch 8" */
     double measured_s, measured_j; /* UNKNOWN: not measured, or too short for energy */
     double window_s;               /* over which energy was measured; UNKNOWN: measured_s */
+    char group[40];                /* of the column `leave_out` */
     struct prediction predicted;   /* UNKNOWN: the device states no figure for it */
 };
 
 struct validation {
     struct validate_row *rows;
     size_t count, capacity;
-    size_t short_rows; /* whose energy was not compared */
-    bool is_estimated; /* some measured energies are estimated by a model */
-    char hardware[96]; /* as the measurements name it; "": they do not */
-    size_t other_rows; /* left out by `where` */
+    size_t short_rows;     /* whose energy was not compared */
+    bool is_estimated;     /* some measured energies are estimated by a model */
+    char hardware[96];     /* as the measurements name it; "": they do not */
+    size_t other_rows;     /* left out by `where` */
+    const char *leave_out; /* the column whose values are groups; NULL: none.  Set by the caller */
 };
 
 enum err validation_add(struct validation *validation, const struct validate_row *row,
@@ -56,6 +58,11 @@ struct validate_sums {
 };
 /* Of one regime, or with BOUND_COUNT of all. */
 struct validate_sums validate_sum(const struct validation *validation, enum estimate_bound regime);
+
+/* Of rows as if the model had been corrected without those of their own group: each prediction times the geometric
+ * mean of measured over predicted of the other groups, its interval from their spread (68 and 95 %).  Of one group, or
+ * with NULL of all. */
+struct validate_sums validate_held_out(const struct validation *validation, const char *group);
 
 /* Are time and energy over all rows off by at most `most`?  UNKNOWN when nothing was compared. */
 enum validate_verdict { VALIDATE_UNKNOWN, VALIDATE_PASS, VALIDATE_FAIL };

@@ -330,12 +330,19 @@ static enum err begin_spec(const struct workload_options *options, const struct 
                            int64_t batch, struct workload_spec *work, struct error *why)
 {
     struct graph_options defaults;
+    struct error unknown = {0};
+    enum runtime_id runtime = RUNTIME_IDEAL;
+    if (options->runtime && options->no_fusion)
+        return err_set(why, ERR_USAGE, "--runtime says what is fused: --no-fusion contradicts it");
+    if (options->runtime && runtime_find(options->runtime, &runtime, &unknown))
+        return err_set(why, ERR_USAGE, "--runtime: %s", unknown.text);
     *work = (struct workload_spec){
         .model = model,
         .setting = {.batch = batch,
                     .image = options->image,
                     .dims = options->dims.count ? &options->dims : NULL},
-        .fusion = options->no_fusion ? PARTITION_PLAIN : PARTITION_FUSED,
+        .fusion = options->no_fusion ? PARTITION_PLAIN : runtime_at(runtime)->fusion,
+        .runtime = runtime,
     };
     bool has_defaults = defaults_of(work, &defaults);
     enum err err = check_used(options, model, has_defaults ? &defaults : NULL, why);

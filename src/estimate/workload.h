@@ -21,6 +21,7 @@
 #include "core/err.h"
 #include "core/params.h"
 #include "estimate/partition.h"
+#include "estimate/runtime.h"
 #include "graph/reader.h"
 
 struct workload_spec {
@@ -29,6 +30,7 @@ struct workload_spec {
     bool is_request;              /* prefill and decode; setting.phase is ignored */
     int64_t output_tokens;        /* of a request, at least 1 */
     enum partition_fusion fusion;
+    enum runtime_id runtime;
 };
 
 enum { WORKLOAD_STEPS_MOST = 5, WORKLOAD_PASSES_MOST = WORKLOAD_STEPS_MOST + 1 };
@@ -78,6 +80,7 @@ struct workload_options {
     struct params dims;
     bool sweep; /* batches 1 to 64, where no batch is given and the model takes any */
     bool no_fusion;
+    const char *runtime; /* by name; NULL: ideal, and fused unless no_fusion */
 };
 
 struct workload_list {

@@ -89,7 +89,7 @@ static bool has_convolutions(const struct partition *partition)
 static struct estimate_shipped shipped_of(const struct workload *work,
                                           const struct hardware *hardware, enum precision precision)
 {
-    if (work->spec.model->has_phases)
+    if (work->spec.model->has_phases || work->spec.runtime != RUNTIME_IDEAL)
         return (struct estimate_shipped){.least = UNKNOWN, .most = UNKNOWN};
     struct estimate_shipped shipped = SHIPPED[work->spec.fusion];
     if (precision == PRECISION_FP32 && is_known(hardware->matrix_flops[PRECISION_TF32].value) &&
@@ -144,6 +144,7 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
 {
     enum err err = ERR_OK;
     *out = (struct workload_estimate){.work = work, .hardware = hardware, .config = *config};
+    out->config.runtime = work->spec.runtime;
     out->divided = divided_share(work, config->devices);
     out->limit_w = hardware->limit_w.value * config->devices;
     out->shipped = shipped_of(work, hardware, config->precision);
@@ -154,8 +155,8 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
     }
     for (size_t i = 0; !err && i < work->count; i++) {
         struct pass_estimate one = {0}, *pass = has_detail ? &out->passes[i] : &one;
-        err =
-            pass_estimate_make(&work->passes[i].partition, hardware, config, has_detail, pass, why);
+        err = pass_estimate_make(&work->passes[i].partition, hardware, &out->config, has_detail,
+                                 pass, why);
         if (!err)
             add_pass(out, pass, i);
         pass_estimate_release(&one);

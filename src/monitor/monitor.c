@@ -7,17 +7,18 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/secret.h"
 #include "monitor/parts.h"
 #include "port/event_loop.h"
+#include "port/http_access.h"
 #include "port/http_server.h"
 #include "port/proc.h"
-#include "port/url.h"
 #include "sampler/session.h"
+#include "sensors/system/host_info.h"
 
 #define REQUEST_LIMIT (10 * NS_PER_S)
 #define IDLE_LIMIT    (120 * NS_PER_S)
@@ -33,8 +34,10 @@ struct monitor {
     struct state *state;
     struct processes *processes;
     struct telemetry_feed *feed; /* NULL: none */
+    struct otlp_push *otlp;      /* NULL: none */
     nanos next, updated;         /* update: when is the next, when was the last */
     double started_at;
+    char instance[40], host[64]; /* who answers, to other hosts */
     unsigned long updates, scrapes, reloads;
     int signal;
     struct text page[2]; /* metrics of the last update, in both formats; empty until asked for */
@@ -144,6 +147,15 @@ static void render_own(struct monitor *monitor, struct exposition *to)
         family_begin(to, (enum family)(FAMILY_OWN_INFO + i));
         exposition_sample(to, i == 0 ? "version=\"" IPW_VERSION "\"" : "", "", values[i]);
     }
+    struct otlp_counts counts;
+    if (!monitor->otlp)
+        return;
+    otlp_push_count(monitor->otlp, &counts);
+    const unsigned long pushed[] = {counts.pushes, counts.failures, counts.dropped};
+    for (size_t i = 0; i < sizeof pushed / sizeof *pushed; i++) {
+        family_begin(to, (enum family)(FAMILY_OTLP_PUSHES + i));
+        exposition_sample(to, "", "", (double)pushed[i]);
+    }
 }
 
 /* What an update leaves is written once for all scrapes until the next; what the monitor says of itself is of now. */
@@ -177,6 +189,48 @@ static void reply_metrics(struct monitor *monitor, struct http_exchange *exchang
     text_release(&own);
 }
 
+/* The whole number after "NAME=" in a query; 0 without one. */
+static nanos query_number(const char *target, const char *name)
+{
+    const char *at = strchr(target, '?');
+    size_t length = strlen(name);
+    int64_t value = 0;
+    char digits[24];
+    for (; at; at = strchr(at, '&')) {
+        at++;
+        if (strncmp(at, name, length) != 0 || at[length] != '=')
+            continue;
+        str_format(digits, sizeof digits, "%.*s", (int)strcspn(at + length + 1, "&"),
+                   at + length + 1);
+        if (parse_i64(digits, &value))
+            value = 0;
+    }
+    return value;
+}
+
+/* For another ipw, which finds out from the clocks how its own differ: they are read last. */
+static void reply_readings(struct monitor *monitor, struct http_exchange *exchange)
+{
+    struct readings readings;
+    struct text text = {0};
+    enum err err = readings_page(monitor->state,
+                                 query_number(http_exchange_target(exchange), "since"), &readings);
+    if (!err) {
+        str_copy(readings.instance, sizeof readings.instance, monitor->instance);
+        str_copy(readings.host, sizeof readings.host, monitor->host);
+        readings.interval = monitor->options.interval;
+        readings.wall = clock_wall();
+        readings.monotonic = clock_now();
+        readings_write(&readings, &text);
+        readings_release(&readings);
+    }
+    if (err || text.failed)
+        http_exchange_reply(exchange, 500, "text/plain", "out of memory\n", 14);
+    else
+        http_exchange_reply(exchange, 200, "application/json", text_get(&text), text.length);
+    text_release(&text);
+}
+
 static void reply_text(struct http_exchange *exchange, int status, const char *text)
 {
     http_exchange_reply(exchange, status, "text/plain; charset=utf-8", text, strlen(text));
@@ -197,19 +251,11 @@ static void reply_ready(const struct monitor *monitor, struct http_exchange *exc
 static const char INDEX[] =
     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>ipw monitor</title>"
     "</head>\n<body><h1>ipw monitor</h1>\n<p>Energy and power of this machine, for Prometheus: "
-    "<a href=\"/metrics\">/metrics</a>.</p>\n<p><a href=\"/healthz\">/healthz</a> answers while "
+    "<a href=\"/metrics\">/metrics</a>; for another ipw: "
+    "<a href=\"" READINGS_PATH "\">" READINGS_PATH
+    "</a>.</p>\n<p><a href=\"/healthz\">/healthz</a> answers while "
     "the monitor runs, <a href=\"/readyz\">/readyz</a> while sensors give readings.</p>\n"
     "<p>ipw " IPW_VERSION "; see ipw-monitor(1).</p></body></html>\n";
-
-static bool may_read(const struct monitor *monitor, struct http_exchange *exchange)
-{
-    const char *token = monitor->options.token;
-    const char *given = http_exchange_header(exchange, "Authorization");
-    if (given && str_starts(given, "Bearer "))
-        given += strlen("Bearer ");
-    return !token || secret_matches(given, token) ||
-           secret_matches(http_exchange_header(exchange, "x-ipw-token"), token);
-}
 
 static void on_request(void *context, struct http_exchange *exchange)
 {
@@ -226,11 +272,13 @@ static void on_request(void *context, struct http_exchange *exchange)
         reply_text(exchange, 200, "ok\n");
     } else if (!strcmp(path, "/readyz")) {
         reply_ready(monitor, exchange);
-    } else if (!may_read(monitor, exchange)) {
+    } else if (!http_access_has_token(exchange, monitor->options.token)) {
         http_exchange_add_header(exchange, "WWW-Authenticate", "Bearer");
         reply_text(exchange, 401, "ipw monitor needs its token: Authorization: Bearer TOKEN\n");
     } else if (!strcmp(path, "/metrics")) {
         reply_metrics(monitor, exchange);
+    } else if (!strcmp(path, READINGS_PATH)) {
+        reply_readings(monitor, exchange);
     } else if (!strcmp(path, "/")) {
         http_exchange_add_header(exchange, "Content-Security-Policy", "default-src 'none'");
         http_exchange_reply(exchange, 200, "text/html; charset=utf-8", INDEX, strlen(INDEX));
@@ -274,6 +322,8 @@ static enum err update(struct monitor *monitor, nanos now)
     monitor->next += monitor->options.interval;
     if (monitor->next <= now) /* the first one, or stopped meanwhile */
         monitor->next = now + monitor->options.interval;
+    if (monitor->otlp)
+        otlp_push_update(monitor->otlp, monitor->state, now);
     return monitor->feed
                ? telemetry_feed_write(monitor->feed, monitor->state, monitor->session, now)
                : ERR_OK;
@@ -301,32 +351,16 @@ static enum err run_loop(struct monitor *monitor, struct error *why)
     return err;
 }
 
-static enum err check_address(const struct monitor_options *options, const char *address,
-                              bool has_token, const char *advice, struct error *why)
-{
-    struct url url;
-    char text[300];
-    str_format(text, sizeof text, strchr(address, ':') ? "http://[%s]" : "http://%s", address);
-    if (url_read(text, &url, NULL))
-        return err_set(why, ERR_USAGE, "'%.80s' is no address to listen on", address);
-    if (!has_token && !options->is_open && !url_is_local(&url))
-        return err_set(why, ERR_USAGE, "%.80s can be reached from other machines: %s", address,
-                       advice);
-    return ERR_OK;
-}
-
 static enum err check_addresses(const struct monitor_options *options, struct error *why)
 {
     enum err err = ERR_OK;
-    if (options->token && strlen(options->token) < SECRET_SHORTEST)
-        return err_set(why, ERR_USAGE, "the token is too short: %d characters at least",
-                       SECRET_SHORTEST);
     if (options->address)
-        err = check_address(options, options->address, options->token,
-                            "set a token (--token-file), or let anyone read with --no-token", why);
+        err = http_access_check(options->address, options->token, options->is_open,
+                                "set a token (--token-file), or let anyone read with --no-token",
+                                why);
     if (!err && options->grpc_address)
-        err = check_address(options, options->grpc_address, false,
-                            "gRPC has no token; let anyone read with --no-token", why);
+        err = http_access_check(options->grpc_address, NULL, options->is_open,
+                                "gRPC has no token; let anyone read with --no-token", why);
     return err;
 }
 
@@ -363,6 +397,9 @@ static enum err open_parts(struct monitor *monitor, struct error *why)
         err = open_session(options, &session, why);
     if (!err)
         err = use_session(monitor, session, why);
+    if (!err && options->otlp_url)
+        err = otlp_push_open(options->otlp_url, options->otlp_interval, monitor->instance,
+                             monitor->host, &monitor->otlp, why);
     if (!err && (options->grpc_address || options->telemetry_fd >= 0))
         err = telemetry_feed_open(options->telemetry_fd, options->grpc_address, options->grpc_port,
                                   &monitor->feed, why);
@@ -378,6 +415,7 @@ static void release(struct monitor *monitor)
     if (monitor->signals.fd > 0)
         close(monitor->signals.fd);
     telemetry_feed_close(monitor->feed);
+    otlp_push_close(monitor->otlp);
     http_server_close(monitor->server);
     event_loop_free(monitor->loop);
     processes_free(monitor->processes);
@@ -386,6 +424,19 @@ static void release(struct monitor *monitor)
     text_release(&monitor->page[0]);
     text_release(&monitor->page[1]);
     free(monitor);
+}
+
+/* Counters of this run of the monitor continue those of no other. */
+static void name_instance(struct monitor *monitor)
+{
+    struct host_info host;
+    uint64_t random[2] = {0};
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        random[0] = (uint64_t)clock_wall();
+    str_format(monitor->instance, sizeof monitor->instance, "%016llx%016llx",
+               (unsigned long long)random[0], (unsigned long long)random[1]);
+    host_info_read(&host);
+    str_copy(monitor->host, sizeof monitor->host, host.host_name);
 }
 
 enum err monitor_run(const struct monitor_options *options, int *signal, struct error *why)
@@ -400,6 +451,7 @@ enum err monitor_run(const struct monitor_options *options, int *signal, struct 
         return err ? err : err_no_memory(why);
     monitor->options = *options;
     monitor->started_at = seconds(clock_wall());
+    name_instance(monitor);
     proc_block_signals();
     err = open_parts(monitor, why);
     if (!err && !update(monitor, clock_now())) {

@@ -22,6 +22,8 @@ struct monitor_options {
     unsigned processes;  /* that have series of their own, and as many cgroups; 0: no attribution */
     const char *grpc_address; /* of energy-monitor, which is started; NULL: none */
     unsigned grpc_port;
+    const char *otlp_url; /* of a receiver that gets metrics; NULL: none */
+    nanos otlp_interval;
     int telemetry_fd; /* readings for an energy-monitor that started us; -1: none */
     void (*listening)(unsigned port);
 };

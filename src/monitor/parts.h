@@ -12,7 +12,9 @@
 #include "core/units.h"
 #include "monitor/monitor.h"
 #include "wire/exposition.h"
+#include "wire/readings.h"
 
+struct sampler;
 struct session;
 
 enum family {
@@ -28,12 +30,15 @@ void family_begin(struct exposition *to, enum family family);
 
 enum domain_kind { DOMAIN_CPU, DOMAIN_GPU, DOMAIN_PLATFORM };
 
+/* Points of energy that another host can still ask for. */
+enum { DOMAIN_POINTS = 128 };
+
 /* The joules of one thing that a sensor measures. */
 struct domain {
     enum domain_kind kind;
     enum scope scope;
     int location;
-    char device[24];
+    char device[DEVICE_NAME_SIZE];
     struct text labels; /* they identify it, over reloads too */
     struct text brief;  /* of a GPU: which it is; else "" */
     double accuracy;
@@ -45,8 +50,11 @@ struct domain {
     nanos t;        /* up to where it was taken */
     double gained;  /* J, in the last update */
 
-    double joules; /* since the start */
-    double watts;  /* UNKNOWN unless up */
+    double joules;                              /* since the start */
+    nanos covered;                              /* time that they are of */
+    struct reading_point points[DOMAIN_POINTS]; /* of former updates, oldest first */
+    size_t point_count;
+    double watts; /* UNKNOWN unless up */
     enum method method;
     bool is_up, is_counted;
     bool is_awaited; /* not up, in a session that has just begun: what estimates it waits for it */
@@ -72,6 +80,12 @@ bool state_is_up(const struct state *state);
 
 struct domain *state_domains(struct state *state, size_t *count);
 
+/* The sampler of now; NULL without a session. */
+struct sampler *state_sampler(const struct state *state);
+/* The gauges: which channel each is of.  False past the last. */
+bool state_gauge(const struct state *state, size_t index, size_t *source, size_t *channel,
+                 bool *known);
+
 /* The values of a family now, summed over devices, and how many there are: UNKNOWN and 0 where none is known. */
 double state_sum(const struct state *state, enum family family, size_t *count);
 
@@ -84,6 +98,11 @@ void state_watch(struct state *state);
 /* The first families, and those of sensors. */
 void state_render(const struct state *state, struct exposition *to);
 void state_render_sensors(const struct state *state, struct exposition *to);
+
+/* ---- readings_page.c ---- */
+
+/* What the state has for another host: of energy, the points after `since`.  readings_release frees it. */
+enum err readings_page(struct state *state, nanos since, struct readings *out) MUST_USE;
 
 /* ---- processes.c ---- */
 
@@ -100,6 +119,23 @@ void processes_attach(struct processes *processes, struct state *state);
 void processes_update(struct processes *processes, struct state *state, nanos now);
 
 void processes_render(const struct processes *processes, struct exposition *to);
+
+/* ---- otlp_push.c ---- */
+
+struct otlp_push;
+
+struct otlp_counts {
+    unsigned long pushes, failures, dropped;
+};
+
+/* Metrics go to the receiver at `url` every `interval`, from a thread of its own. */
+enum err otlp_push_open(const char *url, nanos interval, const char *instance, const char *host,
+                        struct otlp_push **out, struct error *why) MUST_USE;
+/* Once per update; never waits. */
+void otlp_push_update(struct otlp_push *push, struct state *state, nanos now);
+void otlp_push_count(struct otlp_push *push, struct otlp_counts *out);
+/* Sends what is left, if that takes no more than some seconds. */
+void otlp_push_close(struct otlp_push *push);
 
 /* ---- telemetry_feed.c ---- */
 

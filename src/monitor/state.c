@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attribute/channel_energy.h"
 #include "attribute/ledger.h"
 #include "core/clock.h"
 #include "core/grow.h"
@@ -108,6 +109,22 @@ struct domain *state_domains(struct state *state, size_t *count)
 {
     *count = state->domain_count;
     return state->domains;
+}
+
+struct sampler *state_sampler(const struct state *state)
+{
+    return state->session ? state->session->sampler : NULL;
+}
+
+bool state_gauge(const struct state *state, size_t index, size_t *source, size_t *channel,
+                 bool *known)
+{
+    if (index >= state->gauge_count)
+        return false;
+    *source = state->gauges[index].source;
+    *channel = state->gauges[index].channel;
+    *known = is_known(state->gauges[index].value);
+    return true;
 }
 
 double state_sum(const struct state *state, enum family family, size_t *count)
@@ -225,9 +242,7 @@ static enum err add_domain(struct state *state, size_t source, size_t channel)
     domain->source = source;
     domain->channel = channel;
     domain->t = 0;
-    domain->method = row->estimated                ? METHOD_ESTIMATED
-                     : row->quantity == QTY_ENERGY ? METHOD_COUNTER
-                                                   : METHOD_INTEGRAL;
+    domain->method = channel_energy_method(row);
     domain->watts = domain->utilization = UNKNOWN;
     return ERR_OK;
 }
@@ -408,7 +423,7 @@ static double mean_power(const struct state *state, const struct domain *domain,
 }
 
 /* What it gained since the last update.  Running sums leave out time without readings. */
-static double gain(struct sampler *sampler, const struct domain *domain, nanos t)
+static double gain(struct sampler *sampler, struct domain *domain, nanos t)
 {
     const nanos times[2] = {domain->t, t};
     double sums[2];
@@ -416,7 +431,16 @@ static double gain(struct sampler *sampler, const struct domain *domain, nanos t
     if (t <= domain->t || sampler_running(sampler, domain->source, domain->channel, -1, times, 2,
                                           sums, covered) != ERR_OK)
         return 0;
+    domain->covered += covered[1] - covered[0];
     return sums[1] > sums[0] ? sums[1] - sums[0] : 0;
+}
+
+static void add_point(struct domain *domain)
+{
+    if (domain->point_count == DOMAIN_POINTS)
+        memmove(domain->points, domain->points + 1, --domain->point_count * sizeof *domain->points);
+    domain->points[domain->point_count++] =
+        (struct reading_point){domain->t, domain->covered, domain->joules};
 }
 
 /* A counter that is dead where power is measured, too: its integral takes the place, from now on. */
@@ -445,7 +469,11 @@ static void update_domain(const struct state *state, struct domain *domain, nano
         use_power(state, domain, now);
     domain->gained = has_readings ? gain(sampler, domain, read.t) : 0;
     domain->joules += domain->gained;
-    domain->t = read.t > domain->t ? read.t : domain->t;
+    if (read.t > domain->t) {
+        domain->t = read.t;
+        if (has_readings)
+            add_point(domain);
+    }
     domain->is_up = !source.is_lost && has_readings &&
                     is_fresh(state, domain->source, domain->channel, &read, now);
     domain->is_awaited =

@@ -2,6 +2,10 @@
  * connection turns out to be closed before a byte of the response came, the request is sent once more on a new one: the
  * server had closed it when the request was on its way.
  *
+ * After a stream of events some servers (llama.cpp's) promise to keep the connection and close it all the same, on a busy
+ * machine only when the next request, which must not be sent twice, is on its way.  So such a connection is on trial
+ * first, and what became of it is remembered of the server: see enum habit.
+ *
  * The response is read where it lies: head, then a body that has a length, is chunked, or ends with the connection. */
 #define _GNU_SOURCE
 #include "port/http_plain.h"
@@ -26,9 +30,14 @@ enum {
     READ = 64 * 1024,
     READS = 4, /* at a time: others wait too */
     KEPT_MAX = 1024,
+    TRIALS = 16,       /* connections on trial, at a time, of a server whose habit is not known */
+    TRIALS_PASSED = 5, /* after which it is */
 };
 
 #define LOOK_PERIOD (250 * NS_PER_MS)
+#define FRESH       (50 * NS_PER_MS)
+#define TRIAL                                                                                      \
+    NS_PER_S /* a connection that is open that long after a stream was not closed for it */
 
 enum state {
     CONNECTING,
@@ -42,13 +51,32 @@ enum state {
     UNTIL_CLOSE, /* a body that ends with the connection */
 };
 
+/* What a server does with a connection after a stream of events. */
+enum habit {
+    HABIT_UNKNOWN, /* none is used again; some are left open, to learn */
+    HABIT_KEEPS,   /* TRIALS_PASSED times it left one open: they are used again at once */
+    HABIT_CLOSES,  /* it closed one, and none is used again; for good */
+};
+
+struct server {
+    char origin[80]; /* of its URLs: "http://127.0.0.1:8080" */
+    size_t origin_length;
+    struct sockaddr_storage address;
+    socklen_t address_size;
+    enum habit habit;
+    unsigned passed, on_trial;
+    struct server *next;
+};
+
 /* A connection, registered once for as long as it lasts: changing what is waited for costs as much as sending. */
 struct link {
     struct plain_pool *pool;
     struct plain_call *call; /* NULL: it is kept for the next */
     struct event_watch watch;
-    struct sockaddr_storage address;
-    socklen_t address_size;
+    struct server *server;
+    nanos kept_since;
+    bool is_on_trial; /* since then */
+    bool had_stream;
     struct link *next, *previous; /* of those that are kept */
 };
 
@@ -56,9 +84,8 @@ struct plain_call {
     struct relay_call base;
     struct plain_pool *pool;
     struct relay_request request;
+    struct server *server;
     struct link *link;
-    struct sockaddr_storage address;
-    socklen_t address_size;
     enum state state;
     struct text out; /* request line and headers */
     size_t sent;     /* of them and the body */
@@ -66,7 +93,7 @@ struct plain_call {
     struct text lines;
     uint64_t left; /* of the body, or of a chunk */
     int status;
-    bool is_reused, is_paused, keeps;
+    bool is_reused, is_paused, keeps, is_stream;
     bool is_resumed;           /* what is in memory is to be given */
     bool in_callback, is_over; /* canceled or ended meanwhile */
     nanos deadline;            /* of the connection; 0: it is there */
@@ -75,6 +102,7 @@ struct plain_call {
 
 struct plain_pool {
     struct event_loop *loop;
+    struct server *servers;
     struct link *kept;
     size_t kept_count;
     struct plain_call *calls;
@@ -93,8 +121,16 @@ struct plain_pool *plain_pool_new(struct event_loop *loop)
 
 /* ---- connections ---- */
 
+static void end_trial(struct link *link)
+{
+    if (link->is_on_trial)
+        link->server->on_trial--;
+    link->is_on_trial = false;
+}
+
 static void close_link(struct link *link)
 {
+    end_trial(link);
     event_loop_unwatch(link->pool->loop, &link->watch);
     close(link->watch.fd);
     free(link);
@@ -112,16 +148,31 @@ static void take_out(struct link *link)
     link->next = link->previous = NULL;
 }
 
+static bool may_keep(const struct link *link, bool is_stream)
+{
+    const struct server *server = link->server;
+    if (link->pool->kept_count >= KEPT_MAX)
+        return false;
+    return !is_stream || server->habit == HABIT_KEEPS ||
+           (server->habit == HABIT_UNKNOWN && server->on_trial < TRIALS);
+}
+
 static void keep(struct plain_call *call)
 {
     struct plain_pool *pool = call->pool;
     struct link *link = call->link;
     call->link = NULL;
     link->call = NULL;
-    if (pool->kept_count >= KEPT_MAX || event_loop_watch(pool->loop, &link->watch, EPOLLIN)) {
+    end_trial(link); /* it was answered: passed */
+    if (!may_keep(link, call->is_stream) || event_loop_watch(pool->loop, &link->watch, EPOLLIN)) {
         close_link(link);
         return;
     }
+    if (call->is_stream) {
+        link->had_stream = link->is_on_trial = true;
+        link->server->on_trial++;
+    }
+    link->kept_since = clock_now();
     link->next = pool->kept;
     if (link->next)
         link->next->previous = link;
@@ -137,19 +188,59 @@ static bool is_quiet(const struct link *link)
            (errno == EAGAIN || errno == EINTR);
 }
 
+/* The server has closed it.  Later than TRIAL after a stream it was for being idle, which says nothing. */
+static void note_closed(const struct link *link)
+{
+    if (link->is_on_trial)
+        link->server->habit = HABIT_CLOSES;
+}
+
+static bool may_take(const struct link *link)
+{
+    return !link->had_stream || link->server->habit == HABIT_KEEPS;
+}
+
+/* Looking costs a system call: not for one that was in use just now, as the loop reports it when it is closed. */
+static bool is_usable(const struct link *link, nanos now)
+{
+    return (!link->is_on_trial && now - link->kept_since < FRESH) || is_quiet(link);
+}
+
 static struct link *take_kept(struct plain_call *call)
 {
+    nanos now = clock_now();
     for (struct link *link = call->pool->kept, *next; link; link = next) {
         next = link->next;
-        if (link->address_size != call->address_size ||
-            memcmp(&link->address, &call->address, call->address_size) != 0)
+        if (link->server != call->server || !may_take(link))
             continue;
         take_out(link);
-        if (is_quiet(link))
+        if (is_usable(link, now))
             return link;
+        note_closed(link);
         close_link(link);
     }
     return NULL;
+}
+
+/* Looks at the connections that are on trial; those of a server that closes are of no use. */
+static void judge_trials(struct plain_pool *pool, nanos now)
+{
+    for (struct link *link = pool->kept, *next; link; link = next) {
+        struct server *server = link->server;
+        next = link->next;
+        if (link->is_on_trial && now - link->kept_since >= TRIAL) {
+            bool passed = is_quiet(link);
+            if (!passed)
+                note_closed(link);
+            end_trial(link);
+            if (passed && ++server->passed >= TRIALS_PASSED && server->habit == HABIT_UNKNOWN)
+                server->habit = HABIT_KEEPS;
+        }
+        if (link->had_stream && server->habit == HABIT_CLOSES) {
+            take_out(link);
+            close_link(link);
+        }
+    }
 }
 
 static void on_link(void *context, unsigned events);
@@ -157,13 +248,14 @@ static void on_link(void *context, unsigned events);
 static struct link *connect_new(struct plain_call *call)
 {
     const int on = 1;
-    int fd = socket(call->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const struct server *server = call->server;
+    int fd = socket(server->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return NULL;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    bool failed =
-        connect(fd, (struct sockaddr *)&call->address, call->address_size) && errno != EINPROGRESS;
+    bool failed = connect(fd, (struct sockaddr *)&server->address, server->address_size) &&
+                  errno != EINPROGRESS;
     struct link *link = failed ? NULL : calloc(1, sizeof *link);
     if (!link) {
         int failure = failed ? errno : ENOMEM;
@@ -173,8 +265,7 @@ static struct link *connect_new(struct plain_call *call)
     }
     link->pool = call->pool;
     link->watch = (struct event_watch){.fd = fd, .ready = on_link, .context = link};
-    memcpy(&link->address, &call->address, call->address_size);
-    link->address_size = call->address_size;
+    link->server = call->server;
     return link;
 }
 
@@ -306,9 +397,7 @@ static ssize_t read_head(struct plain_call *call)
     const char *connection = find(&call->lines, "Connection");
     call->keeps = memcmp(head, "HTTP/1.1", 8) == 0 ? !value_has(connection, "close")
                                                    : value_has(connection, "keep-alive");
-    /* llama.cpp's server promises to keep the connection and closes it after a stream of events, on a busy machine only
-     * when the next request has been sent: that could not be sent again. */
-    call->keeps = call->keeps && !value_has(find(&call->lines, "Content-Type"), "event-stream");
+    call->is_stream = value_has(find(&call->lines, "Content-Type"), "event-stream");
     call->state = body_state(call);
     call->in_callback = true;
     call->request.head(call->request.context, call->status, &call->lines);
@@ -418,6 +507,8 @@ static bool may_repeat(const struct plain_call *call)
 /* The connection has ended. */
 static void on_closed(struct plain_call *call, int failure)
 {
+    if (call->is_reused && call->state <= HEAD && !call->in.length && call->link->had_stream)
+        call->server->habit = HABIT_CLOSES; /* whatever it was for: a request may be lost */
     if (call->state == UNTIL_CLOSE && !failure)
         finish(call, ERR_OK, "");
     else if (call->is_reused && call->state <= HEAD && !call->in.length && may_repeat(call))
@@ -482,12 +573,21 @@ static bool send_rest(struct plain_call *call)
     return true;
 }
 
+/* It is gone, and the next at this address may be another. */
+static void forget_habit(struct server *server)
+{
+    server->passed = 0;
+    if (server->habit == HABIT_KEEPS)
+        server->habit = HABIT_UNKNOWN;
+}
+
 static bool connected(struct plain_call *call)
 {
     int failure = 0;
     socklen_t size = sizeof failure;
     getsockopt(call->link->watch.fd, SOL_SOCKET, SO_ERROR, &failure, &size);
     if (failure) {
+        forget_habit(call->server);
         fail(call, failure);
         return false;
     }
@@ -531,12 +631,13 @@ static void on_link(void *context, unsigned events)
         return;
     }
     take_out(link);
+    note_closed(link);
     close_link(link);
 }
 
 /* ---- calls ---- */
 
-static bool read_address(const char *url, struct plain_call *call)
+static bool read_address(const char *url, struct server *server)
 {
     char host[64], port[8] = "80";
     if (strncasecmp(url, "http://", 7) != 0)
@@ -550,46 +651,77 @@ static bool read_address(const char *url, struct plain_call *call)
     str_format(host, sizeof host, "%.*s", (int)(is_v6 ? size - 2 : size), at + is_v6);
     if (size < length && at[size] == ':')
         str_format(port, sizeof port, "%.*s", (int)(length - size - 1), at + size + 1);
-    struct sockaddr_in *v4 = (struct sockaddr_in *)&call->address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&call->address;
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&server->address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&server->address;
     uint64_t number;
     if (parse_u64(port, &number) || number == 0 || number > 65535)
         return false;
-    memset(&call->address, 0, sizeof call->address);
+    memset(server, 0, sizeof *server);
     if (!is_v6 && inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
         v4->sin_family = AF_INET;
         v4->sin_port = htons((uint16_t)number);
-        call->address_size = sizeof *v4;
+        server->address_size = sizeof *v4;
         return true;
     }
     v6->sin6_family = AF_INET6;
     v6->sin6_port = htons((uint16_t)number);
-    call->address_size = sizeof *v6;
+    server->address_size = sizeof *v6;
     return is_v6 && inet_pton(AF_INET6, host, &v6->sin6_addr) == 1;
 }
 
-bool plain_pool_serves(const struct relay_request *request)
+static struct server *find_known(const struct plain_pool *pool, const char *url)
 {
-    struct plain_call call = {0};
-    return request->is_local && read_address(request->url, &call);
+    struct server *server = pool->servers;
+    while (server && (strncmp(url, server->origin, server->origin_length) != 0 ||
+                      !strchr("/?#", url[server->origin_length])))
+        server = server->next;
+    return server;
+}
+
+bool plain_pool_serves(const struct plain_pool *pool, const struct relay_request *request)
+{
+    struct server server;
+    return request->is_local &&
+           (find_known(pool, request->url) || read_address(request->url, &server));
+}
+
+static struct server *find_server(struct plain_pool *pool, const char *url)
+{
+    struct server *server = find_known(pool, url);
+    if (server || !(server = malloc(sizeof *server)))
+        return server;
+    if (!read_address(url, server)) {
+        free(server);
+        return NULL;
+    }
+    size_t scheme = strlen("http://");
+    server->origin_length = scheme + strcspn(url + scheme, "/?#");
+    str_format(server->origin, sizeof server->origin, "%.*s", (int)server->origin_length, url);
+    server->next = pool->servers;
+    return pool->servers = server;
 }
 
 static void write_request(struct plain_call *call)
 {
     const struct relay_request *request = &call->request;
     const char *at = request->url + strlen("http://"), *path = at + strcspn(at, "/?#");
-    text_addf(&call->out, "%s %s%s HTTP/1.1\r\nHost: %.*s\r\n", request->method,
-              *path == '/' ? "" : "/", path, (int)(path - at), at);
+    struct text *out = &call->out;
+    text_add(out, request->method);
+    text_add(out, *path == '/' ? " " : " /");
+    text_add(out, path);
+    text_add(out, " HTTP/1.1\r\nHost: ");
+    text_add_bytes(out, at, (size_t)(path - at));
+    text_add(out, "\r\n");
     for (size_t i = 0; i < request->headers->length;) {
         const char *line = request->headers->bytes + i;
         size_t length = strlen(line);
-        text_add_bytes(&call->out, line, length);
-        text_add_bytes(&call->out, "\r\n", 2);
+        text_add_bytes(out, line, length);
+        text_add_bytes(out, "\r\n", 2);
         i += length + 1;
     }
     if (request->body)
-        text_addf(&call->out, "Content-Length: %zu\r\n", request->body_length);
-    text_add(&call->out, "\r\n");
+        text_addf(out, "Content-Length: %zu\r\n", request->body_length);
+    text_add(out, "\r\n");
 }
 
 /* On a kept connection, or a new one; false with errno when there is neither. */
@@ -624,15 +756,16 @@ enum err plain_call_start(struct plain_pool *pool, const struct relay_request *r
     call->base.is_plain = true;
     call->pool = pool;
     call->request = *request;
-    (void)!read_address(request->url, call);
+    call->server = find_server(pool, request->url);
     write_request(call);
-    bool is_open = !call->out.failed && open_connection(call, true);
+    bool is_ready = call->server && !call->out.failed;
+    bool is_open = is_ready && open_connection(call, true);
     call->next = pool->calls;
     if (call->next)
         call->next->previous = call;
     pool->calls = call;
     if (!is_open) {
-        int failure = call->out.failed ? ENOMEM : errno;
+        int failure = is_ready ? errno : ENOMEM;
         release(call);
         *out = NULL;
         return err_set(why, err_from_errno(failure), "%s", strerror(failure));
@@ -682,7 +815,10 @@ void plain_pool_turn(struct plain_pool *pool)
     if (!pool->has_resumed && now < pool->next_look)
         return;
     pool->has_resumed = false;
-    pool->next_look = now + LOOK_PERIOD;
+    if (now >= pool->next_look) {
+        pool->next_look = now + LOOK_PERIOD;
+        judge_trials(pool, now);
+    }
     for (struct plain_call *call = pool->calls, *next; call; call = next) {
         next = call->next;
         if (call->deadline && call->deadline < now) {
@@ -697,7 +833,10 @@ void plain_pool_turn(struct plain_pool *pool)
 
 nanos plain_pool_due(const struct plain_pool *pool)
 {
-    return pool->has_resumed ? 0 : pool->calls ? pool->next_look : INT64_MAX;
+    bool must_look = pool->calls;
+    for (const struct server *server = pool->servers; server; server = server->next)
+        must_look = must_look || server->on_trial;
+    return pool->has_resumed ? 0 : must_look ? pool->next_look : INT64_MAX;
 }
 
 void plain_pool_free(struct plain_pool *pool)
@@ -710,6 +849,11 @@ void plain_pool_free(struct plain_pool *pool)
         struct link *link = pool->kept;
         take_out(link);
         close_link(link);
+    }
+    while (pool->servers) {
+        struct server *server = pool->servers;
+        pool->servers = server->next;
+        free(server);
     }
     free(pool);
 }

@@ -18,7 +18,7 @@ struct plain_pool *plain_pool_new(struct event_loop *loop); /* NULL: out of memo
 void plain_pool_free(struct plain_pool *pool);
 
 /* "http://" and an address of this machine: no name server is to be asked, and no proxy. */
-bool plain_pool_serves(const struct relay_request *request);
+bool plain_pool_serves(const struct plain_pool *pool, const struct relay_request *request);
 
 enum err plain_call_start(struct plain_pool *pool, const struct relay_request *request,
                           struct plain_call **out, struct error *why) MUST_USE;

@@ -287,7 +287,7 @@ static void set_options(struct curl_call *call)
 enum err http_relay_start(struct http_relay *relay, const struct relay_request *request,
                           struct relay_call **out, struct error *why)
 {
-    if (plain_pool_serves(request)) {
+    if (plain_pool_serves(relay->plain, request)) {
         struct plain_call *plain;
         enum err failed = plain_call_start(relay->plain, request, &plain, why);
         *out = (struct relay_call *)plain;

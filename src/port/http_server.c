@@ -64,6 +64,7 @@ static struct {
     enum MHD_Result (*queue_response)(struct MHD_Connection *connection, unsigned status,
                                       struct MHD_Response *response);
     void (*destroy_response)(struct MHD_Response *response);
+    enum MHD_Result (*has_feature)(enum MHD_FEATURE feature);
 } mhd;
 
 static pthread_once_t loaded_once = PTHREAD_ONCE_INIT;
@@ -90,6 +91,7 @@ static void load_library(void)
         {"MHD_add_response_header", &mhd.add_header, true},
         {"MHD_queue_response", &mhd.queue_response, true},
         {"MHD_destroy_response", &mhd.destroy_response, true},
+        {"MHD_is_feature_supported", &mhd.has_feature, true},
     };
     struct dl library;
     struct error absence;
@@ -113,6 +115,7 @@ struct connection {
     struct http_exchange *exchange;
     bool gone;      /* the client has closed its side */
     bool is_idle;   /* nothing has come since the last answer */
+    bool has_more;  /* something came after the start of the request */
     nanos deadline; /* for the next whole request; 0: none, a request is being answered */
     struct connection *next, *previous;
 };
@@ -177,6 +180,7 @@ static void on_socket(void *context, unsigned events)
     struct connection *connection = context;
     if (connection->is_idle)
         expect_request(connection);
+    connection->has_more = connection->has_more || connection->exchange;
     if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
         return;
     connection->gone = true;
@@ -415,9 +419,12 @@ static void release(struct http_exchange *exchange)
     connection->exchange = NULL;
     connection->is_idle = true;
     connection->deadline = clock_now() + exchange->server->options.idle_limit;
-    /* The next request began before this one had its answer: its first byte was reported then, and is not again. */
-    if (ioctl(connection->socket.fd, FIONREAD, &waiting) == 0 && waiting > 0)
+    /* The next request began before this one had its answer: its first byte was reported then, and is not again.  Or what
+     * was reported was the end of this one. */
+    if (connection->has_more && ioctl(connection->socket.fd, FIONREAD, &waiting) == 0 &&
+        waiting > 0)
         expect_request(connection);
+    connection->has_more = false;
     text_release(&exchange->body);
     text_release(&exchange->headers);
     text_release(&exchange->out);
@@ -505,6 +512,18 @@ void http_exchange_headers(struct http_exchange *exchange,
 {
     struct header_taker taker = {take, context};
     mhd.get_values(exchange->mhd, MHD_HEADER_KIND, on_header, &taker);
+}
+
+void http_exchange_peer(const struct http_exchange *exchange, char to[HTTP_PEER_MAX])
+{
+    const union MHD_ConnectionInfo *info =
+        mhd.get_connection_info(exchange->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info ? info->client_addr : NULL;
+    socklen_t size = address && address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                               : sizeof(struct sockaddr_in);
+    to[0] = '\0';
+    if (address && getnameinfo(address, size, to, HTTP_PEER_MAX, NULL, 0, NI_NUMERICHOST))
+        to[0] = '\0';
 }
 
 const char *http_exchange_body(const struct http_exchange *exchange, size_t *length)
@@ -629,16 +648,27 @@ static enum err start_daemon(struct http_server *server, struct error *why)
     const struct http_server_options *options = &server->options;
     /* Its memory of a connection holds the headers and what is read at once. */
     size_t memory = options->header_max + BLOCK;
+    bool is_tls = options->tls_cert;
+    const struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)options->tls_cert},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)options->tls_key},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    if (is_tls && mhd.has_feature(MHD_FEATURE_TLS) != MHD_YES)
+        return err_set(why, ERR_UNSUPPORTED, "this libmicrohttpd was built without TLS");
     server->daemon = mhd.start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_SUPPRESS_DATE_NO_CLOCK, 0, NULL, NULL,
-        on_request, server, MHD_OPTION_LISTEN_SOCKET, server->listener, MHD_OPTION_CONNECTION_LIMIT,
-        options->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(options->write_limit / NS_PER_S),
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_SUPPRESS_DATE_NO_CLOCK |
+            (is_tls ? MHD_USE_TLS : 0),
+        0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, server->listener,
+        MHD_OPTION_CONNECTION_LIMIT, options->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        memory, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(options->write_limit / NS_PER_S),
         MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
         server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_STRICT_FOR_CLIENT,
-        1, MHD_OPTION_END);
+        1, MHD_OPTION_ARRAY, is_tls ? tls : tls + 2, MHD_OPTION_END);
     if (!server->daemon)
-        return err_set(why, ERR_UNSUPPORTED, "libmicrohttpd cannot start (epoll)");
+        return err_set(why, is_tls ? ERR_USAGE : ERR_UNSUPPORTED,
+                       is_tls ? "the TLS certificate and key are no pair in PEM format"
+                              : "libmicrohttpd cannot start (epoll)");
     const union MHD_DaemonInfo *info =
         mhd.get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     server->watch =

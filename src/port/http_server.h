@@ -20,10 +20,11 @@ struct http_exchange;
 struct http_server;
 
 struct http_server_options {
-    const char *address; /* numeric or a name: "127.0.0.1", "::1" */
-    unsigned port;       /* 0: any that is free */
-    size_t header_max;   /* bytes of request line and headers; more is answered with 431 */
-    size_t body_max;     /* bytes of a request's body; more is answered with 413 */
+    const char *address;            /* numeric or a name: "127.0.0.1", "::1" */
+    unsigned port;                  /* 0: any that is free */
+    const char *tls_cert, *tls_key; /* PEM, both or neither; NULL: plain HTTP */
+    size_t header_max; /* bytes of request line and headers; more is answered with 431 */
+    size_t body_max;   /* bytes of a request's body; more is answered with 413 */
     unsigned connections_max;
     nanos request_limit; /* for headers and body to arrive, and as much more as 16 KiB/s take */
     nanos idle_limit;    /* of a connection without a request */
@@ -57,6 +58,9 @@ const char *http_exchange_header(struct http_exchange *exchange, const char *nam
 void http_exchange_headers(struct http_exchange *exchange,
                            void (*take)(void *context, const char *name, const char *value),
                            void *context);
+/* The address of the client, without its port; "" where it is not known. */
+enum { HTTP_PEER_MAX = 64 };
+void http_exchange_peer(const struct http_exchange *exchange, char to[HTTP_PEER_MAX]);
 const char *http_exchange_body(const struct http_exchange *exchange, size_t *length);
 
 /* The caller's own. */

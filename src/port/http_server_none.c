@@ -69,6 +69,12 @@ void http_exchange_headers(struct http_exchange *exchange,
     (void)exchange, (void)take, (void)context;
 }
 
+void http_exchange_peer(const struct http_exchange *exchange, char to[HTTP_PEER_MAX])
+{
+    (void)exchange;
+    to[0] = '\0';
+}
+
 const char *http_exchange_body(const struct http_exchange *exchange, size_t *length)
 {
     (void)exchange;

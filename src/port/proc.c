@@ -653,3 +653,12 @@ void proc_limit_heaps(void)
     mallopt(M_ARENA_MAX, HEAPS);
 #endif
 }
+
+void proc_raise_file_limit(unsigned wanted)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}

@@ -128,4 +128,7 @@ void proc_own_cost(struct own_cost *out);
  * threads pass memory to one another.  Call before the threads start. */
 void proc_limit_heaps(void);
 
+/* Allows this process as many open files, or as many as it may be allowed. */
+void proc_raise_file_limit(unsigned wanted);
+
 #endif

@@ -64,8 +64,9 @@ bool header_is_target(const char *target)
 
 void header_add(struct text *lines, const char *name, const char *value)
 {
-    text_addf(lines, "%s: %s", name, value);
-    text_add_bytes(lines, "", 1);
+    text_add(lines, name);
+    text_add_bytes(lines, ": ", 2);
+    text_add_bytes(lines, value, strlen(value) + 1);
 }
 
 const char *header_find(const struct text *lines, const char *name)

@@ -156,6 +156,16 @@ static void drop_first_token(struct proxy_request *request)
         reply->first_token = reply->last_token = 0;
 }
 
+bool observer_is_whole(const struct observer *observer)
+{
+    if (!observer->is_read || observer->err)
+        return false;
+    if (observer->request->kind == PROXY_OLLAMA)
+        return observer->reader.ollama.is_done;
+    return observer->request->kind == PROXY_OPENAI && observer->reader.openai.is_done &&
+           observer->request->reply.finish_reason[0];
+}
+
 void observer_end(struct observer *observer, enum err transport, const char *why)
 {
     struct proxy_request *request = observer->request;

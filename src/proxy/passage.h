@@ -55,6 +55,8 @@ void observer_init(struct observer *observer, struct proxy_request *request);
 /* The status and headers are known; `encoding` is the value of Content-Encoding, NULL without. */
 void observer_begin(struct observer *observer, int status, const char *encoding);
 void observer_take(struct observer *observer, const char *bytes, size_t length, nanos t);
+/* Whether all of an answer has come, with the end that its format has: what may follow is of the transport. */
+bool observer_is_whole(const struct observer *observer);
 /* Fills the request's err and why, by how its transport ended. */
 void observer_end(struct observer *observer, enum err transport, const char *why);
 void observer_release(struct observer *observer);

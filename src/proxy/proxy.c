@@ -13,7 +13,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "core/clock.h"
 #include "core/grow.h"
@@ -22,8 +21,10 @@
 #include "core/params.h"
 #include "core/secret.h"
 #include "port/event_loop.h"
+#include "port/http_access.h"
 #include "port/http_relay.h"
 #include "port/http_server.h"
+#include "port/proc.h"
 #include "port/thread.h"
 #include "port/url.h"
 #include "proxy/passage.h"
@@ -75,6 +76,7 @@ struct passage {
     struct proxy_request *request; /* NULL: no inference, or handed to the owner */
     uint64_t id;                   /* of the request */
     struct observer observer;
+    const char *connection;         /* of the client's headers; NULL without */
     struct text url, headers, body; /* of the call; body: only where it was changed */
     struct usage_filter filter;
     bool filters, is_paused, has_begun;
@@ -164,7 +166,9 @@ static const char *find_key_header(struct proxy *proxy, struct http_exchange *ex
 static bool may_ask(const struct proxy *proxy, struct http_exchange *exchange)
 {
     const char *token = proxy->options.token;
-    bool may = !token || secret_matches(http_exchange_header(exchange, "x-ipw-token"), token);
+    if (!token)
+        return true;
+    bool may = secret_matches(http_exchange_header(exchange, "x-ipw-token"), token);
     for (size_t i = 0; i < KEY_HEADER_COUNT; i++)
         may |= is_own_token(proxy, KEY_HEADERS[i], http_exchange_header(exchange, KEY_HEADERS[i]));
     return may;
@@ -212,8 +216,7 @@ static bool is_replaced(const struct proxy *proxy, const char *name)
 static void take_header(void *context, const char *name, const char *value)
 {
     struct passage *passage = context;
-    const char *connection = http_exchange_header(passage->exchange, "Connection");
-    if (header_is_hop_by_hop(name, connection) || str_equal_nocase(name, "Host") ||
+    if (header_is_hop_by_hop(name, passage->connection) || str_equal_nocase(name, "Host") ||
         str_equal_nocase(name, "Expect") || strncasecmp(name, "x-ipw-", 6) == 0)
         return;
     if (passage->filters && str_equal_nocase(name, "Accept-Encoding"))
@@ -383,7 +386,9 @@ static void build_url(struct proxy *proxy, const char *target, struct text *out)
     size_t length = strlen(proxy->prefix);
     bool has_prefix = length && str_starts(target, proxy->prefix) &&
                       (!target[length] || strchr("/?", target[length]));
-    text_addf(out, "%s%s%s", proxy->origin, has_prefix ? "" : proxy->prefix, target);
+    text_add(out, proxy->origin);
+    text_add(out, has_prefix ? "" : proxy->prefix);
+    text_add(out, target);
 }
 
 static void begin_inference(struct passage *passage, enum proxy_kind kind, const char *path)
@@ -427,6 +432,7 @@ static void start_call(struct passage *passage)
     bool has_body =
         length || !strcmp(method, "POST") || !strcmp(method, "PUT") || !strcmp(method, "PATCH");
     build_url(proxy, http_exchange_target(passage->exchange), &passage->url);
+    passage->connection = http_exchange_header(passage->exchange, "Connection");
     http_exchange_headers(passage->exchange, take_header, passage);
     add_key(passage);
     const struct relay_request request = {
@@ -540,8 +546,12 @@ static void on_ended(void *context, struct http_exchange *exchange, bool complet
     if (passage->call)
         relay_call_cancel(passage->call);
     if (passage->request) {
-        passage->request->canceled = true;
-        observer_end(&passage->observer, ERR_INTERRUPTED, "the client disconnected");
+        /* Clients close their connection at "[DONE]", before the end of the body has come. */
+        bool is_whole =
+            observer_is_whole(&passage->observer) && !http_exchange_unsent(passage->exchange);
+        passage->request->canceled = !is_whole;
+        observer_end(&passage->observer, is_whole ? ERR_OK : ERR_INTERRUPTED,
+                     "the client disconnected");
         hand_to_owner(passage);
     }
     if (passage->next)
@@ -575,9 +585,10 @@ void proxy_settle(struct proxy *proxy, uint64_t id, const struct energy *energy)
         proxy->settled = items;
         items[proxy->settled_count++] = (struct settled){id, *energy};
     }
-    bool first = proxy->settled_count == 1;
+    bool is_first = proxy->settled_count == 1;
     pthread_mutex_unlock(&proxy->lock);
-    if (first)
+    /* Only an answer waits for it; whoever asks for the figures finds them, because that ends the loop's wait too. */
+    if (is_first && proxy->options.energy_header)
         event_loop_wake(proxy->loop);
 }
 
@@ -633,17 +644,6 @@ static void *proxy_main(void *argument)
     return NULL;
 }
 
-/* Each stream has two sockets. */
-static void raise_file_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur =
-            limit.rlim_max < 4 * CONNECTIONS_MAX ? limit.rlim_max : 4 * CONNECTIONS_MAX;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 static enum err read_upstream(struct proxy *proxy, struct error *why)
 {
     const char *given = proxy->options.upstream;
@@ -658,25 +658,6 @@ static enum err read_upstream(struct proxy *proxy, struct error *why)
     if (!str_format(proxy->origin, sizeof proxy->origin, "%.*s", (int)before, given) ||
         !str_format(proxy->prefix, sizeof proxy->prefix, "%.*s", (int)length, path ? path : ""))
         return err_set(why, ERR_USAGE, "the URL of the upstream server is too long");
-    return ERR_OK;
-}
-
-static enum err check_address(const struct proxy_options *options, struct error *why)
-{
-    struct url url;
-    char text[300];
-    const char *address = options->address;
-    bool is_v6 = strchr(address, ':');
-    str_format(text, sizeof text, is_v6 ? "http://[%s]" : "http://%s", address);
-    if (options->token && strlen(options->token) < SECRET_SHORTEST)
-        return err_set(why, ERR_USAGE, "the token is too short: %d characters at least",
-                       SECRET_SHORTEST);
-    if (url_read(text, &url, NULL))
-        return err_set(why, ERR_USAGE, "'%.80s' is no address to listen on", address);
-    if (!options->token && !url_is_local(&url))
-        return err_set(why, ERR_USAGE,
-                       "%.80s can be reached from other machines: set a token (IPW_PROXY_TOKEN)",
-                       address);
     return ERR_OK;
 }
 
@@ -708,7 +689,8 @@ static enum err open_parts(struct proxy *proxy, struct error *why)
         .ended = on_ended,
         .context = proxy,
     };
-    enum err err = check_address(options, why);
+    enum err err = http_access_check(options->address, options->token, false,
+                                     "set a token (IPW_PROXY_TOKEN)", why);
     if (!err)
         err = read_upstream(proxy, why);
     if (!err)
@@ -731,7 +713,7 @@ enum err proxy_start(const struct proxy_options *options, struct proxy **out, st
         proxy->options.address = "127.0.0.1";
     proxy->next_id = options->first_id;
     pthread_mutex_init(&proxy->lock, NULL);
-    raise_file_limit();
+    proc_raise_file_limit(4 * CONNECTIONS_MAX); /* each stream has two sockets */
     enum err err = open_parts(proxy, why);
     if (!err)
         err = err_explain(why, thread_start(&proxy->thread, proxy_main, proxy));

@@ -24,6 +24,16 @@ static double written_at(const char *directory)
     return (double)status.st_mtim.tv_sec + 1e-9 * (double)status.st_mtim.tv_nsec;
 }
 
+static double began_at(const char *directory)
+{
+    struct journal_starts starts;
+    if (journal_starts_read(directory, &starts, NULL))
+        return UNKNOWN;
+    double first = starts.count && starts.zero_ns[0] ? seconds(starts.zero_ns[0]) : UNKNOWN;
+    journal_starts_release(&starts);
+    return first;
+}
+
 /* An unfinished run says in its journal what it is. */
 static enum run_kind kind_of(const char *directory, const struct run_list_entry *entry)
 {
@@ -34,27 +44,45 @@ static enum run_kind kind_of(const char *directory, const struct run_list_entry 
                                                                          : RUN_KIND_PROFILE;
 }
 
+void run_list_entry_release(struct run_list_entry *entry)
+{
+    summary_release(&entry->summary);
+    free(entry->name);
+}
+
+enum err run_list_read(const char *directory, struct run_list_entry *out, bool *found)
+{
+    enum run_dir_state state;
+    *found = !run_dir_look(directory, &state, NULL) && state == RUN_DIR_HAS_RUN;
+    if (!*found)
+        return ERR_OK;
+    *out = (struct run_list_entry){.name = strdup(str_last_part(directory)),
+                                   .written_at = written_at(directory),
+                                   .began_at = UNKNOWN};
+    if (!out->name)
+        return ERR_NO_MEMORY;
+    out->has_summary = summary_load(directory, &out->summary, NULL) == ERR_OK;
+    out->kind = kind_of(directory, out);
+    if (!out->has_summary)
+        out->began_at = began_at(directory);
+    return ERR_OK;
+}
+
 static enum err add_entry(struct run_list *list, const char *parent, const char *name)
 {
     char directory[FILE_PATH_MAX];
-    enum run_dir_state state;
-    if (!str_format(directory, sizeof directory, "%s/%s", parent, name) ||
-        !file_is_directory(directory) || run_dir_look(directory, &state, NULL) ||
-        state != RUN_DIR_HAS_RUN)
-        return ERR_OK;
+    bool found = false;
     struct run_list_entry *entries =
         grow(list->entries, &list->capacity, list->count, sizeof *entries);
     if (!entries)
         return ERR_NO_MEMORY;
     list->entries = entries;
-    struct run_list_entry *entry = &entries[list->count];
-    *entry = (struct run_list_entry){.name = strdup(name), .written_at = written_at(directory)};
-    if (!entry->name)
-        return ERR_NO_MEMORY;
-    entry->has_summary = summary_load(directory, &entry->summary, NULL) == ERR_OK;
-    entry->kind = kind_of(directory, entry);
-    list->count++;
-    return ERR_OK;
+    if (!str_format(directory, sizeof directory, "%s/%s", parent, name) ||
+        !file_is_directory(directory))
+        return ERR_OK;
+    enum err err = run_list_read(directory, &entries[list->count], &found);
+    list->count += !err && found;
+    return err;
 }
 
 static enum err add_attempts(struct run_list *list, const char *directory)
@@ -109,12 +137,49 @@ enum err run_list_load(const char *parent, struct run_list *out, struct error *w
 
 void run_list_release(struct run_list *list)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        summary_release(&list->entries[i].summary);
-        free(list->entries[i].name);
-    }
+    for (size_t i = 0; i < list->count; i++)
+        run_list_entry_release(&list->entries[i]);
     free(list->entries);
     *list = (struct run_list){0};
+}
+
+static enum err visit_entry(const char *parent, const char *name,
+                            bool (*wants)(void *context, const char *name, double written_at),
+                            enum err (*take)(void *context, const struct run_list_entry *entry),
+                            void *context)
+{
+    char directory[FILE_PATH_MAX];
+    struct run_list_entry entry;
+    bool found;
+    if (!str_format(directory, sizeof directory, "%s/%s", parent, name) ||
+        !wants(context, name, written_at(directory)) || !file_is_directory(directory))
+        return ERR_OK;
+    enum err err = run_list_read(directory, &entry, &found);
+    if (err || !found)
+        return err;
+    err = take(context, &entry);
+    run_list_entry_release(&entry);
+    return err;
+}
+
+enum err run_list_visit(const char *parent,
+                        bool (*wants)(void *context, const char *name, double written_at),
+                        enum err (*take)(void *context, const struct run_list_entry *entry),
+                        void *context, struct error *why)
+{
+    const struct dirent *file;
+    enum err err = jv_available(why);
+    if (err)
+        return err;
+    DIR *dir = opendir(parent);
+    if (!dir)
+        return err_set(why, err_from_errno(errno), "cannot read the directory %s: %s", parent,
+                       strerror(errno));
+    while (!err && (file = readdir(dir)))
+        if (file->d_name[0] != '.')
+            err = visit_entry(parent, file->d_name, wants, take, context);
+    closedir(dir);
+    return err_explain(why, err);
 }
 
 /* ---- arguments ---- */

@@ -17,6 +17,7 @@ struct run_list_entry {
     bool has_summary; /* else the run has not ended, or its summary cannot be read */
     struct summary summary;
     double written_at; /* of the summary's file, in seconds since 1970; UNKNOWN without one */
+    double began_at;   /* of a run without a summary; else UNKNOWN */
 };
 
 struct run_list {
@@ -27,6 +28,17 @@ struct run_list {
 /* ERR_NOT_FOUND without the folder; one without runs gives an empty list.  Of a sweep, the runs of its attempts. */
 enum err run_list_load(const char *parent, struct run_list *out, struct error *why) MUST_USE;
 void run_list_release(struct run_list *list);
+
+/* One directory; *found: it is a run, and run_list_entry_release frees the entry. */
+enum err run_list_read(const char *directory, struct run_list_entry *out, bool *found) MUST_USE;
+void run_list_entry_release(struct run_list_entry *entry);
+
+/* The same one by one, in no order, for those who keep less of each than a list: `wants` is asked first, with the time
+ * of the summary, and `take` gets what it wants, until it returns an error. */
+enum err run_list_visit(const char *parent,
+                        bool (*wants)(void *context, const char *name, double written_at),
+                        enum err (*take)(void *context, const struct run_list_entry *entry),
+                        void *context, struct error *why) MUST_USE;
 
 /* What the arguments of a command name: a folder that is no run stands for the runs in it, a sweep for those of its
  * attempts that succeeded (or, with whole_sweeps, for itself), and what commands leave among runs (the run index, plots,

@@ -7,6 +7,7 @@
 #define IPW_RUNDIR_SUMMARY_H
 
 #include "core/err.h"
+#include "core/quantity.h"
 #include "rundir/record.h"
 
 struct json;
@@ -69,7 +70,7 @@ enum summary_activity {
 };
 
 struct summary_condition { /* of one device; UNKNOWN where it has no such sensor */
-    char id[24];
+    char id[DEVICE_NAME_SIZE];
     double idle_w, idle_after_w;
     double temperature_begin_c, temperature_end_c;
     double clock_mhz;         /* mean */
@@ -79,7 +80,7 @@ struct summary_condition { /* of one device; UNKNOWN where it has no such sensor
 };
 
 struct summary_gpu_process { /* of others than what was measured */
-    char device[24];
+    char device[DEVICE_NAME_SIZE];
     int64_t pid;
     char name[16]; /* "" where it is unknown */
     double memory_bytes;

@@ -281,6 +281,12 @@ static bool has_begun(const struct source *source, size_t channel, nanos waited)
                         follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
 }
 
+/* How long to wait for what happened at an instant, at most: readings of another host come late. */
+static nanos settle_most(const struct source *source, size_t channel)
+{
+    return SETTLE_MOST + source->described.channels[channel].behind;
+}
+
 /* How long a channel may take to show what happened at an instant. */
 static nanos patience(const struct source *source, size_t channel)
 {
@@ -293,8 +299,9 @@ static nanos patience(const struct source *source, size_t channel)
     limit += source->described.groups[group].period_min; /* a poke may not lead to a read sooner */
     if (source->series[channel].channel->quantity == QTY_POWER)
         limit += reads;
-    limit += SETTLE_LEAST;
-    return limit < SETTLE_MOST ? limit : SETTLE_MOST;
+    limit += SETTLE_LEAST + source->described.channels[channel].behind;
+    nanos most = settle_most(source, channel);
+    return limit < most ? limit : most;
 }
 
 /* The first tick at or after t of a counter of this source; t while there is none.  Power samples
@@ -325,7 +332,7 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
     if (atomic_load(&source->counts.lost) > atomic_load(&source->counts.back) ||
         blocked_for(source) > 0)
         return true;
-    if (!last || waited > SETTLE_MOST)
+    if (!last || waited > settle_most(source, channel))
         return true;
     /* On a busy machine the reader thread may not have run yet: the sensor is not at fault. */
     return waited > patience(source, channel) && atomic_load(&source->counts.last_read) >= t;

@@ -12,26 +12,57 @@
 #include "sampler/sampler.h"
 #include "sensors/registry.h"
 
-/* Whether name is one of the comma-separated words. */
-static bool is_listed(const char *list, const char *name)
+/* ---- the list of drivers ---- */
+
+/* One word of the list: "rapl", or "remote=HOST", whose argument is what follows the "=".  NULL: it has none. */
+struct wanted {
+    char name[256];
+    const char *argument;
+};
+
+static bool next_wanted(const char **list, struct wanted *out)
 {
-    size_t length = strlen(name);
-    for (const char *word = list; word; word = strchr(word, ',')) {
-        word += *word == ',';
-        if (!strncmp(word, name, length) && (word[length] == ',' || word[length] == '\0'))
-            return true;
+    out->argument = NULL;
+    if (!str_next_item(list, out->name, sizeof out->name))
+        return false;
+    char *mark = strchr(out->name, '=');
+    if (mark) {
+        *mark = '\0';
+        out->argument = mark + 1;
     }
-    return false;
+    return true;
+}
+
+/* Whether the list names a driver; what it gives it as arguments is added with commas between. */
+static bool is_listed(const char *list, const char *name, struct text *arguments)
+{
+    struct wanted word;
+    bool is_named = false;
+    while (list) {
+        if (!next_wanted(&list, &word) || strcmp(word.name, name) != 0)
+            continue;
+        is_named = true;
+        if (word.argument)
+            text_addf(arguments, "%s%s", arguments->length ? "," : "", word.argument);
+    }
+    return is_named;
 }
 
 static enum err check_names(const char *list, struct error *why)
 {
-    char copy[256], *rest = copy, *word;
-    if (!str_copy(copy, sizeof copy, list))
-        return err_set(why, ERR_USAGE, "the list of sensors is too long");
-    while ((word = strsep(&rest, ",")))
-        if (!sensor_driver_find(word, why))
+    struct wanted word;
+    while (list) {
+        if (!next_wanted(&list, &word))
+            return err_set(why, ERR_USAGE, "--sensors: an empty or too long name");
+        const struct sensor_driver *driver = sensor_driver_find(word.name, why);
+        if (!driver)
             return ERR_USAGE;
+        if (word.argument && !driver->argument)
+            return err_set(why, ERR_USAGE, "--sensors: %s takes no argument", driver->name);
+        if (driver->argument && (!word.argument || !*word.argument))
+            return err_set(why, ERR_USAGE, "--sensors: %s needs an argument: %s=%s", driver->name,
+                           driver->name, driver->argument);
+    }
     return ERR_OK;
 }
 
@@ -41,6 +72,7 @@ struct probing {
     const struct sensor_driver *driver;
     struct sensor_config config;
     char *devices;
+    struct text arguments;
     struct sensor_findings findings;
 };
 
@@ -72,22 +104,27 @@ static enum err add_hung(struct session *session, const struct sensor_driver *dr
 
 /* In a thread of its own, because a driver may not return: what it uses is then left to it. */
 static enum err probe(struct session *session, const struct sensor_config *config,
-                      const struct sensor_driver *driver)
+                      const struct sensor_driver *driver, struct text *arguments)
 {
     enum err err = ERR_OK;
     struct probing *work = calloc(1, sizeof *work);
-    if (!work)
+    if (!work) {
+        text_release(arguments);
         return ERR_NO_MEMORY;
-    *work = (struct probing){.driver = driver, .config = *config};
+    }
+    *work = (struct probing){.driver = driver, .config = *config, .arguments = *arguments};
+    if (work->arguments.length)
+        work->config.arguments = text_get(&work->arguments);
     if (config->devices)
         work->config.devices = work->devices = strdup(config->devices);
-    if (config->devices && !work->devices)
+    if ((config->devices && !work->devices) || work->arguments.failed)
         err = ERR_NO_MEMORY;
     else if (!thread_run(probe_main, work, SENSOR_CALL_MOST))
         return add_hung(session, driver);
     for (size_t i = 0; i < work->findings.count && !err; i++)
         err = add_finding(session, &work->findings.items[i]);
     sensor_findings_release(&work->findings);
+    text_release(&work->arguments);
     free(work->devices);
     free(work);
     return err;
@@ -96,9 +133,11 @@ static enum err probe(struct session *session, const struct sensor_config *confi
 static enum err probe_all(struct session *session, const struct session_options *options)
 {
     enum err err = ERR_OK;
-    for (const struct sensor_driver *const *d = SENSOR_DRIVERS; *d && !err; d++)
-        if (!options->drivers || is_listed(options->drivers, (*d)->name))
-            err = probe(session, &options->sensors, *d);
+    for (const struct sensor_driver *const *d = SENSOR_DRIVERS; *d && !err; d++) {
+        struct text arguments = {0};
+        if (!options->drivers || is_listed(options->drivers, (*d)->name, &arguments))
+            err = probe(session, &options->sensors, *d, &arguments); /* takes them */
+    }
     return err;
 }
 
@@ -149,6 +188,20 @@ static enum err add_sources(struct session *session)
             continue;
         }
         session->source_of[i] = (long)sampler_count(session->sampler) - 1;
+    }
+    return ERR_OK;
+}
+
+/* What was asked for by its address must be there: a sum that silently lacks a host would be wrong. */
+static enum err check_named(const struct session *session, struct error *why)
+{
+    for (size_t i = 0; i < session->findings.count; i++) {
+        const struct sensor_finding *finding = &session->findings.items[i];
+        if (finding->driver->argument && finding->status != SENSOR_ABSENT &&
+            session->source_of[i] < 0)
+            return err_set(why, ERR_NOT_FOUND, "%s: %s%s%s%s", finding->id, finding->reason,
+                           finding->fix[0] ? " (fix: " : "", finding->fix,
+                           finding->fix[0] ? ")" : "");
     }
     return ERR_OK;
 }
@@ -205,7 +258,9 @@ enum err session_open(struct session *session, const struct session_options *opt
         warn_unmatched(session, options->sensors.devices);
     if (err)
         err_set(why, err, "cannot start sampling: %s", err_text(err));
-    else
+    else if (!options->may_lack)
+        err = check_named(session, why);
+    if (!err)
         err = sampler_start(session->sampler, why);
     if (err) {
         session_close(session);

@@ -11,11 +11,13 @@ struct sampler;
 
 struct session_options {
     struct sensor_config sensors;
-    const char *drivers;  /* comma-separated names; NULL for all */
+    const char *
+        drivers; /* comma-separated names, with NAME=ARGUMENT where a driver takes one; NULL for all */
     nanos period;         /* between reads; 0 for each sensor's own */
     nanos counter_period; /* between readings of an expensive counter; 0: its own */
     bool recent;          /* keep the newest readings only: windows reach back seconds */
     bool cheap;           /* for monitors: little CPU first (sampler_set_cheap) */
+    bool may_lack;        /* what an argument names and cannot be read is a finding, not an error */
 };
 
 struct session {

@@ -262,6 +262,18 @@ static bool is_doubtful(struct reader *reader, unsigned channel, const struct ti
     return true;
 }
 
+static void push_count(struct source *source, const struct observation *o, nanos t,
+                       uint32_t sigma_us)
+{
+    push(source, (struct channel_sample){
+                     .t = t,
+                     .count = o->count,
+                     .sigma_us = sigma_us,
+                     .channel = o->channel,
+                     .kind = SAMPLE_GOOD,
+                 });
+}
+
 static void pass_count(struct source *source, const struct observation *o, nanos within)
 {
     struct reader *reader = &source->reader;
@@ -278,13 +290,7 @@ static void pass_count(struct source *source, const struct observation *o, nanos
         return;
     if (is_doubtful(reader, o->channel, &when))
         return;
-    push(source, (struct channel_sample){
-                     .t = when.t,
-                     .count = o->count,
-                     .sigma_us = (uint32_t)(when.sigma / NS_PER_US),
-                     .channel = o->channel,
-                     .kind = SAMPLE_GOOD,
-                 });
+    push_count(source, o, when.t, (uint32_t)(when.sigma / NS_PER_US));
 }
 
 static void pass_value(struct source *source, const struct observation *o, nanos within)
@@ -307,12 +313,16 @@ static void pass_on(struct source *source, const struct observation *o, nanos wi
 {
     if (o->channel >= source->described.channel_count)
         return;
+    bool is_count = source->described.channels[o->channel].quantity == QTY_ENERGY;
     if (o->missing)
-        push(source, (struct channel_sample){.t = o->t,
-                                             .channel = o->channel,
-                                             .kind = SAMPLE_MISSING,
-                                             .why = (uint8_t)o->missing});
-    else if (source->described.channels[o->channel].quantity == QTY_ENERGY)
+        push(source, (struct channel_sample){
+                         .t = o->t,
+                         .channel = o->channel,
+                         .kind = is_count && o->missing == ERR_LOST ? SAMPLE_GAP : SAMPLE_MISSING,
+                         .why = (uint8_t)o->missing});
+    else if (is_count && o->sigma_us)
+        push_count(source, o, o->t, o->sigma_us);
+    else if (is_count)
         pass_count(source, o, within);
     else
         pass_value(source, o, within);

@@ -38,6 +38,19 @@ static nanos covered_between(const struct timeline_point *a, const struct timeli
     return a->covered + (nanos)((double)(b->covered - a->covered) * f);
 }
 
+/* The largest value so close to an instant that the instant may have been there: of another host, whose clock is known
+ * less well than readings are apart. */
+static double highest_near(const struct timeline *timeline, nanos t, double sigma)
+{
+    size_t first, last;
+    double low, high = 0;
+    if (timeline_after(timeline, t - from_seconds(sigma), &first) != ERR_OK ||
+        timeline_after(timeline, t + from_seconds(sigma), &last) != ERR_OK)
+        return 0;
+    last += last < timeline_count(timeline); /* the interval that contains the end */
+    return timeline_range(timeline, first, last, &low, &high) == ERR_OK ? high : 0;
+}
+
 /* Inside an interval a counter does not say when its joules were spent.  What it spent beyond its
  * neighbors' power may have come in one burst anywhere in it: before the edge with probability f,
  * when a straight line misses 1-f of it, or after, when the line has f of it too much.  That is a
@@ -46,7 +59,7 @@ static nanos covered_between(const struct timeline_point *a, const struct timeli
  * platforms).  Readings of power need none of this: their timestamps are good, and what they leave
  * uncertain between them is in the running variance. */
 static double edge_variance(const struct timeline *timeline, const struct timeline_point *around,
-                            double f)
+                            nanos t, double f)
 {
     if (timeline->shape == SHAPE_POINTS)
         return 0;
@@ -55,7 +68,10 @@ static double edge_variance(const struct timeline *timeline, const struct timeli
     double step = fmax(0, fmax(fabs(next->value - b->value), fabs(b->value - a->value)));
     double burst = step * seconds(b->t - a->t);
     double power = fmax(b->value, fmax(a->value, next->value));
-    double timing = power * (a->t_sigma * (1 - f) + b->t_sigma * f);
+    double sigma = a->t_sigma * (1 - f) + b->t_sigma * f;
+    if (sigma > seconds(b->t - a->t))
+        power = fmax(power, highest_near(timeline, t, sigma));
+    double timing = power * sigma;
     double rounding = timeline->resolution * timeline->resolution / 12;
     return burst * burst * f * (1 - f) + timing * timing + rounding;
 }
@@ -88,7 +104,7 @@ static enum err edge_at(const struct timeline *timeline, nanos t, struct edge *o
         .sum = sum_between(timeline, &p[1], &p[2], f),
         .covered = covered_between(&p[1], &p[2], t, f),
         .variance = p[1].variance + (p[2].variance - p[1].variance) * f,
-        .edge_variance = p[2].covered > p[1].covered ? edge_variance(timeline, p, f) : 0,
+        .edge_variance = p[2].covered > p[1].covered ? edge_variance(timeline, p, t, f) : 0,
         .index = after,
     };
     return ERR_OK;

@@ -38,6 +38,16 @@ void observe_count(struct observations *to, unsigned channel, nanos t, uint64_t 
         o->count = count;
 }
 
+void observe_dated(struct observations *to, unsigned channel, nanos t, nanos sigma, uint64_t count)
+{
+    struct observation *o = next_observation(to, channel, t);
+    nanos sigma_us = sigma / NS_PER_US + 1;
+    if (!o)
+        return;
+    o->count = count;
+    o->sigma_us = sigma_us < UINT32_MAX ? (uint32_t)sigma_us : UINT32_MAX;
+}
+
 void observe_value(struct observations *to, unsigned channel, nanos t, double value)
 {
     struct observation *o = next_observation(to, channel, t);

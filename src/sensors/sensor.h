@@ -20,11 +20,7 @@
 #include "core/quantity.h"
 #include "core/units.h"
 
-enum {
-    SENSOR_CHANNELS_MAX = 24,
-    SENSOR_GROUPS_MAX = 4,
-    SENSOR_FACTS_MAX = 12,
-};
+enum { SENSOR_CHANNELS_MAX = 24, SENSOR_GROUPS_MAX = 4, SENSOR_FACTS_MAX = 12 };
 
 enum sensor_kind { SENSOR_CPU, SENSOR_GPU, SENSOR_BOARD, SENSOR_HOST, SENSOR_TEST };
 
@@ -53,18 +49,19 @@ struct sensor_finding {
     char measures[256];        /* comma-separated quantities: "energy,power,temperature" */
     char uuid[72];             /* of a GPU; "" when unknown */
     unsigned key;              /* the driver's own: index, socket ... passed back to open */
+    char address[160];         /* of another host: where it is read; "" for this machine */
 };
 
-/* What the user requested; all fields optional. */
+/* What the user requested; all optional. */
 struct sensor_config {
     const char *devices; /* --devices: GPU indices or UUIDs, comma-separated; NULL = visible ones */
+    const char *arguments; /* of the driver: "A,B" of --sensors remote=A,remote=B; NULL: none */
 };
 
 /* A growing list of findings owned by the caller of probe. */
 struct sensor_findings {
     struct sensor_finding *items;
-    size_t count;
-    size_t capacity;
+    size_t count, capacity;
 };
 
 /* Appends a finding (zeroed but for id, kind and status) and returns it, or NULL when out of
@@ -77,11 +74,12 @@ struct sensor_finding *sensor_found(struct sensor_findings *findings, const char
 /* One measured quantity.  Energy counters observe raw counts; everything else observes values
  * already in the quantity's base unit. */
 struct sensor_channel {
-    char name[32];   /* unique in the sensor: "package", "power.instant" */
-    char device[24]; /* what it belongs to in reports: "gpu0", "cpu0", "dram0", "psys" */
+    char name[32];                 /* unique in the sensor: "package", "power.instant" */
+    char device[DEVICE_NAME_SIZE]; /* what it belongs to in reports: "gpu0", "cpu0", "psys" */
     enum quantity quantity;
     enum scope scope;        /* energy and power only; SCOPE_NONE keeps it out of every sum */
     int location;            /* which socket, GPU ...; -1 for the whole machine */
+    unsigned host;           /* which machine: 0 for this one; others contain nothing of it */
     unsigned group;          /* which read group fills it */
     double joules_per_count; /* energy counters: resolution of a raw count */
     uint64_t wraps_at;       /* energy counters: modulus of the raw count; 0 for 64 bits */
@@ -90,11 +88,12 @@ struct sensor_channel {
     double relative_accuracy; /* standard uncertainty of the calibration, e.g. 0.03 */
     nanos period;             /* update period if known for certain, else 0: it is learned */
     bool estimated;           /* from a model */
+    bool integrated;          /* an energy counter that is an integral of sampled power */
     nanos lag;                /* a read shows only what was at least this long before it */
+    nanos behind;       /* of another host: its readings come up to an instant so long after it */
     bool interval_mean; /* a value is the mean since the previous one, not a momentary reading; one
                            that is missing with ERR_NO_DATA is where the next mean begins */
-    bool secondary;     /* a cross-check of another channel of the same device and scope,
-                                 never the result itself while that one works */
+    bool secondary;     /* a cross-check of another channel of the same device and scope */
 };
 
 /* Channels that one call reads together, at one cadence. */
@@ -139,21 +138,22 @@ struct observation {
         uint64_t count; /* energy counters */
         double value;   /* everything else */
     };
-    uint16_t channel;
-    uint16_t missing; /* an enum err: this channel had no reading at t; 0 for a good one */
+    uint16_t channel, missing; /* missing: an enum err, why there is no reading at t; or 0 */
+    uint32_t sigma_us; /* of observe_dated: standard uncertainty of t; 0: the sampler dates it */
 };
 
-/* Preallocated by the sampler; a driver appends through the three calls below, which drop and
+/* Preallocated by the sampler; a driver appends through the four calls below, which drop and
  * count what does not fit rather than allocate. */
 struct observations {
     struct observation *items;
-    size_t count;
-    size_t capacity;
-    size_t dropped;
+    size_t count, capacity, dropped;
 };
 
 void observe_count(struct observations *to, unsigned channel, nanos t, uint64_t count);
+/* A count as it was at t, known to +- sigma, however long before the read. */
+void observe_dated(struct observations *to, unsigned channel, nanos t, nanos sigma, uint64_t count);
 void observe_value(struct observations *to, unsigned channel, nanos t, double value);
+/* ERR_LOST of a counter: what it gained since its last reading is unknown. */
 void observe_missing(struct observations *to, unsigned channel, nanos t, enum err why);
 
 /* ---- processes on a device ---- */
@@ -202,7 +202,8 @@ struct sensor_control {
 
 struct sensor_driver {
     const char *name;
-    const char *summary; /* one line for `ipw doctor` and `ipw list` */
+    const char *summary;  /* one line for `ipw doctor` and `ipw list` */
+    const char *argument; /* what --sensors NAME= must name: "HOST[:PORT]"; NULL: takes none */
 
     /* Appends at least one finding: what is there, or why nothing is.  Takes milliseconds, puts no
      * load on anything.  A failure to look is a finding too (denied, unsupported ...). */
@@ -214,21 +215,21 @@ struct sensor_driver {
 
     /* Reads one group.  A channel without a reading is observed missing and the others are read;
      * ERR_LOST means the device is gone (the sampler closes it and tries to open it again);
-     * any other error is a failed tick.  No allocation, no formatting. */
+     * any other error is a failed tick.  No allocation, no formatting, but in a driver that reads over a network. */
     enum err (*read)(struct sensor *sensor, unsigned group, struct observations *out);
 
     void (*close)(struct sensor *sensor);
 
-    /* Optional, NULL in a driver that cannot tell: the processes that use the device, for the background load of a
-     * measurement.  May take milliseconds: it is called every few seconds, never per tick. */
+    /* Optional: the processes that use the device, for the background load of a measurement.  May take milliseconds:
+     * it is called every few seconds, never per tick. */
     enum err (*processes)(struct sensor *sensor, struct sensor_process out[SENSOR_PROCESSES_MAX],
                           size_t *count);
 
-    /* Optional, NULL in a driver that cannot: clock and power-limit control. */
+    /* Optional: clock and power-limit control. */
     const struct sensor_control *control;
 };
 
-/* Adds a channel with the defaults that suit most (location -1, no secondary); NULL when full. */
+/* Adds a channel with the usual defaults (location -1); NULL when full. */
 struct sensor_channel *sensor_add_channel(struct sensor *sensor, const char *name,
                                           const char *device, enum quantity quantity);
 void sensor_add_fact(struct sensor *sensor, const char *key, const char *text);

@@ -20,6 +20,8 @@ DOCUMENTS = [*sorted((SOURCE / "docs").glob("*.md")),
              *filter(Path.exists, (SOURCE / "README.md", SOURCE / "CONTRIBUTING.md"))]
 # Not what a build or a demo leaves there.
 TOP = {path.name for path in SOURCE.iterdir() if not re.match("build|runs$", path.name)}
+# What the archives need besides: a cache of a build without cJSON has none.
+LIBRARIES = re.findall(r"^CJSON_LIBRARY:\w+=(/\S+)$", (BUILD / "CMakeCache.txt").read_text(), re.M)
 LAYERS = {path.name for path in (SOURCE / "src").iterdir()}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
@@ -250,7 +252,7 @@ class WorkedExample(unittest.TestCase):
         build(f"-iquote{self.root}/src", f"-I{SOURCE}/src", f"-I{SOURCE}/tests", test, driver,
               SOURCE / "src/sensors/registry.c", "-Wl,--start-group",
               BUILD / "tests/libtest_support.a", *sorted(BUILD.glob("libipw_*.a")),
-              "-Wl,--end-group", "-lcmocka", "-lm", "-ldl", "-lpthread", "-o", program)
+              "-Wl,--end-group", "-lcmocka", *LIBRARIES, "-lm", "-ldl", "-lpthread", "-o", program)
         return subprocess.run([program], capture_output=True, text=True, timeout=PATIENCE_S)
 
     def test_it_passes_its_own_test(self):

@@ -465,6 +465,94 @@ class Shipped(Files):
         sums = self.inside("h200.csv", "--hardware", "h200", "--no-fusion")
         self.assertEqual((sums["latency"]["rows"], sums["energy"]["rows"]), (18, 17))
 
+    def held_out(self, runtime):
+        done = self.ipw("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200_shipped.csv", "--hardware", "h200",
+                        "--where", f"runtime={runtime}", "--runtime", f"pytorch-{runtime}", "--leave-out", "family", "--json")
+        return json.loads(done.stdout)
+
+    def test_models_as_shipped_with_their_runtime(self):
+        """114 rows on an H200, as CUDA graphs and in eager mode, of which none was used to fit the kernels; also with
+        each family left out of a common correction: at most 12 and 20 %, at least 85 % within the interval of 95 %."""
+        for runtime, most, bias in (("graph", 0.12, 0.05), ("eager", 0.20, 0.05)):
+            report = self.held_out(runtime)
+            self.assertEqual(len(report["held_out"]["groups"]), 22)
+            for sums in (report["all"], report["held_out"]["all"]):
+                for kind in ("latency", "energy"):
+                    self.assertEqual(sums[kind]["rows"], 57)
+                    self.assertLess(sums[kind]["mape"], most, (runtime, kind))
+                    self.assertLess(abs(sums[kind]["bias"]), bias, (runtime, kind))
+                    self.assertGreaterEqual(sums[kind]["inside_2_sigma"], 0.85, (runtime, kind))
+
+    def test_what_is_left_out_decides_nothing(self):
+        """Three rows of two families, all twice as slow as predicted: each corrected by the other, nothing is off."""
+        words = ("--hardware", "h200", "--where", "runtime=graph", "--runtime", "pytorch-graph", "--leave-out", "family")
+        rows = []
+        for family, model, batch in (("a", "resnet18", 1), ("a", "resnet18", 8), ("b", "vgg11", 2)):
+            report = self.estimate("--model", model, "--precision", "fp16", "--batch", str(batch), "--hardware", "h200",
+                                   "--runtime", "pytorch-graph")
+            rows.append({"family": family, "model": model, "precision": "fp16", "batch": batch, "window_s": 1,
+                         "runtime": "graph", "latency_s": 2 * report["latency_s"],
+                         "energy_j": 3 * report["energy_j"]["total"]})
+        path = self.write(rows)
+        report = json.loads(self.ipw("validate", "--csv", path, *words, "--json").stdout)
+        self.assertAlmostEqual(report["all"]["latency"]["bias"], -0.5, 6)
+        self.assertAlmostEqual(report["all"]["energy"]["bias"], -2 / 3, 6)
+        for sums in (report["held_out"]["all"], *report["held_out"]["groups"].values()):
+            self.assertAlmostEqual(sums["latency"]["mape"], 0, 6)
+            self.assertAlmostEqual(sums["energy"]["mape"], 0, 6)
+        self.assertEqual({k: v["latency"]["rows"] for k, v in report["held_out"]["groups"].items()}, {"a": 2, "b": 1})
+        done = self.ipw("validate", "--csv", path, *words[:-1], "kind", code=1)
+        self.assertIn("no such column", done.stderr)
+
+    def test_runtimes_on_devices_that_were_not_measured(self):
+        """Published step times of cards whose kernels are those of an H200 by their units."""
+        for hardware, runtime, name in (("rtx-3090", "eager", "pytorch-eager"), ("rtx-4090", "eager", "pytorch-eager"),
+                                        ("rtx-4090", "torch.compile", "torch-compile")):
+            sums = self.inside("shipped.csv", "--hardware", hardware, "--where", f"hardware={hardware}", "--where",
+                               f"runtime={runtime}", "--runtime", name)
+            self.assertLess(sums["latency"]["mape"], 0.30, (hardware, runtime))
+
+    def test_a_runtime_is_never_faster_than_the_roof(self):
+        """Published peaks of an H200: 989.4 TFLOPS in fp16, 494.7 in tf32, 4.8 TB/s."""
+        for model, precision, peak in (("resnet50", "fp16", 989.4e12), ("resnet50", "fp32", 494.7e12),
+                                       ("vit_b_16", "fp16", 989.4e12), ("mobilenet_v2", "fp16", 989.4e12)):
+            for batch in ("1", "64", "1024"):
+                for runtime in ("pytorch-eager", "pytorch-graph", "torch-compile", "tensorrt", "onnxruntime"):
+                    report = self.estimate("--model", model, "--hardware", "h200", "--precision", precision,
+                                           "--batch", batch, "--runtime", runtime)
+                    self.assertGreater(report["latency_s"], 2 * report["macs"] / peak)
+                    self.assertGreater(report["latency_s"], report["bytes"] / 4.8e12)
+                    self.assertLessEqual(report["power_w"]["average"], 700)
+                    self.assertEqual(report["setting"]["runtime"], runtime)
+                    self.assertEqual(report["basis"], f"kernels of {runtime}")
+
+    def test_what_a_runtime_decides(self):
+        def run(runtime, *words):
+            return self.estimate("--hardware", "h200", "--runtime", runtime, *words)
+        # Kernels that are not fused, and a host that launches them.
+        words = ("--model", "resnet50", "--precision", "fp16")
+        times = [run(r, *words)["latency_s"] for r in ("torch-compile", "pytorch-graph", "pytorch-eager")]
+        self.assertLess(2 * times[0], times[1])
+        self.assertLess(3 * times[1], times[2])
+        # Convolutions in fp32 are computed in tf32, products of linear layers are not.
+        for model, is_faster in (("vgg16", True), ("bert-base-uncased", False)):
+            words = ("--model", model, "--precision", "fp32", "--batch", "8")
+            self.assertEqual(run("pytorch-graph", *words)["latency_s"] <
+                             0.6 * self.estimate(*words, "--hardware", "h200")["latency_s"], is_faster, model)
+        # A static cache is repeated for each head, unless heads have their own.
+        for model, is_repeated in (("llama-3.1-8b", True), ("gpt2", False)):
+            words = ("--model", model, "--phase", "decode", "--batch", "16", "--context", "1024" if model == "gpt2" else "8192")
+            self.assertEqual(run("pytorch-graph", *words)["bytes"] > 2 * run("vllm", *words)["bytes"], is_repeated)
+
+    def test_runtimes_that_cannot_be(self):
+        for words, says in ((("--hardware", "h200", "--runtime", "torch"), "torch is not a runtime: ideal, pytorch-eager"),
+                            (("--hardware", "h200", "--runtime", "vllm", "--no-fusion"), "--no-fusion contradicts it"),
+                            (("--hardware", "epyc-9654", "--runtime", "vllm"), "known of GPUs only")):
+            self.assertIn(says, self.ipw("--model", "resnet18", *words, code=1 if "epyc-9654" in words else 2).stderr)
+        done = self.ipw("validate", "--csv", SOURCE / "tests/fixtures/estimate/h200.csv", "--hardware", "h200",
+                        "--runtime", "torch", code=2)
+        self.assertIn("torch is not a runtime", done.stderr)
+
     def test_the_sets_of_which_only_means_are_recorded(self):
         """57 rows on an H200: the mean error of each set, and -85 % furthest off (docs/measurements.md).  With that as
         two standard deviations of a log-normal distribution around the mean."""

@@ -22,6 +22,7 @@ from program import IPW, PATIENCE_S, ipw, main_side_by_side  # noqa: E402
 from proxies import (CHAT, DONE, LAST_CHUNK, STREAM_HEAD, ProxyTest, chunk, document, event, plain,  # noqa: E402
                      read_message, request, response, until)
 
+STREAM = STREAM_HEAD + chunk(event("a", "stop") + DONE) + LAST_CHUNK
 PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
 
 # Any byte may occur in a body, and JSON may be written in any way.
@@ -179,6 +180,29 @@ class Ending(ProxyTest):
                 record, = proxy.records()
                 self.assertEqual((record["ipw"]["status"], record["dataset_metadata"]["canceled"]), ("failed", True))
 
+    def test_a_client_that_closes_at_the_end_of_the_answer_has_got_it(self):
+        """As the official client does at [DONE]: the end of the body is still to come."""
+        gone = threading.Event()
+
+        def answer(connection, line, *_):
+            last = event("a", "stop") + DONE if "chat/completions" in line else b'{"response":"a","done":true}\n'
+            connection.sendall(STREAM_HEAD + chunk(last))
+            connection.recv(1)
+            gone.set()
+            return False
+
+        proxy = self.proxy(self.upstream(answer))
+        for path in (CHAT, "/api/generate"):
+            with proxy.connect() as connection, connection.makefile("rb") as stream:
+                connection.sendall(request(path, b'{"stream":true}'))
+                while not stream.readline().endswith((b"[DONE]\n", b"true}\n")):
+                    pass
+            self.assertTrue(gone.wait(PATIENCE_S))
+            gone.clear()
+        proxy.end()
+        self.assertEqual([(r["ipw"]["status"], r["dataset_metadata"]["canceled"]) for r in proxy.records()],
+                         [("completed", False)] * 2)
+
     def test_errors_of_the_upstream_pass(self):
         body = b'{"error":{"message":"slow down","type":"rate_limit"}}'
         upstream = self.upstream(lambda c, *_: c.sendall(response(
@@ -258,18 +282,78 @@ class Ending(ProxyTest):
 
     def test_a_server_that_closes_after_a_stream_without_saying_so(self):
         """As llama.cpp's does: when the next request has been sent, it is too late."""
+        def answer(connection, *_):
+            connection.sendall(STREAM)
+            time.sleep(0.2)
+            return False
+
+        upstream = self.upstream(answer)
+        proxy = self.proxy(upstream)
+        for pause in [0] * 8 + [1.5] + [0] * 4:
+            time.sleep(pause)
+            self.assertEqual(proxy.ask()[0].split()[1], "200")
+        self.assertEqual(upstream.connections, 13)
+
+    def keeper(self, ends=lambda: False):
+        """A proxy that has learned that its server, which sends streams, keeps its connections.  `ends` is asked for each
+        request on a connection that had a stream: whether it is closed without an answer."""
         used = set()
 
         def answer(connection, *_):
-            if connection in used:
+            if connection in used and ends():
                 return False
             used.add(connection)
-            connection.sendall(STREAM_HEAD + chunk(event("a", "stop") + DONE) + LAST_CHUNK)
+            connection.sendall(STREAM)
 
-        proxy = self.proxy(self.upstream(answer))
-        for _ in range(4):
+        upstream = self.upstream(answer)
+        proxy = self.proxy(upstream)
+        for _ in range(5):
             self.assertEqual(proxy.ask()[0].split()[1], "200")
-            time.sleep(0.15)  # however long it has been quiet
+        self.assertEqual(upstream.connections, 5, "it is not known yet")
+        until(lambda: proxy.ask() and upstream.connections < len(upstream.requests))
+        return proxy, upstream
+
+    def assert_not_reused(self, proxy, upstream):
+        before = upstream.connections
+        for pause in [0] * 6 + [1.5] + [0] * 2:
+            time.sleep(pause)
+            self.assertEqual(proxy.ask()[0].split()[1], "200")
+        self.assertEqual(upstream.connections, before + 9)
+
+    def test_a_server_that_keeps_connections_after_streams(self):
+        proxy, upstream = self.keeper()
+        before = upstream.connections
+        for _ in range(8):
+            self.assertEqual(proxy.ask()[2], event("a", "stop") + DONE)
+        self.assertEqual(upstream.connections, before)
+
+    def test_a_server_that_closes_after_some_streams(self):
+        """Once is enough, while the connection was idle or when a request, which is not sent again, was on its way."""
+        with self.subTest("idle"):
+            proxy, upstream = self.keeper()
+            kept, closed = upstream.answer, threading.Event()
+
+            def close(connection, *_):
+                connection.sendall(STREAM)
+                connection.shutdown(socket.SHUT_RDWR)
+                closed.set()
+
+            upstream.answer = close
+            self.assertEqual(proxy.ask()[0].split()[1], "200")
+            closed.wait(PATIENCE_S)
+            upstream.answer = kept
+            self.assert_not_reused(proxy, upstream)
+        with self.subTest("in use"):
+            ending = []
+            proxy.end()
+            self.root = self.root / "second"
+            proxy, upstream = self.keeper(lambda: bool(ending))
+            ending.append(1)
+            sent = len(upstream.requests)
+            self.assertEqual(proxy.ask()[0].split()[1], "502")
+            self.assertEqual(len(upstream.requests), sent + 1)
+            ending.clear()
+            self.assert_not_reused(proxy, upstream)
 
     def test_no_answer_at_all(self):
         proxy = self.proxy(self.upstream(lambda *_: False))

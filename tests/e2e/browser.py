@@ -89,12 +89,12 @@ class Browser:
     # ---- the page ----
 
     def open(self, path, width=1280, height=900, scale=1, dark=False, media="", phone=False):
-        """Shows a file; gives the seconds until it was drawn and idle."""
+        """Shows a file or an address; gives the seconds until it was drawn and idle."""
         self.events.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=phone)
         self.media(dark, media)
         began = time.monotonic()
-        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        self.call("Page.navigate", url=path if "://" in str(path) else "file://" + os.path.abspath(path))
         self.until("document.documentElement.dataset.ready === 'yes'")
         self.settle()
         return time.monotonic() - began
@@ -135,6 +135,12 @@ class Browser:
 
     def write(self, text):
         self.call("Input.insertText", text=text)
+        self.settle()
+
+    def click(self, x, y):
+        self.point(x, y)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
         self.settle()
 
     def point(self, x, y):

@@ -46,6 +46,8 @@ ReturnToService=2
 KillWait=1
 MessageTimeout=2
 GresTypes=gpu
+Prolog={root}/prolog
+Epilog={root}/epilog
 NodeName={host} NodeAddr=127.0.0.1 CPUs=4 Gres=gpu:1 State=UNKNOWN
 PartitionName=debug Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """
@@ -93,6 +95,8 @@ class Slurm:
         (self.root / "slurm.conf").write_text(CONFIG.format(
             host=self.host, user=getpass.getuser(), root=self.root, ports=free_ports(2)))
         (self.root / "gres.conf").write_text(f"NodeName={self.host} Name=gpu File=/dev/null\n")
+        for name in ("prolog", "epilog"):
+            self.run_around_jobs(name, "true")
         self.environment = {**os.environ, "PATH": path(), "SLURM_CONF": str(self.root / "slurm.conf")}
         self.daemons = {}
         try:
@@ -101,6 +105,13 @@ class Slurm:
             said = "".join(f"\n{log}: {log.read_text(errors='replace')[-600:]}" for log in self.root.glob("*.log"))
             self.stop()
             raise unittest.SkipTest(f"Slurm does not start here: {why}{said}") from why
+
+    def run_around_jobs(self, name, command):
+        """The prolog or epilog of the node from now on.  slurmd runs it with an environment of its own."""
+        script = self.root / f"{name}.new"
+        script.write_text(f"#!/bin/sh\n{command}\n")
+        script.chmod(0o755)
+        script.rename(self.root / name)
 
     def start_all(self):
         munge = self.root / "munge"

@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+from make_gguf import make  # noqa: E402
 from postgres import Postgres  # noqa: E402
 from program import IPW, PATIENCE_S, ipw, python  # noqa: E402
 from rundirs import query, write_run  # noqa: E402
@@ -390,6 +391,36 @@ class Measuring(DbTest):
         self.assertEqual(self.psql("SELECT count(*) FROM ipw.queries"), [["4"]])
         self.assertIn("invalid database address",
                       self.ipw("profile", "--client", "null", "--model", "none", "--db", "lab", code=2).stderr)
+
+    def test_agent(self):
+        self.db("init")
+        self.ipw("agent", "--client", "null", "--model", "none", "--dataset", "builtin", "--tools", "null", "--idle", "0",
+                 "--max-queries", "3", "--warmup-queries", "0", "--db", self.url)
+        (run,) = (self.root / "runs").glob("agent_*")
+        self.assertEqual(self.psql("SELECT name, kind, queries FROM ipw.runs"), [[run.name, "agent", "3"]])
+        self.assert_comes_back(run)
+
+    def test_layers(self):
+        """One run for each model, each pushed."""
+        listing = json.loads(self.ipw("list", "clients", "--json").stdout)
+        missing = next(row.get("missing") for row in listing["clients"] if row["name"] == "llama")
+        if missing:
+            self.skipTest(missing)
+        self.db("init")
+        for name in "a", "b":
+            make(self.root / f"{name}.gguf", layers=2, hidden=64, heads=4, context=256)
+        self.ipw("layers", "--model", "a.gguf,b.gguf", "--prompt-tokens", "16", "--gen", "4", "--repeat", "1", "--idle", "0",
+                 "--threads", "1", "--window", "0.05", "--output-dir", "runs", "--db", self.url)
+        runs = sorted((self.root / "runs").glob("layers_*"))
+        self.assertEqual(len(runs), 2)
+        self.assertEqual(self.psql("SELECT name, kind FROM ipw.runs ORDER BY name"), [[run.name, "layers"] for run in runs])
+        for run in runs:
+            self.assert_comes_back(run)
+
+    def assert_comes_back(self, run):
+        self.db("pull", run.name, "--output-dir", "back")
+        here = {name: content for name, content in contents(run).items() if name != ".lock"}
+        self.assertEqual(contents(self.root / "back" / run.name), here)
 
 
 class Sqlite(DbTest):

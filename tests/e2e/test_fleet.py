@@ -156,7 +156,7 @@ class Units(unittest.TestCase):
 
 
 class Slurm(MachineTest):
-    """Prolog and epilog as slurmd calls them."""
+    """Prolog and epilog without slurmd; tests/e2e/test_slurm.py has one that runs them."""
 
     def run_script(self, name, folder, monitor, job):
         environment = {**os.environ, "SLURM_JOB_ID": str(job), "SLURM_JOB_USER": "somebody",

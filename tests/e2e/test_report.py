@@ -598,7 +598,8 @@ class Several(Page):
         part = {"time_s": 0.01, "energy_j": 0.5, "plus_minus": 0.02, "share": 0.5, "energy_per_token_j": 0.01, "method": "nnls"}
         model = {"model": "/m/tiny.gguf", "description": HOSTILE, "energy": {"joules": 1.25, "plus_minus": 0.05},
                  "components": [{**part, "name": name, "phase": phase} for name in ("attention", HOSTILE) for phase in ("prefill", "decode")],
-                 "layers": [{**part, "index": i} for i in range(4)], "windows": [{"raw": "w" * 1000}]}
+                 "layers": [{**part, "index": i, "components": [{**part, "name": name, "phase": "decode", "energy_j": 0.1 + 0.1 * (i == 2 and name == HOSTILE)}
+                                                                 for name in ("attention", HOSTILE)]} for i in range(4)], "windows": [{"raw": "w" * 1000}]}
         path = self.folder / "layers.json"
         path.write_text(json.dumps(model))
         return path
@@ -623,6 +624,9 @@ class Several(Page):
         self.assertGreaterEqual(sum(HOSTILE in text for text in told), 4)  # the frontier, fits, components of layers
         self.assertIn(HOSTILE, self.browser.run("document.querySelector('#groups').textContent"))
         self.assertIn(HOSTILE, self.browser.run("document.querySelector('#layers').textContent"))
+        cells = self.browser.run("echarts.getInstanceByDom(document.querySelector('#layers [aria-label^=\"Energy by layer and comp\"]')).getOption().series[0].data")
+        self.assertEqual([value for _, _, value in cells], [0.1] * 5 + [0.2] + [0.1] * 2)  # layer by layer: attention, the other
+        self.assertIn("Most in layer 2", self.browser.run("document.querySelector('#layers').textContent"))
         self.assertIsNone(self.browser.run("window.struck || null"))
         self.assertEqual(self.browser.run("document.querySelectorAll('img').length"), 0)
 

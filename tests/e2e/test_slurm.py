@@ -3,7 +3,9 @@
 collected; elements that fail, are requeued or whose node daemon is killed lose and double nothing."""
 import json
 import os
+import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -12,7 +14,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
-from machines import Controlled  # noqa: E402
+from machines import Both, Controlled  # noqa: E402
+from monitors import Monitor  # noqa: E402
 from program import IPW, PATIENCE_S, main_side_by_side, python  # noqa: E402
 from slurm import Slurm, wait_until  # noqa: E402
 
@@ -292,6 +295,66 @@ class Profiles(SlurmTest):
         self.ipw(*self.profile("--shards", 2, "--max-queries", 8, "--resume"))
         merged = json.loads((self.root / "runs" / "x" / "summary.json").read_text())["ipw"]
         self.assertEqual((merged["queries"], merged["completed"], merged["starts"]), (8, 8, 4))
+
+
+class Accounting(SlurmTest):
+    """The prolog and epilog of examples/slurm, run by slurmd."""
+
+    def setUp(self):
+        super().setUp()
+        machine = Both()
+        self.addCleanup(machine.close)
+        self.monitor = Monitor(machine, "--interval", "0.2")
+        self.addCleanup(self.monitor.close)
+        self.log = self.root / "jobs.jsonl"
+        for name in ("prolog", "epilog"):
+            script = Path(os.environ["IPW_SOURCE"]) / "examples" / "slurm" / f"ipw-{name}.sh"
+            cluster.run_around_jobs(name, f"export IPW_METRICS_URL={self.monitor.url}/metrics "
+                                          f"IPW_SLURM_STATE={self.root}/state IPW_SLURM_LOG={self.log}\nexec {script}")
+
+    def joules(self):
+        return sum(self.monitor.scrape().find("ipw_node_joules_total"))
+
+    def written(self):
+        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+    def submit(self, value):
+        command = " ".join(map(shlex.quote, python(NOTE, self.notes, value)))
+        job = cluster.ask("sbatch", "--parsable", "--output", f"{self.root}/{value}.log", "--wrap", command)
+        self.assertTrue(job)
+        return job
+
+    def test_a_job_s_joules(self):
+        self.monitor.wait_updates(2)
+        hold, before = self.hold("x"), self.joules()
+        job = self.submit("x")
+        self.wait_for("x")
+        start = self.joules()
+        wait_until(lambda: self.joules() > start + 100, "100 J")
+        end = self.joules()
+        hold.unlink()
+        wait_until(self.written, "the epilog")
+        line, = self.written()
+        self.assertEqual((line["job_id"], line["node"]), (job, socket.gethostname()))
+        self.assertGreaterEqual(line["node_joules"], end - start - 0.01)
+        self.assertLessEqual(line["node_joules"], self.joules() - before + 0.01)
+        self.assertFalse(list((self.root / "state").iterdir()))
+
+    def test_jobs_side_by_side_have_a_line_each(self):
+        holds = [self.hold("y"), self.hold("z")]
+        jobs = [self.submit("y"), self.submit("z")]
+        for value, hold in zip("yz", holds):
+            self.wait_for(value)
+            hold.unlink()
+        wait_until(lambda: len(self.written()) == 2, "both epilogs")
+        self.assertEqual(sorted(line["job_id"] for line in self.written()), sorted(jobs))
+        self.assertTrue(all(line["node_joules"] >= 0 for line in self.written()))
+
+    def test_a_job_runs_without_a_monitor(self):
+        self.monitor.close()
+        job = self.submit("w")
+        wait_until(lambda: cluster.ask("scontrol", "show", "job", job).find("JobState=COMPLETED") > 0, "the job")
+        self.assertEqual((self.noted(), self.written()), (["w"], []))
 
 
 if __name__ == "__main__":

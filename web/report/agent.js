@@ -76,9 +76,7 @@ function icicleView(agent) {
     element.style.height = icicleRows(query()) * ROW_PIXELS + 56 + "px";
     note.textContent = query().key + ": " + withError(query().joules, query().plus_minus, "J") + " in " + withUnit(query().seconds, "s") + ", " + plural(query().turns || 0, "turn") + ", " + plural(query().tool_calls || 0, "tool call")
       + (query().problems ? "; events: " + query().problems : "") + (query().left_out ? "; " + plural(query().left_out, "span") + " not shown" : "") + ".";
-    const entry = charts.find(found => found.element === element);
-    entry?.chart?.resize();
-    entry?.draw();
+    redrawChart(element, true);
   };
   const legend = make("ul", { class: "keys" }, ["lm_inference", "prefill", "decode", "tool_call", "turn"].map(type =>
     make("li", {}, make("i", { style: "background:var(--" + SPAN_COLORS[type] + ")" }), type === "turn" ? "agent, turn" : SPAN_WORDS[type])));

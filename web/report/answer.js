@@ -249,8 +249,7 @@ function differencesTable(all) {
   ], rows, { filter: rows.length > 8 });
 }
 
-function comparisonSection() {
-  const all = DATA.comparison;
+function comparisonSection(all) {
   if (!all) return null;
   if (all.missing) return section("comparison", "Comparison", sentence(all.missing));
   const pairs = all.comparisons.map(one => one.paired ? one.pairs : 0);

@@ -1,17 +1,18 @@
 // What everything else uses: the data, elements, numbers for people, packed columns, the theme.
 
-const DATA = JSON.parse(document.getElementById("data").textContent);
+let DATA = null; // what the sections draw: set by the page before it draws them
 
 // ---- elements: text from the data only ever becomes text ----
 
-// make("p", {class: "note"}, "text", child ...); null children are left out.
+// make("p", {class: "note"}, "text", child, [children] ...); null children are left out.
 function make(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {}))
     if (typeof value === "function") element.addEventListener(name, value);
+    else if (name === "style") element.style.cssText = value; // as an attribute, a strict CSP would block it
     else if (value !== null && value !== undefined && value !== false)
       element.setAttribute(name, value === true ? "" : String(value));
-  element.append(...children.flat().filter(child => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined));
   return element;
 }
 
@@ -138,5 +139,13 @@ const theme = {
 };
 theme.prefersDark.addEventListener("change", () => theme.apply());
 theme.apply();
+
+// Shows what it switches to.
+function themeButton() {
+  const label = () => theme.isDark() ? "Light" : "Dark";
+  const button = make("button", { type: "button", id: "theme", "aria-label": "Switch between light and dark", click: () => theme.toggle() }, label());
+  theme.listeners.push(() => { button.textContent = label(); });
+  return button;
+}
 
 const color = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();

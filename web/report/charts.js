@@ -6,6 +6,10 @@ const charts = [];
 const SERIES_COLORS = ["c1", "c2", "c3", "c4", "c5", "c6"];
 const seriesColor = i => color(SERIES_COLORS[i % SERIES_COLORS.length]);
 
+// Of any number of values: Math.min(...values) has a limit.
+const leastOf = values => values.reduce((least, value) => Math.min(least, value), Infinity);
+const mostOf = values => values.reduce((most, value) => Math.max(most, value), -Infinity);
+
 // What every chart has in common.
 function baseOption() {
   return {
@@ -70,6 +74,13 @@ const nearScreen = new IntersectionObserver(seen => {
 const sizes = new ResizeObserver(changed => {
   for (const { target } of changed) charts.find(entry => entry.element === target)?.chart?.resize();
 });
+
+// Asks the option of an element's chart again; `resized` where the element has another height.
+function redrawChart(element, resized) {
+  const entry = charts.find(found => found.element === element);
+  if (resized) entry?.chart?.resize();
+  entry?.draw();
+}
 
 // Forgets the charts of elements that are no longer there.
 function dropCharts() {
@@ -254,44 +265,51 @@ function labelSeries(points, legend) {
   return { type: "custom", data: points.map(point => point.value), renderItem: draw, silent: true, tooltip: { show: false }, z: 5, encode: { x: 0, y: 1 } };
 }
 
-// runs: of DATA.settings.
-function frontierOption(runs, legend) {
+// Points in two dimensions with their 95 % intervals, and the front of those that no other dominates.
+// points: {x, y, place, name, xEnds, yEnds, onFront, color, symbol, labelled}; x, y: {unit, name}; `tipOf` is given a place.
+function frontOption(points, x, y, legend, tipOf) {
   const short = name => name.length > 28 ? name.slice(0, 27) + "…" : name;
-  const points = runs.map((run, i) => ({
-    value: [run.joules_per_query, run.accuracy, i], name: short(run.name), itemStyle: { color: color(run.pareto_optimal ? "c1" : "c6") }, symbolSize: run.pareto_optimal ? 13 : 10,
-  })).filter(point => known(point.value[0]) && known(point.value[1]));
-  const costs = points.map(point => point.value[0]);
-  const isLog = Math.min(...costs) > 0 && Math.max(...costs) / Math.min(...costs) > 20;
-  const bars = points.map(({ value: [joules, accuracy, i] }) => {
-    const [low, high] = runs[i].intervals.joules_per_query || [NaN, NaN];
-    return [joules, accuracy, isLog && low <= 0 ? joules / 10 : low, high, ...(runs[i].intervals.accuracy || [NaN, NaN])];
+  const drawn = points.filter(point => known(point.x) && known(point.y)), costs = drawn.map(point => point.x);
+  const marks = drawn.map(point => ({
+    value: [point.x, point.y, point.place], name: short(point.name), itemStyle: { color: point.color }, symbol: point.symbol || "circle", symbolSize: point.onFront ? 13 : 10,
+  }));
+  const isLog = leastOf(costs) > 0 && mostOf(costs) / leastOf(costs) > 20;
+  const bars = drawn.map(point => {
+    const [low, high] = point.xEnds || [NaN, NaN];
+    return [point.x, point.y, isLog && low <= 0 ? point.x / 10 : low, high, ...(point.yEnds || [NaN, NaN])];
   });
-  const edge = points.filter(point => runs[point.value[2]].pareto_optimal).map(point => point.value.slice(0, 2)).sort((a, b) => a[0] - b[0]);
+  const edge = drawn.filter(point => point.onFront).map(point => [point.x, point.y]).sort((a, b) => a[0] - b[0]);
   const worths = bars.flatMap(bar => [bar[1], bar[4], bar[5]]).filter(known);
+  const ends = y.unit === "%" ? { min: Math.max(0, Math.floor(leastOf(worths) * 20) / 20), max: Math.min(1, Math.ceil(mostOf(worths) * 20) / 20) }
+    : { scale: true, boundaryGap: ["8%", "8%"] };
   return {
     ...baseOption(),
     grid: { left: 28, right: 60, top: 30, bottom: 26, containLabel: true },
-    xAxis: unitAxis("J", { boundaryGap: ["8%", "8%"], type: isLog ? "log" : "value", scale: true, min: isLog || Math.min(...bars.map(bar => known(bar[2]) ? bar[2] : bar[0])) > 0 ? null : 0,
-      name: "energy per query (less is better)" }, Math.max(...costs)),
-    yAxis: unitAxis("%", { type: "value", name: "accuracy", nameGap: 46, min: Math.max(0, Math.floor(Math.min(...worths) * 20) / 20),
-      max: Math.min(1, Math.ceil(Math.max(...worths) * 20) / 20) }),
-    tooltip: {
-      ...baseOption().tooltip, trigger: "item",
-      formatter: ({ value }) => {
-        const run = runs[value[2]], between = (pair, unit) => pair ? pair.map(end => withUnit(end, unit)).join(" to ") : "–";
-        return tip(run.name, [["hardware", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")], ["95 % CI", between(run.intervals.accuracy, "%")],
-          ["per query", withUnit(run.joules_per_query, "J")], ["95 % CI", between(run.intervals.joules_per_query, "J")],
-          ["per output token", withUnit(run.joules_per_output_token, "J")],
-          ["IPJ", digits(run.ipj)], [run.pareto_optimal ? "Pareto-optimal" : "dominated", ""]]);
-      },
-    },
+    xAxis: unitAxis(x.unit, { boundaryGap: ["8%", "8%"], type: isLog ? "log" : "value", scale: true, min: isLog || leastOf(bars.map(bar => known(bar[2]) ? bar[2] : bar[0])) > 0 ? null : 0,
+      name: x.name }, mostOf(costs)),
+    yAxis: unitAxis(y.unit, { type: "value", name: y.name, nameGap: 46, ...ends }, mostOf(worths)),
+    tooltip: { ...baseOption().tooltip, trigger: "item", formatter: ({ value }) => tipOf(value[2]) },
     series: [
       { type: "line", data: edge, symbol: "none", silent: true, tooltip: { show: false }, lineStyle: { color: color("c1"), width: 1.5, type: [5, 4] } },
       { type: "custom", data: bars, encode: { x: [0, 2, 3], y: [1, 4, 5] }, renderItem: crossBars, silent: true, tooltip: { show: false }, z: 1 },
-      { type: "scatter", data: points, z: 3 },
-      labelSeries(points, legend),
+      { type: "scatter", data: marks, z: 3 },
+      labelSeries(marks.filter((_, i) => drawn[i].labelled), legend),
     ],
   };
+}
+
+// runs: of DATA.settings.
+function frontierOption(runs, legend) {
+  const between = (pair, unit) => pair ? pair.map(end => withUnit(end, unit)).join(" to ") : "–";
+  const points = runs.map((run, place) => ({ x: run.joules_per_query, y: run.accuracy, place, name: run.name, xEnds: run.intervals.joules_per_query, yEnds: run.intervals.accuracy,
+    onFront: run.pareto_optimal, color: color(run.pareto_optimal ? "c1" : "c6"), labelled: true }));
+  return frontOption(points, { unit: "J", name: "energy per query (less is better)" }, { unit: "%", name: "accuracy" }, legend, place => {
+    const run = runs[place];
+    return tip(run.name, [["hardware", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")], ["95 % CI", between(run.intervals.accuracy, "%")],
+      ["per query", withUnit(run.joules_per_query, "J")], ["95 % CI", between(run.intervals.joules_per_query, "J")],
+      ["per output token", withUnit(run.joules_per_output_token, "J")],
+      ["IPJ", digits(run.ipj)], [run.pareto_optimal ? "Pareto-optimal" : "dominated", ""]]);
+  });
 }
 
 // ---- layers ----
@@ -336,5 +354,25 @@ function layersOption(model) {
       },
     },
     series: [{ type: "bar", barMaxWidth: 26, itemStyle: { color: color("c1") }, data: model.layers.map(layer => layer.energy_j) }],
+  };
+}
+
+// ---- layers by component ----
+
+// The components of each layer in one phase, in the order in which layers name them.
+const layerParts = (model, phase) => model.layers.flatMap((layer, row) => (layer.components || []).filter(part => part.phase === phase && known(part.energy_j)).map(part => ({ ...part, row, index: layer.index })));
+
+// Rows are layers, columns components; all phases of a model share one scale.
+function heatOption(model, phase, most) {
+  const parts = layerParts(model, phase), names = [...new Set(parts.map(part => part.name))];
+  return {
+    ...baseOption(),
+    grid: { left: 24, right: 84, top: 8, bottom: 6, containLabel: true },
+    xAxis: axis({ type: "category", data: names, splitLine: { show: false }, labels: { interval: 0, hideOverlap: false, rotate: names.length > 3 ? 30 : 0, overflow: "truncate", width: 90 } }),
+    yAxis: axis({ type: "category", data: model.layers.map(layer => String(layer.index)), inverse: true, name: "layer", nameGap: 34, splitLine: { show: false } }),
+    visualMap: { min: 0, max: most || 1, right: 0, top: "center", itemHeight: 110, itemWidth: 12, inRange: { color: [color("faint"), color("c1")] }, text: [withUnit(most, "J", 2), "0 J"], textStyle: { color: color("dim"), fontSize: 11 } },
+    tooltip: { ...baseOption().tooltip, trigger: "item", formatter: ({ dataIndex }) => tip("layer " + parts[dataIndex].index + ", " + parts[dataIndex].name + ", " + phase,
+      [["energy", withError(parts[dataIndex].energy_j, parts[dataIndex].plus_minus, "J")], ["share", withUnit(parts[dataIndex].share, "%")], ["time", withUnit(parts[dataIndex].time_s, "s")]]) },
+    series: [{ type: "heatmap", data: parts.map(part => [names.indexOf(part.name), part.row, part.energy_j]), itemStyle: { borderColor: color("panel"), borderWidth: 1 } }],
   };
 }

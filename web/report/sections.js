@@ -1,6 +1,9 @@
-// The sections of the page, in order, for the selected run.
+// The sections of a report, in order, for the selected run.
 
 let chosen = 0;
+
+// Where the report is drawn; `drawn` is called whenever its sections are new.
+const page = { main: null, contents: null, drawn: () => {} };
 
 function section(id, title, note, ...content) {
   return make("section", { id, "aria-labelledby": id + "-title" },
@@ -28,15 +31,10 @@ function sweepFacts({ result: { summary } }) {
     summary.failed ? make("b", { class: "failures" }, summary.failed + " failed") : null, summary.estimated ? fact("energies", "estimated") : null);
 }
 
-function drawTop() {
-  const run = DATA.runs[chosen];
-  const label = () => theme.isDark() ? "Light" : "Dark";
-  const button = make("button", { type: "button", id: "theme", "aria-label": "Switch between light and dark", click: () => theme.toggle() }, label());
-  theme.listeners[0] = () => { button.textContent = label(); };
-  document.getElementById("top").replaceChildren(
-    make("div", { class: "masthead" },
-      make("div", {}, make("p", { class: "eyebrow" }, "Intelligence per watt"), make("h1", {}, DATA.title)), button),
-    DATA.runs.length === 1 ? topFacts(run) : DATA.sweeps.length && !DATA.runs.length ? sweepFacts(DATA.sweeps[0]) : DATA.layers.length ? make("div", { class: "facts" }, "Layers of " + plural(DATA.layers.length, "model")) : make("div"));
+// What was measured: of one run, one sweep or models; several runs have theirs in the picker.
+function reportFacts() {
+  return DATA.runs.length === 1 ? topFacts(DATA.runs[0]) : DATA.sweeps.length && !DATA.runs.length ? sweepFacts(DATA.sweeps[0])
+    : DATA.layers.length ? make("div", { class: "facts" }, "Layers of " + plural(DATA.layers.length, "model")) : make("div");
 }
 
 // ---- data quality ----
@@ -240,6 +238,19 @@ function querySection(run) {
 // The last part of a path or of "organization/name"; other names stay whole.
 const shortName = name => /^[\w/.+:@~ \u0080-\uffff-]+$/.test(name) && !name.endsWith("/") ? name.split("/").pop() : name;
 
+// One map a phase, where layers were measured by component: more than one column.
+function heatmaps(model) {
+  const phases = [...new Set(model.layers.flatMap(layer => (layer.components || []).map(part => part.phase)))]
+    .filter(phase => new Set(layerParts(model, phase).map(part => part.name)).size > 1);
+  const parts = phases.flatMap(phase => layerParts(model, phase)), most = Math.max(...parts.map(part => part.energy_j));
+  if (!phases.length) return null;
+  const largest = parts.find(part => part.energy_j === most);
+  return make("div", {}, make("h3", { class: "spaced" }, "Energy by layer and component"),
+    make("p", { class: "note" }, "Most in layer " + largest.index + ", " + largest.name + " (" + largest.phase + "): " + withError(largest.energy_j, largest.plus_minus, "J") + "."),
+    make("div", { class: "grid wide" }, phases.map(phase => make("div", { class: "card" }, make("h3", {}, phase),
+      chartElement("Energy by layer and component, " + phase, () => heatOption(model, phase, most), { size: model.layers.length > 12 ? "tall" : "" })))));
+}
+
 function layersSection(model, i) {
   const energy = model.energy || {};
   return section("layers" + (i || ""), "Energy by layer: " + shortName(String(model.model)),
@@ -249,6 +260,7 @@ function layersSection(model, i) {
     make("div", { class: "grid wide" },
       make("div", { class: "card" }, make("h3", {}, "Components"), chartElement("Energy by component", () => componentsOption(model))),
       model.layers.length ? make("div", { class: "card" }, make("h3", {}, "Layers"), chartElement("Energy by layer", () => layersOption(model))) : null),
+    heatmaps(model),
     smallTable("Components", [
       { key: "name", label: "Component", text: true }, { key: "phase", label: "Phase", text: true }, { key: "energy_j", label: "Energy", unit: "J", show: part => withError(part.energy_j, part.plus_minus, "J") }, { key: "share", label: "Share", unit: "%" }, { key: "energy_per_token_j", label: "Per token", unit: "J" },
       { key: "time_s", label: "Time", unit: "s" }, { key: "power_w", label: "Power", unit: "W" }, { key: "joules_per_gflop", label: "Per GFLOP", unit: "J" },
@@ -276,15 +288,15 @@ function environmentSection(run) {
       column("Options", pairs(summary.profiler_config))));
 }
 
-// ---- the page ----
+// ---- the report ----
 
 const SHORT_TITLES = { sweep: "Sweep", across: "Result", comparison: "Comparison", figures: "Figures", predicted: "Predicted", quality: "Quality", shares: "Energy", timeline: "Timeline", distributions: "Distributions",
   fits: "Fits", agent: "Agent", groups: "Groups", queries: "Queries", layers: "Layers", environment: "Environment" };
 
 function drawContents() {
-  const links = [...document.querySelectorAll("main > section")].filter(part => SHORT_TITLES[part.id])
+  const links = [...page.main.children].filter(part => SHORT_TITLES[part.id])
     .map(part => make("a", { href: "#" + part.id }, SHORT_TITLES[part.id]));
-  document.getElementById("contents").replaceChildren(make("div", {}, links));
+  page.contents.replaceChildren(make("div", {}, links));
 }
 
 // With several runs: selects the run that the sections below show.
@@ -302,13 +314,8 @@ function drawRun() {
   const name = run && DATA.runs.length > 1 ? runPicker(run) : null;
   const parts = run ? [name, headlineSection(run), predictedSection(run), qualitySection(run), sharesSection(run), agentSection(run), timelineSection(run), distributionSection(run), fitSection(run),
     groupSection(run), querySection(run)] : [];
-  document.getElementById("main").replaceChildren(...[...DATA.sweeps.map(sweepSection), acrossSection(), comparisonSection(), ...parts, ...DATA.layers.map(layersSection), run ? environmentSection(run) : null].filter(Boolean));
+  page.main.replaceChildren(...[...DATA.sweeps.map(sweepSection), acrossSection(), comparisonSection(DATA.comparison), ...parts, ...DATA.layers.map(layersSection), run ? environmentSection(run) : null].filter(Boolean));
   dropCharts();
-  drawTop();
   drawContents();
+  page.drawn();
 }
-
-theme.listeners.unshift(() => {}); // reserved for the button of drawTop
-document.getElementById("end").append("Generated by ipw " + DATA.version + " at " + DATA.made_at + ". Charts by Apache ECharts, Apache License 2.0. This file is self-contained.");
-drawRun();
-document.documentElement.dataset.ready = "yes";

@@ -55,28 +55,34 @@ function tableFrame(label) {
   return { frame, head, body };
 }
 
-// A table with few rows: all are shown.
+// A table with few rows: all are shown.  Its update(rows) shows others, sorted and filtered as before.
 function smallTable(label, columns, rows, { filter = rows.length > 8 } = {}) {
-  const used = columns.filter(column => rows.some(row => {
-    const value = valueOf(column, row);
-    return value !== null && value !== undefined && value !== "";
-  }));
+  let used = [];
   const state = { column: null, direction: 1, words: "" };
   const { frame, head, body } = tableFrame(label);
+  const sort = column => { sortBy(state, column); drawHead(head, used, state, sort); draw(); };
+  const show = () => {
+    const filled = columns.filter(column => rows.some(row => {
+      const value = valueOf(column, row);
+      return value !== null && value !== undefined && value !== "";
+    }));
+    // Buttons stay while they are the same: a click needs one and the same from press to release.
+    if (filled.length !== used.length || filled.some((column, i) => column !== used[i])) drawHead(head, used = filled, state, sort);
+    draw();
+  };
   const draw = () => {
     const wanted = rows.filter(row => !state.words || used.some(column =>
       column.text && String(valueOf(column, row)).toLowerCase().includes(state.words)));
     if (state.column)
       wanted.sort((a, b) => compareValues(valueOf(state.column, a), valueOf(state.column, b), state.direction));
-    drawHead(head, used, state, column => { sortBy(state, column); draw(); });
     body.replaceChildren(...wanted.map(row => make("tr", {}, used.map((column, i) => cell(column, row, i === 0)))));
   };
-  draw();
+  show();
   const search = filter ? make("div", { class: "controls" }, make("input", {
     type: "search", placeholder: "Filter", "aria-label": "Filter: " + label,
     input: event => { state.words = event.target.value.toLowerCase(); draw(); },
   })) : null;
-  return make("div", {}, search, frame);
+  return Object.assign(make("div", {}, search, frame), { update: next => { rows = next; show(); } });
 }
 
 // ---- all queries, one page at a time, from columns ----

@@ -194,7 +194,7 @@ function timelineView(run) {
   if (timelines.length > 1)
     controls.append(make("select", {
       "aria-label": "Start of the run",
-      change: event => { state.place = Number(event.target.value); state.window = null; charts.find(entry => entry.element === element).draw(); },
+      change: event => { state.place = Number(event.target.value); state.window = null; redrawChart(element); },
     }, timelines.map((found, i) => make("option", { value: i }, "Start " + found.start))));
   const missing = timelines.map(found => found.missing).find(Boolean);
   return make("div", {}, missing ? make("p", { class: "alert" }, "No power over time: " + missing) : null, controls, element, readout);

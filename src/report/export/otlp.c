@@ -10,102 +10,34 @@
 #include "report/export/export.h"
 #include "rundir/summary.h"
 #include "rundir/traces.h"
+#include "wire/otlp.h"
 
 /* ---- attributes, numbers and the resource ---- */
 
-/* A 64-bit number is a string of digits there. */
-static void otlp_digits(struct json *json, const char *key, int64_t value)
+/* Attributes of a record, which may lack them. */
+static void put_integer(struct json *json, const char *key, int64_t value)
 {
-    char digits[24];
-    str_format(digits, sizeof digits, "%" PRId64, value);
-    json_string(json, key, digits);
+    if (value != INTEGER_UNKNOWN)
+        otlp_integer(json, key, value);
 }
 
-static void open_value(struct json *json, const char *key)
+static void put_truth(struct json *json, const char *key, int8_t value)
 {
-    json_object(json, NULL);
-    json_string(json, "key", key);
-    json_object(json, "value");
-}
-
-static void close_value(struct json *json)
-{
-    json_object_end(json);
-    json_object_end(json);
-}
-
-/* An element of "attributes"; unknown values are not written. */
-static void otlp_text(struct json *json, const char *key, const char *value)
-{
-    if (!value || !value[0])
-        return;
-    open_value(json, key);
-    json_string(json, "stringValue", value);
-    close_value(json);
-}
-
-static void otlp_number(struct json *json, const char *key, double value)
-{
-    if (!is_known(value))
-        return;
-    open_value(json, key);
-    json_number(json, "doubleValue", value);
-    close_value(json);
-}
-
-static void otlp_integer(struct json *json, const char *key, int64_t value)
-{
-    if (value == INTEGER_UNKNOWN)
-        return;
-    open_value(json, key);
-    otlp_digits(json, "intValue", value);
-    close_value(json);
-}
-
-static void otlp_truth(struct json *json, const char *key, int8_t value)
-{
-    if (value < 0)
-        return;
-    open_value(json, key);
-    json_bool(json, "boolValue", value);
-    close_value(json);
+    if (value >= 0)
+        otlp_truth(json, key, value);
 }
 
 /* "resource" and "scope", as every batch begins; the array and first object of `of_scopes` stay open. */
-static void otlp_open(struct json *json, const struct export_run *run, const char *of_resources,
-                      const char *of_scopes)
+static void open_batch(struct json *json, const struct export_run *run, const char *of_resources,
+                       const char *of_scopes)
 {
     const struct summary *summary = run->summary;
-    json_object(json, NULL);
-    json_array(json, of_resources);
-    json_object(json, NULL);
-    json_object(json, "resource");
-    json_array(json, "attributes");
-    otlp_text(json, "service.name", "ipw");
-    otlp_text(json, "service.version", IPW_VERSION);
-    otlp_text(json, "service.instance.id", run->name);
-    otlp_text(json, "host.name", summary ? summary->host_name : NULL);
+    otlp_open(json, of_resources, run->name, summary ? summary->host_name : NULL);
     otlp_text(json, "host.cpu.model.name", summary ? summary->cpu_brand : NULL);
     otlp_text(json, "os.description", summary ? summary->os_name : NULL);
     otlp_text(json, "ipw.hardware", summary ? summary->hardware_label : NULL);
     otlp_text(json, "ipw.dataset", summary ? summary->dataset_name : NULL);
-    json_array_end(json);
-    json_object_end(json);
-    json_array(json, of_scopes);
-    json_object(json, NULL);
-    json_object(json, "scope");
-    json_string(json, "name", "ipw");
-    json_string(json, "version", IPW_VERSION);
-    json_object_end(json);
-}
-
-static void otlp_close(struct json *json)
-{
-    json_object_end(json);
-    json_array_end(json);
-    json_object_end(json);
-    json_array_end(json);
-    json_object_end(json);
+    otlp_scope(json, of_scopes);
 }
 
 /* ---- traces ---- */
@@ -157,7 +89,7 @@ static void put_reasons(struct json *json, const char *reason)
 {
     if (!reason)
         return;
-    open_value(json, "gen_ai.response.finish_reasons");
+    otlp_open_value(json, "gen_ai.response.finish_reasons");
     json_object(json, "arrayValue");
     json_array(json, "values");
     json_object(json, NULL);
@@ -165,7 +97,7 @@ static void put_reasons(struct json *json, const char *reason)
     json_object_end(json);
     json_array_end(json);
     json_object_end(json);
-    close_value(json);
+    otlp_close_value(json);
 }
 
 static void put_energy(struct json *json, const struct record_energy *energy)
@@ -194,13 +126,13 @@ static void put_query(struct json *json, const struct query *query)
               query->run->summary ? query->run->summary->config_client : NULL);
     otlp_text(json, "gen_ai.request.model", query->run->model);
     put_reasons(json, record->finish_reason);
-    otlp_integer(json, "gen_ai.usage.input_tokens", record->input_tokens);
-    otlp_integer(json, "gen_ai.usage.output_tokens", record->output_tokens);
-    otlp_integer(json, "http.response.status_code", record->http_status);
+    put_integer(json, "gen_ai.usage.input_tokens", record->input_tokens);
+    put_integer(json, "gen_ai.usage.output_tokens", record->output_tokens);
+    put_integer(json, "http.response.status_code", record->http_status);
     otlp_text(json, "error.type", failed ? "request_failed" : NULL);
     otlp_text(json, "ipw.key", record->key);
     otlp_text(json, "ipw.subject", record->subject);
-    otlp_truth(json, "ipw.correct", record->correct);
+    put_truth(json, "ipw.correct", record->correct);
     otlp_number(json, "ipw.time_to_first_token_s", record->ttft_s);
     otlp_number(json, "ipw.company", record->company);
     put_energy(json, &record->energy);
@@ -250,10 +182,10 @@ static void put_agent_span(struct json *json, const struct query *query, const c
     otlp_text(json, "gen_ai.operation.name", operation);
     otlp_text(json, is_tool ? "gen_ai.tool.name" : "gen_ai.request.model",
               is_tool || (operation && strcmp(operation, "chat") == 0) ? span->name : NULL);
-    otlp_integer(json, "gen_ai.usage.input_tokens",
-                 is_known(span->input_tokens) ? (int64_t)span->input_tokens : INTEGER_UNKNOWN);
-    otlp_integer(json, "gen_ai.usage.output_tokens",
-                 is_known(span->output_tokens) ? (int64_t)span->output_tokens : INTEGER_UNKNOWN);
+    put_integer(json, "gen_ai.usage.input_tokens",
+                is_known(span->input_tokens) ? (int64_t)span->input_tokens : INTEGER_UNKNOWN);
+    put_integer(json, "gen_ai.usage.output_tokens",
+                is_known(span->output_tokens) ? (int64_t)span->output_tokens : INTEGER_UNKNOWN);
     otlp_number(json, "ipw.turn", span->turn);
     otlp_number(json, "ipw.energy.joules", span->joules);
     otlp_number(json, "ipw.energy.plus_minus_joules", span->plus_minus);
@@ -316,7 +248,7 @@ static enum err spans_record(struct export *export, const struct export_record *
         str_format(phases[i], sizeof *phases, "%016" PRIx64, id_of(export->run, key, at, 3 + i));
     if (!spans->in_batch) {
         json_init(&spans->json, &export->out, false);
-        otlp_open(&spans->json, export->run, "resourceSpans", "scopeSpans");
+        open_batch(&spans->json, export->run, "resourceSpans", "scopeSpans");
         json_array(&spans->json, "spans");
     }
     put_query(&spans->json, &query);
@@ -354,7 +286,7 @@ const struct export_driver export_otlp_json = {
 
 /* ---- metrics ---- */
 
-enum { BOUNDS = 14, HISTOGRAMS = 5, TEMPORALITY_CUMULATIVE = 2 };
+enum { BOUNDS = 14, HISTOGRAMS = 5 };
 
 /* The bounds are those that the conventions ask for; energies take the durations', from a millijoule to a
  * hundred kilojoules. */
@@ -496,7 +428,7 @@ static void put_histograms(struct json *json, const struct export *export)
             json_string(json, "description", INFO[i].description);
             json_string(json, "unit", INFO[i].unit);
             json_object(json, "histogram");
-            json_integer(json, "aggregationTemporality", TEMPORALITY_CUMULATIVE);
+            json_integer(json, "aggregationTemporality", OTLP_CUMULATIVE);
             json_array(json, "dataPoints");
         }
         open = INFO[i].name;
@@ -517,7 +449,7 @@ static enum err metrics_end(struct export *export, struct error *why)
         return err_set(why, ERR_NO_DATA, "the records of %s do not say when queries were sent",
                        export->run->directory);
     json_init(&json, &export->out, false);
-    otlp_open(&json, export->run, "resourceMetrics", "scopeMetrics");
+    open_batch(&json, export->run, "resourceMetrics", "scopeMetrics");
     json_array(&json, "metrics");
     put_histograms(&json, export);
     json_array_end(&json);

@@ -3,15 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The assembler copies a file as it stands, for any processor and at no cost of compiling. */
-#define EMBED(name, path)                                                                          \
-    __asm__(".pushsection .rodata\n"                                                               \
-            ".hidden " #name "\n.hidden " #name "_end\n"                                           \
-            ".globl " #name "\n.globl " #name "_end\n" #name ":\n.incbin \"" path "\"\n" #name     \
-            "_end:\n.byte 0\n"                                                                     \
-            ".popsection\n");                                                                      \
-    extern const char name[] __attribute__((visibility("hidden")));                                \
-    extern const char name##_end[] __attribute__((visibility("hidden")))
+#include "core/embed.h"
 
 EMBED(report_template, IPW_REPORT_WEB "/report.html");
 EMBED(report_style, IPW_REPORT_WEB "/report.css");
@@ -23,6 +15,7 @@ EMBED(report_answer, IPW_REPORT_WEB "/answer.js");
 EMBED(report_sections, IPW_REPORT_WEB "/sections.js");
 EMBED(report_sweep, IPW_REPORT_WEB "/sweep.js");
 EMBED(report_agent, IPW_REPORT_WEB "/agent.js");
+EMBED(report_page, IPW_REPORT_WEB "/page.js");
 EMBED(report_echarts, IPW_ECHARTS "/echarts.min.js");
 EMBED(report_notice, IPW_ECHARTS "/NOTICE");      /* what ECharts wants said wherever it goes, */
 EMBED(report_license, IPW_ECHARTS "/LICENSE-d3"); /* and the part of it that is not its own */
@@ -39,6 +32,7 @@ static const struct {
     {"sections.js", report_sections, report_sections_end},
     {"sweep.js", report_sweep, report_sweep_end},
     {"agent.js", report_agent, report_agent_end},
+    {"page.js", report_page, report_page_end},
     {"echarts", report_echarts, report_echarts_end},
     {"echarts-notice", report_notice, report_notice_end},
     {"echarts-license", report_license, report_license_end},

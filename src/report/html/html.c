@@ -222,6 +222,17 @@ static void add_part(struct text *out, const char *mark, size_t length, const ch
         add_data(out, data);
 }
 
+bool html_file(const char *name, const char **bytes, size_t *length)
+{
+    const char *mark = !strcmp(name, "report.css")       ? "style"
+                       : !strcmp(name, "echarts.min.js") ? "echarts"
+                                                         : name;
+    struct asset asset = asset_find(mark, strlen(mark));
+    *bytes = asset.bytes;
+    *length = asset.length;
+    return asset.bytes;
+}
+
 enum err html_page(const char *title, const struct text *data, struct text *out, struct error *why)
 {
     const char *at = asset_template().bytes, *mark;
@@ -280,7 +291,7 @@ struct making {
     const char **directories; /* of the runs; the caller's texts */
     size_t runs, sweeps;
     struct compare_groups groups;
-    char title[400];
+    char title[HTML_TITLE_MAX];
 };
 
 /* A run directory: neither a file of layers nor a sweep. */
@@ -418,40 +429,52 @@ static void title_of(struct making *making)
                    first->hardware[0] ? first->hardware : "unknown hardware");
 }
 
-enum err html_write(const struct html_report *report, struct text *out, struct error *why)
+static enum err write_data(struct making *making, struct text *out, struct error *why)
+{
+    char when[FORMAT_MAX];
+    json_init(&making->json, out, false);
+    json_object(&making->json, NULL);
+    json_string(&making->json, "version", IPW_VERSION);
+    json_string(&making->json, "made_at", format_time(when, clock_wall()));
+    enum err err = put_sweeps(making, why);
+    if (!err)
+        err = put_runs(making, why);
+    if (!err)
+        err = put_across(making, why);
+    if (!err)
+        err = put_all_layers(making, why);
+    title_of(making);
+    json_string(&making->json, "title", making->title);
+    json_object_end(&making->json);
+    return !err && out->failed ? err_no_memory(why) : err;
+}
+
+enum err html_data(const struct html_report *report, char *title, size_t size, struct text *out,
+                   struct error *why)
 {
     struct making making = {.report = report};
-    struct text data = {0};
-    char when[FORMAT_MAX];
-    enum err err = html_available(why);
+    enum err err = jv_available(why);
     if (err)
         return err;
     making.figures = calloc(report->count + 1, sizeof *making.figures);
     making.directories = calloc(report->count + 1, sizeof *making.directories);
-    if (!making.figures || !making.directories) {
-        free(making.figures);
-        free((void *)making.directories);
-        return err_no_memory(why);
-    }
-    json_init(&making.json, &data, false);
-    json_object(&making.json, NULL);
-    json_string(&making.json, "version", IPW_VERSION);
-    json_string(&making.json, "made_at", format_time(when, clock_wall()));
-    err = put_sweeps(&making, why);
-    if (!err)
-        err = put_runs(&making, why);
-    if (!err)
-        err = put_across(&making, why);
-    if (!err)
-        err = put_all_layers(&making, why);
-    title_of(&making);
-    json_string(&making.json, "title", making.title);
-    json_object_end(&making.json);
-    if (!err)
-        err = html_page(making.title, &data, out, why);
-    text_release(&data);
+    err = making.figures && making.directories ? write_data(&making, out, why) : err_no_memory(why);
+    str_copy(title, size, making.title);
     compare_groups_release(&making.groups);
     free(making.figures);
     free((void *)making.directories);
+    return err;
+}
+
+enum err html_write(const struct html_report *report, struct text *out, struct error *why)
+{
+    struct text data = {0};
+    char title[HTML_TITLE_MAX];
+    enum err err = html_available(why);
+    if (!err)
+        err = html_data(report, title, sizeof title, &data, why);
+    if (!err)
+        err = html_page(title, &data, out, why);
+    text_release(&data);
     return err;
 }

@@ -3,6 +3,7 @@
 #ifndef IPW_REPORT_HTML_H
 #define IPW_REPORT_HTML_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/err.h"
@@ -30,6 +31,15 @@ const char *html_first_run(const struct html_report *report);
  * anything and come out as data. */
 enum err html_page(const char *title, const struct text *data, struct text *out, struct error *why)
     MUST_USE;
+
+/* A file that the page is made of, for pages that show the same: "charts.js", "report.css", "echarts.min.js".  False for
+ * another name, and in a build without them. */
+bool html_file(const char *name, const char **bytes, size_t *length);
+
+/* What the page shows, as one JSON object; the title of the page too. */
+enum { HTML_TITLE_MAX = 400 };
+enum err html_data(const struct html_report *report, char *title, size_t size, struct text *out,
+                   struct error *why) MUST_USE;
 
 enum err html_write(const struct html_report *report, struct text *out, struct error *why) MUST_USE;
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/quantity.h"
 #include "core/units.h"
 #include "sensors/system/proc_stat.h"
 
@@ -18,7 +19,7 @@ enum { TOP_MAX = 24 };
 
 struct top_row {
     int pid;
-    char device[24]; /* "cpu", "gpu0" */
+    char device[DEVICE_NAME_SIZE]; /* "cpu", "gpu0" */
     char name[16];
     double share;         /* of the device's time */
     double watts, joules; /* attributed, lately and in all; UNKNOWN where the device's are */

@@ -324,8 +324,9 @@ static void put_common(const struct lines *lines, char *to, size_t size)
         words_add(name, "%s", words_phase(question));
     if (lines->count > LINES_MOST)
         words_add(name, "%d of %zu lines", LINES_MOST, lines->count);
-    str_format(to, size, "%s%s; estimated, not measured: " ESTIMATE_BASIS, name,
-               lines->too_large ? "; without configurations that do not fit" : "");
+    str_format(to, size, "%s%s; estimated, not measured: %s", name,
+               lines->too_large ? "; without configurations that do not fit" : "",
+               words_kernels(question->runtime));
 }
 
 static void put_figure(const struct lines *lines, struct figure *figure)
@@ -444,9 +445,9 @@ static enum err latency_figure(const struct points_report *report, struct figure
     panel->x.log_base = panel->y.log_base = 10;
     str_format(figure->title, sizeof figure->title, "%s: energy and latency of %zu settings",
                work->spec.model->name, report->points->able);
-    str_copy(
-        figure->note, sizeof figure->note,
-        "every device, precision and batch that fits; estimated, not measured: " ESTIMATE_BASIS);
+    str_format(figure->note, sizeof figure->note,
+               "every device, precision and batch that fits; estimated, not measured: %s",
+               words_kernels(work->spec.runtime));
     put_devices(report, figure, panel);
     put_frontier(report->points, figure, panel);
     figure->height = 600;

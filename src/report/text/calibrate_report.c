@@ -2,6 +2,8 @@
  * predictions beside measurements; as text or JSON. */
 #include "report/text/calibrate_report.h"
 
+#include <string.h>
+
 #include "catalog/hardware.h"
 #include "core/json.h"
 #include "core/text.h"
@@ -274,6 +276,39 @@ static void regimes_to_text(const struct validation *v, bool color, struct text 
     table_print(&table, "   ", color, out);
 }
 
+/* The first row of each group stands for it. */
+static bool is_first_of_group(const struct validation *v, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (!strcmp(v->rows[i].group, v->rows[index].group))
+            return false;
+    return true;
+}
+
+static void held_out_to_text(const struct validation *v, bool color, struct text *out)
+{
+    const struct table_column COLUMNS[] = {
+        {v->leave_out, false}, {"latency MAPE", true}, {"bias", true}, {"rows", true},
+        {"energy MAPE", true}, {"bias", true},         {"rows", true},
+    };
+    struct table table = TABLE(COLUMNS);
+    for (size_t i = 0; i <= v->count; i++) {
+        if (i < v->count && !is_first_of_group(v, i))
+            continue;
+        struct validate_sums sums = validate_held_out(v, i < v->count ? v->rows[i].group : NULL);
+        table_add(&table, i < v->count ? v->rows[i].group : "all");
+        error_cells(&table, &sums.latency);
+        error_cells(&table, &sums.energy);
+    }
+    text_addf(out, "   corrected by the other values of %s, each left out in turn:\n",
+              v->leave_out);
+    table_print(&table, "   ", color, out);
+    struct validate_sums all = validate_held_out(v, NULL);
+    text_addf(out,
+              "   inside the 95 %% interval of the others: latency %.0f %%, energy %.0f %%\n\n",
+              100 * all.latency.inside[1], 100 * all.energy.inside[1]);
+}
+
 /* Are the intervals as wide as they should be? */
 static void inside_to_text(const char *name, const struct validate_error *error, struct text *out)
 {
@@ -291,6 +326,8 @@ void validate_text(const struct validate_report *report, bool color, struct text
     text_add(out, "\n");
     regimes_to_text(v, color, out);
     text_add(out, "\n");
+    if (v->leave_out)
+        held_out_to_text(v, color, out);
     struct validate_sums sums = validate_sum(v, BOUND_COUNT);
     inside_to_text("latency", &sums.latency, out);
     inside_to_text("energy", &sums.energy, out);
@@ -348,6 +385,22 @@ static void sums_to_json(struct json *json, const char *key, const struct valida
     json_object_end(json);
 }
 
+static void held_out_to_json(struct json *json, const struct validation *v)
+{
+    struct validate_sums sums = validate_held_out(v, NULL);
+    json_object(json, "held_out");
+    json_string(json, "column", v->leave_out);
+    sums_to_json(json, "all", &sums);
+    json_object(json, "groups");
+    for (size_t i = 0; i < v->count; i++)
+        if (is_first_of_group(v, i)) {
+            sums = validate_held_out(v, v->rows[i].group);
+            sums_to_json(json, v->rows[i].group, &sums);
+        }
+    json_object_end(json);
+    json_object_end(json);
+}
+
 void validate_json(const struct validate_report *report, struct text *out)
 {
     const struct validation *v = report->validation;
@@ -368,6 +421,8 @@ void validate_json(const struct validate_report *report, struct text *out)
             sums_to_json(&json, estimate_bound_name((enum estimate_bound)bound), &sums);
     }
     json_object_end(&json);
+    if (v->leave_out)
+        held_out_to_json(&json, v);
     json_number(&json, "max_mape", report->most);
     if (report->verdict != VALIDATE_UNKNOWN)
         json_bool(&json, "pass", report->verdict == VALIDATE_PASS);

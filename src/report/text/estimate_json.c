@@ -131,6 +131,7 @@ static void setting_to_json(struct json *json, const struct workload_estimate *e
     json_integer(json, "devices", estimate->config.devices);
     json_number(json, "divided", estimate->divided);
     json_bool(json, "fused", question->fusion == PARTITION_FUSED);
+    json_string(json, "runtime", runtime_at(question->runtime)->name);
     json_bool(json, "keeps_stored", estimate->config.keeps_stored);
     json_string(json, "computed_in", precision_name(estimate->used));
     json_object_end(json);
@@ -221,7 +222,7 @@ static void tail_to_json(struct json *json, const struct workload_estimate *esti
     json_string(json, "confidence_reason",
                 estimate->confidence_reason[0] ? estimate->confidence_reason : NULL);
     json_string(json, "method", "estimated");
-    json_string(json, "basis", ESTIMATE_BASIS);
+    json_string(json, "basis", words_kernels(estimate->config.runtime));
     if (!is_known(estimate->shipped.most)) {
         json_null(json, "as_shipped_over_estimate");
         return;

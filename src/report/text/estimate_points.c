@@ -216,7 +216,7 @@ static void put_title(const struct points_report *report, const struct layout *l
         text_addf(out, ", batch %.0f", work->batch);
     put_lengths(question, layout, out);
     text_addf(out, "%s%s\n\n", is_markdown ? "\n\n" : "\n   ",
-              words_basis(basis, &report->points->items[0].estimate.shipped));
+              words_basis(basis, &report->points->items[0].estimate));
 }
 
 /* Points are Pareto-optimal among those of the same demand. */

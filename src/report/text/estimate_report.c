@@ -102,7 +102,7 @@ static void put_title(const struct paper *paper, const struct workload_estimate 
               format_rough(latency, estimate->total.latency_s, "s"),
               work->spec.is_request ? " per request" : "",
               estimate->memory.fits ? "" : "; EXCEEDS DEVICE MEMORY");
-    words_basis(words, &estimate->shipped);
+    words_basis(words, estimate);
     text_addf(paper->out, paper->is_markdown ? "\n%s; " : "   %s\n", words);
     words_setting(words, estimate);
     text_addf(paper->out, paper->is_markdown ? "%s\n\n| | |\n|---|---|\n" : "   %s\n\n", words);
@@ -515,4 +515,23 @@ void estimate_text(const struct estimate_report *report, bool color, struct text
 void estimate_markdown(const struct estimate_report *report, struct text *out)
 {
     put_estimate(&(struct paper){.out = out, .is_markdown = true}, report);
+}
+
+/* ---- what is in a report ---- */
+
+enum err estimate_report_make(const struct recommend_question *question,
+                              struct estimate_parts *parts, struct estimate_report *out,
+                              struct error *why)
+{
+    const struct workload_estimate *estimate = question->now;
+    *parts = (struct estimate_parts){0};
+    *out = (struct estimate_report){
+        .estimate = estimate, .budget = question->budget, .recommendations = &parts->proposals};
+    enum err err = workload_estimate_subgraphs(estimate, &parts->rows, &out->row_count, why);
+    if (!err)
+        err = recommend_make(question, &parts->proposals, why);
+    if (!err && !estimate->memory.fits)
+        err = recommend_devices_to_fit(estimate, &out->devices_to_fit, why);
+    out->rows = parts->rows;
+    return err;
 }

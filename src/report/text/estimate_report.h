@@ -26,6 +26,16 @@ struct estimate_report {
     bool shows_figures; /* of the device, with their sources */
 };
 
+/* Fills in what a report has beside the estimate: subgraphs, recommendations, the devices that it would fit on.  The
+ * parts must outlive the report; free(parts->rows), also after an error. */
+struct estimate_parts {
+    struct subgraph_total *rows;
+    struct recommendations proposals;
+};
+enum err estimate_report_make(const struct recommend_question *question,
+                              struct estimate_parts *parts, struct estimate_report *out,
+                              struct error *why) MUST_USE;
+
 void estimate_text(const struct estimate_report *report, bool color, struct text *out);
 void estimate_markdown(const struct estimate_report *report, struct text *out);
 void estimate_json(const struct estimate_report *report, struct text *out);

@@ -69,7 +69,7 @@ char *words_setting(char *to, const struct workload_estimate *estimate)
     add_tokens(to, work);
     if (estimate->config.devices > 1)
         words_add(to, "%d devices", estimate->config.devices);
-    if (work->spec.fusion == PARTITION_PLAIN)
+    if (work->spec.fusion == PARTITION_PLAIN && work->spec.runtime == RUNTIME_IDEAL)
         words_add(to, "no fusion");
     return to;
 }
@@ -106,13 +106,30 @@ char *words_device(char *to, const struct hardware *hardware)
     return to;
 }
 
-char *words_basis(char *to, const struct estimate_shipped *shipped)
+const char *words_kernels(enum runtime_id runtime)
 {
+    static const char *const KERNELS[RUNTIME_COUNT] = {
+#define RUNTIME(constant, name, fusion, rules, host, tf32, error, evidence, about)                 \
+    [RUNTIME_##constant] = "kernels of " name,
+#include "estimate/runtimes.def"
+#undef RUNTIME
+    };
+    return runtime == RUNTIME_IDEAL ? "bound with ideal kernels" : KERNELS[runtime];
+}
+
+char *words_basis(char *to, const struct workload_estimate *estimate)
+{
+    const struct estimate_shipped *shipped = &estimate->shipped;
+    const struct runtime *runtime = runtime_at(estimate->config.runtime);
+    const char *kernels = words_kernels(estimate->config.runtime);
     if (is_known(shipped->most))
-        str_format(to, WORDS_MAX, ESTIMATE_BASIS "; models as shipped took %.1f to %.1f times this",
+        str_format(to, WORDS_MAX, "%s; models as shipped took %.1f to %.1f times this", kernels,
                    shipped->least, shipped->most);
+    else if (estimate->config.runtime == RUNTIME_IDEAL)
+        str_format(to, WORDS_MAX, "%s; the ± covers published figures of LLMs", kernels);
     else
-        str_copy(to, WORDS_MAX, ESTIMATE_BASIS "; the ± covers published figures of LLMs");
+        str_format(to, WORDS_MAX, "%s (%s): %s", kernels, evidence_name(runtime->evidence),
+                   runtime->about);
     return to;
 }
 

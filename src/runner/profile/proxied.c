@@ -17,7 +17,10 @@
 #include "runner/profile/settle.h"
 #include "runner/profile/state.h"
 
-#define NAP   (100 * NS_PER_MS)
+#define NAP (100 * NS_PER_MS)
+#define PAUSE                                                                                      \
+    (5 *                                                                                           \
+     NS_PER_MS) /* between batches: waking the recorder for each request costs more than recording it */
 #define DRAIN (50 * NS_PER_MS)
 
 /* Bytes: half a minute of a thousand requests per second without their contents. */
@@ -168,9 +171,11 @@ static struct ended *take_ended(struct proxied *proxied, bool wait)
     return list;
 }
 
-static void record_ended(struct proxied *proxied, bool wait)
+/* False: there was none. */
+static bool record_ended(struct proxied *proxied, bool wait)
 {
     struct ended *list = take_ended(proxied, wait);
+    bool any = list;
     while (list) {
         struct ended *next = list->next;
         struct error why = {0};
@@ -184,6 +189,7 @@ static void record_ended(struct proxied *proxied, bool wait)
         free(list);
         list = next;
     }
+    return any;
 }
 
 static void *recorder_main(void *argument)
@@ -193,14 +199,15 @@ static void *recorder_main(void *argument)
     thread_name("ipw-record", -1);
     thread_set_background(); /* streams do not wait for a record */
     while (!atomic_load(&profile->stop))
-        record_ended(proxied, true);
+        if (record_ended(proxied, true) && !profile->options->proxy->energy_header)
+            thread_sleep(PAUSE);
     while (!proxy_drain(proxied->proxy, DRAIN) && !atomic_load(&profile->cancel))
-        record_ended(proxied, false);
+        (void)record_ended(proxied, false);
     pthread_mutex_lock(&proxied->lock);
     proxied->is_open = false;
     pthread_mutex_unlock(&proxied->lock);
     proxy_stop(proxied->proxy);
-    record_ended(proxied, false);
+    (void)record_ended(proxied, false);
     atomic_fetch_sub(&profile->working, 1);
     return NULL;
 }

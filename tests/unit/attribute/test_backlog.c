@@ -2,6 +2,7 @@
 #include "attribute/backlog.h"
 
 #include "core/clock.h"
+#include "core/random.h"
 #include "port/thread.h"
 #include "support/unit.h"
 
@@ -76,12 +77,41 @@ static void test_a_collect_wakes_who_waits(void **state)
     backlog_release(&backlog);
 }
 
+/* Whatever their order, the first that is still in flight is known, and none is lost or there twice. */
+static void test_requests_end_in_any_order(void **state)
+{
+    (void)state;
+    enum { COUNT = 3000, WINDOW = 100 };
+    static bool in_flight[COUNT + 1];
+    struct random random = {.state = 3};
+    struct backlog backlog;
+    nanos earliest;
+    backlog_init(&backlog);
+    for (uint64_t begun = 0, first = 1; first <= COUNT;) {
+        uint64_t id = first + random_below(&random, WINDOW);
+        if (begun < COUNT && begun < first + random_below(&random, WINDOW)) {
+            in_flight[++begun] = true;
+            assert_int_equal(backlog_begin(&backlog, begun, (nanos)begun), ERR_OK);
+        } else if (id <= begun && in_flight[id]) {
+            assert_int_equal(backlog_begin(&backlog, id, 0), ERR_BAD_VALUE);
+            backlog_forget(&backlog, id);
+            in_flight[id] = false;
+        }
+        while (first <= begun && !in_flight[first])
+            first++;
+        assert_int_equal(backlog_collect(&backlog, &earliest), ERR_OK);
+        assert_int_equal(earliest, first <= begun ? (nanos)first : INT64_MAX);
+    }
+    backlog_release(&backlog);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_there_is_room_until_so_many_have_ended),
         cmocka_unit_test(test_those_that_wait_for_one_in_flight_take_no_room),
         cmocka_unit_test(test_a_collect_wakes_who_waits),
+        cmocka_unit_test(test_requests_end_in_any_order),
     };
     return RUN_TESTS(tests);
 }

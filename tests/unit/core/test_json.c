@@ -95,11 +95,18 @@ static void numbers_have_the_fewest_digits_that_parse_back(void **state)
     struct text text = {0};
     for (int i = 0; i < 200000; i++) {
         uint64_t bits = random_below(&random, UINT64_MAX);
-        double values[] = {0, (double)(bits >> 40) / 1000, (double)(bits >> 11) * 1e-16,
-                           (double)(bits >> 30), (double)(bits % 100000) * -1.1e-5};
+        double ten = pow(10, (double)(bits % 27) - 8);
+        double values[] = {0,
+                           (double)(bits >> 40) / 1000,
+                           (double)(bits >> 11) * 1e-16,
+                           (double)(bits >> 30),
+                           (double)(bits % 100000) * -1.1e-5,
+                           bits & 1024 ? ten : nextafter(ten, bits & 2048 ? 0 : INFINITY),
+                           ten * (double)(bits >> 11) * 0x1p-53,
+                           ldexp((double)(bits >> (bits & 31)), -(int)(bits % 75))};
         char digits[40];
         memcpy(&values[0], &bits, sizeof bits);
-        double value = values[i % 5];
+        double value = values[i % 8];
         if (!isnormal(value))
             continue;
         for (int precision = 15; precision <= 17; precision++) {

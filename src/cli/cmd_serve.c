@@ -1,0 +1,131 @@
+/* ipw serve: runs, live power and estimates in a browser, and as a JSON API.
+ *
+ *   $ ipw serve &
+ *   $ xdg-open http://127.0.0.1:8420/
+ *
+ * Messages go to stderr; nothing goes to stdout. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common.h"
+#include "core/text.h"
+#include "port/file.h"
+#include "serve/serve.h"
+
+enum { DEFAULT_PORT = 8420 };
+
+static struct serve_command {
+    struct serve_options serve;
+    struct option_list hosts;
+    struct listen_at at;
+    const char *listen, *token_file, *cert_file, *key_file;
+    struct text token, cert, key;
+    bool quiet;
+} command;
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.letter = 'l', .name = "listen", .type = OPTION_TEXT, .target = &command.listen, .value = "ADDRESS:PORT",
+     .help = "where to listen (default: 127.0.0.1:8420; port 0: any)"},
+    {.name = "runs", .type = OPTION_TEXT, .target = &command.serve.runs, .value = "DIR",
+     .help = "folder of run directories (default: runs)"},
+    {.name = "token-file", .type = OPTION_TEXT, .target = &command.token_file, .value = "FILE",
+     .help = "file with the token that requests must have"},
+    {.name = "tls-cert", .type = OPTION_TEXT, .target = &command.cert_file, .value = "FILE",
+     .help = "serve HTTPS with this certificate (PEM)"},
+    {.name = "tls-key", .type = OPTION_TEXT, .target = &command.key_file, .value = "FILE",
+     .help = "its private key (PEM)"},
+    {.name = "allow-host", .type = OPTION_LIST, .target = &command.hosts, .value = "NAME",
+     .help = "a name in Host headers besides the address; may be repeated"},
+    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
+     .help = "do not print where the server listens"},
+    {.name = "token", .type = OPTION_HINT,
+     .help = "use --token-file, so that no list of processes shows the token"},
+    {.letter = 'p', .name = "port", .type = OPTION_HINT, .help = "use --listen 127.0.0.1:PORT"},
+    {0},
+};
+/* clang-format on */
+
+static int complete_source(void)
+{
+    if (!command.serve.runs)
+        command.serve.runs = "runs";
+    if (!file_is_directory(command.serve.runs))
+        return complain(EXIT_USAGE, "no folder %s: name one with --runs DIR", command.serve.runs);
+    return 0;
+}
+
+static int complete_tls(void)
+{
+    struct error why = {0};
+    if (!command.cert_file && !command.key_file)
+        return 0;
+    if (!command.cert_file || !command.key_file)
+        return complain(EXIT_USAGE, "--tls-cert and --tls-key go together");
+    if (file_read(command.cert_file, FILE_SMALL, &command.cert, &why) ||
+        file_read(command.key_file, FILE_SMALL, &command.key, &why))
+        return complain(EXIT_FAILED, "%s", why.text);
+    command.serve.tls_cert = text_get(&command.cert);
+    command.serve.tls_key = text_get(&command.key);
+    command.at.is_tls = true;
+    return 0;
+}
+
+static int complete_token(void)
+{
+    if (!command.token_file)
+        return 0;
+    int code = read_token(command.token_file, &command.token);
+    command.serve.token = text_get(&command.token);
+    return code;
+}
+
+static void listening(unsigned port)
+{
+    command.at.port = port;
+    if (!command.quiet)
+        tell("ipw serve: listening on %s/\n", listen_url(&command.at).text);
+}
+
+static int serve_main(const char **words, size_t count)
+{
+    struct error why = {0};
+    int signal = 0, code;
+    (void)words, (void)count;
+    if ((code = read_listen(command.listen, DEFAULT_PORT, &command.at)) ||
+        (code = complete_source()) || (code = complete_tls()) || (code = complete_token()))
+        return code;
+    command.serve.address = command.at.address;
+    command.serve.port = command.at.port;
+    command.serve.allowed_hosts = command.hosts.items;
+    command.serve.allowed_count = command.hosts.count;
+    command.serve.listening = listening;
+    enum err err = serve_run(&command.serve, &signal, &why);
+    text_release(&command.token);
+    text_release(&command.cert);
+    text_release(&command.key);
+    if (err)
+        return complain(err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+    return signal == SIGINT ? 128 + SIGINT : EXIT_DONE;
+}
+
+const struct command command_serve = {
+    .name = "serve",
+    .summary = "a dashboard of runs in a browser, and a JSON API",
+    .usage = "[--runs DIR] [OPTIONS]",
+    .details =
+        "Serves a dashboard at http://127.0.0.1:8420/: the runs of a folder, searched and sorted. "
+        "The same\n"
+        "as a JSON API: docs/serve.md describes it.\n\n"
+        "  ipw serve --runs runs\n"
+        "  ipw serve --listen 0.0.0.0:8420 --token-file /etc/ipw/token --tls-cert cert.pem "
+        "--tls-key key.pem\n\n"
+        "Nothing can be changed through it. Other addresses than loopback need a token, which "
+        "programs send\n"
+        "as Authorization: Bearer TOKEN, and which a browser is asked for. SIGTERM ends the "
+        "server.",
+    .rows = ROWS,
+    .words = WORDS_NONE,
+    .run = serve_main,
+};

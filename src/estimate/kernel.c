@@ -1,0 +1,327 @@
+/* Products run in tiles: the best of a few tiles and splits of the sum, as a library would choose, each limited by
+ * the arithmetic of a unit or by the latency of its steps; in the last wave units stay idle.  Everything else moves
+ * bytes, after a fixed time and a time for each row. */
+#include "estimate/roofline.h"
+
+#include <math.h>
+
+static const struct class_figures {
+    double fixed_s, compute_share, memory_share, depth_s, row_s, active_w;
+} CLASSES[KERNEL_COUNT] = {
+#define KERNEL(constant, name, fixed, compute, memory, depth, row, active)                         \
+    [KERNEL_##constant] = {(fixed) * 1e-6, compute, memory, (depth) * 1e-9, (row) * 1e-9, active},
+#include "estimate/kernels.def"
+#undef KERNEL
+};
+
+/* The device that the classes were fitted on. */
+#define FITTED_UNITS    132.0
+#define FITTED_LAUNCH_S 4.3e-6
+#define FITTED_BYTES    4.8e12 /* per second, from its memory */
+#define FITTED_MATRIX                                                                              \
+    1978.8e12 /* operations per second on elements of one byte: half on those of two */
+#define FITTED_VECTOR   267.6e12
+#define FITTED_ACTIVE_W (700.0 - 123.2) /* between idle and its limit */
+
+enum {
+    FEW_CHANNELS = 4, /* of images: filled up to PAD_CHANNELS */
+    PAD_CHANNELS = 8,
+    STEP_BYTES = 128,  /* of channels that a convolution of several taps takes at a time */
+    NARROW_GROUP = 16, /* channels: a wider group is a kernel of its own */
+    GROUP_KERNELS = 2, /* of such a group */
+    FULL_GROUP = 56,
+    LEAST_DEPTH = 256,    /* of a part of a split sum */
+    LATENCIES_HIDDEN = 4, /* small tiles that a unit works on at once */
+    TILE_QUERIES = 128,   /* of attention */
+};
+#define LAUNCH_BESIDE   0.5    /* of what the host takes for an operator: a kernel beside its own */
+#define GROUP_S         2e-6   /* of such a group */
+#define NARROW_SHARE    0.0051 /* of the peak, for each channel of a narrow group */
+#define REDUCTION_POWER 1.29
+#define SPLIT_S         5.4e-6 /* adding the parts of a split sum */
+
+/* ---- classes ---- */
+
+static enum kernel_class conv_class(const struct subgraph_shape *shape)
+{
+    if (shape->groups > 1)
+        return shape->groups == shape->channels ? KERNEL_CONV_DEPTHWISE : KERNEL_CONV_GROUPED;
+    return shape->channels <= FEW_CHANNELS ? KERNEL_CONV_IMAGE : KERNEL_CONV;
+}
+
+static enum kernel_class attention_class(const struct subgraph *subgraph, const struct rates *rates)
+{
+    if (subgraph->shape.tokens != 1)
+        return rates->is_matrix ? KERNEL_ATTENTION : KERNEL_ATTENTION_VECTOR;
+    return runtime_at(rates->runtime)->rules == RUNTIME_RULES_PYTORCH ? KERNEL_ATTENTION_MASKED
+                                                                      : KERNEL_ATTENTION_DECODE;
+}
+
+static enum kernel_class class_of(const struct subgraph *subgraph, const struct rates *rates)
+{
+    switch (graph_op_kind(subgraph->op)) {
+    case GRAPH_KIND_PRODUCT:
+        if (subgraph->op == GRAPH_CONV || subgraph->op == GRAPH_CONV_TRANSPOSE)
+            return conv_class(&subgraph->shape);
+        if (subgraph->op == GRAPH_ATTENTION)
+            return attention_class(subgraph, rates);
+        return rates->is_matrix ? KERNEL_GEMM : KERNEL_GEMM_VECTOR;
+    case GRAPH_KIND_NORM:
+        if (subgraph->op != GRAPH_BATCH_NORM)
+            return KERNEL_NORM;
+        return rates->widths.activation > 2 ? KERNEL_BATCH_NORM_FP32 : KERNEL_BATCH_NORM;
+    case GRAPH_KIND_SOFTMAX:
+        return KERNEL_SOFTMAX;
+    case GRAPH_KIND_POOL:
+        return subgraph->op == GRAPH_REDUCE ? KERNEL_REDUCTION : KERNEL_POOL;
+    case GRAPH_KIND_LOOKUP:
+        return KERNEL_GATHER;
+    case GRAPH_KIND_MOVE:
+        return subgraph->op == GRAPH_REARRANGE ? KERNEL_REARRANGE
+               : subgraph->op == GRAPH_MOVE    ? KERNEL_CONCATENATE
+                                               : KERNEL_ELEMENTWISE;
+    case GRAPH_KIND_RECURRENT:
+        return KERNEL_GEMM;
+    case GRAPH_KIND_ACTIVATION:
+    case GRAPH_KIND_ELEMENTWISE:
+    case GRAPH_KIND_VIEW:
+    case GRAPH_KIND_UNKNOWN:
+    default:
+        return subgraph->shape.is_broadcast ? KERNEL_BROADCAST : KERNEL_ELEMENTWISE;
+    }
+}
+
+/* ---- the device ---- */
+
+struct scale {
+    double units;
+    double fixed; /* of times that do not depend on the work */
+    double power; /* of what busy units draw */
+};
+
+static struct scale scale_of(const struct rates *rates)
+{
+    double span = rates->limit_w.value - rates->idle_w.value;
+    return (struct scale){.units = is_known(rates->units) ? rates->units : FITTED_UNITS,
+                          .fixed = rates->launch_s.value / FITTED_LAUNCH_S,
+                          .power = is_known(span) ? span / FITTED_ACTIVE_W : 1};
+}
+
+/* A kernel that attains most of a peak is limited by it on any device; one that attains less, by what its units can do,
+ * of which another device may have more for each byte or operation of its peak. */
+#define MOST_SHARE 0.6
+
+static double attained(double share, double peak, double fitted, const struct scale *scale)
+{
+    if (share >= MOST_SHARE || !is_known(peak))
+        return share * peak;
+    return fmin(0.8 * peak, share * fitted * scale->units / FITTED_UNITS);
+}
+
+static double moved_s(double bytes, enum kernel_class class, const struct rates *rates,
+                      const struct scale *scale)
+{
+    return bytes /
+           attained(CLASSES[class].memory_share, rates->bytes_per_s.value, FITTED_BYTES, scale);
+}
+
+/* ---- products ---- */
+
+struct product {
+    double rows, columns, depth; /* of the matrices */
+    double flops;                /* per second of the units, in full tiles */
+};
+
+/* Seconds of the units for one size of tile, its sum split into parts. */
+static double tiled_s(const struct product *p, const struct class_figures *class, double units,
+                      double height, double width, double parts)
+{
+    const double full = 128.0 * 128.0;
+    double area = height * width, depth = p->depth / parts;
+    double tiles = ceil(p->rows / height) * ceil(p->columns / width) * parts;
+    double busy_s = 2 * area * depth / (p->flops / units * fmin(1, sqrt(area / full)));
+    double wait_s = depth * class->depth_s;
+    double at_once = units * (wait_s > busy_s ? fmax(1, fmin(LATENCIES_HIDDEN, full / area)) : 1);
+    return ceil(tiles / at_once) * fmax(busy_s, wait_s);
+}
+
+static double product_s(const struct product *p, const struct class_figures *class,
+                        const struct scale *scale, double bytes_per_s)
+{
+    static const double TILES[][2] = {{256, 128}, {128, 128}, {64, 128},
+                                      {64, 64},   {32, 64},   {16, 64}};
+    double best = INFINITY;
+    for (size_t i = 0; i < sizeof TILES / sizeof *TILES; i++)
+        for (double parts = 1; parts <= 8; parts *= 2) {
+            if (parts > 1 && p->depth / parts < LEAST_DEPTH)
+                break;
+            double took = tiled_s(p, class, scale->units, TILES[i][0], TILES[i][1], parts);
+            if (parts > 1) /* parts are written in 32 bits, and added by another kernel */
+                took += SPLIT_S * scale->fixed + 4 * parts * p->rows * p->columns / bytes_per_s;
+            best = fmin(best, took);
+        }
+    return best;
+}
+
+static double attention_s(const struct subgraph_shape *shape, const struct roofline_work *work,
+                          double flops, const struct scale *scale)
+{
+    double tiles = shape->sequences * shape->heads * ceil(shape->tokens / TILE_QUERIES);
+    double padding = ceil(shape->tokens / TILE_QUERIES) * TILE_QUERIES / fmax(1, shape->tokens);
+    double busy = tiles > 0 ? fmin(1, tiles / scale->units) : 1;
+    if (shape->tokens == 1) /* one query: the units divide the keys */
+        padding = busy = 1;
+    return 2 * work->macs * padding / (flops * busy);
+}
+
+/* Narrow groups share a kernel, which attains more of the units the wider they are; of wide ones each is a product of
+ * its own, which fills its tiles from 56 channels on. */
+static double grouped_share(const struct class_figures *class, double width)
+{
+    return width <= NARROW_GROUP || width == 2 * NARROW_GROUP
+               ? NARROW_SHARE * width
+               : class->compute_share * fmin(1, pow(width / FULL_GROUP, 2));
+}
+
+static double compute_s(enum kernel_class class, const struct subgraph *subgraph,
+                        const struct roofline_work *work, const struct rates *rates,
+                        const struct scale *scale, double padding)
+{
+    const struct class_figures *of = &CLASSES[class];
+    const struct subgraph_shape *shape = &subgraph->shape;
+    double width = rates->widths.activation, share = of->compute_share;
+    double matrix = FITTED_MATRIX / width, vector = FITTED_VECTOR / width;
+    double rows = fmax(1, work->rows), outputs = fmax(1, work->outputs);
+    double group = shape->channels / fmax(1, shape->groups);
+    double products = rates->product_flops.value, convs = rates->conv_flops.value;
+    struct product product = {rows, outputs / rows, padding * work->macs / outputs, 0};
+    switch (class) {
+    case KERNEL_CONV_IMAGE: /* as fast in tf32 as in 16 bits */
+        product.flops = attained(share, convs, FITTED_MATRIX / 2, scale);
+        return product_s(&product, of, scale, INFINITY);
+    case KERNEL_CONV:
+        product.flops = share * convs;
+        return product_s(&product, of, scale, rates->bytes_per_s.value);
+    case KERNEL_GEMM:
+    case KERNEL_GEMM_VECTOR:
+        if (rows == 1 && class == KERNEL_GEMM_VECTOR)
+            return 0; /* a matrix by a vector: the memory decides */
+        product.flops = share * products;
+        return product_s(&product, of, scale, rates->bytes_per_s.value);
+    case KERNEL_CONV_GROUPED:
+        return 2 * work->macs / attained(grouped_share(of, group), convs, matrix, scale);
+    case KERNEL_CONV_DEPTHWISE:
+        return 2 * work->macs / attained(share, rates->other_flops.value, vector, scale);
+    case KERNEL_BATCH_NORM_FP32:
+        return shape->inner * of->depth_s * FITTED_UNITS / scale->units;
+    case KERNEL_ATTENTION:
+    case KERNEL_ATTENTION_DECODE:
+    case KERNEL_ATTENTION_MASKED:
+        return attention_s(shape, work, attained(share, products, matrix, scale), scale);
+    case KERNEL_ATTENTION_VECTOR:
+        return attention_s(shape, work, attained(share, products, vector, scale), scale);
+    default: /* as fast in 32 bits as in 16 */
+        return is_known(rates->other_flops.value)
+                   ? work->elementwise / attained(share, rates->other_flops.value * width / 2,
+                                                  FITTED_VECTOR / 2, scale)
+                   : 0;
+    }
+}
+
+/* Channels are taken in steps, the last of which is filled up. */
+static double padding_of(enum kernel_class class, const struct subgraph_shape *shape, double width)
+{
+    double step = class == KERNEL_CONV_IMAGE ? PAD_CHANNELS : STEP_BYTES / width;
+    bool is_padded = class == KERNEL_CONV_IMAGE || (class == KERNEL_CONV && shape->taps > 1);
+    return is_padded && shape->channels > 0 ? ceil(shape->channels / step) * step / shape->channels
+                                            : 1;
+}
+
+/* ---- what does not depend on arithmetic ---- */
+
+static bool has_lone_groups(const struct subgraph_shape *shape)
+{
+    double width = shape->channels / fmax(1, shape->groups);
+    return width > NARROW_GROUP && width != 2 * NARROW_GROUP;
+}
+
+static double fixed_s(enum kernel_class class, const struct subgraph *subgraph,
+                      const struct scale *scale)
+{
+    const struct class_figures *of = &CLASSES[class];
+    const struct subgraph_shape *shape = &subgraph->shape;
+    double fixed = of->fixed_s * scale->fixed;
+    double rows = shape->inner > 0 ? subgraph->outputs / shape->inner : 0;
+    switch (class) {
+    case KERNEL_CONV_DEPTHWISE:
+        return fixed + shape->taps * of->depth_s;
+    case KERNEL_CONV_GROUPED:
+        return fixed + (has_lone_groups(shape) ? GROUP_S * shape->groups : 0);
+    case KERNEL_NORM:
+    case KERNEL_SOFTMAX:
+        return fixed + shape->inner * of->depth_s + rows * of->row_s * FITTED_UNITS / scale->units;
+    case KERNEL_REDUCTION:
+        return fixed * pow(log2(fmax(2, shape->inner)), REDUCTION_POWER);
+    default:
+        return fixed;
+    }
+}
+
+/* ---- what a runtime adds ---- */
+
+static void add_kernels(enum kernel_class class, double kernels, double bytes,
+                        const struct rates *rates, const struct scale *scale,
+                        struct kernel_estimate *out)
+{
+    const struct class_figures *of = &CLASSES[class];
+    double took_s = moved_s(bytes, class, rates, scale);
+    out->launches += LAUNCH_BESIDE * kernels;
+    out->more_bytes += bytes;
+    out->latency_s += kernels * of->fixed_s * scale->fixed + took_s;
+    out->memory_s += took_s;
+    out->active_j += of->active_w * scale->power * took_s;
+}
+
+/* A static cache is read with its keys and values repeated for each head. */
+static void repeat_cache(double cache, double repeats, const struct rates *rates,
+                         const struct scale *scale, struct kernel_estimate *out)
+{
+    double more = cache * (repeats - 1);
+    add_kernels(out->class, 0, more, rates, scale, out);
+    add_kernels(KERNEL_REPEAT, 2, more + 2 * cache, rates, scale, out);
+}
+
+/* ---- public ---- */
+
+struct kernel_estimate kernel_estimate(const struct subgraph *subgraph,
+                                       const struct roofline_work *work, const struct rates *rates)
+{
+    struct scale scale = scale_of(rates);
+    struct kernel_estimate out = {.class = class_of(subgraph, rates), .launches = 1, .padding = 1};
+    const struct class_figures *of = &CLASSES[out.class];
+    const struct runtime *runtime = runtime_at(rates->runtime);
+    bool is_pytorch = runtime->rules == RUNTIME_RULES_PYTORCH;
+    if (is_pytorch && subgraph->op == GRAPH_REARRANGE && !subgraph->shape.is_copied)
+        return (struct kernel_estimate){.class = out.class, .padding = 1}; /* another view */
+    out.padding = padding_of(out.class, &subgraph->shape, rates->widths.activation);
+    out.compute_s = compute_s(out.class, subgraph, work, rates, &scale, out.padding);
+    bool is_image = out.class == KERNEL_CONV_IMAGE; /* whose elements matter, not their bytes */
+    out.memory_s = moved_s(work->bytes * (is_image ? 2 / rates->widths.activation : 1), out.class,
+                           rates, &scale);
+    /* Arithmetic and memory overlap, but not quite where both take long. */
+    double work_s = pow(pow(out.compute_s, 4) + pow(out.memory_s, 4), 0.25);
+    out.latency_s = fixed_s(out.class, subgraph, &scale) * fmax(1, subgraph->steps) + work_s;
+    out.active_j = of->active_w * scale.power * work_s;
+    if (out.class == KERNEL_ATTENTION_MASKED && subgraph->shape.repeats > 1)
+        repeat_cache(work->traffic.cache_read, subgraph->shape.repeats, rates, &scale, &out);
+    size_t count;
+    const struct runtime_rule *rules = runtime_rules(runtime, &count);
+    for (size_t i = 0; i < count; i++)
+        if (runtime_rule_applies(&rules[i], subgraph))
+            add_kernels(rules[i].class, rules[i].kernels,
+                        rules[i].elements * work->outputs * rates->widths.activation, rates, &scale,
+                        &out);
+    if (out.class == KERNEL_CONV_GROUPED && has_lone_groups(&subgraph->shape))
+        out.launches += LAUNCH_BESIDE * GROUP_KERNELS * subgraph->shape.groups;
+    return out;
+}

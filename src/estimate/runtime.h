@@ -1,0 +1,58 @@
+/* Runtimes: what runs a model on a device, and so which kernels exist beside those of its operators.  runtimes.def has
+ * them all.  Pure functions over constants. */
+#ifndef IPW_ESTIMATE_RUNTIME_H
+#define IPW_ESTIMATE_RUNTIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "catalog/hardware.h"
+#include "core/err.h"
+#include "estimate/partition.h"
+
+/* Classes of kernels, which differ in the share of the roof that they attain (kernels.def). */
+enum kernel_class {
+#define KERNEL(constant, name, fixed, compute, memory, depth, row, active) KERNEL_##constant,
+#include "estimate/kernels.def"
+#undef KERNEL
+    KERNEL_COUNT
+};
+
+enum runtime_id {
+#define RUNTIME(constant, name, fusion, rules, host, tf32, error, evidence, about)                 \
+    RUNTIME_##constant,
+#include "estimate/runtimes.def"
+#undef RUNTIME
+    RUNTIME_COUNT
+};
+
+enum runtime_rules { RUNTIME_RULES_NONE, RUNTIME_RULES_PYTORCH };
+
+struct runtime {
+    const char *name; /* what --runtime takes */
+    enum partition_fusion fusion;
+    enum runtime_rules rules;
+    double host_s; /* of the host, for each operator; the device works meanwhile */
+    bool
+        has_all_logits; /* a prompt's logits are computed for each of its tokens, not for the last */
+    bool has_tf32_conv; /* convolutions in fp32 are computed in tf32 where the device has it */
+    double error;       /* relative, beside those of the device's figures */
+    enum evidence evidence;
+    const char *about;
+};
+const struct runtime *runtime_at(enum runtime_id id);
+/* ERR_NOT_FOUND lists them. */
+enum err runtime_find(const char *name, enum runtime_id *out, struct error *why) MUST_USE;
+
+/* Kernels that some operators launch beside their own. */
+struct runtime_rule {
+    enum runtime_rules rules;
+    enum graph_op op;
+    enum runtime_when { ALWAYS, HAS_BIAS, IN_DECODER, DECODES, IN_WINDOWS } when;
+    enum kernel_class class;
+    double kernels, elements; /* read and written by all of them, for each element of the result */
+};
+const struct runtime_rule *runtime_rules(const struct runtime *runtime, size_t *count);
+bool runtime_rule_applies(const struct runtime_rule *rule, const struct subgraph *subgraph);
+
+#endif

@@ -1,0 +1,550 @@
+/* Metrics pushed to an OpenTelemetry receiver, as OTLP over HTTP in JSON.
+ *
+ * The loop makes a batch of each interval's state and puts it into a queue; a thread sends them in order.  Where the
+ * receiver does not answer, a batch is repeated with growing pauses, and the queue drops its oldest: sampling never
+ * waits.  Energy is cumulative, so that a batch which was dropped costs resolution and no joules.
+ *
+ * Times are those of the monotonic clock since a start that the wall clock had.  When the wall clock steps, streams
+ * begin anew, with a later start and from what was sent last. */
+#define _POSIX_C_SOURCE 200809L
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/json.h"
+#include "core/log.h"
+#include "core/secret.h"
+#include "monitor/parts.h"
+#include "port/http.h"
+#include "port/proc.h"
+#include "port/thread.h"
+#include "port/url.h"
+#include "wire/otlp.h"
+
+#define PUSH_LIMIT  (10 * NS_PER_S)
+#define PAUSE_FIRST NS_PER_S
+#define PAUSE_MOST  (60 * NS_PER_S)
+#define CLOSE_MOST  (3 * NS_PER_S)
+/* The wall clock has been set when it is off by more than this. */
+#define STEP_LEAST NS_PER_S
+
+enum { QUEUE_MOST = 64, URL_MOST = 640 };
+
+struct otlp_push {
+    char url[URL_MOST], instance[40], host[64];
+    struct params headers;
+    nanos interval, next;
+    /* Streams: joules are since `start`, less what each domain had then. */
+    nanos start, start_wall, last;
+    double *bases, *sent; /* by domain */
+    size_t domain_count;
+
+    pthread_t thread;
+    bool is_running;
+    struct deadline deadline;
+    atomic_bool stopping, canceled, has_ended;
+    struct http *http; /* the thread's */
+    pthread_mutex_t lock;
+    struct text queue[QUEUE_MOST]; /* under the lock, like the rest */
+    size_t count;
+    struct otlp_counts counts;
+};
+
+/* ---- a batch ---- */
+
+static nanos wall_of(const struct otlp_push *push, nanos t)
+{
+    return push->start_wall + (t - push->start);
+}
+
+static void open_metric(struct json *json, const char *name, const char *unit, bool is_sum)
+{
+    json_object(json, NULL);
+    json_string(json, "name", name);
+    json_string(json, "unit", unit);
+    json_object(json, is_sum ? "sum" : "gauge");
+    if (is_sum) {
+        json_integer(json, "aggregationTemporality", OTLP_CUMULATIVE);
+        json_bool(json, "isMonotonic", true);
+    }
+    json_array(json, "dataPoints");
+}
+
+static void close_metric(struct json *json)
+{
+    json_array_end(json);
+    json_object_end(json);
+    json_object_end(json);
+}
+
+/* Energy of a whole host has a metric of its own, so that a sum over components has no joule twice. */
+static bool is_host(const struct reading_domain *domain)
+{
+    return domain->scope == SCOPE_NODE || domain->scope == SCOPE_BOARD;
+}
+
+/* The words of the convention. */
+static const char *type_of(const struct reading_domain *domain)
+{
+    if (domain->scope == SCOPE_DRAM || domain->scope == SCOPE_GPU_MEMORY)
+        return "memory";
+    if (domain->scope == SCOPE_GPU)
+        return "gpu";
+    return domain->scope == SCOPE_GRACE_CPU || (domain->scope != SCOPE_PLATFORM &&
+                                                scope_contains(SCOPE_PLATFORM, domain->scope))
+               ? "cpu"
+               : "enclosure";
+}
+
+/* What of the same device contains it; NULL: nothing. */
+static const struct reading_domain *parent_of(const struct readings *readings,
+                                              const struct reading_domain *domain)
+{
+    for (size_t i = 0; i < readings->domain_count; i++) {
+        const struct reading_domain *other = &readings->domains[i];
+        if (other->scope != domain->scope && !strcmp(other->device, domain->device) &&
+            scope_contains(other->scope, domain->scope))
+            return other;
+    }
+    return NULL;
+}
+
+static void put_attributes(struct json *json, const struct readings *readings,
+                           const struct reading_domain *domain)
+{
+    const struct reading_domain *parent = parent_of(readings, domain);
+    char id[DEVICE_NAME_SIZE + 32];
+    str_format(id, sizeof id, "%s%s%s", domain->device, parent ? "/" : "",
+               parent ? scope_name(domain->scope) : "");
+    json_array(json, "attributes");
+    otlp_text(json, "hw.id", id);
+    otlp_text(json, "hw.name", domain->name);
+    otlp_text(json, "hw.type", type_of(domain));
+    otlp_text(json, "hw.parent", parent ? domain->device : NULL);
+    otlp_text(json, "ipw.scope", scope_name(domain->scope));
+    otlp_text(json, "ipw.source", domain->source);
+    otlp_text(json, "ipw.method", method_name(domain->method));
+    otlp_truth(json, "ipw.counted", domain->is_counted);
+    json_array_end(json);
+}
+
+static bool is_pushed(const struct reading_domain *domain, bool of_host)
+{
+    return domain->is_up && domain->point_count && is_host(domain) == of_host &&
+           (domain->method != METHOD_ESTIMATED || domain->is_counted);
+}
+
+static void put_energy(struct otlp_push *push, const struct readings *readings, struct json *json,
+                       bool of_host)
+{
+    open_metric(json, of_host ? "hw.host.energy" : "hw.energy", "J", true);
+    for (size_t i = 0; i < readings->domain_count; i++) {
+        const struct reading_domain *domain = &readings->domains[i];
+        if (!is_pushed(domain, of_host))
+            continue;
+        const struct reading_point *point = &domain->points[domain->point_count - 1];
+        json_object(json, NULL);
+        put_attributes(json, readings, domain);
+        otlp_digits(json, "startTimeUnixNano", push->start_wall);
+        otlp_digits(json, "timeUnixNano",
+                    wall_of(push, point->t > push->start ? point->t : push->start));
+        json_number(json, "asDouble", fmax(0, point->joules - push->bases[domain->number]));
+        json_object_end(json);
+        push->sent[domain->number] = point->joules;
+    }
+    close_metric(json);
+}
+
+static void put_power(const struct otlp_push *push, const struct readings *readings,
+                      struct json *json, bool of_host, nanos now)
+{
+    open_metric(json, of_host ? "hw.host.power" : "hw.power", "W", false);
+    for (size_t i = 0; i < readings->domain_count; i++) {
+        const struct reading_domain *domain = &readings->domains[i];
+        if (!is_pushed(domain, of_host) || !is_known(domain->watts))
+            continue;
+        json_object(json, NULL);
+        put_attributes(json, readings, domain);
+        otlp_digits(json, "timeUnixNano", wall_of(push, now));
+        json_number(json, "asDouble", domain->watts);
+        json_object_end(json);
+    }
+    close_metric(json);
+}
+
+/* The gauges for which the conventions have a name. */
+static const struct gauge_name {
+    enum quantity quantity;
+    bool of_gpu;
+    const char *name, *unit, *type;
+    double scale;
+} GAUGES[] = {
+    {QTY_UTILIZATION, true, "hw.gpu.utilization", "1", "gpu", 0.01},
+    {QTY_MEMORY_USED, true, "hw.gpu.memory.usage", "By", "gpu", 1},
+    {QTY_MEMORY_TOTAL, true, "hw.gpu.memory.limit", "By", "gpu", 1},
+    {QTY_TEMPERATURE, true, "hw.temperature", "Cel", "gpu", 1},
+    {QTY_TEMPERATURE, false, "hw.temperature", "Cel", "cpu", 1},
+    {QTY_CLOCK, false, "hw.cpu.speed", "Hz", "cpu", 1e6},
+};
+
+static void put_gauges(const struct otlp_push *push, const struct readings *readings,
+                       struct json *json, nanos now)
+{
+    const char *open = NULL;
+    for (size_t k = 0; k < sizeof GAUGES / sizeof *GAUGES; k++) {
+        if (open != GAUGES[k].name && open)
+            close_metric(json);
+        if (open != GAUGES[k].name)
+            open_metric(json, open = GAUGES[k].name, GAUGES[k].unit, false);
+        for (size_t i = 0; i < readings->gauge_count; i++) {
+            const struct reading_gauge *gauge = &readings->gauges[i];
+            if (gauge->quantity != GAUGES[k].quantity || !is_known(gauge->value) ||
+                str_starts(gauge->device, "gpu") != GAUGES[k].of_gpu)
+                continue;
+            nanos age = is_known(gauge->age_s) ? from_seconds(gauge->age_s) : 0;
+            json_object(json, NULL);
+            json_array(json, "attributes");
+            otlp_text(json, "hw.id", gauge->device);
+            otlp_text(json, "hw.type", GAUGES[k].type);
+            otlp_text(json, "ipw.channel", gauge->channel);
+            json_array_end(json);
+            otlp_digits(json, "timeUnixNano", wall_of(push, now - age));
+            json_number(json, "asDouble", gauge->value * GAUGES[k].scale);
+            json_object_end(json);
+        }
+    }
+    close_metric(json);
+}
+
+static void put_own(const struct otlp_push *push, struct json *json, nanos now)
+{
+    struct own_cost cost;
+    proc_own_cost(&cost);
+    open_metric(json, "process.cpu.time", "s", true);
+    json_object(json, NULL);
+    otlp_digits(json, "startTimeUnixNano", push->start_wall);
+    otlp_digits(json, "timeUnixNano", wall_of(push, now));
+    json_number(json, "asDouble", cost.cpu_s);
+    json_object_end(json);
+    close_metric(json);
+}
+
+/* Domains are only ever added. */
+static bool make_bases(struct otlp_push *push, size_t count)
+{
+    if (count <= push->domain_count)
+        return true;
+    double *bases = realloc(push->bases, count * sizeof *bases);
+    if (bases)
+        push->bases = bases;
+    double *sent = realloc(push->sent, count * sizeof *sent);
+    if (sent)
+        push->sent = sent;
+    if (!bases || !sent)
+        return false;
+    for (; push->domain_count < count; push->domain_count++)
+        bases[push->domain_count] = sent[push->domain_count] = 0;
+    return true;
+}
+
+/* Where the wall clock was set, what was sent so far is the past of another stream. */
+static void follow_wall(struct otlp_push *push, nanos now)
+{
+    nanos wall = clock_wall(), off = wall - wall_of(push, now);
+    if (off < STEP_LEAST && off > -STEP_LEAST)
+        return;
+    push->start = push->last;
+    push->start_wall = wall - (now - push->last);
+    if (push->domain_count)
+        memcpy(push->bases, push->sent, push->domain_count * sizeof *push->bases);
+}
+
+static void write_batch(struct otlp_push *push, const struct readings *readings, nanos now,
+                        struct text *out)
+{
+    struct json json;
+    json_init(&json, out, false);
+    otlp_open(&json, "resourceMetrics", push->instance, push->host);
+    otlp_scope(&json, "scopeMetrics");
+    json_array(&json, "metrics");
+    for (int of_host = 0; of_host < 2; of_host++) {
+        put_energy(push, readings, &json, of_host);
+        put_power(push, readings, &json, of_host, now);
+    }
+    put_gauges(push, readings, &json, now);
+    put_own(push, &json, now);
+    json_array_end(&json);
+    otlp_close(&json);
+}
+
+/* ---- the queue ---- */
+
+static void drop_oldest(struct otlp_push *push)
+{
+    text_release(&push->queue[0]);
+    memmove(push->queue, push->queue + 1, --push->count * sizeof *push->queue);
+}
+
+static void enqueue(struct otlp_push *push, struct text *batch)
+{
+    pthread_mutex_lock(&push->lock);
+    if (push->count == QUEUE_MOST) {
+        drop_oldest(push);
+        push->counts.dropped++;
+    }
+    push->queue[push->count++] = *batch;
+    pthread_mutex_unlock(&push->lock);
+    deadline_wake(&push->deadline);
+}
+
+void otlp_push_update(struct otlp_push *push, struct state *state, nanos now)
+{
+    struct readings readings;
+    struct text batch = {0};
+    size_t count;
+    if (now < push->next)
+        return;
+    push->next =
+        push->next + push->interval > now ? push->next + push->interval : now + push->interval;
+    state_domains(state, &count);
+    if (!make_bases(push, count) || readings_page(state, 0, &readings))
+        return;
+    follow_wall(push, now);
+    write_batch(push, &readings, now, &batch);
+    push->last = now;
+    readings_release(&readings);
+    if (batch.failed)
+        text_release(&batch);
+    else
+        enqueue(push, &batch);
+}
+
+/* ---- sending ---- */
+
+enum outcome { SENT, REFUSED, REPEAT };
+
+static enum outcome outcome_of(enum err err, int status)
+{
+    if (err)
+        return REPEAT;
+    if (status >= 200 && status <= 299)
+        return SENT;
+    return status == 429 || status == 502 || status == 503 || status == 504 ? REPEAT : REFUSED;
+}
+
+static enum outcome send_batch(struct otlp_push *push, const struct text *batch, nanos *pause)
+{
+    const struct http_request request = {
+        .method = "POST",
+        .url = push->url,
+        .headers = &push->headers,
+        .body = text_get(batch),
+        .body_length = batch->length,
+        .timeout = PUSH_LIMIT,
+        .cancel = &push->canceled,
+    };
+    struct http_response response;
+    struct error why = {0};
+    enum err err = http_perform(push->http, &request, &response, &why);
+    enum outcome outcome = outcome_of(err, response.status);
+    if (outcome == REFUSED)
+        log_warn("the OTLP receiver refuses metrics: HTTP status %d", response.status);
+    if (is_known(response.retry_after_s) && from_seconds(response.retry_after_s) > *pause)
+        *pause = from_seconds(response.retry_after_s);
+    http_response_release(&response);
+    return outcome;
+}
+
+/* Takes the oldest out of the queue: while it is being sent, the queue may drop others. */
+static bool take_oldest(struct otlp_push *push, struct text *out)
+{
+    pthread_mutex_lock(&push->lock);
+    bool any = push->count > 0;
+    if (any) {
+        *out = push->queue[0];
+        memmove(push->queue, push->queue + 1, --push->count * sizeof *push->queue);
+    }
+    pthread_mutex_unlock(&push->lock);
+    return any;
+}
+
+static void note(struct otlp_push *push, enum outcome outcome)
+{
+    pthread_mutex_lock(&push->lock);
+    push->counts.pushes += outcome == SENT;
+    push->counts.failures += outcome != SENT;
+    push->counts.dropped += outcome == REFUSED;
+    pthread_mutex_unlock(&push->lock);
+}
+
+static bool is_full(struct otlp_push *push)
+{
+    pthread_mutex_lock(&push->lock);
+    bool full = push->count == QUEUE_MOST;
+    pthread_mutex_unlock(&push->lock);
+    return full;
+}
+
+static void wait_until(struct otlp_push *push, nanos until)
+{
+    while (!atomic_load(&push->stopping) && clock_now() < until)
+        deadline_wait(&push->deadline, until);
+}
+
+static void *push_main(void *argument)
+{
+    struct otlp_push *push = argument;
+    struct text batch = {0};
+    nanos pause = PAUSE_FIRST;
+    bool has_batch = false;
+    thread_name("ipw-otlp", -1);
+    for (;;) {
+        if (!has_batch && !(has_batch = take_oldest(push, &batch))) {
+            if (atomic_load(&push->stopping))
+                break;
+            deadline_wait(&push->deadline, clock_now() + 60 * NS_PER_S);
+            continue;
+        }
+        nanos wait = pause;
+        enum outcome outcome = send_batch(push, &batch, &wait);
+        note(push, outcome);
+        if (outcome != REPEAT) {
+            text_release(&batch);
+            has_batch = false;
+            pause = PAUSE_FIRST;
+            continue;
+        }
+        if (atomic_load(&push->stopping))
+            break;
+        wait_until(push, clock_now() + (wait < PAUSE_MOST ? wait : PAUSE_MOST));
+        pause = 2 * pause < PAUSE_MOST ? 2 * pause : PAUSE_MOST;
+        if (is_full(push)) { /* newer ones say more */
+            text_release(&batch);
+            has_batch = false;
+            note(push, REFUSED);
+        }
+    }
+    text_release(&batch);
+    atomic_store(&push->has_ended, true);
+    return NULL;
+}
+
+/* ---- the receiver ---- */
+
+static int hex_value(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Values there are percent-encoded. */
+static void decode(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        int high = *from == '%' ? hex_value(from[1]) : -1;
+        int low = high >= 0 ? hex_value(from[2]) : -1;
+        *to++ = low >= 0 ? (char)(high << 4 | low) : *from;
+        from += low >= 0 ? 2 : 0;
+    }
+    *to = '\0';
+}
+
+static enum err add_headers(struct params *headers, struct error *why)
+{
+    const char *given = getenv("OTEL_EXPORTER_OTLP_METRICS_HEADERS");
+    if (!given || !*given)
+        given = getenv("OTEL_EXPORTER_OTLP_HEADERS");
+    enum err err = given && *given ? params_add(headers, given) : ERR_OK;
+    for (size_t i = 0; i < headers->count; i++) {
+        decode(headers->items[i].value);
+        secret_add_header(headers->items[i].value);
+    }
+    if (!err)
+        err = params_set(headers, "Content-Type", "application/json");
+    return err_explain(why, err);
+}
+
+/* A base URL, as OTEL_EXPORTER_OTLP_ENDPOINT has it, gets the path of metrics. */
+static enum err read_url(const char *given, char *to, size_t size, struct error *why)
+{
+    static const char PATH[] = "/v1/metrics";
+    struct url url;
+    size_t length = strlen(given);
+    enum err err = url_read(given, &url, why);
+    if (err)
+        return err;
+    while (length && given[length - 1] == '/')
+        length--;
+    bool is_whole =
+        length >= strlen(PATH) && !strncmp(given + length - strlen(PATH), PATH, strlen(PATH));
+    if (!str_format(to, size, "%.*s%s", (int)length, given, is_whole ? "" : PATH))
+        return err_set(why, ERR_USAGE, "--otlp: the URL is too long");
+    return ERR_OK;
+}
+
+enum err otlp_push_open(const char *url, nanos interval, const char *instance, const char *host,
+                        struct otlp_push **out, struct error *why)
+{
+    struct otlp_push *push = *out = calloc(1, sizeof *push);
+    if (!push)
+        return err_no_memory(why);
+    push->interval = interval;
+    push->start = push->last = clock_now();
+    push->start_wall = clock_wall();
+    str_copy(push->instance, sizeof push->instance, instance);
+    str_copy(push->host, sizeof push->host, host);
+    deadline_init(&push->deadline);
+    pthread_mutex_init(&push->lock, NULL);
+    enum err err = http_available(why);
+    if (!err)
+        err = read_url(url, push->url, sizeof push->url, why);
+    if (!err)
+        err = add_headers(&push->headers, why);
+    if (!err)
+        err = http_open(&push->http, why);
+    if (!err) {
+        err = err_explain(why, thread_start(&push->thread, push_main, push));
+        push->is_running = !err;
+    }
+    if (err) {
+        otlp_push_close(push);
+        *out = NULL;
+    }
+    return err;
+}
+
+void otlp_push_count(struct otlp_push *push, struct otlp_counts *out)
+{
+    pthread_mutex_lock(&push->lock);
+    *out = push->counts;
+    pthread_mutex_unlock(&push->lock);
+}
+
+void otlp_push_close(struct otlp_push *push)
+{
+    if (!push)
+        return;
+    atomic_store(&push->stopping, true);
+    deadline_wake(&push->deadline);
+    for (nanos until = clock_now() + CLOSE_MOST;
+         push->is_running && !atomic_load(&push->has_ended) && clock_now() < until;)
+        thread_sleep(5 * NS_PER_MS);
+    atomic_store(&push->canceled, true);
+    if (push->is_running && !thread_join(push->thread, clock_now() + CLOSE_MOST))
+        return; /* its thread uses all this */
+    while (push->count)
+        drop_oldest(push);
+    if (push->http)
+        http_close(push->http);
+    params_release(&push->headers);
+    pthread_mutex_destroy(&push->lock);
+    free(push->bases);
+    free(push->sent);
+    free(push);
+}

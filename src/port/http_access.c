@@ -1,0 +1,70 @@
+#include "port/http_access.h"
+
+#include <string.h>
+
+#include "core/secret.h"
+#include "core/text.h"
+#include "port/http_server.h"
+#include "port/url.h"
+
+enum err http_access_check(const char *address, const char *token, bool is_open, const char *advice,
+                           struct error *why)
+{
+    struct url url;
+    char text[300];
+    if (token && strlen(token) < SECRET_SHORTEST)
+        return err_set(why, ERR_USAGE, "the token is too short: %d characters at least",
+                       SECRET_SHORTEST);
+    str_format(text, sizeof text, strchr(address, ':') ? "http://[%s]" : "http://%s", address);
+    if (url_read(text, &url, NULL))
+        return err_set(why, ERR_USAGE, "'%.80s' is no address to listen on", address);
+    if (!token && !is_open && !url_is_local(&url))
+        return err_set(why, ERR_USAGE, "%.80s can be reached from other machines: %s", address,
+                       advice);
+    return ERR_OK;
+}
+
+bool http_access_has_token(struct http_exchange *exchange, const char *token)
+{
+    const char *given = http_exchange_header(exchange, "Authorization");
+    if (given && str_starts(given, "Bearer "))
+        given += strlen("Bearer ");
+    return !token || secret_matches(given, token) ||
+           secret_matches(http_exchange_header(exchange, "x-ipw-token"), token);
+}
+
+/* "[::1]:80" and "name:80" without their port, and without brackets; false for what is neither. */
+static bool host_name(const char *host, char *to, size_t size)
+{
+    bool is_v6 = host[0] == '[';
+    const char *begin = host + is_v6, *end = is_v6 ? strchr(host, ']') : strchr(host, ':');
+    size_t length = end ? (size_t)(end - begin) : strlen(begin);
+    if ((is_v6 && !end) || !length || length >= size)
+        return false;
+    const char *rest = end ? end + is_v6 : "";
+    if (*rest && (*rest != ':' || !rest[1] || rest[1 + strspn(rest + 1, "0123456789")]))
+        return false;
+    str_format(to, size, "%.*s", (int)length, begin);
+    return true;
+}
+
+static bool is_loopback(const char *name)
+{
+    struct url url;
+    char text[300];
+    str_format(text, sizeof text, strchr(name, ':') ? "http://[%s]" : "http://%s", name);
+    return str_equal_nocase(name, "localhost") ||
+           (!url_read(text, &url, NULL) && url_is_loopback(&url));
+}
+
+bool http_access_is_host(const char *host, const char *address, const char *const *allowed,
+                         size_t count)
+{
+    char name[256];
+    if (!host || !host_name(host, name, sizeof name))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (str_equal_nocase(name, allowed[i]))
+            return true;
+    return str_equal_nocase(name, address) || is_loopback(name);
+}

@@ -1,0 +1,519 @@
+/* Sensors of another host, through the `ipw monitor` that runs there.
+ *
+ * Each of its devices is a sensor here.  A read asks for the points of energy since the last one (wire/readings.h) and
+ * places them on our timeline by the difference of the clocks, whose uncertainty is that of their times: so it enters
+ * the energy of a window as error x power at its edges.  A monitor that was started again counts from 0: its device is
+ * lost and comes back, and the time between stays uncovered.  A connection that fails for a moment costs nothing, as
+ * the monitor keeps the points of the last minutes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/secret.h"
+#include "core/text.h"
+#include "port/file.h"
+#include "port/http.h"
+#include "port/json_read.h"
+#include "port/url.h"
+#include "sensors/sensor.h"
+#include "wire/readings.h"
+
+#define TOKEN_NAME      "IPW_MONITOR_TOKEN"
+#define TOKEN_FILE_NAME "IPW_MONITOR_TOKEN_FILE"
+#define DEFAULT_PORT    "9860"
+
+/* A read must return within two seconds. */
+#define REQUEST_MOST (1500 * NS_PER_MS)
+/* So long without an answer, the device counts as lost. */
+#define LOST_AFTER (3 * NS_PER_S)
+/* How far back the first read goes, so that a window has a beginning at once. */
+#define HISTORY (20 * NS_PER_S)
+/* What a point of the monitor may be late by, beyond its interval. */
+#define LATE_MOST (500 * NS_PER_MS)
+/* Sums of covered time are exact but for rounding in JSON. */
+#define ROUNDING         NS_PER_US
+
+#define JOULES_PER_COUNT 1e-6
+/* No device draws more: for those of which the monitor knows no limit. */
+#define WATTS_MOST 1e5
+
+enum { BODY_MOST = 8 << 20, FIRST_EXCHANGES = 3 };
+
+/* How far one energy channel has come, in the server's terms. */
+struct progress {
+    nanos t, covered;
+    bool has_begun;
+};
+
+struct remote {
+    struct http *http;
+    struct params headers;
+    struct text body;
+    char url[200];
+    char device[DEVICE_NAME_SIZE]; /* its name there */
+    char instance[40];
+    struct clock_offset clock;
+    nanos asked_since;   /* server's time */
+    nanos failing_since; /* 0: the last request was answered */
+    struct progress progress[SENSOR_CHANNELS_MAX];
+};
+
+/* ---- addresses ---- */
+
+/* "HOST", "HOST:PORT" or a URL, as a URL and as what devices are named by. */
+static enum err read_address(const char *given, char *address, size_t size, char *label,
+                             size_t label_size, struct error *why)
+{
+    const char *scheme = strstr(given, "://"), *host = scheme ? scheme + 3 : given;
+    const char *end = strchr(host, ']');
+    bool has_port = strchr(end ? end : host, ':') || scheme;
+    size_t length = strcspn(host, "/?#");
+    struct url url;
+    if (!str_format(address, size, "%.*s%.*s%s", scheme ? (int)(host - given) : 7,
+                    scheme ? given : "http://", (int)length, host,
+                    has_port ? "" : ":" DEFAULT_PORT) ||
+        !length || !str_is_plain(given))
+        return err_set(why, ERR_USAGE, "'%s' is no address: HOST or HOST:PORT",
+                       plain_text(given).text);
+    enum err err = url_read(address, &url, why);
+    if (err)
+        return err;
+    static const char PORT[] = ":" DEFAULT_PORT;
+    if (length > strlen(PORT) && !strncmp(host + length - strlen(PORT), PORT, strlen(PORT)))
+        length -= strlen(PORT);
+    if (!str_format(label, label_size, "%.*s", (int)length, host))
+        return err_set(why, ERR_USAGE, "'%.60s...' is too long a name: give the host's address",
+                       given);
+    return ERR_OK;
+}
+
+static enum err add_token(struct params *headers, struct error *why)
+{
+    const char *token = getenv(TOKEN_NAME), *path = getenv(TOKEN_FILE_NAME);
+    struct text file = {0}, value = {0};
+    enum err err = ERR_OK;
+    if (!(token && *token) && path && *path) {
+        err = file_read(path, FILE_SMALL, &file, why);
+        if (!err)
+            file.bytes[strcspn(text_get(&file), " \t\r\n")] = '\0';
+        token = err ? NULL : text_get(&file);
+    }
+    if (token && *token) {
+        secret_add(token);
+        text_addf(&value, "Bearer %s", token);
+        err = err_explain(why, value.failed ? ERR_NO_MEMORY
+                                            : params_set(headers, "Authorization", value.bytes));
+    }
+    text_release(&file);
+    text_release(&value);
+    return err;
+}
+
+/* ---- asking ---- */
+
+static enum err check_status(int status, struct error *why)
+{
+    if (status == 401 || status == 403)
+        return err_set(why, ERR_DENIED, "its ipw monitor refuses: it needs its token");
+    if (status < 200 || status > 299)
+        return err_set(why, ERR_UNSUPPORTED, "what answers is no ipw monitor (HTTP status %d)",
+                       status);
+    return ERR_OK;
+}
+
+/* Asks for what is new since a time of the server.  The caller releases *out after ERR_OK. */
+static enum err ask(struct remote *remote, nanos since, struct readings *out, bool *agrees,
+                    struct error *why)
+{
+    char url[sizeof remote->url + 64];
+    struct http_response response;
+    str_format(url, sizeof url, "%s" READINGS_PATH "?since=%lld", remote->url, (long long)since);
+    enum err err = http_fetch(remote->http, url, &remote->headers, REQUEST_MOST, BODY_MOST,
+                              &remote->body, &response, why);
+    if (!err)
+        err = check_status(response.status, why);
+    if (!err)
+        err = readings_read(text_get(&remote->body), remote->body.length, out, why);
+    if (!err)
+        *agrees = clock_offset_take(&remote->clock, response.sent,
+                                    response.first_byte > 0 ? response.first_byte : response.done,
+                                    out->monotonic);
+    http_response_release(&response);
+    return err;
+}
+
+static void free_remote(struct remote *remote)
+{
+    if (!remote)
+        return;
+    if (remote->http)
+        http_close(remote->http);
+    params_release(&remote->headers);
+    text_release(&remote->body);
+    free(remote);
+}
+
+/* Connects to a URL, with a first answer. */
+static enum err connect_to(const char *url, struct remote **out, struct readings *readings,
+                           struct error *why)
+{
+    bool agrees;
+    struct remote *remote = calloc(1, sizeof *remote);
+    if (!remote)
+        return err_no_memory(why);
+    str_copy(remote->url, sizeof remote->url, url);
+    enum err err = http_available(why);
+    if (!err)
+        err = jv_available(why);
+    if (!err)
+        err = add_token(&remote->headers, why);
+    if (!err)
+        err = http_open(&remote->http, why);
+    if (!err)
+        err = ask(remote, INT64_MAX, readings, &agrees, why);
+    if (err)
+        free_remote(remote);
+    else
+        *out = remote;
+    return err;
+}
+
+/* ---- a device there as a sensor here ---- */
+
+static enum sensor_kind kind_of(const char *name)
+{
+    for (int kind = SENSOR_CPU; kind < SENSOR_TEST; kind++)
+        if (!strcmp(sensor_kind_name((enum sensor_kind)kind), name))
+            return (enum sensor_kind)kind;
+    return SENSOR_BOARD;
+}
+
+/* An estimate beside measurements of the same device is left out. */
+static bool is_estimate(const struct readings *readings, const char *device)
+{
+    for (size_t i = 0; i < readings->domain_count; i++)
+        if (!strcmp(readings->domains[i].device, device) &&
+            readings->domains[i].method != METHOD_ESTIMATED)
+            return false;
+    return true;
+}
+
+static bool is_used(const struct readings *readings, size_t domain, const char *device)
+{
+    const struct reading_domain *of = &readings->domains[domain];
+    return !strcmp(of->device, device) &&
+           (of->method != METHOD_ESTIMATED || is_estimate(readings, device));
+}
+
+static bool has_channel(const struct sensor *sensor, const char *name)
+{
+    for (size_t i = 0; i < sensor->channel_count; i++)
+        if (!strcmp(sensor->channels[i].name, name))
+            return true;
+    return false;
+}
+
+static void add_energy(struct sensor *out, const struct reading_domain *domain, const char *device,
+                       unsigned host, nanos interval)
+{
+    char name[sizeof domain->channel];
+    str_copy(name, sizeof name, domain->channel);
+    for (unsigned n = 2; has_channel(out, name); n++)
+        str_format(name, sizeof name, "%.24s.%u", domain->channel, n);
+    struct sensor_channel *row = sensor_add_channel(out, name, device, QTY_ENERGY);
+    if (!row)
+        return;
+    row->scope = domain->scope;
+    row->location = domain->location;
+    row->host = host;
+    row->joules_per_count = JOULES_PER_COUNT;
+    row->watts_max = domain->watts_max > 0 ? domain->watts_max : WATTS_MOST;
+    row->relative_accuracy = domain->accuracy;
+    row->estimated = domain->method == METHOD_ESTIMATED;
+    row->integrated = domain->method == METHOD_INTEGRAL;
+    row->period = interval;
+    row->behind = 2 * interval + LATE_MOST;
+}
+
+static void add_channels(struct sensor *out, const struct readings *readings, const char *there,
+                         const char *device, unsigned host)
+{
+    for (size_t i = 0; i < readings->domain_count; i++)
+        if (is_used(readings, i, there))
+            add_energy(out, &readings->domains[i], device, host, readings->interval);
+    for (size_t i = 0; i < readings->gauge_count && out->channel_count; i++) {
+        const struct reading_gauge *gauge = &readings->gauges[i];
+        if (!strcmp(gauge->device, there) && !quantity_gives_joules(gauge->quantity) &&
+            !has_channel(out, gauge->channel))
+            sensor_add_channel(out, gauge->channel, device, gauge->quantity);
+    }
+    nanos often = readings->interval / 4;
+    out->groups[0] = (struct sensor_group){
+        .period_default = readings->interval,
+        .period_min = often < 20 * NS_PER_MS    ? 20 * NS_PER_MS
+                      : often > 250 * NS_PER_MS ? 250 * NS_PER_MS
+                                                : often,
+        .fixed_period = true,
+    };
+    out->group_count = 1;
+}
+
+static enum err remote_open(const struct sensor_finding *finding, struct sensor *out,
+                            struct error *why)
+{
+    const char *mark = strchr(finding->address, '#');
+    char url[sizeof finding->address];
+    struct readings readings;
+    struct remote *remote;
+    bool agrees;
+    str_format(url, sizeof url, "%.*s", (int)(mark - finding->address), finding->address);
+    enum err err = connect_to(url, &remote, &readings, why);
+    if (err)
+        return err;
+    str_copy(remote->device, sizeof remote->device, mark + 1);
+    str_copy(remote->instance, sizeof remote->instance, readings.instance);
+    remote->asked_since = readings.monotonic - HISTORY;
+    add_channels(out, &readings, remote->device, finding->id + strlen("remote:"), finding->key);
+    for (size_t i = 0; i < readings.domain_count; i++)
+        if (is_used(&readings, i, remote->device) && readings.domains[i].uuid[0])
+            sensor_add_fact(out, "uuid", readings.domains[i].uuid);
+    if (readings.host[0])
+        sensor_add_fact(out, "host", readings.host);
+    readings_release(&readings);
+    if (!out->channel_count)
+        err = err_set(why, ERR_NOT_FOUND, "its ipw monitor has no readings of %s", remote->device);
+    /* The first exchange took a connection to be made; those that follow show the clocks better. */
+    for (int i = 1; i < FIRST_EXCHANGES && !err; i++) {
+        err = ask(remote, INT64_MAX, &readings, &agrees, why);
+        if (!err)
+            readings_release(&readings);
+    }
+    if (err)
+        free_remote(remote);
+    else
+        out->state = remote;
+    return err;
+}
+
+static void remote_close(struct sensor *sensor)
+{
+    free_remote(sensor->state);
+}
+
+/* ---- reading ---- */
+
+static void observe_points(struct remote *remote, const struct reading_domain *domain,
+                           unsigned channel, nanos now, struct observations *out)
+{
+    struct progress *at = &remote->progress[channel];
+    nanos error = clock_offset_error(&remote->clock, now);
+    for (size_t i = 0; i < domain->point_count; i++) {
+        const struct reading_point *point = &domain->points[i];
+        nanos t = clock_offset_here(&remote->clock, point->t);
+        if (at->has_begun && point->t <= at->t)
+            continue;
+        bool is_whole = point->t - at->t - (point->covered - at->covered) <= ROUNDING;
+        if (at->has_begun && !is_whole)
+            observe_missing(out, channel, t < now ? t : now, ERR_LOST);
+        observe_dated(out, channel, t < now ? t : now, error,
+                      (uint64_t)(point->joules / JOULES_PER_COUNT));
+        *at = (struct progress){point->t, point->covered, true};
+        if (point->t > remote->asked_since)
+            remote->asked_since = point->t;
+    }
+}
+
+static void observe_gauges(struct remote *remote, const struct sensor *sensor,
+                           const struct readings *readings, nanos now, struct observations *out)
+{
+    for (unsigned c = 0; c < sensor->channel_count; c++) {
+        const struct sensor_channel *row = &sensor->channels[c];
+        for (size_t i = 0; row->quantity != QTY_ENERGY && i < readings->gauge_count; i++) {
+            const struct reading_gauge *gauge = &readings->gauges[i];
+            if (strcmp(gauge->channel, row->name) != 0 || gauge->quantity != row->quantity ||
+                strcmp(gauge->device, remote->device) != 0)
+                continue;
+            nanos age = gauge->age_s > 0 && gauge->age_s < 3600 ? from_seconds(gauge->age_s) : 0;
+            nanos t = clock_offset_here(&remote->clock, readings->monotonic - age);
+            if (is_known(gauge->value))
+                observe_value(out, c, t < now ? t : now, gauge->value);
+            else
+                observe_missing(out, c, now, ERR_NO_DATA);
+            break;
+        }
+    }
+}
+
+/* An answer of another run of the monitor, or one without what was there: the device is gone for now. */
+static enum err observe_answer(struct remote *remote, const struct sensor *sensor,
+                               const struct readings *readings, struct observations *out)
+{
+    nanos now = clock_now();
+    unsigned channel = 0;
+    if (strcmp(readings->instance, remote->instance) != 0)
+        return ERR_LOST;
+    for (size_t i = 0; i < readings->domain_count && channel < sensor->channel_count; i++)
+        if (is_used(readings, i, remote->device))
+            observe_points(remote, &readings->domains[i], channel++, now, out);
+    observe_gauges(remote, sensor, readings, now, out);
+    return channel && sensor->channels[channel - 1].quantity == QTY_ENERGY ? ERR_OK : ERR_LOST;
+}
+
+/* A clock has stopped or stepped: what lies between the points before and after is unknown, and so is when points were
+ * that this answer has. */
+static void begin_anew(struct remote *remote, const struct sensor *sensor,
+                       const struct readings *readings, nanos now, struct observations *out)
+{
+    for (unsigned c = 0; c < sensor->channel_count; c++) {
+        if (sensor->channels[c].quantity == QTY_ENERGY)
+            observe_missing(out, c, now, ERR_LOST);
+        remote->progress[c].has_begun = false;
+    }
+    remote->asked_since = readings->monotonic;
+}
+
+static enum err remote_read(struct sensor *sensor, unsigned group, struct observations *out)
+{
+    struct remote *remote = sensor->state;
+    struct readings readings;
+    struct error why;
+    bool agrees;
+    (void)group;
+    enum err err = ask(remote, remote->asked_since, &readings, &agrees, &why);
+    nanos now = clock_now();
+    if (err) {
+        if (!remote->failing_since)
+            remote->failing_since = now;
+        return now - remote->failing_since > LOST_AFTER ? ERR_LOST : err == ERR_LOST ? ERR_IO : err;
+    }
+    remote->failing_since = 0;
+    if (agrees)
+        err = observe_answer(remote, sensor, &readings, out);
+    else
+        begin_anew(remote, sensor, &readings, now, out);
+    readings_release(&readings);
+    return err;
+}
+
+/* ---- finding ---- */
+
+static void found_none(struct sensor_findings *out, const char *label, enum err err,
+                       const struct error *why)
+{
+    char id[sizeof out->items->id];
+    str_format(id, sizeof id, "remote:%s", label);
+    struct sensor_finding *finding =
+        sensor_found(out, id, SENSOR_HOST, err == ERR_DENIED ? SENSOR_DENIED : SENSOR_UNSUPPORTED);
+    if (!finding)
+        return;
+    str_copy(finding->reason, sizeof finding->reason, why->text);
+    if (err == ERR_DENIED)
+        str_copy(finding->fix, sizeof finding->fix,
+                 "set " TOKEN_NAME " to the token of that monitor, or " TOKEN_FILE_NAME
+                 " to a file with it");
+    else if (err == ERR_NO_DATA)
+        str_copy(finding->fix, sizeof finding->fix, "run `ipw doctor` there");
+    else if (err != ERR_USAGE)
+        str_copy(finding->fix, sizeof finding->fix,
+                 "run `ipw monitor --listen ADDRESS:" DEFAULT_PORT " --token-file FILE` there");
+}
+
+static void found_device(struct sensor_findings *out, const char *address, const char *label,
+                         unsigned host, const struct readings *readings,
+                         const struct reading_domain *domain)
+{
+    char id[sizeof out->items->id], full[sizeof out->items->address];
+    struct sensor sensor = {0};
+    struct error why;
+    if (!str_format(id, sizeof id, "remote:%s/%s", label, domain->device) ||
+        !str_format(full, sizeof full, "%s#%s", address, domain->device)) {
+        enum err err =
+            err_set(&why, ERR_UNSUPPORTED, "%s: too long a name; give its address", domain->device);
+        found_none(out, label, err, &why);
+        return;
+    }
+    bool estimated = is_estimate(readings, domain->device);
+    struct sensor_finding *finding =
+        sensor_found(out, id, kind_of(domain->kind), estimated ? SENSOR_ESTIMATED : SENSOR_OK);
+    if (!finding)
+        return;
+    str_copy(finding->name, sizeof finding->name, domain->name);
+    str_copy(finding->address, sizeof finding->address, full);
+    str_copy(finding->uuid, sizeof finding->uuid, domain->uuid);
+    if (estimated)
+        str_copy(finding->reason, sizeof finding->reason, "a model there, not a measurement");
+    finding->key = host;
+    add_channels(&sensor, readings, domain->device, "device", host);
+    sensor_measures(&sensor, finding->measures, sizeof finding->measures);
+}
+
+/* A host that is given twice would be counted twice. */
+static bool is_found(const struct sensor_findings *findings, const char *label)
+{
+    size_t length = strlen(label);
+    for (size_t i = 0; i < findings->count; i++) {
+        const char *id = findings->items[i].id;
+        if (str_starts(id, "remote:") && !strncmp(id + 7, label, length) && id[7 + length] == '/')
+            return true;
+    }
+    return false;
+}
+
+static void probe_host(const char *given, unsigned host, struct sensor_findings *out)
+{
+    char address[sizeof out->items->address], label[40];
+    struct error why;
+    struct readings readings;
+    struct remote *remote;
+    enum err err = read_address(given, address, sizeof address, label, sizeof label, &why);
+    if (err) {
+        str_format(label, sizeof label, "%.36s", plain_text(given).text);
+        found_none(out, label, err, &why);
+        return;
+    }
+    err = is_found(out, label) ? err_set(&why, ERR_USAGE, "given more than once")
+                               : connect_to(address, &remote, &readings, &why);
+    if (!err && !readings.domain_count) {
+        err = err_set(&why, ERR_NO_DATA, "no sensor of that host measures energy");
+        readings_release(&readings);
+        free_remote(remote);
+    }
+    if (err) {
+        found_none(out, label, err, &why);
+        return;
+    }
+    for (size_t i = 0; i < readings.domain_count; i++) {
+        bool is_first = true;
+        for (size_t k = 0; k < i; k++)
+            is_first &= strcmp(readings.domains[k].device, readings.domains[i].device) != 0;
+        if (is_first)
+            found_device(out, address, label, host, &readings, &readings.domains[i]);
+    }
+    readings_release(&readings);
+    free_remote(remote);
+}
+
+static void remote_probe(const struct sensor_config *config, struct sensor_findings *out)
+{
+    const char *list = config->arguments;
+    char given[256];
+    if (!list) {
+        struct sensor_finding *finding = sensor_found(out, "remote", SENSOR_HOST, SENSOR_ABSENT);
+        if (finding)
+            str_copy(finding->reason, sizeof finding->reason,
+                     "no other host given: --sensors remote=HOST[:PORT]");
+        return;
+    }
+    for (unsigned host = 1; list && str_next_item(&list, given, sizeof given); host++)
+        probe_host(given, host, out);
+}
+
+const struct sensor_driver sensor_remote = {
+    .name = "remote",
+    .summary = "sensors of another host, through the ipw monitor that runs there",
+    .argument = "HOST[:PORT]",
+    .probe = remote_probe,
+    .open = remote_open,
+    .read = remote_read,
+    .close = remote_close,
+};

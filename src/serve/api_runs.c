@@ -1,0 +1,548 @@
+/* The API's functions over runs.  Those that need the rows of the table run in the worker that owns it, those that read
+ * a run's files in the other (routes.def). */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/analysis.h"
+#include "analysis/compare_set.h"
+#include "core/params.h"
+#include "port/json_read.h"
+#include "report/export/export.h"
+#include "report/html/html.h"
+#include "report/text/compare_report.h"
+#include "rundir/journal.h"
+#include "rundir/run_dir.h"
+#include "rundir/run_list.h"
+#include "rundir/summary.h"
+#include "rundir/sweep.h"
+#include "serve/parts.h"
+#include "stats/pareto.h"
+
+enum { RECORDS_DEFAULT = 100, RECORDS_MOST = 1000, COMPARED_MOST = 8, SWEEPS_MOST = 100 };
+#define DOWNLOAD_MOST ((size_t)256 << 20)
+
+#define PAGE_POLICY                                                                                \
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "   \
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts "          \
+    "allow-downloads allow-popups"
+
+static void begin_object(struct json *json, struct api_answer *answer)
+{
+    answer->type = "application/json";
+    json_init(json, &answer->body, false);
+    json_object(json, NULL);
+}
+
+/* ---- lists ---- */
+
+enum err api_runs(const struct api *api, const struct request *request, struct api_answer *answer,
+                  struct error *why)
+{
+    struct json json;
+    enum err err = runs_refresh(api->runs, why);
+    begin_object(&json, answer);
+    if (!err)
+        err = runs_page(api->runs, request, &json, why);
+    json_object_end(&json);
+    return err;
+}
+
+/* ---- the Pareto front ---- */
+
+static const struct axis {
+    enum run_column column;
+    const char *label, *unit;
+    bool is_less_better;
+    bool is_energy; /* its relative error is that of the run's energy */
+} AXES[] = {
+    {ROW_PER_QUERY, "Energy per query", "J", true, true},
+    {ROW_PER_TOKEN, "Energy per output token", "J", true, true},
+    {ROW_ENERGY, "Energy", "J", true, true},
+    {ROW_POWER, "Mean power", "W", true, false},
+    {ROW_TTFT, "Time to first token, median", "s", true, false},
+    {ROW_ACCURACY, "Accuracy", "", false, false},
+    {ROW_THROUGHPUT, "Output tokens per second", "1/s", false, false},
+    {ROW_IPJ, "Correct answers per joule (IPJ)", "1/J", false, false},
+    {ROW_IPW, "Accuracy per watt (IPW)", "1/W", false, false},
+};
+
+static enum err find_axis(const struct request *request, const char *name, const char *usual,
+                          const struct axis **out, struct error *why)
+{
+    const char *given = request_param(request, name);
+    for (size_t i = 0; i < sizeof AXES / sizeof *AXES; i++)
+        if (!strcmp(ROW_COLUMN[AXES[i].column].name, given ? given : usual)) {
+            *out = &AXES[i];
+            return ERR_OK;
+        }
+    return err_set(why, ERR_USAGE, "%s: unknown figure '%.60s'", name, given);
+}
+
+static enum err find_group(const struct request *request, enum run_column *out, struct error *why)
+{
+    static const enum run_column GROUPS[] = {ROW_HARDWARE, ROW_MODEL,  ROW_PRECISION,
+                                             ROW_DATASET,  ROW_CLIENT, ROW_KIND};
+    const char *given = request_param(request, "group");
+    *out = ROW_HARDWARE;
+    for (size_t i = 0; i < sizeof GROUPS / sizeof *GROUPS; i++)
+        if (!given || !strcmp(ROW_COLUMN[GROUPS[i]].name, given)) {
+            *out = GROUPS[i];
+            return ERR_OK;
+        }
+    return err_set(why, ERR_USAGE, "group: hardware, model, precision, dataset, client or kind");
+}
+
+static void put_axis(struct json *json, const char *key, const struct axis *axis)
+{
+    json_object(json, key);
+    json_string(json, "key", ROW_COLUMN[axis->column].name);
+    json_string(json, "label", axis->label);
+    json_string(json, "unit", axis->unit);
+    json_string(json, "better", axis->is_less_better ? "low" : "high");
+    json_object_end(json);
+}
+
+static double value_on(const struct axis *axis, const struct run_row *row)
+{
+    return row->values[axis->column].number;
+}
+
+static double error_on(const struct axis *axis, const struct run_row *row)
+{
+    double energy = row->values[ROW_ENERGY].number, error = row->values[ROW_PLUS_MINUS].number;
+    return axis->is_energy && energy > 0 ? value_on(axis, row) * error / energy : UNKNOWN;
+}
+
+struct front {
+    const struct axis *x, *y;
+    enum run_column group;
+    const struct run_row **rows;
+    double *cost, *worth;
+    bool *optimal;
+    size_t count;
+    int64_t left_out;
+};
+
+static void collect_points(struct front *front, struct runs *runs, const struct request *request)
+{
+    const struct run_row *row;
+    for (size_t i = 0; (row = runs_at(runs, i)); i++) {
+        if (!runs_pass(request, row))
+            continue;
+        double x = value_on(front->x, row), y = value_on(front->y, row);
+        if (!is_known(x) || !is_known(y)) {
+            front->left_out++;
+            continue;
+        }
+        front->rows[front->count] = row;
+        front->cost[front->count] = front->x->is_less_better ? x : -x;
+        front->worth[front->count++] = front->y->is_less_better ? -y : y;
+    }
+}
+
+static void put_points(struct json *json, const struct front *front)
+{
+    put_axis(json, "x", front->x);
+    put_axis(json, "y", front->y);
+    json_array(json, "points");
+    for (size_t i = 0; i < front->count; i++) {
+        const struct run_row *row = front->rows[i];
+        json_object(json, NULL);
+        json_string(json, "id", row->id);
+        json_string(json, "name", row->values[ROW_NAME].text);
+        json_number(json, "x", value_on(front->x, row));
+        json_number(json, "x_plus_minus", error_on(front->x, row));
+        json_number(json, "y", value_on(front->y, row));
+        json_number(json, "y_plus_minus", error_on(front->y, row));
+        json_string(json, "group", row->values[front->group].text);
+        json_string(json, "energy_method", row->values[ROW_METHOD].text);
+        json_bool(json, "on_front", front->optimal[i]);
+        json_object_end(json);
+    }
+    json_array_end(json);
+    json_integer(json, "left_out", front->left_out);
+}
+
+enum err api_pareto(const struct api *api, const struct request *request, struct api_answer *answer,
+                    struct error *why)
+{
+    struct front front = {0};
+    struct json json;
+    enum err err = find_axis(request, "x", "j_per_query", &front.x, why);
+    if (!err)
+        err = find_axis(request, "y", "accuracy", &front.y, why);
+    if (!err)
+        err = find_group(request, &front.group, why);
+    if (!err)
+        err = runs_refresh(api->runs, why);
+    if (err)
+        return err;
+    size_t most = runs_count(api->runs) + 1;
+    front.rows = calloc(most, sizeof *front.rows);
+    front.cost = calloc(most, sizeof *front.cost);
+    front.worth = calloc(most, sizeof *front.worth);
+    front.optimal = calloc(most, sizeof *front.optimal);
+    if (front.rows && front.cost && front.worth && front.optimal) {
+        collect_points(&front, api->runs, request);
+        err = pareto_mark(front.cost, front.worth, front.count, front.optimal);
+    } else {
+        err = ERR_NO_MEMORY;
+    }
+    begin_object(&json, answer);
+    if (!err)
+        put_points(&json, &front);
+    json_object_end(&json);
+    free((void *)front.rows);
+    free(front.cost);
+    free(front.worth);
+    free(front.optimal);
+    return err_explain(why, err);
+}
+
+/* ---- one run ---- */
+
+static enum err find_run(const struct api *api, const struct request *request,
+                         char directory[static FILE_PATH_MAX], struct error *why)
+{
+    return runs_directory(api->runs, request->ids[0], directory, why);
+}
+
+static enum err put_summary(const char *directory, struct json *json)
+{
+    struct summary summary;
+    bool is_there = summary_load(directory, &summary, NULL) == ERR_OK;
+    enum err err = jv_to_json(is_there ? summary.tree : NULL, "summary", json);
+    if (is_there)
+        summary_release(&summary);
+    return err;
+}
+
+/* A file that was measured, and no link: nothing else leaves the machine. */
+static bool is_file(const char *directory, const char *name, struct stat *status)
+{
+    char path[FILE_PATH_MAX];
+    return !strchr(name, '/') && run_dir_is_measured("", name) &&
+           str_format(path, sizeof path, "%s/%s", directory, name) && lstat(path, status) == 0 &&
+           S_ISREG(status->st_mode);
+}
+
+static void put_url(struct json *json, const char *id, const char *name)
+{
+    struct text url = {0};
+    text_add(&url, "/api/v1/runs/");
+    request_encode(&url, id);
+    text_add(&url, "/files/");
+    request_encode(&url, name);
+    json_string(json, "url", text_get(&url));
+    text_release(&url);
+}
+
+static void put_files(struct json *json, const char *directory, const char *id)
+{
+    struct dirent **entries = NULL;
+    struct stat status;
+    int count = scandir(directory, &entries, NULL, alphasort);
+    json_array(json, "files");
+    for (int i = 0; i < count; i++) {
+        if (is_file(directory, entries[i]->d_name, &status)) {
+            json_object(json, NULL);
+            json_string(json, "name", entries[i]->d_name);
+            json_integer(json, "bytes", status.st_size);
+            put_url(json, id, entries[i]->d_name);
+            json_object_end(json);
+        }
+        free(entries[i]);
+    }
+    free((void *)entries);
+    json_array_end(json);
+}
+
+enum err api_run(const struct api *api, const struct request *request, struct api_answer *answer,
+                 struct error *why)
+{
+    char directory[FILE_PATH_MAX];
+    struct json json;
+    enum err err = runs_refresh(api->runs, why);
+    if (!err)
+        err = find_run(api, request, directory, why);
+    if (err)
+        return err;
+    begin_object(&json, answer);
+    err = runs_put(api->runs, request->ids[0], directory, &json, why);
+    if (!err)
+        err = err_explain(why, put_summary(directory, &json));
+    put_files(&json, directory, request->ids[0]);
+    json_object_end(&json);
+    return err;
+}
+
+/* The report of a run; its links lead nowhere here. */
+static enum err report_of(const struct api *api, const struct request *request, bool is_page,
+                          struct api_answer *answer, struct error *why)
+{
+    char directory[FILE_PATH_MAX], title[HTML_TITLE_MAX], page[FILE_PATH_MAX + 16];
+    const char *input = directory;
+    struct html_report report = {.inputs = &input, .count = 1, .page = page};
+    enum err err = find_run(api, request, directory, why);
+    if (err)
+        return err;
+    str_format(page, sizeof page, "%s/report.html", directory);
+    return is_page ? html_write(&report, &answer->body, why)
+                   : html_data(&report, title, sizeof title, &answer->body, why);
+}
+
+enum err api_report(const struct api *api, const struct request *request, struct api_answer *answer,
+                    struct error *why)
+{
+    answer->type = "application/json";
+    return report_of(api, request, false, answer, why);
+}
+
+enum err api_page(const struct api *api, const struct request *request, struct api_answer *answer,
+                  struct error *why)
+{
+    answer->type = "text/html; charset=utf-8";
+    answer->policy = PAGE_POLICY;
+    return report_of(api, request, true, answer, why);
+}
+
+/* ---- records ---- */
+
+struct records_page {
+    struct json *json;
+    uint64_t from, at;
+    unsigned limit;
+    bool has_more;
+};
+
+static enum err take_record(void *context, const struct jv *value)
+{
+    struct records_page *page = context;
+    if (page->at++ < page->from)
+        return ERR_OK;
+    if (page->at > page->from + page->limit) {
+        page->has_more = true;
+        return ERR_INTERRUPTED; /* enough */
+    }
+    return jv_to_json(value, NULL, page->json);
+}
+
+enum err api_records(const struct api *api, const struct request *request,
+                     struct api_answer *answer, struct error *why)
+{
+    char directory[FILE_PATH_MAX], next[24];
+    const char *cursor = request_param(request, "cursor");
+    struct json json;
+    struct records_page page = {.json = &json, .limit = RECORDS_DEFAULT};
+    struct run_records records;
+    enum err err = request_count(request, "limit", 1, RECORDS_MOST, &page.limit, why);
+    if (!err && cursor && parse_u64(cursor, &page.from))
+        err = err_set(why, ERR_USAGE, "cursor: not one of a page before");
+    if (!err)
+        err = find_run(api, request, directory, why);
+    if (!err)
+        err = run_records_open(directory, &records, why);
+    if (err)
+        return err;
+    begin_object(&json, answer);
+    json_array(&json, "records");
+    err = run_records_give(&records, take_record, &page, why);
+    run_records_close(&records);
+    json_array_end(&json);
+    str_format(next, sizeof next, "%llu", (unsigned long long)(page.from + page.limit));
+    json_string(&json, "next_cursor", page.has_more ? next : NULL);
+    json_object_end(&json);
+    return err == ERR_INTERRUPTED ? ERR_OK : err;
+}
+
+static void name_download(struct api_answer *answer, const struct request *request,
+                          const char *suffix)
+{
+    str_format(answer->file, sizeof answer->file, "%.200s%s", str_last_part(request->ids[0]),
+               suffix);
+    for (char *at = answer->file; *at; at++)
+        if ((unsigned char)*at < ' ' || (unsigned char)*at > '~' || *at == '"' || *at == '\\')
+            *at = '_';
+}
+
+static enum err export_csv(const char *directory, struct text *out, struct error *why)
+{
+    char folder[] = "/tmp/ipw-serve-XXXXXX", path[64];
+    struct export_done done;
+    const struct export_driver *driver = export_driver_find("csv", why);
+    if (sweep_is(directory))
+        return export_sweep(directory, "csv", false, out, why);
+    if (!driver || !mkdtemp(folder))
+        return driver ? err_set(why, ERR_IO, "cannot make a folder in /tmp") : ERR_NOT_FOUND;
+    str_format(path, sizeof path, "%s/csv", folder);
+    enum err err = export_run(
+        driver, &(struct export_request){.directory = directory, .output = path}, &done, why);
+    if (!err)
+        err = file_read(path, DOWNLOAD_MOST, out, why);
+    unlink(path);
+    rmdir(folder);
+    return err;
+}
+
+enum err api_csv(const struct api *api, const struct request *request, struct api_answer *answer,
+                 struct error *why)
+{
+    char directory[FILE_PATH_MAX];
+    enum err err = find_run(api, request, directory, why);
+    answer->type = "text/csv; charset=utf-8";
+    name_download(answer, request, ".csv");
+    return err ? err : export_csv(directory, &answer->body, why);
+}
+
+/* A run of ours has one Arrow file; one of the Python IPW may have several, which are files of their own. */
+enum err api_arrow(const struct api *api, const struct request *request, struct api_answer *answer,
+                   struct error *why)
+{
+    char directory[FILE_PATH_MAX];
+    struct run_shards shards = {0};
+    enum err err = find_run(api, request, directory, why);
+    if (!err)
+        err = run_shards_find(directory, &shards, why);
+    if (!err && shards.count != 1)
+        err = err_set(why, ERR_NO_DATA,
+                      shards.count ? "the run has %zu Arrow files: get them by `files`"
+                                   : "the run has %zu Arrow files",
+                      shards.count);
+    if (!err)
+        err = file_read(shards.paths[0], DOWNLOAD_MOST, &answer->body, why);
+    answer->type = "application/vnd.apache.arrow.stream";
+    name_download(answer, request, ".arrow");
+    run_shards_release(&shards);
+    return err;
+}
+
+enum err api_file(const struct api *api, const struct request *request, struct api_answer *answer,
+                  struct error *why)
+{
+    char directory[FILE_PATH_MAX], path[FILE_PATH_MAX];
+    struct stat status;
+    enum err err = find_run(api, request, directory, why);
+    if (!err && (!is_file(directory, request->ids[1], &status) ||
+                 !str_format(path, sizeof path, "%s/%s", directory, request->ids[1])))
+        err = err_set(why, ERR_NOT_FOUND, "the run has no such file");
+    if (!err)
+        err = file_read(path, DOWNLOAD_MOST, &answer->body, why);
+    answer->type = "application/octet-stream";
+    str_copy(answer->file, sizeof answer->file, err ? "" : request->ids[1]);
+    return err;
+}
+
+/* ---- comparisons ---- */
+
+static enum err compare(const char *const *directories, size_t count, struct text *out,
+                        struct error *why)
+{
+    struct compare_groups groups;
+    struct compare_set set;
+    const struct compare_options options = {0};
+    enum err err = compare_groups_find(directories, count, &groups, why);
+    if (err)
+        return err;
+    if (groups.count < 2)
+        err = err_set(why, ERR_USAGE, "compare takes two runs at least");
+    if (!err && !(err = compare_set_load(&groups, &options, &set, why))) {
+        compare_json(&(struct compare_report){.groups = &groups, .set = &set}, out);
+        compare_set_release(&set);
+    }
+    compare_groups_release(&groups);
+    return err;
+}
+
+enum err api_compare(const struct api *api, const struct request *request,
+                     struct api_answer *answer, struct error *why)
+{
+    char directories[COMPARED_MOST][FILE_PATH_MAX];
+    const char *words[COMPARED_MOST];
+    size_t count = 0;
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < request->param_count; i++) {
+        if (count == COMPARED_MOST)
+            return err_set(why, ERR_USAGE, "more than %d runs", COMPARED_MOST);
+        err = runs_directory(api->runs, request->params[i].value, directories[count], why);
+        words[count] = directories[count];
+        count++;
+    }
+    if (!err && count < 2)
+        err = err_set(why, ERR_USAGE, "missing run: compare?run=BASELINE&run=OTHER");
+    answer->type = "application/json";
+    return err ? err : compare(words, count, &answer->body, why);
+}
+
+/* ---- sweeps ---- */
+
+static enum err put_sweep(struct json *json, const char *id, const char *directory,
+                          struct error *why)
+{
+    const struct params none = {0};
+    const struct analysis_input input = {.sweep = directory};
+    struct result result;
+    const struct analysis_driver *driver = analysis_driver_find("sweep", why);
+    if (!driver)
+        return ERR_NOT_FOUND;
+    enum err err = analysis_run(driver, &input, &none, &result);
+    if (err)
+        err_set(why, err, "%s", result.why.text);
+    json_string(json, "id", id);
+    json_string(json, "name", str_last_part(directory));
+    if (!err)
+        result_to_json(&result, "result", json);
+    else
+        json_null(json, "result");
+    result_release(&result);
+    return err == ERR_NO_DATA ? ERR_OK : err;
+}
+
+enum err api_sweep(const struct api *api, const struct request *request, struct api_answer *answer,
+                   struct error *why)
+{
+    char directory[FILE_PATH_MAX];
+    struct json json;
+    enum err err = find_run(api, request, directory, why);
+    if (!err && !sweep_is(directory))
+        err = err_set(why, ERR_NOT_FOUND, "the run is no sweep");
+    begin_object(&json, answer);
+    if (!err)
+        err = put_sweep(&json, request->ids[0], directory, why);
+    json_object_end(&json);
+    return err;
+}
+
+/* The newest of them.  Rows stay in their worker; the analyses, which read every attempt, are asked for one by one. */
+enum err api_sweeps(const struct api *api, const struct request *request, struct api_answer *answer,
+                    struct error *why)
+{
+    struct json json;
+    const struct run_row *row;
+    (void)request;
+    enum err err = runs_refresh(api->runs, why);
+    begin_object(&json, answer);
+    json_array(&json, "sweeps");
+    for (size_t i = 0, taken = 0; !err && taken < SWEEPS_MOST && (row = runs_at(api->runs, i));
+         i++) {
+        char directory[FILE_PATH_MAX];
+        struct sweep sweep;
+        if (strcmp(row->values[ROW_KIND].text, "sweep") != 0 || row->is_attempt)
+            continue;
+        bool is_there = !runs_directory(api->runs, row->id, directory, NULL) &&
+                        !sweep_load(directory, &sweep, NULL);
+        json_object(&json, NULL);
+        run_row_to_json(row, &json);
+        json_number(&json, "settings", is_there ? (double)sweep.point_count : UNKNOWN);
+        json_number(&json, "attempts", is_there ? (double)sweep.count : UNKNOWN);
+        json_object_end(&json);
+        if (is_there)
+            sweep_release(&sweep);
+        taken++;
+    }
+    json_array_end(&json);
+    json_object_end(&json);
+    return err;
+}

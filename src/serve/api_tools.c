@@ -1,0 +1,201 @@
+/* The API's functions that are not about runs: the server itself, the catalogs, estimates. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "catalog/hardware.h"
+#include "estimate/estimate_grid.h"
+#include "graph/zoo/zoo.h"
+#include "report/text/estimate_report.h"
+#include "report/text/format.h"
+#include "serve/parts.h"
+
+enum err api_status(const struct api *api, const struct request *request, struct api_answer *answer,
+                    struct error *why)
+{
+    struct json json;
+    char host[128] = "", when[FORMAT_MAX];
+    (void)request, (void)why;
+    answer->type = "application/json";
+    json_init(&json, &answer->body, false);
+    json_object(&json, NULL);
+    json_string(&json, "version", IPW_VERSION);
+    json_string(&json, "host", gethostname(host, sizeof host - 1) ? NULL : host);
+    json_string(&json, "started_at", format_time(when, api->started_at));
+    json_object(&json, "runs");
+    json_string(&json, "source", api->options->runs ? "directory" : "database");
+    if (runs_are_read(api->runs))
+        json_integer(&json, "count", (int64_t)runs_count(api->runs));
+    else
+        json_null(&json, "count");
+    json_string(&json, "path_shown", runs_shown(api->runs));
+    json_object_end(&json);
+    json_bool(&json, "live", false);
+    json_bool(&json, "allow_runs", api->options->allow_runs);
+    json_object_end(&json);
+    return ERR_OK;
+}
+
+enum err api_openapi(const struct api *api, const struct request *request,
+                     struct api_answer *answer, struct error *why)
+{
+    struct web_file file;
+    (void)api, (void)request;
+    if (!web_file_find("openapi.json", &file))
+        return err_set(why, ERR_NOT_FOUND, "this build has no openapi.json");
+    answer->type = file.type;
+    text_add_bytes(&answer->body, file.bytes, file.length);
+    return ERR_OK;
+}
+
+/* ---- the catalogs ---- */
+
+enum err api_models(const struct api *api, const struct request *request, struct api_answer *answer,
+                    struct error *why)
+{
+    struct json json;
+    (void)api, (void)request, (void)why;
+    answer->type = "application/json";
+    json_init(&json, &answer->body, false);
+    json_object(&json, NULL);
+    json_array(&json, "models");
+    for (size_t i = 0; i < zoo_count(); i++) {
+        const struct zoo_entry *entry = zoo_at(i);
+        json_object(&json, NULL);
+        json_string(&json, "id", entry->name);
+        json_string(&json, "name", entry->name);
+        json_string(&json, "summary", entry->summary);
+        json_string(&json, "family", entry->family);
+        json_string(&json, "kind", zoo_has_phases(entry) ? "decoder" : "model");
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+    json_object_end(&json);
+    return ERR_OK;
+}
+
+enum err api_hardware(const struct api *api, const struct request *request,
+                      struct api_answer *answer, struct error *why)
+{
+    struct json json;
+    (void)api, (void)request, (void)why;
+    answer->type = "application/json";
+    json_init(&json, &answer->body, false);
+    json_object(&json, NULL);
+    json_array(&json, "hardware");
+    for (size_t i = 0; i < hardware_count(); i++) {
+        const struct hardware *device = hardware_at(i);
+        json_object(&json, NULL);
+        json_string(&json, "id", device->id);
+        json_string(&json, "name", device->name);
+        json_string(&json, "vendor", device->vendor);
+        json_string(&json, "kind", hardware_class_name(device->class));
+        json_number(&json, "year", device->year ? device->year : UNKNOWN);
+        json_number(&json, "memory_bytes", hardware_main_memory(device)->capacity_bytes.value);
+        json_number(&json, "limit_w", device->limit_w.value);
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+    json_object_end(&json);
+    return ERR_OK;
+}
+
+/* ---- an estimate ---- */
+
+/* A name of the catalog only: a path would be a file of this machine. */
+static enum err open_model(const char *name, struct model *out, struct error *why)
+{
+    const struct zoo_entry *entry = zoo_find(name);
+    if (!entry)
+        return err_set(why, ERR_USAGE, "model: unknown name '%.80s'; see /api/v1/models", name);
+    for (size_t i = 0; i < graph_reader_count(); i++)
+        if (!strcmp(graph_reader_at(i)->name, "zoo"))
+            return model_open_with(graph_reader_at(i), entry->name, out, why);
+    return err_set(why, ERR_UNSUPPORTED, "this build has no models");
+}
+
+static enum err write_estimate(const struct workload *work, const struct hardware *hardware,
+                               const struct estimate_config *config, struct text *out,
+                               struct error *why)
+{
+    struct workload_estimate estimate;
+    struct estimate_parts parts = {0};
+    struct estimate_report report;
+    const struct budget budget = budget_none();
+    const struct recommend_question question = {&estimate, &budget, true};
+    enum err err = workload_estimate_make(work, hardware, config, true, &estimate, why);
+    if (err)
+        return err;
+    err = estimate_report_make(&question, &parts, &report, why);
+    if (!err)
+        estimate_json(&report, out);
+    free(parts.rows);
+    workload_estimate_release(&estimate);
+    return err;
+}
+
+static enum err estimate_model(const struct model *model, const struct workload_options *workload,
+                               const struct candidate_options *wanted, struct text *out,
+                               struct error *why)
+{
+    struct candidates candidates = {0};
+    struct workload_list list = {0};
+    struct workload work;
+    enum err err = candidates_find(wanted, &candidates, why);
+    if (!err)
+        err = workload_list_make(workload, model, &list, why);
+    if (!err && !(err = workload_make(&list.items[0], &work, why))) {
+        err = workload_list_check(&list, &work, why);
+        if (!err)
+            err = candidates_make(wanted, work.has_stored, &candidates, why);
+        if (!err)
+            err = write_estimate(&work, &candidates.hardware[candidates.items[0].device],
+                                 &candidates.items[0].config, out, why);
+        workload_release(&work);
+    }
+    if (list.items)
+        workload_list_release(&list);
+    candidates_release(&candidates);
+    return err == ERR_NOT_FOUND ? ERR_USAGE : err; /* an unknown device, not an unknown path */
+}
+
+/* Numbers are given on as they are written: check that each is one. */
+static enum err check_numbers(const struct request *request, unsigned *output_tokens,
+                              struct error *why)
+{
+    unsigned ignored = 1;
+    enum err err = request_count(request, "batch", 1, 4096, &ignored, why);
+    if (!err)
+        err = request_count(request, "input_tokens", 1, 1000000, &ignored, why);
+    if (!err)
+        err = request_count(request, "output_tokens", 1, 1000000, output_tokens, why);
+    return err;
+}
+
+enum err api_estimate(const struct api *api, const struct request *request,
+                      struct api_answer *answer, struct error *why)
+{
+    const char *model_name = request_param(request, "model");
+    const char *hardware = request_param(request, "hardware");
+    struct workload_options workload = {.batch = request_param(request, "batch"),
+                                        .prompt_tokens = request_param(request, "input_tokens")};
+    const struct candidate_options wanted = {.hardware = &hardware,
+                                             .hardware_count = 1,
+                                             .precision = request_param(request, "precision")};
+    struct model model;
+    (void)api;
+    if (!model_name || !hardware)
+        return err_set(why, ERR_USAGE, "missing parameter: model and hardware are needed");
+    if (strchr(hardware, ',') || !strcmp(hardware, "all") ||
+        (wanted.precision && strchr(wanted.precision, ',')))
+        return err_set(why, ERR_USAGE, "one hardware and one precision at a time");
+    enum err err = check_numbers(request, &workload.output_tokens, why);
+    if (!err)
+        err = open_model(model_name, &model, why);
+    if (err)
+        return err;
+    answer->type = "application/json";
+    err = estimate_model(&model, &workload, &wanted, &answer->body, why);
+    model_close(&model);
+    return err;
+}

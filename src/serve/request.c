@@ -1,0 +1,210 @@
+/* A request, decoded: path and parameters are UTF-8 without control characters, or the request is refused.  A segment of
+ * the path is decoded after it was separated, so that an encoded slash is a letter of an id and no way to another
+ * folder. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/parts.h"
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* In place; false for what is no encoding, or decodes to a NUL. */
+static bool decode(char *string, bool plus)
+{
+    char *to = string;
+    for (const char *at = string; *at; at++) {
+        int high = -1, low = -1;
+        if (*at != '%') {
+            *to++ = plus && *at == '+' ? ' ' : *at;
+            continue;
+        }
+        if ((high = digit(at[1])) < 0 || (low = digit(at[2])) < 0 || (!high && !low))
+            return false;
+        *to++ = (char)(high << 4 | low);
+        at += 2;
+    }
+    *to = '\0';
+    return true;
+}
+
+static enum err read_params(char *query, struct request *out, struct error *why)
+{
+    for (char *next; query && *query; query = next) {
+        if ((next = strchr(query, '&')))
+            *next++ = '\0';
+        if (!*query)
+            continue;
+        if (out->param_count == PARAMS_MAX)
+            return err_set(why, ERR_USAGE, "more than %d parameters", PARAMS_MAX);
+        char *value = strchr(query, '=');
+        if (value)
+            *value++ = '\0';
+        if (!decode(query, true) || (value && !decode(value, true)) || !str_is_plain(query) ||
+            (value && !str_is_plain(value)))
+            return err_set(why, ERR_USAGE, "malformed parameter");
+        out->params[out->param_count].name = query;
+        out->params[out->param_count++].value = value ? value : "";
+    }
+    return ERR_OK;
+}
+
+enum err request_read(const char *target, struct request *out, struct error *why)
+{
+    *out = (struct request){0};
+    if (target[0] != '/')
+        return err_set(why, ERR_USAGE, "malformed path");
+    text_add(&out->bytes, target);
+    if (out->bytes.failed)
+        return err_no_memory(why);
+    char *query = strchr(out->bytes.bytes, '?');
+    if (query)
+        *query++ = '\0';
+    out->path = out->bytes.bytes;
+    return read_params(query, out, why);
+}
+
+void request_release(struct request *request)
+{
+    text_release(&request->bytes);
+    text_release(&request->body);
+}
+
+/* The segments of the path are decoded where they stand for {...}, in the place of the request's own bytes: a path is
+ * matched once. */
+bool request_matches(struct request *request, const char *pattern)
+{
+    char *at = request->bytes.bytes;
+    char *begin[PATH_ID_MAX];
+    size_t length[PATH_ID_MAX], count = 0;
+    while (*pattern && *at) {
+        if (*pattern != '{') {
+            if (*pattern++ != *at++)
+                return false;
+            continue;
+        }
+        if (count == PATH_ID_MAX)
+            return false;
+        begin[count] = at;
+        length[count] = strcspn(at, "/");
+        if (!length[count])
+            return false;
+        at += length[count++];
+        pattern = strchr(pattern, '}') + 1;
+    }
+    if (*pattern || *at)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        begin[i][length[i]] = '\0';
+        if (!decode(begin[i], false) || !str_is_plain(begin[i]))
+            begin[i][0] = '\0'; /* no run has that name */
+        request->ids[i] = begin[i];
+    }
+    return true;
+}
+
+void request_encode(struct text *to, const char *string)
+{
+    static const char PLAIN[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
+    for (; *string; string++)
+        if (strchr(PLAIN, *string))
+            text_add_bytes(to, string, 1);
+        else
+            text_addf(to, "%%%02X", (unsigned char)*string);
+}
+
+const char *request_param(const struct request *request, const char *name)
+{
+    for (size_t i = 0; i < request->param_count; i++)
+        if (!strcmp(request->params[i].name, name))
+            return str_or_null(request->params[i].value);
+    return NULL;
+}
+
+static bool is_listed(const char *name, const char *names, bool *may_repeat)
+{
+    size_t length = strlen(name);
+    for (const char *at = names; *at; at += strspn(at, " ")) {
+        size_t word = strcspn(at, " ");
+        *may_repeat = word && at[word - 1] == '*';
+        if (word - *may_repeat == length && !memcmp(at, name, length))
+            return true;
+        at += word;
+    }
+    return false;
+}
+
+enum err request_check(const struct request *request, const char *names, struct error *why)
+{
+    bool may_repeat;
+    for (size_t i = 0; i < request->param_count; i++) {
+        const char *name = request->params[i].name;
+        if (!is_listed(name, names, &may_repeat))
+            return err_set(why, ERR_USAGE, "unknown parameter '%.60s'", name);
+        for (size_t j = 0; j < i && !may_repeat; j++)
+            if (!strcmp(request->params[j].name, name))
+                return err_set(why, ERR_USAGE, "parameter '%.60s' given more than once", name);
+    }
+    return ERR_OK;
+}
+
+enum err request_count(const struct request *request, const char *name, unsigned least,
+                       unsigned most, unsigned *inout, struct error *why)
+{
+    uint64_t value = *inout;
+    const char *given = request_param(request, name);
+    if (given && (parse_u64(given, &value) || value < least || value > most))
+        return err_set(why, ERR_USAGE, "%s: a whole number from %u to %u", name, least, most);
+    *inout = (unsigned)value;
+    return ERR_OK;
+}
+
+/* ---- errors ---- */
+
+void answer_status(struct api_answer *answer, int status, const char *code, const char *message)
+{
+    struct json json;
+    text_clear(&answer->body);
+    json_init(&json, &answer->body, false);
+    json_object(&json, NULL);
+    json_object(&json, "error");
+    json_string(&json, "code", code);
+    json_string(&json, "message", message);
+    json_object_end(&json);
+    json_object_end(&json);
+    answer->status = status;
+    answer->type = "application/json";
+    answer->policy = NULL;
+    answer->file[0] = '\0';
+}
+
+/* What is wrong with a run is no fault of the server: 422. */
+void answer_error(struct api_answer *answer, enum err err, const char *message)
+{
+    static const struct {
+        enum err err;
+        int status;
+        const char *code;
+    } KINDS[] = {
+        {ERR_USAGE, 400, "bad_request"},
+        {ERR_NOT_FOUND, 404, "not_found"},
+        {ERR_NO_DATA, 422, "no_data"},
+        {ERR_BAD_VALUE, 422, "bad_data"},
+        {ERR_UNSUPPORTED, 501, "unsupported"},
+        {ERR_DENIED, 403, "denied"},
+        {ERR_BUSY, 503, "busy"},
+        {ERR_LOST, 503, "unavailable"},
+    };
+    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
+        if (KINDS[i].err == err) {
+            answer_status(answer, KINDS[i].status, KINDS[i].code, message);
+            return;
+        }
+    answer_status(answer, 500, "failed", message);
+}

@@ -1,0 +1,495 @@
+/* The table of runs, in memory: rows in the order of their ids, and an order of them for each column by which they were
+ * asked for, made when it is and kept until rows change.  A page is then found by its cursor with a binary search, and
+ * costs what its rows cost, however many there are. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/grow.h"
+#include "serve/parts.h"
+
+enum {
+    PAGE_DEFAULT = 50,
+    PAGE_MOST = 1000,
+    FACETS_MOST = 200,
+    COUNTED_MOST = 20000, /* rows among which those that pass a filter are counted */
+};
+#define LOOK_PERIOD (1 * NS_PER_S)
+#define FULL_PERIOD (60 * NS_PER_S)
+enum { LOOK_SHARE = 10 }; /* reading takes a tenth of the time at most */
+
+struct runs {
+    struct row_source *source;
+    struct run_row **rows; /* by id */
+    size_t count, capacity;
+    size_t listed;                    /* those that are no attempts */
+    unsigned *orders[ROW_COLUMNS][2]; /* of those, ascending and descending; NULL: not made */
+    struct text facets;               /* of the rows as they are; "": not made */
+    nanos next_look, next_full;
+    bool is_read, has_running;
+    pthread_mutex_t lock; /* of rows while they are replaced, and of the source */
+};
+
+/* ---- rows ---- */
+
+static void free_row(struct run_row *row)
+{
+    if (row)
+        run_row_release(row);
+    free(row);
+}
+
+static int by_id(const void *left, const void *right)
+{
+    const struct run_row *const *a = left, *const *b = right;
+    return strcmp((*a)->id, (*b)->id);
+}
+
+static struct run_row *find_row(struct runs *runs, const char *id)
+{
+    struct run_row wanted = {.id = (char *)id}, *key = &wanted;
+    struct run_row **found =
+        runs->count ? bsearch(&key, runs->rows, runs->count, sizeof *runs->rows, by_id) : NULL;
+    return found ? *found : NULL;
+}
+
+/* ---- reading ---- */
+
+/* The rows that a look finds. */
+struct reading {
+    struct runs *runs;
+    struct run_row **rows;
+    size_t count, capacity;
+    bool *kept; /* of the former rows */
+};
+
+static enum err take_row(void *context, struct run_row *row)
+{
+    struct reading *reading = context;
+    struct run_row **rows = grow(reading->rows, &reading->capacity, reading->count, sizeof *rows);
+    struct run_row *copy = rows ? malloc(sizeof *copy) : NULL;
+    if (rows)
+        reading->rows = rows;
+    if (!copy) {
+        run_row_release(row);
+        return ERR_NO_MEMORY;
+    }
+    *copy = *row;
+    reading->rows[reading->count++] = copy;
+    return ERR_OK;
+}
+
+static bool keep_row(void *context, const char *id, double written_at)
+{
+    struct reading *reading = context;
+    struct runs *runs = reading->runs;
+    struct run_row *row = find_row(runs, id);
+    if (!row || !row->is_final || row->written_at != written_at)
+        return false;
+    struct run_row **rows = grow(reading->rows, &reading->capacity, reading->count, sizeof *rows);
+    if (!rows)
+        return false;
+    reading->rows = rows;
+    rows[reading->count++] = row;
+    struct run_row **place = bsearch(&row, runs->rows, runs->count, sizeof *runs->rows, by_id);
+    reading->kept[place - runs->rows] = true;
+    return true;
+}
+
+static void forget_orders(struct runs *runs)
+{
+    text_clear(&runs->facets);
+    for (size_t i = 0; i < ROW_COLUMNS; i++)
+        for (size_t j = 0; j < 2; j++) {
+            free(runs->orders[i][j]);
+            runs->orders[i][j] = NULL;
+        }
+}
+
+static void replace_rows(struct runs *runs, struct reading *reading)
+{
+    if (reading->count)
+        qsort(reading->rows, reading->count, sizeof *reading->rows, by_id);
+    pthread_mutex_lock(&runs->lock);
+    struct run_row **former = runs->rows;
+    size_t former_count = runs->count;
+    runs->rows = reading->rows;
+    runs->count = reading->count;
+    runs->capacity = reading->capacity;
+    runs->is_read = true;
+    runs->listed = 0;
+    runs->has_running = false;
+    for (size_t i = 0; i < runs->count; i++) {
+        runs->listed += !runs->rows[i]->is_attempt;
+        runs->has_running |= !strcmp(runs->rows[i]->values[ROW_STATE].text, "running");
+    }
+    pthread_mutex_unlock(&runs->lock);
+    forget_orders(runs);
+    for (size_t i = 0; i < former_count; i++)
+        if (!reading->kept[i])
+            free_row(former[i]);
+    free(former);
+}
+
+static void drop_reading(struct runs *runs, struct reading *reading)
+{
+    for (size_t i = 0; i < reading->count; i++)
+        if (find_row(runs, reading->rows[i]->id) != reading->rows[i])
+            free_row(reading->rows[i]);
+    free(reading->rows);
+}
+
+static enum err read_rows(struct runs *runs, struct error *why)
+{
+    struct reading reading = {.runs = runs, .kept = calloc(runs->count + 1, sizeof(bool))};
+    const struct row_taker taker = {take_row, keep_row, &reading};
+    enum err err = reading.kept ? row_source_read(runs->source, &taker, why) : err_no_memory(why);
+    if (err)
+        drop_reading(runs, &reading);
+    else
+        replace_rows(runs, &reading);
+    free(reading.kept);
+    return err;
+}
+
+enum err runs_refresh(struct runs *runs, struct error *why)
+{
+    nanos began = clock_now();
+    if (runs->is_read && began < runs->next_look)
+        return ERR_OK;
+    if (runs->is_read && began < runs->next_full && !runs->has_running &&
+        !row_source_changed(runs->source)) {
+        runs->next_look = began + LOOK_PERIOD;
+        return ERR_OK;
+    }
+    enum err err = read_rows(runs, why);
+    nanos now = clock_now(), rest = LOOK_SHARE * (now - began);
+    runs->next_look = now + (rest > LOOK_PERIOD ? rest : LOOK_PERIOD);
+    runs->next_full = now + FULL_PERIOD;
+    return err;
+}
+
+/* ---- orders ---- */
+
+struct ordering {
+    struct runs *runs;
+    size_t column;
+    bool descending;
+};
+
+/* What is not known comes last in both orders; ids decide between equals, so that a cursor has one place. */
+static int compare_rows(const struct ordering *by, const struct run_row *a, const struct run_row *b)
+{
+    int sign = by->descending ? -1 : 1;
+    if (ROW_COLUMN[by->column].is_text) {
+        const char *x = a->values[by->column].text, *y = b->values[by->column].text;
+        if (!x != !y)
+            return x ? -1 : 1;
+        int order = x ? strcmp(x, y) : 0;
+        return order ? sign * order : sign * strcmp(a->id, b->id);
+    }
+    double x = a->values[by->column].number, y = b->values[by->column].number;
+    if (is_known(x) != is_known(y))
+        return is_known(x) ? -1 : 1;
+    if (is_known(x) && x != y)
+        return x < y ? -sign : sign;
+    return sign * strcmp(a->id, b->id);
+}
+
+static int compare_places(const void *left, const void *right, void *context)
+{
+    const struct ordering *by = context;
+    return compare_rows(by, by->runs->rows[*(const unsigned *)left],
+                        by->runs->rows[*(const unsigned *)right]);
+}
+
+/* qsort_r is no part of POSIX: a merge sort, which also does not depend on the order that it finds. */
+static void merge_sort(unsigned *items, unsigned *spare, size_t count, struct ordering *by)
+{
+    if (count < 2)
+        return;
+    size_t half = count / 2, i = 0, j = half;
+    merge_sort(items, spare, half, by);
+    merge_sort(items + half, spare, count - half, by);
+    memcpy(spare, items, count * sizeof *items);
+    for (size_t k = 0; k < count; k++)
+        items[k] = j == count || (i < half && compare_places(&spare[i], &spare[j], by) <= 0)
+                       ? spare[i++]
+                       : spare[j++];
+}
+
+static unsigned *order_of(struct ordering *by)
+{
+    struct runs *runs = by->runs;
+    unsigned **order = &runs->orders[by->column][by->descending];
+    if (*order)
+        return *order;
+    unsigned *items = malloc((runs->listed + 1) * sizeof *items);
+    unsigned *spare = malloc((runs->listed + 1) * sizeof *spare);
+    if (items && spare) {
+        size_t count = 0;
+        for (size_t i = 0; i < runs->count; i++)
+            if (!runs->rows[i]->is_attempt)
+                items[count++] = (unsigned)i;
+        merge_sort(items, spare, count, by);
+        *order = items;
+    } else {
+        free(items);
+    }
+    free(spare);
+    return *order;
+}
+
+/* ---- pages ---- */
+
+struct page {
+    struct ordering by;
+    const struct request *request;
+    unsigned limit;
+    size_t from;
+    bool is_filtered;
+};
+
+static const size_t FILTERS[] = {ROW_KIND,   ROW_MODEL,   ROW_HARDWARE, ROW_STATE,
+                                 ROW_CLIENT, ROW_DATASET, ROW_PRECISION};
+static const size_t SEARCHED[] = {ROW_NAME, ROW_MODEL, ROW_HARDWARE, ROW_DATASET, ROW_CLIENT};
+
+bool runs_pass(const struct request *request, const struct run_row *row)
+{
+    const char *search = request_param(request, "q");
+    bool is_found = !search;
+    for (size_t i = 0; i < sizeof FILTERS / sizeof *FILTERS; i++) {
+        const char *wanted = request_param(request, ROW_COLUMN[FILTERS[i]].name);
+        const char *text = row->values[FILTERS[i]].text;
+        if (wanted && (!text || strcmp(text, wanted) != 0))
+            return false;
+    }
+    for (size_t i = 0; !is_found && i < sizeof SEARCHED / sizeof *SEARCHED; i++) {
+        const char *text = row->values[SEARCHED[i]].text;
+        is_found = text && str_contains_nocase(text, search);
+    }
+    return is_found;
+}
+
+static enum err find_column(const char *name, size_t *out, struct error *why)
+{
+    for (*out = 0; *out < ROW_COLUMNS; ++*out)
+        if (!strcmp(ROW_COLUMN[*out].name, name))
+            return ERR_OK;
+    return err_set(why, ERR_USAGE, "sort: unknown column '%.60s'", name);
+}
+
+/* "17.ID": behind this row or, should it be gone, from that place on. */
+static enum err read_cursor(struct page *page, const unsigned *order, struct error *why)
+{
+    const char *given = request_param(page->request, "cursor");
+    const char *dot = given ? strchr(given, '.') : NULL;
+    char digits[24];
+    uint64_t place;
+    if (!given)
+        return ERR_OK;
+    if (!dot || !str_format(digits, sizeof digits, "%.*s", (int)(dot - given), given) ||
+        parse_u64(digits, &place))
+        return err_set(why, ERR_USAGE, "cursor: not one of a page before");
+    struct runs *runs = page->by.runs;
+    const struct run_row *row = find_row(runs, dot + 1);
+    page->from = place < runs->listed ? (size_t)place : runs->listed;
+    if (!row || row->is_attempt)
+        return ERR_OK;
+    size_t low = 0, high = runs->listed;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_rows(&page->by, runs->rows[order[middle]], row) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    page->from = low;
+    return ERR_OK;
+}
+
+static enum err read_page(struct runs *runs, const struct request *request, struct page *page,
+                          struct error *why)
+{
+    const char *sort = request_param(request, "sort"), *order = request_param(request, "order");
+    *page = (struct page){
+        .by = {.runs = runs, .descending = true}, .request = request, .limit = PAGE_DEFAULT};
+    enum err err = find_column(sort ? sort : "created_at", &page->by.column, why);
+    if (!err && order && strcmp(order, "asc") != 0 && strcmp(order, "desc") != 0)
+        err = err_set(why, ERR_USAGE, "order: asc or desc");
+    page->by.descending = !order || strcmp(order, "desc") == 0;
+    page->is_filtered = request_param(request, "q");
+    for (size_t i = 0; i < sizeof FILTERS / sizeof *FILTERS; i++)
+        page->is_filtered |= request_param(request, ROW_COLUMN[FILTERS[i]].name) != NULL;
+    return err ? err : request_count(request, "limit", 1, PAGE_MOST, &page->limit, why);
+}
+
+/* How many rows pass; UNKNOWN where counting them would cost more than the page. */
+static double count_passing(const struct page *page)
+{
+    const struct runs *runs = page->by.runs;
+    size_t count = 0;
+    if (!page->is_filtered)
+        return (double)runs->listed;
+    if (runs->listed > COUNTED_MOST)
+        return UNKNOWN;
+    for (size_t i = 0; i < runs->count; i++)
+        count += !runs->rows[i]->is_attempt && runs_pass(page->request, runs->rows[i]);
+    return (double)count;
+}
+
+/* The values that filters can have. */
+static void put_facets(struct runs *runs, struct json *json)
+{
+    static const size_t COLUMNS[] = {ROW_KIND, ROW_MODEL, ROW_HARDWARE};
+    if (!runs->facets.length) {
+        struct json facets;
+        json_init(&facets, &runs->facets, false);
+        json_object(&facets, NULL);
+        for (size_t c = 0; c < sizeof COLUMNS / sizeof *COLUMNS; c++) {
+            struct ordering by = {runs, COLUMNS[c], false};
+            const unsigned *order = order_of(&by);
+            const char *last = NULL;
+            unsigned count = 0;
+            json_array(&facets, ROW_COLUMN[COLUMNS[c]].name);
+            for (size_t i = 0; order && i < runs->listed && count < FACETS_MOST; i++) {
+                const char *text = runs->rows[order[i]]->values[COLUMNS[c]].text;
+                if (!text || (last && !strcmp(text, last)))
+                    continue;
+                json_string(&facets, NULL, last = text);
+                count++;
+            }
+            json_array_end(&facets);
+        }
+        json_object_end(&facets);
+    }
+    json_raw(json, "facets", text_get(&runs->facets));
+}
+
+enum err runs_page(struct runs *runs, const struct request *request, struct json *json,
+                   struct error *why)
+{
+    struct page page;
+    struct text next = {0};
+    unsigned taken = 0;
+    enum err err = read_page(runs, request, &page, why);
+    const unsigned *order = err ? NULL : order_of(&page.by);
+    if (!order)
+        return err ? err : err_no_memory(why);
+    if ((err = read_cursor(&page, order, why)))
+        return err;
+    size_t i = page.from;
+    json_array(json, "runs");
+    for (const struct run_row *last = NULL; i < runs->listed; i++) {
+        const struct run_row *row = runs->rows[order[i]];
+        if (page.is_filtered && !runs_pass(request, row))
+            continue;
+        if (taken++ == page.limit) {
+            text_addf(&next, "%zu.%s", i, last->id);
+            break;
+        }
+        json_object(json, NULL);
+        run_row_to_json(row, json);
+        json_object_end(json);
+        last = row;
+    }
+    json_array_end(json);
+    put_facets(runs, json);
+    json_string(json, "next_cursor", next.length ? text_get(&next) : NULL);
+    json_number(json, "total", count_passing(&page));
+    text_release(&next);
+    return ERR_OK;
+}
+
+/* ---- the table ---- */
+
+enum err runs_open(const struct serve_options *options, struct runs **out, struct error *why)
+{
+    struct runs *runs = *out = calloc(1, sizeof *runs);
+    if (!runs)
+        return err_no_memory(why);
+    pthread_mutex_init(&runs->lock, NULL);
+    return row_source_open(options, &runs->source, why);
+}
+
+void runs_close(struct runs *runs)
+{
+    if (!runs)
+        return;
+    for (size_t i = 0; i < runs->count; i++)
+        free_row(runs->rows[i]);
+    free(runs->rows);
+    forget_orders(runs);
+    text_release(&runs->facets);
+    row_source_close(runs->source);
+    pthread_mutex_destroy(&runs->lock);
+    free(runs);
+}
+
+const struct run_row *runs_at(struct runs *runs, size_t i)
+{
+    struct ordering newest = {runs, ROW_CREATED, true};
+    const unsigned *order = i < runs->listed ? order_of(&newest) : NULL;
+    return order ? runs->rows[order[i]] : NULL;
+}
+
+enum err runs_put(struct runs *runs, const char *id, const char *directory, struct json *json,
+                  struct error *why)
+{
+    struct run_row attempt;
+    const struct run_row *row = find_row(runs, id);
+    if (row) {
+        run_row_to_json(row, json);
+        return ERR_OK;
+    }
+    enum err err = err_explain(why, run_row_of(directory, id, &attempt));
+    if (!err) {
+        run_row_to_json(&attempt, json);
+        run_row_release(&attempt);
+    }
+    return err;
+}
+
+bool runs_are_read(struct runs *runs)
+{
+    pthread_mutex_lock(&runs->lock);
+    bool is_read = runs->is_read;
+    pthread_mutex_unlock(&runs->lock);
+    return is_read;
+}
+
+size_t runs_count(struct runs *runs)
+{
+    pthread_mutex_lock(&runs->lock);
+    size_t count = runs->listed;
+    pthread_mutex_unlock(&runs->lock);
+    return count;
+}
+
+const char *runs_shown(const struct runs *runs)
+{
+    return row_source_shown(runs->source);
+}
+
+enum err runs_directory(struct runs *runs, const char *id, char to[static FILE_PATH_MAX],
+                        struct error *why)
+{
+    char folder[FILE_PATH_MAX];
+    pthread_mutex_lock(&runs->lock);
+    const struct run_row *row = find_row(runs, id);
+    bool is_known_run = row;
+    pthread_mutex_unlock(&runs->lock);
+    const char *slash = strchr(id, '/');
+    if (!is_known_run && slash &&
+        str_format(folder, sizeof folder, "%.*s", (int)(slash - id), id)) {
+        pthread_mutex_lock(&runs->lock);
+        row = find_row(runs, folder);
+        is_known_run =
+            row && row->values[ROW_KIND].text && !strcmp(row->values[ROW_KIND].text, "sweep");
+        pthread_mutex_unlock(&runs->lock);
+    }
+    if (!is_known_run)
+        return err_set(why, ERR_NOT_FOUND, "no run '%.100s'", plain_text(id).text);
+    return row_source_directory(runs->source, id, to, why);
+}

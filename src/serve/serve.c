@@ -1,0 +1,522 @@
+/* The front of the dashboard: one thread turns the loop, sees who may ask (host, rate, token), and either answers or
+ * gives the request to a worker.  An answer whose client has gone meanwhile is dropped. */
+#include "serve/serve.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/secret.h"
+#include "port/event_loop.h"
+#include "port/http_access.h"
+#include "port/http_server.h"
+#include "port/proc.h"
+#include "serve/parts.h"
+
+#define REQUEST_LIMIT (10 * NS_PER_S)
+#define IDLE_LIMIT    (120 * NS_PER_S)
+#define WRITE_LIMIT   (30 * NS_PER_S)
+enum {
+    HEADER_MAX = 16 << 10,
+    BODY_MAX = 16 << 10,
+    CONNECTIONS_MAX = 2048,
+    QUEUE_MAX = 64,
+};
+
+static const char POLICY[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'self'";
+
+enum worker { ROWS, FILES, WORKERS, AT_ONCE };
+
+struct serve {
+    struct serve_options options;
+    struct event_loop *loop;
+    struct http_server *server;
+    struct event_watch signals;
+    struct api api;
+    struct access *access;
+    struct jobs *workers[WORKERS];
+    int signal;
+};
+
+/* ---- answers ---- */
+
+static void send_answer(struct http_exchange *exchange, const struct api_answer *answer)
+{
+    char file[FILE_NAME_MAX + 32];
+    static const char FAILED[] = "{\"error\":{\"code\":\"failed\",\"message\":\"out of memory\"}}";
+    bool is_whole = !answer->body.failed;
+    http_exchange_add_header(exchange, "Content-Security-Policy",
+                             answer->policy ? answer->policy : POLICY);
+    if (answer->file[0]) {
+        str_format(file, sizeof file, "attachment; filename=\"%s\"", answer->file);
+        http_exchange_add_header(exchange, "Content-Disposition", file);
+    }
+    http_exchange_reply(exchange,
+                        !is_whole        ? 500
+                        : answer->status ? answer->status
+                                         : 200,
+                        is_whole ? answer->type : "application/json",
+                        is_whole ? text_get(&answer->body) : FAILED,
+                        is_whole ? answer->body.length : sizeof FAILED - 1);
+}
+
+static void send_status(struct http_exchange *exchange, int status, const char *code,
+                        const char *message)
+{
+    struct api_answer answer = {0};
+    answer_status(&answer, status, code, message);
+    send_answer(exchange, &answer);
+    text_release(&answer.body);
+}
+
+static void send_text(struct http_exchange *exchange, int status, const char *text)
+{
+    http_exchange_reply(exchange, status, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+/* ---- the API ---- */
+
+static const struct route {
+    const char *path;
+    api_function *function;
+    enum worker worker;
+    const char *params;
+} ROUTES[] = {
+#define ROUTE(path, function, where, params) {path, function, where, params},
+#include "serve/routes.def"
+#undef ROUTE
+};
+
+/* A request and its answer, on their way through a worker. */
+struct task {
+    struct job job;
+    struct serve *serve;
+    const struct route *route;
+    struct request request;
+    struct api_answer answer;
+    struct http_exchange *exchange; /* NULL: the client has gone */
+};
+
+static void perform(const struct api *api, const struct route *route, const struct request *request,
+                    struct api_answer *answer)
+{
+    struct error why = {0};
+    enum err err = route->function(api, request, answer, &why);
+    if (err)
+        answer_error(answer, err, why.text[0] ? why.text : err_text(err));
+}
+
+static void task_work(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    perform(&task->serve->api, task->route, &task->request, &task->answer);
+}
+
+static void task_done(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    if (task->exchange) {
+        http_exchange_set_data(task->exchange, NULL);
+        send_answer(task->exchange, &task->answer);
+    }
+    request_release(&task->request);
+    text_release(&task->answer.body);
+    free(task);
+}
+
+static void give_to_worker(struct serve *serve, const struct route *route, struct request *request,
+                           struct http_exchange *exchange)
+{
+    struct task *task = calloc(1, sizeof *task);
+    if (task) {
+        *task = (struct task){.job = {.work = task_work, .done = task_done},
+                              .serve = serve,
+                              .route = route,
+                              .request = *request,
+                              .exchange = exchange};
+        *request = (struct request){0};
+        if (jobs_add(serve->workers[route->worker], &task->job)) {
+            http_exchange_set_data(exchange, task);
+            return;
+        }
+        request_release(&task->request);
+        free(task);
+    }
+    http_exchange_add_header(exchange, "Retry-After", "1");
+    send_status(exchange, 503, "busy", "too many requests wait for an answer");
+}
+
+static void answer_api(struct serve *serve, struct request *request, struct http_exchange *exchange)
+{
+    struct error why = {0};
+    const struct route *route = NULL;
+    struct api_answer answer = {0};
+    for (size_t i = 0; !route && i < sizeof ROUTES / sizeof *ROUTES; i++)
+        if (request_matches(request, ROUTES[i].path))
+            route = &ROUTES[i];
+    if (!route) {
+        send_status(exchange, 404, "not_found", "see /api/v1/openapi.json");
+    } else if (request_check(request, route->params, &why)) {
+        send_status(exchange, 400, "bad_request", why.text);
+    } else if (route->worker != AT_ONCE) {
+        give_to_worker(serve, route, request, exchange);
+    } else {
+        perform(&serve->api, route, request, &answer);
+        send_answer(exchange, &answer);
+        text_release(&answer.body);
+    }
+}
+
+/* ---- pages ---- */
+
+static void send_file(struct http_exchange *exchange, const char *name)
+{
+    struct web_file file;
+    if (!web_file_find(name, &file)) {
+        send_status(exchange, 404, "not_found", "no such file");
+        return;
+    }
+    const char *have = http_exchange_header(exchange, "If-None-Match");
+    http_exchange_add_header(exchange, "ETag", file.tag);
+    http_exchange_add_header(exchange, "Content-Security-Policy", POLICY);
+    if (have && !strcmp(have, file.tag))
+        http_exchange_reply(exchange, 304, file.type, "", 0);
+    else
+        http_exchange_reply(exchange, 200, file.type, file.bytes, file.length);
+}
+
+/* The pages are one file, which looks at its own address. */
+static bool is_page(struct request *request)
+{
+    static const char *const PAGES[] = {"/",        "/runs",   "/runs/{id}",   "/compare",
+                                        "/pareto",  "/sweeps", "/sweeps/{id}", "/estimate",
+                                        "/sensors", "/live"};
+    for (size_t i = 0; i < sizeof PAGES / sizeof *PAGES; i++)
+        if (request_matches(request, PAGES[i]))
+            return true;
+    return false;
+}
+
+/* ---- the login ---- */
+
+static void send_to(struct http_exchange *exchange, const char *location)
+{
+    http_exchange_add_header(exchange, "Location", location);
+    http_exchange_add_header(exchange, "Content-Security-Policy", POLICY);
+    http_exchange_reply(exchange, 303, "text/plain; charset=utf-8", "", 0);
+}
+
+static void send_to_login(struct http_exchange *exchange, const char *next, bool has_failed)
+{
+    struct text location = {0};
+    text_addf(&location, "/login?%snext=", has_failed ? "failed=1&" : "");
+    request_encode(&location, next);
+    send_to(exchange, text_get(&location));
+    text_release(&location);
+}
+
+/* A path of ours, and no address: "//host" and "/\\host" are some to browsers. */
+static bool is_own_path(const char *next)
+{
+    return next && next[0] == '/' && next[1] != '/' && !strchr(next, '\\');
+}
+
+static void begin_session(struct serve *serve, struct http_exchange *exchange, const char *next)
+{
+    char id[SESSION_ID_MAX], cookie[200];
+    struct text location = {0};
+    if (!access_begin(serve->access, clock_now(), id)) {
+        send_status(exchange, 500, "failed", "no random numbers");
+        return;
+    }
+    str_format(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict%s", SESSION_COOKIE,
+               id, serve->options.tls_cert ? "; Secure" : "");
+    http_exchange_add_header(exchange, "Set-Cookie", cookie);
+    /* The rest of the location is encoded already: it was a target. */
+    text_add(&location, is_own_path(next) ? next : "/");
+    send_to(exchange, text_get(&location));
+    text_release(&location);
+}
+
+/* The form: token=...&next=... */
+static void log_in(struct serve *serve, struct http_exchange *exchange)
+{
+    size_t length;
+    struct text target = {0};
+    struct request form = {0};
+    struct error why = {0};
+    const char *body = http_exchange_body(exchange, &length);
+    text_add(&target, "/login?");
+    text_add_bytes(&target, body, length);
+    if (target.failed || strlen(text_get(&target)) != target.length ||
+        request_read(text_get(&target), &form, &why)) {
+        send_status(exchange, 400, "bad_request", "malformed form");
+    } else {
+        const char *next = request_param(&form, "next");
+        if (!serve->options.token ||
+            secret_matches(request_param(&form, "token"), serve->options.token)) {
+            begin_session(serve, exchange, next);
+        } else if (access_may_try(serve->access, clock_now())) {
+            send_to_login(exchange, is_own_path(next) ? next : "/", true);
+        } else {
+            http_exchange_add_header(exchange, "Retry-After", "60");
+            send_status(exchange, 429, "too_many_requests", "too many wrong tokens");
+        }
+    }
+    request_release(&form);
+    text_release(&target);
+}
+
+/* ---- requests ---- */
+
+static void add_headers(struct http_exchange *exchange, bool is_asset)
+{
+    http_exchange_add_header(exchange, "Cache-Control", is_asset ? "no-cache" : "no-store");
+    http_exchange_add_header(exchange, "X-Content-Type-Options", "nosniff");
+    http_exchange_add_header(exchange, "Referrer-Policy", "no-referrer");
+    http_exchange_add_header(exchange, "Cross-Origin-Opener-Policy", "same-origin");
+    http_exchange_add_header(exchange, "Cross-Origin-Resource-Policy", "same-origin");
+    http_exchange_add_header(exchange, "X-Frame-Options", "SAMEORIGIN");
+}
+
+static bool may_read(const struct serve *serve, struct http_exchange *exchange)
+{
+    return http_access_has_token(exchange, serve->options.token) ||
+           access_has_session(serve->access, http_exchange_header(exchange, "Cookie"), clock_now());
+}
+
+static void refuse_method(struct http_exchange *exchange, const char *allowed)
+{
+    http_exchange_add_header(exchange, "Allow", allowed);
+    send_status(exchange, 405, "method_not_allowed", "this method is not allowed here");
+}
+
+/* Anyone may have the form and what it is made of. */
+static bool answer_open(struct serve *serve, struct request *request,
+                        struct http_exchange *exchange)
+{
+    if (!strcmp(request->path, "/healthz")) {
+        send_text(exchange, 200, "ok\n");
+    } else if (!strcmp(request->path, "/readyz")) {
+        bool is_ready = runs_are_read(serve->api.runs);
+        send_text(exchange, is_ready ? 200 : 503,
+                  is_ready ? "ready\n" : "not ready: reading runs\n");
+    } else if (!strcmp(request->path, "/login")) {
+        send_file(exchange, "login.html");
+    } else if (str_starts(request->path, "/assets/")) {
+        send_file(exchange, request->path + strlen("/assets/"));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Whoever sent a token sent a wrong one. */
+static void refuse_stranger(struct serve *serve, struct http_exchange *exchange)
+{
+    bool has_tried = http_exchange_header(exchange, "Authorization") ||
+                     http_exchange_header(exchange, "x-ipw-token");
+    if (has_tried && !access_may_try(serve->access, clock_now())) {
+        http_exchange_add_header(exchange, "Retry-After", "60");
+        send_status(exchange, 429, "too_many_requests", "too many wrong tokens");
+        return;
+    }
+    http_exchange_add_header(exchange, "WWW-Authenticate", "Bearer");
+    send_status(exchange, 401, "unauthorized",
+                "ipw serve needs its token: Authorization: Bearer TOKEN");
+}
+
+static void answer_read(struct serve *serve, struct request *request,
+                        struct http_exchange *exchange)
+{
+    bool is_api = str_starts(request->path, "/api/");
+    if (answer_open(serve, request, exchange))
+        return;
+    if (!may_read(serve, exchange)) {
+        if (!is_api && is_page(request)) {
+            send_to_login(exchange, http_exchange_target(exchange), false);
+            return;
+        }
+        refuse_stranger(serve, exchange);
+    } else if (is_api) {
+        answer_api(serve, request, exchange);
+    } else if (is_page(request)) {
+        send_file(exchange, "index.html");
+    } else {
+        send_status(exchange, 404, "not_found", "no such page");
+    }
+}
+
+static void answer_request(struct serve *serve, struct request *request,
+                           struct http_exchange *exchange)
+{
+    const char *method = http_exchange_method(exchange);
+    bool is_login = !strcmp(request->path, "/login");
+    if (!strcmp(method, "GET") || !strcmp(method, "HEAD"))
+        answer_read(serve, request, exchange);
+    else if (is_login && !strcmp(method, "POST"))
+        log_in(serve, exchange);
+    else
+        refuse_method(exchange, is_login ? "GET, HEAD, POST" : "GET, HEAD");
+}
+
+static void on_request(void *context, struct http_exchange *exchange)
+{
+    struct serve *serve = context;
+    const char *target = http_exchange_target(exchange);
+    char peer[HTTP_PEER_MAX];
+    struct request request = {0};
+    struct error why = {0};
+    http_exchange_peer(exchange, peer);
+    add_headers(exchange, str_starts(target, "/assets/"));
+    if (!http_access_is_host(http_exchange_header(exchange, "Host"), serve->options.address,
+                             serve->options.allowed_hosts, serve->options.allowed_count)) {
+        send_status(exchange, 403, "forbidden",
+                    "the Host header names another host: allow it with --allow-host");
+    } else if (!access_may_ask(serve->access, peer, clock_now())) {
+        http_exchange_add_header(exchange, "Retry-After", "1");
+        send_status(exchange, 429, "too_many_requests", "too many requests from this address");
+    } else if (request_read(target, &request, &why)) {
+        send_status(exchange, 400, "bad_request", why.text);
+    } else {
+        answer_request(serve, &request, exchange);
+    }
+    request_release(&request);
+}
+
+static void on_drained(void *context, struct http_exchange *exchange)
+{
+    (void)context, (void)exchange;
+}
+
+static void on_ended(void *context, struct http_exchange *exchange, bool complete)
+{
+    struct task *task = http_exchange_data(exchange);
+    (void)context, (void)complete;
+    if (task)
+        task->exchange = NULL;
+}
+
+/* ---- the loop ---- */
+
+static void on_signal(void *context, unsigned events)
+{
+    struct serve *serve = context;
+    (void)events;
+    for (int number; (number = proc_poll_signal(0)) != 0;)
+        serve->signal = number;
+}
+
+static void run_loop(struct serve *serve)
+{
+    while (!serve->signal) {
+        for (size_t i = 0; i < WORKERS; i++)
+            jobs_turn(serve->workers[i]);
+        http_server_turn(serve->server);
+        event_loop_turn(serve->loop, http_server_due(serve->server));
+    }
+}
+
+/* The first look at the runs begins with the server, so that the first who asks need not wait for it. */
+static void read_runs(struct job *job)
+{
+    struct task *task = (struct task *)job;
+    struct error why = {0};
+    if (runs_refresh(task->serve->api.runs, &why))
+        log_warn("%s", why.text);
+}
+
+static enum err start_reading(struct serve *serve, struct error *why)
+{
+    struct task *task = calloc(1, sizeof *task);
+    if (!task)
+        return err_no_memory(why);
+    *task = (struct task){.job = {.work = read_runs, .done = task_done}, .serve = serve};
+    if (jobs_add(serve->workers[ROWS], &task->job))
+        return ERR_OK;
+    free(task);
+    return err_no_memory(why);
+}
+
+static enum err open_parts(struct serve *serve, struct error *why)
+{
+    const struct http_server_options server = {
+        .address = serve->options.address,
+        .port = serve->options.port,
+        .tls_cert = serve->options.tls_cert,
+        .tls_key = serve->options.tls_key,
+        .header_max = HEADER_MAX,
+        .body_max = BODY_MAX,
+        .connections_max = CONNECTIONS_MAX,
+        .request_limit = REQUEST_LIMIT,
+        .idle_limit = IDLE_LIMIT,
+        .write_limit = WRITE_LIMIT,
+        .request = on_request,
+        .drained = on_drained,
+        .ended = on_ended,
+        .context = serve,
+    };
+    serve->access = access_new();
+    enum err err =
+        serve->access ? runs_open(&serve->options, &serve->api.runs, why) : err_no_memory(why);
+    if (!err)
+        err = event_loop_new(&serve->loop, why);
+    if (!err)
+        err = http_server_open(serve->loop, &server, &serve->server, why);
+    serve->signals =
+        (struct event_watch){.fd = proc_signal_fd(), .ready = on_signal, .context = serve};
+    if (!err)
+        err = err_explain(why, event_loop_watch(serve->loop, &serve->signals, EPOLLIN));
+    if (!err)
+        err = jobs_open(serve->loop, "ipw-rows", QUEUE_MAX, &serve->workers[ROWS], why);
+    if (!err)
+        err = jobs_open(serve->loop, "ipw-files", QUEUE_MAX, &serve->workers[FILES], why);
+    return err ? err : start_reading(serve, why);
+}
+
+static void release(struct serve *serve)
+{
+    bool all_ended = true;
+    for (size_t i = 0; i < WORKERS; i++)
+        all_ended &= jobs_close(serve->workers[i]);
+    if (!all_ended)
+        return; /* a thread uses all this until the process ends */
+    if (serve->loop && serve->signals.events)
+        event_loop_unwatch(serve->loop, &serve->signals);
+    if (serve->signals.fd > 0)
+        close(serve->signals.fd);
+    http_server_close(serve->server);
+    event_loop_free(serve->loop);
+    runs_close(serve->api.runs);
+    access_free(serve->access);
+    free(serve);
+}
+
+enum err serve_run(const struct serve_options *options, int *signal, struct error *why)
+{
+    enum err err = http_server_available(why);
+    if (!err)
+        err = http_access_check(options->address, options->token, false,
+                                "set a token (--token-file)", why);
+    struct serve *serve = err ? NULL : calloc(1, sizeof *serve);
+    if (!serve)
+        return err ? err : err_no_memory(why);
+    serve->options = *options;
+    serve->api.options = &serve->options;
+    serve->api.started_at = clock_wall();
+    proc_block_signals();
+    proc_raise_file_limit(2 * CONNECTIONS_MAX);
+    err = open_parts(serve, why);
+    if (!err) {
+        options->listening(http_server_port(serve->server));
+        run_loop(serve);
+    }
+    *signal = serve->signal;
+    release(serve);
+    return err;
+}

@@ -1,0 +1,245 @@
+#include "wire/readings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "port/json_read.h"
+
+/* Another version would be another path; this one may gain keys. */
+#define FORMAT "ipw.readings.v1"
+
+/* ---- writing ---- */
+
+static void write_domain(const struct reading_domain *domain, struct json *json)
+{
+    json_object(json, NULL);
+    json_string(json, "device", domain->device);
+    json_string(json, "name", str_or_null(domain->name));
+    json_string(json, "kind", domain->kind);
+    json_string(json, "source", domain->source);
+    json_string(json, "channel", domain->channel);
+    json_string(json, "uuid", str_or_null(domain->uuid));
+    json_string(json, "scope", scope_name(domain->scope));
+    json_integer(json, "location", domain->location);
+    json_string(json, "method", method_name(domain->method));
+    json_number(json, "uncertainty_ratio", domain->accuracy);
+    json_bool(json, "up", domain->is_up);
+    json_bool(json, "counted", domain->is_counted);
+    json_number(json, "power_w", domain->watts);
+    json_number(json, "power_max_w", domain->watts_max);
+    json_number(json, "period_s", domain->period_s);
+    json_number(json, "age_s", domain->age_s);
+    json_array(json, "points");
+    for (size_t i = 0; i < domain->point_count; i++) {
+        json_object(json, NULL);
+        json_integer(json, "t_ns", domain->points[i].t);
+        json_number(json, "energy_j", domain->points[i].joules);
+        json_integer(json, "covered_ns", domain->points[i].covered);
+        json_object_end(json);
+    }
+    json_array_end(json);
+    json_object_end(json);
+}
+
+static void write_gauge(const struct reading_gauge *gauge, struct json *json)
+{
+    json_object(json, NULL);
+    json_string(json, "device", gauge->device);
+    json_string(json, "channel", gauge->channel);
+    json_string(json, "quantity", quantity_name(gauge->quantity));
+    json_string(json, "unit", quantity_unit(gauge->quantity));
+    json_number(json, "value", gauge->value);
+    json_number(json, "age_s", gauge->age_s);
+    json_object_end(json);
+}
+
+void readings_write(const struct readings *readings, struct text *out)
+{
+    struct json json;
+    json_init(&json, out, false);
+    json_object(&json, NULL);
+    json_string(&json, "format", FORMAT);
+    json_string(&json, "instance", readings->instance);
+    json_string(&json, "host", readings->host);
+    json_integer(&json, "monotonic_ns", readings->monotonic);
+    json_integer(&json, "unix_ns", readings->wall);
+    json_number(&json, "interval_s", seconds(readings->interval));
+    json_array(&json, "domains");
+    for (size_t i = 0; i < readings->domain_count; i++)
+        write_domain(&readings->domains[i], &json);
+    json_array_end(&json);
+    json_array(&json, "gauges");
+    for (size_t i = 0; i < readings->gauge_count; i++)
+        write_gauge(&readings->gauges[i], &json);
+    json_array_end(&json);
+    json_object_end(&json);
+}
+
+/* ---- reading ---- */
+
+/* A name that is missing, too long or not plain is none: what goes on from here to terminals and files is safe. */
+static bool read_name(const struct jv *value, char *to, size_t size, bool may_lack)
+{
+    const char *text = jv_text(value);
+    *to = '\0';
+    if (!text)
+        return may_lack && jv_is_null(value);
+    return (text[0] || may_lack) && str_is_plain(text) && str_copy(to, size, text);
+}
+
+static bool find_scope(const char *name, enum scope *out)
+{
+    for (int i = 0; name && i < SCOPE_COUNT; i++)
+        if (!strcmp(scope_name((enum scope)i), name)) {
+            *out = (enum scope)i;
+            return true;
+        }
+    return false;
+}
+
+static bool find_quantity(const char *name, enum quantity *out)
+{
+    for (int i = 0; name && i < QTY_COUNT; i++)
+        if (!strcmp(quantity_name((enum quantity)i), name)) {
+            *out = (enum quantity)i;
+            return true;
+        }
+    return false;
+}
+
+static bool find_method(const char *name, enum method *out)
+{
+    for (int i = METHOD_COUNTER; name && i <= METHOD_ESTIMATED; i++)
+        if (!strcmp(method_name((enum method)i), name)) {
+            *out = (enum method)i;
+            return true;
+        }
+    return false;
+}
+
+/* Nanoseconds; beyond 2^53 the reader of JSON rounds them, which is less than clocks are known to. */
+static bool read_time(const struct jv *value, nanos *out)
+{
+    double number = jv_number(value);
+    if (!(number >= 0 && number < 9e18))
+        return false;
+    *out = (nanos)number;
+    return true;
+}
+
+static bool read_points(const struct jv *list, struct reading_point *to, size_t *count)
+{
+    nanos last = INT64_MIN;
+    *count = 0;
+    for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
+        struct reading_point point = {.joules = jv_number(jv_get(item, "energy_j"))};
+        if (!read_time(jv_get(item, "t_ns"), &point.t) || point.t <= last || !(point.joules >= 0) ||
+            !read_time(jv_get(item, "covered_ns"), &point.covered))
+            return false;
+        last = point.t;
+        to[(*count)++] = point;
+    }
+    return true;
+}
+
+static bool read_domain(const struct jv *item, struct reading_point *points,
+                        struct reading_domain *out)
+{
+    int64_t location;
+    *out = (struct reading_domain){.points = points};
+    if (!read_name(jv_get(item, "device"), out->device, sizeof out->device, false) ||
+        !read_name(jv_get(item, "name"), out->name, sizeof out->name, true) ||
+        !read_name(jv_get(item, "kind"), out->kind, sizeof out->kind, false) ||
+        !read_name(jv_get(item, "source"), out->source, sizeof out->source, false) ||
+        !read_name(jv_get(item, "channel"), out->channel, sizeof out->channel, false) ||
+        !read_name(jv_get(item, "uuid"), out->uuid, sizeof out->uuid, true) ||
+        !find_scope(jv_text(jv_get(item, "scope")), &out->scope) ||
+        !find_method(jv_text(jv_get(item, "method")), &out->method) ||
+        !jv_integer(jv_get(item, "location"), &location) || location < -1 || location > 1 << 20)
+        return false;
+    out->location = (int)location;
+    out->accuracy = jv_number(jv_get(item, "uncertainty_ratio"));
+    out->is_up = jv_bool(jv_get(item, "up"), false);
+    out->is_counted = jv_bool(jv_get(item, "counted"), false);
+    out->watts = jv_number(jv_get(item, "power_w"));
+    out->watts_max = jv_number(jv_get(item, "power_max_w"));
+    out->period_s = jv_number(jv_get(item, "period_s"));
+    out->age_s = jv_number(jv_get(item, "age_s"));
+    return out->accuracy >= 0 && out->accuracy <= 1 &&
+           read_points(jv_get(item, "points"), points, &out->point_count);
+}
+
+static bool read_domains(const struct jv *list, struct readings *out)
+{
+    size_t count = 0;
+    if (!jv_is_array(list))
+        return false;
+    for (const struct jv *item = jv_first(list); item; item = jv_next(item))
+        count += jv_count(jv_get(item, "points"));
+    out->domains = calloc(jv_count(list) + 1, sizeof *out->domains);
+    out->points = calloc(count + 1, sizeof *out->points);
+    struct reading_point *points = out->points;
+    for (const struct jv *item = jv_first(list); item && out->domains && points;
+         item = jv_next(item)) {
+        struct reading_domain *domain = &out->domains[out->domain_count];
+        if (!read_domain(item, points, domain))
+            return false;
+        points += domain->point_count;
+        out->domain_count++;
+    }
+    return out->domains && out->points;
+}
+
+/* Quantities that this version does not know are left out. */
+static bool read_gauges(const struct jv *list, struct readings *out)
+{
+    out->gauges = calloc(jv_count(list) + 1, sizeof *out->gauges);
+    for (const struct jv *item = jv_first(list); item && out->gauges; item = jv_next(item)) {
+        struct reading_gauge gauge = {.value = jv_number(jv_get(item, "value")),
+                                      .age_s = jv_number(jv_get(item, "age_s"))};
+        if (!read_name(jv_get(item, "device"), gauge.device, sizeof gauge.device, false) ||
+            !read_name(jv_get(item, "channel"), gauge.channel, sizeof gauge.channel, false))
+            return false;
+        if (find_quantity(jv_text(jv_get(item, "quantity")), &gauge.quantity))
+            out->gauges[out->gauge_count++] = gauge;
+    }
+    return out->gauges;
+}
+
+enum err readings_read(const char *text, size_t length, struct readings *out, struct error *why)
+{
+    struct jv *root;
+    *out = (struct readings){0};
+    enum err err = jv_parse(text, length, &root, why);
+    if (err == ERR_NO_MEMORY)
+        return err;
+    const char *format = err ? NULL : jv_text(jv_get(root, "format"));
+    if (!format || strcmp(format, FORMAT) != 0) {
+        if (!err)
+            jv_free(root);
+        return err_set(why, ERR_BAD_VALUE, "what answers is no ipw monitor");
+    }
+    double interval = jv_number(jv_get(root, "interval_s"));
+    if (!read_name(jv_get(root, "instance"), out->instance, sizeof out->instance, false) ||
+        !read_name(jv_get(root, "host"), out->host, sizeof out->host, true) ||
+        !read_time(jv_get(root, "monotonic_ns"), &out->monotonic) ||
+        !read_time(jv_get(root, "unix_ns"), &out->wall) || !(interval > 0 && interval <= 3600) ||
+        !read_domains(jv_get(root, "domains"), out) || !read_gauges(jv_get(root, "gauges"), out)) {
+        readings_release(out);
+        err = err_set(why, ERR_BAD_VALUE, "the readings of its ipw monitor are malformed");
+    } else {
+        out->interval = from_seconds(interval);
+    }
+    jv_free(root);
+    return err;
+}
+
+void readings_release(struct readings *readings)
+{
+    free(readings->domains);
+    free(readings->gauges);
+    free(readings->points);
+    *readings = (struct readings){0};
+}

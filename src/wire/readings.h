@@ -1,0 +1,82 @@
+/* What a monitor measures, as it goes from one host to another: /api/v1/readings of `ipw monitor`, which the sensor
+ * driver `remote` reads.  docs/remote.md describes the JSON; this module alone writes and reads it.
+ *
+ * Energy is a list of points, each a time of the server's monotonic clock and the joules since the monitor started: a
+ * reader that comes late or seldom misses nothing of what the list still has.
+ *
+ * readings_read fills what readings_release frees. */
+#ifndef IPW_WIRE_READINGS_H
+#define IPW_WIRE_READINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/energy.h"
+#include "core/err.h"
+#include "core/quantity.h"
+#include "core/units.h"
+
+struct text;
+
+#define READINGS_PATH "/api/v1/readings"
+
+struct reading_point {
+    nanos t; /* server's monotonic clock */
+    nanos
+        covered; /* time that the joules are of: less than t grew by, where nothing could be read */
+    double joules; /* since the monitor started; never decreases */
+};
+
+/* The energy of one part of a machine. */
+struct reading_domain {
+    char device[DEVICE_NAME_SIZE]; /* "gpu0", "cpu0" */
+    char name[96];                 /* "NVIDIA H200"; may be "" */
+    char kind[16];                 /* of its sensor: "gpu", "cpu", "board" ... */
+    char source[96];               /* "nvml:0 energy" */
+    char channel[32];              /* "energy" */
+    char uuid[72];                 /* of a GPU; "" when unknown */
+    enum scope scope;
+    int location;
+    enum method method;
+    double accuracy;  /* standard uncertainty of the calibration, relative */
+    double watts;     /* now; UNKNOWN unless it is up */
+    double watts_max; /* no such device draws more; UNKNOWN where that is not known */
+    double period_s;  /* between updates of the sensor; UNKNOWN */
+    double age_s;     /* of the newest reading; UNKNOWN before the first */
+    bool is_up;
+    bool is_counted;                    /* a term of the machine's total there */
+    size_t number;                      /* the writer's own */
+    const struct reading_point *points; /* oldest first */
+    size_t point_count;
+};
+
+/* The newest value of something else. */
+struct reading_gauge {
+    char device[DEVICE_NAME_SIZE];
+    char channel[32];
+    enum quantity quantity;
+    double value; /* in its base unit; UNKNOWN where it is stale */
+    double age_s;
+};
+
+struct readings {
+    char instance[40]; /* of this run of the monitor: counters of another one continue nothing */
+    char host[64];     /* name of the machine */
+    nanos monotonic;   /* the server's clocks when it answered */
+    nanos wall;
+    nanos interval; /* between updates */
+    struct reading_domain *domains;
+    size_t domain_count;
+    struct reading_gauge *gauges;
+    size_t gauge_count;
+    struct reading_point *points; /* of all domains: owned; NULL in those that are written */
+};
+
+void readings_write(const struct readings *readings, struct text *out);
+
+/* ERR_BAD_VALUE, with the reason, where the text is anything else. */
+enum err readings_read(const char *text, size_t length, struct readings *out, struct error *why)
+    MUST_USE;
+void readings_release(struct readings *readings);
+
+#endif

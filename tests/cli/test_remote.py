@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+"""`--sensors remote=HOST`: the energy of machines whose counters are known, read through the `ipw monitor` that runs on
+each; over slow paths, with other clocks, and when a monitor ends, comes back or refuses."""
+
+import http.client
+import http.server
+import json
+import os
+import sys
+import threading
+import time
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import FAKES, Fixture, Intel, Machine, Modelled, Nvidia  # noqa: E402
+from monitors import Monitor  # noqa: E402
+from program import Led, MachineTest, PATIENCE_S, device, ipw, main_side_by_side  # noqa: E402
+
+def wall(report):
+    return report["wall_s"]["mean"]
+
+
+SECRET = "a-token-for-the-tests-of-remote"
+
+
+class Way(http.server.ThreadingHTTPServer):
+    """The way to a monitor: slow by so many seconds there and back, to a host whose monotonic clock is ahead by `ahead`
+    and too fast by `drift`.  `step` puts that clock ahead at any time."""
+
+    daemon_threads = True
+
+    def __init__(self, monitor, there=0.0, back=0.0, ahead=0.0, drift=0.0):
+        self.monitor, self.there, self.back, self.ahead, self.drift = monitor, there, back, ahead, drift
+        self.began, self.asked = time.monotonic(), 0
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def port(self):
+        return self.server_address[1]
+
+    def shift(self, ns):
+        return int(ns + 1e9 * self.ahead + self.drift * (ns - 1e9 * self.began))
+
+    def unshift(self, ns):
+        return int((ns - 1e9 * self.ahead + self.drift * 1e9 * self.began) / (1 + self.drift))
+
+    def close(self):
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        path = self.server
+        path.asked += 1
+        time.sleep(path.there)
+        where, _, since = self.path.partition("?since=")
+        if since:
+            since = min(path.unshift(int(since)), 2 ** 63 - 1)
+            where += f"?since={since}"
+        connection = http.client.HTTPConnection("127.0.0.1", path.monitor.port, timeout=PATIENCE_S)
+        try:
+            connection.request("GET", where)
+            readings = json.loads(connection.getresponse().read())
+        except OSError:
+            self.close_connection = True
+            return
+        finally:
+            connection.close()
+        readings["monotonic_ns"] = path.shift(readings["monotonic_ns"])
+        for domain in readings["domains"]:
+            for point in domain["points"]:
+                point["t_ns"] = path.shift(point["t_ns"])
+                point["covered_ns"] = path.shift(point["covered_ns"] + 1e9 * path.began) - int(
+                    1e9 * (path.ahead + path.began))
+        body = json.dumps(readings).encode()
+        time.sleep(path.back)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class RemoteTest(MachineTest):
+    def setUp(self):
+        self.here = self.machine(Machine)  # nothing is measured where the program runs
+
+    def monitor(self, machine, *options, interval=0.1, **more):
+        monitor = Monitor(machine, "--processes", "off", "--interval", interval, *options, **more)
+        self.addCleanup(monitor.close)
+        monitor.wait_updates(12)  # so that what it has of the past is whole
+        return monitor
+
+    def way(self, *arguments, **options):
+        path = Way(*arguments, **options)
+        self.addCleanup(path.close)
+        return path
+
+    def led(self, *ends, **options):
+        return Led(self.here, "--sensors", ",".join(f"remote=127.0.0.1:{end.port}" for end in ends), **options)
+
+    def refused(self, sensors, *words, command=("run", "--", "true"), **options):
+        done = ipw(self.here, command[0], "--sensors", sensors, *command[1:], **options)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        for word in words:
+            self.assertIn(word, done.stderr)
+        return done
+
+    def pulse(self, machine, *ends, high=200, low=10, length=1.5, edge=0.0):
+        """A run around a time of high power; gives the report, and what the counter really gained."""
+        machine.turn(low)
+        led = self.led(*ends)
+        before = machine.count()
+        time.sleep(edge)
+        machine.turn(high)
+        time.sleep(length)
+        machine.turn(low)
+        time.sleep(edge)
+        after = machine.count()
+        return led.end(), (after - before) * 1e-6
+
+
+class EnergyTest(RemoteTest):
+    def test_energy_is_that_of_the_counter_there(self):
+        machine = self.machine(Intel, 10)
+        monitor = self.monitor(machine)
+        report, true = self.pulse(machine, monitor, edge=0.5)
+        energy = device(report, f"127.0.0.1:{monitor.port}/cpu0")["energy"]
+        self.assertAlmostEqual(energy["joules"], true, delta=4)  # 10 W around the edges; true is more than 300
+        self.assertGreater(true, 300)
+        self.assertEqual(energy["coverage"], 1)
+        self.assertEqual(energy["method"], "counter")
+        self.assertEqual(energy["source"], f"remote:127.0.0.1:{monitor.port}/cpu0 package")
+        self.assertAlmostEqual(energy["plus_minus"], 0.03 * energy["joules"], delta=0.01 * energy["joules"] + 4)
+        self.assertEqual(report["energy"]["joules"], energy["joules"])
+
+    def test_hosts_add_up(self):
+        machines = [self.machine(Intel, 40, 25), self.machine(Nvidia, "power 0 constant 300\ntick * 0.02\n"
+                                                              "value temperature 0 51")]
+        monitors = [self.monitor(machine) for machine in machines]
+        led = self.led(*monitors)
+        time.sleep(1.5)
+        report = led.end()
+        ports = [monitor.port for monitor in monitors]
+        watts = {f"127.0.0.1:{ports[0]}/cpu0": 40, f"127.0.0.1:{ports[0]}/cpu1": 25, f"127.0.0.1:{ports[1]}/gpu0": 300}
+        self.assertEqual({d["id"] for d in report["devices"] if d["energy"]}, set(watts))
+        for name, power in watts.items():
+            self.assertAlmostEqual(device(report, name)["energy"]["joules"], power * wall(report),
+                                   delta=0.03 * power * wall(report))
+        self.assertAlmostEqual(report["energy"]["joules"],
+                               sum(device(report, name)["energy"]["joules"] for name in watts), places=6)
+        done = ipw(self.here, "run", "--sensors", f"remote=127.0.0.1:{ports[1]}", "--json", "--", "sleep", "0.5")
+        self.assertAlmostEqual(json.loads(done.stdout)["devices"][0]["temperature_c"]["mean"], 51, places=6)
+
+    def test_an_estimate_there_is_an_estimate_here(self):
+        monitor = self.monitor(self.machine(Modelled))
+        led = self.led(monitor)
+        time.sleep(1)
+        energy = led.end()["energy"]
+        self.assertEqual(energy["method"], "estimated")
+
+    def test_an_integral_there_is_an_integral_here(self):
+        monitor = self.monitor(self.machine(Fixture, "jetson"))
+        led = self.led(monitor)
+        time.sleep(1)
+        energy = led.end()["energy"]
+        self.assertEqual(energy["method"], "integral")
+        self.assertIn(f"remote:127.0.0.1:{monitor.port}/board", energy["source"])
+
+
+class ClockTest(RemoteTest):
+    def test_another_clock(self):
+        """It is far ahead, and drifts as much as clocks do that are being corrected."""
+        machine = self.machine(Intel, 10)
+        path = self.way(self.monitor(machine), ahead=1e5, drift=300e-6)
+        report, true = self.pulse(machine, path)
+        energy = report["energy"]
+        self.assertEqual(energy["coverage"], 1)
+        self.assertLess(abs(energy["joules"] - true), 3 * energy["plus_minus_statistical"] + 0.001 * true)
+
+    def test_the_uncertainty_covers_a_slow_path(self):
+        machine = self.machine(Intel, 10)
+        monitor = self.monitor(machine)
+        quick, _ = self.pulse(machine, monitor)
+        for there, back in ((0.2, 0.2), (0.4, 0), (0, 0.4)):
+            report, true = self.pulse(machine, self.way(monitor, there, back))
+            energy = report["energy"]
+            with self.subTest(there=there, back=back, true=true, energy=energy):
+                self.assertLess(abs(energy["joules"] - true), 2 * energy["plus_minus_statistical"])
+                self.assertGreater(energy["plus_minus_statistical"], 0.9 * 0.2 * 190)
+                self.assertEqual(energy["coverage"], 1)
+        self.assertLess(quick["energy"]["plus_minus_statistical"], 0.2 * 190)
+
+    def test_a_clock_that_steps_leaves_a_gap(self):
+        """As that of a host that was suspended."""
+        machine = self.machine(Intel, 40)
+        path = self.way(self.monitor(machine), ahead=1000)
+        led = self.led(path)
+        time.sleep(1)
+        path.ahead += 600
+        time.sleep(1.5)
+        report = led.end()
+        energy = report["energy"]
+        self.assertLess(energy["coverage"], 1)
+        self.assertGreater(energy["coverage"], 0.5)
+        self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"], delta=5)
+
+    def test_the_wall_clock_steps(self):
+        machine = self.machine(Intel, 10)
+        step = machine.put("/step", "0")
+        preload = machine.environment()["LD_PRELOAD"]
+        stepping = {"LD_PRELOAD": f"{preload}:{os.path.abspath(os.path.join(FAKES, 'libfake_wall_clock.so'))}",
+                    "IPW_FAKE_STEP": str(step)}
+        environment = machine.environment
+        machine.environment = lambda: {**environment(), **stepping}
+        monitor = self.monitor(machine)
+        before = monitor.scrape()
+        machine.turn(10)
+        led = self.led(monitor, env={key: stepping[key] for key in stepping})
+        first, began = machine.count(), time.monotonic()
+        for seconds in ("864000", "-864000", "0"):
+            step.write_text(seconds)
+            time.sleep(0.2)
+            machine.turn(100)
+            time.sleep(0.5)
+            machine.turn(10)
+            time.sleep(0.2)
+        true, report, passed = (machine.count() - first) * 1e-6, led.end(), time.monotonic() - began
+        self.assertAlmostEqual(report["energy"]["joules"], true, delta=4)
+        self.assertEqual(report["energy"]["coverage"], 1)
+        self.assertLessEqual(1.5, wall(report))
+        self.assertLessEqual(wall(report), passed)
+        after = monitor.wait_updates(3)
+        for name in ("ipw_node_cpu_joules_total", "ipw_monitor_updates_total", "ipw_monitor_cpu_seconds_total"):
+            self.assertGreater(after.find(name)[0], before.find(name)[0])
+        self.assertLess(after.get("ipw_monitor_update_age_seconds"), 60)
+        gained = after.get("ipw_node_cpu_joules_total", device="cpu0") - before.get("ipw_node_cpu_joules_total",
+                                                                                   device="cpu0")
+        self.assertLess(abs(gained - true), 10 * (time.monotonic() - began + 3) + 30)
+
+
+class LossTest(RemoteTest):
+    def test_a_monitor_that_is_started_again(self):
+        machine = self.machine(Intel, 40)
+        monitor = self.monitor(machine)
+        led = self.led(monitor)
+        time.sleep(1)
+        monitor.close()
+        led.await_words("device lost")
+        monitor = self.monitor(machine, listen=f"127.0.0.1:{monitor.port}")
+        led.await_words("device is back")
+        time.sleep(1.5)
+        report = led.end()
+        energy = report["energy"]
+        self.assertLess(energy["coverage"], 1)
+        self.assertGreater(energy["coverage"], 1.5 / wall(report))
+        self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"],
+                               delta=0.02 * energy["joules"])
+        self.assertIn("not covered", report["devices"][0]["energy"]["note"])
+
+    def test_a_monitor_that_ends(self):
+        machine = self.machine(Intel, 40)
+        monitor = self.monitor(machine)
+        led = self.led(monitor)
+        time.sleep(2)
+        monitor.close()
+        led.await_words("device lost")
+        report = led.end()
+        energy = report["energy"]
+        self.assertGreater(energy["joules"], 40 * 1.5)
+        self.assertAlmostEqual(energy["joules"], 40 * wall(report) * energy["coverage"],
+                               delta=0.02 * energy["joules"])
+        self.assertLess(energy["coverage"], 0.8)
+
+    def test_a_path_that_fails_for_a_while_costs_nothing(self):
+        machine = self.machine(Intel, 40)
+        path = self.way(self.monitor(machine))
+        led = self.led(path)
+        port = path.port
+        path.monitor, monitor = type("Nobody", (), {"port": 1}), path.monitor
+        time.sleep(1.5)
+        path.monitor = monitor
+        asked = path.asked
+        while path.asked < asked + 3:
+            time.sleep(0.1)
+        energy = led.end()["energy"]
+        self.assertEqual(energy["coverage"], 1, port)
+
+
+class RefusalTest(RemoteTest):
+    def test_a_token(self):
+        file = self.here.put("/token", SECRET)
+        monitor = self.monitor_with_token(file)
+        where = f"remote=127.0.0.1:{monitor.port}"
+        done = self.refused(where, "needs its token", "IPW_MONITOR_TOKEN")
+        self.refused(where, "needs its token", env={"IPW_MONITOR_TOKEN": SECRET + "x"})
+        for env in ({"IPW_MONITOR_TOKEN": SECRET}, {"IPW_MONITOR_TOKEN_FILE": str(file)}):
+            done = ipw(self.here, "doctor", "--json", "--sensors", where, env=env)
+            self.assertEqual([row["status"] for row in json.loads(done.stdout)["sensors"]], ["ok"], done.stderr)
+            self.assertNotIn(SECRET, done.stdout + done.stderr)
+        self.refused(where, "no-such-file", env={"IPW_MONITOR_TOKEN_FILE": "/no-such-file"})
+        rows = json.loads(ipw(self.here, "doctor", "--json", "--sensors", where).stdout)["sensors"]
+        self.assertEqual([row["status"] for row in rows], ["denied"])
+
+    def monitor_with_token(self, file):
+        monitor = Monitor(self.machine(Intel, 40), "--token-file", file)
+        self.addCleanup(monitor.close)
+        return monitor
+
+    def test_what_is_no_monitor(self):
+        class Other(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200 if self.server.body else 404)
+                self.end_headers()
+                self.wfile.write(self.server.body)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Other)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        where = f"remote=127.0.0.1:{server.server_address[1]}"
+        for body in (b"", b"<html>", b"{}", b'{"format":"ipw.readings.v1"}', b'{"format":"ipw.readings.v1"'):
+            server.body = body
+            self.refused(where, "ipw monitor")
+        rows = json.loads(ipw(self.here, "doctor", "--json", "--sensors", where).stdout)["sensors"]
+        self.assertEqual([row["status"] for row in rows], ["unsupported"])
+
+    def test_addresses(self):
+        monitor = self.monitor(self.machine(Intel, 40))
+        good = f"remote=127.0.0.1:{monitor.port}"
+        self.refused("remote=127.0.0.1:1", "127.0.0.1:1", "cannot reach")
+        self.refused(f"{good},remote=127.0.0.1:1", "127.0.0.1:1", "cannot reach")  # not one host of two
+        self.refused("remote=no-such-host.invalid", "no-such-host.invalid")
+        self.refused(f"{good},{good}", "more than once")
+        for wrong in ("remote", "remote="):
+            self.assertEqual(self.refused(wrong, "remote=HOST[:PORT]").returncode, 2)
+        self.assertEqual(self.refused("rapl=3", "rapl takes no argument").returncode, 2)
+        self.assertEqual(self.refused("remotely=a", "did you mean 'remote'").returncode, 2)
+        self.assertEqual(self.refused("rapl,,nvml", "--sensors").returncode, 2)
+
+
+if __name__ == "__main__":
+    main_side_by_side(2)

@@ -1,0 +1,79 @@
+/* The clock of another host: whatever the paths and the drift, the truth is inside of what is said about it. */
+#include "support/unit.h"
+
+#include "core/random.h"
+#include "core/clock.h"
+
+#define AHEAD (123456 * NS_PER_S)
+
+/* The server's clock at a time of ours, when it runs too fast by so many ppm. */
+static nanos server_at(nanos t, double ppm)
+{
+    return t + AHEAD + (nanos)((double)t * ppm * 1e-6);
+}
+
+static nanos off_by(const struct clock_offset *clock, nanos t, double ppm)
+{
+    nanos off = clock_offset_here(clock, server_at(t, ppm)) - t;
+    return off < 0 ? -off : off;
+}
+
+static void the_truth_is_inside(void **state)
+{
+    (void)state;
+    static const double PPM[] = {0, 50, -50, 499, -499};
+    struct random random = random_seeded(7);
+    for (size_t p = 0; p < sizeof PPM / sizeof *PPM; p++) {
+        struct clock_offset clock = {0};
+        nanos t = NS_PER_S;
+        for (int i = 0; i < 2000; i++) {
+            nanos there = random_between(&random, 10 * NS_PER_US, 20 * NS_PER_MS);
+            nanos back = random_between(&random, 10 * NS_PER_US, 200 * NS_PER_MS);
+            assert_true(
+                clock_offset_take(&clock, t, t + there + back, server_at(t + there, PPM[p])));
+            t += there + back;
+            assert_true(off_by(&clock, t, PPM[p]) <= clock_offset_error(&clock, t) + 1);
+            nanos later = t + random_between(&random, 0, 10 * NS_PER_S);
+            assert_true(off_by(&clock, later, PPM[p]) <= clock_offset_error(&clock, later) + 1);
+            t = later;
+        }
+    }
+}
+
+static void the_quickest_answer_counts(void **state)
+{
+    (void)state;
+    struct clock_offset clock = {0};
+    clock_offset_take(&clock, 0, NS_PER_S, server_at(NS_PER_S / 2, 0));
+    assert_in_range(clock_offset_error(&clock, NS_PER_S), NS_PER_S / 2, NS_PER_S / 2 + NS_PER_MS);
+    clock_offset_take(&clock, 2 * NS_PER_S, 2 * NS_PER_S + 2 * NS_PER_MS,
+                      server_at(2 * NS_PER_S + NS_PER_MS, 0));
+    assert_in_range(clock_offset_error(&clock, 2 * NS_PER_S + 2 * NS_PER_MS), NS_PER_MS,
+                    NS_PER_MS + 2 * NS_PER_US);
+    /* A slow one after it adds no more than drift. */
+    clock_offset_take(&clock, 3 * NS_PER_S, 4 * NS_PER_S, server_at(3 * NS_PER_S, 0));
+    assert_true(clock_offset_error(&clock, 4 * NS_PER_S) < 3 * NS_PER_MS);
+    assert_true(off_by(&clock, 4 * NS_PER_S, 0) <= clock_offset_error(&clock, 4 * NS_PER_S));
+}
+
+static void a_step_is_noticed(void **state)
+{
+    (void)state;
+    struct clock_offset clock = {0};
+    assert_true(clock_offset_take(&clock, 0, NS_PER_MS, server_at(0, 0)));
+    nanos t = 10 * NS_PER_S;
+    assert_false(clock_offset_take(&clock, t, t + NS_PER_MS, server_at(t, 0) - NS_PER_S));
+    assert_true(clock_offset_take(&clock, t, t + NS_PER_MS, server_at(t, 0) - NS_PER_S));
+    nanos here = clock_offset_here(&clock, server_at(t, 0) - NS_PER_S);
+    assert_true(here >= t - NS_PER_MS && here <= t + NS_PER_MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_truth_is_inside),
+        cmocka_unit_test(the_quickest_answer_counts),
+        cmocka_unit_test(a_step_is_noticed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,128 @@
+/* The readings of a monitor: what is written is what is read, and what else comes is refused. */
+#include "support/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/text.h"
+#include "wire/readings.h"
+
+static const struct reading_point POINTS[] = {
+    {100 * NS_PER_S, 0, 0}, {10007199 * NS_PER_S, 7 * NS_PER_S, 1234.567890125}};
+
+static struct text written(void)
+{
+    struct reading_domain domain = {.device = "gpu0",
+                                    .name = "NVIDIA \"H200\"",
+                                    .kind = "gpu",
+                                    .source = "nvml:0 energy",
+                                    .channel = "energy",
+                                    .scope = SCOPE_GPU,
+                                    .location = 0,
+                                    .method = METHOD_INTEGRAL,
+                                    .accuracy = 0.05,
+                                    .watts = UNKNOWN,
+                                    .watts_max = 700,
+                                    .period_s = UNKNOWN,
+                                    .age_s = 0.25,
+                                    .is_up = true,
+                                    .points = POINTS,
+                                    .point_count = 2};
+    struct reading_gauge gauge = {
+        .device = "gpu0", .channel = "temperature", .quantity = QTY_TEMPERATURE, .value = 51};
+    struct readings readings = {.instance = "abc",
+                                .host = "node1",
+                                .monotonic = 5 * NS_PER_S,
+                                .wall = 1794844402 * NS_PER_S,
+                                .interval = NS_PER_S / 10,
+                                .domains = &domain,
+                                .domain_count = 1,
+                                .gauges = &gauge,
+                                .gauge_count = 1};
+    struct text text = {0};
+    readings_write(&readings, &text);
+    assert_false(text.failed);
+    return text;
+}
+
+static void what_is_written_is_read(void **state)
+{
+    (void)state;
+    struct text text = written();
+    struct readings read;
+    struct error why;
+    assert_int_equal(readings_read(text_get(&text), text.length, &read, &why), ERR_OK);
+    assert_string_equal(read.instance, "abc");
+    assert_string_equal(read.host, "node1");
+    assert_int_equal(read.monotonic, 5 * NS_PER_S);
+    assert_int_equal(read.interval, NS_PER_S / 10);
+    assert_int_equal(read.domain_count, 1);
+    const struct reading_domain *domain = read.domains;
+    assert_string_equal(domain->name, "NVIDIA \"H200\"");
+    assert_string_equal(domain->uuid, "");
+    assert_int_equal(domain->scope, SCOPE_GPU);
+    assert_int_equal(domain->method, METHOD_INTEGRAL);
+    assert_true(domain->is_up && isnan(domain->watts) && isnan(domain->period_s));
+    assert_true(domain->watts_max == 700 && domain->accuracy == 0.05 && domain->age_s == 0.25);
+    assert_int_equal(domain->point_count, 2);
+    assert_true(domain->points[1].joules == POINTS[1].joules);
+    assert_true(llabs(domain->points[1].t - POINTS[1].t) < NS_PER_US);
+    assert_int_equal(domain->points[1].covered, 7 * NS_PER_S);
+    assert_int_equal(read.gauge_count, 1);
+    assert_true(read.gauges[0].quantity == QTY_TEMPERATURE && read.gauges[0].value == 51);
+    readings_release(&read);
+    text_release(&text);
+}
+
+static enum err read_changed(const char *from, const char *to)
+{
+    struct text text = written(), changed = {0};
+    char *at = strstr(text_get(&text), from);
+    struct readings read;
+    struct error why = {0};
+    assert_non_null(at);
+    text_add_bytes(&changed, text_get(&text), (size_t)(at - text_get(&text)));
+    text_add(&changed, to);
+    text_add(&changed, at + strlen(from));
+    enum err err = readings_read(text_get(&changed), changed.length, &read, &why);
+    assert_true(!err || why.text[0]);
+    if (!err)
+        readings_release(&read);
+    text_release(&changed);
+    text_release(&text);
+    return err;
+}
+
+static void what_is_not_that_is_refused(void **state)
+{
+    (void)state;
+    static const char *const WRONG[][2] = {
+        {"ipw.readings.v1", "ipw.readings.v2"},
+        {"\"instance\":\"abc\"", "\"instance\":null"},
+        {"\"interval_s\":0.1", "\"interval_s\":0"},
+        {"\"device\":\"gpu0\"", "\"device\":\"gpu\\u001b[0m\""},
+        {"\"scope\":\"gpu\"", "\"scope\":\"moon\""},
+        {"\"method\":\"integral\"", "\"method\":\"guess\""},
+        {"\"uncertainty_ratio\":0.05", "\"uncertainty_ratio\":-1"},
+        {"\"t_ns\":100000000000", "\"t_ns\":10007200000000000"}, /* not in order */
+        {"\"energy_j\":0", "\"energy_j\":-5"},
+        {"\"energy_j\":0", "\"energy_j\":null"},
+        {"\"covered_ns\":0", "\"covered_ns\":\"0\""},
+        {"\"domains\":[", "\"domain\":["},
+    };
+    assert_int_equal(read_changed("abc", "def"), ERR_OK);
+    assert_int_equal(read_changed("\"host\"", "\"more\":{},\"host\""), ERR_OK);
+    assert_int_equal(read_changed("\"quantity\":\"temperature\"", "\"quantity\":\"future\""),
+                     ERR_OK);
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++)
+        assert_int_equal(read_changed(WRONG[i][0], WRONG[i][1]), ERR_BAD_VALUE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(what_is_not_that_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
